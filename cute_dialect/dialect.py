@@ -40,9 +40,9 @@ class CuteConstants(ConstantMaterializationInterface):
 
 def core_ops() -> list[type[Operation]]:
     """List the 63 ops of the core dialect in the order of the documentation; ops of other names are left out."""
-    from cute_dialect.ops import access, algebra, arith, diag, make, size_index, tile
+    from cute_dialect.ops import access, algebra, arith, diag, make, sizes, tile
 
-    return [op for m in (make, access, algebra, size_index, arith, tile, diag) for op in m.OPS]
+    return [op for m in (make, access, algebra, sizes, arith, tile, diag) for op in m.OPS]
 
 
 @cache

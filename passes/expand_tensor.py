@@ -27,9 +27,9 @@ from xdsl.ir import Operation, SSAValue
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout
 from cute_dialect.dialect import core_ops
 from cute_dialect.memory_types import MemRefType, PtrType, TensorType
-from cute_dialect.ops import algebra, size_index, views
+from cute_dialect.ops import algebra, sizes, views
 from cute_dialect.ops.base import CuteOp
-from cute_dialect.ops.lifted import slice_offset
+from cute_dialect.ops.tensor_lifting import slice_offset
 from cute_dialect.ops.typed_values import Typed, tracked
 from cute_dialect.passes.emitter import rebuild
 from cute_dialect.types import CuteType, IntTupleType
@@ -56,7 +56,7 @@ def _slice(op: Operation, ctx: ExpandContext) -> None:
         index = rebuild(_offset_type(offset), offset, ctx.emitter)
     else:
         part = _emit(ctx, algebra.SliceOp(layout, coord))
-        index = _emit(ctx, size_index.Crd2IdxOp(coord, layout))
+        index = _emit(ctx, sizes.Crd2IdxOp(coord, layout))
         proven = _offset_type(slice_offset(tracked(t.layout), tracked(coord.type.data)))
         if index.type != proven:
             # The ops on plain layouts do not track divisibility unless their operands carry it; the tensor op does.

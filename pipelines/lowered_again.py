@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.pipelines.compilation import Compilation
+from cute_dialect.pipelines.gc_pause import collector_paused
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.pipelines.compilation import Compilation
+from cute_dialect.pipelines.gc_pause import collector_paused
 from cute_dialect.pipelines.lowered_again import cloning, is_kernel, lowered_again
 from cute_dialect.runtime.artifact import Artifact
 from cute_dialect.runtime.launch import CompiledModule

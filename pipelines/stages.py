@@ -14,8 +14,8 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.pipelines.compilation import Compilation, CompileError, Emit, Timing, read_text, text_of
+from cute_dialect.pipelines.gc_pause import collector_paused
 from cute_dialect.pipelines.lowered_again import cloning, lowered_again, reading
 from cute_dialect.pipelines.recall import cached, given_options, key_parts
 from cute_dialect.runtime.artifact import Artifact, Stage, save_artifact

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.op.choosing.timing import compare, host_overhead
+from cute_dialect.op.select.timing import compare, host_overhead
 from cute_dialect.runtime.progress import track
 
 if TYPE_CHECKING:  # pragma: no cover

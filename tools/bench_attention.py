@@ -17,7 +17,7 @@ from collections.abc import Callable
 from unittest.mock import patch
 
 from cute_dialect.kernels.attention.config import AttentionConfig, default_config
-from cute_dialect.op.choosing.timing import compare
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op_attention import Attention

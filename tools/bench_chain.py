@@ -15,10 +15,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.choosing.model import best, costs_of
-from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.compiled import Runner
+from cute_dialect.op.select.cost_model import best, costs_of
+from cute_dialect.op.select.kernel_choice import Choice, Problem
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.parallel import in_processes

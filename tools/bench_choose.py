@@ -1,7 +1,7 @@
 """``cute-bench choose``: how long choosing a kernel takes; no GPU.
 
 For each type and major of ``--random``'s problems: the first choice of a process, which makes the menu, then the first
-choice for each problem, the fastest of the menu by prediction (:func:`cute_dialect.op.choosing.model.best`),
+choice for each problem, the fastest of the menu by prediction (:func:`cute_dialect.op.select.cost_model.best`),
 beside ranking and making all of it.  User time of this process, in microseconds.
 """
 
@@ -12,9 +12,9 @@ from statistics import mean
 from time import process_time_ns
 from typing import cast
 
-from cute_dialect.op.choosing import menu as menus
-from cute_dialect.op.choosing import model
-from cute_dialect.op.choosing.choice import Problem
+from cute_dialect.op.select import candidates as menus
+from cute_dialect.op.select import cost_model
+from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_gemm_random import of_menu, problems
 
@@ -33,8 +33,8 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
     rows: list[dict[str, object]] = []
     for kind, found in track(sorted(kinds.items()), "measuring", "kinds"):
         first = min(_first(found[0]) for _ in range(runs))
-        each = [_least(lambda p=p: model.best.__wrapped__(p), runs) for p in found]
-        whole = [_least(lambda p=p: model.ranked(p), runs) for p in found]
+        each = [_least(lambda p=p: cost_model.best.__wrapped__(p), runs) for p in found]
+        whole = [_least(lambda p=p: cost_model.ranked(p), runs) for p in found]
         kernels = len(menus.menu(found[0]))
         row: dict[str, object] = {
             "kind": kind, "kernels": kernels, "first": first, "mean": mean(each), "longest": max(each),
@@ -47,9 +47,9 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
 
 
 def _first(problem: Problem) -> float:
-    for module in (model, menus):
+    for module in (cost_model, menus):
         module.forget()
-    return _time(lambda: model.best(problem))
+    return _time(lambda: cost_model.best(problem))
 
 
 def _least(work: Callable[[], object], runs: int) -> float:

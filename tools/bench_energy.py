@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.compiled import Runner
+from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_gemm import check, inputs, peer_of
 from cute_dialect.tools.bench_gemm_random import build_all

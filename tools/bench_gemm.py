@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choosing.choice import Choice, Problem, shipped
-from cute_dialect.op.choosing.menu import suits
-from cute_dialect.op.choosing.model import best
-from cute_dialect.op.choosing.timing import compare
-from cute_dialect.op.choosing.ways import with_epilogue
 from cute_dialect.op.compiled import Runner
+from cute_dialect.op.select.candidates import suits
+from cute_dialect.op.select.cost_model import best
+from cute_dialect.op.select.gemm_dispatch import with_epilogue
+from cute_dialect.op.select.kernel_choice import Choice, Problem, shipped
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.parallel import in_processes

@@ -14,9 +14,9 @@ import os
 from collections.abc import Callable, Mapping
 from math import exp, log
 
-from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.choosing.model import ranked
 from cute_dialect.op.compiled import Runner
+from cute_dialect.op.select.cost_model import ranked
+from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_gemm import check, chosen, measure
 from cute_dialect.tools.bench_gemm_random import build_all

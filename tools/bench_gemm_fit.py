@@ -10,7 +10,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cute_dialect.op.choosing.model import GIVEN, Costs, best, costs_of, costs_path, read_costs, write_costs
+from cute_dialect.op.select.cost_model import GIVEN, Costs, best, costs_of, costs_path, read_costs, write_costs
 from cute_dialect.tools.bench_gemm_random import summary
 from cute_dialect.tools.fit_costs import Outcome, Quality, errors_by_kind, fit, held_out, quality
 from cute_dialect.tools.sweeps import Sweep, SweepError, read_sweeps

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op.choosing.choice import Choice
-from cute_dialect.op.choosing.timing import compare
+from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 
@@ -54,7 +54,7 @@ _EMPTY = """gpu.module @kernels {
 
 
 def _text(choice: Choice | SkinnyConfig) -> str:
-    from cute_dialect.kernels.gemm.skinny import few_rows_text
+    from cute_dialect.kernels.gemm.few_rows import few_rows_text
     from cute_dialect.op.compiled import text_of
 
     return few_rows_text(choice) if isinstance(choice, SkinnyConfig) else text_of(choice)

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.op.choosing.timing import compare
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 

@@ -28,17 +28,17 @@ from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.choosing.choice import Choice, Problem, decode, encode
-from cute_dialect.op.choosing.menu import differing
-from cute_dialect.op.choosing.model import Costs, ranked
-from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.compiled import Runner, text_of
+from cute_dialect.op.select.candidates import differing
+from cute_dialect.op.select.cost_model import Costs, ranked
+from cute_dialect.op.select.kernel_choice import Choice, Problem, decode, encode
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import inputs, peer_of
 from cute_dialect.tools.bench_gemm_random import EXACT, OUTPUTS, of_menu, problems
 from cute_dialect.tools.parallel import new_pool
-from cute_dialect.tools.supervised import Reporter, Work, supervised
+from cute_dialect.tools.supervised_jobs import Reporter, Work, supervised
 from cute_dialect.tools.sweeps import FORMAT, PEER
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -1,11 +1,11 @@
 """``cute-bench gemm --tune``: the search space of the Hopper GEMM, each configuration on each problem.
 
-The space of a problem is :func:`cute_dialect.op.choosing.tuning.space` (``op.tune`` measures it on a call's own
+The space of a problem is :func:`cute_dialect.op.select.tuning.space` (``op.tune`` measures it on a call's own
 arguments).  First each kernel is compared with ``torch`` alone; then the three
-that are furthest ahead of it run in turns with what the model takes (:mod:`cute_dialect.op.choosing.model`), see
-:func:`cute_dialect.op.choosing.tuning.finals`.  The best goes to the user's table
-(``cute_dialect.op.choosing.choice``), which ``mm`` asks first; the model's choice stays where nothing is faster by one
-percent.  ``cute-bench gemm_tune`` measures the same and saves nothing.
+that are furthest ahead of it run in turns with what the model takes (:mod:`cute_dialect.op.select.cost_model`), see
+:func:`cute_dialect.op.select.tuning.finals`.  The best goes to the user's table
+(``cute_dialect.op.select.kernel_choice``), which ``mm`` asks first; the model's choice stays where nothing is faster
+by one percent.  ``cute-bench gemm_tune`` measures the same and saves nothing.
 
     cute-bench gemm --tune --shapes 128x8192x8192 4096x4096x14336 --element bf16
 """
@@ -20,10 +20,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from cute_dialect.op.choosing.choice import Choice, Problem, save
-from cute_dialect.op.choosing.model import best as predicted
-from cute_dialect.op.choosing.tuning import MARGIN, finals, space
 from cute_dialect.op.compiled import Runner
+from cute_dialect.op.select.cost_model import best as predicted
+from cute_dialect.op.select.kernel_choice import Choice, Problem, save
+from cute_dialect.op.select.tuning import MARGIN, finals, space
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import LARGE, check, fitting, inputs, measure
@@ -107,7 +107,7 @@ def run(
 
 
 def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str, float]:
-    """Measure kernels in turns (:func:`cute_dialect.op.choosing.tuning.finals`): median microseconds, by name."""
+    """Measure kernels in turns (:func:`cute_dialect.op.select.tuning.finals`): median microseconds, by name."""
     m, n, k = problem[:3]
     a, b, c = inputs(problem, integers=False)
 

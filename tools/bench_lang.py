@@ -155,8 +155,8 @@ def _stages(
 ) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return what traces a function, and what goes on to PTX."""
     from cute_dialect.front.keys import compile_traced
-    from cute_dialect.front.kinds import read_call
     from cute_dialect.front.options import Options
+    from cute_dialect.front.specializations import read_call
 
     options = Options("sm_90a", cache=False)
 
@@ -177,7 +177,7 @@ def _calls(device: str, add: Callable[..., None], runs: int) -> None:
     if device == "cpu":
         add("call: on the interpreter", _times(lambda: compiled(x, y, z), runs))
         return
-    from cute_dialect.op.choosing.timing import compare, host_overhead
+    from cute_dialect.op.select.timing import compare, host_overhead
 
     def host(call: Callable[[], object]) -> list[float]:
         call()

@@ -25,9 +25,9 @@ from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
 
-from cute_dialect.op.choosing.choice import Problem
-from cute_dialect.op.choosing.timing import host_overhead
 from cute_dialect.op.compiled import text_of
+from cute_dialect.op.select.kernel_choice import Problem
+from cute_dialect.op.select.timing import host_overhead
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import chosen

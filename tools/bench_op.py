@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from unittest.mock import patch
 
-from cute_dialect.op.choosing.timing import compare
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.parallel import in_processes
 

@@ -17,11 +17,11 @@ from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.compiled import text_of
+from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import Asked, chosen
 from cute_dialect.op.conv.compiled import kernel_text
 from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.geometry import Geometry, geometry
-from cute_dialect.op.conv.narrow import narrow
 from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial
@@ -67,8 +67,8 @@ class Conv(NamedTuple):
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
         """Return what is called on an H200, for convolutions that im2col loads serve."""
-        from cute_dialect.op.choosing.ways import epilogue_of
         from cute_dialect.op.known import Extras
+        from cute_dialect.op.select.gemm_dispatch import epilogue_of
 
         g = self.geometry
         if g.is_product:
@@ -98,8 +98,8 @@ class Conv(NamedTuple):
 
     def _product(self, g: Geometry) -> Mapping[str, Callable[[], str]]:
         """Return the kernel of a convolution of one tap, or of columns."""
-        from cute_dialect.op.choosing.choice import Problem
-        from cute_dialect.op.choosing.ways import choose
+        from cute_dialect.op.select.gemm_dispatch import choose
+        from cute_dialect.op.select.kernel_choice import Problem
 
         pixels = prod(g.result[:-1])
         problem = {

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.op import epilogue
-from cute_dialect.op.maps.calls import Elementwise
+from cute_dialect.op.pointwise.calls import Elementwise
 from cute_dialect.op.rows.call import RowKernel
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial, compiled

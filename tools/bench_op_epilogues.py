@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
+from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
 from cute_dialect.op.compiled import text_of
 from cute_dialect.op.epilogue import (
     FakeTensor,
@@ -28,9 +28,9 @@ from cute_dialect.op.epilogue import (
     sum_squares,
     trace,
 )
-from cute_dialect.op.epilogue.bound import described
-from cute_dialect.op.epilogue.keeping import kept_name, kept_of, slope_of
-from cute_dialect.op.epilogue.slopes import SlopeCall
+from cute_dialect.op.epilogue.bind import described
+from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
+from cute_dialect.op.epilogue.saved_tensors import kept_name, kept_of, slope_of
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial, compiled
 from cute_dialect.tools.bench_op_products import LIMITS, TYPES

@@ -76,9 +76,9 @@ def _gemms(
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     import torch
 
-    from cute_dialect.op.choosing.choice import Problem
-    from cute_dialect.op.choosing.ways import choose
     from cute_dialect.op.compiled import Runner
+    from cute_dialect.op.select.gemm_dispatch import choose
+    from cute_dialect.op.select.kernel_choice import Problem
     from cute_dialect.runtime import load
     from cute_dialect.tools.bench_gemm import inputs
 

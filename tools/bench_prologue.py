@@ -18,8 +18,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.compiled import Runner
+from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools import bench_chain
 from cute_dialect.tools.bench_add import BenchError

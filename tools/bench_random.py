@@ -26,8 +26,8 @@ from math import exp, log
 from typing import Protocol
 from unittest.mock import patch
 
-from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial

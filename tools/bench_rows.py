@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.row_config import RowConfig, row_class
 from cute_dialect.kernels.row_sums import sum_class
-from cute_dialect.op.choosing.timing import compare
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 

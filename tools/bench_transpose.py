@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cute_dialect.op.choosing.timing import compare
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 

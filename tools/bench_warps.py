@@ -2,7 +2,7 @@
 
 Each variant is checked on small integers, whose sums are exact; then all of a problem run with a cold L2 beside each
 other and, of f64 and tf32, beside ``torch.mm``.  What is fastest is to be the default of
-:class:`~cute_dialect.kernels.warp_gemm.WarpConfig`, or one of its ``TILES``.
+:class:`~cute_dialect.kernels.mma_sync_gemm.WarpConfig`, or one of its ``TILES``.
 """
 
 # torch is not there where the types are checked.
@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
-from cute_dialect.op.choosing.timing import compare
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.op.compiled import run_any
+from cute_dialect.op.select.timing import compare
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.parallel import in_processes

@@ -25,8 +25,8 @@ def check_source(source: Source, pipeline: str) -> list[Diagnostic]:
     """Return what is wrong with a text, as ``cute-opt`` gives it; ``pipeline``: as for :func:`check_mlir`."""
     from cute_dialect.passes.outside import OutsideError
     from cute_dialect.tools.cute_opt import Chunk, CommandLineError, Failure, Job
-    from cute_dialect.tools.opt_chunk import process
     from cute_dialect.tools.opt_options import parse_arguments
+    from cute_dialect.tools.split_input import process
 
     file = source.name
     words = [file] if pipeline == "none" else [file, f"--pipeline={pipeline}"]

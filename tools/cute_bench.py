@@ -46,7 +46,7 @@ from typing import Any, cast
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.runtime.settings import SettingError
-from cute_dialect.tools.once import Once
+from cute_dialect.tools.argparse_once import Once
 
 __all__ = ["main"]
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.runtime.progress import add_options, reporting, track
 from cute_dialect.runtime.settings import SettingError
+from cute_dialect.tools.argparse_once import Once
 from cute_dialect.tools.check_report import Finding, as_json, as_sarif, as_text
-from cute_dialect.tools.once import Once
 
 if TYPE_CHECKING:
     from cute_dialect.tools.check_python import Unchecked

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import Task, add_options, reporting
-from cute_dialect.tools.once import Once
+from cute_dialect.tools.argparse_once import Once
 
 if TYPE_CHECKING:
     from cute_dialect.explore.runs import Run

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cute_dialect.tools.once import Once
+from cute_dialect.tools.argparse_once import Once
 
 __all__ = ["main"]
 

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.isolate import Worker
     from cute_dialect.pipelines.runner import Step
     from cute_dialect.pipelines.validation import Validator
+    from cute_dialect.tools.instrumentation import IRDumper, Timing
     from cute_dialect.tools.opt_size import CodeSize
-    from cute_dialect.tools.opt_watch import IRDumper, Timing
 
 SEPARATOR = "// -----"
 STDIN = "<stdin>"
@@ -165,7 +165,7 @@ class Job:
         self.size: CodeSize | None = None
         self.statistics: dict[str, int] = {}
         if options.flag("mlir-timing"):
-            from cute_dialect.tools.opt_watch import Timing
+            from cute_dialect.tools.instrumentation import Timing
 
             self.timing = Timing(start)
         if options.flag("code-size"):
@@ -173,7 +173,7 @@ class Job:
 
             self.size = CodeSize()
         if any(name.startswith("mlir-print-ir-") for name in (*options.flags, *options.values)):
-            from cute_dialect.tools.opt_watch import IRDumper
+            from cute_dialect.tools.instrumentation import IRDumper
 
             self.printer = IRDumper(options)
         self.steps = self._steps()
@@ -216,7 +216,7 @@ class Job:
         if self.size is not None:
             sys.stderr.write(self.size.table())
         if self.options.flag("mlir-pass-statistics"):
-            from cute_dialect.tools.opt_watch import statistics_text
+            from cute_dialect.tools.instrumentation import statistics_text
 
             sys.stderr.write(statistics_text(self.statistics))
         if ok and out_file and out_file != "-":
@@ -230,7 +230,7 @@ class Job:
         expecting = self.options.flag("verify-diagnostics")
         engine = DiagnosticEngine(None if expecting else shown, name)
         source = Source(name, chunk.text, chunk.line_offset) if chunk.line_offset or chunk.number else whole
-        from cute_dialect.tools.opt_chunk import process
+        from cute_dialect.tools.split_input import process
 
         try:
             result = process(self, engine, source, sources, chunk)

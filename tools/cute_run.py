@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # pragma: no cover
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.ir.diagnostics import limit_message
 from cute_dialect.runtime.progress import add_options, reporting
-from cute_dialect.tools.once import Once
+from cute_dialect.tools.argparse_once import Once
 from cute_dialect.tools.process import collect_rarely, leave
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, Wanted, make_call, read_wanted, values_of
 from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES
@@ -203,7 +203,7 @@ def user_message(error: Exception) -> str | None:
     """Return the message of an error that a user can do something about; ``None`` for a bug of ours."""
     if isinstance(error, RunError):
         return f"cute-run: error: {error}"
-    from cute_dialect.op.choosing.choice import TableError
+    from cute_dialect.op.select.kernel_choice import TableError
     from cute_dialect.pipelines.stages import CompileError
     from cute_dialect.pipelines.upstream_error import UpstreamError
     from cute_dialect.runtime.artifact import ArtifactError

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cute_dialect.tools.once import Once
+from cute_dialect.tools.argparse_once import Once
 from cute_dialect.viz.drawing import THEMES, Drawing
 from cute_dialect.viz.errors import DrawingError
 

@@ -1,4 +1,4 @@
-"""Fitting the costs of the model that chooses kernels (:mod:`cute_dialect.op.choosing.model`) to a sweep.
+"""Fitting the costs of the model that chooses kernels (:mod:`cute_dialect.op.select.cost_model`) to a sweep.
 
 What is made small is a sum of three means over problems: how far predictions are off, how far they are off beside each
 other within a problem, and how much longer than the best the kernel takes that would be chosen, with some chance for
@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.choosing.menu import of_choices
-from cute_dialect.op.choosing.model import COSTS, GIVEN, RANGES, Asked, Costs, times
+from cute_dialect.op.select.candidates import of_choices
+from cute_dialect.op.select.cost_model import COSTS, GIVEN, RANGES, Asked, Costs, times
+from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.sweeps import Row
 

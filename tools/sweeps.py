@@ -1,7 +1,7 @@
 """Sweeps: how long many kernels took for many problems on a GPU, in a file that ``cute-bench gemm --fit`` writes.
 
     {"format": 1, "machine": {"gpu": NAME, …}, "sms": 132, "date": "2026-11-23", "command": "…",
-     "menu": {KERNEL: {…}},                                                 as op.choosing.choice.encode writes it
+     "menu": {KERNEL: {…}},                                                 as op.select.kernel_choice.encode writes it
      "rows": [{"problem": "f16-f16-kk 128x8192x4096", "times": {"torch": 12.3, KERNEL: 11.9, …}, "bad": {KERNEL: WHY}}],
      "failed": {KERNEL: WHY}, "left": 0}                                  microseconds; what was not built, not reached
 
@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from cute_dialect.op.choosing.choice import Choice, Problem, decode
+from cute_dialect.op.select.kernel_choice import Choice, Problem, decode
 
 __all__ = ["FORMAT", "Row", "Sweep", "SweepError", "read_sweeps"]
 

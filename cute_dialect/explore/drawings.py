@@ -48,7 +48,7 @@ class Drawings(NamedTuple):
 
 def drawings_of(module: ModuleOp, groups: Groups) -> Drawings:
     """Draw the layouts of a traced module's values and types."""
-    from cute_dialect.front.readable import type_names
+    from cute_dialect.front.type_names import type_names
     from cute_dialect.ir.diagnostics import location_frames
 
     values: dict[int, list[Value]] = {}

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from cute_dialect.front.errors import Place
-from cute_dialect.front.places import attributes_of
+from cute_dialect.front.mutable_state import attributes_of
 
 __all__ = ["Names", "Site", "analyse", "forget_names", "free_stores", "names_in", "stored"]
 

@@ -69,7 +69,7 @@ class StaticSpec(Spec):
 
     def is_the(self, value: object, name: str = "") -> bool:
         """Return True if a value is the constant.  Raises F121 for a value that cannot be one."""
-        from cute_dialect.front.statics import static_key
+        from cute_dialect.front.constant_keys import static_key
 
         if isinstance(self.value, bool) and type(value).__module__ == "numpy" and hasattr(value, "item"):
             value = value.item()  # a truth value of numpy's is a constant like Python's

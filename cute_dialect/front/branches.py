@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.front.errors import MergeError, SyntaxErrorInKernel
 from cute_dialect.front.jumps import VALUE
 from cute_dialect.front.merge import is_value
-from cute_dialect.front.places import Snapshot, U, is_mutable, kept_in, put, same
+from cute_dialect.front.mutable_state import Snapshot, U, is_mutable, kept_in, put, same
 from cute_dialect.front.values import Dynamic, Form, form_of
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from cute_dialect.front.boolean_ops import both, either, equal, truth_of
 from cute_dialect.front.errors import StaticError
 from cute_dialect.front.loop_ranges import LoopRange, loop_range
-from cute_dialect.front.truth import both, either, equal, truth_of
 from cute_dialect.front.values import Dynamic, is_dynamic
 
 __all__ = ["OVERLAYS", "contains"]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
 from cute_dialect.front.errors import CompileError, CuteError, KernelTypeError, NotCompiled
 from cute_dialect.front.printing import HostTexts
+from cute_dialect.front.source_location import place_of_frame, user_frames
 from cute_dialect.front.target import default_device
 from cute_dialect.front.watched import Watched
-from cute_dialect.front.where import place_of_frame, user_frames
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.front.disk import Found, Plan
     from cute_dialect.front.host import Program
-    from cute_dialect.front.hostless import Outputs
+    from cute_dialect.front.host_only import Outputs
     from cute_dialect.front.options import Options
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.bound_call import BoundCall
@@ -159,14 +159,14 @@ class Compiled:
         learns = not kwargs and options.keys() <= {"stream"} and self._in_order and len(args) == len(self._given)
         result = self.run(self.arguments(args, kwargs), options)
         if learns and self.is_on_gpu:
-            from cute_dialect.front.hot import learn
+            from cute_dialect.front.fast_path import learn
 
             learn(self, self, args, watch=False)
         return result
 
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
         """Carry out a call that generated code did not recognise."""
-        from cute_dialect.front.hot import other_call
+        from cute_dialect.front.fast_path import other_call
 
         left = other_call(self, args, stream, options)
         if left is None:
@@ -355,7 +355,7 @@ class Compiled:
         if stage in ("trace", "input"):
             module = self.module()
             from cute_dialect.front.comments import comments_of
-            from cute_dialect.front.readable import type_names
+            from cute_dialect.front.type_names import type_names
             from cute_dialect.ir.printing import ir_text
 
             return ir_text(

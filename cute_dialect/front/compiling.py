@@ -62,7 +62,7 @@ class _Compile:
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: dict[str, Any], chip: str | None,
         options: str, cache: bool, device: Any,
     ) -> Compiled:  # fmt: skip
-        from cute_dialect.front.kinds import head_of, read_call
+        from cute_dialect.front.specializations import head_of, read_call
 
         traced, receiver = _traced(function)
         own = head_of(traced).signature.parameters

@@ -15,10 +15,10 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
 
 from cute_dialect.files import PACKAGE
-from cute_dialect.front.codes import text_of
+from cute_dialect.front.code_digest import text_of
 from cute_dialect.front.errors import CuteError, SyntaxErrorInKernel
-from cute_dialect.front.recording import called
 from cute_dialect.front.source import class_of, compiled_in, node_of
+from cute_dialect.front.trace_dependencies import called
 
 __all__ = [
     "Conversion",
@@ -97,8 +97,8 @@ class Conversion:
     __slots__ = ("cells", "code", "hooks", "last", "last_made", "runtime")
 
     def __init__(self, code: CodeType, module_globals: Mapping[str, object]):
-        from cute_dialect.front.carries import without_carries
         from cute_dialect.front.hooks import Hooks
+        from cute_dialect.front.loop_carried import without_carries
         from cute_dialect.front.rewrite_expr import RUNTIME
         from cute_dialect.front.rewrite_flow import Rewriter
 

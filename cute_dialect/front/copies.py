@@ -118,7 +118,7 @@ def copy(
     state["im2col_offsets"] = im2col_offsets
     shared_out = isinstance(atom, TiledCopy) and atom.size > 1  # each of its threads issues what is its own
     if found.type.ONE_THREAD and not shared_out and "pred" not in dict(found.state):
-        from cute_dialect.front.elected import one_of_the_warp
+        from cute_dialect.front.elect import one_of_the_warp
 
         state["pred"] = one_of_the_warp()
     value = atom_with_state(found, state, what)

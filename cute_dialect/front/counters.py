@@ -22,10 +22,10 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.front.boolean_ops import both, select
 from cute_dialect.front.dtypes import Boolean, Int32, Uint32, Uint64
-from cute_dialect.front.facts import Facts, facts_of, is_natural
 from cute_dialect.front.folding import least_greatest
-from cute_dialect.front.truth import both, select
+from cute_dialect.front.integer_ranges import Facts, facts_of, is_natural
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue

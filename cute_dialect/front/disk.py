@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.front.convert import asked_for
 from cute_dialect.front.digests import NoDigest, Walk, digest_of
 from cute_dialect.front.printing import HostTexts
-from cute_dialect.front.recording import Recorder, multiprocessors
+from cute_dialect.front.trace_dependencies import Recorder, multiprocessors
 from cute_dialect.front.watched import is_library
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of_sources, same_tools, tools
 
 if TYPE_CHECKING:
     from cute_dialect.front.compiled import Outcome
     from cute_dialect.front.jit import Traced
-    from cute_dialect.front.kinds import Call
     from cute_dialect.front.options import Options
+    from cute_dialect.front.specializations import Call
     from cute_dialect.runtime.artifact import Artifact
 
 __all__ = ["Found", "Plan", "plan_of"]

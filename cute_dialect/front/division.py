@@ -6,7 +6,7 @@ from typing import Any
 
 from cute_dialect.front.dtypes import Boolean, Int32, Numeric, Uint32, Uint64
 from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.front.facts import Facts, facts_of
+from cute_dialect.front.integer_ranges import Facts, facts_of
 from cute_dialect.front.numeric import as_number
 from cute_dialect.front.values import is_dynamic
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.errors import MergeError
-from cute_dialect.front.where import place_of_location
+from cute_dialect.front.source_location import place_of_location
 
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, SSAValue

@@ -15,7 +15,7 @@ from cute_dialect.front.values import Dynamic, Form
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.front.facts import Facts
+    from cute_dialect.front.integer_ranges import Facts
 
 __all__ = [
     "NUMBER_TYPES",

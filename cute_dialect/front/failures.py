@@ -18,7 +18,7 @@ from cute_dialect.front.errors import CompileError, CuteError, MergeError, Place
 from cute_dialect.front.jumps import VALUE
 from cute_dialect.front.parsing import parsed
 from cute_dialect.front.python_errors import RAISE, as_ours
-from cute_dialect.front.where import is_user_code, place_at
+from cute_dialect.front.source_location import is_user_code, place_at
 
 if TYPE_CHECKING:
     from cute_dialect.front.analysis import Site

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from cute_dialect.front.dtypes import Boolean, Float32, Float64
 from cute_dialect.front.emission import emit, float_flags, shaped
 from cute_dialect.front.errors import CompileError
+from cute_dialect.front.source_location import user_places
 from cute_dialect.front.trace import current
-from cute_dialect.front.where import user_places
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.branches import regions
 from cute_dialect.front.errors import LoopError
-from cute_dialect.front.places import Snapshot, U
+from cute_dialect.front.mutable_state import Snapshot, U
 from cute_dialect.front.rolled import Attached, Rolled
 
 if TYPE_CHECKING:

@@ -123,7 +123,7 @@ def reify(traced: Traced, function: Callable[..., Any], arguments: Mapping[str, 
                     hint=f"{traced.name}[{', '.join(f'{n}' for n in names)}](…), or use it in an annotation",
                 )  # fmt: skip
             values[name] = default
-    from cute_dialect.front.statics import static_key
+    from cute_dialect.front.constant_keys import static_key
 
     key = tuple((n, static_key(values[n], n)) for n in names)
     resolved = {

@@ -10,16 +10,16 @@ from pathlib import Path
 from types import GeneratorType
 from typing import Any
 
-from cute_dialect.front import subjects
+from cute_dialect.front import match_subjects
 from cute_dialect.front.analysis import Site
+from cute_dialect.front.boolean_ops import both, either, equal, inverted, is_dynamic_truth, truth_of, unequal
 from cute_dialect.front.branches import Branch, pick, regions
 from cute_dialect.front.calls import callee, callee_of_op
 from cute_dialect.front.errors import LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.front.generators import GeneratorFor, consumers
 from cute_dialect.front.loops import For, StaticFor, loop_over
-from cute_dialect.front.places import U
+from cute_dialect.front.mutable_state import U
 from cute_dialect.front.trace import active
-from cute_dialect.front.truth import both, either, equal, inverted, is_dynamic_truth, truth_of, unequal
 from cute_dialect.front.values import Dynamic, is_dynamic
 from cute_dialect.front.whiles import While
 
@@ -252,12 +252,12 @@ class Hooks:
 
     # ------------------------------------------------------------------------------------ the structure of a subject
 
-    is_sequence = staticmethod(subjects.is_sequence)
-    part_of = staticmethod(subjects.part_of)
-    has_keys = staticmethod(subjects.has_keys)
-    rest_of = staticmethod(subjects.rest_of)
-    is_instance = staticmethod(subjects.is_instance)
-    attribute_of = staticmethod(subjects.attribute_of)
+    is_sequence = staticmethod(match_subjects.is_sequence)
+    part_of = staticmethod(match_subjects.part_of)
+    has_keys = staticmethod(match_subjects.has_keys)
+    rest_of = staticmethod(match_subjects.rest_of)
+    is_instance = staticmethod(match_subjects.is_instance)
+    attribute_of = staticmethod(match_subjects.attribute_of)
 
     # --------------------------------------------------------------------------------------------------- statements
 

@@ -14,13 +14,13 @@ from cute_dialect.front.compiled import Outcome
 from cute_dialect.front.dtypes import Int32, Numeric
 from cute_dialect.front.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
 from cute_dialect.front.float_division import refuse_in_launcher
+from cute_dialect.front.kernel_parameters import argument_form
 from cute_dialect.front.module import empty_module, host_function, kernel_function, trace_boundary
-from cute_dialect.front.passing import argument_form
 from cute_dialect.front.printing import HostTexts, take_host_texts
 from cute_dialect.front.python_errors import arguments_error
+from cute_dialect.front.source_location import place_at, place_of_location, user_places
 from cute_dialect.front.trace import LaunchFacts, Tracer, active, at_the_call, parse_type
 from cute_dialect.front.values import Form, form_of, is_dynamic
-from cute_dialect.front.where import place_at, place_of_location, user_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.front.jit import Traced
-    from cute_dialect.front.kinds import Call
     from cute_dialect.front.options import Options
+    from cute_dialect.front.specializations import Call
 
 __all__ = ["Launch", "Program", "converted", "symbol", "trace_host", "trace_launch"]
 
@@ -74,7 +74,7 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
             )
         texts = HostTexts()
         if not tracer.state.get("launches"):
-            from cute_dialect.front.hostless import as_kernel
+            from cute_dialect.front.host_only import as_kernel
 
             outputs = as_kernel(tracer, result)
         else:
@@ -83,7 +83,7 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
             _check_host(tracer, result)
             texts = take_host_texts(tracer)
     if outputs is not None:
-        from cute_dialect.front.hostless import launch_it
+        from cute_dialect.front.host_only import launch_it
 
         launch_it(module, name, outputs)
     _say_symbols(module, name, call.specs)
@@ -110,7 +110,7 @@ def _set_asserts(tracer: Tracer, options: Options) -> None:
 def inlined(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a host function in a trace: it is a part of what is traced there."""
     from cute_dialect.front.generics import generic_names, reify
-    from cute_dialect.front.kinds import head_of
+    from cute_dialect.front.specializations import head_of
 
     function, signature = head_of(traced)
     if not getattr(function, "__annotations__", None) and not generic_names(traced):
@@ -406,7 +406,7 @@ def _own_smem(tracer: Tracer) -> int | None:
 def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[str, _Passing]:
     """Trace a kernel for these arguments; returns its name and what is passed to it."""
     from cute_dialect.front.generics import reify
-    from cute_dialect.front.kinds import head_of
+    from cute_dialect.front.specializations import head_of
 
     kernel = launch.kernel
     function, signature = head_of(kernel)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, overload
 if TYPE_CHECKING:
     from cute_dialect.front.compiled import Compiled
     from cute_dialect.front.host import Launch
-    from cute_dialect.front.kinds import CacheInfo, Kinds
+    from cute_dialect.front.specializations import CacheInfo, Kinds
 
 __all__ = ["JitFunction", "KernelFunction", "jit", "kernel"]
 
@@ -114,7 +114,7 @@ class Traced:
 
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
         """Carry out a call that generated code did not recognise."""
-        from cute_dialect.front.hot import other_call
+        from cute_dialect.front.fast_path import other_call
 
         left = other_call(self, args, stream, options)
         if left is None:
@@ -138,7 +138,7 @@ class MethodCalls:
 
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
         """Carry out a call that generated code did not recognise."""
-        from cute_dialect.front.hot import other_call
+        from cute_dialect.front.fast_path import other_call
 
         left = other_call(self, args, stream, options)
         if left is None:
@@ -182,8 +182,8 @@ class JitFunction(Traced):
             from cute_dialect.front.host import inlined
 
             return inlined(self, args, kwargs)
-        from cute_dialect.front.kinds import read_call, split_options
         from cute_dialect.front.options import options_of
+        from cute_dialect.front.specializations import read_call, split_options
 
         own, options = split_options(self, kwargs)
         with at_the_call():
@@ -191,7 +191,7 @@ class JitFunction(Traced):
             kind = self.table.find(call, options_of(self, options.get("device")))
         result = kind.run(call.values, options)
         if not own and options.keys() <= {"stream"} and kind.is_on_gpu:
-            from cute_dialect.front.hot import learn
+            from cute_dialect.front.fast_path import learn
             from cute_dialect.front.target import remember_quick_calls
 
             learn(self.methods if receiver else self, kind, args, watch=True)
@@ -199,7 +199,7 @@ class JitFunction(Traced):
         return result
 
     def _new_table(self) -> Kinds:
-        from cute_dialect.front.kinds import Kinds
+        from cute_dialect.front.specializations import Kinds
 
         return Kinds(self, "trace_host")
 
@@ -217,9 +217,9 @@ class KernelFunction(Traced):
     def find_launch(self, launch: Launch, grid: Any, sizes: dict[str, Any], options: Any = None) -> Compiled:
         """Return the kind of a launch outside of any host function."""
         from cute_dialect.front.arguments import NumberSpec
+        from cute_dialect.front.constant_keys import static_key
         from cute_dialect.front.dtypes import Int32
-        from cute_dialect.front.kinds import read_call
-        from cute_dialect.front.statics import static_key
+        from cute_dialect.front.specializations import read_call
 
         call = read_call(self, launch.args, launch.kwargs, receiver=launch.receiver)
         launch.values = tuple(call.values.values())
@@ -229,7 +229,7 @@ class KernelFunction(Traced):
         return self.table.find(call._replace(specs=specs), options, Config(config))
 
     def _new_table(self) -> Kinds:
-        from cute_dialect.front.kinds import Kinds
+        from cute_dialect.front.specializations import Kinds
 
         return Kinds(self, "trace_launch")
 

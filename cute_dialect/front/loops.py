@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.front.boolean_ops import both, inverted
 from cute_dialect.front.branches import check_iterator, regions
 from cute_dialect.front.convert import is_converted
 from cute_dialect.front.counters import choose_counter
 from cute_dialect.front.errors import CuteError, LimitError, LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.front.generators import GeneratorFor
 from cute_dialect.front.loop_ranges import LoopRange, UnrolledRange
-from cute_dialect.front.places import same
-from cute_dialect.front.recording import remark
+from cute_dialect.front.mutable_state import same
 from cute_dialect.front.rolled import Rolled
 from cute_dialect.front.trace import locate
-from cute_dialect.front.truth import both, inverted
+from cute_dialect.front.trace_dependencies import remark
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.front.dtypes import BFloat16, Boolean, Float32, Float64, Int32, Numeric
 from cute_dialect.front.emission import alike, emit, float_flags
 from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.front.facts import known_facts
 from cute_dialect.front.folding import fitted
+from cute_dialect.front.integer_ranges import known_facts
 from cute_dialect.front.numeric import absolute, as_number, binary, computed, power, promoted
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.dtypes import Boolean, Numeric
 from cute_dialect.front.errors import MergeError
-from cute_dialect.front.facts import Facts, joined_facts
 from cute_dialect.front.folding import fitted, least_greatest, literal
+from cute_dialect.front.integer_ranges import Facts, joined_facts
 from cute_dialect.front.values import ConstForm, Form
 
 if TYPE_CHECKING:

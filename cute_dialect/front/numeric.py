@@ -24,8 +24,8 @@ from cute_dialect.front.dtypes import (
 )
 from cute_dialect.front.emission import alike, emit, float_flags, no_wrap_flags, shaped
 from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.front.facts import Facts, absolute_facts, binary_facts, converted_facts, facts_of, is_natural
 from cute_dialect.front.folding import PYTHON, SIGNS, checked_shift, fitted, folded, least_greatest, literal
+from cute_dialect.front.integer_ranges import Facts, absolute_facts, binary_facts, converted_facts, facts_of, is_natural
 from cute_dialect.front.values import Dynamic
 
 if TYPE_CHECKING:

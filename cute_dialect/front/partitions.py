@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cute_dialect.front.elected import varies_by_thread
+from cute_dialect.front.elect import varies_by_thread
 from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.front.where import place_of_location
+from cute_dialect.front.source_location import place_of_location
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation, SSAValue

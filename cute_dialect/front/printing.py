@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.front.dtypes import Boolean, Float64, Int32, Numeric, Uint32
 from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError, StaticError
+from cute_dialect.front.source_location import place_of_location
 from cute_dialect.front.tuples import tree_text
-from cute_dialect.front.where import place_of_location
 
 if TYPE_CHECKING:
     from cute_dialect.front.trace import Tracer

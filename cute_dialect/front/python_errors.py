@@ -17,7 +17,7 @@ from typing import Any
 
 from cute_dialect.front.errors import CompileError, CuteError, Place
 from cute_dialect.front.parsing import parsed
-from cute_dialect.front.where import is_machinery, is_user_code, place_at
+from cute_dialect.front.source_location import is_machinery, is_user_code, place_at
 
 __all__ = ["RAISE", "PythonError", "arguments_error", "as_ours"]
 

@@ -24,7 +24,7 @@ from cute_dialect.front.branches import (
 from cute_dialect.front.errors import LoopError, MergeError
 from cute_dialect.front.jumps import VALUE
 from cute_dialect.front.merge import UnsaidForm, is_value
-from cute_dialect.front.places import Snapshot, U, is_mutable, put, same
+from cute_dialect.front.mutable_state import Snapshot, U, is_mutable, put, same
 from cute_dialect.front.values import Form, form_of
 
 if TYPE_CHECKING:

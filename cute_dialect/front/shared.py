@@ -136,7 +136,7 @@ def dynamic_smem_size() -> Any:
     The kernel's own buffers count where they are dynamic, too: where they have more than 48 KiB.
     """
     from cute_dialect.front.dtypes import Int32
-    from cute_dialect.front.facts import Facts
+    from cute_dialect.front.integer_ranges import Facts
     from cute_dialect.front.trace import current
 
     read = current().value("nvvm.read.ptx.sreg.dynamic.smem.size", (), [Int32.attribute])

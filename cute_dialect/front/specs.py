@@ -27,10 +27,10 @@ from cute_dialect.front.arguments import (
     TreeSpec,
 )
 from cute_dialect.front.arrays import element_bytes, is_array, raw_type, type_of_element
+from cute_dialect.front.constant_keys import static_key
 from cute_dialect.front.dtypes import Float32, Int32, Int64, Numeric, NumericType
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.runtime_tensor import FakeStream, RuntimePointer, RuntimeTensor
-from cute_dialect.front.statics import static_key
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 __all__ = ["spec_of"]

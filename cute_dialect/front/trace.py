@@ -14,7 +14,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.errors import CompileError, CuteError, LayoutError, Place, StaticError, UnboundError
-from cute_dialect.front.where import holds, is_library, is_machinery, is_user_code, location, place_at, user_places
+from cute_dialect.front.source_location import (
+    holds,
+    is_library,
+    is_machinery,
+    is_user_code,
+    location,
+    place_at,
+    user_places,
+)
 from cute_dialect.runtime.settings import word
 
 if TYPE_CHECKING:

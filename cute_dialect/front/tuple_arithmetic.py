@@ -13,7 +13,7 @@ from typing import Any
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.front.dtypes import Int32, Int64, Numeric, Uint32, Uint64
 from cute_dialect.front.errors import LayoutError
-from cute_dialect.front.facts import Facts, facts_of, is_natural, rounded_up
+from cute_dialect.front.integer_ranges import Facts, facts_of, is_natural, rounded_up
 from cute_dialect.front.layouts import AnyLayout, apply, as_layout, layout_of, refused
 from cute_dialect.front.numeric import as_number, binary, pair
 from cute_dialect.front.trace import active

@@ -21,10 +21,10 @@ from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.files import PACKAGE
-from cute_dialect.front.codes import Read, reads_of
+from cute_dialect.front.code_digest import Read, reads_of
+from cute_dialect.front.constant_keys import Same, fields_of
 from cute_dialect.front.convert import is_asked_for
 from cute_dialect.front.dtypes import Numeric
-from cute_dialect.front.statics import Same, fields_of
 
 __all__ = ["Entry", "Watched", "can_change", "is_library", "is_users", "is_users_class", "watched_by"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.front.boolean_ops import truth_of
 from cute_dialect.front.branches import regions, slots_of
 from cute_dialect.front.errors import LoopError, StaticError
-from cute_dialect.front.places import U, put, same
+from cute_dialect.front.mutable_state import U, put, same
 from cute_dialect.front.rolled import Retrace, Rolled
-from cute_dialect.front.truth import truth_of
 from cute_dialect.front.values import Form, form_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from cute_dialect.interp.addresses import (
     padding,
     readonly,
 )
-from cute_dialect.interp.contents import UNWRITTEN, WRITTEN
+from cute_dialect.interp.byte_states import UNWRITTEN, WRITTEN
 from cute_dialect.interp.errors import Fault, PoisonUse
 from cute_dialect.interp.memory import Buffer
 from cute_dialect.interp.types import Leaf
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.interp.allocations import Allocation
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.pieces import Parameter
+    from cute_dialect.interp.provenance import Parameter
 
 
 _OR = np.bitwise_or.reduce

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cute_dialect.interp.endless import Exits, Patience, exits_of
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.group import Group, Wait
+from cute_dialect.interp.nontermination import Exits, Patience, exits_of
 from cute_dialect.interp.program import FnCompiler, RegionCode, result_types
 from cute_dialect.interp.steps import Run, recover
 from cute_dialect.interp.types import Leaf, type_of

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xdsl.ir import BlockArgument
 
-from cute_dialect.interp.endless import HARD, Patience, exits_of
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.group import Group, Wait
+from cute_dialect.interp.nontermination import HARD, Patience, exits_of
 from cute_dialect.interp.program import FnCompiler, RegionCode
 from cute_dialect.interp.values import POISON, Mask, Regs, Undefined, Value, merge, normalise, truth, unsigned
 

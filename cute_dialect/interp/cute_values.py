@@ -43,7 +43,7 @@ from cute_dialect.memory_types import (
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
 from cute_dialect.ops.arith import ComparisonOp
 from cute_dialect.ops.base import CuteOp
-from cute_dialect.ops.lifted import OFFSET_OPS, slice_offset
+from cute_dialect.ops.tensor_lifting import OFFSET_OPS, slice_offset
 from cute_dialect.ops.tensors import PlacedOp
 from cute_dialect.ops.tiled import partition, partition_side
 from cute_dialect.ops.typed_values import Typed, bind, dynamic_leaves, track

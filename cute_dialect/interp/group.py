@@ -9,7 +9,7 @@ import numpy as np
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.accesses import Site
 from cute_dialect.interp.addresses import LOCAL_WINDOW, place
-from cute_dialect.interp.contents import WRITTEN
+from cute_dialect.interp.byte_states import WRITTEN
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.memory import Buffer, GlobalMemory
 from cute_dialect.interp.types import round_up

@@ -156,7 +156,7 @@ def run_kernel(
         plain = False
     wide = plain and not _needs_warp(fn) and _lockstep(fn, func)
     if "race" in checks:
-        from cute_dialect.interp.dependent import PrecedingGrids
+        from cute_dialect.interp.pdl import PrecedingGrids
         from cute_dialect.interp.race import Monitor
         from cute_dialect.interp.race_wide import WideMonitor
 

@@ -24,11 +24,11 @@ from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.access_history import Shadow
     from cute_dialect.interp.clocks import ClusterClocks
     from cute_dialect.interp.group import Group
     from cute_dialect.interp.memory import Buffer
     from cute_dialect.interp.race_report import Reporter
-    from cute_dialect.interp.shadow import Shadow
     from cute_dialect.interp.sync import Block, Cluster
 
 _EXPECTED = {

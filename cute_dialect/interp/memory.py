@@ -13,7 +13,7 @@ import numpy as np
 from cute_dialect.interp.addresses import (
     GLOBAL_BASE,
 )
-from cute_dialect.interp.contents import Contents
+from cute_dialect.interp.byte_states import Contents
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:

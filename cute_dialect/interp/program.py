@@ -20,7 +20,7 @@ from cute_dialect.interp.errors import (
     op_text,
 )
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.pieces import Pieces, Segment, parameters
+from cute_dialect.interp.provenance import Pieces, Segment, parameters
 from cute_dialect.interp.steps import Code, GenStep, Run, Step
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.values import POISON, Regs, Value

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.access_history import REDUCED, WRITTEN, Shadow
 from cute_dialect.interp.clocks import (
     EXECUTION,
     MEMORY,
@@ -31,7 +32,6 @@ from cute_dialect.interp.errors import Fault, OpInfo
 from cute_dialect.interp.flags import CLUSTER, CTA, GPU, RELEASE, Fence, Sync
 from cute_dialect.interp.map_fences import MapFences, Write
 from cute_dialect.interp.race_memory import ASYNC, REDUCTION, Accesses
-from cute_dialect.interp.shadow import REDUCED, WRITTEN, Shadow
 from cute_dialect.interp.tensor_map import MAP_BYTES
 from cute_dialect.interp.values import Array
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.access_history import BITS, READ, REDUCED, WRITTEN, Shadow
 from cute_dialect.interp.clocks import MEMORY
-from cute_dialect.interp.dependent import PrecedingGrids
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.lifetime import Lifetimes
+from cute_dialect.interp.pdl import PrecedingGrids
 from cute_dialect.interp.race_report import Reporter
-from cute_dialect.interp.shadow import BITS, READ, REDUCED, WRITTEN, Shadow
-from cute_dialect.interp.strong import By, Sort, Strong
+from cute_dialect.interp.strong_accesses import By, Sort, Strong
 from cute_dialect.interp.values import Array, Value
 
 if TYPE_CHECKING:

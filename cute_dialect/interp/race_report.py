@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.access_history import Shadow
 from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.clocks import ClusterClocks
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, location_text, op_name, op_text
 from cute_dialect.interp.flags import Flags
-from cute_dialect.interp.shadow import Shadow
 from cute_dialect.interp.values import Array
 from cute_dialect.ir.diagnostics import location_frames
 

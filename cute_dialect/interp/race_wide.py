@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.access_history import MANY, Added, Shadow
 from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.flags import Fence
 from cute_dialect.interp.lifetime import after_end
 from cute_dialect.interp.race import Monitor
 from cute_dialect.interp.race_report import WORD
-from cute_dialect.interp.shadow import MANY, Added, Shadow
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value
 

@@ -12,8 +12,8 @@ from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.allocations import Allocations, shared_allocations
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.ops.data import literal
-from cute_dialect.interp.pieces import Segment
 from cute_dialect.interp.program import Program, symbol_name
+from cute_dialect.interp.provenance import Segment
 from cute_dialect.interp.state import Launch
 from cute_dialect.interp.types import round_up, size_of, type_of
 from cute_dialect.interp.values import Array

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.cp_async_mainloop import Staged, WarpsOfK, over_k, tile_copy, tile_layout
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.epilogue_emit import Fused
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix
-from cute_dialect.kernels.printed import printed
-from cute_dialect.kernels.staged import Staged, WarpsOfK, over_k, tile_copy, tile_layout
+from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.printed import printed
+from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["BITS", "Tile", "elementwise_add_text", "launch", "seed_tile", "streaming_tile"]
 

@@ -25,8 +25,8 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import Graph, Input, constant_of
 from cute_dialect.kernels.gemm.elements import BITS, number, rounded
-from cute_dialect.kernels.gemm.fused import OF_FLOATS, evaluated
-from cute_dialect.kernels.printed import printed
+from cute_dialect.kernels.gemm.epilogue_emit import OF_FLOATS, evaluated
+from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["ELEMENTS", "OF_F64", "Plan", "elementwise_text", "kinds_of"]
 

@@ -2,7 +2,7 @@
 
 A graph is evaluated for each element of (M, N), or of several such matrices.  Its results are an element each, or sums
 of rows, of columns: of these a block leaves those of its tile, (parts, M) or (parts, N), which
-:mod:`~cute_dialect.kernels.combine_parts` adds up.  A block has 128 rows: a warp every eighth of them, a lane
+:mod:`~cute_dialect.kernels.finish_reduction` adds up.  A block has 128 rows: a warp every eighth of them, a lane
 ``width`` neighbours of each; pairs of rows that share a random counter are computed together.
 
 Memory of whole aligned vectors is accessed by these, any other element by element: the plan says which.
@@ -21,13 +21,13 @@ Memory of whole aligned vectors is accessed by these, any other element by eleme
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.counted_random import number_of, words_of
 from cute_dialect.kernels.epilogue_graph import Graph, Input, Output, constant_of
-from cute_dialect.kernels.gemm.ahead import element_of
+from cute_dialect.kernels.gemm.broadcast_prefetch import element_of
 from cute_dialect.kernels.gemm.elements import BITS, number, rounded
 from cute_dialect.kernels.gemm.epilogue import annotation, extents_of, grouped
-from cute_dialect.kernels.gemm.fused import evaluated, evaluated_pair
-from cute_dialect.kernels.printed import printed
+from cute_dialect.kernels.gemm.epilogue_emit import evaluated, evaluated_pair
+from cute_dialect.kernels.philox import number_of, words_of
+from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["SumsPlan", "elementwise_sums_text"]
 

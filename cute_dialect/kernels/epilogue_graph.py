@@ -6,7 +6,7 @@ A graph is data.  Its nodes are in an order in which each comes after its operan
     constant               ``value``: a number, as a text that is exact
     load                   ``value``: the number of an input
     random                 of a seed and an offset, integers: a number of [0, 1), see
-                           :mod:`cute_dialect.kernels.counted_random`; ``value``: half, of what lies over (M, N / 2);
+                           :mod:`cute_dialect.kernels.philox`; ``value``: half, of what lies over (M, N / 2);
                            turned, of the transposed result; or none
     row, column, matrix    where the element lies (i32), of the sums
     cast                   ``value``: the type that it is rounded to
@@ -39,8 +39,8 @@ from hashlib import sha256
 from math import inf
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.counted_random import drawn_of_arrays
 from cute_dialect.kernels.epilogue_functions import FUNCTIONS, NUMPY, cast_of_arrays
+from cute_dialect.kernels.philox import drawn_of_arrays
 
 __all__ = ["Builder", "Graph", "Input", "Node", "Output", "evaluate", "parts_of"]
 

@@ -3,7 +3,7 @@
 Norms: the blocks that the GPU holds go from row to row; the next rows are copied into shared memory meanwhile
 (:class:`Ring`).  The sums of the row's forward pass are computed again, with those of the gradient, in one exchange.  A
 thread has the same columns of all rows, and adds up the gradients of their weights and biases in registers; each block
-writes its sums into a row of ``parts``, which :mod:`cute_dialect.kernels.combine_parts` adds up, always in the same
+writes its sums into a row of ``parts``, which :mod:`cute_dialect.kernels.finish_reduction` adds up, always in the same
 order.
 
     norm = norm_backward_program("layernorm", "bf16", 4096, "wb")
@@ -19,11 +19,11 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.row_config import MAX_CLUSTER, Plan, RowConfig, capacity, fewest_threads, short_threads, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, part, widened
 from cute_dialect.kernels.row_sharing import Sharing, Turn
 from cute_dialect.kernels.rows import add, deviations, pivot_of, power, where_mine, wide
+from cute_dialect.kernels.traced_text import printed
 
 __all__ = [
     "entropy_backward_text", "entropy_class", "gradient_class", "longest_gradient", "norm_backward_text",

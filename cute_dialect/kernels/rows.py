@@ -23,10 +23,10 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.row_config import OPS, Plan, RowConfig, capacity, check, has_two, row_class
 from cute_dialect.kernels.row_memory import Line, Place, RowMemory, combined, mapped, part
 from cute_dialect.kernels.row_sharing import Sharing
+from cute_dialect.kernels.traced_text import printed
 
 __all__ = [
     "LOWEST",

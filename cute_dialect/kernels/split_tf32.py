@@ -17,7 +17,7 @@ Infinities have no ``lo`` (it would be a NaN): a product of one with a number th
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.printed import printed
+from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang import utils
 
 __all__ = ["ORDERS", "PartsConfig", "launch", "padded", "parts_of", "split_text"]

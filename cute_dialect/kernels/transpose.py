@@ -24,7 +24,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import NumericType, type_of_mlir
-from cute_dialect.kernels.printed import printed
+from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["BYTES", "Plan", "launch", "transpose_text"]
 

@@ -268,9 +268,9 @@ from cute_dialect.lang import runtime as runtime
 from cute_dialect.lang import testing as testing
 from cute_dialect.lang import torch as torch
 from cute_dialect.lang import utils as utils
-from cute_dialect.lang.tuning import Autotuned as Autotuned
-from cute_dialect.lang.tuning import TuneError as TuneError
-from cute_dialect.lang.tuning import autotune as autotune
+from cute_dialect.lang.autotuning import Autotuned as Autotuned
+from cute_dialect.lang.autotuning import TuneError as TuneError
+from cute_dialect.lang.autotuning import autotune as autotune
 from cute_dialect.runtime.binding import ArgumentError as ArgumentError
 from cute_dialect.runtime.binding import DivisibilityError as DivisibilityError
 from cute_dialect.runtime.binding import DtypeError as DtypeError

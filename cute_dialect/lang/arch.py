@@ -79,7 +79,7 @@ from cute_dialect.front.atomics import element as element
 from cute_dialect.front.atomics import load as load
 from cute_dialect.front.atomics import red as red
 from cute_dialect.front.atomics import store as store
-from cute_dialect.front.elected import issues as issues
+from cute_dialect.front.elect import issues as issues
 from cute_dialect.front.inline import clock64 as clock64
 from cute_dialect.front.inline import globaltimer as globaltimer
 from cute_dialect.front.inline import inline_ptx as inline_ptx

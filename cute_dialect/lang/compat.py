@@ -4,7 +4,7 @@
     python -m cute_dialect.lang.compat --device=cpu FILE [ARGS…]    on the interpreter
 
 The second form changes nothing in the program: what it imports as ``cutlass`` is answered by this module, in this
-process only (:mod:`cute_dialect.lang.programs`).  ``docs/porting.md`` says where the two languages differ.
+process only (:mod:`cute_dialect.lang.run_program`).  ``docs/porting.md`` says where the two languages differ.
 """
 
 from __future__ import annotations
@@ -50,6 +50,6 @@ def __dir__() -> list[str]:
 
 
 if __name__ == "__main__":
-    from cute_dialect.lang.programs import main
+    from cute_dialect.lang.run_program import main
 
     raise SystemExit(main())

@@ -21,7 +21,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.front.elected import issues
+from cute_dialect.front.elect import issues
 from cute_dialect.front.errors import KernelTypeError
 
 __all__ = [

@@ -18,7 +18,7 @@ import cute_dialect.lang as cute
 from cute_dialect.front.annotations import Stream
 from cute_dialect.front.printing import assert_ as assert_
 from cute_dialect.front.target import default_device
-from cute_dialect.lang import tuning
+from cute_dialect.lang import autotuning
 
 __all__ = [
     "CantImplementError", "JitArguments", "assert_", "assert_close", "autotune_jit", "benchmark", "check", "convert",
@@ -149,7 +149,7 @@ def tune(
 def autotune_jit(
     params_dict: Mapping[str, Sequence[Any]], update_on_change: Sequence[str] = (), warmup_iterations: int = 10,
     iterations: int = 100,
-) -> Callable[[Callable[..., Any]], tuning.Autotuned]:  # fmt: skip
+) -> Callable[[Callable[..., Any]], autotuning.Autotuned]:  # fmt: skip
     """Return a decorator for a host function whose constants in ``params_dict`` are chosen by timing.
 
     It is ``cute.autotune`` as CuTe DSL spells it: the first call times every combination of them with its own
@@ -163,13 +163,13 @@ def autotune_jit(
     """
     candidates = [dict(zip(params_dict, values)) for values in itertools.product(*params_dict.values())]
     share = -(-iterations // _ROUNDS)
-    how = tuning.How(
+    how = autotuning.How(
         tuple(update_on_change), None, None, -(-iterations // share), share, None, saved=False, compared=False,
         on_cpu=True, warmup=warmup_iterations,
     )  # fmt: skip
 
-    def decorate(f: Callable[..., Any]) -> tuning.Autotuned:
-        return tuning.make(f, candidates, how)
+    def decorate(f: Callable[..., Any]) -> autotuning.Autotuned:
+        return autotuning.make(f, candidates, how)
 
     return decorate
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
-from cute_dialect.front.recording import multiprocessors
 from cute_dialect.front.shared import SmemAllocator
+from cute_dialect.front.trace_dependencies import multiprocessors
 from cute_dialect.viz.dispatch import draw
 from cute_dialect.viz.threads import draw_tv
 

@@ -14,11 +14,11 @@ from cute_dialect.op.attending.plan import (
     Attention as Attention,
     AttentionArguments as AttentionArguments,
 )
-from cute_dialect.op.background import (
+from cute_dialect.op.kernel_prefetch import (
     Prefetch as Prefetch,
     prefetch as prefetch,
 )
-from cute_dialect.op.choosing.choice import (
+from cute_dialect.op.select.kernel_choice import (
     Choice as Choice,
     Problem as Problem,
 )
@@ -54,7 +54,7 @@ from cute_dialect.op.conv_plans.plan import (
     Conv2dFprop as Conv2dFprop,
     Conv2dWgrad as Conv2dWgrad,
 )
-from cute_dialect.op.maps.calls import (
+from cute_dialect.op.pointwise.calls import (
     Elementwise as Elementwise,
     add as add,
     div as div,
@@ -62,7 +62,7 @@ from cute_dialect.op.maps.calls import (
     mul as mul,
     sub as sub,
 )
-from cute_dialect.op.maps.functions import (
+from cute_dialect.op.pointwise.functions import (
     abs as abs,
     clamp as clamp,
     elu as elu,
@@ -118,7 +118,7 @@ from cute_dialect.op.grouped.functions import (
 from cute_dialect.op.grouped.scaled import (
     scaled_grouped_mm as scaled_grouped_mm,
 )
-from cute_dialect.op.choosing.report import (
+from cute_dialect.op.select.report import (
     Explanation as Explanation,
     explain as explain,
 )
@@ -137,7 +137,7 @@ from cute_dialect.op.rows.functions import (
 from cute_dialect.op.scaled import (
     scaled_mm as scaled_mm,
 )
-from cute_dialect.op.choosing.ways import (
+from cute_dialect.op.select.gemm_dispatch import (
     choose as choose,
 )
 from cute_dialect.op.plans.arguments import (
@@ -217,7 +217,7 @@ from cute_dialect.op.plans.scaled_plan import (
 from cute_dialect.op.plans.saved import (
     load as load,
 )
-from cute_dialect.op.choosing.tuning import (
+from cute_dialect.op.select.tuning import (
     Tuned as Tuned,
     tune as tune,
 )

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cute_dialect.kernels.epilogue_graph import parts_of
 from cute_dialect.kernels.gemm.config import BITS, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choosing.choice import Choice
-from cute_dialect.op.choosing.warps import Cut
-from cute_dialect.op.kept import compiled_text
+from cute_dialect.op.kernel_cache import compiled_text
 from cute_dialect.op.memory import pool_of
 from cute_dialect.op.recording import Launch, unrecorded
+from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.op.select.mma_sync_model import Cut
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
-    from cute_dialect.kernels.combine_parts import CombineConfig
-    from cute_dialect.kernels.exact_gemm import ExactConfig
+    from cute_dialect.kernels.finish_reduction import CombineConfig
+    from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+    from cute_dialect.kernels.simt_gemm import ExactConfig
     from cute_dialect.kernels.split_tf32 import PartsConfig
-    from cute_dialect.kernels.warp_gemm import WarpConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
@@ -45,7 +45,7 @@ def text_of(choice: Choice) -> str:
     reads or writes (programmatic dependent launch): a chain of small products takes 0.6 us less for each.
     """
     from cute_dialect.kernels.gemm import gemm_text
-    from cute_dialect.kernels.gemm.skinny import few_rows_text
+    from cute_dialect.kernels.gemm.few_rows import few_rows_text
 
     if choice.skinny is not None:
         return few_rows_text(choice.skinny._replace(dependent=True))
@@ -101,7 +101,7 @@ def by_name(
     compile cache, else compiled; ``elsewhere``: in another process.
     """
     if cpu:  # what was built for a GPU may lack what the interpreter runs
-        from cute_dialect.kernels.printed import traced_by
+        from cute_dialect.kernels.traced_text import traced_by
         from cute_dialect.pipelines.on_demand import compile_on_demand
 
         found = traced_by(text)
@@ -258,8 +258,8 @@ def any_config(
     how a problem is cut, of f32 to small tiles; not of 16 bits.
     """
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
-    from cute_dialect.kernels.exact_gemm import ExactConfig
-    from cute_dialect.kernels.warp_gemm import WarpConfig
+    from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+    from cute_dialect.kernels.simt_gemm import ExactConfig
 
     if element == "f32":
         return ExactConfig(*majors, batch, epilogue, small=cut is not None, parts=1 if cut is None else cut.parts)
@@ -278,8 +278,8 @@ def any_config(
 def any_text(config: AnyConfig) -> str:
     """Return the kernel's file."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
-    from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
-    from cute_dialect.kernels.warp_gemm import warp_gemm_text
+    from cute_dialect.kernels.mma_sync_gemm import warp_gemm_text
+    from cute_dialect.kernels.simt_gemm import ExactConfig, exact_gemm_text
 
     if isinstance(config, ExactConfig):
         return exact_gemm_text(config)
@@ -325,7 +325,7 @@ def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool 
 @cache
 def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
     """Return the kernel that combines what another leaves of rows or columns; ``cpu``: for the interpreter."""
-    from cute_dialect.kernels.combine_parts import combine_parts_text
+    from cute_dialect.kernels.finish_reduction import combine_parts_text
 
     text = partial(combine_parts_text, config)
     return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, False, cpu)).kernel("launch")
@@ -334,9 +334,9 @@ def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
 @cache
 def padder(matrices: int, cpu: bool = False) -> Kernel:
     """Return the kernel that copies lines of one matrix, or of two, to lines of whole 16 bytes; see
-    :mod:`cute_dialect.kernels.pad_rows`.
+    :mod:`cute_dialect.kernels.repack_rows`.
     """
-    from cute_dialect.kernels.pad_rows import pad_text
+    from cute_dialect.kernels.repack_rows import pad_text
 
     name = f"pad-{matrices}"
     return _LIBRARIES.get((name, cpu), lambda: by_name(name, partial(pad_text, matrices), False, cpu)).kernel("launch")

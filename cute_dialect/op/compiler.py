@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from cute_dialect.op.kept import backend
+from cute_dialect.op.kernel_cache import backend
 from cute_dialect.op.plans.generators import Variant, compiled
 
 __all__ = ["HasVariants", "add_module", "backend", "nvcc", "nvrtc"]

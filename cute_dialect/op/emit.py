@@ -15,10 +15,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.plans.calling_convention import Operands, laid
 from cute_dialect.op.plans.generators import CombineConfig, Variant
+from cute_dialect.op.plans.operands import Kinds
 from cute_dialect.op.plans.plan import Gemm
-from cute_dialect.op.plans.planned import Kinds
-from cute_dialect.op.plans.recipe import Operands, laid
 from cute_dialect.op.plans.saved import write
 from cute_dialect.runtime.arrays import ArrayView
 

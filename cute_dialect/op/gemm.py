@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.gemm.epilogue import Hook
-from cute_dialect.op.choosing.wanted import ANY, Wanted
 from cute_dialect.op.dtypes import element_name
-from cute_dialect.op.epilogue.bound import alone
+from cute_dialect.op.epilogue.bind import alone
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.function_versions import current
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import Extras, KnownCalls, number
 from cute_dialect.op.product import Interpreted, product
+from cute_dialect.op.select.kernel_override import ANY, Wanted
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -265,7 +265,7 @@ def _is_mapped(torch: Any, tensors: list[Any]) -> bool:
     """Tell whether tensors are those of ``torch.vmap`` and the like, which have no memory."""
     if torch._C._functorch.peek_interpreter_stack() is None:
         return False
-    from cute_dialect.op.vmaps import wrapped
+    from cute_dialect.op.torch_vmap import wrapped
 
     return wrapped(*tensors)
 

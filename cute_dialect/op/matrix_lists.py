@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.elements import layout_name
-from cute_dialect.op.epilogue.bound import alone, traced_of
+from cute_dialect.op.epilogue.bind import alone, traced_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.function_versions import current
@@ -23,9 +23,9 @@ from cute_dialect.op.known import Extras
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.arrays_of import as_batch, explained_products, products_of, with_epilogue
 from cute_dialect.op.plans.functors import number
+from cute_dialect.op.plans.launch_sequence import Split
+from cute_dialect.op.plans.operands import found_type, read
 from cute_dialect.op.plans.plan import Gemm
-from cute_dialect.op.plans.planned import found_type, read
-from cute_dialect.op.plans.steps import Split
 from cute_dialect.op.plans.together import Matrices, apart
 from cute_dialect.op.product import Interpreted
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.choosing.report import Explanation
+    from cute_dialect.op.select.report import Explanation
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["explained_array", "mm_array"]

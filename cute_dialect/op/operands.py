@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from cute_dialect.kernels.activations import is_activation, unknown_activation
 from cute_dialect.op.dtypes import can_mix
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError
-from cute_dialect.op.fused import Matrix
 from cute_dialect.op.overlap import overlap, same_matrix
+from cute_dialect.op.unfused import Matrix
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = [

@@ -30,7 +30,7 @@ from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import check_addends
 from cute_dialect.op.torch_operator import apply_of, is_eager
-from cute_dialect.op.vmaps import differentiates, maps_of, slopes_mapped
+from cute_dialect.op.torch_vmap import differentiates, maps_of, slopes_mapped
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = [
@@ -272,8 +272,8 @@ def _slope_call(activation: str, shape: tuple[int, ...], element: str) -> Any:
     from cute_dialect.op.epilogue import FakeTensor, trace
     from cute_dialect.op.epilogue.functions import activated
     from cute_dialect.op.epilogue.functions import sum as summed_up
-    from cute_dialect.op.epilogue.keeping import reading
-    from cute_dialect.op.epilogue.slopes import SlopeCall
+    from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
+    from cute_dialect.op.epilogue.saved_tensors import reading
 
     derivative: Any = activated(activation, derivative=True)
 

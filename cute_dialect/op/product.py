@@ -14,23 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
-from cute_dialect.op.choosing.model import costs_of
-from cute_dialect.op.choosing.wanted import ANY, Wanted, kernel_for
-from cute_dialect.op.choosing.ways import Way, epilogue_of, gpu_of, here, way_of, with_direct, with_epilogue
 from cute_dialect.op.compiled import combiner, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
-from cute_dialect.op.epilogue.bound import Bound, arranged, bound, in_place_of, stored_as, traced_of
+from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, stored_as, traced_of
 from cute_dialect.op.epilogue.combination import combination, is_rounded
 from cute_dialect.op.epilogue.modes import as_array
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
-from cute_dialect.op.fused import unfused
 from cute_dialect.op.known import Extras
-from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
-from cute_dialect.op.padding import pads, with_padding
-from cute_dialect.op.recording import launched
-from cute_dialect.op.views import (
+from cute_dialect.op.operand_views import (
     copied,
     expanded,
     folded,
@@ -41,6 +34,13 @@ from cute_dialect.op.views import (
     vector,
     zeros,
 )  # fmt: skip
+from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
+from cute_dialect.op.recording import launched
+from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.select.gemm_dispatch import Way, epilogue_of, gpu_of, here, way_of, with_direct, with_epilogue
+from cute_dialect.op.select.kernel_override import ANY, Wanted, kernel_for
+from cute_dialect.op.tma_copies import pads, with_padding
+from cute_dialect.op.unfused import unfused
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options
 

@@ -2,7 +2,7 @@
 
 A scale for all of a matrix, or for each row of ``a`` and each column of ``b``, is a factor of the sums: an epilogue.
 Scales of blocks of 128 along K are factors of the sums of each block, which the kernel adds up in f32
-(:class:`cute_dialect.kernels.gemm.parts.Scales`).
+(:class:`cute_dialect.kernels.gemm.mainloop.Scales`).
 """
 
 # Arrays are of any library.
@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choosing.choice import Choice
-from cute_dialect.op.choosing.ways import way_of
 from cute_dialect.op.dtypes import element_name, listed
-from cute_dialect.op.epilogue.bound import bound, described
+from cute_dialect.op.epilogue.bind import bound, described
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.fused import Matrix
 from cute_dialect.op.gemm import graph_key, mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.product import Interpreted, product
+from cute_dialect.op.select.gemm_dispatch import way_of
+from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.op.unfused import Matrix
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack

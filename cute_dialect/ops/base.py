@@ -121,7 +121,7 @@ class CuteOp(IRDLOperation):
             raise NotImplementedError(cls.name)
         cls.check_operand_kinds(operand_types)
         if cls.LIFT and is_tensor(operand_types[0]):
-            from cute_dialect.ops.lifted import infer_lifted
+            from cute_dialect.ops.tensor_lifting import infer_lifted
 
             return infer_lifted(cls, operand_types, properties)
         return [wrap(r) for r in cls.infer(track([typed(t) for t in operand_types]), properties)]

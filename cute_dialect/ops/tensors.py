@@ -27,7 +27,7 @@ from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, C
 from cute_dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
 from cute_dialect.ops.asm import parse_one_operand, print_operand_list
 from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.lifted import tensor_with
+from cute_dialect.ops.tensor_lifting import tensor_with
 from cute_dialect.ops.typed_values import DIVIDER, OneOfKinds, Properties, payload_text, tracked
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands
 from cute_dialect.types import CoordType, CuteType, LayoutType

@@ -25,7 +25,7 @@ from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, C
 from cute_dialect.atom_types import AtomType, CopyAtomType, TiledCopyType
 from cute_dialect.memory_types import MemRefType, TensorType, element_bits
 from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.lifted import tensor_with
+from cute_dialect.ops.tensor_lifting import tensor_with
 from cute_dialect.ops.tile_fit import check_copied
 from cute_dialect.ops.typed_values import Properties, payload_text, tracked
 from cute_dialect.ops.views import (

@@ -30,19 +30,19 @@ def _builtin() -> Dialect:
 
 BASE_DIALECTS: dict[str, Callable[[], Dialect]] = {
     "builtin": _builtin,
-    "arith": _own("completed", "ARITH"),
-    "cf": _own("completed", "CF"),
+    "arith": _own("arith_and_scf", "ARITH"),
+    "cf": _own("arith_and_scf", "CF"),
     "dlti": _own("table_dialects", "DLTI"),
-    "func": _own("completed", "FUNC"),
+    "func": _own("arith_and_scf", "FUNC"),
     "gpu": _own("gpu", "GPU"),
     "index": _own("table_dialects", "INDEX"),
     "llvm": _own("llvm", "LLVM"),
-    "math": _own("completed", "MATH"),
+    "math": _own("arith_and_scf", "MATH"),
     "memref": _own("table_dialects", "MEMREF"),
     "nvgpu": _own("table_dialects", "NVGPU"),
     "nvvm": _own("nvvm", "NVVM"),
-    "scf": _own("completed", "SCF"),
-    "ub": _own("completed", "UB"),
+    "scf": _own("arith_and_scf", "SCF"),
+    "ub": _own("arith_and_scf", "UB"),
     "vector": _own("table_dialects", "VECTOR"),
 }
 """The factory of each dialect, by name."""

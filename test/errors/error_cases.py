@@ -89,7 +89,7 @@ def _make_arch_op_wrong() -> None:
 def _build_inferred() -> None:
     from xdsl.dialects.test import TestOp
 
-    from cute_dialect.ops.size_index import SizeOp
+    from cute_dialect.ops.sizes import SizeOp
     from cute_dialect.types import CoordType
 
     SizeOp(TestOp(result_types=[CoordType(3)]).results[0])

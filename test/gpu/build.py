@@ -247,7 +247,7 @@ def build_autotune(folder: str, chip: str) -> list[str]:
 
 def build_sweep(folder: str, chip: str) -> list[str]:
     """The kernels of a small sweep, five for each of twelve problems: ``sweep/NAME``; gives what is said."""
-    from cute_dialect.op.choosing.model import COSTS
+    from cute_dialect.op.select.cost_model import COSTS
     from cute_dialect.tools.bench_gemm_sweep import build, plan
 
     said: list[str] = []

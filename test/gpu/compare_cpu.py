@@ -51,7 +51,7 @@ def cases() -> Iterator[Case]:
     from cute_dialect.kernels.elementwise import elementwise_add_text
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.kernels.gemm.config import GemmConfig
-    from cute_dialect.kernels.gemm.skinny import few_rows_text
+    from cute_dialect.kernels.gemm.few_rows import few_rows_text
     from cute_dialect.kernels.row_sums import sum_text
     from cute_dialect.kernels.rows import row_text
     from cute_dialect.kernels.sgemm import sgemm_text

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.choosing.choice import tuned  # noqa: E402
+from cute_dialect.op.select.kernel_choice import tuned  # noqa: E402
 
 
 def test_a_call_is_tuned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

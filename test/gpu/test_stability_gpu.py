@@ -11,8 +11,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 
 from cute_dialect.op import gemm  # noqa: E402
-from cute_dialect.op.choosing.choice import Choice, Problem  # noqa: E402
 from cute_dialect.op.compiled import Runner  # noqa: E402
+from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.runtime import load  # noqa: E402
 from cute_dialect.tools import bench_gemm, bench_rows  # noqa: E402
 

@@ -15,8 +15,8 @@ from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm.skinny import few_rows_text
-from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
+from cute_dialect.kernels.gemm.few_rows import few_rows_text
+from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.row_config import RowConfig
 from cute_dialect.kernels.row_sums import sum_text
 from cute_dialect.kernels.rows import row_text

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
+from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
 from cute_dialect.op.compiled import any_text, text_of
 from cute_dialect.op.epilogue import (
     ACTIVATIONS,

@@ -11,12 +11,12 @@ from unittest.mock import patch
 
 import torch
 
-from cute_dialect.op import arrays, compiled, gemm, padding, recording, scaled
+from cute_dialect.op import arrays, compiled, gemm, recording, scaled, tma_copies
 from cute_dialect.op import product as products
-from cute_dialect.op.choosing import ways
-from cute_dialect.op.conv import compute, depthwise, functions, narrow, unfolded
+from cute_dialect.op.conv import channel_padding, compute, depthwise, functions, im2col_gemm
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall
+from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.runtime.arrays import view_of
 
 GPU = ("NVIDIA H200", 132)
@@ -108,9 +108,10 @@ def here(seen: Seen) -> Iterator[Seen]:
         stack.enter_context(patch.object(compiled, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(patch.object(compiled.RunKernel, "_memory", memory))
         for module, name in (
-            (ways, "runner"), (ways, "any_rows"), (products, "combiner"), (products, "splitter"), (padding, "padder"),
-            (compute, "conv_runner"), (compute, "combiner"), (depthwise, "kernel_of"), (unfolded, "kernel_of"),
-            (narrow, "kernel_of"),
+            (gemm_dispatch, "runner"), (gemm_dispatch, "any_rows"), (products, "combiner"), (products, "splitter"),
+            (tma_copies, "padder"),
+            (compute, "conv_runner"), (compute, "combiner"), (depthwise, "kernel_of"), (im2col_gemm, "kernel_of"),
+            (channel_padding, "kernel_of"),
         ):  # fmt: skip
             stack.enter_context(on_cpu(module, name))
         for table in (gemm.PLAIN, gemm.FUSED, gemm.GRAPHS):

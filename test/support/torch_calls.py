@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from cute_dialect import op
-from cute_dialect.kernels.combine_parts import combine_parts_text
+from cute_dialect.kernels.finish_reduction import combine_parts_text
 from cute_dialect.op import compiled, matrix_lists, product
-from cute_dialect.op.choosing import ways
 from cute_dialect.op.epilogue import pairs, relu, silu
 from cute_dialect.op.plans import operation
 from cute_dialect.op.rows import call as row_calls
+from cute_dialect.op.select import gemm_dispatch
 
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 Result = tuple[list[torch.Tensor], list[torch.Tensor]]
@@ -191,16 +191,16 @@ def texts() -> Iterator[tuple[str, str]]:
         found[variant.name] = variant.text
         return SimpleNamespace(kernel=lambda name: lambda *_, **__: None)
 
-    before = ways.runner, ways.any_rows, product.combiner, operation.compiled, row_calls.library
+    before = gemm_dispatch.runner, gemm_dispatch.any_rows, product.combiner, operation.compiled, row_calls.library
     row_calls.library = row_kernel
-    ways.runner, ways.any_rows, product.combiner = runner, any_rows, combiner  # type: ignore[assignment]
+    gemm_dispatch.runner, gemm_dispatch.any_rows, product.combiner = runner, any_rows, combiner  # type: ignore[assignment]
     operation.compiled = planned
     matrix_lists._made.cache_clear()  # plans, which keep what launches
     try:
         for call in CALLS.values():
             call("cpu", "cpu")
     finally:
-        ways.runner, ways.any_rows, product.combiner, operation.compiled, row_calls.library = before
+        gemm_dispatch.runner, gemm_dispatch.any_rows, product.combiner, operation.compiled, row_calls.library = before
         matrix_lists._made.cache_clear()
     for name, text in found.items():
         yield name, text()

@@ -27,7 +27,7 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout
 from cute_dialect.interp.cute_eval import Evaluator
 from cute_dialect.interp.exact import Undefined
-from cute_dialect.ops import access, algebra, make, size_index, tile
+from cute_dialect.ops import access, algebra, make, sizes, tile
 from cute_dialect.ops import arith as cute_arith
 from cute_dialect.ops.diag import PrintOp
 from cute_dialect.ops.typed_values import dynamic_leaves
@@ -38,20 +38,20 @@ MAKERS: dict[str, type[make.MakeTreeOp]] = {
     "coord": make.MakeCoordOp, "tile": make.MakeTileOp,
 }  # fmt: skip
 UNARY: Sequence[Callable[[SSAValue], Operation]] = (
-    size_index.SizeOp, size_index.CosizeOp, size_index.TupleProductOp, size_index.TupleProductEachOp,
+    sizes.SizeOp, sizes.CosizeOp, sizes.TupleProductOp, sizes.TupleProductEachOp,
     access.GetShapeOp, access.GetStrideOp, access.ToIntTupleOp, access.ToCoordOp, access.ComposedGetInnerOp,
     access.ComposedGetOffsetOp, access.ComposedGetOuterOp, make.MakeLayoutLikeOp, make.MakeIdentityLayoutOp,
     algebra.CoalesceOp, algebra.FlattenOp, algebra.RightInverseOp, algebra.LeftInverseOp,
     lambda v: access.GetOp(v, [0]), lambda v: access.GetOp(v, [1]), lambda v: access.SelectOp(v, [1, 0]),
-    lambda v: size_index.SizeOp(v, [1]), lambda v: algebra.GroupModesOp(v, 0, 2),
+    lambda v: sizes.SizeOp(v, [1]), lambda v: algebra.GroupModesOp(v, 0, 2),
 )  # fmt: skip
 BINARY: Sequence[Callable[[SSAValue, SSAValue], Operation]] = (
     algebra.CompositionOp, algebra.SliceOp, algebra.DiceOp, make.MakeLayoutOp, make.MakeOrderedLayoutOp,
     tile.LogicalProductOp, tile.ZippedProductOp, tile.TiledProductOp, tile.FlatProductOp, tile.BlockedProductOp,
     tile.RakedProductOp, tile.LogicalDivideOp, tile.ZippedDivideOp, tile.TiledDivideOp, tile.FlatDivideOp,
-    size_index.LayoutEvalOp, size_index.Crd2IdxOp, size_index.Idx2CrdOp, size_index.IncrementCoordOp,
+    sizes.LayoutEvalOp, sizes.Crd2IdxOp, sizes.Idx2CrdOp, sizes.IncrementCoordOp,
     cute_arith.TupleAddOp, cute_arith.TupleSubOp, cute_arith.ShapeDivOp, cute_arith.CeilDivOp,
-    lambda a, b: size_index.AppendToRankOp(a, b, 3),
+    lambda a, b: sizes.AppendToRankOp(a, b, 3),
 )  # fmt: skip
 ORDERING = (make.MakeLayoutLikeOp, make.MakeOrderedLayoutOp)
 """Ops whose strides depend on what is known: a mode known to have one element gets the stride 0."""

@@ -10,9 +10,9 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from cute_dialect.tools.lsp import mlir_features, python_features
-from cute_dialect.tools.lsp.records import Hint, Picture, Place
+from cute_dialect.tools.lsp.analysis_results import Hint, Picture, Place
+from cute_dialect.tools.lsp.documents import View
 from cute_dialect.tools.lsp.server import CuteServer, Settings
-from cute_dialect.tools.lsp.views import View
 
 __all__ = ["draws", "make_server", "shown"]
 

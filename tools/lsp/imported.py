@@ -8,7 +8,7 @@ from importlib import import_module
 for name in (
     "lang",
     "front.compiling",
-    "tools.opt_chunk",
+    "tools.split_input",
     "tools.lsp.mlir_analysis",
     "tools.lsp.python_analysis",
     "tools.lsp.catalogue",

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from cute_dialect.tools.check_python import Unchecked, check_python
 from cute_dialect.tools.check_report import Finding
+from cute_dialect.tools.lsp.analysis_results import LONGEST_LABEL, Analysis, Hint, Known, Place, Problem, Related, Span
 from cute_dialect.tools.lsp.fixes import fix_of
-from cute_dialect.tools.lsp.records import LONGEST_LABEL, Analysis, Hint, Known, Place, Problem, Related, Span
 from cute_dialect.tools.lsp.traced_values import watched
 
 __all__ = ["analyse_python"]

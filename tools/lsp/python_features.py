@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from lsprotocol import types
 
-from cute_dialect.tools.lsp.records import Catalogue, Known, Place
-from cute_dialect.tools.lsp.views import View
+from cute_dialect.tools.lsp.analysis_results import Catalogue, Known, Place
+from cute_dialect.tools.lsp.documents import View
 
 __all__ = ["completions", "known_at", "public_at"]
 

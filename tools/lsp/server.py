@@ -23,8 +23,8 @@ from pygls.workspace import TextDocument
 
 from cute_dialect import __version__
 from cute_dialect.tools.lsp import workers
-from cute_dialect.tools.lsp.records import Analysis, Catalogue, Known, Picture, Place, Problem, Span
-from cute_dialect.tools.lsp.views import View
+from cute_dialect.tools.lsp.analysis_results import Analysis, Catalogue, Known, Picture, Place, Problem, Span
+from cute_dialect.tools.lsp.documents import View
 from cute_dialect.tools.lsp.workers import Job, Task
 
 __all__ = ["CuteServer", "Settings"]

@@ -15,7 +15,7 @@ from types import FrameType, ModuleType
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.front.numeric import Numeric
-from cute_dialect.tools.lsp.records import Known, Place
+from cute_dialect.tools.lsp.analysis_results import Known, Place
 from cute_dialect.viz.messages import layouts_in
 
 __all__ = ["bindings", "watched"]

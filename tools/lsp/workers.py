@@ -20,7 +20,7 @@ from multiprocessing.context import BaseContext, ForkServerContext
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from cute_dialect.tools.lsp.records import Analysis, Catalogue, Picture, Problem, Span
+from cute_dialect.tools.lsp.analysis_results import Analysis, Catalogue, Picture, Problem, Span
 
 __all__ = [
     "Job",

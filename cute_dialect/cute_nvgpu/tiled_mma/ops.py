@@ -32,8 +32,8 @@ from cute_dialect.algebra.values import (
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType, element_name
 from cute_dialect.memory_types import MemRefType, TensorType
 from cute_dialect.ops.base import cute_op
-from cute_dialect.ops.lifted import tensor_with
 from cute_dialect.ops.memory import rmem_type
+from cute_dialect.ops.tensor_lifting import tensor_with
 from cute_dialect.ops.typed_values import Properties, payload_text, tracked
 from cute_dialect.ops.views import (
     MemoryOp,

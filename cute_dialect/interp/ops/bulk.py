@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.byte_states import WRITTEN
 from cute_dialect.interp.cfg import segments
-from cute_dialect.interp.contents import WRITTEN
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import Buffer

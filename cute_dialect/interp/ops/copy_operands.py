@@ -12,8 +12,8 @@ from cute_dialect.interp.accesses import Site
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Buffer
-from cute_dialect.interp.pieces import MAPPED
 from cute_dialect.interp.program import FnCompiler
+from cute_dialect.interp.provenance import MAPPED
 from cute_dialect.interp.tensor_map import MAP_BYTES, TensorMap
 from cute_dialect.interp.types import int_leaf
 from cute_dialect.interp.values import Array, Regs, to_lanes

@@ -13,8 +13,8 @@ import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.group import Group
+from cute_dialect.interp.poison_flags import late_slot, only_selected, picked, promise
 from cute_dialect.interp.program import Builder, FnCompiler
-from cute_dialect.interp.promises import late_slot, only_selected, picked, promise
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.undefined import unwritten
 from cute_dialect.interp.values import (

@@ -24,7 +24,7 @@ import numpy as np
 
 from cute_dialect.interp.accesses import Site
 from cute_dialect.interp.addresses import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS
-from cute_dialect.interp.promises import promise
+from cute_dialect.interp.poison_flags import promise
 from cute_dialect.interp.values import wrap_int
 
 if TYPE_CHECKING:

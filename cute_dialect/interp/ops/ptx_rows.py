@@ -28,7 +28,7 @@ import numpy as np
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops.ptx_text import Statement, Text, number
-from cute_dialect.interp.promises import fail
+from cute_dialect.interp.poison_flags import fail
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, merge, to_lanes
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.printed import printed
+from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["CombineConfig", "combine", "combine_text", "launch"]
 

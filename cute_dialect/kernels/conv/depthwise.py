@@ -22,8 +22,8 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.conv.config import Window, of_elements
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.fused import Fused
-from cute_dialect.kernels.printed import printed
+from cute_dialect.kernels.gemm.epilogue_emit import Fused
+from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["DepthwiseConfig", "depthwise_text"]
 

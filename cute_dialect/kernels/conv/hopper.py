@@ -1,7 +1,7 @@
 """Implicit-GEMM convolutions on Hopper, whose rows are pixels, by im2col TMA, mbarriers and wgmma.
 
 The kernel is that of :mod:`cute_dialect.kernels.gemm.hopper`, with the same consumers, epilogues and stores. Its
-producer loads pixels (:class:`~cute_dialect.kernels.conv.columns.Columns`) instead of rows of A. A K step is 64
+producer loads pixels (:class:`~cute_dialect.kernels.conv.im2col_loads.Columns`) instead of rows of A. A K step is 64
 channels (of 16 bits) of one tap. TMA shifts the pixels of a tile by the offset of the tap and fills the padding with
 zeros, so that no im2col matrix is written.
 
@@ -28,19 +28,19 @@ from math import prod
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.conv.columns import Chunks, Columns, Filter, Grid, Pixels, Steps
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
-from cute_dialect.kernels.conv.places import GroupPlaces, PixelPlaces, TapPlaces
+from cute_dialect.kernels.conv.im2col_loads import Chunks, Columns, Filter, Grid, Pixels, Steps
+from cute_dialect.kernels.conv.output_maps import GroupPlaces, PixelPlaces, TapPlaces
 from cute_dialect.kernels.conv.stores import PixelResult, StepsInTurn, StepsLoads, WeightResult, WorkOfSteps
+from cute_dialect.kernels.gemm.block_scaling import Scales
 from cute_dialect.kernels.gemm.elements import factors, number
 from cute_dialect.kernels.gemm.epilogue import Addends
-from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.epilogue_emit import Fused
+from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Result
 from cute_dialect.kernels.gemm.hopper import ROLES, WORK, Loads, ring_between, take_roles, work_of
 from cute_dialect.kernels.gemm.host import arguments_of, load_map, ring_of, store_map, store_widths
-from cute_dialect.kernels.gemm.parts import Operand, Products, Shared, Tiles
-from cute_dialect.kernels.gemm.result import BUFFER, Result
-from cute_dialect.kernels.gemm.scales import Scales
-from cute_dialect.kernels.printed import printed
+from cute_dialect.kernels.gemm.mainloop import Operand, Products, Shared, Tiles
+from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 

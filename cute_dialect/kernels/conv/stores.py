@@ -9,13 +9,13 @@ The result of a strided dgrad is scattered to the pixels of a residue class. Eac
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.conv.columns import Pixels, Steps
 from cute_dialect.kernels.conv.config import ConvConfig
+from cute_dialect.kernels.conv.im2col_loads import Pixels, Steps
 from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.epilogue_store import ChunkStore, Result, RowStore
+from cute_dialect.kernels.gemm.fragment_layout import lanes_of
 from cute_dialect.kernels.gemm.hopper import Cooperative, Loads
-from cute_dialect.kernels.gemm.lanes import lanes_of
-from cute_dialect.kernels.gemm.parts import Item, Place
-from cute_dialect.kernels.gemm.result import ChunkStore, Result, RowStore
+from cute_dialect.kernels.gemm.mainloop import Item, Place
 
 __all__ = ["PixelResult", "StepsInTurn", "StepsLoads", "WeightResult", "WorkOfSteps"]
 
@@ -40,8 +40,8 @@ class WeightResult(Result):
         return found if place.matrix is None else (*found, place.of[2])
 
     def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
-        """Return the row and column in the accumulator, which :class:`~cute_dialect.kernels.conv.places.TapPlaces` maps
-        to the result.
+        """Return the row and column in the accumulator, which
+        :class:`~cute_dialect.kernels.conv.output_maps.TapPlaces` maps to the result.
         """
         return self.row(place, atom), place.column * self.c.columns + column
 

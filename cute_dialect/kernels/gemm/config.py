@@ -18,7 +18,7 @@ from typing import NamedTuple
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS, outputs_of, sums_of
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
+from cute_dialect.kernels.gemm.fragment_layout import Lanes, lanes_of
 
 __all__ = ["BITS", "BLOCK", "EVICT_FIRST", "GemmConfig", "SplitConfig", "at_once", "blocks_of", "selects"]
 
@@ -424,7 +424,7 @@ class GemmConfig(NamedTuple):
 
 
 class SplitConfig(NamedTuple):
-    """Configuration of a split-K GEMM: several blocks share a tile (:mod:`cute_dialect.kernels.gemm.split`)."""
+    """Configuration of a split-K GEMM: several blocks share a tile (:mod:`cute_dialect.kernels.gemm.split_k`)."""
 
     base: GemmConfig = GemmConfig(cluster_m=1, cluster_n=2, deferred=False, serpentine=False)  # at most 192 tile rows
     parts: int = 4  # split-K slices of a tile, one block each

@@ -1,7 +1,7 @@
 """Epilogue of a GEMM: ``D = f(alpha * A B + beta * S + bias)``, or an arbitrary elementwise graph.
 
 Kernels always receive the epilogue as a graph (:mod:`cute_dialect.kernels.epilogue_graph`), which
-:mod:`cute_dialect.kernels.gemm.fused` evaluates.
+:mod:`cute_dialect.kernels.gemm.epilogue_emit` evaluates.
 
 >>> fused = Epilogue(alpha="arg", bias="n", activation="gelu")
 >>> fused.name, list(fused.arguments("f16"))

@@ -13,8 +13,8 @@ traverses K in reverse, so that the data read last is read again first, from the
     empty[s]: one arrival per consumer warp group of each block that shares the stage
 
 The grid is the smallest number of blocks that needs no more waves than a full GPU. Variants have modules of their own:
-pingpong consumers (:mod:`~cute_dialect.kernels.gemm.pingpong`), stream-K (:mod:`~cute_dialect.kernels.gemm.stream`) and
-split-K (:mod:`~cute_dialect.kernels.gemm.split`).
+pingpong consumers (:mod:`~cute_dialect.kernels.gemm.pingpong`), stream-K (:mod:`~cute_dialect.kernels.gemm.stream_k`)
+and split-K (:mod:`~cute_dialect.kernels.gemm.split_k`).
 
     launch(a, b, c)                                              # arrays; the first call of a specialization compiles
     launch(a, b, c, config=GemmConfig(tile=(128, 128, 64)))
@@ -32,10 +32,12 @@ from functools import partial
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.gemm.block_scaling import Scales
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.epilogue import Addends, extents_of
-from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.epilogue_emit import Fused
+from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Result
 from cute_dialect.kernels.gemm.host import (
     arguments_of,
     as_read,
@@ -49,16 +51,14 @@ from cute_dialect.kernels.gemm.host import (
     store_widths,
     with_modes,
 )
+from cute_dialect.kernels.gemm.mainloop import Item, Operand, Place, Products, Shared, Tiles
 from cute_dialect.kernels.gemm.operands import count_of
-from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Shared, Tiles
 from cute_dialect.kernels.gemm.pingpong import Pingpong
-from cute_dialect.kernels.gemm.registers import FromRegisters
-from cute_dialect.kernels.gemm.result import BUFFER, Result
-from cute_dialect.kernels.gemm.scales import Scales
-from cute_dialect.kernels.gemm.split import Parts
-from cute_dialect.kernels.gemm.stream import Stream
+from cute_dialect.kernels.gemm.rs_mainloop import FromRegisters
+from cute_dialect.kernels.gemm.split_k import Parts
+from cute_dialect.kernels.gemm.stream_k import Stream
 from cute_dialect.kernels.gemm_any import any_gemm
-from cute_dialect.kernels.printed import printed
+from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 

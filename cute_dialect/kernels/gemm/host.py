@@ -10,8 +10,8 @@ from cute_dialect.kernels.epilogue_graph import Output, parts_of
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig, part_of
 from cute_dialect.kernels.gemm.elements import factors, number
 from cute_dialect.kernels.gemm.epilogue import grouped
+from cute_dialect.kernels.gemm.epilogue_store import order_of_digits, swizzle_of
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents
-from cute_dialect.kernels.gemm.result import order_of_digits, swizzle_of
 from cute_dialect.lang import hopper, utils
 from cute_dialect.lang.nvgpu import cpasync
 

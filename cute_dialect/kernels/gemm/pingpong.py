@@ -19,8 +19,8 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.parts import Products, Tiles
-from cute_dialect.kernels.gemm.result import Result
+from cute_dialect.kernels.gemm.epilogue_store import Result
+from cute_dialect.kernels.gemm.mainloop import Products, Tiles
 
 __all__ = ["TURN", "Pingpong"]
 

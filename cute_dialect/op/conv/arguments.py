@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
 from cute_dialect.op.arrays import Where
 from cute_dialect.op.conv.geometry import Geometry, geometry
-from cute_dialect.op.conv.order import channels_first, first, last, views_last
+from cute_dialect.op.conv.layouts import channels_first, first, last, views_last
 from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.known import Extras
@@ -80,7 +80,7 @@ class Given(NamedTuple):
         """Blocks that share K, 0 for as many as are best.  Raises UnsupportedError."""
         if self.split_k is None:
             return 0
-        from cute_dialect.op.plans.steps import Split
+        from cute_dialect.op.plans.launch_sequence import Split
 
         found = Split.of(self.split_k)
         if found.mode != "serial":

@@ -19,9 +19,9 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, of
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.elements import FACTORS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choosing.choice import Choice, Problem, tuned
-from cute_dialect.op.choosing.model import Costs, costs_of, ranked
 from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.select.cost_model import Costs, costs_of, ranked
+from cute_dialect.op.select.kernel_choice import Choice, Problem, tuned
 
 __all__ = [
     "Asked",

@@ -15,22 +15,21 @@ from cute_dialect.kernels.conv.config import WGRAD, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays import Library, read_all
-from cute_dialect.op.choosing.ways import epilogue_of, gpu_of, here
 from cute_dialect.op.compiled import combiner
 from cute_dialect.op.conv.arguments import NAMES, Call, Given, Prepared, prepared
+from cute_dialect.op.conv.channel_padding import narrow, narrowed, of_taps
 from cute_dialect.op.conv.choice import Asked, choice_of, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.depthwise import depthwise
 from cute_dialect.op.conv.direct import direct
 from cute_dialect.op.conv.few_channels import FewChannels, few_channels
 from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.narrow import narrow, narrowed, of_taps
+from cute_dialect.op.conv.im2col_gemm import finish, sums_for, unfolded
+from cute_dialect.op.conv.kernel_override import config_for
+from cute_dialect.op.conv.layouts import aligned_vector, dense, first, last, strides_of, turned, views_last
 from cute_dialect.op.conv.operands import as_taken, read, rows_of, stored
-from cute_dialect.op.conv.order import aligned_vector, dense, first, last, strides_of, turned, views_last
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights
-from cute_dialect.op.conv.unfolded import finish, sums_for, unfolded
-from cute_dialect.op.conv.wanted import config_for
-from cute_dialect.op.epilogue.bound import Bound, alone, bound, refuse_arranged, traced_of
+from cute_dialect.op.epilogue.bind import Bound, alone, bound, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.combination import combination, is_rounded
 from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.reducing import combining, memory_of
@@ -39,6 +38,7 @@ from cute_dialect.op.errors import EpilogueError, OpError
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import matrix
 from cute_dialect.op.recording import launched
+from cute_dialect.op.select.gemm_dispatch import epilogue_of, gpu_of, here
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options
 

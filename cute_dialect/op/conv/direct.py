@@ -11,7 +11,7 @@ from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.direct import DirectConfig, padded
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.order import aligned_vector, dense, merged, padded_view, strides_of
+from cute_dialect.op.conv.layouts import aligned_vector, dense, merged, padded_view, strides_of
 from cute_dialect.op.recording import launched
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -16,10 +16,10 @@ from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
+from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import Asked, served
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.direct import direct_config
-from cute_dialect.op.conv.narrow import narrow
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights_of
 
 __all__ = ["FewChannels", "few_channels"]

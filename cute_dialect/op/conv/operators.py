@@ -23,7 +23,7 @@ from cute_dialect.op.conv import functions
 from cute_dialect.op.conv.arguments import NAMES, Given
 from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.conv.geometry import window_of
-from cute_dialect.op.conv.order import channels_first, first, last
+from cute_dialect.op.conv.layouts import channels_first, first, last
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.known import Extras

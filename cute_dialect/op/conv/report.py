@@ -21,20 +21,20 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choosing.choice import tuned
-from cute_dialect.op.choosing.ways import epilogue_of, here
 from cute_dialect.op.conv.arguments import NAMES, Given, prepared
+from cute_dialect.op.conv.channel_padding import narrow, written
 from cute_dialect.op.conv.choice import Asked, chosen_with_time, has_epilogue, problem_of
 from cute_dialect.op.conv.compiled import ConvKernel, PlainKernel
 from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.narrow import narrow, written
-from cute_dialect.op.conv.order import aligned_vector, lines_suit, strides_of, views_last
+from cute_dialect.op.conv.im2col_gemm import extents_of, writing
+from cute_dialect.op.conv.layouts import aligned_vector, lines_suit, strides_of, views_last
 from cute_dialect.op.conv.partial_weights import PartialWeights
-from cute_dialect.op.conv.unfolded import extents_of, writing
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.known import Extras
+from cute_dialect.op.select.gemm_dispatch import epilogue_of, here
+from cute_dialect.op.select.kernel_choice import tuned
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 __all__ = ["ConvExplanation", "explained", "is_convolution"]

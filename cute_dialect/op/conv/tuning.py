@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cute_dialect.op.choosing import tuning, ways
-from cute_dialect.op.choosing.choice import Choice
-from cute_dialect.op.choosing.menu import differing
-from cute_dialect.op.choosing.model import costs_of
-from cute_dialect.op.choosing.tuning import Tuned
 from cute_dialect.op.conv.choice import Asked, choice_of, config_of, kernels_for, problem_of
+from cute_dialect.op.conv.kernel_override import plain
 from cute_dialect.op.conv.report import explained
-from cute_dialect.op.conv.wanted import plain
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.select import gemm_dispatch, tuning
+from cute_dialect.op.select.candidates import differing
+from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.op.select.tuning import Tuned
 
 __all__ = ["tuned_convolution"]
 
@@ -29,7 +29,7 @@ def tuned_convolution(
     function: Callable[..., Any], given: Sequence[Any], call: Mapping[str, Any], until: float, save: bool,
     say: Callable[[str], None] | None,
 ) -> Tuned:  # fmt: skip
-    """Measure kernels for a call of a convolution; see :func:`cute_dialect.op.choosing.tuning.tune`.
+    """Measure kernels for a call of a convolution; see :func:`cute_dialect.op.select.tuning.tune`.
 
     Raises UnsupportedError where no im2col loads serve, or operands would be copied.
     """
@@ -42,7 +42,7 @@ def tuned_convolution(
     if found.config is None or found.copies:
         what = "a convolution by im2col loads of what TMA reads where it is"
         raise UnsupportedError(f"tune: expected {what}, got {found.kernel}: {found.why}")
-    gpu, sms = ways.gpu_of(arrays[0].get_device())
+    gpu, sms = gemm_dispatch.gpu_of(arrays[0].get_device())
     asked = Asked(found.geometry, found.element, found.output)
     costs = costs_of(gpu, sms)
     fastest = plain(found.config)

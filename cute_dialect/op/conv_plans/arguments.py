@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.conv_plans.checked import Checked, How, check, check_in_place
 from cute_dialect.op.conv_plans.describe import Conv2dProblemSize
+from cute_dialect.op.conv_plans.operands import Checked, How, check, check_in_place
 from cute_dialect.op.conv_plans.operation import Conv2dOperation
 from cute_dialect.op.conv_plans.steps import parts_of, steps
 from cute_dialect.op.conv_plans.visiting import visited
 from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import GemmCoord, SplitKMode, known
 from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
-from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import ALONE, Split, Step
-from cute_dialect.op.plans.visiting import arguments_for
+from cute_dialect.op.plans.launch_sequence import ALONE, Split, Step
+from cute_dialect.op.plans.visitor_args import arguments_for
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack

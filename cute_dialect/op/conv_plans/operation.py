@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.gemm.elements import BITS
-from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.conv.choice import width_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv_plans.describe import Conv2dProblemSize, ConvKind, IteratorAlgorithm, StrideSupport
@@ -25,9 +24,10 @@ from cute_dialect.op.errors import AlignmentError, OpError, UnsupportedError
 from cute_dialect.op.plans.describe import Swizzle, TensorDescription, TileDescription, known
 from cute_dialect.op.plans.functors import EpilogueFunctor
 from cute_dialect.op.plans.generators import Variant, compiled
+from cute_dialect.op.plans.operands import Kinds, Type
 from cute_dialect.op.plans.operation import GemmOperationUniversal
 from cute_dialect.op.plans.operation_base import chip_here
-from cute_dialect.op.plans.planned import Kinds, Type
+from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self

@@ -18,32 +18,32 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS
-from cute_dialect.op.choosing.model import costs_of
 from cute_dialect.op.conv.choice import Asked as ConvAsked
 from cute_dialect.op.conv.choice import choice_of, chosen_with_time, kernels_for, served
 from cute_dialect.op.conv.geometry import Geometry, geometry
-from cute_dialect.op.conv.order import lines_suit
+from cute_dialect.op.conv.layouts import lines_suit
 from cute_dialect.op.conv_plans.arguments import ConvArguments
-from cute_dialect.op.conv_plans.checked import How, check
 from cute_dialect.op.conv_plans.describe import Conv2dProblemSize, ConvKind, IteratorAlgorithm, StrideSupport
+from cute_dialect.op.conv_plans.operands import How, check
 from cute_dialect.op.conv_plans.operation import LAYOUTS, Conv2dOperation, called
 from cute_dialect.op.conv_plans.steps import matrices_of
 from cute_dialect.op.conv_plans.visiting import visited
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.plans.arguments import on_the_cpu
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.configure import FAST, ampere_tiles, described
 from cute_dialect.op.plans.describe import OpcodeClass, TensorDescription, TileDescription, known
 from cute_dialect.op.plans.functors import number
 from cute_dialect.op.plans.generators import CombineConfig, PartsConfig, ReduceConfig, Variant
-from cute_dialect.op.plans.planned import Kinds, Type, read
-from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.launch_sequence import Split
+from cute_dialect.op.plans.operands import Kinds, Type, read
 from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.settings import Settings
-from cute_dialect.op.plans.steps import Split
-from cute_dialect.op.plans.tiles import chosen as chosen_product
-from cute_dialect.op.plans.tiles import element_of, tiles_of
-from cute_dialect.op.plans.visiting import arguments_for, is_of_sums
+from cute_dialect.op.plans.tile_candidates import chosen as chosen_product
+from cute_dialect.op.plans.tile_candidates import element_of, tiles_of
+from cute_dialect.op.plans.visitor_args import arguments_for, is_of_sums
+from cute_dialect.op.select.cost_model import costs_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
 from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.order import first, last
-from cute_dialect.op.conv_plans.checked import How, laid_out
-from cute_dialect.op.epilogue.bound import traced_of
+from cute_dialect.op.conv.layouts import first, last
+from cute_dialect.op.conv_plans.operands import How, laid_out
+from cute_dialect.op.epilogue.bind import traced_of
 from cute_dialect.op.plans.reference import activated_f64, as_f64
 
 if TYPE_CHECKING:  # pragma: no cover

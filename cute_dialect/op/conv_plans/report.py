@@ -9,16 +9,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import WGRAD
-from cute_dialect.op.choosing.ways import here
 from cute_dialect.op.conv.choice import chosen_with_time
-from cute_dialect.op.conv.order import channels_first, last, strides_of, views_last
+from cute_dialect.op.conv.layouts import channels_first, last, strides_of, views_last
 from cute_dialect.op.conv.report import ConvExplanation
-from cute_dialect.op.conv_plans.checked import How, laid_out
+from cute_dialect.op.conv_plans.operands import How, laid_out
 from cute_dialect.op.conv_plans.steps import parts_of
 from cute_dialect.op.elements import SIZES
-from cute_dialect.op.plans.planned import read
-from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import Split
+from cute_dialect.op.plans.calling_convention import Operands
+from cute_dialect.op.plans.launch_sequence import Split
+from cute_dialect.op.plans.operands import read
+from cute_dialect.op.select.gemm_dispatch import here
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -18,17 +18,17 @@ from cute_dialect.op.arrays import Library
 from cute_dialect.op.conv.arguments import Prepared
 from cute_dialect.op.conv.choice import has_epilogue
 from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.im2col_gemm import extents_of, writing
+from cute_dialect.op.conv.layouts import as_rows, merged
 from cute_dialect.op.conv.operands import as_taken, read
-from cute_dialect.op.conv.order import as_rows, merged
-from cute_dialect.op.conv.unfolded import extents_of, writing
 from cute_dialect.op.conv_plans.operation import Conv2dOperation, called
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.memory import new_memory
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.generators import Variant
+from cute_dialect.op.plans.launch_sequence import Split, Step, Workspace, combined_steps, reduction, steps_of
 from cute_dialect.op.plans.operation_base import chip_here
-from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import Split, Step, Workspace, combined_steps, reduction, steps_of
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.order import as_rows, first, last, turned
-from cute_dialect.op.conv_plans.checked import Checked, How, check
-from cute_dialect.op.epilogue.bound import Bound, bound, refuse_arranged, traced_of
+from cute_dialect.op.conv.layouts import as_rows, first, last, turned
+from cute_dialect.op.conv_plans.operands import Checked, How, check
+from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged, traced_of
 from cute_dialect.op.errors import EpilogueError, LayoutError
-from cute_dialect.op.plans.planned import Kinds, Type, new_like
+from cute_dialect.op.plans.operands import Kinds, Type, new_like
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["as_matrix", "visited"]

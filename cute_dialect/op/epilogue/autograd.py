@@ -21,11 +21,11 @@ import torch
 
 from cute_dialect.op import gemm
 from cute_dialect.op.dtypes import element_name
-from cute_dialect.op.epilogue.bound import traced_of
-from cute_dialect.op.epilogue.differentiate import given_name, gradient_of, structure_of
-from cute_dialect.op.epilogue.keeping import Kept, kept_name, kept_of, slope_of
+from cute_dialect.op.epilogue.bind import traced_of
+from cute_dialect.op.epilogue.derivative import given_name, gradient_of, structure_of
 from cute_dialect.op.epilogue.modes import as_argument
-from cute_dialect.op.epilogue.slopes import SlopeCall
+from cute_dialect.op.epilogue.pointwise_backward import SlopeCall
+from cute_dialect.op.epilogue.saved_tensors import Kept, kept_name, kept_of, slope_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.operands import check_product

@@ -17,11 +17,11 @@ from typing import Any
 
 from cute_dialect.kernels import epilogue_functions as table
 from cute_dialect.kernels.activations import parsed
-from cute_dialect.kernels.counted_random import drawn_of_arrays
 from cute_dialect.kernels.epilogue_functions import NUMPY, arrays_of_torch
 from cute_dialect.kernels.epilogue_graph import greatest_of_blocks
+from cute_dialect.kernels.philox import drawn_of_arrays
 from cute_dialect.op.dtypes import element_name
-from cute_dialect.op.epilogue import proxy
+from cute_dialect.op.epilogue import tracer_values
 from cute_dialect.op.errors import EpilogueError
 
 __all__ = [
@@ -40,8 +40,8 @@ def _function(name: str) -> Callable[..., Any]:
 
     def of(*operands: Any) -> Any:
         operands = (*operands, *f.defaults[len(operands) - f.arity :]) if len(operands) < f.arity else operands
-        if any(isinstance(x, proxy.Proxy) for x in operands):
-            return proxy.call(name, *operands)
+        if any(isinstance(x, tracer_values.Proxy) for x in operands):
+            return tracer_values.call(name, *operands)
         if len(operands) != f.arity:
             raise TypeError(f"{name}: expected {f.arity} operands, got {len(operands)}")
         if any(type(x).__module__.startswith("torch") for x in operands):
@@ -105,7 +105,7 @@ def cast(x: Any, element: str) -> Any:
     name = element_name(element)
     if name not in table.CASTS:
         raise EpilogueError(f"cast: expected a type of {', '.join(table.CASTS)}, got {element}")
-    if isinstance(x, proxy.Proxy):
+    if isinstance(x, tracer_values.Proxy):
         return x.cast(name)
     found = table.cast_of_arrays(x, name)
     return found if hasattr(x, "shape") else found.item()
@@ -127,7 +127,7 @@ def matrix(x: Any) -> Any:
 
 
 def _place(x: Any, index: str, axis: int) -> Any:
-    if isinstance(x, proxy.Proxy):
+    if isinstance(x, tracer_values.Proxy):
         return x.place(index)
     shape = [1] * len(x.shape)
     shape[axis] = -1
@@ -168,9 +168,9 @@ def min(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
 
 
 def _reduced(x: Any, operation: str, dim: int | None, whole_rows: bool) -> Any:
-    if isinstance(x, proxy.Proxy) and whole_rows:
+    if isinstance(x, tracer_values.Proxy) and whole_rows:
         return x.of_rows(operation, dim)
-    if isinstance(x, proxy.Proxy):
+    if isinstance(x, tracer_values.Proxy):
         return x.reduced(operation, dim)
     return combined(x, operation, (-2, -1) if dim is None else (dim,))
 
@@ -187,14 +187,14 @@ def pairs(x: Any) -> tuple[Any, Any]:
 
     What is computed of them has half of the columns: ``gate, up = pairs(accum); D = silu(gate) * up``.
     """
-    if isinstance(x, proxy.Proxy):
+    if isinstance(x, tracer_values.Proxy):
         return x.pair()
     return x[..., 0::2], x[..., 1::2]
 
 
 def random(x: Any, seed: Any, offset: Any = 0) -> Any:
     """Return a number of [0, 1) for each element of a matrix or a batch, multiples of 2 ** -24: by Philox of the seed,
-    the offset and the element's place (:mod:`cute_dialect.kernels.counted_random`), so that each kernel, and numpy and
+    the offset and the element's place (:mod:`cute_dialect.kernels.philox`), so that each kernel, and numpy and
     torch, give the same.
 
     ``seed``, ``offset``: integers, arguments of the launch where they are arguments of the function, or arrays of one;
@@ -204,7 +204,7 @@ def random(x: Any, seed: Any, offset: Any = 0) -> Any:
     >>> random(np.zeros((1, 4)), 7).round(3).tolist()
     [[0.955, 0.75, 0.407, 0.795]]
     """
-    return x.random(seed, offset) if isinstance(x, proxy.Proxy) else drawn_of_arrays(x, seed, offset)
+    return x.random(seed, offset) if isinstance(x, tracer_values.Proxy) else drawn_of_arrays(x, seed, offset)
 
 
 def dropout(x: Any, p: Any, seed: Any, offset: Any = 0) -> Any:
@@ -242,7 +242,7 @@ def quantize(x: Any, element: str = "f8E4M3FN", block: int | Sequence[int] = 128
         )
     if scales not in ("f32", "e8m0"):
         raise EpilogueError(f'quantize: expected scales of f32 or e8m0, got "{scales}"')
-    if isinstance(x, proxy.Proxy):
+    if isinstance(x, tracer_values.Proxy):
         return x.quantized(name, width, scales)
     arrays = arrays_of_torch() if type(x).__module__.startswith("torch") else NUMPY
 
@@ -252,7 +252,7 @@ def quantize(x: Any, element: str = "f8E4M3FN", block: int | Sequence[int] = 128
         with np.errstate(all="ignore"):
             return table.FUNCTIONS[function].of_arrays(arrays, *operands)
 
-    scale, inverse = proxy.scales_of(greatest_of_blocks(call("abs", x), width), name, scales, call)
+    scale, inverse = tracer_values.scales_of(greatest_of_blocks(call("abs", x), width), name, scales, call)
     return table.eight_bits(x * inverse, name), scale[..., ::width]
 
 

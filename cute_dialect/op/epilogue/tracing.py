@@ -29,7 +29,7 @@ from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, Output, eval
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.arranging import Argument, Making, Origin, own_modes, view_of_result
 from cute_dialect.op.epilogue.modes import View
-from cute_dialect.op.epilogue.proxy import Integer, Needed, Proxy, Reduced, Scales
+from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy, Reduced, Scales
 from cute_dialect.op.errors import EpilogueError
 
 __all__ = ["FakeTensor", "Placed", "Traced", "shape_in_sums", "trace"]

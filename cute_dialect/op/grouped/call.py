@@ -12,12 +12,9 @@ from typing import Any, NamedTuple, cast
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.group_rows import BoundsConfig, GatherConfig, ZeroConfig
-from cute_dialect.kernels.listed_gemm import Base
+from cute_dialect.kernels.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
+from cute_dialect.kernels.pointer_array_gemm import Base
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
-from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.choosing.wanted import Wanted, kernel_for
-from cute_dialect.op.choosing.ways import gpu_of, here
 from cute_dialect.op.dtypes import (
     arithmetic_of,
     both,
@@ -28,7 +25,7 @@ from cute_dialect.op.dtypes import (
     result_of,
     tf32_allowed,
 )  # fmt: skip
-from cute_dialect.op.epilogue.bound import Bound, alone, traced_of
+from cute_dialect.op.epilogue.bind import Bound, alone, traced_of
 from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import (
@@ -40,16 +37,19 @@ from cute_dialect.op.errors import (
     ShapeError,
     UnsupportedError,
 )  # fmt: skip
-from cute_dialect.op.grouped.by_warps import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.grouped.choosing import as_grouped, average, choose, majors_of
 from cute_dialect.op.grouped.combination import combined, of_graph
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.known import KnownGroups, Launch
+from cute_dialect.op.grouped.mma_sync import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.known import Extras
+from cute_dialect.op.operand_views import copied, expanded, kernel_order, turn
 from cute_dialect.op.operands import check_result, matrix
 from cute_dialect.op.product import Interpreted, options_of
-from cute_dialect.op.views import copied, expanded, kernel_order, turn
+from cute_dialect.op.select.gemm_dispatch import gpu_of, here
+from cute_dialect.op.select.kernel_choice import Choice, Problem
+from cute_dialect.op.select.kernel_override import Wanted, kernel_for
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options

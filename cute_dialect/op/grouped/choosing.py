@@ -16,12 +16,12 @@ import numpy as np
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.choosing.epilogue_work import work_of
-from cute_dialect.op.choosing.menu import TURNS, WHOLE, menu
-from cute_dialect.op.choosing.model import Asked, costs_of, times
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
+from cute_dialect.op.select.candidates import TURNS, WHOLE, menu
+from cute_dialect.op.select.cost_model import Asked, costs_of, times
+from cute_dialect.op.select.epilogue_work import work_of
+from cute_dialect.op.select.kernel_choice import Choice, Problem
 
 __all__ = ["as_grouped", "average", "choose", "majors_of", "ranked"]
 

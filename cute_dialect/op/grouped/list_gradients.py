@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.operators import summed
-from cute_dialect.op.plans.planned import read
+from cute_dialect.op.plans.operands import read
 from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -20,7 +20,7 @@ from cute_dialect.op.plans.functors import number
 from cute_dialect.op.plans.grouped_arguments import GroupArguments, numbers_of, problems_of
 from cute_dialect.op.plans.grouped_plan import GroupedGemm
 from cute_dialect.op.plans.grouped_report import ListExplanation, explained_list
-from cute_dialect.op.plans.planned import found_type, read
+from cute_dialect.op.plans.operands import found_type, read
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.arrays import ArrayView

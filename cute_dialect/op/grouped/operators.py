@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import torch
 
-from cute_dialect.kernels.group_rows import BoundsConfig
+from cute_dialect.kernels.moe_permute import BoundsConfig
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.grouped import functions

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple, cast
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.listed_gemm import ListedConfig
-from cute_dialect.op.choosing.choice import Problem
-from cute_dialect.op.choosing.ways import here
+from cute_dialect.kernels.pointer_array_gemm import ListedConfig
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.grouped.by_warps import base_of, is_of_warps, size_of
 from cute_dialect.op.grouped.call import Given, problem_of, readable
 from cute_dialect.op.grouped.choosing import majors_of, ranked
 from cute_dialect.op.grouped.kernels import name_of
+from cute_dialect.op.grouped.mma_sync import base_of, is_of_warps, size_of
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.operands import matrix
+from cute_dialect.op.select.gemm_dispatch import here
+from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = ["GroupedExplanation", "explained_grouped"]

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.op.arrays import gpu_here, on_stream
 from cute_dialect.op.errors import AlignmentError, DeviceError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.memory import NOWHERE, pool_of
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import GemmCoord, Mode, SplitKMode, known
 from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
-from cute_dialect.op.plans.planned import Kinds, check, check_tma, read
-from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import ALONE, Split, Step, Workspace, partial_steps, split_steps, steps_of
-from cute_dialect.op.plans.visiting import arguments_for, visited
+from cute_dialect.op.plans.launch_sequence import ALONE, Split, Step, Workspace, partial_steps, split_steps, steps_of
+from cute_dialect.op.plans.operands import Kinds, check, check_tma, read
+from cute_dialect.op.plans.visitor_args import arguments_for, visited
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.call_options import check_options
 

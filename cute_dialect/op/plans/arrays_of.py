@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.epilogue.bound import Bound, bound, described, refuse_arranged
+from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arranged
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import LayoutError, ShapeError
 from cute_dialect.op.plans.arguments import each_matrix, on_the_cpu
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import GemmCoord
-from cute_dialect.op.plans.planned import Kinds, Type, check, new_like
-from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import Split
+from cute_dialect.op.plans.launch_sequence import Split
+from cute_dialect.op.plans.operands import Kinds, Type, check, new_like
 from cute_dialect.op.plans.together import Matrices, apart
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.choosing.report import Explanation
     from cute_dialect.op.plans.matrix_plan import MatrixPlan
     from cute_dialect.op.plans.plan import Gemm
+    from cute_dialect.op.select.report import Explanation
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["as_batch", "explained_products", "is_several", "matrices_of", "products_of", "with_epilogue"]

@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig
-from cute_dialect.kernels.exact_gemm import ExactConfig
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS, factors, outputs_of, sums_of, swapped
-from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
+from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig, deepest
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig
 from cute_dialect.kernels.sgemm import RUNGS
-from cute_dialect.kernels.warp_gemm import WarpConfig
-from cute_dialect.op.choosing.choice import OF_BLOCKS, Choice, few_rows
+from cute_dialect.kernels.simt_gemm import ExactConfig
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.plans.generators import Configured, Simt
+from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, few_rows
 
 __all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_tiles", "wanted"]
 

@@ -17,7 +17,7 @@ from cute_dialect.op.elements import element_name, layout_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.choosing.choice import Choice
+    from cute_dialect.op.select.kernel_choice import Choice
 
 __all__ = [
     "BatchedIdentitySwizzle", "GemmCoord", "HorizontalSwizzle", "IdentitySwizzle1", "IdentitySwizzle2",
@@ -238,7 +238,7 @@ class TileDescription:
 
     def to_json(self) -> dict[str, object]:
         """Return it as data."""
-        from cute_dialect.op.choosing.choice import encode
+        from cute_dialect.op.select.kernel_choice import encode
 
         found: dict[str, object] = asdict(replace(self, kernel=None))
         found["kernel"] = None if self.kernel is None else encode(self.kernel)
@@ -247,7 +247,7 @@ class TileDescription:
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> TileDescription:
         """Return the description of :meth:`to_json`.  Raises ValueError, TypeError for what is none."""
-        from cute_dialect.op.choosing.choice import decode
+        from cute_dialect.op.select.kernel_choice import decode
 
         values, i, kernel = dict(given), given["math_instruction"], given["kernel"]
         values["math_instruction"] = None if i is None else MathInstruction(**i)

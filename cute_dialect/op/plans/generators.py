@@ -12,25 +12,25 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
-from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
 from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
 from cute_dialect.kernels.conv.hopper import conv_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
-from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
+from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.group_problems import ProblemsConfig, problems_text
-from cute_dialect.kernels.listed_gemm import ListedConfig, listed_text
-from cute_dialect.kernels.reduce_parts import ReduceConfig, reduce_parts_text
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
+from cute_dialect.kernels.pointer_array_gemm import ListedConfig, listed_text
+from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
 from cute_dialect.kernels.sgemm import sgemm_text
+from cute_dialect.kernels.simt_gemm import ExactConfig, exact_gemm_text
+from cute_dialect.kernels.split_k_reduce import ReduceConfig, reduce_parts_text
 from cute_dialect.kernels.split_tf32 import PartsConfig, split_text
-from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
-from cute_dialect.op.choosing.choice import Choice
-from cute_dialect.op.choosing.ways import with_epilogue
 from cute_dialect.op.compiled import Libraries, by_name, library, splitter_library, text_of
 from cute_dialect.op.conv.choice import choice_of
 from cute_dialect.op.conv.compiled import kernel_library
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.plans.recipe import Recipe, Share
+from cute_dialect.op.plans.calling_convention import Recipe, Share
+from cute_dialect.op.select.gemm_dispatch import with_epilogue
+from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule

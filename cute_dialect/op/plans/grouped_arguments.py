@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cute_dialect.kernels.listed_gemm import COLUMNS, ListedConfig
+from cute_dialect.kernels.pointer_array_gemm import COLUMNS, ListedConfig
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError, named
 from cute_dialect.op.grouped.known_lists import Part
 from cute_dialect.op.memory import new_memory
 from cute_dialect.op.plans.arguments import Arguments, Transfer, check_gpu, each_matrix, on_the_cpu
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import GemmCoord
 from cute_dialect.op.plans.functors import OutputOp
 from cute_dialect.op.plans.generators import Variant
-from cute_dialect.op.plans.planned import Kinds, check
+from cute_dialect.op.plans.operands import Kinds, check
 from cute_dialect.op.plans.problems import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
-from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.together import Copies, check_results, table_like
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, stream_of, view_of
 

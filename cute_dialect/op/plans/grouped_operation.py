@@ -12,11 +12,11 @@ from copy import copy
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig
-from cute_dialect.kernels.exact_gemm import ExactConfig
 from cute_dialect.kernels.gemm.epilogue import Hook
-from cute_dialect.kernels.group_problems import ProblemsConfig
-from cute_dialect.kernels.listed_gemm import ListedConfig
-from cute_dialect.kernels.warp_gemm import WarpConfig
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+from cute_dialect.kernels.pointer_array_gemm import ListedConfig
+from cute_dialect.kernels.pointer_array_problems import ProblemsConfig
+from cute_dialect.kernels.simt_gemm import ExactConfig
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
@@ -30,9 +30,9 @@ from cute_dialect.op.plans.describe import (
 )
 from cute_dialect.op.plans.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.generators import Variant, compiled
+from cute_dialect.op.plans.operands import Kinds
 from cute_dialect.op.plans.operation import GemmOperationUniversal, check_warps
 from cute_dialect.op.plans.operation_base import DescribedOperation, chip_here
-from cute_dialect.op.plans.planned import Kinds
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel

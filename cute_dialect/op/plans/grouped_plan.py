@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from cute_dialect.op.choosing.ways import here
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.function_versions import current
 from cute_dialect.op.plans.arguments import on_the_cpu
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.configure import Asked
 from cute_dialect.op.plans.describe import (
     OpcodeClass,
@@ -32,19 +32,19 @@ from cute_dialect.op.plans.describe import (
 )
 from cute_dialect.op.plans.functors import EpilogueFunctor
 from cute_dialect.op.plans.grouped_arguments import GroupArguments, numbers_of, problems_of
-from cute_dialect.op.plans.grouped_cut import CutArguments, cut_arguments, cut_reference
 from cute_dialect.op.plans.grouped_operation import GemmOperationGrouped
 from cute_dialect.op.plans.grouped_report import explained_list
+from cute_dialect.op.plans.jagged_groups import CutArguments, cut_arguments, cut_reference
+from cute_dialect.op.plans.kernel_source import Source, ir_of
 from cute_dialect.op.plans.matrix_plan import types_of
+from cute_dialect.op.plans.operands import Kinds, Type
 from cute_dialect.op.plans.plan import Gemm
-from cute_dialect.op.plans.planned import Kinds, Type
 from cute_dialect.op.plans.problems import extents_of, tiles_of
-from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.reference import reference
 from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.settings import Tiled
-from cute_dialect.op.plans.stages import Source, ir_of
-from cute_dialect.op.plans.visiting import is_of_sums
+from cute_dialect.op.plans.visitor_args import is_of_sums
+from cute_dialect.op.select.gemm_dispatch import here
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
@@ -426,8 +426,8 @@ class GroupedGemm(Tiled):
         a, b, _, _ = self._given("GroupedGemm.explain", (A, B, None, None))
         groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
         if groups:
-            from cute_dialect.op.choosing.report import explain
             from cute_dialect.op.grouped.functions import grouped_mm
+            from cute_dialect.op.select.report import explain
 
             return explain(grouped_mm, a, b, others=others, **groups)
         found, _ = problems_of("GroupedGemm.explain", self.kinds, a, b, None, None, on_cpu=None)

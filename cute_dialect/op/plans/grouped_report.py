@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.op.choosing.ways import here
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import SchedulerMode
 from cute_dialect.op.plans.problems import extents_of, sizes_of, tiles_of
-from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.select.gemm_dispatch import here
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.grouped_plan import GroupedGemm

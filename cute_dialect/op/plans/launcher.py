@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.op.memory import new_memory
-from cute_dialect.op.plans.recipe import Operands, Recipe
+from cute_dialect.op.plans.calling_convention import Operands, Recipe
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -44,8 +44,8 @@ class Launcher:
 
     def by_address(self, x: Operands, stream: int) -> Callable[..., None] | None:
         """Return what launches on operands like these at other addresses, ``launch(stream, a, b, d[, c][, bias])``, of
-        the recipe's :meth:`~cute_dialect.op.plans.recipe.Recipe.arrays`; None where there is nothing to launch, or
-        blocks share memory.
+        the recipe's :meth:`~cute_dialect.op.plans.calling_convention.Recipe.arrays`; None where there is nothing to
+        launch, or blocks share memory.
         """
         if self.recipe.share is not None:
             return None

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.op.elements import element_name, layout_name
 from cute_dialect.op.errors import DtypeError, LayoutError
 from cute_dialect.op.function_versions import current
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.plans.generators import PartsConfig, Variant
+from cute_dialect.op.plans.launch_sequence import ALONE, Split
+from cute_dialect.op.plans.operands import Kinds, Type, found_type, read
 from cute_dialect.op.plans.operation import GemmOperationUniversal
-from cute_dialect.op.plans.planned import Kinds, Type, found_type, read
-from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.settings import Settings
-from cute_dialect.op.plans.steps import ALONE, Split
-from cute_dialect.op.plans.tiles import chosen, of_hopper, tiles_of
+from cute_dialect.op.plans.tile_candidates import chosen, of_hopper, tiles_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.arguments import Arguments

@@ -12,30 +12,30 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.exact_gemm import ExactConfig
-from cute_dialect.kernels.reduce_parts import ReduceConfig
-from cute_dialect.kernels.warp_gemm import WarpConfig
-from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+from cute_dialect.kernels.simt_gemm import ExactConfig
+from cute_dialect.kernels.split_k_reduce import ReduceConfig
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
+from cute_dialect.op.plans.calling_convention import Recipe
 from cute_dialect.op.plans.configure import Asked, configured
 from cute_dialect.op.plans.describe import MathOperation, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.generators import Configured, Simt, Variant, compiled, splitting
+from cute_dialect.op.plans.operands import Kinds, Type
 from cute_dialect.op.plans.operation_base import DescribedOperation, chip_here
-from cute_dialect.op.plans.planned import Kinds, Type
-from cute_dialect.op.plans.recipe import Recipe
-from cute_dialect.op.plans.visiting import check_kernel, example_graph
+from cute_dialect.op.plans.visitor_args import check_kernel, example_graph
+from cute_dialect.op.select.kernel_choice import Choice
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
 
-    from cute_dialect.kernels.combine_parts import CombineConfig
     from cute_dialect.kernels.epilogue_graph import Graph
+    from cute_dialect.kernels.finish_reduction import CombineConfig
     from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
-    from cute_dialect.op.plans.recipe import Operands
-    from cute_dialect.op.plans.steps import Split
+    from cute_dialect.op.plans.calling_convention import Operands
+    from cute_dialect.op.plans.launch_sequence import Split
 
 __all__ = ["GemmOperationUniversal", "check_warps"]
 

@@ -6,9 +6,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from cute_dialect.op.plans.generators import Variant, compiled
+from cute_dialect.op.plans.kernel_source import ir_of
 from cute_dialect.op.plans.launcher import Launcher
 from cute_dialect.op.plans.saved import SavedKernels, module_of
-from cute_dialect.op.plans.stages import ir_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport

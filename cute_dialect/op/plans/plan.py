@@ -20,21 +20,21 @@ from cute_dialect.op.plans.arrays_of import is_several, matrices_of
 from cute_dialect.op.plans.describe import MathOperation, OpcodeClass
 from cute_dialect.op.plans.functors import number
 from cute_dialect.op.plans.known import again, remember
+from cute_dialect.op.plans.launch_sequence import Split
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
+from cute_dialect.op.plans.operands import check, folded
 from cute_dialect.op.plans.operation import GemmOperationUniversal
-from cute_dialect.op.plans.planned import check, folded
 from cute_dialect.op.plans.reference import reference, visited_reference
 from cute_dialect.op.plans.saved import Fields
-from cute_dialect.op.plans.steps import Split
 from cute_dialect.op.plans.together import Matrices
-from cute_dialect.op.plans.visiting import Visited, arguments_for, is_of_sums, visited
+from cute_dialect.op.plans.visitor_args import Visited, arguments_for, is_of_sums, visited
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
 
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.choosing.report import Explanation
-    from cute_dialect.op.choosing.tuning import Tuned
+    from cute_dialect.op.select.report import Explanation
+    from cute_dialect.op.select.tuning import Tuned
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["Gemm"]
@@ -200,8 +200,8 @@ class Gemm(MatrixPlan):
         """Measure kernels on tensors of torch on a GPU, and let plans and calls like this one take the fastest from now
         on; nothing is written into ``D``.  ``budget``, ``save``, ``say``: as of :func:`cute_dialect.op.tune`.
         """
-        from cute_dialect.op.choosing.tuning import check_place
         from cute_dialect.op.plans.tuning import tuned_plan
+        from cute_dialect.op.select.tuning import check_place
 
         a, b, _, _ = self._given("Gemm.tune", A, B)
         check_place(a, b)

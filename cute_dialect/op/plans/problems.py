@@ -1,5 +1,5 @@
 """Products of any sizes as their kernel takes them: one address for all A, for all B, for all C, and a table
-(:data:`cute_dialect.kernels.listed_gemm.COLUMNS`) of where each begins; who computes which tile.
+(:data:`cute_dialect.kernels.pointer_array_gemm.COLUMNS`) of where each begins; who computes which tile.
 
 >>> tiles_of([(130, 64, 8), (0, 64, 8), (64, 100, 16)], (64, 64)).tolist()
 [3, 0, 2]
@@ -20,7 +20,7 @@ import numpy as np
 
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import AlignmentError
-from cute_dialect.op.plans.recipe import Operands, transposed
+from cute_dialect.op.plans.calling_convention import Operands, transposed
 from cute_dialect.runtime.arrays import ArrayView
 from cute_dialect.runtime.binding import MAX_EXTENT_I32
 from cute_dialect.runtime.device_memory import span
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy import int32, int64
     from numpy.typing import NDArray
 
-    from cute_dialect.kernels.listed_gemm import ListedConfig
+    from cute_dialect.kernels.pointer_array_gemm import ListedConfig
 
 __all__ = ["Laid", "extents_of", "laid_flat", "sizes_of", "tiles_of", "turns_of"]
 
@@ -91,7 +91,7 @@ def sizes_of(call: str, config: ListedConfig, found: Sequence[Operands], *, flip
 
 def laid_flat(config: ListedConfig, found: Sequence[Operands], *, flipped: bool) -> Laid:
     """Return products as the kernel takes them; of those without elements nothing is asked."""
-    from cute_dialect.kernels.listed_gemm import COLUMNS
+    from cute_dialect.kernels.pointer_array_gemm import COLUMNS
 
     table = np.zeros((len(found), len(COLUMNS)), np.int64)
     each: dict[str, list[tuple[int, ArrayView, int]]] = {name: [] for name in ("a", "b", "c", "source", "bias")}

@@ -12,8 +12,8 @@ from copy import copy
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from cute_dialect.op.errors import AlignmentError, EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.plans.kernel_source import Source, ir_of
 from cute_dialect.op.plans.saved import Fields, SavedKernels, module_of, write
-from cute_dialect.op.plans.stages import Source, ir_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self

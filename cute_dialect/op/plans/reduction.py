@@ -17,13 +17,13 @@ from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.overlap import overlap, same_matrix
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import TensorDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp
 from cute_dialect.op.plans.generators import ReduceConfig, Variant
+from cute_dialect.op.plans.launch_sequence import Step, Workspace, reduction
+from cute_dialect.op.plans.operands import Type, as_planned, new_like, of_shape, read
 from cute_dialect.op.plans.operation_base import DescribedOperation
-from cute_dialect.op.plans.planned import Type, as_planned, new_like, of_shape, read
-from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import Step, Workspace, reduction
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack

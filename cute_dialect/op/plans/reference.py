@@ -69,7 +69,7 @@ def visited_reference(a: Any, b: Any, visitor: Any, args: Mapping[str, Any]) -> 
     """Return what an epilogue's function gives for the product in f64 and its arguments; truths stay truths."""
     import numpy as np
 
-    from cute_dialect.op.epilogue.bound import traced_of
+    from cute_dialect.op.epilogue.bind import traced_of
 
     sums = as_f64(a) @ as_f64(b)
     traced = traced_of("Gemm.reference", visitor, args, sums.shape)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from cute_dialect.files import replace_file
 from cute_dialect.op.compiled import Libraries
 from cute_dialect.op.errors import OpError, UnsupportedError
-from cute_dialect.op.plans.stages import Source, whole
+from cute_dialect.op.plans.kernel_source import Source, whole
 from cute_dialect.runtime import load as load_module
 
 if TYPE_CHECKING:  # pragma: no cover

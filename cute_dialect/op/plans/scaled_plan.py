@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.gemm.elements import outputs_of
-from cute_dialect.op.choosing.choice import OF_BLOCKS, Choice
 from cute_dialect.op.dtypes import element_name, listed
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import (
@@ -32,17 +31,18 @@ from cute_dialect.op.errors import (
 )
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.configure import Asked, configured, described
 from cute_dialect.op.plans.describe import OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
+from cute_dialect.op.plans.launch_sequence import ALONE
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
-from cute_dialect.op.plans.planned import check, read
-from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.operands import check, read
 from cute_dialect.op.plans.reference import as_f64, reference
 from cute_dialect.op.plans.saved import Fields
-from cute_dialect.op.plans.steps import ALONE
-from cute_dialect.op.plans.visiting import visited
+from cute_dialect.op.plans.visitor_args import visited
 from cute_dialect.op.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
+from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -52,8 +52,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.choosing.report import Explanation
     from cute_dialect.op.plans.operation import GemmOperationUniversal
+    from cute_dialect.op.select.report import Explanation
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["ScaledGemm"]

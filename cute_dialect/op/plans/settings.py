@@ -16,10 +16,10 @@ from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.plans.configure import FAST, Asked
 from cute_dialect.op.plans.describe import IdentitySwizzle8, MathOperation, OpcodeClass, Swizzle, TileDescription, known
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
-from cute_dialect.op.plans.planned import Kinds
+from cute_dialect.op.plans.operands import Kinds
 from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.plans.saved import Fields
-from cute_dialect.op.plans.visiting import is_of_sums
+from cute_dialect.op.plans.visitor_args import is_of_sums
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
@@ -131,7 +131,7 @@ class Settings(Tiled):
 
     def where(self) -> dict[str, Any]:
         """Return what kernels are chosen by: the GPU, what multiplies."""
-        from cute_dialect.op.choosing.ways import here
+        from cute_dialect.op.select.gemm_dispatch import here
 
         gpu, sms = here()
         return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}

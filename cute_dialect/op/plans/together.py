@@ -26,8 +26,8 @@ from cute_dialect.op.errors import DeviceError, LayoutError, UnsupportedError
 from cute_dialect.op.memory import NOWHERE, new_memory, pool_of
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.arguments import Arguments, Transfer, check_gpu
-from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import ALONE, Split, Step, combined_steps
+from cute_dialect.op.plans.calling_convention import Operands
+from cute_dialect.op.plans.launch_sequence import ALONE, Split, Step, combined_steps
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.binding import ReadOnlyError
 from cute_dialect.runtime.device_memory import host_bytes, is_writable, span

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.elements import BITS
-from cute_dialect.op.choosing import tuning, ways
-from cute_dialect.op.choosing.choice import Choice
-from cute_dialect.op.choosing.model import costs_of
-from cute_dialect.op.choosing.tuning import Tuned
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.arguments import Arguments
 from cute_dialect.op.plans.configure import described
-from cute_dialect.op.plans.tiles import problem_of
+from cute_dialect.op.plans.tile_candidates import problem_of
+from cute_dialect.op.select import gemm_dispatch, tuning
+from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.op.select.tuning import Tuned
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -30,7 +30,7 @@ __all__ = ["tuned_plan"]
 def tuned_plan(
     plan: Gemm, taken: Arguments, budget: float, save: bool, say: Callable[[str], None] | None
 ) -> Tuned:  # fmt: skip
-    """Measure kernels for checked arguments of a plan; see :func:`cute_dialect.op.choosing.tuning.tune`."""
+    """Measure kernels for checked arguments of a plan; see :func:`cute_dialect.op.select.tuning.tune`."""
     import torch
 
     begin, x = time.monotonic(), taken.operands
@@ -48,8 +48,8 @@ def tuned_plan(
     matrices = x.d.shape[0] if batch else 1
     k = x.a.shape[-1]
     problem = problem_of(asked, m, n, k, matrices)
-    gpu, sms = ways.gpu_of(x.d.device)
-    rule = ways.choose(problem, sms, gpu)
+    gpu, sms = gemm_dispatch.gpu_of(x.d.device)
+    rule = gemm_dispatch.choose(problem, sms, gpu)
 
     def memory_of() -> Any:
         return torch.empty_strided(x.d.shape, x.d.strides, dtype=taken.D.dtype, device=taken.D.device)

@@ -25,7 +25,7 @@ from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.arguments import as_rows, norm_arguments, one_dimension
 from cute_dialect.op.rows.call import RowCall, RowKernel
-from cute_dialect.op.rows.smoothing import check_classes, of_classes
+from cute_dialect.op.rows.label_smoothing import check_classes, of_classes
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import gcd
 from typing import Any
 
-from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
+from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
 from cute_dialect.kernels.row_config import width
 from cute_dialect.kernels.row_grads import (  # fmt: skip
     entropy_backward_text,
@@ -23,11 +23,11 @@ from cute_dialect.kernels.row_grads import (  # fmt: skip
     part_columns,
     resident,
 )
-from cute_dialect.op.choosing.ways import gpu_of
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.functions import row_kernel
+from cute_dialect.op.select.gemm_dispatch import gpu_of
 
 __all__ = [
     "column_kernel", "cross_entropy_backward", "entropy_kernel", "layer_norm_backward", "log_softmax_backward",

@@ -32,7 +32,7 @@ _FUNCTIONS = (
     rows.cross_entropy,
 )  # fmt: skip
 _DRAM = 4.092
-"""TB/s that an H200 keeps up, as in :mod:`cute_dialect.op.choosing.model`."""
+"""TB/s that an H200 keeps up, as in :mod:`cute_dialect.op.select.cost_model`."""
 
 
 class RowExplanation(NamedTuple):

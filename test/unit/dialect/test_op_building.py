@@ -20,7 +20,7 @@ from cute_dialect.ops.arith import CeilDivOp, ElemLessOp, EqualOp, ShapeDivOp
 from cute_dialect.ops.diag import PrintOp
 from cute_dialect.ops.make import MakeLayoutOp, MakeShapeOp, StaticOp
 from cute_dialect.ops.purity import is_pure
-from cute_dialect.ops.size_index import AppendToRankOp, LayoutEvalOp, SizeOp
+from cute_dialect.ops.sizes import AppendToRankOp, LayoutEvalOp, SizeOp
 from cute_dialect.ops.tile import TileToShapeOp, ZippedDivideOp
 from cute_dialect.ops.typed_values import Typed, bind, dynamic_leaves
 from cute_dialect.types import LayoutType, ShapeType

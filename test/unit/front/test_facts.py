@@ -12,7 +12,8 @@ from tracing import text_of, trace_kernel
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import NUMBER_TYPES
-from cute_dialect.front.facts import (
+from cute_dialect.front.folding import PYTHON, least_greatest
+from cute_dialect.front.integer_ranges import (
     Facts,
     absolute_facts,
     binary_facts,
@@ -22,7 +23,6 @@ from cute_dialect.front.facts import (
     known_facts,
     rounded_up,
 )
-from cute_dialect.front.folding import PYTHON, least_greatest
 from cute_dialect.front.trace import current
 
 KINDS = [NUMBER_TYPES["Int4"], NUMBER_TYPES["Uint4"]]

@@ -86,13 +86,13 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
 
 
 def test_calls_like_the_last_are_not_read(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cute_dialect.front import kinds
+    from cute_dialect.front import specializations
 
     seen: list[int] = []
     gpu.kernels["scale"] = lambda record: seen.append(ctypes.c_uint64.from_address(record["parameters"][0]).value)
     reads: list[int] = []
-    read = kinds.read_call
-    monkeypatch.setattr(kinds, "read_call", lambda *a, **k: reads.append(1) or read(*a, **k))
+    read = specializations.read_call
+    monkeypatch.setattr(specializations, "read_call", lambda *a, **k: reads.append(1) or read(*a, **k))
     x, y = OnGpu(32), OnGpu(32, 1 << 21)
     for i in range(4):
         run(OnGpu(32, (i + 1) << 20), y, "fast", 7)
@@ -223,16 +223,16 @@ class Reads:
     """How often calls were read in full."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
-        from cute_dialect.front import kinds
+        from cute_dialect.front import specializations
 
         self.count = 0
-        read = kinds.read_call
+        read = specializations.read_call
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             self.count += 1
             return read(*args, **kwargs)
 
-        monkeypatch.setattr(kinds, "read_call", counted)
+        monkeypatch.setattr(specializations, "read_call", counted)
 
     def of(self, call: Callable[[], object]) -> int:
         """Return how many reads a call needs."""

@@ -181,9 +181,9 @@ def test_type_parameters(tmp_path: Path) -> None:
 
 
 def test_the_kinds_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cute_dialect.front import kinds
+    from cute_dialect.front import specializations
 
-    monkeypatch.setattr(kinds, "MOST", 2)
+    monkeypatch.setattr(specializations, "MOST", 2)
 
     @cute.jit
     def f(n: cute.Constexpr[int]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.front import kinds
+from cute_dialect.front import specializations
 
 X = np.zeros(32, np.float32)
 
@@ -67,7 +67,7 @@ def test_a_loop_like_any_other_is_no_news() -> None:
 
 
 def test_a_constant_of_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(specializations, "MOST_OF_ONE", 3)
 
     @cute.kernel
     def fill(x: cute.Tensor, n: cute.Constexpr[int], other: cute.Constexpr[int]) -> None:

@@ -249,7 +249,7 @@ def test_variables_of_compiling(
 
 def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from cute_dialect.op import compiled
-    from cute_dialect.op.choosing import choice
+    from cute_dialect.op.select import kernel_choice
 
     monkeypatch.setenv("CUTE_OPT_TRACEBACK", "perhaps")
     assert cute_opt([ADD]) == 1
@@ -261,7 +261,7 @@ def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         compiled.by_name("x", lambda: "")
     monkeypatch.setenv("CUTE_CONFIG_DIR", ADD)
     with pytest.raises(SettingError, match=r"^CUTE_CONFIG_DIR: expected a folder, got '.*', which is not one$"):
-        choice.table_path("H200")
+        kernel_choice.table_path("H200")
 
 
 def test_sizes_and_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from interp_support import DSMEM, kernel, run_kernel
 
 from cute_dialect.interp import InterpError, Pointer
-from cute_dialect.interp.contents import Contents
+from cute_dialect.interp.byte_states import Contents
 from cute_dialect.interp.memory import Buffer
 from cute_dialect.runtime.call_options import SCHEDULES
 

@@ -14,8 +14,8 @@ from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.skinny import few_rows_text
-from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
+from cute_dialect.kernels.gemm.few_rows import few_rows_text
+from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.kernels.row_config import OPS
 from cute_dialect.kernels.row_sums import sum_text
 from cute_dialect.kernels.rows import row_text

@@ -102,9 +102,7 @@ def test_convolution(name: str) -> None:
 BAD = {
     "kind is 'backwards'; use one of fprop, dgrad, wgrad": {"kind": "backwards"},
     "width is 24 channels; a load must have 16, 32, 64 or 128 bytes": {"width": 24},
-    "a tap is 300 pixels from the first one": {
-        "window": Window((2,), (0,), (300,), (1,), (300,))
-    },
+    "a tap is 300 pixels from the first one": {"window": Window((2,), (0,), (300,), (1,), (300,))},
     "lower corner": {"window": Window((3, 3), (200, 200), (200, 200))},
     "as element stride": {"window": Window((3, 3), (1, 1), (1, 1), (9, 9))},
 }

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.simt_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.on_demand import compile_on_demand
 from cute_dialect.runtime.launch import CompiledModule

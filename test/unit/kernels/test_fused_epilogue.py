@@ -13,7 +13,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.epilogue_emit import Fused
 from cute_dialect.pipelines import compile
 
 FUNCTIONS = {

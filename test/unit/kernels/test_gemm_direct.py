@@ -9,7 +9,7 @@ import pytest
 
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.pipelines import compile
 
 F16 = GemmConfig(tile=(64, 48, 64), cluster_m=1, direct=True, deferred=False)

@@ -16,9 +16,9 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.gemm.skinny import few_rows_text
-from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.kernels.gemm.few_rows import few_rows_text
+from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.kernels.gemm.skinny import few_rows_text, launch
-from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.choosing.menu import menu
+from cute_dialect.kernels.gemm.few_rows import few_rows_text, launch
+from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.op.plans.configure import Asked, configured
+from cute_dialect.op.select.candidates import menu
+from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 

@@ -11,8 +11,8 @@ import pytest
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.hopper import launch
-from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.choosing.ways import choose
+from cute_dialect.op.select.gemm_dispatch import choose
+from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 

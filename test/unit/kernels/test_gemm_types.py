@@ -12,7 +12,7 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import factors
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.stages import CompileError
 

@@ -12,7 +12,7 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.elements import BITS, factors
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.on_demand import compile_on_demand
 from cute_dialect.runtime.launch import CompiledModule

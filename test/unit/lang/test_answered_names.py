@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.lang.programs import run
+from cute_dialect.lang.run_program import run
 
 torch = pytest.importorskip("torch")
 

@@ -15,8 +15,8 @@ import pytest
 from pipelines_support import FakeArray
 
 import cute_dialect.lang as cute
-from cute_dialect.lang import tuned_tables, tuning
-from cute_dialect.lang.contest import contest, is_slower
+from cute_dialect.lang import autotuning, tuned_tables
+from cute_dialect.lang.timing import contest, is_slower
 
 
 @cute.kernel
@@ -35,7 +35,7 @@ def fits(candidates: list[Any], arguments: dict[str, Any]) -> list[Any]:
     return [c for c in candidates if c["per"] <= arguments["x"].shape[0]]
 
 
-def make(**more: Any) -> tuning.Autotuned:
+def make(**more: Any) -> autotuning.Autotuned:
     """A function with candidates of which two are wrong, and one is not possible."""
 
     @cute.autotune(space={"per": [1, 2, 4, 99], "off": [0, 1]}, prune=fits, **more)
@@ -126,10 +126,10 @@ class FakeClock:
 def test_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What one process found, another takes; a table of other candidates, or a damaged one, is not asked."""
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
-    monkeypatch.setattr(tuning, "GpuClock", FakeClock)
-    monkeypatch.setattr(tuning, "_gpu_name", lambda: "NVIDIA H999 (test)")
-    monkeypatch.setattr(tuning, "_has_gpu", lambda: True)
-    monkeypatch.setattr(tuning, "stream_of", lambda *_: 0)
+    monkeypatch.setattr(autotuning, "GpuClock", FakeClock)
+    monkeypatch.setattr(autotuning, "_gpu_name", lambda: "NVIDIA H999 (test)")
+    monkeypatch.setattr(autotuning, "_has_gpu", lambda: True)
+    monkeypatch.setattr(autotuning, "stream_of", lambda *_: 0)
     array = FakeArray((70,), (1,))
     first = make(key=["x"])
     runs: list[Any] = []

@@ -9,7 +9,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from cute_dialect.lang.programs import MODULES, main, run
+from cute_dialect.lang.run_program import MODULES, main, run
 
 torch = pytest.importorskip("torch")
 

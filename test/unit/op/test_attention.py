@@ -12,7 +12,7 @@ from refused_calls import OnGpu
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
 from cute_dialect.kernels.attention.forward import attention_text, registers_of
-from cute_dialect.op import background
+from cute_dialect.op import kernel_prefetch
 from cute_dialect.op.errors import OpError
 from cute_dialect.pipelines import compile
 
@@ -307,7 +307,7 @@ def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(op.UnsupportedError, match="got f32"):
         op.explain(op.attention, (1, 1, 8, 64), (1, 1, 8, 64), element="f32")
     compiled: list[str] = []
-    monkeypatch.setattr(background, "library", lambda kernel, elsewhere: compiled.append(kernel.name))
+    monkeypatch.setattr(kernel_prefetch, "library", lambda kernel, elsewhere: compiled.append(kernel.name))
     op.prefetch([op.explain(op.attention, (1, 1, 64, 64), (1, 1, 64, 64))]).wait(60)
     assert compiled == ["attention-f16-64-full-64x128-q1"]
 

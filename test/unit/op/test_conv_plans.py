@@ -18,9 +18,9 @@ HALF = op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
 
 @pytest.fixture(autouse=True)
 def two_multiprocessors(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cute_dialect.op.choosing import ways
+    from cute_dialect.op.select import gemm_dispatch
 
-    monkeypatch.setattr(ways, "here", lambda: ("NVIDIA H200", 2))
+    monkeypatch.setattr(gemm_dispatch, "here", lambda: ("NVIDIA H200", 2))
 
 
 def tensor(element: str = "f16", alignment: int = 0) -> op.TensorDescription:

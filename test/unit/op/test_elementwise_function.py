@@ -160,7 +160,7 @@ def test_classes_of_shapes() -> None:
 
 def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Modes are one as long as they are not too long; threads are counted in 31 bits."""
-    from cute_dialect.op.maps import calls
+    from cute_dialect.op.pointwise import calls
 
     monkeypatch.setattr(calls, "_MOST", 16)
     assert np.array_equal(op.add(X, X, device="cpu"), X + X)  # three rows of 8, not one of 24

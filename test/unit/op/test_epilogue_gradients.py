@@ -196,7 +196,7 @@ def test_curves() -> None:
     """The rules of the derivatives of activations, beside differences of these."""
     import numpy as np
 
-    from cute_dialect.op.epilogue.differentiate import SECOND
+    from cute_dialect.op.epilogue.derivative import SECOND
 
     x, step = np.array([-4.0, -2.5, -1.0, -0.3, 0.2, 0.7, 1.5, 3.5]), 1e-5
     for name, rule in SECOND.items():
@@ -326,9 +326,9 @@ def test_what_is_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of the kernel that computes gradients are counted in 31 bits."""
-    from cute_dialect.op.epilogue import slopes
+    from cute_dialect.op.epilogue import pointwise_backward
 
-    monkeypatch.setattr(slopes, "_MOST", 4)
+    monkeypatch.setattr(pointwise_backward, "_MOST", 4)
     a, b = integers(24, 16).requires_grad_(), integers(16, 128)
 
     def curved(accum: Any) -> Any:

@@ -9,11 +9,11 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.op import epilogue
-from cute_dialect.op.choosing import ways
-from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.choosing.menu import menu
 from cute_dialect.op.epilogue import FakeTensor, relu, trace
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.select import gemm_dispatch
+from cute_dialect.op.select.candidates import menu
+from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.arrays import numpy_dtype
 
 
@@ -64,14 +64,14 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch, swapped: bool, turned: bool, t
     def chosen(choice: Choice, e: Any, problem: Problem, costs: Any) -> Choice:
         found = menu(problem)
         wanted = (i for i in range(len(found)) if tuple(found.kernel(i)[:2]) == tile and found.swapped[i] == swapped)
-        return ways.with_epilogue(found.choice(next(wanted)), e)
+        return gemm_dispatch.with_epilogue(found.choice(next(wanted)), e)
 
-    monkeypatch.setattr(ways, "taking", chosen)
-    ways.way_of.cache_clear()
+    monkeypatch.setattr(gemm_dispatch, "taking", chosen)
+    gemm_dispatch.way_of.cache_clear()
     a, b = integers(136, 40), integers(40, 200)
     out = np.zeros((136, 200), np.float16, order="F" if turned else "C")
     check(op.mm(a, b, out, epilogue=rows, device="cpu"), rows(wide(a) @ wide(b)))
-    ways.way_of.cache_clear()
+    gemm_dispatch.way_of.cache_clear()
 
 
 def test_batches_and_memory() -> None:

@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import put_in_place  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.choosing import ways  # noqa: E402
-from cute_dialect.op.choosing.choice import Choice, Problem  # noqa: E402
-from cute_dialect.op.choosing.menu import menu  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, gelu, relu, trace, where  # noqa: E402
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError  # noqa: E402
+from cute_dialect.op.select import gemm_dispatch  # noqa: E402
+from cute_dialect.op.select.candidates import menu  # noqa: E402
+from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 
 f16, f32 = torch.float16, torch.float32
 
@@ -68,7 +68,7 @@ def test_a_product(monkeypatch: pytest.MonkeyPatch, launched: list[str], swapped
             next(i for i in range(len(found)) if tuple(found.kernel(i)[:2]) == (64, 96) and found.swapped[i] == swapped)
         )
 
-    monkeypatch.setattr(ways, "choose", chosen)
+    monkeypatch.setattr(gemm_dispatch, "choose", chosen)
     a, b = integers(40, 72), integers(72, 88)
     args = arguments(40, 88)
     check(op.mm(a, b, epilogue=example, args=args), example, a, b, args)

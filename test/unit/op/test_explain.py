@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op.choosing import ways
-from cute_dialect.op.choosing.choice import Choice, Problem, save, tuned
-from cute_dialect.op.choosing.menu import menu, suits
-from cute_dialect.op.choosing.model import COSTS, predict, ranked
+from cute_dialect.op.select import gemm_dispatch
+from cute_dialect.op.select.candidates import menu, suits
+from cute_dialect.op.select.cost_model import COSTS, predict, ranked
+from cute_dialect.op.select.kernel_choice import Choice, Problem, save, tuned
 
 GPU = "NVIDIA Test 300"
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cute_dialect.pipelines.compile", compiled)
     monkeypatch.setattr(op.compiled, "library", compiled)
     tuned.cache_clear()
-    ways.way_of.cache_clear()
+    gemm_dispatch.way_of.cache_clear()
 
 
 def test_what_it_says() -> None:

@@ -216,9 +216,9 @@ def test_partial_sums_of_odd_groups_keep_their_bits(
     """Each image sums up to above 4096, where f16 holds even numbers only, and both together to few: in tiles
     and in columns of one image at a time.
     """
-    from cute_dialect.op.conv import unfolded
+    from cute_dialect.op.conv import im2col_gemm
 
-    monkeypatch.setattr(unfolded, "MOST", 1)
+    monkeypatch.setattr(im2col_gemm, "MOST", 1)
     rng = np.random.default_rng(2)
     h = how(1)._replace(groups=2)
     x, f = small(rng, 2, 5, 6, 2 * c), small(rng, 2 * k, *taps, c)

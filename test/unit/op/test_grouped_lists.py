@@ -13,8 +13,8 @@ import pytest
 from refused_calls import OnGpu
 
 from cute_dialect import op
-from cute_dialect.kernels.group_problems import ProblemsConfig, problems_text
-from cute_dialect.kernels.listed_gemm import COLUMNS
+from cute_dialect.kernels.pointer_array_gemm import COLUMNS
+from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
 from cute_dialect.op.compiled import by_name
 from cute_dialect.op.grouped.known_lists import KnownLists, Part
 from cute_dialect.op.plans.grouped_arguments import GroupArguments

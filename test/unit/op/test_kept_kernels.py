@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op import kept
+from cute_dialect.op import kernel_cache
 from cute_dialect.op.compiled import AnyConfig, any_config, any_text
 
 PROGRAM = """
@@ -52,7 +52,7 @@ def test_what_was_compiled_is_found(tmp_path: Path) -> None:
 
 
 def of(config: AnyConfig) -> str | None:
-    return kept._place(partial(any_text, config), "base", None)  # pyright: ignore[reportPrivateUsage]
+    return kernel_cache._place(partial(any_text, config), "base", None)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_what_a_place_depends_on() -> None:
@@ -82,7 +82,7 @@ def test_what_is_no_entry(entry: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     disk, text = Cache(str(tmp_path)), partial(any_text, any_config("f16", "f16", ("k", "k"), False, Epilogue()))
-    place = kept._place(text, "base", None)  # pyright: ignore[reportPrivateUsage]
+    place = kernel_cache._place(text, "base", None)  # pyright: ignore[reportPrivateUsage]
     assert place is not None
     disk.put_files(place, {"made.json": entry.encode()})
-    assert kept._found(disk, place, text, "x.mlir") is None  # pyright: ignore[reportPrivateUsage]
+    assert kernel_cache._found(disk, place, text, "x.mlir") is None  # pyright: ignore[reportPrivateUsage]

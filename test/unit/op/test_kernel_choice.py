@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op.choosing import choice as module
-from cute_dialect.op.choosing.choice import (
+from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.op.select import kernel_choice as module
+from cute_dialect.op.select.candidates import suits
+from cute_dialect.op.select.cost_model import best
+from cute_dialect.op.select.gemm_dispatch import choose
+from cute_dialect.op.select.kernel_choice import (
     Choice,
     Problem,
     TableError,
@@ -22,10 +25,7 @@ from cute_dialect.op.choosing.choice import (
     table_path,
     tuned,
 )
-from cute_dialect.op.choosing.menu import suits
-from cute_dialect.op.choosing.model import best
-from cute_dialect.op.choosing.tuning import space as tuning_space
-from cute_dialect.op.choosing.ways import choose
+from cute_dialect.op.select.tuning import space as tuning_space
 from cute_dialect.tools import bench_gemm_tune, cute_bench
 from cute_dialect.tools.bench_add import BenchError
 

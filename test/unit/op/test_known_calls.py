@@ -284,10 +284,10 @@ def test_kinds_of_calls(seen: Seen, name: str) -> None:
 
 def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of no whole 16 bytes, copied by one launch for both factors, and transposed by torch."""
-    from cute_dialect.op.choosing import ways
+    from cute_dialect.op.select import gemm_dispatch
 
-    monkeypatch.setattr(ways, "_warps_sooner", lambda *_: False)
-    ways.way_of.cache_clear()
+    monkeypatch.setattr(gemm_dispatch, "_warps_sooner", lambda *_: False)
+    gemm_dispatch.way_of.cache_clear()
     calls = [
         (op.mm, lambda: (small(37, 43), small(43, 35)), product, 0, 2),
         (lambda a, b: op.mm(a, b.t()), lambda: (small(37, 43), small(35, 43)), lambda a, b: product(a, b.t()), 0, 2),
@@ -306,7 +306,7 @@ def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
                 near(call(a, b), wanted(a, b), tolerance)
                 assert (seen.first, seen.again) == (launches, launches * number)
     finally:
-        ways.way_of.cache_clear()
+        gemm_dispatch.way_of.cache_clear()
 
 
 def test_a_scaled_product_unlike_another(idle: Seen) -> None:

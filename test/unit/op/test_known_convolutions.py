@@ -16,10 +16,10 @@ torch = pytest.importorskip("torch")
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op import arrays, recording  # noqa: E402
 from cute_dialect.op import product as products  # noqa: E402
-from cute_dialect.op.choosing import ways  # noqa: E402
 from cute_dialect.op.conv import compute, functions  # noqa: E402
 from cute_dialect.op.known import KnownCalls  # noqa: E402
 from cute_dialect.op.recording import Launch  # noqa: E402
+from cute_dialect.op.select import gemm_dispatch  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)
 
@@ -46,7 +46,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         monkeypatch.setattr(module, "gpu_of", lambda _: GPU)
     monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 7)
     monkeypatch.setattr(compute, "conv_runner", lambda config, cpu=False: Told(config.name, found))
-    monkeypatch.setattr(ways, "runner", lambda choice, cpu=False: Told(choice.name, found))
+    monkeypatch.setattr(gemm_dispatch, "runner", lambda kernel_choice, cpu=False: Told(kernel_choice.name, found))
     monkeypatch.setattr(functions, "KNOWN", KnownCalls())
     return found
 
@@ -166,12 +166,12 @@ def test_a_kernel_of_another_convolution(launched: list[Any]) -> None:
 
 def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """With invented times: what is the fastest is taken from then on, also with what becomes of the sums."""
-    from cute_dialect.op.background import Prefetch
-    from cute_dialect.op.choosing import choice, tuning
-    from cute_dialect.op.choosing.timing import Sample
+    from cute_dialect.op.kernel_prefetch import Prefetch
+    from cute_dialect.op.select import kernel_choice, tuning
+    from cute_dialect.op.select.timing import Sample
 
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
-    choice.tuned.cache_clear()
+    kernel_choice.tuned.cache_clear()
     compiled: list[str] = []
 
     def prefetch(kernels: Any) -> Prefetch:
@@ -183,7 +183,7 @@ def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: 
         return {name: Sample(t, t, t, 1) for name, t in times.items()}
 
     monkeypatch.setattr(tuning, "check_place", lambda *_: None)
-    monkeypatch.setattr(ways, "gpu_of", lambda _: GPU)
+    monkeypatch.setattr(gemm_dispatch, "gpu_of", lambda _: GPU)
     monkeypatch.setattr(tuning, "prefetch", prefetch)
     monkeypatch.setattr(tuning, "compare", compare)
     monkeypatch.setattr(tuning, "differs", lambda x, y: False)
@@ -203,15 +203,15 @@ def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: 
             "there is one tap, see op.mm"
         )
     finally:
-        choice.tuned.cache_clear()
+        kernel_choice.tuned.cache_clear()
 
 
 def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of what op.explain tells: with im2col loads and their epilogue, of one channel each, of image tiles."""
-    from cute_dialect.op import background
+    from cute_dialect.op import kernel_prefetch
 
     made: list[Any] = []
-    monkeypatch.setattr(background, "kernel_library", lambda kernel, elsewhere: made.append(kernel.name))
+    monkeypatch.setattr(kernel_prefetch, "kernel_library", lambda kernel, elsewhere: made.append(kernel.name))
     fused = op.explain(op.conv2d, (2, 8, 8, 64), (32, 3, 3, 64), padding=1, bias=(32,), activation="relu")
     each = op.explain(op.conv2d, (2, 8, 8, 64), (64, 3, 3, 1), groups=64)
     columns = op.explain(op.conv2d_weight, (2, 8, 8, 3), (32, 3, 3, 3), (2, 6, 6, 32))

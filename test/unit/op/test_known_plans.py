@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op import recording  # noqa: E402
 from cute_dialect.op.known import KnownCalls  # noqa: E402
-from cute_dialect.op.plans import known, steps  # noqa: E402
+from cute_dialect.op.plans import known, launch_sequence  # noqa: E402
 from cute_dialect.op.plans.arguments import Arguments  # noqa: E402
+from cute_dialect.op.plans.launch_sequence import Step  # noqa: E402
 from cute_dialect.op.plans.launcher import Launcher  # noqa: E402
-from cute_dialect.op.plans.steps import Step  # noqa: E402
 from cute_dialect.op.rows.call import RowCall  # noqa: E402
 from cute_dialect.runtime.arrays import view_of  # noqa: E402
 
@@ -145,7 +145,7 @@ def test_plans_of_several_launches(
     def launch(self: Arguments) -> None:
         self.launched, self.on_cpu = self.steps(self.operands), False
 
-    monkeypatch.setattr(steps, "new_memory", memory)
+    monkeypatch.setattr(launch_sequence, "new_memory", memory)
     monkeypatch.setattr(Arguments, "launch", launch)
     plan = op.Gemm(element="f32", layout_A="row", layout_B="row", layout_C=layout)
     plan.math_operation = "multiply_add_fast_f32"

@@ -13,11 +13,9 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choosing import model
-from cute_dialect.op.choosing.choice import Choice, Problem, TableError, decode, encode
-from cute_dialect.op.choosing.epilogue_work import work_of
-from cute_dialect.op.choosing.menu import blocks, menu, suiting, suits
-from cute_dialect.op.choosing.model import (
+from cute_dialect.op.select import cost_model
+from cute_dialect.op.select.candidates import blocks, menu, suiting, suits
+from cute_dialect.op.select.cost_model import (
     COSTS,
     Costs,
     best,
@@ -29,7 +27,9 @@ from cute_dialect.op.choosing.model import (
     times,
     write_costs,
 )
-from cute_dialect.op.choosing.ways import choose
+from cute_dialect.op.select.epilogue_work import work_of
+from cute_dialect.op.select.gemm_dispatch import choose
+from cute_dialect.op.select.kernel_choice import Choice, Problem, TableError, decode, encode
 from cute_dialect.tools.bench_gemm_random import of_menu, problems
 
 GPU = "NVIDIA Test 200"
@@ -102,7 +102,7 @@ def test_all_kernels_at_once_are_each_alone() -> None:
     ):
         costs = COSTS
         if number % 2:
-            drawn = {n: v * rng.uniform(0.5, 2.0) for n, v in COSTS._asdict().items() if n not in model.RANGES}
+            drawn = {n: v * rng.uniform(0.5, 2.0) for n, v in COSTS._asdict().items() if n not in cost_model.RANGES}
             costs = COSTS._replace(**{**drawn, "sms": rng.choice([66, 114, 132, 148])})
         found = menu(p, costs.sms)
         taken, fit = times(found, p, costs), suiting(found, p)
@@ -177,8 +177,8 @@ def test_costs_of_another_format_do_not_count() -> None:
 
 
 def test_costs_of_the_package_are_good() -> None:
-    for path in (Path(model.__file__).parent / "tables").glob("costs-*.json"):
-        assert isinstance(model.read_costs(path), Costs)
+    for path in (Path(cost_model.__file__).parent / "tables").glob("costs-*.json"):
+        assert isinstance(cost_model.read_costs(path), Costs)
 
 
 def test_a_choice_can_be_made_for_any_number_of_multiprocessors() -> None:

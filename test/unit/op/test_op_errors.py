@@ -13,7 +13,7 @@ from refused_calls import OnGpu
 from cute_dialect import op
 from cute_dialect.kernels.activations import PLAIN
 from cute_dialect.op import compiled
-from cute_dialect.op.choosing import ways
+from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import occupancy
 
@@ -26,14 +26,14 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise AssertionError("something is compiled")
 
     for name in ("runner", "any_rows"):
-        monkeypatch.setattr(ways, name, failing)
+        monkeypatch.setattr(gemm_dispatch, name, failing)
     monkeypatch.setattr(compiled, "by_name", failing)
     monkeypatch.setattr(cuda, "driver", lambda: Gpu())
     monkeypatch.setattr(occupancy, "clusters_at_once", lambda number, size: 120 // size)
-    monkeypatch.setattr(ways, "tell_clusters", lambda *_: None)  # not to whoever is tested next
-    ways.gpu_of.cache_clear()
+    monkeypatch.setattr(gemm_dispatch, "tell_clusters", lambda *_: None)  # not to whoever is tested next
+    gemm_dispatch.gpu_of.cache_clear()
     yield
-    ways.gpu_of.cache_clear()
+    gemm_dispatch.gpu_of.cache_clear()
 
 
 class Gpu:
@@ -292,7 +292,7 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(e.value) == (
         'mm: expected a GPU of sm_90 (wgmma), got sm_86: kernel_cc=80 runs on it, device="cpu" anywhere'
     )
-    assert ways.here() == (ways.WITHOUT_GPU, 132)
+    assert gemm_dispatch.here() == (gemm_dispatch.WITHOUT_GPU, 132)
 
     def none() -> None:
         raise cuda.NoGpuError("no driver")

@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import noted  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.kernels.pad_rows import pad_text  # noqa: E402
-from cute_dialect.op.choosing import ways  # noqa: E402
+from cute_dialect.kernels.repack_rows import pad_text  # noqa: E402
+from cute_dialect.op.select import gemm_dispatch  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402
 
 CHECKS = ("race", "uninit", "oob", "sync")
@@ -25,10 +25,10 @@ mm, bmm = partial(op.mm, device="cpu", checks=CHECKS), partial(op.bmm, device="c
 @pytest.fixture(autouse=True)
 def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names of the GEMMs that ran; none is so small that copies would take longer."""
-    monkeypatch.setattr(ways, "predict_cut", lambda *_, **__: float("inf"))
-    ways.way_of.cache_clear()
+    monkeypatch.setattr(gemm_dispatch, "predict_cut", lambda *_, **__: float("inf"))
+    gemm_dispatch.way_of.cache_clear()
     yield noted(monkeypatch)
-    ways.way_of.cache_clear()
+    gemm_dispatch.way_of.cache_clear()
 
 
 def integers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:

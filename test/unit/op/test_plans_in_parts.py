@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig
 from cute_dialect.kernels.split_tf32 import PartsConfig
-from cute_dialect.kernels.warp_gemm import WarpConfig
-from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.epilogue import maximum, pairs
 from cute_dialect.op.epilogue import sum as sum_of
 from cute_dialect.op.plans.describe import MathOperation
-from cute_dialect.op.plans.steps import Step
+from cute_dialect.op.plans.launch_sequence import Step
+from cute_dialect.op.select.kernel_choice import Choice
 
 GENERATOR = np.random.default_rng(21)
 CHECKS = ("race", "uninit", "oob", "sync")

@@ -14,7 +14,7 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op import compiled as kernels
-from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import recall, stages
 from cute_dialect.pipelines.upstream import is_available
 

@@ -13,9 +13,9 @@ from products_on_the_cpu import noted  # noqa: E402
 
 import cute_dialect.lang as cute  # noqa: E402
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.choosing import ways  # noqa: E402
-from cute_dialect.op.choosing.choice import Choice, Problem  # noqa: E402
-from cute_dialect.op.choosing.menu import menu  # noqa: E402
+from cute_dialect.op.select import gemm_dispatch  # noqa: E402
+from cute_dialect.op.select.candidates import menu  # noqa: E402
+from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 
 f16 = torch.float16
 mm, bmm = partial(op.mm, device="cpu"), partial(op.bmm, device="cpu")
@@ -143,7 +143,7 @@ def test_the_problem_as_it_is_and_swapped(monkeypatch: pytest.MonkeyPatch, swapp
     def above(x: Any, row: Any, column: Any) -> Any:
         return x if column > row else 0.0
 
-    monkeypatch.setattr(ways, "choose", chosen)
+    monkeypatch.setattr(gemm_dispatch, "choose", chosen)
     function = bmm if batch else mm
     a, b, c = (integers(*((3,) if batch else ()), *shape) for shape in ((39, 72), (72, 88), (39, 88)))
     columns, rows = integers(88).float(), integers(39, 1)

@@ -18,15 +18,15 @@ from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.attending.functions import check_call
-from cute_dialect.op.choosing import tuning, ways
-from cute_dialect.op.choosing.choice import Choice, Problem, decode
-from cute_dialect.op.choosing.model import costs_of
-from cute_dialect.op.choosing.tuning import check_place
-from cute_dialect.op.conv.order import turned
+from cute_dialect.op.conv.layouts import turned
 from cute_dialect.op.epilogue import exp, pairs
-from cute_dialect.op.epilogue.proxy import NoSuchAttribute
+from cute_dialect.op.epilogue.tracer_values import NoSuchAttribute
 from cute_dialect.op.grouped.call import _check_numbers
 from cute_dialect.op.grouped.choosing import ranked
+from cute_dialect.op.select import gemm_dispatch, tuning
+from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.select.kernel_choice import Choice, Problem, decode
+from cute_dialect.op.select.tuning import check_place
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +118,7 @@ def taken() -> object:
     problem = Problem(128, 256, 64, "tf32", "f32", "m", "k")
     traced = op.epilogue.trace(paired, {"accum": op.epilogue.FakeTensor("f32", (128, 256))})
     usual = Choice(GemmConfig("tf32", "f32", "m", "k", tile=(128, 128, 32)))
-    return ways.taking(usual, Epilogue(graph=traced.graph), problem, costs_of("", 132))
+    return gemm_dispatch.taking(usual, Epilogue(graph=traced.graph), problem, costs_of("", 132))
 
 
 GRAPHS: list[Case] = [

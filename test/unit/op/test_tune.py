@@ -19,12 +19,12 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import put_in_place  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.choosing import tuning as module  # noqa: E402
-from cute_dialect.op.choosing import ways  # noqa: E402
-from cute_dialect.op.choosing.choice import Problem, table_path, tuned  # noqa: E402
-from cute_dialect.op.choosing.timing import Sample  # noqa: E402
-from cute_dialect.op.choosing.ways import choose  # noqa: E402
 from cute_dialect.op.plans import tuning as of_plans  # noqa: E402
+from cute_dialect.op.select import gemm_dispatch  # noqa: E402
+from cute_dialect.op.select import tuning as module  # noqa: E402
+from cute_dialect.op.select.gemm_dispatch import choose  # noqa: E402
+from cute_dialect.op.select.kernel_choice import Problem, table_path, tuned  # noqa: E402
+from cute_dialect.op.select.timing import Sample  # noqa: E402
 
 GPU = "NVIDIA Test 300"
 tune = partial(op.tune, budget=1e6)  # no kernel is left out because a machine is slow
@@ -59,12 +59,12 @@ def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str
     monkeypatch.setattr(module, "compare", compare)
     monkeypatch.setattr(module, "check_place", nothing)
     monkeypatch.setattr(module, "_NEAR", 5)
-    monkeypatch.setattr(ways, "gpu_of", gpu_of)
+    monkeypatch.setattr(gemm_dispatch, "gpu_of", gpu_of)
     put_in_place(monkeypatch)
     tuned.cache_clear()
     yield found
     tuned.cache_clear()
-    ways.way_of.cache_clear()
+    gemm_dispatch.way_of.cache_clear()
 
 
 def test_the_fastest_is_taken_from_then_on(speeds: dict[str, float]) -> None:
@@ -152,7 +152,7 @@ def test_plans_that_split_f32_are_tuned(speeds: dict[str, float], monkeypatch: p
     found = of_plans.tuned_plan(plan, plan.arguments(a, b, device="cpu"), 1e6, True, None)
     assert (found.kernel, found.before, found.saved) == (faster, rule, table_path(GPU)) and not found.left_out
     assert plan.arguments(a, b, device="cpu").operation.choice == faster
-    ways.way_of.cache_clear()
+    gemm_dispatch.way_of.cache_clear()
     assert op.explain(op.mm, a, b, math="3xtf32", gpu=GPU).choice == faster
 
 

@@ -10,9 +10,9 @@ from products_on_the_cpu import put_in_place  # noqa: E402
 from typed_products import BF16, E4, E5, F16, F32, I8, I32, U8, TypedProduct, exact, rounded, texts  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.choosing.choice import Problem  # noqa: E402
-from cute_dialect.op.choosing.menu import menu  # noqa: E402
 from cute_dialect.op.errors import DtypeError  # noqa: E402
+from cute_dialect.op.select.candidates import menu  # noqa: E402
+from cute_dialect.op.select.kernel_choice import Problem  # noqa: E402
 
 SMALL = (40, 96, 80)
 

@@ -9,9 +9,9 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.choosing.model import ranked
-from cute_dialect.op.choosing.wanted import Wanted, kernel_for
+from cute_dialect.op.select.cost_model import ranked
+from cute_dialect.op.select.kernel_choice import Choice, Problem
+from cute_dialect.op.select.kernel_override import Wanted, kernel_for
 
 RNG = np.random.default_rng(3)
 

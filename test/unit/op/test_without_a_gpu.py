@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from cute_dialect import op, pipelines
-from cute_dialect.op.choosing import ways
-from cute_dialect.op.maps import functions
+from cute_dialect.op.pointwise import functions
+from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.pipelines import on_demand
 from cute_dialect.runtime import driver as cuda
 
@@ -116,9 +116,9 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pipelines, "compile", failing)
     monkeypatch.setattr(on_demand, "compile_on_demand", failing)
     monkeypatch.setattr(cuda, "driver", none)
-    ways.gpu_of.cache_clear()
+    gemm_dispatch.gpu_of.cache_clear()
     yield
-    ways.gpu_of.cache_clear()
+    gemm_dispatch.gpu_of.cache_clear()
 
 
 def test_all_functions_and_plans_are_asked() -> None:

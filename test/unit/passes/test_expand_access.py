@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
 
 from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.values import ComposedLayout, Layout
-from cute_dialect.ops import access, make, size_index
+from cute_dialect.ops import access, make, sizes
 from cute_dialect.ops.asm import mode_attr
 from cute_dialect.ops.base import CuteOp
 
@@ -290,7 +290,7 @@ def test_to_int_tuple():
     check(access.ToIntTupleOp, draw, verdict, dynamic=0.4)
 
 
-@pytest.mark.parametrize("op", [size_index.AppendToRankOp, size_index.PrependToRankOp])
+@pytest.mark.parametrize("op", [sizes.AppendToRankOp, sizes.PrependToRankOp])
 def test_pad_rank(op: type[CuteOp]):
     kinds = ("int_tuple", "coord", "stride", "shape", "layout", "composed_layout")
 
@@ -308,7 +308,7 @@ def test_pad_rank(op: type[CuteOp]):
             padding = (e,) * (rank - len(modes))
             if not padding:
                 return t
-            return padding + modes if op is size_index.PrependToRankOp else modes + padding
+            return padding + modes if op is sizes.PrependToRankOp else modes + padding
 
         b = brute.outer(x) if isinstance(x, C) else x
         if isinstance(b, L):

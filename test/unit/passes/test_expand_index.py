@@ -23,7 +23,7 @@ from expand_support import (
 )
 
 from cute_dialect.algebra.leaf import Dyn
-from cute_dialect.ops import arith, size_index
+from cute_dialect.ops import arith, sizes
 from cute_dialect.ops.asm import mode_attr
 from cute_dialect.ops.base import CuteOp
 
@@ -56,7 +56,7 @@ def test_size():
         x = part(case, case.operands[0][1])
         assert out.results == (brute.size(x.shape if isinstance(x, L) else x),)
 
-    check(size_index.SizeOp, draw, verdict, dynamic=0.4)
+    check(sizes.SizeOp, draw, verdict, dynamic=0.4)
 
 
 def test_cosize():
@@ -68,7 +68,7 @@ def test_cosize():
         x = part(case, case.operands[0][1])
         assert out.results == (brute.size(brute.coshape(x)),)
 
-    check(size_index.CosizeOp, draw, verdict, dynamic=0.4)
+    check(sizes.CosizeOp, draw, verdict, dynamic=0.4)
 
 
 def test_cosize_covers_a_nonnegative_layout():
@@ -79,7 +79,7 @@ def test_cosize_covers_a_nonnegative_layout():
     def verdict(case: Case, out: Outcome) -> None:
         assert out.results == (max(brute.values(case.operands[0][1])) + 1,)
 
-    check(size_index.CosizeOp, draw, verdict, dynamic=0.4)
+    check(sizes.CosizeOp, draw, verdict, dynamic=0.4)
 
 
 @pytest.mark.parametrize("kind", ["shape", "int_tuple"])
@@ -87,7 +87,7 @@ def test_tuple_product(kind: str):
     def verdict(case: Case, out: Outcome) -> None:
         assert out.results == (brute.size(case.operands[0][1]),)
 
-    check(size_index.TupleProductOp, lambda r: Case([(kind, shape(r))]), verdict, dynamic=0.4)
+    check(sizes.TupleProductOp, lambda r: Case([(kind, shape(r))]), verdict, dynamic=0.4)
 
 
 @pytest.mark.parametrize("kind", ["shape", "int_tuple"])
@@ -96,7 +96,7 @@ def test_tuple_product_each(kind: str):
         x = case.operands[0][1]
         assert out.results == (tuple(map(brute.size, x if isinstance(x, tuple) else (x,))),)
 
-    check(size_index.TupleProductEachOp, lambda r: Case([(kind, shape(r))]), verdict, dynamic=0.4)
+    check(sizes.TupleProductEachOp, lambda r: Case([(kind, shape(r))]), verdict, dynamic=0.4)
 
 
 def evaluation(r: Random) -> Case:
@@ -111,7 +111,7 @@ def right_value(case: Case, out: Outcome) -> None:
 
 
 def test_layout_eval():
-    check(size_index.LayoutEvalOp, evaluation, right_value, examples=250, dynamic=0.4)
+    check(sizes.LayoutEvalOp, evaluation, right_value, examples=250, dynamic=0.4)
 
 
 def test_layout_eval_everywhere():
@@ -119,7 +119,7 @@ def test_layout_eval_everywhere():
         case = evaluation(r)
         return Case([("coord", r.randrange(brute.size(brute.outer(case.operands[1][1]).shape))), case.operands[1]])
 
-    check(size_index.LayoutEvalOp, draw, right_value, examples=250, dynamic=0.4)
+    check(sizes.LayoutEvalOp, draw, right_value, examples=250, dynamic=0.4)
 
 
 def test_layout_eval_with_basis_strides():
@@ -127,11 +127,11 @@ def test_layout_eval_with_basis_strides():
         s = shape(r)
         return Case([("coord", coordinate(r, s)), ("layout", L(s, brute.identity(s)))])
 
-    check(size_index.LayoutEvalOp, draw, right_value, dynamic=0.4)
+    check(sizes.LayoutEvalOp, draw, right_value, dynamic=0.4)
 
 
 def test_crd2idx_of_a_layout():
-    check(size_index.Crd2IdxOp, evaluation, right_value, dynamic=0.4)
+    check(sizes.Crd2IdxOp, evaluation, right_value, dynamic=0.4)
 
 
 def test_crd2idx():
@@ -149,7 +149,7 @@ def test_crd2idx():
         strides = brute.rebuild(s, iter(flat))
         assert out.results == (brute.run(c, s, strides),)
 
-    check(size_index.Crd2IdxOp, draw, verdict, examples=150, dynamic=0.4)
+    check(sizes.Crd2IdxOp, draw, verdict, examples=150, dynamic=0.4)
 
 
 def test_idx2crd():
@@ -181,7 +181,7 @@ def test_idx2crd():
             if 1 not in brute.leaves(s):
                 assert brute.run(out.results[0], s, strides) == i
 
-    check(size_index.Idx2CrdOp, draw, verdict, examples=150, dynamic=0.4)
+    check(sizes.Idx2CrdOp, draw, verdict, examples=150, dynamic=0.4)
 
 
 def test_increment_coord():
@@ -203,7 +203,7 @@ def test_increment_coord():
             flat[i] = 0
         assert out.results == (brute.rebuild(s, iter(flat)),)
 
-    check(size_index.IncrementCoordOp, draw, verdict, examples=150, dynamic=0.4)
+    check(sizes.IncrementCoordOp, draw, verdict, examples=150, dynamic=0.4)
 
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic

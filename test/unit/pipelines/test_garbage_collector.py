@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.collector import collector_paused
+from cute_dialect.pipelines.gc_pause import collector_paused
 from cute_dialect.pipelines.stages import CompileError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "row_sum.mlir"

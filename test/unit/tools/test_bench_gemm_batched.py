@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect.kernels.gemm.config import GemmConfig  # noqa: E402
-from cute_dialect.op.choosing.choice import Choice, Problem  # noqa: E402
 from cute_dialect.op.compiled import text_of  # noqa: E402
+from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402
 from cute_dialect.tools import bench_gemm, bench_gemm_batched  # noqa: E402
 from cute_dialect.tools.bench_add import BenchError  # noqa: E402

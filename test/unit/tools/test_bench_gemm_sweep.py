@@ -17,12 +17,12 @@ from typing import Any, cast
 import pytest
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op.choosing.choice import Problem, decode, encode
-from cute_dialect.op.choosing.menu import menu, suits
-from cute_dialect.op.choosing.model import COSTS, ranked, write_costs
-from cute_dialect.op.choosing.timing import Sample
+from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
 from cute_dialect.op.compiled import Runner
+from cute_dialect.op.select.candidates import menu, suits
+from cute_dialect.op.select.cost_model import COSTS, ranked, write_costs
+from cute_dialect.op.select.kernel_choice import Problem, decode, encode
+from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools import bench_gemm_sweep, cute_bench
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm_sweep import (
@@ -37,7 +37,7 @@ from cute_dialect.tools.bench_gemm_sweep import (
     write_plan,
 )
 from cute_dialect.tools.cute_bench import main
-from cute_dialect.tools.supervised import Reporter, supervised
+from cute_dialect.tools.supervised_jobs import Reporter, supervised
 from cute_dialect.tools.sweeps import read_sweeps
 
 FOREVER = float("inf")

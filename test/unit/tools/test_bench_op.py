@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from cute_dialect.op.choosing.timing import Sample
+from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools import bench_op
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial, cases_of, groups

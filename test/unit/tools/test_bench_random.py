@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("torch")
 
 from cute_dialect import op
-from cute_dialect.op.choosing.timing import Sample
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools import bench_random
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial

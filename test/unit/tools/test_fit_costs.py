@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op.choosing.choice import Choice, Problem, encode
-from cute_dialect.op.choosing.menu import blocks, suits
-from cute_dialect.op.choosing.model import (
+from cute_dialect.op.select.candidates import blocks, suits
+from cute_dialect.op.select.cost_model import (
     COSTS,
     GIVEN,
     Costs,
@@ -27,6 +26,7 @@ from cute_dialect.op.choosing.model import (
     read_costs,
     write_costs,
 )
+from cute_dialect.op.select.kernel_choice import Choice, Problem, encode
 from cute_dialect.tools.bench_gemm_fit import fit_files
 from cute_dialect.tools.bench_gemm_random import of_menu, problems
 from cute_dialect.tools.cute_bench import main

@@ -9,9 +9,9 @@ import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect.passes.registry import PASSES
+from cute_dialect.tools.lsp.analysis_results import Catalogue
 from cute_dialect.tools.lsp.catalogue import describe, make_catalogue
 from cute_dialect.tools.lsp.pictures import MOST_BYTES, picture_of, small
-from cute_dialect.tools.lsp.records import Catalogue
 from cute_dialect.viz.layouts import draw_layout
 
 ATOM = "!cute_nvgpu.atom.universal_copy<f32>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cute_dialect.tools.lsp.records import Place
+from cute_dialect.tools.lsp.analysis_results import Place
 from cute_dialect.tools.lsp.traced_values import watched
 
 TEXT = """\

@@ -1,0 +1,268 @@
+"""The kinds of a function: found by what of the arguments is static, compiled at the first call of each.
+
+The *kind* of a call is what its arguments, the generic parameters and the chip say while compiling.  The functions,
+globals and objects that its trace read are compared at each call (:mod:`cute_dialect.front.watched`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from cute_dialect.front.annotations import is_constexpr, is_number_type
+from cute_dialect.front.arguments import Spec, StaticSpec
+from cute_dialect.front.compiled import CALL_OPTIONS, Compiled
+from cute_dialect.front.constant_keys import restored, snapshot, static_key
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.generics import Reified, reify
+from cute_dialect.front.keys import kernel_assertions
+from cute_dialect.front.options import Options
+from cute_dialect.front.python_errors import arguments_error
+from cute_dialect.front.source_location import place_of
+from cute_dialect.front.specs import spec_of
+from cute_dialect.front.target import current_target
+from cute_dialect.front.trace_dependencies import recorded, said
+from cute_dialect.front.watched import Watched, is_users, watched_by
+
+if TYPE_CHECKING:
+    from cute_dialect.front.host import Program
+    from cute_dialect.front.jit import Traced
+
+__all__ = ["CacheInfo", "Call", "Kinds", "read_call"]
+
+MOST = 512
+"""Kinds of one function that are kept in memory."""
+MOST_OF_ONE = 32
+"""Values of one constant argument before that is said."""
+
+
+class CacheInfo(NamedTuple):
+    """How often a kind was found and made, how many are kept, and how many at most."""
+
+    hits: int
+    misses: int
+    currsize: int
+    maxsize: int = MOST
+
+
+class Call(NamedTuple):
+    """The arguments of a call: by name, their specs, and the function with its generic parameters set."""
+
+    function: Callable[..., Any]
+    signature: inspect.Signature
+    specs: dict[str, Spec]
+    values: dict[str, Any]
+    key: tuple[Any, ...]
+    receiver: str = ""
+    """The parameter that is a method's object."""
+
+    def bound(self) -> inspect.BoundArguments:
+        """Return them as ``inspect`` binds them; for a trace to set them."""
+        return inspect.BoundArguments(self.signature, dict(self.values))  # pyright: ignore[reportArgumentType]
+
+
+class _Head(NamedTuple):
+    """A function without its decorators and its signature, read once for each state of the function."""
+
+    function: Callable[..., Any]
+    signature: inspect.Signature
+
+
+def head_of(traced: Traced) -> _Head:
+    """Return a decorated function without its decorators, and its signature."""
+    from cute_dialect.front.jit import plain
+
+    found, state = traced.__dict__.get("_head", (None, ()))
+    if found is None or any(a is not b for a, b in zip(state, _state(found.function), strict=True)):
+        function = plain(traced.function)
+        found = _Head(function, inspect.signature(function))
+        traced.__dict__["_head"] = (found, _state(function))
+    return found
+
+
+def _state(function: Any) -> tuple[object, ...]:
+    """Return the objects that a signature follows from."""
+    return tuple([getattr(function, n, None) for n in ("__code__", "__defaults__", "__kwdefaults__")])
+
+
+def read_call(
+    traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any], *, partial: bool = False, receiver: bool = False
+) -> Call:
+    """Return what a call says; ``partial``: arguments may be missing whose annotations say enough.
+
+    Raises F116 for arguments that the function does not take, and F12x, F130.
+    """
+    function, signature = head_of(traced)
+    try:
+        call = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
+    except TypeError as e:
+        text, hint = arguments_error(e, signature, kwargs)
+        raise KernelTypeError("F116", f"'{traced.name}': {text}", hint=hint) from None
+    given = call.arguments
+    reified: Reified = reify(traced, function, given)
+    notes = reified.annotations
+    values: dict[str, Any] = {}
+    specs: dict[str, Spec] = {}
+    for at, (name, parameter) in enumerate(signature.parameters.items()):
+        if name in given:
+            values[name] = given[name]
+            if at == 0 and receiver:
+                specs[name] = StaticSpec(given[name], static_key(given[name], name))
+            else:
+                specs[name] = spec_of(given[name], notes.get(name), name)
+        elif parameter.default is not parameter.empty:
+            values[name] = parameter.default
+            specs[name] = _of_default(parameter.default, notes.get(name), name)
+        elif parameter.kind is parameter.VAR_POSITIONAL or parameter.kind is parameter.VAR_KEYWORD:
+            empty: Any = () if parameter.kind is parameter.VAR_POSITIONAL else {}
+            values[name] = empty
+            specs[name] = StaticSpec(empty, static_key(empty))
+        else:
+            note = notes.get(name)
+            if note is None or is_constexpr(note):
+                raise KernelTypeError("F116", f"'{traced.name}': missing a required argument: '{name}'")
+            values[name] = note
+            specs[name] = spec_of(note, note, name)
+    key = (reified.key, tuple(specs.items()))
+    return Call(reified.function, signature, specs, values, key, next(iter(specs)) if receiver else "")
+
+
+def _of_default(default: object, note: object, name: str) -> Spec:
+    """Return the spec of an argument that is left out: a constant, unless its annotation says a type of numbers."""
+    if is_number_type(note):
+        return spec_of(default, note, name)
+    return StaticSpec(default, static_key(default, name))
+
+
+class Kinds:
+    """All kinds of one function.  ``trace``: how a kind is traced, one of the functions of ``front.host``."""
+
+    def __init__(self, traced: Traced, trace: Literal["trace_host", "trace_launch"]):
+        self.traced = traced
+        self._trace: str = trace
+        self._kinds: OrderedDict[Any, Compiled] = OrderedDict()
+        self._lock = threading.RLock()
+        self._making: dict[Any, threading.Lock] = {}
+        self._seen: dict[str, set[int]] = {}
+        """Hashes of the constants of each argument, the first few."""
+        self._hits = 0
+        self._misses = 0
+
+    def __iter__(self) -> Iterator[Compiled]:
+        return iter(list(self._kinds.values()))
+
+    def info(self) -> CacheInfo:
+        """Return how the kinds were used."""
+        return CacheInfo(self._hits, self._misses, len(self._kinds))
+
+    def clear(self) -> None:
+        """Forget all kinds."""
+        with self._lock:
+            self._kinds.clear()
+            self._seen.clear()
+            self._hits = self._misses = 0
+
+    def find(self, call: Call, options: Options | None = None, config: Any = None) -> Compiled:
+        """Return the kind of a call, compiled if it is new.  ``config``: what else it depends on."""
+        options = options or Options(current_target())
+        key = (call.key, options, config)
+        found = self._known(key)
+        if found is not None:
+            return found
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            found = self._known(key)
+            if found is not None:
+                return found
+            try:
+                made = self._made(call, config, options)
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
+            with self._lock:
+                self._misses += 1
+                self._kinds[key] = made
+                if len(self._kinds) > MOST:
+                    self._kinds.popitem(last=False)
+            return made
+
+    def _made(self, call: Call, config: Any, options: Options) -> Compiled:
+        """Find a kind on disk, or trace it."""
+        from cute_dialect.front.disk import plan_of
+
+        constants = [s.value for s in call.specs.values() if isinstance(s, StaticSpec)]
+        watched = watched_by(call.function, *constants)
+        plan = plan_of(self.traced, call, config, options)
+        found = plan.find() if plan is not None else None
+        # What is passed is put in by the trace; a kind keeps no array.
+        own = call._replace(values={n: s.value if isinstance(s, StaticSpec) else None for n, s in call.specs.items()})
+
+        def trace() -> Program:
+            from cute_dialect.front import host  # not where a kind comes from the disk
+
+            state = snapshot(*constants)
+            try:
+                return getattr(host, self._trace)(self.traced, own, config, options)
+            finally:
+                restored(state)
+
+        with recorded() as recorder:
+            made = Compiled(self.traced.name, call.signature, call.specs, options, trace, found, call.receiver)
+        if found is not None:
+            made.watched = watched.after_trace(watched_by(*plan.called_by_name()) if plan is not None else Watched())
+        else:
+            changed = watched.has_changed()
+            made.watched = watched.after_trace(watched_by(*filter(is_users, recorder.functions.values())))
+            made.notes += recorder.remarks
+            if plan is not None:
+                plan.note(recorder, changed=changed, asserts=bool(kernel_assertions(made.program.module)))
+                made.plan = plan
+                if plan.why:
+                    text = f"'{self.traced.name}' is traced anew in each process: {plan.why}"
+                    made.notes.append(said("R3", text, place_of(call.function)))
+        self._count(call, made)
+        return made
+
+    def _count(self, call: Call, made: Compiled) -> None:
+        """Remark on a constant number that had so many values that passing it would save compilations."""
+        for name, spec in call.specs.items():
+            if isinstance(spec, StaticSpec) and isinstance(spec.value, int | float):  # others cannot be passed
+                seen = self._seen.setdefault(name, set())
+                if len(seen) <= MOST_OF_ONE:
+                    seen.add(hash(spec))
+                if len(seen) > MOST_OF_ONE:
+                    text = (
+                        f"'{name}' of '{self.traced.name}' is a constant, and had more than {MOST_OF_ONE} values, each "
+                        "compiled anew; a number that is passed (cute.Int32, no annotation) is compiled once"
+                    )
+                    made.notes.append(said("R4", text, place_of(call.function)))
+
+    def _known(self, key: Any) -> Compiled | None:
+        with self._lock:
+            found = self._kinds.get(key)
+            if found is None:
+                return None
+            if found.watched.has_changed():
+                del self._kinds[key]
+                return None
+            self._kinds.move_to_end(key)
+            self._hits += 1
+            return found
+
+
+def split_options(traced: Traced, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the keyword arguments of a function, and the options of the call."""
+    if not kwargs:
+        return kwargs, {}
+    own = head_of(traced).signature.parameters
+    options = {k: v for k, v in kwargs.items() if k in CALL_OPTIONS and k not in own}
+    return {k: v for k, v in kwargs.items() if k not in options}, options
+
+
+def described(kinds: Sequence[Compiled]) -> Mapping[str, Compiled]:
+    """Return kinds by what tells them apart."""
+    return {repr(k): k for k in kinds}

@@ -1,0 +1,112 @@
+"""The last step of what an epilogue reduces: ``R[i,l] = f over p of P[p,i,l]``, sums, maxima or minima of parts.
+
+A GEMM leaves a number for each row (column) of some columns (rows) of its result
+(:class:`~cute_dialect.kernels.epilogue_graph.Output`); these are combined here, always in the same order: threads each
+take every eighth part (of one result every 256th), then shared memory is halved until one is left.
+
+    launch(p, r)                                                 # arrays; compiled at the first call of a kind
+
+>>> CombineConfig("max", "f16", 1).name
+'combine-max-f16-1'
+"""
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.epilogue_graph import REDUCTIONS
+from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.traced_text import printed
+
+__all__ = ["CombineConfig", "combine_parts_text", "launch"]
+
+_THREADS = 256
+
+_AT_ONCE = 8
+"""Parts that a thread loads before it combines them."""
+
+
+class CombineConfig(NamedTuple):
+    """``operation``: ``sum``, ``max`` or ``min``; ``output``: the type of R; ``apart``: of two matrices, the results
+    of the second are S; ``across``: results of a block: 32 where there are many, 8 (a sector of memory) where many
+    parts make some, 1 where many parts make few.
+    """
+
+    operation: str = "sum"
+    output: str = "f32"
+    across: int = 32
+    apart: bool = False
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return f"combine-{self.operation}-{self.output}-{self.across}{'-2' * self.apart}"
+
+
+DEFAULT = CombineConfig()
+
+
+@cute.jit
+def launch(P: cute.Tensor, R: cute.Tensor, S: cute.Tensor | None = None, config: cute.Constexpr[Any] = DEFAULT):
+    """Launch ``across`` results a block."""
+    assert P.shape[1] == R.shape[0], "there must be parts of each result"
+    if S is not None:
+        assert S.shape[0] == R.shape[0], "there must be as many results of both matrices"
+        assert P.shape[2] == 2, "there must be parts of two matrices"
+    else:
+        assert P.shape[2] == R.shape[1], "there must be parts of each matrix"
+    blocks = cute.ceil_div(R.shape[0], config.across)
+    combine(P, R, S, config).launch(grid=(blocks, P.shape[2], 1), block=_THREADS)
+
+
+@cute.kernel(name="combine")
+def combine(P: Any, R: Any, S: Any, config: cute.Constexpr[Any]):
+    """Combine the parts of this block's results."""
+    block, matrix, _ = cute.arch.block_idx()
+    thread, _, _ = cute.arch.thread_idx()
+    f = {"sum": _add, "max": cute.max, "min": cute.min}[config.operation]
+    across, lines = config.across, _THREADS // config.across
+    lane, line = thread % across, thread // across
+    at = block * across + lane
+    identity = cute.Float32(REDUCTIONS[config.operation])
+    total = identity
+    if at < R.shape[0]:
+        last = P.shape[0] - 1
+        for part in range(line, P.shape[0], lines * _AT_ONCE):
+            # Loaded before any of them is used, so that all are under way together.
+            found = [P[cute.min(part + i * lines, last), at, matrix] for i in range(_AT_ONCE)]
+            for i in cute.range_constexpr(_AT_ONCE):
+                total = f(total, cute.where(part + i * lines <= last, found[i], identity))
+    held = cute.smem_tensor(cute.Float32, cute.make_layout((lines, across), stride=(across, 1)))
+    held[line, lane] = total
+    for i in cute.range_constexpr(lines.bit_length() - 1):
+        left = lines >> (i + 1)
+        cute.arch.sync_threads()
+        if line < left:
+            held[line, lane] = f(held[line, lane], held[line + left, lane])
+    if (line == 0) & (at < R.shape[0]):  # what this thread wrote itself
+        found = held[0, lane].to(number(config.output))
+        if S is None:
+            R[at, matrix] = found
+        elif matrix == 0:
+            R[at, 0] = found
+        else:
+            S[at, 0] = found
+
+
+def _add(x: Any, y: Any) -> Any:
+    return x + y
+
+
+@printed
+def combine_parts_text(config: CombineConfig | None = None) -> cute.Compiled:
+    """Return kernel and host function as text: ``launch(P, R)``, of f32 and any strides, R of the type asked for;
+    ``launch(P, R, S)``, where the results of two matrices are apart.
+    """
+    c = config or DEFAULT
+    kind = number(c.output)
+    parts, results = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"], cute.Tensor[kind, "(?,?):(?,?)"]
+    more = (results,) if c.apart else ()
+    return cute.trace(launch, parts, results, *more, config=c)

@@ -1,0 +1,481 @@
+"""GEMM by ``mma.sync`` of elements that are not of 16 bits: ``C[M,N] = A[M,K] * B[N,K]^T`` of f64, tf32, 8 bits; of f32
+and f64 also without tensor cores.
+
+It is built as the one for sm_80 (:mod:`cute_dialect.kernels.ampere_gemm`), of
+:mod:`cute_dialect.kernels.cp_async_mainloop`: kernels ``gemm_16`` to ``gemm`` move 16, 8, 4 bytes or single elements,
+and the launch takes the first whose promises hold; so it takes any rows, majors and extents.  ``ldmatrix`` transposes
+only 16 bits, so fragments come by plain loads of shared memory, whose rows are padded so that a warp's reach all banks
+once.
+
+    element      multiplied as                    sums    results
+    f64          16x8x8 of f64                    f64     f64
+    tf32         16x8x8 of f32, rounded           f32     f32, f16, bf16
+    i8, ui8      16x8x32, signs of their own      i32     i32, i8, ui8, f16, bf16, f32
+    8-bit float  16x8x16 of f16, exactly          f32     f16, bf16, f32, e4m3, e5m2
+    f32          an FMA (``simt``), or ``math``   f32     f32, f16, bf16
+
+    launch(a, b, c)                                              # arrays; compiled at the first call of a kind
+
+>>> WarpConfig("i8_ui8", "i32", ("k", "mn")).name
+'i8_ui8-i32-km-warps'
+"""
+
+# pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.cp_async_mainloop import (
+    BlocksOfK,
+    Staged,
+    TileStore,
+    WarpsOfK,
+    contiguous_mode,
+    over_k,
+    over_k_ahead,
+    plain_shape,
+)  # fmt: skip
+from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded, sums_of
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.gemm.epilogue_emit import Fused, is_exact
+from cute_dialect.kernels.gemm.mainloop import Shared
+from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix
+from cute_dialect.kernels.split_tf32 import parts_of
+from cute_dialect.kernels.traced_text import printed
+from cute_dialect.lang import utils
+from cute_dialect.lang.nvgpu import warp
+
+__all__ = ["WarpConfig", "compute_tile", "launch", "warp_gemm_text"]
+
+
+class WarpConfig(NamedTuple):
+    """The configuration of a kernel.
+
+    ``element``: of A and B, two with an underscore where they differ; ``output``: of C; ``majors``: which index is
+    contiguous in A and in B, "k" or "mn"; ``batch``: A, B and C have a third mode, of matrices, which may be 1 in A or
+    B, for all; ``tile``: rows and columns of a block; ``warps``: along M and N; ``stages``: tiles of K in shared
+    memory; ``vectors``: bytes that one copy moves, a kernel each, 1 for single elements; ``epilogue``: what becomes of
+    the sums; ``k``: of a stage, 0 for 128 bytes; ``array``: of a ``batch``, whose matrices lie
+    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`); ``warps_k``: warps along K; ``math``: of f32 by
+    tensor cores, ``fast_f32`` (three products of tf32), ``fast_f16``, ``fast_bf16``; ``saturate``: sums of integers
+    stick at the ends of i32; ``simt``: f32 or f64 without tensor cores; ``step``: K of an instruction, 0 for the usual
+    one; ``ahead``: fragments are brought to registers one step ahead; ``interleaved``: columns of A, B (N, K) and C, of
+    8-bit integers, lie in runs of 32: (rows, 32, columns / 32), strides (32, 1, any); ``parts``: blocks that share the
+    K of a tile; their launch takes a workspace of :meth:`workspace` behind C.
+    """
+
+    element: str = "f64"
+    output: str = "f64"
+    majors: tuple[str, str] = ("k", "k")
+    batch: bool = False
+    tile: tuple[int, int] = (128, 128)
+    warps: tuple[int, int] = (4, 2)
+    stages: int = 3
+    vectors: tuple[int, ...] = (16, 8, 4, 1)
+    epilogue: Epilogue = Epilogue()
+    k: int = 0
+    array: bool = False
+    warps_k: int = 1
+    math: str = ""
+    saturate: bool = False
+    simt: bool = False
+    step: int = 0
+    ahead: bool = False
+    interleaved: bool = False
+    parts: int = 1
+
+    def workspace(self, m: int, n: int, matrices: int = 1) -> tuple[int, int]:
+        """Return floats and counters that the blocks of a problem share; none unless they share K."""
+        if self.parts == 1:
+            return 0, 0
+        tiles = -(-m // self.tile[0]) * -(-n // self.tile[1]) * matrices
+        words = BITS[sums_of(self.element)] // 32 if self.element != "f64" else 2
+        return tiles * self.parts * self.tile[0] * self.tile[1] * words, tiles
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return 32 * self.warps[0] * self.warps[1] * self.warps_k
+
+    @property
+    def depth(self) -> int:
+        """K of a stage: 128 bytes where it is not said."""
+        return self.k or 1024 // BITS[self.element]
+
+    @property
+    def store_rows(self) -> int:
+        """Rows of C that are in shared memory at a time, on their way out: those of an instruction of all warps."""
+        return self.warps[0] * (8 if self.simt else 16)
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        majors = "".join(x[0] for x in self.majors)
+        more = "-a" * self.ahead + "-b" * self.batch + "-v" * self.array
+        more += f"-{self.epilogue.name}" if self.epilogue.active else ""
+        usual = WarpConfig()
+        warps = (*self.warps, self.warps_k)
+        if (self.tile, warps, self.stages, self.k) != (usual.tile, (*usual.warps, 1), usual.stages, 0):
+            shape = "x".join(map(str, (*self.tile, self.depth)))
+            more = f"-{shape}-{'x'.join(map(str, warps[: 2 + (self.warps_k > 1)]))}-q{self.stages}{more}"
+        more += f"-{self.math}" * bool(self.math) + "-s" * self.saturate + "-simt" * self.simt
+        more += f"-k{self.step}" * bool(self.step) + "-i" * self.interleaved + f"-p{self.parts}" * (self.parts > 1)
+        return f"{self.element}-{self.output}-{majors}-warps{more}"
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        if (self.element == "f32" and not self.simt) != bool(self.math) or self.math not in ("", *_MATHS):
+            raise ValueError(
+                f"expected math of {', '.join(_MATHS)} for f32 by tensor cores, none for others, got {self.math!r}"
+            )
+        if self.element not in BITS or BITS[self.element] == 16 or self.element == "i32":
+            raise ValueError(f"expected elements of f64, tf32 or 8 bits, got {self.element}")
+        if self.output not in outputs_of(self.element):
+            raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
+        m, n, (wm, wn) = *self.tile, self.warps
+        if not self.simt and (m % (16 * wm) or n % (8 * wn) or self.stages < 2):
+            raise ValueError(
+                f"expected 16 rows and 8 columns for each warp, or multiples of them, and 2 stages, got {self.tile}, "
+                f"{self.warps} warps, {self.stages} stages"
+            )
+        if self.depth * BITS[self.element] not in (*([256] if self.simt else []), 512, 1024):
+            few = "32, " if self.simt else ""
+            raise ValueError(f"expected {few}64 or 128 bytes of K in a stage, got {self.depth} of {self.element}")
+        if self.saturate and (sums_of(self.element) != "i32" or self.warps_k > 1):
+            raise ValueError("expected 8-bit integers whose sums saturate, and no warps along K")
+        if self.ahead and (self.math or self.warps_k > 1):
+            raise ValueError("expected no math of f32 and no warps along K where fragments come ahead")
+        if self.interleaved and (
+            BITS[self.output] != 8 or sums_of(self.element) != "i32" or self.batch or self.majors != ("k", "k")
+            or self.vectors != (16,) or self.epilogue.beta != 0.0 or self.epilogue.graph is not None
+        ):  # fmt: skip
+            raise ValueError("expected 8-bit integers, copies of 16 bytes, no C and no batch of interleaved matrices")
+        if self.simt and self.element not in ("f32", "f64"):
+            raise ValueError(f"expected f32 or f64 without tensor cores, got {self.element}")
+        steps = self.depth // _instruction(self).depth
+        if self.warps_k < 1 or steps % self.warps_k:
+            raise ValueError(f"expected as many steps of K for each warp along K, got {steps} for {self.warps_k}")
+        if self.parts < 1 or (self.parts > 1 and (self.warps_k > 1 or self.saturate or self.interleaved)):
+            raise ValueError(
+                "expected no warps along K, no sums that saturate and no interleaved matrices where blocks share K, "
+                f"got {self.parts} parts"
+            )
+        self.epilogue.check()
+        e = self.epilogue
+        if self.array and not self.batch:
+            raise ValueError("expected a batch where matrices lie anywhere")
+        plain = e.hook is None and e.activation in ("", "relu") and (not e.bias or e.bias_type == "f64")
+        if self.element == "f64" and not (plain if e.graph is None else is_exact(e.graph)):
+            of_bias = f"a bias of {e.bias_type}" if e.bias and e.bias_type != "f64" else e.activation
+            got = of_bias if e.graph is None and e.hook is None else "a function that computes in f32"
+            raise ValueError(f"expected alpha, beta, a bias of f64 or relu of sums in f64, got {got}")
+
+
+DEFAULT = WarpConfig()
+
+
+@cute.jit
+def launch(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, workspace: cute.Tensor | None = None,
+    counters: cute.Tensor | None = None, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
+    alpha: Any = None, beta: Any = None, operands: Any = None, places: cute.Tensor | None = None,
+    config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch a block a tile of C, or a part of its K; behind C stands what blocks share, then the arguments of the
+    epilogue.
+    """
+    c, addends = config, Addends(source, bias, alpha, beta, operands)
+    shared = Shared(workspace, counters)
+    if c.interleaved:
+        A, B, C = (cute.group_modes(x, 1, 3) for x in (A, B, C))
+        assert cute.size(A, mode=[1]) == cute.size(B, mode=[1]), "A and B must have the same K"
+        assert A.shape[0] == C.shape[0], "A and C must have the same M"
+        assert B.shape[0] == cute.size(C, mode=[1]), "B and C must have the same N"
+        tiles = utils.GroupedRaster(cute.ceil_div(plain_shape(C), c.tile))
+        gemm_16(A, B, C, tiles, addends, places, shared, c).launch(grid=tiles.count(), block=c.threads)
+        return
+    c.epilogue.check_shapes(C, addends, pairs=False, array=c.array, groups=count_of(places))
+    if C.leading_dim == 0:
+        raise ValueError(f"expected C with contiguous rows, got {C}")
+    matrices = check_extents(A, B, C, places=places)
+    tiles = utils.GroupedRaster(cute.ceil_div(C.shape[:2], c.tile), matrices=matrices)
+    kernels = {16: gemm_16, 8: gemm_8, 4: gemm_4, 1: gemm}
+    launches = []
+    for size in sorted(c.vectors, reverse=True):
+        vector = max(1, size * 8 // A.element_type.width)
+        promised = [cute.promise_vectors(x, vector) for x in (A, B)]
+        if all(x is not None for x in promised):
+            launches.append(kernels[size](*promised, C, tiles, addends, places, shared, c))
+            if all(x is y for x, y in zip(promised, (A, B))):
+                break  # it takes them all
+    launches[0].launch(grid=tiles.count() * c.parts, block=c.threads, fallback=launches[1:])
+
+
+@cute.kernel
+def gemm_16(
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
+    config: cute.Constexpr[WarpConfig],
+):  # fmt: skip
+    """Multiply matrices of whole vectors of 16 bytes."""
+    _multiply(config, A, B, C, tiles, addends, places, shared, 16)
+
+
+@cute.kernel
+def gemm_8(
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
+    config: cute.Constexpr[WarpConfig],
+):  # fmt: skip
+    """Multiply matrices of whole vectors of 8 bytes."""
+    _multiply(config, A, B, C, tiles, addends, places, shared, 8)
+
+
+@cute.kernel
+def gemm_4(
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
+    config: cute.Constexpr[WarpConfig],
+):  # fmt: skip
+    """Multiply matrices of whole vectors of 4 bytes."""
+    _multiply(config, A, B, C, tiles, addends, places, shared, 4)
+
+
+@cute.kernel
+def gemm(
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
+    config: cute.Constexpr[WarpConfig],
+):  # fmt: skip
+    """Multiply any matrices."""
+    _multiply(config, A, B, C, tiles, addends, places, shared, 1)
+
+
+class _Instruction(NamedTuple):
+    """An ``mma.sync``: its op, the K of one, and the type that A and B have in registers."""
+
+    op: Any
+    depth: int
+    kinds: tuple[Any, Any]
+
+
+_MATHS = {"fast_f32": cute.TFloat32, "fast_f16": cute.Float16, "fast_bf16": cute.BFloat16}
+"""How f32 is multiplied, and as what."""
+
+
+def _instruction(c: WarpConfig) -> _Instruction:
+    element = c.element
+    a, b = (number(x) for x in factors(element))
+    if c.simt:
+        return _Instruction(cute.nvgpu.MmaUniversalOp(a), 1, (a, b))
+    if element == "f64":
+        return _Instruction(warp.MmaF64Op((16, 8, 8)), 8, (a, b))
+    if c.math in ("fast_f16", "fast_bf16"):
+        kind, step = _MATHS[c.math], c.step or 16
+        return _Instruction(warp.MmaF16BF16Op(kind, cute.Float32, (16, 8, step)), step, (kind, kind))
+    if element in ("tf32", "f32"):
+        return _Instruction(warp.MmaTF32Op((16, 8, 8)), 8, (cute.TFloat32,) * 2)
+    if a.is_integer:
+        return _Instruction(warp.MmaI8Op(a, b, (16, 8, 32), c.saturate), 32, (a, b))
+    return _Instruction(warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)), 16, (cute.Float16,) * 2)
+
+
+class _Ring(Staged):
+    """A or B in a kernel; the rows of its stages are padded."""
+
+    @staticmethod
+    def fragments(kind: Any, contiguous: int) -> Any:
+        """Return the atom that brings fragments to registers."""
+        # Neighbours along K in a register: four of 8-bit integers, two of floats, which become f16.
+        neighbours = 1 if contiguous == 0 or kind.width > 8 else 4 if kind.is_integer else 2
+        bits = kind.width * neighbours
+        return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=bits)
+
+    @staticmethod
+    def pad(width: int, contiguous: int) -> int:
+        """Return elements between rows: a warp reads 8 rows of 16 bytes, or 4 lines of 32."""
+        return (32 if width == 64 or (contiguous == 0 and width == 32) else 16) * 8 // width
+
+    @classmethod
+    def layout(cls, kind: Any, rows: int, depth: int, contiguous: int, stages: int) -> Any:
+        """Return the layout of the ring: (rows, K, stages)."""
+        line = (depth if contiguous == 1 else rows) + cls.pad(kind.width, contiguous)
+        strides = (line, 1, rows * line) if contiguous == 1 else (1, line, depth * line)
+        return cute.make_layout((rows, depth, stages), stride=strides)
+
+    def __init__(
+        self, matrix: Any, shape: tuple[int, int], tile: Any, buffer: Any, stages: int, vector: int, thread: Any,
+        threads: int,
+    ):  # fmt: skip
+        self.kind = matrix.element_type
+        super().__init__(matrix, shape, tile, cute.recast_ptr(buffer, dtype=self.kind), stages, vector, thread, threads)
+
+    def fragment(self, part: Any, registers: Any, kind: Any) -> None:
+        """Bring a part of a stage to registers, as numbers of the type that is multiplied."""
+        if self.kind is kind:
+            cute.copy(self.matrices, part, registers)
+            return
+        registers.store(self.held_of(part, registers).load().to(kind))
+
+    def held_of(self, part: Any, registers: Any) -> Any:
+        """Return a part of a stage in registers of its own type."""
+        held = cute.make_rmem_tensor_like(registers, self.kind)
+        cute.copy(self.matrices, part, held)
+        return held
+
+    def split(self, part: Any, registers: Any) -> tuple[Any, Any]:
+        """Return a part of a stage as two numbers of tf32 for each, which add up to it."""
+        held = self.held_of(part, registers)
+        both = cute.make_rmem_tensor_like(registers), cute.make_rmem_tensor_like(registers)
+        for i in range(cute.size(held)):  # registers: the passes unroll it
+            for x, to in zip(parts_of(held[i]), both):
+                to[i] = x.to(to.element_type)
+        return both
+
+
+class _Narrowed(_Ring):
+    """A or B of f32 of which f16 or bf16 are multiplied: two neighbours along K in a register."""
+
+    @staticmethod
+    def fragments(kind: Any, contiguous: int) -> Any:
+        """Return the atom that brings fragments to registers."""
+        bits = kind.width * (2 if contiguous == 1 else 1)
+        return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=bits)
+
+    @staticmethod
+    def pad(width: int, contiguous: int) -> int:
+        """Return elements between rows: half a warp reads 4 rows of 32 bytes; two lines of K are 32 bytes apart."""
+        return (32 if contiguous == 1 else 16) * 8 // width
+
+
+def _multiply(
+    c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
+    size: int,
+) -> None:  # fmt: skip
+    """Compute one tile of a raster, or a part of its K; copies move ``size`` bytes, or an element."""
+    tile, blocks = cute.arch.block_idx().x, None
+    if c.parts > 1:
+        tile, mine = tile // c.parts, tile % c.parts
+        thread = cute.arch.thread_idx().x
+        blocks = BlocksOfK(shared.workspace, shared.flags, c.parts, tile, mine, thread, c.threads)
+    row, column, *matrix = tiles.place(tile)
+    A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
+    compute_tile(c, A, B, C, addends, (row, column), size, matrix[0] if matrix else None, blocks=blocks)
+
+
+def compute_tile(
+    c: WarpConfig, A: Any, B: Any, C: Any, addends: Addends, where: tuple[Any, Any], size: int, matrix: Any = None,
+    seen: Callable[[Any], Any] | None = None, blocks: BlocksOfK | None = None,
+) -> None:  # fmt: skip
+    """Compute the tile in row and column ``where``, or a part of its K; copies move ``size`` bytes, or an element.
+
+    ``matrix``: of a batch, for the epilogue; ``seen``: gives the places of elements that the epilogue sees, of those in
+    C, where they differ; ``blocks``: share the K of the tile.
+    """
+    (m, n), thread, instruction = c.tile, cute.arch.thread_idx().x, _instruction(c)
+    vector = max(1, size * 8 // A.element_type.width)
+    # Elements on their way are held in registers: not too many at a time.
+    depth = min(c.depth, 32 * c.warps_k) if size == 1 else c.depth
+    row, column = where
+    of_k = WarpsOfK(c.warps_k, 32 * c.warps[0] * c.warps[1], thread)
+    # Of FMAs threads lie side by side, 8 along M and 4 along N in a warp.
+    atoms = (c.warps[0] * 8, c.warps[1] * 4, 1) if c.simt else (*c.warps, 1)
+    mma = cute.make_tiled_mma(instruction.op, atoms)
+    given, ring = ((A, m, row), (B, n, column)), _Narrowed if c.math in ("fast_f16", "fast_bf16") else _Ring
+    sizes = [
+        cute.cosize(ring.layout(x.element_type, rows, depth, contiguous_mode(x), c.stages)) * x.element_type.width // 8
+        for x, rows, _ in given
+    ]
+    first = -(-sizes[0] // 128) * 128
+    acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
+    sums = m * n * acc.element_type.width // 8 if c.warps_k > 1 else 0
+    stored = TileStore.size(number(c.output), c.store_rows, n)
+    memory = cute.smem_tensor(cute.Uint8, max(first + sizes[1], sums, stored), 128).iterator
+    a, b = (
+        ring(x, (rows, depth), tile, memory + at, c.stages, vector, thread, c.threads)
+        for (x, rows, tile), at in zip(given, (0, first))
+    )
+    extent = plain_shape(A)[1]
+    if blocks is not None:
+        begins, extent = blocks.begin(extent, depth)
+        a.begins = b.begins = begins
+    part = mma.get_slice(of_k.lane)
+    from_a, from_b = part.partition_A(a.ring), part.partition_B(b.ring)
+    acc.fill(0)
+
+    # As they are in memory: only loads depend on whether there is a next tile.
+    k = instruction.depth
+    of_a, of_b = mma.partition_shape_A((m, k)), mma.partition_shape_B((n, k))
+
+    def fetch(stage: Any, step: int, i: int) -> None:
+        for x, part, to in zip((a, b), (from_a, from_b), held[i]):
+            cute.copy(x.matrices, part[None, None, step, stage], to[None, None, 0])
+
+    def multiply_held(i: int) -> None:
+        factors = mma.make_fragment_A(of_a), mma.make_fragment_B(of_b)
+        for x, to, kind in zip(held[i], factors, instruction.kinds):
+            to.store(x.load().to(kind))
+        rA, rB = factors
+        cute.gemm(mma, acc, rA[None, None, 0], rB[None, None, 0], accumulate=True)
+
+    def multiply(read: Any) -> None:
+        rA = mma.make_fragment_A(mma.partition_shape_A((m, depth)))
+        rB = mma.make_fragment_B(mma.partition_shape_B((n, depth)))
+        for i in range(depth // instruction.depth // c.warps_k):
+            source = [x[None, None, of_k.step(i), read] for x in (from_a, from_b)]
+            if c.math == "fast_f32":
+                big_a, small_a = a.split(source[0], rA[None, None, i])
+                big_b, small_b = b.split(source[1], rB[None, None, i])
+                for x, y in ((small_a, big_b), (big_a, small_b), (big_a, big_b)):  # small products first
+                    cute.gemm(mma, acc, x, y, accumulate=True)
+            else:
+                a.fragment(source[0], rA[None, None, i], instruction.kinds[0])
+                b.fragment(source[1], rB[None, None, i], instruction.kinds[1])
+                cute.gemm(mma, acc, rA[None, None, i], rB[None, None, i], accumulate=True)
+
+    steps = depth // instruction.depth
+    if c.ahead and steps % 2 == 0:
+        like = mma.make_fragment_A(of_a), mma.make_fragment_B(of_b)
+        held = [[cute.make_rmem_tensor_like(x, y.kind) for x, y in zip(like, (a, b))] for _ in range(2)]
+        over_k_ahead(a, b, extent, depth, c.stages, steps, fetch, multiply_held)
+    else:
+        over_k(a, b, extent, depth, c.stages, multiply)
+    of_k.add_up(acc, memory)
+    leads = of_k.leads if blocks is None else blocks.add_up(acc)
+    kind = number(c.output)
+    ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(plain_shape(C)), (m, n), (row, column)))
+    if c.epilogue.active:
+        whole = acc.element_type.is_integer and kind.is_integer
+        fused = Fused(c.epilogue, addends, pairs=False, whole=whole, wide=c.element == "f64")
+        acc = fused.taken(acc)
+        if leads:
+            fused.apply_each(acc, ids if seen is None else seen(ids), matrix)
+    out = cute.make_rmem_tensor_like(acc, kind)
+    out.store(rounded(acc, kind))
+    store = TileStore(C, c.tile, (row, column), part, c.store_rows, memory, thread, c.threads)
+    if blocks is None:
+        store.write(out, of_k.leads)
+    elif leads:
+        store.write(out)
+
+
+@printed
+def warp_gemm_text(config: WarpConfig | None = None) -> cute.Compiled:
+    """Return kernels and host function as text: ``launch(A, B, C, …)``, for any matrices of these majors."""
+    c = config or DEFAULT
+    c.check()
+    if c.interleaved:
+        a, b, d = (
+            cute.Tensor[number(e), "(?,32,?):(32,1,?{div=16})", "align<16>"] for e in (*factors(c.element), c.output)
+        )
+        behind = c.epilogue.arguments(c.output, vectors=False)
+        return cute.trace(launch, a, b, d, **behind, config=c)
+    rows, columns = layouts_of(batch=c.batch, array=c.array)
+    a, b = (
+        cute.Tensor[number("f32" if e == "tf32" else e), rows if major == "k" else columns]
+        for e, major in zip(factors(c.element), c.majors)
+    )
+    behind: dict[str, Any] = {}
+    if c.parts > 1:
+        behind["workspace"] = cute.Tensor[cute.Float32, "?:1", "align<16>"]
+        behind["counters"] = cute.Tensor[cute.Int32, "?:1"]
+    behind |= c.epilogue.arguments(c.output, batch=c.batch, vectors=False, array=c.array)
+    behind |= {"places": PLACES} if c.array else {}
+    return cute.trace(launch, a, b, cute.Tensor[number(c.output), rows], **behind, config=c)

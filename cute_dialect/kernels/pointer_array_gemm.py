@@ -1,0 +1,304 @@
+"""Products of any sizes in one launch: ``C_g = A_g B_g^T``, each of its own M, N, K and strides, anywhere in memory.
+
+A table in global memory says of each product its extents and where its matrices begin, in elements from one address
+for all A, one for all B, one for all C.  So there are no tensor maps, and the tiles are those of the kernels that
+``cp.async`` feeds: :mod:`~cute_dialect.kernels.ampere_gemm` (16 bits), :mod:`~cute_dialect.kernels.mma_sync_gemm` (f64,
+tf32, 8 bits) and :mod:`~cute_dialect.kernels.simt_gemm` (f32).  A block computes one tile.  Which one it is told, or
+finds out:
+
+    host      turns (T, 2) has the product and the tile of each block, those of the longest K first
+    device    ends (G,) has how many tiles there are up to each product; the block searches its own in it
+
+:mod:`~cute_dialect.kernels.pointer_array_problems` makes ``ends``, and for groups that one matrix is cut into the
+table, too.
+
+    launch(a, b, c, problems, turns, blocks)                     # then source, bias, alpha, beta, or a graph's operands
+
+>>> ListedConfig(WarpConfig("f64")).name
+'f64-f64-kk-warps-list16'
+"""
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels import ampere_gemm, mma_sync_gemm, simt_gemm
+from cute_dialect.kernels.ampere_gemm import AmpereConfig
+from cute_dialect.kernels.gemm.elements import BITS, factors, number
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+from cute_dialect.kernels.simt_gemm import ExactConfig
+from cute_dialect.kernels.traced_text import printed
+from cute_dialect.lang import utils
+
+__all__ = ["COLUMNS", "Base", "ListedConfig", "launch", "listed_text"]
+
+Base: TypeAlias = AmpereConfig | WarpConfig | ExactConfig
+
+COLUMNS = ("m", "n", "k", "a", "lda", "b", "ldb", "c", "ldc", "source", "ldsource", "bias", "row", "column")
+"""What the table says of a product: extents; where A, B and C begin, and the elements between their rows (or columns,
+where those are contiguous); the same of what C is added to; where its bias begins; which row and column of the whole
+result its first element is, for the operands of a graph.
+"""
+
+_OUTSIDE = 1 << 30
+"""A row that no matrix has: there nothing is stored."""
+
+
+class ListedConfig(NamedTuple):
+    """The configuration of a kernel.
+
+    ``base``: of one product, no batch and no matrices anywhere; ``size``: bytes that one copy moves, of which
+    addresses and strides of A and B (and, of 16 bits, C) are multiples, 1 for single elements; ``host``: tiles are
+    told, else searched.
+    """
+
+    base: Base
+    size: int = 16
+    host: bool = False
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return f"{self.base.name}-list{self.size}{'-host' * self.host}"
+
+    @property
+    def elements(self) -> tuple[str, str, str]:
+        """The elements of A, B and C in memory."""
+        match self.base:
+            case AmpereConfig() as c:
+                return c.element, c.element, c.result
+            case WarpConfig() as c:
+                a, b = ("f32" if x == "tf32" else x for x in factors(c.element))
+                return a, b, c.output
+            case ExactConfig():
+                return "f32", "f32", "f32"
+
+    @property
+    def by_k(self) -> tuple[bool, bool]:
+        """Tell of A and of B whether they are contiguous along K."""
+        if isinstance(self.base, ExactConfig):
+            return self.base.major_a == "k", self.base.major_b == "k"
+        return self.base.majors[0] == "k", self.base.majors[1] == "k"
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of a block."""
+        tile = simt_gemm.TILE if isinstance(self.base, ExactConfig) else self.base.tile
+        return tile[0], tile[1]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return simt_gemm.THREADS if isinstance(self.base, ExactConfig) else self.base.threads
+
+    @property
+    def vector(self) -> int:
+        """The elements that one copy moves, of A as of B."""
+        return max(1, self.size * 8 // BITS[self.elements[0]])
+
+    @property
+    def stores_vectors(self) -> bool:
+        """Tell whether C is stored in vectors, too, as results of 16 bits are."""
+        return isinstance(self.base, AmpereConfig) and self.base.result == self.base.element
+
+    def takes(self, size: int) -> bool:
+        """Tell whether there is a kernel whose copies move so many bytes."""
+        if isinstance(self.base, ExactConfig):
+            return size == 1 or (size == 16 and self.by_k == (True, False))
+        return size in (1, 4, 8, 16)
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        c = self.base
+        if c.batch or c.array or (isinstance(c, WarpConfig) and (c.interleaved or c.parts > 1)):
+            raise ValueError(f"expected single matrices in a list, a block a tile, no batch, no runs, got {c.name}")
+        if not self.takes(self.size):
+            raise ValueError(
+                f"expected copies of 16, 8, 4 bytes or 1 for elements (of exact f32 16 or 1), got {self.size}"
+            )
+        graph = c.epilogue.graph
+        if graph is not None and not c.epilogue.by_element:
+            raise ValueError("expected an epilogue of single elements, without pairs() and reductions")
+        if isinstance(c, WarpConfig):
+            c.check()
+        else:
+            c.epilogue.check()
+
+
+class Problem(NamedTuple):
+    """A product: its number, extents, its matrices, and which row and column of all its first element is."""
+
+    number: Any
+    extents: tuple[Any, Any, Any]
+    A: Any
+    B: Any
+    C: Any
+    addends: Addends
+    first: tuple[Any, Any]
+
+
+class _Seen:
+    """The places of elements in the whole result, of those in a product; what lies outside of it is in no matrix."""
+
+    def __init__(self, ids: Any, problem: Problem):
+        self.ids, self.problem = ids, problem
+
+    def __getitem__(self, i: int) -> tuple[Any, Any]:
+        (row, column), (m, n, _), first = self.ids[i], self.problem.extents, self.problem.first
+        inside = (row < m) & (column < n)
+        return cute.where(inside, cute.Int32(row + first[0]), cute.Int32(_OUTSIDE)), column + first[1]
+
+
+def _matrix(
+    flat: Any, problems: Any, group: Any, name: str, rows: Any, columns: Any, contiguous: int, vector: int
+) -> Any:  # fmt: skip
+    """Return a product's matrix; ``vector``: elements of which its address, strides and lines are multiples."""
+    at, line = problems[group, COLUMNS.index(name)], problems[group, COLUMNS.index(f"ld{name}")]
+    kind = flat.element_type
+    line = cute.assume(line.to(cute.Int32), divby=vector)
+    shape = [rows, columns]
+    shape[contiguous] = cute.assume(shape[contiguous], divby=vector)
+    start = (flat.iterator + at).align(vector * kind.width // 8)
+    stride = (line, 1) if contiguous == 1 else (1, line)
+    return cute.make_tensor(start, cute.make_layout(tuple(shape), stride=stride))
+
+
+def _problem(
+    config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, group: Any, addends: Addends
+) -> Problem:  # fmt: skip
+    """Return a product of the table."""
+    c, vector = config.base, config.vector
+    m, n, k = (problems[group, i].to(cute.Int32) for i in range(3))
+    by_a, by_b = config.by_k
+    a = _matrix(A, problems, group, "a", m, k, int(by_a), vector)
+    b = _matrix(B, problems, group, "b", n, k, int(by_b), vector)
+    d = _matrix(C, problems, group, "c", m, n, 1, vector if config.stores_vectors else 1)
+    source, bias, alpha, beta = addends.source, addends.bias, addends.alpha, addends.beta
+    if source is not None:
+        source = _matrix(source, problems, group, "source", m, n, 1, 1)
+    if bias is not None:
+        start = bias.iterator + problems[group, COLUMNS.index("bias")]
+        bias = cute.make_tensor(start, cute.make_layout(n if c.epilogue.bias == "n" else m))
+    alpha, beta = (None if x is None else x[group] for x in (alpha, beta))
+    first = tuple([problems[group, COLUMNS.index(x)].to(cute.Int32) for x in ("row", "column")])
+    return Problem(group, (m, n, k), a, b, d, Addends(source, bias, alpha, beta, addends.operands), first)
+
+
+def _search(ends: Any, at: Any) -> Any:
+    """Return the first product with more tiles up to it than ``at``."""
+    low, high = cute.Int32(0), cute.Int32(cute.size(ends))
+    while low < high:
+        middle = (low + high) // 2
+        behind = ends[middle] <= at
+        low = middle + 1 if behind else low
+        high = high if behind else middle
+    return low
+
+
+def _compute(
+    config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, turns: Any, addends: Addends
+) -> None:  # fmt: skip
+    """Compute this block's tile, if it has one."""
+    block = cute.arch.block_idx().x
+    if config.host:
+        _tile(config, A, B, C, problems, turns[block, 0], turns[block, 1], addends)
+    else:
+        if block < turns[cute.size(turns) - 1]:
+            group = _search(turns, block)
+            before = turns[cute.max(group - 1, 0)]
+            _tile(config, A, B, C, problems, group, block - (before if group > 0 else cute.Int32(0)), addends)
+
+
+def _tile(
+    config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, group: Any, tile: Any, addends: Addends
+) -> None:  # fmt: skip
+    """Compute a tile of a product."""
+    c = config.base
+    p = _problem(config, A, B, C, problems, group, addends)
+    extents = [cute.assume(x, range=(1, None)) for x in p.extents[:2]]  # one without elements has no tile
+    raster = utils.GroupedRaster(tuple([cute.ceil_div(x, y) for x, y in zip(extents, config.tile)]))
+    where = raster.place(tile)
+
+    def seen(ids: Any) -> Any:
+        return _Seen(ids, p)
+
+    operands = (p.A, p.B, p.C, p.addends, where)
+    graph = c.epilogue.graph is not None
+    if isinstance(c, ExactConfig):
+        simt_gemm.compute_tile(c, *operands, group, seen if graph else None, vectors=config.size == 16)
+    elif isinstance(c, AmpereConfig):
+        ampere_gemm.compute_tile(c, *operands, config.vector, group, seen if graph else None)
+    else:
+        mma_sync_gemm.compute_tile(c, *operands, config.size, group, seen if graph else None)
+
+
+@cute.kernel
+def listed(
+    A: Any, B: Any, C: Any, problems: Any, turns: Any, addends: Addends, config: cute.Constexpr[ListedConfig]
+):  # fmt: skip
+    """Compute this block's tile by warps."""
+    _compute(config, A, B, C, problems, turns, addends)
+
+
+@cute.kernel(name="listed", min_blocks=2)
+def listed_exact(
+    A: Any, B: Any, C: Any, problems: Any, turns: Any, addends: Addends, config: cute.Constexpr[ListedConfig]
+):  # fmt: skip
+    """Compute this block's tile on plain FMAs."""
+    _compute(config, A, B, C, problems, turns, addends)
+
+
+@cute.jit
+def launch(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, problems: cute.Tensor, turns: cute.Tensor, blocks: cute.Int32,
+    source: cute.Tensor | None = None, bias: cute.Tensor | None = None, alpha: cute.Tensor | None = None,
+    beta: cute.Tensor | None = None, operands: Any = None, config: cute.Constexpr[Any] = None,
+):  # fmt: skip
+    """Launch so many blocks; the matrices are flat, and begin where the table counts from."""
+    addends = Addends(source, bias, alpha, beta, operands)
+    for x, kind in zip((A, B, C), config.elements):
+        if x.element_type is not number(kind):
+            raise TypeError(f"expected matrices of {', '.join(config.elements)}, got {A}, {B}, {C}")
+    if config.host:
+        assert turns.shape[0] >= blocks, "there must be a tile for each block"
+    else:
+        assert cute.size(turns) == problems.shape[0], "there must be an end for each product"
+    kernel = listed_exact if isinstance(config.base, ExactConfig) else listed
+    kernel(A, B, C, problems, turns, addends, config).launch(
+        grid=cute.assume(blocks, range=(0, None)), block=config.threads
+    )
+
+
+def arguments_of(epilogue: Epilogue, output: str) -> dict[str, Any]:
+    """Return what the launch takes behind ``blocks``, and the annotations of that: numbers are one each a product."""
+    found = epilogue.arguments(output, vectors=False)
+    for name, kind in (("source", number(output)), ("bias", number(epilogue.bias_type))):
+        if name in found:
+            found[name] = cute.Tensor[kind, "?:1"]
+    kind = cute.Float64 if output == "f64" else cute.Float32
+    return found | {name: cute.Tensor[kind, "?:1"] for name in ("alpha", "beta") if name in found}
+
+
+def tables() -> Sequence[Any]:
+    """Return the annotations of ``problems``, and of ``turns`` that are told, and that are searched."""
+    return (
+        cute.Tensor[cute.Int64, f"(?,{len(COLUMNS)}):({len(COLUMNS)},1)"],
+        cute.Tensor[cute.Int32, "(?,2):(2,1)"],
+        (cute.Tensor[cute.Int32, "?:1"]),
+    )
+
+
+@printed
+def listed_text(config: ListedConfig) -> cute.Compiled:
+    """Return the kernel and its host function ``@launch`` as text.  Raises ValueError for a bad configuration."""
+    config.check()
+    problems, told, searched = tables()
+    flat = [cute.Tensor[number(e), "?:1"] for e in config.elements]
+    behind = arguments_of(config.base.epilogue, config.elements[2])
+    return cute.trace(
+        launch, *flat, problems, told if config.host else searched, cute.Int32(0), **behind, config=config
+    )

@@ -1,0 +1,102 @@
+"""Copy lines that begin anywhere to lines of whole 16 bytes, which TMA reads: one launch for one matrix or for two.
+
+A thread makes 16 bytes of a line: it reads five words, at multiples of four bytes, and shifts them by ``prmt``.  What
+lies behind the end of a line is not defined.  Elements are bytes here; their type does not matter.
+
+    launch(x, y, length, pitch, step)              # x: all bytes, y (lines, words, matrices) of words
+    launch(x, y, …, u, v, …)                       # two in one launch
+
+``length``: bytes of a line; ``pitch``: from one line to the next; ``step``: from one matrix to the next.
+"""
+
+# pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.traced_text import printed
+
+__all__ = ["Lines", "launch", "pad_text"]
+
+_THREADS = 256
+
+
+class Lines(NamedTuple):
+    """A matrix, or some: all its bytes, where copies go; see above."""
+
+    bytes: Any
+    target: Any
+    length: Any
+    pitch: Any
+    step: Any
+
+
+@cute.jit
+def launch(
+    X: cute.Tensor, Y: cute.Tensor, length: cute.Int32, pitch: cute.Int64, step: cute.Int64,
+    U: cute.Tensor | None = None, V: cute.Tensor | None = None, second_length: cute.Int32 | None = None,
+    second_pitch: cute.Int64 | None = None, second_step: cute.Int64 | None = None,
+):  # fmt: skip
+    """Launch a thread for each 16 bytes of Y, and of V."""
+    found, pieces = [Lines(X, Y, length, pitch, step)], []
+    if U is not None:
+        found.append(Lines(U, V, second_length, second_pitch, second_step))
+    for x in found:
+        assert x.length <= x.target.shape[1] * 4, "lines of the copy must hold those of what is copied"
+        pieces.append(x.target.shape[0] * cute.ceil_div(x.length, 16) * x.target.shape[2])
+    blocks = [cute.ceil_div(n, _THREADS) for n in pieces]
+    pad(found, pieces, blocks[0]).launch(grid=sum(blocks[1:], blocks[0]), block=_THREADS)
+
+
+@cute.kernel(min_blocks=4)
+def pad(found: Any, pieces: Any, blocks: cute.Int32):
+    """Copy 16 bytes a thread: blocks before ``blocks`` of the first matrix, the others of the second."""
+    block = cute.arch.block_idx().x
+    if len(found) == 1 or block < blocks:
+        _copy(found[0], pieces[0], block)
+    else:
+        _copy(found[1], pieces[1], block - blocks)
+
+
+def _copy(of: Lines, pieces: Any, block: Any) -> None:
+    """Copy this thread's 16 bytes."""
+    piece = block * _THREADS + cute.arch.thread_idx().x
+    if piece < pieces:
+        x, y = of.bytes, of.target
+        a_line = cute.ceil_div(of.length, 16)
+        line, at = piece // a_line, piece % a_line
+        line, matrix = line % y.shape[0], line // y.shape[0]
+        end = cute.Int64(cute.size(x))
+        start = line * of.pitch + matrix * of.step + at * 16
+        words, bytes = cute.recast_ptr(x.iterator, dtype=cute.Uint32), x.iterator
+        first = start // 4
+        held = cute.make_rmem_tensor(5, cute.Uint32)
+        if first * 4 + 20 <= end:
+            for i in cute.range_constexpr(5):
+                held[i] = cute.make_tensor(words + (first + i), cute.make_layout(1))[0]
+        else:  # the last ones: byte by byte
+            for i in cute.range_constexpr(5):
+                word = cute.Uint32(0)
+                for b in cute.range_constexpr(4):
+                    place = (first + i) * 4 + b
+                    if place < end:
+                        one = cute.make_tensor(bytes + place, cute.make_layout(1))[0].to(cute.Uint32)
+                        word = word | (one << (8 * b))
+                held[i] = word
+        # Bytes of two words, from the first one on.
+        order = cute.Uint32(0x3210) + cute.Uint32(start % 4) * 0x1111
+        out = cute.make_rmem_tensor(4, cute.Uint32)
+        for i in cute.range_constexpr(4):
+            out[i] = cute.arch.prmt(held[i], held[i + 1], order)
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Uint32, num_bits_per_copy=128)
+        target = (y[line, None, matrix].iterator + at * 4).align(16)
+        cute.copy(atom, out, cute.make_tensor(target, cute.make_layout(4)))
+
+
+@printed
+def pad_text(matrices: int = 1) -> cute.Compiled:
+    """Return kernel and host function as text, for one matrix or for two."""
+    x = cute.Tensor[cute.Uint8, "?:1", "align<4>"]
+    y = cute.Tensor[cute.Uint32, "(?,?,?):(?{div=4},1,?{div=4})", "align<16>"]
+    sizes = cute.Int32(0), cute.Int64(0), cute.Int64(0)
+    return cute.trace(launch, *(x, y, *sizes) * matrices)

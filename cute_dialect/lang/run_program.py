@@ -1,0 +1,357 @@
+"""Run a program written for CuTe DSL unchanged: its imports are answered here, in this process only.
+
+* ``cutlass`` and its modules, ``cute_viz``: by a finder on ``sys.meta_path``; each is a module that forwards to one of
+  ours.
+* a module that the program expects elsewhere (``from cute.ampere.kernel.dense_gemm.tensorop_gemm import …``): by the
+  file of the last name, where it lies beside the program and nothing else answers.
+* ``cuda.bindings.driver``: by :mod:`cute_dialect.lang.cuda` where cuda-python is not installed.
+* ``torch``, on the interpreter: by :mod:`cute_dialect.lang.torch_cpu`, for files beside the program; torch itself is
+  left as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import builtins
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cute_dialect.front.target import running_on
+from cute_dialect.lang.unsupported import LATER_CHIPS, STATEMENTS, VENDOR, refused
+from cute_dialect.runtime.settings import word
+
+__all__ = ["MODULES", "answered_imports", "main", "run"]
+
+MODULES = {
+    "cute_viz": "cute_dialect.viz",
+    "cutlass": "cute_dialect.lang.compat",
+    "cutlass._mlir": "cute_dialect.lang.mlir",
+    "cutlass._mlir.dialects": "cute_dialect.lang.mlir",
+    "cutlass._mlir.dialects.arith": "cute_dialect.lang.mlir.arith",
+    "cutlass._mlir.dialects.llvm": "cute_dialect.lang.mlir.llvm",
+    "cutlass._mlir.dialects.math": "cute_dialect.lang.mlir.math",
+    "cutlass._mlir.dialects.nvvm": "cute_dialect.lang.mlir.nvvm",
+    "cutlass._mlir.dialects.vector": "cute_dialect.lang.mlir.vector",
+    "cutlass._mlir.ir": "cute_dialect.lang.mlir.ir",
+    "cutlass._mlir._mlir_libs": "cute_dialect.lang.mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir": "cute_dialect.lang.mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir._mlir": "cute_dialect.lang.mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir._mlir.ir": "cute_dialect.lang.mlir.ir",
+    "cutlass.base_dsl": "cute_dialect.lang.compat",
+    "cutlass.base_dsl.arch": "cute_dialect.lang.compat",
+    "cutlass.base_dsl.typing": "cute_dialect.lang.compat",
+    "cutlass.cute": "cute_dialect.lang",
+    "cutlass.base_dsl.runtime": "cute_dialect.lang.compat",
+    "cutlass.base_dsl.runtime.cuda": "cute_dialect.lang.cuda",
+    "cutlass.cute.arch": "cute_dialect.lang.earlier_arch",
+    "cutlass.cute.arch.nvvm_wrappers": "cute_dialect.lang.earlier_arch",
+    "cutlass.cute.atom": "cute_dialect.lang",
+    "cutlass.cute.core": "cute_dialect.lang",
+    "cutlass.cute.tensor": "cute_dialect.lang",
+    "cutlass.cute.math": "cute_dialect.lang.math",
+    "cutlass.cute.nvgpu": "cute_dialect.lang.nvgpu",
+    "cutlass.cute.nvgpu.common": "cute_dialect.lang.nvgpu.common",
+    "cutlass.cute.nvgpu.cpasync": "cute_dialect.lang.nvgpu.cpasync",
+    "cutlass.cute.nvgpu.warp": "cute_dialect.lang.nvgpu.warp",
+    "cutlass.cute.nvgpu.warpgroup": "cute_dialect.lang.nvgpu.warpgroup",
+    "cutlass.cute.runtime": "cute_dialect.lang.runtime",
+    "cutlass.cute.testing": "cute_dialect.lang.testing",
+    "cutlass.cute.typing": "cute_dialect.lang.compat",
+    "cutlass.cutlass_dsl": "cute_dialect.lang.compat",
+    "cutlass.cuda": "cute_dialect.lang.cuda",
+    "cutlass.pipeline": "cute_dialect.lang.pipeline",
+    "cutlass.testing": "cute_dialect.lang.testing",
+    "cutlass.torch": "cute_dialect.lang.torch",
+    "cutlass.utils": "cute_dialect.lang.utils",
+    "cutlass.utils.hardware_info": "cute_dialect.lang.utils",
+    "cutlass.utils.hopper_helpers": "cute_dialect.lang.hopper",
+    "cutlass.utils.layout": "cute_dialect.lang.utils",
+    "cutlass.utils.tensor_helpers": "cute_dialect.lang.torch",
+}
+"""What a program for CuTe DSL imports -> what answers."""
+REFUSED = {
+    "cutlass.for_generate": STATEMENTS,
+    "cutlass.while_generate": STATEMENTS,
+    "cutlass.yield_out": STATEMENTS,
+    "cutlass.cutlass_dsl.for_generate": STATEMENTS,
+    "cutlass.cutlass_dsl.while_generate": STATEMENTS,
+    "cutlass.cutlass_dsl.yield_out": STATEMENTS,
+    "cutlass.cute.experimental": VENDOR,
+    "cutlass._mlir.dialects.cute": VENDOR,
+    "cutlass._mlir.dialects.cute_nvgpu": VENDOR,
+    "cutlass.base_dsl.tvm_ffi_builder": VENDOR,
+    "cutlass.cute._tvm_ffi_args_spec_converter": VENDOR,
+    "cutlass.cute.nvgpu.tcgen05": LATER_CHIPS,
+    "cutlass.cute.nvgpu.warp.LdMatrix16x16x8bOp": LATER_CHIPS,
+    "cutlass.cute.nvgpu.warp.MmaMXF4Op": LATER_CHIPS,
+    "cutlass.cute.nvgpu.warp.StMatrix16x8x8bOp": LATER_CHIPS,
+    "cutlass.cutlass_dsl.tvm_ffi_provider": VENDOR,
+    "cutlass.pipeline.PipelineAsyncUmma": LATER_CHIPS,
+    "cutlass.pipeline.PipelineTmaUmma": LATER_CHIPS,
+    "cutlass.pipeline.PipelineUmmaAsync": LATER_CHIPS,
+    "cutlass.utils.TmemAllocator": LATER_CHIPS,
+    "cutlass.utils.blackwell_helpers": LATER_CHIPS,
+    "cutlass.utils.blockscaled_layout": LATER_CHIPS,
+}
+"""Modules, and names in modules, that can be imported and not used -> why."""
+_DRIVER = "cuda.bindings.driver"
+
+
+class _Answering(Loader):
+    """Makes a module whose names are looked up one by one."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        made = ModuleType(spec.name, self.doc(spec.name))
+        made.__path__ = []
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        def get(name: str) -> object:
+            if name.startswith("__"):
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            return self.answer(f"{module.__name__}.{name}", name)
+
+        module.__dict__["__getattr__"] = get
+
+    def doc(self, module: str) -> str:
+        """Return the docstring of a module."""
+        raise NotImplementedError
+
+    def answer(self, full: str, name: str) -> object:
+        """Return what a name is; ``full`` is it after its module's."""
+        raise NotImplementedError
+
+
+class _Forwarding(_Answering):
+    """Makes a module that has the attributes of another."""
+
+    def __init__(self, target: str):
+        self.target = target
+
+    def doc(self, module: str) -> str:
+        return f"Answered by {self.target}."
+
+    def answer(self, full: str, name: str) -> object:
+        if full in MODULES:
+            return import_module(full)
+        if full in REFUSED:
+            return refused(full, REFUSED[full])
+        return getattr(import_module(self.target), name)
+
+
+class _Refusing(_Answering):
+    """Makes a module whose names refuse to be used."""
+
+    def __init__(self, why: str):
+        self.why = why
+
+    def doc(self, module: str) -> str:
+        return f"{module} {self.why}."
+
+    def answer(self, full: str, name: str) -> object:
+        return refused(full, self.why)
+
+
+class _Package(Loader):
+    """Makes an empty package."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        made = ModuleType(spec.name)
+        made.__path__ = []
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        return
+
+
+class _Own(SourceFileLoader):
+    """Loads a file beside the program, whose imports are answered as the program's."""
+
+    def __init__(self, name: str, path: str, namespace: dict[str, Any]):
+        super().__init__(name, path)
+        self.namespace = namespace
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = self.namespace
+        super().exec_module(module)
+
+
+class CutlassFinder(MetaPathFinder):
+    """Answers ``cutlass`` and ``cute_viz``, before anything that is installed under those names."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return how a module of theirs is answered.  Raises ModuleNotFoundError for one that is not."""
+        if fullname.partition(".")[0] not in ("cutlass", "cute_viz"):
+            return None
+        why = next((REFUSED[m] for m in REFUSED if fullname == m or fullname.startswith(f"{m}.")), None)
+        if why is not None:
+            return spec_from_loader(fullname, _Refusing(why), is_package=True)
+        if fullname not in MODULES:
+            known = ", ".join(m for m in MODULES if m.count(".") < 2)
+            raise ModuleNotFoundError(f"'{fullname}' is not answered here (there are {known}, …)", name=fullname)
+        return spec_from_loader(fullname, _Forwarding(MODULES[fullname]), is_package=True)
+
+
+class BesideFinder(MetaPathFinder):
+    """Answers modules by files beside the program, and the driver's, where nothing else does."""
+
+    def __init__(self, folder: Path, namespace: dict[str, Any]):
+        self.folder = folder
+        self.namespace = namespace
+        self.packages: set[str] = set()
+        self.files: dict[str, Path] = {}
+
+    def read(self, source: str) -> None:
+        """Note what a file imports by long names whose last one is a file here."""
+        for name in _dotted_imports(source):
+            parts = name.split(".")
+            path = self.folder / f"{parts[-1]}.py"
+            if len(parts) < 2 or name in self.files or not path.is_file():
+                continue
+            self.files[name] = path
+            self.packages |= {".".join(parts[:k]) for k in range(1, len(parts))}
+            self.read(path.read_text())
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return how a module is answered that nothing else answered; None if it is not."""
+        if fullname in self.files:
+            loader = _Own(fullname, str(self.files[fullname]), self.namespace)
+            return spec_from_loader(fullname, loader, is_package=False)
+        if fullname in self.packages or _DRIVER.startswith(f"{fullname}."):
+            return spec_from_loader(fullname, _Package(), is_package=True)
+        if fullname == _DRIVER:
+            return spec_from_loader(fullname, _Forwarding("cute_dialect.lang.cuda"), is_package=True)
+        return None
+
+
+class SiblingFinder(MetaPathFinder):
+    """Loads modules and packages beside the program, so that their imports are answered as the program's."""
+
+    def __init__(self, folder: Path, namespace: dict[str, Any]):
+        self.folder = folder
+        self.namespace = namespace
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return how a file beside the program, or in a package there, is loaded; None for what is none."""
+        *packages, name = fullname.split(".")
+        folder = self.folder.joinpath(*packages)
+        file, package = folder / f"{name}.py", folder / name / "__init__.py"
+        found = package if package.is_file() else file
+        if not found.is_file():
+            return None
+        loader = _Own(fullname, str(found), self.namespace)
+        return spec_from_file_location(
+            fullname, found, loader=loader, submodule_search_locations=[str(found.parent)] if found == package else None
+        )
+
+
+def _dotted_imports(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+
+
+@contextmanager
+def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, Any], BesideFinder]]:
+    """Answer the imports of programs in a folder; gives the builtins that they run with, and the finder of files.
+
+    ``cpu``: ``torch`` is answered for the interpreter.
+    """
+    namespace = dict(vars(builtins))
+    if cpu:
+        from cute_dialect.lang.torch_cpu import import_with
+
+        namespace["__import__"] = import_with(builtins.__import__)
+    first: list[MetaPathFinder] = [CutlassFinder(), SiblingFinder(folder, namespace)]
+    last = BesideFinder(folder, namespace)
+    before, modules = list(sys.meta_path), set(sys.modules)
+    replaced = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "cutlass"}
+    for name in replaced:
+        del sys.modules[name]
+    sys.meta_path[:] = [*first, *before, last]  # pyright: ignore[reportArgumentType]
+    try:
+        yield namespace, last
+    finally:
+        sys.meta_path[:] = before
+        for name in [n for n in sys.modules if n not in modules or n in replaced]:
+            spec = getattr(sys.modules[name], "__spec__", None)
+            if isinstance(getattr(spec, "loader", None), _Forwarding | _Refusing | _Package | _Own):
+                del sys.modules[name]
+        sys.modules.update(replaced)
+
+
+def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict[str, Any]:
+    """Run a program with arguments as ``python FILE ARGS…`` does, and return its names.
+
+    ``cpu``: its kernels run on the interpreter, and CUDA's part of torch is there in name.
+    """
+    path = path.resolve()
+    source = path.read_text()
+    code = compile(source, str(path), "exec", dont_inherit=True)
+    module = ModuleType("__main__")
+    module.__file__ = str(path)
+    saved = sys.argv, list(sys.path), sys.modules.get("__main__")
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.parent))
+    sys.modules["__main__"] = module
+    device = running_on("cpu") if cpu else nullcontext()
+    try:
+        with device, answered_imports(path.parent, cpu=cpu) as (namespace, beside), _torch_mode(cpu):
+            beside.read(source)
+            module.__dict__["__builtins__"] = namespace
+            exec(code, module.__dict__)
+    finally:
+        sys.argv, sys.path[:], main_module = saved
+        if main_module is not None:
+            sys.modules["__main__"] = main_module
+    return module.__dict__
+
+
+@contextmanager
+def _torch_mode(cpu: bool) -> Generator[None]:
+    from importlib.util import find_spec
+
+    if not cpu or find_spec("torch") is None:
+        yield
+        return
+    from cute_dialect.lang.torch_cpu import on_cpu
+
+    with on_cpu():
+        yield
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``python -m cute_dialect.lang.compat``; gives the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cute_dialect.lang.compat", description="Run a program that was written for CuTe DSL."
+    )
+    parser.add_argument("--device", choices=["gpu", "cpu"], help="cpu: the interpreter (default where there is no GPU)")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+    args = parser.parse_args(argv)
+    if not args.file.is_file():
+        parser.error(f"there is no file {args.file}")
+    device = args.device or word("CUTE_DEVICE", ("gpu", "cpu")) or ("gpu" if _has_gpu() else "cpu")
+    run(args.file, args.arguments, cpu=device == "cpu")
+    return 0
+
+
+def _has_gpu() -> bool:
+    from cute_dialect.runtime.driver import CudaError, driver
+
+    try:
+        driver()
+    except (CudaError, ImportError):
+        return False
+    return True

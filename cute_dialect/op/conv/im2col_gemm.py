@@ -1,0 +1,270 @@
+"""Convolutions of anything: what the taps see is written out, and multiplied as matrices.
+
+For types without wgmma, channels that im2col loads cannot bring, windows beyond their limits.  The columns of as many
+images as fit :data:`MOST` bytes are written at a time.
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.kernels.conv.config import DGRAD, WGRAD
+from cute_dialect.kernels.conv.unfold import UnfoldConfig
+from cute_dialect.op.arrays import Library, aligned_strides
+from cute_dialect.op.conv.compiled import kernel_of
+from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.layouts import as_rows, dense
+from cute_dialect.op.dtypes import result_of
+from cute_dialect.op.epilogue.bind import Bound
+from cute_dialect.op.known import Extras
+from cute_dialect.op.operands import matrix
+from cute_dialect.op.product import product
+from cute_dialect.op.recording import launched
+from cute_dialect.op.select.kernel_override import Wanted
+from cute_dialect.op.unfused import unfused
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.conv.arguments import Call, Prepared
+
+__all__ = ["MOST", "Writing", "columns_of", "extents_of", "finish", "sums_for", "unfolded", "writing"]
+
+MOST = 1 << 29
+"""Bytes of columns that are written before they are multiplied."""
+
+
+def unfolded(
+    call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found: Bound | None, kernel: object = None
+) -> None:  # fmt: skip
+    """Compute a convolution to a matrix of rows; ``kernel``: of the product, where a call says which."""
+    g, library = ready.geometry, call.where.library
+    image, other = ready.image, ready.other
+    c = None if ready.c is None else _addend(library, ready, ready.c)
+    pixels = prod(g.output[1:-1]) if g.kind != WGRAD else prod(g.result[1:-1])
+    images, wide = g.image[0], g.taps * image.shape[-1] * numpy_dtype(image.dtype).itemsize
+    at_once = max(1, min(images, MOST // max(1, pixels * wide)))
+    simple = g.groups == 1 and found is None and at_once >= images
+    plain = g.kind != WGRAD and g.groups == 1 and found is None
+    sums = rows if simple or plain else sums_for(library, ready, rows)
+    made = sums if g.groups > 1 or matrix(sums).suits_tma() else _aligned(library, sums)
+    how = extras if sums is rows else extras.of_sums()
+    first = True
+    for start in range(0, images, at_once):
+        count = min(at_once, images - start)
+        columns = columns_of(call, ready, start, count)
+        if g.kind == WGRAD:
+            y = _rows(library, _images(library, other, start, count))
+            added = None if not first or sums is not rows else c
+            _weights(call, g, columns, y, made, how, added, first, kernel)
+        else:
+            span = start * pixels, count * pixels
+            added = None if c is None or sums is not rows else _images(library, c, *span)
+            bias = ready.bias if sums is rows else None
+            target = _images(library, made, *span)
+            _pixels(call, g, columns, _factor(library, other, g), target, how, added, bias, kernel)
+        first = False
+    if made is not sums:
+        library.native(sums)[...] = library.native(made)
+    if sums is not rows:
+        finish(library, ready, sums, rows, extras, found)
+
+
+def _aligned(library: Library, x: ArrayView) -> ArrayView:
+    """Return memory for a matrix whose rows are of whole 16 bytes, as the fast products store them."""
+    return library.strided(x.shape, aligned_strides(x.shape, 1, numpy_dtype(x.dtype).itemsize), x.dtype, x)
+
+
+def sums_for(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
+    """Return memory for the sums that a result is made of."""
+    kind = result_of(ready.image.dtype)
+    return library.strided(rows.shape, (rows.shape[1], 1), kind if kind in ("f64", "i32") else "f32", rows)
+
+
+def finish(
+    library: Library, ready: Prepared, sums: ArrayView, rows: ArrayView, extras: Extras, found: Bound | None
+) -> None:  # fmt: skip
+    """Compute what becomes of sums by the arrays' library."""
+    native = library.native
+    if found is not None:
+        found.by_library(native(sums))
+        return
+    c = None if ready.c is None else _addend(library, ready, ready.c)
+    added, bias = (None if x is None else native(x) for x in (c, ready.bias))
+    unfused(native(sums), native(rows), extras.alpha, extras.beta, added, bias, extras.activation)
+
+
+def _addend(library: Library, ready: Prepared, c: ArrayView) -> ArrayView:
+    """Return what is added as a matrix like the result."""
+    rows, columns = ready.geometry.matrix
+    found = as_rows(c)
+    if ready.geometry.kind != WGRAD and found is not None:
+        return found
+    return dense(library, c)._replace(shape=(rows, columns), strides=(columns, 1))
+
+
+def columns_of(call: Call, ready: Prepared, start: int, count: int) -> ArrayView:
+    """Return what the taps see of some images: (pixels, groups, taps and channels)."""
+    g, library = ready.geometry, call.where.library
+    image = _images(library, ready.image, start, count)
+    per = image.shape[-1] // g.groups
+    if g.is_product:
+        rows = _rows(library, image)
+        return rows._replace(shape=(rows.shape[0], g.groups, per), strides=(rows.strides[0], per, 1))
+    rows, line = extents_of(g, image)
+    made = library.strided((rows, line), (line, 1), image.dtype, image)
+    found = writing(g, image, made)
+    kernel = kernel_of(found.config, call.where.cpu)
+    call.told(launched(kernel, found.image, found.columns, *found.numbers, **call.options))
+    return made._replace(shape=(rows, g.groups, g.taps * per), strides=(line, g.taps * per, 1))
+
+
+class Writing(NamedTuple):
+    """A launch that writes columns: the kernel and what it takes."""
+
+    config: UnfoldConfig
+    image: ArrayView
+    columns: ArrayView
+    numbers: tuple[int, ...]
+
+
+def extents_of(g: Geometry, image: ArrayView) -> tuple[int, int]:
+    """Return the rows of the columns of some images, and the elements of a row, whole 16 bytes of them."""
+    pixels = prod(g.extents if g.kind == DGRAD else g.result[1:-1])
+    unit = max(1, 16 // numpy_dtype(image.dtype).itemsize)
+    return image.shape[0] * pixels, -(-g.taps * image.shape[-1] // unit) * unit
+
+
+def writing(g: Geometry, image: ArrayView, made: ArrayView) -> Writing:
+    """Return the launch that writes the columns of some images to a matrix."""
+    w, channels, line = g.window, image.shape[-1], made.strides[0]
+    gradient = g.kind == DGRAD
+    extents = g.extents if gradient else g.result[1:-1]
+    per = channels // g.groups
+    item = numpy_dtype(image.dtype).itemsize
+    steps = image.strides[:-1]
+    last = image.strides[-1] == 1 or channels == 1
+    size = gcd(8, per * item, image.pointer, *[s * item for s in steps]) if last else item
+    words = size // item
+    name, more = f"i{8 * size}", 3 - len(extents)
+
+    def word(x: ArrayView, shape: tuple[int, ...], strides: tuple[int, ...]) -> ArrayView:
+        inner = [s // words for s in strides[:-1]]
+        return x._replace(dtype=name, shape=(*shape[:-1], shape[-1] // words), strides=(*inner, strides[-1]))
+
+    shape, strides = (image.shape[0], *(1,) * more, *image.shape[1:]), (steps[0], *(0,) * more, *image.strides[1:])
+    given = word(image, shape, strides)
+    given = given._replace(shape=given.shape[::-1], strides=given.strides[::-1])
+    matrix = word(made, (made.shape[0], line), (line, 1))  # with zeros behind the last tap
+    along = list(zip(w.taps, extents, w.before, w.strides, w.dilations))
+    if w.flip:  # the last tap first: it is the first one, and taps go back
+        along = [(t, n, before - (t - 1) * d, u, -d) for t, n, before, u, d in along]
+    numbers = [(1, 1, 0, 1, 1)] * more + along
+    flat = [n for of_one in numbers[::-1] for n in of_one]
+    return Writing(UnfoldConfig(8 * size, gradient), given, matrix, (per // words, g.groups, *flat))
+
+
+def _images(library: Library, x: ArrayView, start: int, count: int) -> ArrayView:
+    """Return some images of an array, or rows of a matrix."""
+    return x if count == x.shape[0] else view_of(library.native(x)[start : start + count])
+
+
+def _rows(library: Library, x: ArrayView) -> ArrayView:
+    """Return an image as a matrix of rows, a copy where it is none."""
+    found = as_rows(x) if x.strides[-1] == 1 or x.shape[-1] == 1 else None
+    found = found or as_rows(dense(library, x))
+    assert found is not None
+    return found
+
+
+def _factor(library: Library, other: ArrayView, g: Geometry) -> ArrayView:
+    """Return the filter as the other factor, (groups, taps and channels, columns)."""
+    per_k, per_c = g.filter[0] // g.groups, g.filter[-1]
+    shape, (row, *taps, channel) = other.shape, other.strides
+    grouped = other._replace(
+        shape=(g.groups, per_k, *shape[1:]), strides=(per_k * row, row, *taps, channel)
+    )  # fmt: skip
+    if g.kind == DGRAD:  # (groups, taps, K, C)
+        order = (0, *range(2, len(shape)), 1, len(shape))
+        turned = grouped._replace(
+            shape=tuple([grouped.shape[i] for i in order]), strides=tuple([grouped.strides[i] for i in order])
+        )
+        turned = dense(library, turned)
+        return turned._replace(shape=(g.groups, g.taps * per_k, per_c), strides=(g.taps * per_k * per_c, per_c, 1))
+    made = grouped if _goes_on(grouped) else dense(library, grouped)
+    across = g.taps * per_c
+    step, rows = made.strides[0], made.strides[1]
+    return made._replace(shape=(g.groups, across, per_k), strides=(step, 1, rows))
+
+
+def _goes_on(x: ArrayView) -> bool:
+    """Tell whether taps and channels of a grouped filter are one mode."""
+    reach = 1
+    for n, step in zip(reversed(x.shape[2:]), reversed(x.strides[2:])):
+        if n != 1 and step != reach:
+            return False
+        reach *= n
+    return True
+
+
+def _multiplied(
+    call: Call, a: ArrayView, b: ArrayView, out: ArrayView, extras: Extras, c: ArrayView | None,
+    bias: ArrayView | None, kernel: object,
+) -> None:  # fmt: skip
+    """Compute a product of matrices or of batches of them; ``kernel``: the one that is wanted."""
+    library = call.where.library
+
+    def given(x: ArrayView | None) -> Any:
+        return None if x is None else library.native(x)
+
+    rank = len(a.shape)
+    extras = extras._replace(c=given(c), bias=given(bias))
+    device = "cpu" if call.where.cpu else call.where.device
+    stream = None if library.name in ("torch", "cupy") else call.stream
+    arrays = given(a), given(b), given(out)
+    product(call.name, rank, *arrays, None, extras, device, stream, call.run, wanted=Wanted(kernel))
+
+
+def _pixels(
+    call: Call, g: Geometry, columns: ArrayView, factor: ArrayView, out: ArrayView, extras: Extras,
+    c: ArrayView | None, bias: ArrayView | None, kernel: object,
+) -> None:  # fmt: skip
+    """Compute rows of pixels."""
+    if g.groups == 1:
+        _multiplied(call, _of_group(columns, 1), _of_group(factor, 0), out, extras, c, bias, kernel)
+        return
+    (m, groups, k), (row, group, one) = columns.shape, columns.strides
+    a = columns._replace(shape=(groups, m, k), strides=(group, row, one))
+    per = out.shape[1] // groups
+    made = out._replace(shape=(groups, m, per), strides=(per, out.strides[0], 1))
+    _multiplied(call, a, factor, made, extras, None, None, kernel)
+
+
+def _of_group(x: ArrayView, mode: int) -> ArrayView:
+    """Return the matrix of the only group."""
+    kept = [i for i in range(3) if i != mode]
+    return x._replace(shape=tuple([x.shape[i] for i in kept]), strides=tuple([x.strides[i] for i in kept]))
+
+
+def _weights(
+    call: Call, g: Geometry, columns: ArrayView, y: ArrayView, out: ArrayView, extras: Extras, c: ArrayView | None,
+    first: bool, kernel: object,
+) -> None:  # fmt: skip
+    """Compute rows of filters, or add to them."""
+    if not first:
+        extras, c = extras.of_sums()._replace(beta=1.0), out
+    (m, groups, k), (row, group, one) = columns.shape, columns.strides
+    if groups == 1:
+        a = y._replace(shape=y.shape[::-1], strides=y.strides[::-1])
+        _multiplied(call, a, _of_group(columns, 1), out, extras, c, None, kernel)
+        return
+    per = out.shape[0] // groups
+    a = y._replace(shape=(groups, per, m), strides=(per, 1, y.strides[0]))
+    b = columns._replace(shape=(groups, m, k), strides=(group, row, one))
+    made = out._replace(shape=(groups, per, k), strides=(per * out.strides[0], out.strides[0], 1))
+    if c is not None:
+        c = made
+    _multiplied(call, a, b, made, extras, c, None, kernel)

@@ -1,0 +1,79 @@
+"""Kernels that a call of ``op.conv2d`` asks for itself: ``kernel=``."""
+
+from __future__ import annotations
+
+import difflib
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, ConvConfig
+from cute_dialect.kernels.gemm.elements import factors, sums_of
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.conv.choice import Asked, config_of, kernels_for, served
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.plans.describe import TileDescription
+from cute_dialect.op.select.cost_model import costs_of
+from cute_dialect.op.select.kernel_choice import Choice
+
+__all__ = ["config_for", "plain"]
+
+
+def plain(config: ConvConfig) -> ConvConfig:
+    """Return a kernel without what becomes of the sums."""
+    return config._replace(base=config.base._replace(epilogue=Epilogue()))
+
+
+def config_for(asked: Asked, kernel: object, gpu: str = "", sms: int = 132) -> ConvConfig:
+    """Return the kernel that a call wants: by its name, as :func:`cute_dialect.op.explain` tells it; a ConvConfig; or
+    by its tile, a Choice or a TileDescription.  Raises UnsupportedError where it does not compute the convolution.
+
+    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> g = geometry("conv2d", "fprop", (8, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
+    >>> config_for(Asked(g, "f16", "f16"), "fprop-f16-f16-3x3-p1x1-128x64-c1-q8").base.tile
+    (128, 64, 64)
+    """
+    if not served(asked):
+        raise UnsupportedError("kernel: expected a convolution that im2col loads serve, op.explain says why not")
+    if isinstance(kernel, str):
+        return _named(asked, kernel, gpu, sms)
+    if isinstance(kernel, ConvConfig):
+        found = config_of(asked, Choice(kernel.base, kernel.parts))
+        if found is None or plain(found) != plain(kernel):
+            of = f"{asked.geometry.kind} of {asked.element} to {asked.output}, {asked.geometry.window.name}"
+            raise UnsupportedError(f"kernel: expected one for {of}, got {plain(kernel).name}")
+        return found
+    name = getattr(kernel, "name", "")
+    if isinstance(kernel, TileDescription):
+        kernel = _described(asked, kernel)
+    if not isinstance(kernel, Choice):
+        raise UnsupportedError(f"kernel: expected a ConvConfig, a Choice, a name or a TileDescription, got {kernel!r}")
+    g, c = asked.geometry, kernel.config
+    majors = {FPROP: ("k", "k"), DGRAD: ("k", "n" if c.bits == 16 else "k")}.get(g.kind, ("m", "n"))
+    of_any = c._replace(batch=g.groups > 1 or (g.kind == DGRAD and set(g.window.strides) != {1}))
+    of_any = of_any._replace(major_a=majors[0], major_b=majors[1])
+    fits = (c.element, c.output, kernel.majors) == (asked.element, asked.output, majors)
+    found = config_of(asked, kernel._replace(config=of_any)) if fits else None
+    if found is None:
+        raise UnsupportedError(f"kernel: {name} computes no {g.kind} of {asked.element} to {asked.output}")
+    return found
+
+
+def _named(asked: Asked, name: str, gpu: str, sms: int) -> ConvConfig:
+    """Return the kernel of a name."""
+    names: dict[str, ConvConfig] = {}
+    for _, config in kernels_for(asked, costs_of(gpu, sms)):
+        names[plain(config).name] = config
+        if plain(config).name == name:
+            return config
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise UnsupportedError(f'kernel: expected a kernel for {asked.key}, got "{name}"{hint}')
+
+
+def _described(asked: Asked, tile: TileDescription) -> object:
+    """Return the kernel of a description."""
+    from cute_dialect.op.plans.configure import Asked as Product
+    from cute_dialect.op.plans.configure import wanted
+
+    a, b = factors(asked.element)
+    of_a, of_b = {FPROP: ("row", "column"), DGRAD: ("row", "row")}.get(asked.geometry.kind, ("column", "row"))
+    sums = asked.sums or sums_of(asked.element)
+    return wanted(tile, Product(a, b, sums, asked.output, of_a, of_b, "row", False))

@@ -1,0 +1,576 @@
+"""A traced epilogue and the arrays of a call: what the kernel computes, what it reads and what it writes."""
+
+# Arrays are of torch or numpy.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from math import prod
+from typing import Any, NamedTuple
+
+from cute_dialect.kernels.epilogue_graph import REDUCTIONS, Graph, Input, Node, Output, evaluate, parts_of
+from cute_dialect.op.arrays import aligned_strides
+from cute_dialect.op.dtypes import element_name, torch_name
+from cute_dialect.op.epilogue.arranging import Argument
+from cute_dialect.op.epilogue.functions import combined
+from cute_dialect.op.epilogue.modes import View, as_array, as_sums, laid
+from cute_dialect.op.epilogue.reducing import Reduced
+from cute_dialect.op.epilogue.tracer_values import INTEGERS
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, trace
+from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError
+from cute_dialect.op.overlap import overlap, same_matrix
+from cute_dialect.op.unfused import as_type, functions_of, store
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
+
+__all__ = [
+    "Arranged", "Bound", "arranged", "bound", "in_place_of", "refuse_arranged", "stored_as", "traced_of",
+]  # fmt: skip
+
+STORED = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8")
+"""Types of results besides D; of what is reduced the first three."""
+
+
+class Bound(NamedTuple):
+    """A graph with the arrays of a call: those of its inputs (or numbers), then those of its results but D.
+
+    ``results``: all of them by name, D as it was given; ``sums``: the shape of the sums; ``given``: the inputs as they
+    were given, and how each lies in the sums, if it is reshaped or permuted.
+    """
+
+    traced: Traced
+    graph: Graph
+    reads: tuple[str, ...]
+    inputs: tuple[Any, ...]
+    stored: tuple[Any, ...]
+    results: dict[str, Any]
+    sums: tuple[int, ...]
+    given: tuple[tuple[Any, View | None], ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of what the launch takes behind the matrices, "" for numbers."""
+        read = ["" if x.number else name for name, x in zip(self.reads, self.graph.inputs)]
+        return [*read, *self.traced.results[1:]]
+
+    @property
+    def operands(self) -> list[Any]:
+        """What the launch takes behind the matrices; None for the parts of what is reduced."""
+        return [*self.inputs, *self.stored]
+
+    @property
+    def reduced(self) -> list[Reduced]:
+        """What is reduced, with its place among :attr:`operands`."""
+        found: list[Reduced] = []
+        for i, (name, x) in enumerate(zip(self.traced.results[1:], self.traced.graph.outputs[1:])):
+            if x.reduce:
+                half = self.traced.graph.halves[x.node]
+                found.append(Reduced(len(self.inputs) + i, x.reduce, x.axis, view_of(self.results[name]), half))
+        return found
+
+    def check_memory(self, call: str, d: ArrayView, factors: Mapping[str, ArrayView]) -> None:
+        """Raise LayoutError where a result shares memory with one of ``factors``, with another result (of which D is
+        ``d``), or with an argument; but what is the same matrix, each of whose elements becomes one of D.
+        """
+        launched = {
+            n: t if x.element != "e8m0" else _exponents(self.traced, n, t)
+            for (n, t), x in zip(self.results.items(), self.traced.graph.outputs)
+        }
+        results = {n: d if n == "D" else view_of(t) for n, t in launched.items()}
+        plain = not self.traced.views
+        for i, (name, view) in enumerate(results.items()):
+            others = list(results.items())[:i] + (list(factors.items()) if name != "D" else [])
+            for other, there in others:
+                if overlap(view, there):
+                    raise LayoutError(f"{call}: {name} shares memory with {other}")
+            for other, x, taken, (given, own) in zip(self.reads, self.graph.inputs, self.inputs, self.given):
+                if x.number or not overlap(view, view_of(taken)):
+                    continue
+                if not plain or own is not None or x.kind != "aux" or not same_matrix(view, view_of(given)):
+                    raise LayoutError(f"{call}: {name} shares memory with {other}, which is not the same matrix")
+
+    def nothing(self) -> None:
+        """Compute what is reduced of no elements."""
+        for name, x in zip(self.traced.results, self.traced.graph.outputs):
+            if x.reduce:
+                self.results[name][...] = REDUCTIONS[x.reduce]
+
+    def by_library(self, sums: Any) -> None:
+        """Compute the results from the sums, of the shape of D, by the arrays' library, in f32."""
+        sums, of_torch = as_type(sums, "f32"), hasattr(sums, "copy_")
+
+        def place(index: str) -> Any:
+            axis = {"matrix": -3, "row": -2, "column": -1}[index]
+            shape = [1] * sums.ndim
+            if -axis > sums.ndim:
+                return as_type(sums[(0,) * sums.ndim] * 0, "i64")
+            shape[axis] = -1
+            extent = sums.shape[axis]
+            if of_torch:
+                import torch
+
+                return torch.arange(extent, device=sums.device).view(shape)
+            return import_module(type(sums).__module__.partition(".")[0]).arange(extent).reshape(shape)
+
+        def spread(x: Input, t: Any, of: tuple[Any, View | None]) -> Any:
+            given, view = of
+            if x.number and x.element == "i64":
+                return int(t)
+            if x.number:
+                return sums[(0,) * sums.ndim] * 0 + float(t)
+            if view is not None:
+                shape = (*self.sums[:-1], self.sums[-1] // 2) if x.half else self.sums
+                given = given if x.element in ("ui8", "i32", "i64") else as_type(given, "f32")
+                return as_sums(given, view, shape)
+            t = as_type(t, "f32") if x.element not in ("ui8", "i32", "i64") else t
+            if x.batch:  # as the kernel reads it: matrices come last
+                axes = (t.ndim - 1, *range(t.ndim - 1))
+                t = t.permute(axes) if of_torch else t.transpose(axes)
+            if x.kind == "row":
+                return t[..., None, :]
+            if x.kind == "column":
+                return t[..., None]
+            return t.reshape(-1, 1, 1) if x.kind == "matrix" else t
+
+        inputs = [spread(*both) for both in zip(self.graph.inputs, self.inputs, self.given)]
+        values = evaluate(self.graph, sums, inputs, functions_of(sums), place)
+        for name, x in zip(self.traced.results, self.traced.graph.outputs):
+            node = self.graph.outputs[self.traced.results.index(name)].node
+            value = values[node]
+            if x.reduce:
+                of = sums[..., ::2] if self.graph.halves[node] else sums
+                value = combined(value + of * 0, x.reduce, tuple(["mn".index(a) - 2 for a in x.axis]))
+            if x.block:
+                value, to = value[..., :: x.block], self.results[name]
+                if x.element == "f32":
+                    store(to, value)
+                else:
+                    store(_exponents(self.traced, name, to), functions_of(sums).frexp(value)[1] + 126)
+                continue
+            view = self.traced.views.get(name)
+            if view is not None:
+                of = (*self.sums[:-1], self.sums[-1] // 2) if self.graph.halves[node] else self.sums
+                value = as_array(value, view, of)
+            store(self.results[name], value)
+
+
+def traced_of(call: str, epilogue: Any, args: Mapping[str, Any], shape: Sequence[int]) -> Traced:
+    """Return a traced epilogue for results of a shape: as it is, or of a function.  Raises EpilogueError."""
+    if not isinstance(epilogue, Traced):
+        if not isinstance(epilogue, Callable):
+            raise EpilogueError(
+                f"{call}: epilogue: expected a function or what op.epilogue.trace returns, got {epilogue!r}"
+            )
+        traced = trace(epilogue, {**args, "accum": FakeTensor("f32", tuple(shape))})
+    else:
+        traced = epilogue
+    missing = [n for n in traced.parameters if n not in args and n != "accum"]
+    if missing:
+        wanted = ", ".join(n for n in traced.parameters if n != "accum")
+        lacking = ", ".join(f'"{n}"' for n in missing)
+        raise EpilogueError(f"epilogue {traced.name}: expected arguments {wanted}; got no {lacking}")
+    others = [n for n in args if n not in traced.parameters and n not in traced.results]
+    if others:
+        raise EpilogueError(
+            f"epilogue {traced.name}: expected arguments of its parameters {', '.join(traced.parameters)} and results "
+            f"{', '.join(traced.results)}, got {', '.join(others)}"
+        )
+    changed = {n: args[n] for n, value in traced.fixed.items() if not _same(args[n], value)}
+    if changed:  # constants of the graph: it is another one
+        examples = {**args, "accum": FakeTensor("f32", tuple(shape))}
+        traced = trace(traced.function, examples, runtime=[a.name for a in traced.arguments])
+    return traced
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Tell whether constants are the same, zeros with their signs."""
+    return type(x) is type(y) and repr(x) == repr(y)
+
+
+def alone(call: str, extras: Any) -> None:
+    """Check that an epilogue is all that becomes of the sums.  Raises EpilogueError."""
+    for name in ("c", "bias", "activation", "hook", "alpha"):
+        value = getattr(extras, name)
+        if value is not None and not (isinstance(value, str | float | int) and value in ("", 1.0)):
+            raise EpilogueError(
+                f"{call}: expected epilogue alone (it has all of alpha, c, bias, activation), got {name} too"
+            )
+
+
+def bound(
+    traced: Traced, args: Mapping[str, Any], d: Any, sums: Sequence[int], make: Callable[[tuple[int, ...], str], Any]
+) -> Bound:  # fmt: skip
+    """Return an epilogue with its arrays, for a result ``d`` of sums of a shape; ``make`` gives memory for another,
+    of a type, or of that of ``d``.
+
+    Raises EpilogueError.
+    """
+    inputs: list[Input] = []
+    arrays: list[Any] = []
+    for argument, x in zip(traced.arguments, traced.graph.inputs):
+        read, array = read_as(traced, argument, x, args[argument.name], tuple(sums), d)
+        inputs.append(read)
+        arrays.append(array)
+    reads = [argument.name for argument in traced.arguments]
+    given = [(args[argument.name], argument.view) for argument in traced.arguments]
+    results, stored = {"D": d}, list[Any]()
+    outputs = [_of_type(traced, "D", traced.graph.outputs[0], d)._replace(split="", element="")]
+    for name, x in zip(traced.results[1:], traced.graph.outputs[1:]):
+        t, shape = args.get(name), traced.shape_of(sums, name)
+        if x.reduce and t is None:
+            t = make(shape, "f32")
+        t = _made(make, shape, x) if t is None else t
+        if tuple(t.shape) != shape:
+            raise EpilogueError(f"epilogue {traced.name}: expected {name} of shape {shape}, got {tuple(t.shape)}")
+        _on_device(traced, name, t, d)
+        if x.block:
+            batch = len(shape) == 3 and shape[0] > 1
+            results[name], bits = t, t if x.element == "f32" else _exponents(traced, name, t)
+            element = element_name(bits.dtype)
+            if x.element == "f32" != element:
+                raise EpilogueError(f"epilogue {traced.name}: expected a result {name} of f32, got {element}")
+            outputs.append(x._replace(element=element, batch=batch))
+            stored.append(matrix_view(bits, (batch, True, True)))
+            continue
+        element = element_name(t.dtype)
+        _of_type(traced, name, x, t)
+        if element not in (STORED[:3] if x.reduce else STORED):
+            raise EpilogueError(
+                f"epilogue {traced.name}: expected a result {name} of {', '.join(STORED[: 3 if x.reduce else None])}, "
+                f"got {element}"
+            )
+        results[name] = t
+        if x.reduce:
+            axis = "n" if x.axis == "nm" else x.axis
+            outputs.append(x._replace(element="f32", batch=len(shape) == 3 and shape[0] > 1, axis=axis))
+            stored.append(None)
+            continue
+        view = traced.views.get(name)
+        if view is not None:
+            of = traced.base_of(sums, x.node)
+            array, split = _laid(view_of(t), view, of)
+            batch = len(sums) == 3 and sums[0] > 1
+            order, pairs = _order_of_digits(array, split, "mn") if split else _order(array, "aux")
+            outputs.append(x._replace(element=element, batch=batch, order=order, pairs=pairs, split=split))
+            stored.append(array)
+            continue
+        batch = len(shape) == 3 and shape[0] > 1
+        view = matrix_view(t, (batch, True, True))
+        order, pairs = _order(view, "aux")
+        tma = order == "n" and _suits_tma(view)
+        outputs.append(x._replace(element=element, batch=batch, order=order, pairs=pairs, tma=tma))
+        stored.append(view)
+    graph = Graph(traced.graph.nodes, tuple(inputs), tuple(outputs))
+    for i in reversed(range(len(inputs))):  # what 0 leaves of is not read
+        zero = inputs[i].number and inputs[i].element != "i64" and float(arrays[i]) == 0.0
+        if zero and any(n.op == "scaled" and graph.nodes[n.operands[0]] == Node("load", (), i) for n in graph.nodes):
+            graph, kept = graph.with_zero(i)
+            arrays, reads, given = [arrays[k] for k in kept], [reads[k] for k in kept], [given[k] for k in kept]
+    return Bound(traced, graph, tuple(reads), tuple(arrays), tuple(stored), results, tuple(sums), tuple(given))
+
+
+def _of_type(traced: Traced, name: str, x: Output, t: Any) -> Output:
+    """Check that a result is of the type that it is made for.  Raises EpilogueError."""
+    if x.element and element_name(t.dtype) != x.element:
+        raise EpilogueError(
+            f"epilogue {traced.name}: expected {name} of {x.element}, as quantize() says, got {element_name(t.dtype)}"
+        )
+    return x
+
+
+_EXPONENTS = "float8_e8m0fnu"
+
+
+def _made(make: Callable[[tuple[int, ...], str], Any], shape: tuple[int, ...], x: Output) -> Any:
+    """Return memory for a result; exponents are those of torch or ml_dtypes."""
+    if x.element != "e8m0":
+        return make(shape, x.element)
+    t = make(shape, "ui8")
+    if hasattr(t, "data_ptr"):
+        import torch
+
+        return t.view(torch.float8_e8m0fnu)
+    import ml_dtypes
+
+    return t.view(ml_dtypes.float8_e8m0fnu)
+
+
+def _exponents(traced: Traced, name: str, t: Any) -> Any:
+    """Return the bytes of powers of two.  Raises EpilogueError for another type."""
+    kind = str(getattr(t.dtype, "name", t.dtype)).removeprefix("torch.")
+    if kind not in (_EXPONENTS, "uint8"):
+        raise EpilogueError(f"epilogue {traced.name}: expected a result {name} of {_EXPONENTS}, got {kind}")
+    if hasattr(t, "data_ptr"):
+        import torch
+
+        return t.view(torch.uint8)
+    return t.view("uint8")
+
+
+def described(x: Any) -> Any:
+    """Return an array with nothing in it that lies as another one, or as a :class:`FakeTensor` says."""
+    import numpy as np
+
+    if isinstance(x, FakeTensor):
+        shape = tuple(x.shape)
+        last = list(reversed(range(len(shape))))
+        modes = last if x.layout != "column" or len(shape) < 2 else [last[1], last[0], *last[2:]]
+        steps, step = [0] * len(shape), 1
+        for i in modes:
+            steps[i], step = step, step * shape[i]
+        strides = tuple(steps)
+    else:
+        shape, strides = tuple(x.shape), _strides(x)
+    kind = _numpy_type(element_name(x.element if isinstance(x, FakeTensor) else x.dtype))
+    apart = tuple([s * kind.itemsize for s in strides])
+    ends = [(n - 1) * s for n, s in zip(shape, apart) if 0 not in shape]
+    below = -(sum([min(0, e) for e in ends]) // 16 * 16)
+    # Memory that is never touched takes none.
+    words = np.empty(below + sum([max(0, e) for e in ends]) + 64, np.uint8)
+    start = below - words.ctypes.data % 16 + 16 + (0 if isinstance(x, FakeTensor) else _address(x) % 16)
+    one = words[start : start + 16].view(f"u{kind.itemsize}")  # numpy strides no types of others
+    return np.lib.stride_tricks.as_strided(one, shape, apart, writeable=False).view(kind)
+
+
+def _numpy_type(element: str) -> Any:
+    """Return numpy's type of elements, or that of ml_dtypes."""
+    import numpy as np
+
+    long = torch_name(element)
+    try:
+        return np.dtype(long)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, long))
+
+
+_SHAPES = {"aux": "(M, N)", "row": "(1, N)", "column": "(M, 1)", "scalar": "one element", "matrix": "(L, 1, 1)"}
+
+
+def read_as(
+    traced: Traced, argument: Argument, x: Input, value: Any, shape: tuple[int, ...], d: Any
+) -> tuple[Input, Any]:
+    """Return how an argument is read, and the array as the kernel takes it."""
+    what = f"epilogue {traced.name}"
+    if isinstance(value, bool | int | float):
+        if x.kind != "scalar":
+            raise EpilogueError(
+                f"{what}: {argument.name} is a number here and {_SHAPES[x.kind]} in the trace: trace again"
+            )
+        if argument.number in traced.graph.whole_inputs:
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+                raise EpilogueError(f"{what}: expected an integer of 0 to 2**63 - 1 for {argument.name}, got {value!r}")
+            return Input("scalar", "i64", number=True), value
+        return Input("scalar", number=True), float(value)
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        raise EpilogueError(f"{what}: {argument.name}: expected a number or an array, got {type(value).__name__}")
+    _on_device(traced, argument.name, value, d)
+    if argument.view is not None and x.kind != "scalar":
+        return _arranged(traced, argument, x, value, argument.view, shape)
+    have, matrices = tuple(value.shape), shape[0] if len(shape) == 3 else 1
+    full = (*(1,) * (3 - len(have)), *have)
+    m, n = shape[-2], shape[-1] // 2 if x.half else shape[-1]
+    wanted = {"aux": (m, n), "row": (1, n), "column": (m, 1)}.get(x.kind, (1, 1))
+    fits = full[-2:] == wanted and len(full) == 3 and (full[0] == 1 or (full[0] == matrices and x.kind != "scalar"))
+    if not fits and not (x.kind == "scalar" and prod(have) == 1):
+        found = broadcast_kind(have, shape)
+        if found is None:
+            raise EpilogueError(f"{what}: expected {argument.name} of a shape that expands to {shape}, got {have}")
+        raise EpilogueError(
+            f"{what}: {argument.name} is {_SHAPES[found[0]]} here and {_SHAPES[x.kind]} in the trace: trace again"
+        )
+    value = as_bytes(value)
+    element = element_name(value.dtype)
+    if x.kind in ("scalar", "matrix"):
+        flat = value.reshape(-1)
+        if argument.number in traced.graph.whole_inputs and element not in INTEGERS:
+            raise EpilogueError(f"{what}: expected integers for {argument.name}, got {element}")
+        if x.kind == "matrix" and matrices > 1 and flat.shape[0] == 1:
+            raise EpilogueError(f"{what}: {argument.name} is one element here and (L, 1, 1) in the trace: trace again")
+        return Input(x.kind, element, order="n" if _strides(flat)[0] == 1 else ""), flat
+    batch = full[0] > 1
+    kept = {"aux": (True, True), "row": (False, True), "column": (True, False)}[x.kind]
+    view = matrix_view(value, (batch, *kept))
+    order, pairs = _order(view, x.kind)
+    return Input(x.kind, element, False, batch, order, pairs and not x.half, x.half), view
+
+
+def _arranged(
+    traced: Traced, argument: Argument, x: Input, value: Any, view: View, shape: tuple[int, ...]
+) -> tuple[Input, ArrayView]:  # fmt: skip
+    """Return how an argument that is reshaped or permuted is read, and how it lies."""
+    what, base = f"epilogue {traced.name}", (*shape[:-1], shape[-1] // 2) if x.half else shape
+    try:
+        wanted = view.shape(base)
+        if tuple(value.shape) != wanted:
+            raise ValueError(f"expected {argument.name} of shape {wanted}, got {tuple(value.shape)}")
+        value = as_bytes(value)
+        array, split = _laid(view_of(value), view, base)
+    except ValueError as e:
+        raise EpilogueError(f"{what}: {e}") from None
+    modes = {"aux": "mn", "row": "n", "column": "m", "matrix": ""}[x.kind]
+    if split:
+        order, pairs = _order_of_digits(array, split, modes)
+    else:
+        order, pairs = _order(array, x.kind) if modes else ("n" if array.strides[0] == 1 else "", False)
+    pairs = pairs and not x.half
+    return Input(x.kind, array.dtype, False, x.batch and shape[0] > 1, order, pairs, x.half, split), array
+
+
+def _laid(array: ArrayView, view: View, sums: Sequence[int]) -> tuple[ArrayView, str]:
+    """Return an array as :func:`laid` does, of a batch of one matrix without its mode."""
+    found, split = laid(array, view, sums)
+    if len(sums) == 3 and sums[0] == 1 and "l" in dict(view.bases) and len(found.shape) > 1:
+        found = found._replace(shape=found.shape[:-1], strides=found.strides[:-1])
+        split = split.rpartition("/")[0] + "/" if split else ""
+    return found, split
+
+
+class Arranged(NamedTuple):
+    """A result D that is reshaped or permuted: ``shape``: of its values; ``plain``: it as a matrix, or a batch, of such
+    a shape, if it is one; else ``flat``: as a kernel stores it, and which modes these are; ``tma``: whether TMA may.
+    """
+
+    shape: tuple[int, ...]
+    plain: ArrayView | None
+    flat: ArrayView
+    split: str
+    tma: bool
+
+
+def arranged(traced: Traced, d: ArrayView, sums: Sequence[int]) -> Arranged | None:
+    """Return how a result D lies that is reshaped or permuted, None for one that is not.  Raises EpilogueError."""
+    view = traced.views.get("D")
+    if view is None:
+        return None
+    base = traced.base_of(sums, traced.graph.outputs[0].node)
+    flat, split = _laid(d, view, base)
+    if not split:
+        shape, strides = flat.shape, flat.strides
+        if len(base) == 3:
+            one = len(shape) == 2  # a batch of one matrix
+            shape, strides = (1 if one else shape[2], *shape[:2]), (0 if one else strides[2], *strides[:2])
+        if 1 in (strides[-1], strides[-2], shape[-1], shape[-2]):
+            return Arranged(base, flat._replace(shape=shape, strides=strides), flat, "", True)
+        split = "?/?/" + "?" * (len(flat.shape) == 3)
+    rows, columns, _ = parts_of(split)
+    item = numpy_dtype(flat.dtype).itemsize
+    steps = [s for i, s in enumerate(flat.strides) if i != len(rows)]
+    tma = (
+        flat.strides[len(rows)] == 1 and flat.pointer % 16 == 0 and len(steps) < 5
+        and all(s > 0 and s * item % 16 == 0 for s in steps)
+        and (len(rows) == 1 or flat.shape[0] % 16 == 0) and (len(columns) == 1 or columns[0] != "?")
+    )  # fmt: skip
+    return Arranged(base, None, flat, split, tma)
+
+
+def in_place_of(own: Arranged) -> ArrayView:
+    """Return what stands for a reshaped result while its kernel is chosen: a matrix, or a batch, that TMA can store."""
+    strides = aligned_strides(own.shape, 1, numpy_dtype(own.flat.dtype).itemsize)
+    return own.flat._replace(pointer=0, shape=own.shape, strides=strides)
+
+
+def stored_as(graph: Graph, own: Arranged) -> Graph:
+    """Return a graph that says how its result is stored."""
+    d = graph.outputs[0]._replace(split=own.split, order="n" if own.tma else "")
+    return graph._replace(outputs=(d, *graph.outputs[1:]))
+
+
+def refuse_arranged(call: str, traced: Traced) -> None:
+    """Refuse an epilogue whose D has a shape of its own, where it is stored as it is described, or that quantizes.
+
+    Raises EpilogueError.
+    """
+    if "D" in traced.views:
+        raise EpilogueError(
+            f"{call}: expected no reshape() and permute() of D in epilogue {traced.name}: functions (op.mm) have them"
+        )
+    if traced.graph.block:
+        raise EpilogueError(f"{call}: expected no quantize() in epilogue {traced.name}: op.mm and op.bmm have it")
+
+
+def _order_of_digits(array: ArrayView, split: str, modes: str) -> tuple[str, bool]:
+    """Return as :func:`_order` does, of an array whose rows or columns are several modes; modes of n are in pairs."""
+    parts = dict(zip("mnl", parts_of(split)))
+    item = numpy_dtype(array.dtype).itemsize
+    first, extent = 0, 0
+    for mode in "mn":
+        if mode in modes and array.strides[first] == 1:
+            extent = array.shape[first]
+            others = [s for i, s in enumerate(array.strides) if i != first]
+            even = extent % 2 == 0 and all(s % 2 == 0 for s in others) and array.pointer % (2 * item) == 0
+            return mode, mode == "n" and even
+        first += len(parts[mode])
+    return "", False
+
+
+def matrix_view(t: Any, kept: tuple[bool, bool, bool]) -> Any:
+    """Return an array without the modes that are not kept, of (L, M, N), and that of matrices the last."""
+    view = t[tuple([slice(None) if keep else 0 for keep in kept])[3 - len(t.shape) :]]
+    if not kept[0]:
+        return view
+    axes = (*range(1, len(view.shape)), 0)
+    return view.permute(axes) if hasattr(view, "permute") else view.transpose(axes)
+
+
+def _order(view: Any, kind: str) -> tuple[str, bool]:
+    """Return the contiguous index of an array, n or m, and whether neighbours along n can be read at once."""
+    strides, modes = _strides(view), {"aux": "mn", "row": "n", "column": "m"}[kind]
+    for mode in "nm":
+        if mode in modes and strides[modes.index(mode)] == 1:
+            others = [s for i, s in enumerate(strides) if i != modes.index(mode)]
+            even = all(s % 2 == 0 for s in others) and view.shape[modes.index(mode)] % 2 == 0
+            item = _item(view)
+            return mode, mode == "n" and even and _address(view) % (2 * item) == 0
+    return "", False
+
+
+def _suits_tma(view: Any) -> bool:
+    """Tell whether TMA can store a matrix of contiguous rows, or a batch."""
+    apart = [s * _item(view) for i, s in enumerate(_strides(view)) if i != 1]
+    return _address(view) % 16 == 0 and all([s > 0 and s % 16 == 0 for s in apart])
+
+
+def _item(t: Any) -> int:
+    if isinstance(t, ArrayView):
+        return numpy_dtype(t.dtype).itemsize
+    return t.element_size() if hasattr(t, "element_size") else t.itemsize
+
+
+def _on_device(traced: Traced, name: str, t: Any, d: Any) -> None:
+    """Check that an array is where the result is.  Raises DeviceError."""
+    if getattr(t, "device", None) != getattr(d, "device", None):
+        raise DeviceError(
+            f"epilogue {traced.name}: expected {name} on {d.device}, as the result is, got one on {t.device}"
+        )
+
+
+def as_bytes(t: Any) -> Any:
+    """Return truths as bytes, and what else there is as it is."""
+    if element_name(t.dtype) != "i1":
+        return t
+    if hasattr(t, "data_ptr"):
+        import torch
+
+        return t.view(torch.uint8)
+    return t.view("uint8")
+
+
+def _strides(t: Any) -> tuple[int, ...]:
+    """Return an array's strides in elements."""
+    if isinstance(t, ArrayView):
+        return t.strides
+    if hasattr(t, "stride"):
+        return tuple(t.stride())
+    return tuple([s // t.itemsize for s in t.strides])
+
+
+def _address(t: Any) -> int:
+    if isinstance(t, ArrayView):
+        return t.pointer
+    if hasattr(t, "data_ptr"):
+        return t.data_ptr()
+    return t.ctypes.data if hasattr(t, "ctypes") else view_of(t).pointer

@@ -1,0 +1,146 @@
+"""What a product with an epilogue keeps for its gradients: one value of its graph, of which the derivative is computed.
+
+Torch keeps the operand of an activation, rounded, and so does this: of ``gelu(a @ b + bias) + skip`` it is
+``a @ b + bias``, one more result of the same kernel.  In general it is the last node without which nothing of the
+derivative needs the sums; a result that is stored anyway where that is enough, as it is of ``relu``; and nothing where
+the derivative reads none of them, as of ``a @ b + skip``.  What is of whole rows is computed by a product alone, as
+before: the sums are made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from cute_dialect.kernels.epilogue_graph import Builder, Graph, Output
+from cute_dialect.op.epilogue.derivative import WITHOUT, given_name, gradient_of, kept_name
+from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.errors import EpilogueError
+
+__all__ = ["Kept", "Slope", "kept_of", "reading", "slope_of"]
+
+_FLOATS = ("", "f16", "bf16", "f32")
+
+
+class Kept(NamedTuple):
+    """``forward``: the epilogue whose result ``name`` is kept, "" for none; ``node``: whose values these are."""
+
+    forward: Traced
+    name: str
+    node: int
+
+
+class Slope(NamedTuple):
+    """A derivative that reads no sums: ``graph``, of ``names`` as inputs, whose results are ``results``; ``same``:
+    results that are an argument, by name.
+    """
+
+    traced: Traced
+    graph: Graph
+    names: tuple[str, ...]
+    results: tuple[str, ...]
+    same: dict[str, str]
+
+
+def kept_of(
+    traced: Traced, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], factors: bool, exact: bool
+) -> Kept | None:  # fmt: skip
+    """Return what is kept for the gradients of ``wanted`` arguments and (``factors``) of the sums, from those of the
+    results ``given``; None where the sums are made again.  ``exact``: results are of 16 bits or more.
+    """
+    graph = traced.graph
+    if graph.whole_rows or graph.block:
+        return None
+    if _reads(traced, sums, wanted, given, factors, None):
+        return Kept(traced, "", -1)
+    of_sums = _of_sums(graph)
+    for name, x in zip(traced.results, graph.outputs):
+        plain = not x.reduce and name not in traced.views and x.element in _FLOATS and not graph.halves[x.node]
+        if exact and plain and of_sums[x.node] and _reads(traced, sums, wanted, given, factors, x.node):
+            return Kept(traced, name, x.node)
+    for node in reversed(range(len(graph.nodes))):
+        plain = of_sums[node] and not graph.halves[node] and graph.nodes[node].op not in WITHOUT
+        if plain and _reads(traced, sums, wanted, given, factors, node):
+            return Kept(_storing(traced, node), kept_name(traced), node)
+    return None
+
+
+def _of_sums(graph: Graph) -> list[bool]:
+    """Return of each node whether it depends on the sums."""
+    found: list[bool] = []
+    for node in graph.nodes:
+        found.append(node.op == "accum" or any([found[i] for i in node.operands]))
+    return found
+
+
+def _reads(
+    traced: Traced, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], factors: bool,
+    kept: int | None,
+) -> bool:  # fmt: skip
+    """Tell whether gradients can be computed without the sums, of a node's values (None: of none)."""
+    try:
+        slope_of(traced, sums, wanted, given, factors, kept)
+    except EpilogueError:
+        return False
+    return True
+
+
+def slope_of(
+    traced: Traced, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], factors: bool,
+    kept: int | None,
+) -> Slope:  # fmt: skip
+    """Return the derivative without the sums; ``factors``: the gradient of these is one of the results, D.
+
+    Raises EpilogueError where it reads them, or is of whole rows.
+    """
+    found = gradient_of(traced, sums, wanted, given, -1 if kept is None else kept)
+    gradients = {given_name(traced, n) for n in given if n not in traced.views}
+    return reading(found, [n for n in found.results if n != "D" or factors], gradients)
+
+
+def reading(found: Traced, results: Sequence[str], same_as: Collection[str] = ()) -> Slope:
+    """Return the results of an epilogue that reads no sums; those that are one of the arguments ``same_as`` are that.
+
+    Raises EpilogueError where it reads them, or is of whole rows.
+    """
+    make = Builder()
+    make.inputs += found.graph.inputs
+    numbers: list[int] = []
+    for node in found.graph.nodes:
+        operands = tuple([numbers[i] for i in node.operands])
+        if node.op == "scaled":  # a factor of 0 leaves nothing, of NaN neither
+            zero = make.constant(0.0)
+            product = make.call("multiply", *operands)
+            numbers.append(make.call("where", make.call("equal", operands[0], zero), zero, product))
+        else:
+            numbers.append(make.add(node._replace(operands=operands)))
+    outputs = [found.graph.outputs[found.results.index(n)] for n in results]
+    names = {a.number: a.name for a in found.arguments}
+    same: dict[str, str] = {}
+    left: list[tuple[str, Output]] = []
+    for name, x in zip(results, outputs):
+        node = found.graph.nodes[x.node]
+        number: int = node.value if node.op == "load" else -1
+        whole = number >= 0 and not x.reduce and found.graph.inputs[number].kind == "aux"
+        if whole and names[number] in same_as:
+            same[name] = names[number]
+        else:
+            left.append((name, x._replace(node=numbers[x.node])))
+    graph = make.graph([x for _, x in left])
+    wrong = [n.op for n in graph.nodes if n.op in ("accum", "whole", "block")]
+    if wrong:
+        raise EpilogueError(f"epilogue {found.name}: expected what reads no sums, got {wrong[0]}")
+    return Slope(found, graph, tuple([names[i] for i in make.kept]), tuple([n for n, _ in left]), same)
+
+
+@lru_cache(maxsize=256)
+def _storing(traced: Traced, node: int) -> Traced:
+    """Return an epilogue that stores a node's values, too."""
+    name = kept_name(traced)
+    graph = traced.graph._replace(outputs=(*traced.graph.outputs, Output(node)))
+    names = (*traced.results, name)
+    return Traced(
+        traced.function, graph, traced.arguments, names, names, "dict", traced.fixed, traced.parameters,
+        traced.examples, traced.views,
+    )  # fmt: skip

@@ -1,0 +1,162 @@
+"""Grouped products whose operands no tensor map brings: f64, exact f32, three parts of tf32, and tiles of ``mma.sync``.
+
+A kernel of one block makes a table of the groups' products of where they end, and adds up their tiles; the kernel of
+lists (:mod:`cute_dialect.kernels.pointer_array_gemm`) computes them.  Nobody waits for the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+from typing import NamedTuple
+
+from cute_dialect.kernels.ampere_gemm import AmpereConfig
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.elements import sums_of
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.mma_sync_gemm import WarpConfig
+from cute_dialect.kernels.pointer_array_gemm import COLUMNS, Base, ListedConfig
+from cute_dialect.kernels.pointer_array_problems import ProblemsConfig
+from cute_dialect.kernels.simt_gemm import ExactConfig
+from cute_dialect.op.arrays import Library
+from cute_dialect.op.errors import EpilogueError, UnsupportedError
+from cute_dialect.op.grouped.shapes import Shapes
+from cute_dialect.op.plans.configure import Asked, wanted
+from cute_dialect.op.plans.describe import TileDescription
+from cute_dialect.op.select.cost_model import COSTS
+from cute_dialect.op.select.kernel_choice import Problem
+from cute_dialect.op.select.mma_sync_model import cut_for
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
+from cute_dialect.runtime.binding import MAX_EXTENT_I32
+from cute_dialect.runtime.device_memory import span
+
+__all__ = ["MATH", "Cut", "base_of", "cut_of", "is_of_warps", "launches_of", "size_of"]
+
+MATH = {"3xtf32": "fast_f32", "fast_f16": "fast_f16", "fast_bf16": "fast_bf16"}
+"""How f32 is multiplied, as a call and as :class:`~cute_dialect.kernels.mma_sync_gemm.WarpConfig` name it."""
+
+
+def is_of_warps(p: Problem, kernel: object, form: str) -> bool:
+    """Tell whether a product, or the kernel that is wanted for it, is of warps and not of wgmma: what wgmma reads along
+    K alone cannot be cut along K anywhere, since TMA reads from multiples of 16 bytes of a line on.
+    """
+    if isinstance(kernel, TileDescription) and kernel.kernel is None and kernel.math_instruction is not None:
+        return kernel.math_instruction.instruction_shape[0] != 64
+    return p.element in ("f32", "f64") or (form == "k" and BITS[p.element] != 16)
+
+
+def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int) -> Base:
+    """Return the kernel of one product of groups of such a size.  Raises UnsupportedError, EpilogueError."""
+    if p.sums == "two":
+        raise UnsupportedError(f"expected math of default for groups of {p.element} along {form}, got 'promote'")
+    if p.sums == "f16":
+        raise UnsupportedError("accumulator: expected sums in f32 for a tile of mma.sync, got f16")
+    majors = p.major_a, p.major_b
+    of_any = ("k" if majors[0] == "k" else "mn", "k" if majors[1] == "k" else "mn")
+    if isinstance(kernel, TileDescription):
+        a, _, b = p.element.partition("_")
+        layouts = "row" if majors[0] == "k" else "column", "column" if majors[1] == "k" else "row"
+        found = wanted(kernel, Asked(a, b or a, sums_of(p.element), p.output, *layouts))
+        if not isinstance(found, AmpereConfig | WarpConfig | ExactConfig):
+            raise UnsupportedError(
+                f"kernel: expected a tile of mma.sync for groups of {p.element}, or of two stages or more without "
+                f"tensor cores, got {found.name}"
+            )
+    elif kernel is not None:
+        raise UnsupportedError(f"kernel: expected a TileDescription for groups of {p.element}, got {kernel!r}")
+    elif p.element == "f32" and not p.sums:
+        found = ExactConfig(*majors)
+    else:
+        # Of f64 a block has one multiprocessor to itself, so that nothing else hides what fragments wait for.
+        cut = cut_for(p, COSTS._replace(sms=sms), share=False)
+        found = WarpConfig(
+            p.element, p.output, of_any, tile=cut.tile, warps=cut.warps, ahead=p.element == "f64", math=p.sums
+        )  # fmt: skip
+    found = found._replace(epilogue=epilogue)
+    try:
+        ListedConfig(found, 1).check()
+    except ValueError as e:
+        raise EpilogueError(f"{e}, for groups of {p.element}") from None
+    return found
+
+
+class Cut(NamedTuple):
+    """How a matrix lies: elements between two rows (or columns, steps of K) of what is cut, 0 where it is not, between
+    two groups, between two lines; bytes that one copy may move.
+    """
+
+    cut: int
+    group: int
+    line: int
+    size: int
+
+
+def cut_of(x: ArrayView, mode: int | None, along: int) -> Cut:
+    """Return how a matrix lies; ``mode``: which of its two is cut, None for none; ``along``: which is contiguous."""
+    item = numpy_dtype(x.dtype).itemsize
+    shape, strides = x.shape[-2:], x.strides[-2:]
+    line = strides[1 - along]
+    if shape[1 - along] <= 1:  # one line may say anything
+        unit = max(1, 16 // item)
+        line = -(-max(1, shape[along]) // unit) * unit
+    steps = [line, line]
+    steps[along] = 1
+    group = x.strides[0] if len(x.shape) == 3 and x.shape[0] > 1 else 0
+    units = [x.pointer, line * item, group * item, item if mode == along else shape[along] * item]
+    return Cut(0 if mode is None else steps[mode], group, line, gcd(16, *units))
+
+
+_CUT: Mapping[str, tuple[int | None, int | None, int | None]] = {
+    "m": (0, None, 0), "n": (None, 1, 1), "k": (1, 0, None), "rows": (None, None, None)
+}  # fmt: skip
+"""What is cut -> the mode of A, of B (K, N) and of C that is."""
+
+
+def launches_of(
+    library: Library, base: Base, s: Shapes, a: ArrayView, b: ArrayView, out: ArrayView,
+    ends: ArrayView, begins: ArrayView | None, *, nothing: bool = False,
+) -> list[tuple[ProblemsConfig | ListedConfig, tuple[object, ...]]]:  # fmt: skip
+    """Return what makes the table, and what computes the products, without the epilogue's operands; ``nothing``: is
+    multiplied.
+    """
+    config = ListedConfig(base)
+    config = config._replace(size=size_of(config, s, a, b, out))
+    of_a, of_b, of_c = _cuts(config, s, a, b, out)
+    m, n = config.tile
+    across, along = -(-s.m // m), -(-s.n // n)
+    blocks = {"m": (across + s.groups) * along, "n": across * (along + s.groups)}.get(
+        s.form, across * along * s.groups
+    )  # fmt: skip
+    problems = library.strided((2 * s.groups * len(COLUMNS),), (1,), "i32", ends)
+    problems = problems._replace(shape=(s.groups, len(COLUMNS)), strides=(len(COLUMNS), 1), dtype="i64")
+    tiles = library.strided((s.groups,), (1,), "i32", ends)
+    first = ProblemsConfig(s.form, config.tile, begins is not None)
+    k = 0 if nothing else s.k
+    cut = s.cut if s.form != "k" else k
+    steps = [x for field in zip(*(y[:3] for y in (of_a, of_b, of_c))) for x in field]
+    more = () if begins is None else (begins,)
+    return [
+        (first, (problems, tiles, ends, cut, s.m, s.n, k, *steps, *more)),
+        (config, (*(_flat(x) for x in (a, b, out)), problems, tiles, blocks)),
+    ]
+
+
+def size_of(config: ListedConfig, s: Shapes, a: ArrayView, b: ArrayView, out: ArrayView | None) -> int:
+    """Return the bytes that one copy moves, 1 for elements; ``out``: None for what is made."""
+    of_a, of_b, of_c = _cuts(config, s, a, b, a if out is None else out)
+    # C of 16 bits is stored in vectors, too.
+    unit = gcd(of_a.size, of_b.size, of_c.size if config.stores_vectors and out is not None else 16)
+    return next((x for x in (16, 8, 4) if unit % x == 0 and config.takes(x)), 1)
+
+
+def _cuts(config: ListedConfig, s: Shapes, a: ArrayView, b: ArrayView, c: ArrayView) -> tuple[Cut, Cut, Cut]:
+    """Return how A, B and C lie."""
+    by_a, by_b = config.by_k
+    of_a, of_b, of_c = _CUT[s.form]
+    return cut_of(a, of_a, int(by_a)), cut_of(b, of_b, 0 if by_b else 1), cut_of(c, of_c, 1)
+
+
+def _flat(x: ArrayView) -> ArrayView:
+    """Return the elements of an array's memory, from its first to its last."""
+    _, size = span(x)
+    return x._replace(shape=(min(size // numpy_dtype(x.dtype).itemsize, MAX_EXTENT_I32),), strides=(1,))

@@ -1,0 +1,208 @@
+"""Calls of a planned grouped GEMM whose groups are stretches of one matrix: rows, columns, steps of K, or the rows that
+each matrix of a batch uses.
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
+from cute_dialect.op.grouped.call import Given, planned
+from cute_dialect.op.grouped.kernels import Config, kernel_of, library_of, name_of, text_of
+from cute_dialect.op.grouped.shapes import shapes_of
+from cute_dialect.op.plans.arguments import on_the_cpu, wait_for
+from cute_dialect.op.plans.describe import MathOperation, TileDescription
+from cute_dialect.op.plans.kernel_source import Source
+from cute_dialect.op.plans.operands import as_planned, read
+from cute_dialect.op.plans.reference import as_f64
+from cute_dialect.op.plans.saved import Fields, SavedKernels
+from cute_dialect.op.plans.visitor_args import is_of_sums
+from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.runtime.arrays import stream_of, view_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.interp import RunReport
+    from cute_dialect.op.plans.grouped_plan import GroupedGemm
+    from cute_dialect.runtime.launch import CallOptions, CompiledModule, Kernel
+
+__all__ = ["CutArguments", "cut_arguments", "cut_reference"]
+
+_MATH = {
+    MathOperation.multiply_add_fast_f32: "3xtf32", MathOperation.multiply_add_fast_f16: "fast_f16",
+    MathOperation.multiply_add_fast_bf16: "fast_bf16",
+}  # fmt: skip
+
+
+class _Source(NamedTuple):
+    """A kernel as :class:`~cute_dialect.op.plans.kernel_source.Source` has it."""
+
+    config: Config
+    chip: str = ""
+
+    @property
+    def name(self) -> str:
+        return name_of(self.config)
+
+    def text(self) -> str:
+        return text_of(self.config)
+
+    def compiled(self, *, cpu: bool = False) -> CompiledModule:
+        return library_of(self.config, cpu=cpu)
+
+
+class CutArguments:
+    """Checked operands of groups that one matrix is cut into: :meth:`launch`, :meth:`sync`, :meth:`bind`.
+
+    ``D``: the result; ``kernels``: names of what is launched, the product first but for what it needs.
+    """
+
+    def __init__(
+        self, D: Any, launches: Sequence[tuple[Config, tuple[Any, ...]]], stream: object, options: CallOptions,
+        problem: str, tile: TileDescription | None, saved: SavedKernels | None,
+    ):  # fmt: skip
+        self.D, self.stream, self.options, self.problem, self.saved = D, stream, options, problem, saved
+        self._tile = tile
+        self._launches = launches
+        self._wait: Callable[[], None] | None = None
+
+    def sources(self) -> list[Source]:
+        """Return the kernels, in their order."""
+        return [_Source(config) for config, _ in self._launches]
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of the kernels, in their order."""
+        return [source.name for source in self.sources()]
+
+    def _ready(self, on_cpu: bool = False) -> list[Kernel]:
+        """Return the kernels, ready to be called."""
+        if self.saved is None:
+            return [kernel_of(config, on_cpu) for config, _ in self._launches]
+        return [self.saved.module(source.name).kernel("launch") for source in self.sources()]
+
+    def launch(self) -> RunReport | None:
+        """Launch and wait for nothing; on the CPU, run and return the last report.  numpy arrays are waited for."""
+        on_cpu, report = on_the_cpu(self.options), None
+        for kernel, (_, given) in zip(self._ready(on_cpu), self._launches):
+            report = kernel(*given, stream=self.stream, **self.options)
+        view = view_of(self.D)
+        if view.device >= 0:
+            self._wait = wait_for(view.device, stream_of(self.stream, (view,)))
+        return report
+
+    def bind(self) -> Callable[..., None]:
+        """Return what launches on these operands, which are on a GPU, and does no more."""
+        if view_of(self.D).device < 0:
+            raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
+        calls = [kernel.bind(*given) for kernel, (_, given) in zip(self._ready(), self._launches)]
+
+        def call(stream: object = None) -> None:
+            for each in calls:
+                each(stream)
+
+        return calls[0] if len(calls) == 1 else call
+
+    def sync(self) -> None:
+        """Wait for the launch."""
+        wait, self._wait = self._wait, None
+        if wait is not None:
+            wait()
+
+    @property
+    def config(self) -> Config:
+        """The product's kernel.  Raises UnsupportedError where nothing is computed."""
+        if not self._launches:
+            raise UnsupportedError("GroupedGemm: expected a call that computes something, got none: there is no kernel")
+        return next((c for c, _ in self._launches if hasattr(c, "base")), self._launches[0][0])
+
+    def taken(self) -> Fields:
+        """Return the tile of a kernel by wgmma, or the plan's, as data."""
+        found, tile = self.config if self._launches else None, self._tile
+        if isinstance(found, GroupedConfig):
+            choice = Choice(found.base._replace(batch=True, epilogue=Epilogue()))
+            tile = TileDescription(found.base.tile, kernel=choice)
+        return {"tile": None if tile is None else tile.to_json()}
+
+    def shown(self) -> Source:
+        """Return the product's kernel."""
+        return _Source(self.config)
+
+
+def cut_arguments(
+    call: str, plan: GroupedGemm, a: Any, b: Any, c: Any, d: Any, alpha: Any, beta: float, groups: Mapping[str, Any],
+    rest: str, bias: Any, visitor_args: Mapping[str, object] | None, stream: object, options: CallOptions,
+) -> CutArguments:  # fmt: skip
+    """Return the arguments of a call, checked.  Raises OpError."""
+    on_cpu, kinds = on_the_cpu(options), plan.kinds
+    for name, x, kind in (("A", a, kinds.a), ("B", b, kinds.b), ("C", c, kinds.c or kinds.d), ("D", d, kinds.d)):
+        if x is not None and (name != "C" or beta != 0.0):
+            as_planned(call, name, read(call, name, x, on_cpu), kind)
+    if kinds.d.layout != "row":
+        raise UnsupportedError(f"{call}: expected D of rows where one matrix is cut into groups, got column-major")
+    if beta != 0.0 and c is None:
+        raise ShapeError(f"{call}: expected C where beta is {beta}")
+    visitor = plan.epilogue_visitor
+    if visitor is not None and not is_of_sums(visitor):
+        raise EpilogueError(f"{call}: expected an epilogue_visitor of accum where one matrix is cut into groups")
+    of_a, asked = kinds.a.element, plan.asked
+    math = {"tf32": "tf32", "f32": _MATH.get(MathOperation(asked.math), "exact")}.get(of_a, "default")
+    if of_a == "f32" and asked.element_a == "tf32":
+        math = "tf32"
+    tile = plan.tile_description
+    if tile is None and plan.chip < 90:
+        tile = plan.tile_descriptions()[0]
+    sums = "f16" if asked.accumulator == "f16" else None
+    given = Given(
+        a, b, groups, d, c if beta != 0.0 else None, bias, alpha, beta, plan.activation, visitor,
+        visitor_args if visitor is not None else None, rest, dtype=None if d is not None else kinds.d.element,
+        math=math, accumulator=sums, kernel=tile,
+    )  # fmt: skip
+    found = planned(call, given, options.get("device"), stream)
+    sizes = ["x".join(map(str, x.shape)) for x in (a, b)]
+    problem = f"{' by '.join(sizes)} in {', '.join(groups)}"
+    return CutArguments(found.result, found.launches, stream, options, problem, tile, plan.saved)
+
+
+def cut_reference(
+    call: str, a: Any, b: Any, c: Any, bias: Any, groups: Mapping[str, Any]
+) -> tuple[list[Any], list[Any], list[Any] | None, list[Any]]:  # fmt: skip
+    """Return the operands of each group, in f64.  Raises ShapeError, UnsupportedError."""
+    numbers = {n: [int(i) for i in (x if isinstance(x, list | tuple) else as_f64(x))] for n, x in groups.items()}
+    s = shapes_of(call, a.shape, b.shape, {n: (len(x),) for n, x in numbers.items()})
+    ((name, given),) = numbers.items()
+    if name == "row_groups":
+        rows = [[i for i, g in enumerate(given) if g == group] for group in range(s.groups)]
+        parts: list[Any] = [slice(r[0], r[-1] + 1) if r else slice(0, 0) for r in rows]
+    elif name == "lengths":
+        parts = [slice(0, n) for n in given]
+    else:
+        ends = given[len(given) - s.groups :]
+        parts = [slice(begin, end) for begin, end in zip([0, *ends], ends)]
+    a, b = as_f64(a), as_f64(b)
+    c = None if c is None else as_f64(c)
+    each: list[tuple[Any, Any, Any]] = []
+    for g, part in enumerate(parts):
+        x = a[g, part] if s.form == "rows" else a[part] if s.form == "m" else a[g] if s.form == "n" else a[:, part]
+        y = b[g] if s.form in ("m", "rows") else b[:, part] if s.form == "n" else b[part]
+        z = c
+        if c is not None and s.form != "k":
+            z = c[g, part] if s.form == "rows" else c[part] if s.form == "m" else c[:, part]
+        elif c is not None:
+            z = c[g]
+        each.append((x, y, z))
+    biases: list[Any] = [bias] * s.groups
+    if bias is not None:
+        v = as_f64(bias)
+        if (tuple(v.shape) == (s.groups, s.n) and s.form != "n") or len(v.shape) == 3:
+            biases = list(v)
+        elif tuple(v.shape) == (s.m, 1) and s.form == "m":
+            biases = [v[part] for part in parts]
+        elif s.form == "n" and v.shape[-1] == s.n:
+            biases = [v.reshape(-1)[part] for part in parts]
+    return [x for x, _, _ in each], [y for _, y, _ in each], None if c is None else [z for *_, z in each], biases

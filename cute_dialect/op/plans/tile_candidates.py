@@ -1,0 +1,170 @@
+"""The tiles that a planned GEMM may have, best first, and which kernel it takes where none is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+from cute_dialect.kernels.gemm.elements import BITS, FACTORS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.split_tf32 import padded
+from cute_dialect.op.errors import AlignmentError, LayoutError
+from cute_dialect.op.plans.calling_convention import Operands
+from cute_dialect.op.plans.configure import Asked, ampere_tiles, described, simt_tiles
+from cute_dialect.op.plans.describe import MathOperation, TileDescription
+from cute_dialect.op.plans.launch_sequence import ALONE, Split
+from cute_dialect.op.plans.operands import fits_results, fits_tma
+from cute_dialect.op.select.candidates import Menu, menu, suiting
+from cute_dialect.op.select.cost_model import costs_of, ranked, times
+from cute_dialect.op.select.gemm_dispatch import choose, taking, with_epilogue
+from cute_dialect.op.select.kernel_choice import Choice, Problem
+
+__all__ = ["TileDescriptions", "chosen", "of_hopper", "problem_of", "tiles_of"]
+
+
+class TileDescriptions(Sequence[TileDescription]):
+    """Descriptions of all kernels of a menu for a problem, best first, each made when it is looked at, and ``others``
+    behind them.
+    """
+
+    def __init__(self, found: Menu, order: Sequence[int], asked: Asked, others: Sequence[TileDescription] = ()):
+        self._menu, self._order, self._asked, self._others = found, order, asked, others
+
+    def __len__(self) -> int:
+        return len(self._order) + len(self._others)
+
+    @overload
+    def __getitem__(self, index: int) -> TileDescription: ...
+    @overload
+    def __getitem__(self, index: slice) -> TileDescriptions: ...
+    def __getitem__(self, index: int | slice) -> TileDescription | TileDescriptions:
+        places, count = range(len(self))[index], len(self._order)
+        if isinstance(places, range):
+            order, others = [self._order[i] for i in places if i < count], [i - count for i in places if i >= count]
+            return TileDescriptions(self._menu, order, self._asked, [self._others[i] for i in others])
+        if places >= count:
+            return self._others[places - count]
+        return described(self._menu.choice(int(self._order[places])), self._asked)
+
+    def __iter__(self) -> Iterator[TileDescription]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(td.name for td in self[:3])
+        return f"<{len(self)} tile descriptions: {shown}{', …' if len(self) > 3 else ''}>"
+
+
+def element_of(asked: Asked) -> str:
+    """Return the name of the factors' types."""
+    return asked.element_a if asked.element_a == asked.element_b else f"{asked.element_a}_{asked.element_b}"
+
+
+def problem_of(asked: Asked, m: int, n: int, k: int, matrices: int = 1) -> Problem:
+    """Return the problem that a kernel is chosen for: the flipped one where D is column-major; of parts theirs."""
+    element, majors = element_of(asked), asked.majors
+    k = 3 * padded(k) if asked.in_parts else k
+    if asked.flipped:
+        element = "_".join(reversed(element.split("_"))) if asked.element_a != asked.element_b else element
+        m, n = n, m
+    sums = asked.sums or (asked.accumulator if asked.accumulator == "f16" else "")
+    return Problem(m, n, k, element, asked.output, *majors, matrices, sums)
+
+
+def of_hopper(asked: Asked, call: str = "Gemm") -> bool:
+    """Tell whether wgmma multiplies such elements.  Raises LayoutError for layouts that it does not."""
+    if element_of(asked) not in FACTORS:
+        return False
+    wanted = (("A", asked.layout_a, "row", asked.element_a), ("B", asked.layout_b, "column", asked.element_b))
+    for name, layout, along_k, element in wanted:
+        if BITS[element] != 16 and layout != along_k:
+            what = "8-bit operands" if BITS[element] == 8 else "operands of tf32"
+            raise LayoutError(
+                f"{call}: expected {name} contiguous along K for {element} (wgmma reads {what} along K only), "
+                f"got {layout}-major; mm() takes it"
+            )
+    return True
+
+
+def _alone(choice: Choice) -> bool:
+    """Tell whether no blocks share the K of a tile."""
+    return choice.skinny is None and choice.parts == 1 and not choice.config.stream_k
+
+
+def tiles_of(
+    asked: Asked, problem: Sequence[int], *, gpu: str, sms: int, opclass: str, chip: int
+) -> Sequence[TileDescription]:
+    """Return the tiles of kernels for such operands, the best for a problem first.  Raises UnsupportedError."""
+    if opclass == "simt":
+        return simt_tiles(asked.element_a)
+    by_wgmma = asked.of_parts()
+    if chip < 90 or not of_hopper(by_wgmma):
+        return ampere_tiles(asked)
+    p = problem_of(by_wgmma, *problem)
+    found = menu(p, sms)
+    which = np.flatnonzero(suiting(found, p))
+    if asked.math == MathOperation.multiply_add_saturate:  # of blocks that share nothing
+        which = np.array([i for i in which if _alone(found.choice(int(i)))], dtype=which.dtype)
+    taken = times(found.some(which), p, costs_of(gpu, sms))
+    order: list[int] = which[np.argsort(taken, kind="stable")].tolist()
+    return TileDescriptions(found, order, by_wgmma, ampere_tiles(asked) if by_wgmma.in_parts else ())
+
+
+def _of_parts(problem: Problem, split: Split, gpu: str, sms: int, *, array: bool) -> Choice:
+    """Return the kernel whose tile is the best where K is shared so; ``array``: of matrices that lie anywhere, whose
+    kernels share nothing.
+    """
+    if split.parts == 1:
+        choice = choose(problem, sms, gpu)
+        if not array or _alone(choice):
+            return choice
+    costs = costs_of(gpu, sms)
+    if split.mode == "parallel":  # a batch of parts
+        parts = problem._replace(k=-(-problem.k // split.parts), matrices=problem.matrices * split.parts)
+        return next(c for _, c in ranked(parts, costs) if _alone(c))
+    found = [c for _, c in ranked(problem, costs) if c.skinny is None and not c.config.stream_k]
+    if split.mode == "serial" and split.parts > 1:
+        steps = -(-problem.k * BITS[problem.element] // 1024)
+        wanted, there = min(split.parts, steps), {c.parts for c in found} - {1}
+        near = min([n for n in there if n >= wanted], default=max(there, default=1))
+        found = [c for c in found if c.parts == near]
+    else:
+        found = [c for c in found if c.parts == 1]
+    return found[0]._replace(parts=1)
+
+
+def chosen(
+    x: Operands, asked: Asked, *, gpu: str, sms: int, opclass: str, chip: int, call: str = "Gemm.run",
+    array: bool = False, split: Split = ALONE,
+) -> TileDescription:  # fmt: skip
+    """Return the tile that is taken for a call's operands; ``array``: of matrices that lie anywhere; ``split``: who
+    shares K.  Raises AlignmentError where no kernel can read them.
+    """
+    extents = x.d.shape[-2], x.b.shape[-1], x.a.shape[-1]
+    m, n, k = (max(1, extent) for extent in extents)  # any will do where nothing is computed
+    if opclass == "simt":
+        return simt_tiles(asked.element_a)[0 if chip >= 90 else 1]
+    by_wgmma = asked if array else asked.of_parts()  # there is no kernel that splits matrices anywhere
+    readable = fits_results(x, flipped=asked.flipped)
+    if by_wgmma.in_parts:  # else sums are computed apart
+        readable |= x.graph is None or Epilogue(graph=x.graph).by_element
+    else:
+        readable &= fits_tma(x.a, asked.layout_a) and fits_tma(x.b, asked.layout_b)
+    if chip >= 90 and of_hopper(by_wgmma) and readable:
+        asked = by_wgmma
+        matrices = max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1
+        if asked.math == MathOperation.multiply_add_saturate:
+            return tiles_of(asked, (m, n, k, matrices), gpu=gpu, sms=sms, opclass=opclass, chip=chip)[0]
+        problem = problem_of(asked, m, n, k, matrices)
+        choice = _of_parts(problem, split, gpu, sms, array=array)
+        if x.graph is not None:
+            e = Epilogue(graph=x.graph)
+            found = taking(choice, e.transposed() if asked.flipped else e, problem, costs_of(gpu, sms))
+            choice = with_epilogue(found, Epilogue())
+        return described(choice, asked)
+    if asked.accumulator != "f16" and not asked.sums:
+        return ampere_tiles(asked)[0]
+    names = [name for name, v in zip("ABDC", (x.a, x.b, x.d, x.c)) if v is not None and not fits_tma(v)]
+    what = f"{', '.join(names)} with an address and rows of whole 16 bytes" if names else "an even number of columns"
+    raise AlignmentError(f"{call}: expected {what}, which TMA needs for {element_of(asked)}; mm() takes them")

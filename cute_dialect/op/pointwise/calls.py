@@ -1,0 +1,479 @@
+"""Functions of elements over any number of arrays: :func:`elementwise`, and ``add``, ``mul`` and the like.
+
+    op.elementwise(lambda x, y, s: op.epilogue.relu(x * s + y), x, bias, 0.5)
+
+A function is run once with stand-ins, as epilogues are, and becomes a graph; arrays expand to one shape.  Modes of the
+arrays that lie behind each other are one, so that a kernel sees matrices, and arrays without gaps as one row.
+"""
+
+# torch is not there where the types are checked; arrays are of any library, functions of users.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from cute_dialect.kernels.elementwise_graph import ELEMENTS, OF_F64, Plan, elementwise_text, kinds_of
+from cute_dialect.kernels.epilogue_functions import FUNCTIONS
+from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Output
+from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.epilogue.arranging import Making
+from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
+from cute_dialect.op.epilogue.tracing import name_of
+from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.known import KnownCalls
+from cute_dialect.op.overlap import overlap
+from cute_dialect.op.pointwise.types import compute_type, result_element
+from cute_dialect.op.rows.call import RowCall, RowKernel
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Never
+
+__all__ = ["Elementwise", "add", "div", "elementwise", "mul", "sub"]
+
+_BETWEEN_NUMBERS = {
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative", "abs", "maximum", "minimum",
+    "multiply_add", "scaled",
+}  # fmt: skip
+"""Functions of numbers, which truths alone do not have."""
+
+_MOST = 2**30
+"""Elements of a mode of several, and vectors of a call."""
+
+
+class _Found(NamedTuple):
+    """A traced function: its graph, which of its arguments the inputs are, and whether it gives a tuple."""
+
+    graph: Graph
+    inputs: tuple[int, ...]
+    """Numbers of arguments; below 0: ``places[-number - 1]``."""
+    several: bool
+    places: tuple[str, ...] = ()
+    """Indices that random numbers are drawn by: row, column, matrix."""
+
+
+class _Making(Making):
+    """Makes a graph of elements.  Random numbers have the indices of their element as operands, in arrays that are read
+    as any others, since a kernel does not see the modes of the function's arrays.
+    """
+
+    ARRANGES: ClassVar[bool] = False
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__(shape)
+        self.numbers: list[int] = []
+        self.places: list[str] = []
+        self._indices: dict[str, int] = {}
+
+    def integer(self, name: str) -> int:
+        """Return the value of an integer that is an argument of the launch."""
+        if name not in self._integers:
+            self.numbers.append(int(name.split()[-1]))
+            self._integers[name] = self.load(Input("scalar", "i64", number=True))
+        return self._integers[name]
+
+    def random(self, seed: int, offset: int, half: bool = False) -> int:
+        """Return a number of [0, 1) of each element."""
+        if len(self.sums) > 3:
+            raise EpilogueError(f"random: arrays have {len(self.sums)} dimensions; reshape them to 2 or 3")
+        if not self.places:
+            for place in ("matrix", "row", "column")[-len(self.sums) :]:
+                self.places.append(place)
+                self.numbers.append(-len(self.places))
+                self._indices[place] = self.load(Input("aux", "i32"))
+        matrix = self._indices.get("matrix", -1)
+        at = self._indices["row"], self._indices["column"], matrix if matrix >= 0 else self.constant(0)
+        return self.add(Node("random", (seed, offset, *at)))
+
+
+class Elementwise:
+    """A function of elements, to be called with arrays and numbers; made by :func:`elementwise`.
+
+    What the function reads besides its arguments, in closures and globals, is read at the first call with such
+    arguments; one whose code was replaced (``function.__code__ = …``) is traced again.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str = "") -> None:
+        self.function = function
+        self.name = name or f"elementwise {name_of(function)}"
+        self._known = KnownCalls()
+        self.slopes: dict[object, Any] = {}
+        """Its derivatives, by the kind of arguments."""
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def __call__(
+        self, *arrays: Any, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
+    ) -> Any:  # fmt: skip
+        """Compute the function of elements; arguments as of :func:`elementwise`."""
+        if unknown:
+            check_keywords(self.name, self.__call__, unknown, interpreted=False)
+        tensors = tuple([x for x in arrays if not isinstance(x, bool | int | float)])
+        code = getattr(self.function, "__code__", None)
+        numbers = (dtype, code, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
+        plain = out is None and device is None
+        if plain and not self._known.is_traced():
+            done = self._known.again(numbers, *tensors)
+            if done is not None:
+                return done
+        if self._learns(tensors):
+            if out is not None:
+                raise UnsupportedError(f"{self.name}: expected no out where gradients are wanted, or in torch.compile")
+            from cute_dialect.op.pointwise.gradients import learned
+
+            return learned(self, arrays, dtype, device)
+        return self.computed(arrays, out, dtype, device, (tensors, numbers) if plain else None)
+
+    def kernel(self, *arrays: Any, dtype: object = None) -> RowKernel:
+        """Return the kernel of a call: of arrays of numpy that lie like its own, however long."""
+        seen: list[RowKernel] = []
+        self.computed(arrays, None, dtype, "cpu", seen=seen)
+        return seen[0]
+
+    def _learns(self, tensors: Sequence[Any]) -> bool:
+        """Tell whether torch wants gradients, or compiles."""
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return False
+        wanted = torch.is_grad_enabled() and any([getattr(x, "requires_grad", False) for x in tensors])
+        return wanted or torch.compiler.is_compiling()
+
+    def computed(
+        self, arrays: Sequence[Any], out: Any, dtype: object, device: object, key: tuple[Any, Any] | None = None,
+        seen: list[RowKernel] | None = None,
+    ) -> Any:  # fmt: skip
+        """Compute the function, without gradients; ``key``: what the call is known by; ``seen``: gets the kernel, which
+        is not launched then.
+        """
+        names = [f"argument {i}" for i in range(len(arrays))]
+        given = {n: x for n, x in zip(names, arrays) if not isinstance(x, bool | int | float)}
+        if not given:
+            raise EpilogueError(f"{self.name}: expected an array among the arguments, got numbers")
+        more = [f"out {i}" for i in range(len(out))] if isinstance(out, tuple | list) else ["out"]
+        outs = dict(zip(more, out if isinstance(out, tuple | list) else (out,)))
+        one = RowCall(self.name, {**given, **outs}, device, [*given, *outs], ELEMENTS)
+        views = [one.views[n] for n in given]
+        for n, view in one.views.items():
+            if view.dtype not in ELEMENTS:
+                raise DtypeError(f"{self.name}: expected {n} of {', '.join(ELEMENTS)}, got {view.dtype}")
+        shape = _common(self.name, [v.shape for v in views])
+        compute = compute_type([v.dtype for v in views], dtype)
+        found = self.traced(arrays, views, shape, compute)
+        count = len(found.graph.outputs)
+        if out is not None and len(outs) != count:
+            raise ShapeError(f"{self.name}: expected {count} results as out, got {len(outs)}")
+        kinds = [given_out.dtype for n in outs if (given_out := one.views.get(n)) is not None]
+        if dtype is not None and kinds and any(k != element_name(dtype) for k in kinds):
+            raise DtypeError(f"{self.name}: expected out of {element_name(dtype)}, as dtype says, got {kinds[0]}")
+        if dtype is not None and element_name(dtype) not in ELEMENTS:
+            raise DtypeError(f"{self.name}: expected a result of {', '.join(ELEMENTS)}, got {element_name(dtype)}")
+        values = kinds_of(found.graph, compute)
+        elements = [
+            element_name(dtype) if dtype is not None else result_element(values[x.node], [v.dtype for v in views])
+            for x in found.graph.outputs
+        ]
+        wide = [_expanded(_bytes(v), shape) for v in views]
+        order = _order(wide, [one.views[n] for n in outs if n in one.views], len(shape))
+        made: list[Any] = []
+        written: list[ArrayView] = []
+        for n, element in zip((*outs, *[""] * count)[:count], elements):
+            if one.views.get(n) is not None:
+                one.expect(n, shape)
+                made.append(outs[n])
+                written.append(_turned(one.views[n], order))
+                self._check_out(n, _bytes(one.views[n]), wide, kinds)
+            else:
+                made.append(one.ordered_result(shape, order, element))
+                written.append(_turned(one.view_of(made[-1]), order))
+        found = self._stored(found, [v.dtype for v in written], compute)
+        written = [_bytes(v) for v in written]
+        if 0 not in shape:
+            for place in found.places:
+                wide.append(_expanded(_numbered(place, shape, one), shape))
+            kernel, args = self._prepared(
+                one, found, [_turned(v, order) for v in wide], written, arrays, given, names, compute
+            )
+            if seen is not None:
+                seen.append(kernel)
+                return None
+            one.launch(kernel, *args)
+            if key is not None and not found.places:  # else each seed would be a cached call of its own
+                one.remember(self._known, key[1], key[0], tuple(made) if found.several else made[0])
+        return tuple(made) if found.several else made[0]
+
+    def _check_out(self, name: str, view: ArrayView, wide: Sequence[ArrayView], kinds: Sequence[str]) -> None:
+        """Check that a result may be written while arrays are read."""
+        if any(step == 0 and n > 1 for n, step in zip(view.shape, view.strides)):
+            raise LayoutError(f"{self.name}: expected {name} with an address for each element, got {view.strides}")
+        for v in wide:
+            same = (v.pointer, v.strides, v.dtype) == (view.pointer, view.strides, view.dtype)
+            if not same and overlap(v, view):
+                raise LayoutError(f"{self.name}: {name} shares memory with an array that lies otherwise")
+
+    def _prepared(
+        self, one: RowCall, found: _Found, wide: list[ArrayView], written: list[ArrayView], arrays: Sequence[Any],
+        given: dict[str, Any], names: Sequence[str], compute: str,
+    ) -> tuple[RowKernel, tuple[Any, ...]]:  # fmt: skip
+        """Return the kernel and its arguments, of arrays that have expanded."""
+        places = {n: i for i, n in enumerate(given)}
+        places |= {n: i for i, n in enumerate(found.places, len(given))}
+        while len(modes := _modes([*wide, *written])) > 2:  # what lies in the most modes is copied
+            lying = [len(_modes([v, *written])) for v in wide]
+            worst = lying.index(max(lying))
+            if lying[worst] <= len(_modes(written)) and len(_modes(written)) > 2:
+                raise LayoutError(f"{self.name}: expected out whose rows are at one distance from each other")
+            wide[worst] = _bytes(one.contiguous(wide[worst]))
+        rows, columns = ([(1, []), *modes] if modes else [(1, []), (1, [])])[-2:]
+        m, n = rows[0], columns[0]
+        steps = [
+            (rows[1][i] if rows[1] else -(-n // 16) * 16, columns[1][i] if columns[1] else 1)
+            for i in range(len(wide) + len(written))
+        ]
+        operands: list[Any] = []
+        inputs: list[Input] = []
+        for number, x in zip(found.inputs, found.graph.inputs):
+            if x.number:
+                operands.append(arrays[number] if x.element == "i64" else float(arrays[number]))
+                inputs.append(x)
+                continue
+            i = places[names[number] if number >= 0 else found.places[-number - 1]]
+            down, along = steps[i] if any(wide[i].strides) else (0, 0)
+            view = wide[i]
+            if m == 1 and along:
+                kind, shape, strides = "aux", (1, n), (steps[i][0], along)
+            elif down == along == 0:
+                kind, shape, strides = "scalar", (1,), (1,)
+            elif along == 0:
+                kind, shape, strides = "column", (m,), (down,)
+            elif down == 0 and along == 1:
+                kind, shape, strides = "row", (n,), (1,)
+            else:
+                kind, shape, strides = "aux", (m, n), (down, along)
+            inputs.append(Input(kind, x.element, order="n" if strides[-1] == 1 and kind != "scalar" else ""))
+            operands.append(view._replace(shape=shape, strides=strides))
+        results: list[ArrayView] = []
+        for view, (down, along) in zip(written, steps[len(wide) :]):
+            if along != 1:
+                raise LayoutError(f"{self.name}: expected out with contiguous rows, got strides {view.strides}")
+            results.append(view._replace(shape=(m, n), strides=(down, 1)))
+        outputs = [x._replace(element=view.dtype) for x, view in zip(found.graph.outputs, results)]
+        plan = Plan(Graph(found.graph.nodes, tuple(inputs), tuple(outputs)), compute=compute)
+        if _is_flat(plan, inputs, [x for x in (*operands, *results) if isinstance(x, ArrayView)], m, n):
+            plan, line = plan._replace(flat=True), {"shape": (1, m * n), "strides": (-(-m * n // 16) * 16, 1)}
+            named = [x.kind for x in inputs] + ["aux"] * len(results)
+            lying = [x._replace(**line) if k == "aux" else x for k, x in zip(named, (*operands, *results))]
+            operands, results = lying[: len(operands)], lying[len(operands) :]
+            m, n = 1, m * n
+        if m * -(-n // plan.vector) >= _MOST:
+            raise UnsupportedError(f"{self.name}: expected at most {_MOST} vectors of 16 bytes, got {m} rows of {n}")
+        return RowKernel(plan.name, elementwise_text, (plan,)), (*operands, *results)
+
+    def _stored(self, found: _Found, elements: Sequence[str], compute: str) -> _Found:
+        """Return the traced function with results that are stored as truths made so.
+
+        Raises DtypeError for results that cannot be stored in a type.
+        """
+        make = Builder()
+        make.inputs += found.graph.inputs
+        make.nodes += found.graph.nodes
+        kinds, outputs = kinds_of(found.graph, compute), list[Output]()
+        for x, element in zip(found.graph.outputs, elements):
+            kind = kinds[x.node]
+            if element == "i64" and (kind == "f" or compute != "i64") and kind != "b":
+                raise DtypeError(f"{self.name}: a result of floats cannot be stored as i64; store it as i32 or f64")
+            if element.startswith(("i", "ui")) and element != "i1" and compute == "f64" and kind != "b":
+                raise DtypeError(
+                    f"{self.name}: a result in f64 cannot be stored as {element}; store it as a float, or compare it"
+                )
+            node = x.node
+            if element == "i1" and kind != "b":
+                node = make.call("not_equal", node, make.constant(0 if kind == "i" else 0.0))
+            outputs.append(x._replace(node=node))
+        graph = make.graph(outputs)
+        return found._replace(graph=graph, inputs=tuple([found.inputs[i] for i in make.kept]))
+
+    def traced(
+        self, arrays: Sequence[Any], views: Sequence[ArrayView], shape: tuple[int, ...] | None = None,
+        compute: str = "f32",
+    ) -> _Found:  # fmt: skip
+        """Return the graph; integers of Python are constants of it, floats where the function asks for them."""
+        try:
+            inspect.signature(self.function).bind(*arrays)
+        except TypeError as e:
+            raise EpilogueError(f"{self.name}: {e}: called with {len(arrays)} arguments") from None
+        except ValueError:  # it has none to look at
+            pass
+        shape = _common(self.name, [v.shape for v in views]) if shape is None else shape
+        constants: set[str] = set()
+        while True:
+            try:
+                return self._run(arrays, views, constants, shape, compute)
+            except Needed as e:
+                constants |= set(e.names)
+
+    def _run(
+        self, arrays: Sequence[Any], views: Sequence[ArrayView], constants: set[str], shape: tuple[int, ...],
+        compute: str,
+    ) -> _Found:  # fmt: skip
+        make, given, there = _Making(shape), list[Any](), iter(views)
+        numbers = make.numbers
+        for i, x in enumerate(arrays):
+            if isinstance(x, bool) or (isinstance(x, int | float) and f"argument {i}" in constants):
+                given.append(x)
+                continue
+            if isinstance(x, int):  # a seed, or a constant once its value is asked for
+                given.append(Integer(f"argument {i}"))
+                continue
+            view = None if isinstance(x, float) else next(there)
+            numbers.append(i)
+            if view is None:
+                node, needs, extents = make.load(Input("scalar", number=True)), {f"argument {i}"}, ()
+            else:
+                node, needs, extents = make.load(Input("aux", _bytes(view).dtype)), set[str](), view.shape
+                if view.dtype == "i1":
+                    whole = compute in ("i32", "i64")
+                    node = make.call("not_equal", node, make.constant(0 if whole else 0.0))
+            given.append(Proxy(self.name, make, node, extents, frozenset(needs), f"argument {i}"))
+        results = self.function(*given)
+        several = isinstance(results, tuple | list)
+        outputs: list[Output] = []
+        for x in results if several else [results]:
+            if isinstance(x, bool | int | float):
+                whole = compute in ("i32", "i64") or isinstance(x, bool)
+                outputs.append(Output(make.constant(x if whole else float(x))))
+            elif isinstance(x, Integer):
+                raise Needed(frozenset((x.name,)))
+            elif isinstance(x, Proxy):
+                outputs.append(Output(x.node))
+            else:
+                raise EpilogueError(
+                    f"{self.name}: expected results that are computed from the arguments, got {type(x).__name__}"
+                )
+        if not outputs:
+            raise EpilogueError(f"{self.name}: expected at least one result")
+        wrong = [n.op for n in make.nodes if n.op in ("row", "column", "matrix", "even", "odd", "block", "whole")]
+        if wrong:
+            raise EpilogueError(f"{self.name}: expected functions of elements, got {wrong[0]}()")
+        graph = make.graph(outputs)
+        self._check(graph, compute)
+        return _Found(graph, tuple([numbers[i] for i in make.kept]), several, tuple(make.places))
+
+    def _check(self, graph: Graph, compute: str) -> None:
+        """Raise EpilogueError for operations that the types of a graph do not have."""
+        kinds = kinds_of(graph, compute)
+        for node in graph.nodes:
+            of = [kinds[i] for i in node.operands]
+            if node.op == "where" and of[0] != "b":
+                raise EpilogueError(f"{self.name}: the condition of where() is a number; compare it, such as x != 0")
+            if node.op in _BETWEEN_NUMBERS and set(of) == {"b"}:
+                raise EpilogueError(f"{self.name}: {node.op} of truths alone; combine them with &, | and ~")
+            if node.op in ("logical_and", "logical_or", "logical_not") and "f" in of:
+                raise EpilogueError(f"{self.name}: {node.op} of floats; compare them first, such as x != 0")
+            if compute == "f64" and node.op in FUNCTIONS and node.op not in OF_F64:
+                raise DtypeError(f"{self.name}: {node.op}() is not available in f64; convert the arrays to f32")
+            if compute == "f64" and node.op in ("cast", "random"):
+                raise DtypeError(f"{self.name}: {node.op}() is not available in f64; convert the arrays to f32")
+
+
+def elementwise(
+    function: Callable[..., Any], *arrays: Any, out: Any = None, dtype: object = None, device: object = None,
+    **unknown: Never,
+) -> Any:  # fmt: skip
+    """Return a function of elements of arrays, which expand to one shape, and of numbers; computed in f32 and rounded
+    once.  A function that returns a tuple gives several results.
+
+    ``function``: of as many arguments, written with operators and functions of :mod:`cute_dialect.op.epilogue`, numpy
+    or torch; without arrays the result is a function of them, which is traced once for arrays of a kind.  ``out``:
+    where the result goes, or a tuple; may be one of the arrays.  ``dtype``: of the results, else that of the arrays; of
+    arrays of several types f32, but that 8 bits give way to 16.  ``device="cpu"``: run it on the interpreter.
+    Raises subclasses of :class:`cute_dialect.op.OpError`.
+    """
+    if unknown:
+        check_keywords("elementwise", elementwise, unknown, interpreted=False)
+    made = Elementwise(function)
+    if not arrays and out is None and dtype is None and device is None:
+        return made
+    return made(*arrays, out=out, dtype=dtype, device=device)
+
+
+add = Elementwise(lambda x, y: x + y, "add")
+sub = Elementwise(lambda x, y: x - y, "sub")
+mul = Elementwise(lambda x, y: x * y, "mul")
+div = Elementwise(lambda x, y: x / y, "div")
+
+
+# ------------------------------------------------------------------------------------------------------------- layouts
+
+
+def _common(call: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape that shapes expand to.  Raises ShapeError."""
+    rank = max(map(len, shapes))
+    found = [1] * rank
+    for shape in shapes:
+        for i, n in enumerate(shape, rank - len(shape)):
+            if n not in (found[i], 1) and found[i] != 1:
+                said = ", ".join(map(str, shapes))
+                raise ShapeError(f"{call}: expected arrays whose shapes expand to one, got {said}")
+            found[i] = n if found[i] == 1 else found[i]
+    return tuple(found)
+
+
+def _bytes(view: ArrayView) -> ArrayView:
+    """Return an array of truths as one of bytes, any other as it is."""
+    return view._replace(dtype="ui8") if view.dtype == "i1" else view
+
+
+def _numbered(place: str, shape: tuple[int, ...], one: RowCall) -> ArrayView:
+    """Return the indices of rows, columns or matrices as an array that expands to a shape."""
+    axis = {"column": 1, "row": 2, "matrix": 3}[place]
+    return one.indices(shape[-axis], (*[1] * (len(shape) - axis), -1, *[1] * (axis - 1)))
+
+
+def _expanded(view: ArrayView, shape: tuple[int, ...]) -> ArrayView:
+    """Return an array as it is read for a shape: where it expands, by strides of 0."""
+    more = len(shape) - len(view.shape)
+    old = zip(view.shape, view.strides, shape[more:])
+    strides = (0,) * more + tuple([step if have == n and n != 1 else 0 for have, step, n in old])
+    return view._replace(shape=shape, strides=strides)
+
+
+def _order(views: Sequence[ArrayView], outs: Sequence[ArrayView], rank: int) -> list[int]:
+    """Return the order of the modes in which the first result, or the first array that has all of them, lies."""
+    for view in (*outs, *views):
+        if all(step > 0 for n, step in zip(view.shape, view.strides) if n > 1):
+            return sorted(range(rank), key=lambda i: (-view.strides[i] if view.shape[i] > 1 else 0, i))
+    return list(range(rank))
+
+
+def _turned(view: ArrayView, order: Sequence[int]) -> ArrayView:
+    """Return an array with its modes in an order."""
+    return view._replace(shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order]))
+
+
+def _is_flat(plan: Plan, inputs: Sequence[Input], arrays: Sequence[ArrayView], m: int, n: int) -> bool:
+    """Tell whether matrices (m, n) without gaps, whose rows are no whole vectors, are taken as one row."""
+    whole = all(x.strides == (n, 1) for x in arrays if len(x.shape) == 2)
+    vector = plan._replace(flat=True).vector
+    told = [x for x in inputs if x.kind in ("row", "column")]
+    return m > 1 and n % vector != 0 and n >= vector and m * n <= _MOST and whole and bool(told)
+
+
+def _modes(views: Sequence[ArrayView]) -> list[tuple[int, list[int]]]:
+    """Return the modes of arrays of one shape, those in one that lie behind each other in all: extent, strides."""
+    modes: list[tuple[int, list[int]]] = []
+    for i, n in enumerate(views[0].shape):
+        steps = [v.strides[i] for v in views]
+        if n == 1:
+            continue
+        if modes and modes[-1][0] * n <= _MOST and all(x == y * n for x, y in zip(modes[-1][1], steps)):
+            modes[-1] = (modes[-1][0] * n, steps)
+        else:
+            modes.append((n, steps))
+    return modes

@@ -1,0 +1,193 @@
+"""Element-wise functions by name: ``op.gelu(x)``, ``op.exp(x)``, ``op.where(mask, x, 0.0)``.
+
+The type of the first argument selects the meaning:
+
+- an array: the function of its elements, one kernel, with gradients where torch wants them;
+- a value of a traced epilogue, or a number: the function of :mod:`cute_dialect.op.epilogue` of the same name;
+- an element type (``op.gelu("f32")``), for some activations: a description for ``op.LinearCombinationGeneric``.
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.op.epilogue import functions
+from cute_dialect.op.epilogue.tracer_values import Proxy
+from cute_dialect.op.errors import ArgumentError, DtypeError
+from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.plans.functors import described_activation
+from cute_dialect.op.pointwise.calls import Elementwise
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Never
+
+__all__ = [
+    "abs", "clamp", "elu", "erf", "exp", "exp2", "gelu", "hardsigmoid", "hardswish", "leaky_relu", "log", "maximum",
+    "minimum", "mish", "relu", "relu6", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "tanh", "where",
+]  # fmt: skip
+
+_DESCRIBED = ("relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu")
+"""Functions that describe an activation when their argument is an element type."""
+
+
+def _is_array(x: object) -> bool:
+    """Return True for an array of any library, and False for numbers and classes, such as np.float16."""
+    if isinstance(x, type | int | float):
+        return False
+    return (hasattr(x, "shape") and hasattr(x, "dtype")) or hasattr(x, "__dlpack__")
+
+
+class _Call:
+    """A function of elements under its public name."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self.function = name, function
+        self.of_arrays = Elementwise(function, name)
+
+    def __call__(self, operands: tuple[Any, ...], out: Any, dtype: object, device: object) -> Any:
+        if any([isinstance(x, Proxy) for x in operands]) or not any([_is_array(x) for x in operands]):
+            self._check_operands(operands)
+            given = {"out": out, "dtype": dtype, "device": device}
+            said = [key for key, value in given.items() if value is not None]
+            if said:
+                raise ArgumentError(f"{self.name}: {said[0]}= is for arrays; got a {type(operands[0]).__name__}")
+            return self.function(*operands)
+        return self.of_arrays(*operands, out=out, dtype=dtype, device=device)
+
+    def _check_operands(self, operands: tuple[Any, ...]) -> None:
+        for x in operands:
+            if not isinstance(x, Proxy | bool | int | float):
+                raise DtypeError(
+                    f"{self.name}: x is a {type(x).__name__}; pass an array (torch, numpy, cupy), a value of an "
+                    f"epilogue or a number"
+                )
+
+
+def _one_operand(name: str) -> Callable[..., Any]:
+    """Return the public function of one operand."""
+    call, describes = _Call(name, getattr(functions, name)), name in _DESCRIBED
+
+    def of(x: Any = "f32", *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never) -> Any:
+        if unknown:
+            check_keywords(name, of, unknown, interpreted=False)
+        if describes and _is_element_type(x):
+            return described_activation(name, x)
+        return call((x,), out, dtype, device)
+
+    of.__name__ = of.__qualname__ = name
+    of.__doc__ = f"Return {name} of each element of ``x``; ``out``, ``dtype``, ``device`` as of ``op.elementwise``." + (
+        f"  ``{name}(element)`` describes the activation for ``LinearCombinationGeneric``." if describes else ""
+    )
+    return of
+
+
+def _is_element_type(x: object) -> bool:
+    """Return True for the name or the class of an element type."""
+    return not isinstance(x, Proxy | bool | int | float) and not _is_array(x)
+
+
+abs, erf, exp, exp2, log, rsqrt, sqrt = (_one_operand(n) for n in ("abs", "erf", "exp", "exp2", "log", "rsqrt", "sqrt"))
+hardsigmoid, hardswish, mish, relu, relu6, sigmoid, silu, softplus, tanh = (
+    _one_operand(n)
+    for n in ("hardsigmoid", "hardswish", "mish", "relu", "relu6", "sigmoid", "silu", "softplus", "tanh")
+)
+_GELU, _GELU_TANH = _Call("gelu", functions.gelu), _Call("gelu", functions.gelu_tanh)
+_LEAKY_RELU, _ELU = _Call("leaky_relu", functions.leaky_relu), _Call("elu", functions.elu)
+_MAXIMUM, _MINIMUM = _Call("maximum", functions.maximum), _Call("minimum", functions.minimum)
+_WHERE = _Call("where", functions.where)
+_CLAMP = {
+    (True, True): _Call("clamp", functions.clamp),
+    (True, False): _Call("clamp", functions.maximum),
+    (False, True): _Call("clamp", functions.minimum),
+}
+"""``clamp`` by which of its bounds are given."""
+
+
+def gelu(
+    x: Any = "f32", *, approximate: str = "none", out: Any = None, dtype: object = None, device: object = None,
+    **unknown: Never,
+) -> Any:  # fmt: skip
+    """Return GELU of each element of ``x``, as ``torch.nn.functional.gelu``.
+
+    Args:
+        approximate: ``"none"``: with erf; ``"tanh"``: the approximation with tanh.
+        out, dtype, device: as of ``op.elementwise``.
+    """
+    if unknown:
+        check_keywords("gelu", gelu, unknown, interpreted=False)
+    if approximate not in ("none", "tanh"):
+        raise ArgumentError(f"gelu: approximate is {approximate!r}; pass 'none' or 'tanh'")
+    by_tanh = approximate == "tanh"
+    if _is_element_type(x):
+        return described_activation("gelu_tanh" if by_tanh else "gelu", x)
+    return (_GELU_TANH if by_tanh else _GELU)((x,), out, dtype, device)
+
+
+def leaky_relu(
+    x: Any = "f32", negative_slope: float | None = None, *, out: Any = None, dtype: object = None,
+    device: object = None, **unknown: Never,
+) -> Any:  # fmt: skip
+    """Return ``x`` where it is positive, else ``x * negative_slope``.
+
+    Args:
+        negative_slope: 0.01 by default, as in torch; 0.2 in a description (``op.leaky_relu("f32")``).
+        out, dtype, device: as of ``op.elementwise``.
+    """
+    if unknown:
+        check_keywords("leaky_relu", leaky_relu, unknown, interpreted=False)
+    if _is_element_type(x):
+        return described_activation("leaky_relu", x, *(() if negative_slope is None else (float(negative_slope),)))
+    return _LEAKY_RELU((x, 0.01 if negative_slope is None else float(negative_slope)), out, dtype, device)
+
+
+def elu(
+    x: Any, alpha: float = 1.0, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
+) -> Any:  # fmt: skip
+    """Return ``x`` where it is positive, else ``alpha * (e^x - 1)``; ``out``, … as of ``op.elementwise``."""
+    if unknown:
+        check_keywords("elu", elu, unknown, interpreted=False)
+    return _ELU((x, float(alpha)), out, dtype, device)
+
+
+def maximum(
+    x: Any, y: Any, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
+) -> Any:  # fmt: skip
+    """Return the greater of each two elements, NaN if one is; ``out``, … as of ``op.elementwise``."""
+    if unknown:
+        check_keywords("maximum", maximum, unknown, interpreted=False)
+    return _MAXIMUM((x, y), out, dtype, device)
+
+
+def minimum(
+    x: Any, y: Any, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
+) -> Any:  # fmt: skip
+    """Return the smaller of each two elements, NaN if one is; ``out``, … as of ``op.elementwise``."""
+    if unknown:
+        check_keywords("minimum", minimum, unknown, interpreted=False)
+    return _MINIMUM((x, y), out, dtype, device)
+
+
+def where(
+    condition: Any, x: Any, y: Any, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
+) -> Any:  # fmt: skip
+    """Return elements of ``x`` where ``condition`` is true, else of ``y``; ``out``, … as of ``op.elementwise``."""
+    if unknown:
+        check_keywords("where", where, unknown, interpreted=False)
+    return _WHERE((condition, x, y), out, dtype, device)
+
+
+def clamp(
+    x: Any, min: Any = None, max: Any = None, *, out: Any = None, dtype: object = None, device: object = None,
+    **unknown: Never,
+) -> Any:  # fmt: skip
+    """Return elements of ``x`` between two bounds, each of which may be None; ``out``, … as of ``op.elementwise``."""
+    if unknown:
+        check_keywords("clamp", clamp, unknown, interpreted=False)
+    bounds = [t for t in (min, max) if t is not None]
+    if not bounds:
+        raise ArgumentError("clamp: neither min nor max is given; pass one or both")
+    return _CLAMP[min is not None, max is not None]((x, *bounds), out, dtype, device)

@@ -1,0 +1,265 @@
+"""Gradients of functions of elements: one kernel, the derivative of the traced function.
+
+A gradient that is one of the result's, as those of a sum, is no part of the kernel.  Where the function has no
+derivative by rule, and for gradients of gradients, torch runs the function on the arrays in f32.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from cute_dialect.kernels.epilogue_graph import Graph, constant_of
+from cute_dialect.op.dtypes import element_name, torch_name
+from cute_dialect.op.epilogue import functions
+from cute_dialect.op.epilogue.derivative import WITHOUT, rule_of
+from cute_dialect.op.epilogue.tracer_values import Proxy, call
+from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.operators import summed
+from cute_dialect.op.pointwise.types import compute_type, result_element
+from cute_dialect.op.torch_operator import apply_of, is_eager
+from cute_dialect.runtime.arrays import view_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.pointwise.calls import Elementwise
+
+__all__ = ["learned"]
+
+
+def learned(of: Elementwise, arrays: Sequence[Any], dtype: object, device: object) -> Any:
+    """Compute a function with gradients; in what torch compiles, as torch does."""
+    if torch.compiler.is_compiling():
+        found = _by_torch(of, arrays)
+        wanted = getattr(torch, torch_name(element_name(dtype))) if dtype is not None else None
+        elements = [element_name(x.dtype) for x in arrays if isinstance(x, torch.Tensor)]
+        made = [x.to(wanted or getattr(torch, torch_name(result_element(_kind(x), elements)))) for x in found]
+        return tuple(made) if len(made) > 1 else made[0]
+    apply = _APPLY if is_eager([x for x in arrays if isinstance(x, torch.Tensor)]) else _Learned.apply
+    return apply(of, dtype, device, *arrays)
+
+
+def _by_torch(of: Elementwise, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the results of the function, of the shape of all arrays; floats in f32, or in f64 if an array is."""
+    elements = [element_name(x.dtype) for x in arrays if isinstance(x, torch.Tensor)]
+    compute = compute_type(elements, None)
+    given = [_wide(x, compute) if isinstance(x, torch.Tensor) else x for x in arrays]
+    found = of.function(*given)
+    shape = torch.broadcast_shapes(*[x.shape for x in arrays if isinstance(x, torch.Tensor)])
+    results = found if isinstance(found, tuple | list) else (found,)
+    made = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x, dtype=torch.float32) for x in results]
+    return tuple([x.expand(shape) for x in made])
+
+
+def _kind(x: torch.Tensor) -> str:
+    """Return the kind of a tensor's elements: b (truths), i (integers) or f (floats)."""
+    return "b" if x.dtype == torch.bool else "f" if x.dtype.is_floating_point else "i"
+
+
+def _floats(x: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of floats in f32, or f64 as it is."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def _wide(x: torch.Tensor, compute: str) -> torch.Tensor:
+    """Return a tensor in the type that a function is computed in; truths stay truths."""
+    return x if x.dtype == torch.bool else x.to(getattr(torch, torch_name(compute)))
+
+
+class _Slope(NamedTuple):
+    """The derivative of a function for arrays of some types and shapes."""
+
+    places: tuple[int, ...]
+    """For each argument that wants a gradient: n, result n of the kernel, or -1 - n, the gradient n that is given."""
+    kernel: Elementwise | None
+    """Takes the given gradients and the function's arguments; returns a tuple.  None if nothing is left to compute."""
+
+
+def _slope_of(of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], given: Sequence[int]) -> _Slope | None:
+    """Return the derivative of a function; None where there is none by rule, or it depends on a number's value.
+
+    Args:
+        needs: which arguments want gradients.
+        given: the results whose gradients are given.
+    """
+    key = (
+        tuple([
+            (x.dtype, x.shape) if isinstance(x, torch.Tensor) else float if type(x) is float else repr(x)
+            for x in arrays
+        ]),
+        tuple(needs), tuple(given),
+    )  # fmt: skip
+    if key not in of.slopes:
+        if len(of.slopes) >= _MOST:
+            of.slopes.clear()
+        try:
+            of.slopes[key] = _derived(of, arrays, needs, given)
+        except EpilogueError:
+            of.slopes[key] = None
+    return of.slopes[key]
+
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32)
+"""Types whose derivatives are computed by a kernel, in f32."""
+
+_MOST = 256
+"""Derivatives of a function that are remembered."""
+
+
+def _derived(of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], given: Sequence[int]) -> _Slope | None:
+    tensors = [x.detach() for x in arrays if isinstance(x, torch.Tensor)]
+    if any([x.dtype not in _FLOATS for x in tensors]):
+        return None  # the kernel of the derivative would compute in the type of the arrays
+    found = of.traced(arrays, [view_of(x) for x in tensors])
+    graph, inputs = found.graph, found.inputs
+    if found.places:
+        return None
+    if any([type(x) is float and i not in inputs for i, x in enumerate(arrays)]):
+        return None
+    wanted = [i for i, need in enumerate(needs) if need]
+    shape = torch.broadcast_shapes(*[x.shape for x in tensors])
+    grads = [torch.empty(1, dtype=torch.float32).expand(shape) for _ in given]
+    whole = _function(graph, inputs, wanted, given)
+    made = type(of)(whole).traced([*grads, *arrays], [view_of(x) for x in (*grads, *tensors)])
+    places: list[int] = []
+    kept: list[int] = []
+    for i, output in enumerate(made.graph.outputs):
+        node = made.graph.nodes[output.node]
+        source = made.inputs[node.value] if node.op == "load" else len(grads)
+        places.append(-1 - source if source < len(grads) else len(kept))
+        if source >= len(grads):
+            kept.append(i)
+
+    def slope(*values: Any) -> tuple[Any, ...]:
+        found = whole(*values)
+        return tuple([found[i] for i in kept])
+
+    return _Slope(tuple(places), type(of)(slope, f"gradient of {of.name}") if kept else None)
+
+
+def _function(
+    graph: Graph, inputs: Sequence[int], wanted: Sequence[int], given: Sequence[int]
+) -> Callable[..., tuple[Any, ...]]:  # fmt: skip
+    """Return the function from given gradients and a graph's arguments to the gradients of the ``wanted`` ones."""
+
+    def slope(*values: Any) -> tuple[Any, ...]:
+        arguments = values[len(given) :]
+        forward: list[Any] = []
+        for node in graph.nodes:
+            operands = [forward[i] for i in node.operands]
+            if node.op == "load":
+                forward.append(arguments[inputs[node.value]])
+            elif node.op == "constant":
+                forward.append(constant_of(node))
+            elif node.op == "cast":
+                forward.append(operands[0].cast(node.value))
+            elif any([isinstance(x, Proxy) for x in operands]):
+                forward.append(call(node.op, *operands))
+            else:
+                forward.append(getattr(functions, node.op)(*operands))
+        needed: list[bool] = []
+        for node in graph.nodes:
+            own = node.op == "load" and inputs[node.value] in wanted
+            needed.append(own or (node.op not in WITHOUT and any([needed[i] for i in node.operands])))
+        slopes: list[Any] = [None] * len(graph.nodes)
+
+        def add(i: int, g: Any) -> None:
+            if g is not None and needed[i]:
+                slopes[i] = g if slopes[i] is None else slopes[i] + g
+
+        for g, number in zip(values, given):
+            add(graph.outputs[number].node, g)
+        for i in reversed(range(len(graph.nodes))):
+            node, g = graph.nodes[i], slopes[i]
+            if g is None or node.op == "load" or node.op in WITHOUT:
+                continue
+            if node.op == "cast":
+                add(node.operands[0], g)
+                continue
+            operands = [forward[k] for k in node.operands]
+            for k, x in zip(node.operands, rule_of("elementwise", node.op)(g, forward[i], *operands)):
+                add(k, x)
+        of = {inputs[node.value]: slopes[i] for i, node in enumerate(graph.nodes) if node.op == "load"}
+        return tuple([0.0 if of.get(i) is None else of[i] for i in wanted])
+
+    return slope
+
+
+class _Learned(torch.autograd.Function):
+    """The kernel forward, and that of the derivative backward."""
+
+    @staticmethod
+    def forward(ctx: Any, of: Any, dtype: Any, device: Any, *arrays: Any) -> Any:
+        """Run the kernel, as a cached call where there was one like it."""
+        ctx.of, ctx.device, ctx.numbers = of, device, [None if isinstance(x, torch.Tensor) else x for x in arrays]
+        ctx.save_for_backward(*[x for x in arrays if isinstance(x, torch.Tensor)])
+        ctx.set_materialize_grads(False)
+        return of(*arrays, dtype=dtype, device=device)  # gradients are off here
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return gradients of the arrays that want them."""
+        saved = iter(ctx.saved_tensors)
+        arrays = [next(saved) if x is None else x for x in ctx.numbers]
+        needs = ctx.needs_input_grad[3:]
+        given = [i for i, g in enumerate(gradients) if g is not None]
+        slope = None
+        if not torch.is_grad_enabled() and given:
+            slope = _slope_of(ctx.of, arrays, needs, given)
+        if slope is None:
+            return None, None, None, *_gradients_by_torch(ctx.of, arrays, needs, gradients)
+        grads = [gradients[i] for i in given]
+        found: Sequence[Any] = ()
+        if slope.kernel is not None:
+            wanted = [x for x, need in zip(arrays, needs) if need]
+            computed = [x for x, place in zip(wanted, slope.places) if place >= 0]
+            kinds = {x.dtype for x in computed}
+            # What is summed up later is rounded once.
+            exact = len(kinds) == 1 and all([x.shape == grads[0].shape for x in computed])
+            dtype = kinds.pop() if exact else torch.float32
+            found = slope.kernel(*grads, *arrays, dtype=dtype, device=ctx.device)
+        places = iter(slope.places)
+        made: list[Any] = []
+        for x, need in zip(arrays, needs):
+            if not need:
+                made.append(None)
+                continue
+            place = next(places)
+            made.append(summed(found[place] if place >= 0 else grads[-1 - place], x.shape, x.dtype))
+        return None, None, None, *made
+
+
+_APPLY = apply_of(_Learned)
+
+
+def _gradients_by_torch(
+    of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], gradients: Sequence[Any]
+) -> list[Any]:  # fmt: skip
+    """Return the gradients of a function that torch runs on the arrays in f32, or f64 if one is."""
+    again = torch.is_grad_enabled()  # create_graph=True: gradients that have gradients
+    with torch.enable_grad():
+        if again:
+            wanted = [_floats(x) if need else x for x, need in zip(arrays, needs)]
+        else:
+            wanted = [
+                _floats(x.detach()).requires_grad_() if need else x.detach() if isinstance(x, torch.Tensor) else x
+                for x, need in zip(arrays, needs)
+            ]
+        pairs = [(y, dy) for y, dy in zip(_by_torch(of, wanted), gradients) if dy is not None]
+        results = [(y, dy.to(y.dtype)) for y, dy in pairs if y.requires_grad]
+        over = [x for x, need in zip(wanted, needs) if need]
+        found: Any = [None] * len(over)
+        if results:
+            ys, dys = zip(*results)
+            found = torch.autograd.grad(ys, over, dys, allow_unused=True, create_graph=again)
+    found = iter(found)
+    made: list[Any] = []
+    for x, need in zip(arrays, needs):
+        dx = next(found) if need else None
+        made.append(None if dx is None else dx.to(x.dtype))
+    return made

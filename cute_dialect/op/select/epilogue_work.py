@@ -1,0 +1,75 @@
+"""Cost of an epilogue per accumulator element: instructions, special functions, bits read and written.
+
+The counts come from the epilogue's graph; :mod:`cute_dialect.op.select.cost_model` makes microseconds of them.
+
+>>> work_of(Epilogue(bias="n", activation="gelu"), "bf16")
+Work(instructions=15.5, specials=1.0, read=0, written=0)
+>>> work_of(Epilogue(), "bf16")
+Work(instructions=0.0, specials=0.0, read=0.0, written=0.0)
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from cute_dialect.kernels.gemm.elements import BITS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+
+__all__ = ["NO_WORK", "Work", "work_of"]
+
+
+class Work(NamedTuple):
+    """The work of an epilogue for an element of the accumulator."""
+
+    instructions: float = 0.0  # of the FMA and integer pipes; those of half the rate count twice
+    specials: float = 0.0  # exponentials, reciprocals and roots
+    read: float = 0.0  # bits of matrices like the result
+    written: float = 0.0  # bits of results beside D
+
+
+NO_WORK = Work()
+
+_COUNTS: dict[str, tuple[float, float]] = {
+    "accum": (0, 0), "constant": (0, 0), "load": (0, 0), "even": (0, 0), "odd": (0, 0), "interleave": (0, 0),
+    "row": (0, 0), "column": (0, 0), "matrix": (0, 0), "identity": (0, 0), "negative": (0, 0), "abs": (0, 0),
+    "relu": (2, 0), "leaky_relu": (3, 0), "prelu": (3, 0), "relu6": (4, 0), "hardsigmoid": (5, 0), "hardswish": (8, 0),
+    "sigmoid": (3, 2), "silu": (6, 2), "tanh": (14, 2), "gelu": (13, 1), "gelu_tanh": (9, 2), "softplus": (20, 2),
+    "elu": (14, 1), "mish": (11, 2), "square_relu": (3, 0), "d_relu": (4, 0), "d_leaky_relu": (4, 0), "d_relu6": (4, 0),
+    "d_hardsigmoid": (4, 0), "d_hardswish": (5, 0), "d_sigmoid": (6, 2), "d_silu": (14, 4), "d_tanh": (8, 2),
+    "d_gelu": (20, 2), "d_gelu_tanh": (20, 4), "d_softplus": (3, 2), "d_elu": (5, 1), "d_mish": (18, 2),
+    "divide": (10, 1), "floor_divide": (14, 1), "remainder": (16, 1), "sqrt": (8, 1), "rsqrt": (4, 1), "exp": (3, 1),
+    "exp2": (2, 1), "log": (10, 1), "erf": (20, 1), "maximum": (2, 0), "minimum": (2, 0), "power_of_two": (4, 0),
+    "cast": (2, 0), "random": (30, 0), "whole": (4, 0), "block": (4, 0), "hook": (4, 0),
+}  # fmt: skip
+"""Operations of a graph -> instructions and special functions; of all others one instruction."""
+_VECTOR = 2.5
+"""Instructions for an element of a per-column vector: an exchange between lanes, and a conversion."""
+_REDUCED = 3.0
+"""Instructions for an element of what is reduced."""
+
+
+@lru_cache(maxsize=1024)
+def work_of(epilogue: Epilogue | None, output: str) -> Work:
+    """Return the work of an epilogue, none of it for None; ``output``: the type of the result, and of a source that is
+    not a graph's.
+    """
+    graph = None if epilogue is None else epilogue.as_graph()
+    if graph is None:
+        return NO_WORK
+    counts = [_COUNTS.get(node.op, (1.0, 0.0)) for node in graph.nodes]
+    share = [0.5 if half else 1.0 for half in graph.halves]
+    vectors = sum(_VECTOR - 1.0 for x in graph.inputs if x.kind == "row")
+    reduced = sum(_REDUCED for x in graph.outputs if x.reduce)
+    own = {} if epilogue is None or epilogue.graph is not None else {"f32": BITS[output]}
+    read = sum(
+        own.get(x.element, BITS.get(x.element, 32)) * (0.5 if x.half else 1.0)
+        for x in graph.inputs if x.kind == "aux"
+    )  # fmt: skip
+    whole = [x for x in graph.outputs[1:] if not x.reduce and not x.block]
+    return Work(
+        sum(n * part for (n, _), part in zip(counts, share)) + vectors + reduced,
+        sum(n * part for (_, n), part in zip(counts, share)),
+        read,
+        sum(BITS[x.element or output] * share[x.node] for x in whole),
+    )

@@ -1,0 +1,320 @@
+"""Which kernel for which problem, and what is copied or left to torch where none reads the matrices as they lie.
+
+>>> choose(Problem(8192, 8192, 8192), gpu="NVIDIA H200").name         # measured
+'f16-f16-kk-128x224-c2dw'
+>>> [m * n >= 128 * 192 for m, n, _ in [choose(Problem(size, size, size)).config.tile for size in (1000, 8000)]]
+[False, True]
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.split_tf32 import PartsConfig, padded
+from cute_dialect.op.arrays import gpu_here
+from cute_dialect.op.compiled import AnyConfig, RunKernel, any_config, any_rows, runner
+from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
+from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
+from cute_dialect.op.known import Extras
+from cute_dialect.op.operands import bias_mode
+from cute_dialect.op.select.cost_model import Costs, best, costs_of, predict, ranked, tell_clusters
+from cute_dialect.op.select.epilogue_work import NO_WORK, work_of
+from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, tuned
+from cute_dialect.op.select.mma_sync_model import copies, cut_for, predict_cut, predict_exact
+from cute_dialect.op.unfused import Matrix, folds
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.launch import Kernel
+
+__all__ = [
+    "Way", "choose", "epilogue_of", "gpu_of", "here", "taking", "way_of", "with_direct", "with_epilogue",
+]  # fmt: skip
+
+BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
+"""Types of biases; of f64 also f64."""
+WITHOUT_GPU = "NVIDIA H200"
+"""The GPU that is meant where there is none."""
+
+
+_CLOSE = 1.02
+"""Predictions that differ by less say less than a measurement without the epilogue."""
+
+
+def choose(problem: Problem, sms: int = 132, gpu: str = "", epilogue: Epilogue | None = None) -> Choice:
+    """Return the kernel for a problem on a chip of ``sms`` multiprocessors, which has no epilogue yet.
+
+    ``gpu``: the name of the GPU, whose tables (:mod:`cute_dialect.op.select.kernel_choice`) are asked first: the
+    user's, then the one of this package; then, and without a name, what is predicted to be the fastest of the menu
+    (:mod:`cute_dialect.op.select.cost_model`), by the costs of that GPU.  ``epilogue``: its work counts, too: tables
+    say what is fastest without one, so the kernel of a table is taken where the prediction for it is near the least.
+    """
+    found, costs, work = (
+        tuned(gpu).get(problem.key) if gpu else None,
+        costs_of(gpu, sms),
+        work_of(epilogue, problem.output),
+    )
+    if found is not None and work == NO_WORK:
+        return found
+    fastest = best(problem, costs, work)
+    if found is not None and predict(found, problem, costs, work) <= _CLOSE * predict(fastest, problem, costs, work):
+        return found
+    return fastest
+
+
+def epilogue_of(
+    call: str, extras: Extras, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str, result: str = ""
+) -> Epilogue:
+    """Return what a kernel does with its sums, (m, n) of a matrix.
+
+    ``bias``: the shape of one, and its type; ``result``: that of the result.  Raises ShapeError, DtypeError.
+    """
+    none = extras.c is None or extras.beta == 0.0
+    if bias is not None and bias_type not in BIASES and bias_type != result:
+        raise DtypeError(f"{call}: expected a bias of {listed(BIASES)}, got {bias_type}")
+    return Epilogue(
+        alpha=1.0 if extras.alpha == 1.0 else "arg",
+        beta=0.0 if none else 1.0 if extras.beta == 1.0 else "arg",
+        bias="" if bias is None else bias_mode(call, bias, m, n),
+        bias_type="f32" if bias is None else bias_type,
+        activation=extras.activation,
+        hook=extras.hook,
+    )
+
+
+class Way(NamedTuple):
+    """How a product is computed.
+
+    ``problem``: what the kernel is given; ``choice``: a kernel of the menu, or None: ``other``, one for any rows;
+    ``copied``: of ``a``, ``b`` and ``out`` those that the kernel cannot read or write where they are; ``folded``: the
+    batch is one product of matrices; ``by_torch``: what becomes of the sums is torch's work; ``parts``: what splits A
+    and B in three parts first (:mod:`cute_dialect.kernels.split_tf32`), of which the problem is.
+    """
+
+    problem: Problem
+    choice: Choice | None
+    copied: tuple[str, ...] = ()
+    folded: bool = False
+    by_torch: bool = False
+    other: AnyConfig | None = None
+    parts: tuple[PartsConfig, ...] = ()
+
+    def kernel(self, cpu: bool = False) -> RunKernel | Kernel:
+        """Return the compiled kernel; ``cpu``: for the interpreter."""
+        if self.choice is not None:
+            return runner(self.choice, cpu)
+        assert self.other is not None
+        return any_rows(self.other, cpu)
+
+
+@lru_cache(maxsize=4096)
+def way_of(
+    a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None = None,
+    gpu: str = "", sms: int = 132, arithmetic: str = "",
+) -> Way:  # fmt: skip
+    """Return how a product is computed: ``a`` (M, K), ``b`` (K, N), ``out`` (M, N), or batches of them.
+
+    ``dtype``: of the factors (:func:`cute_dialect.op.dtypes.both`), ``result``: of ``out``; ``epilogue``: what becomes
+    of the sums; ``gpu``, ``sms``: as for :func:`choose`; ``arithmetic``: see
+    :func:`cute_dialect.op.dtypes.arithmetic_of`.  Raises DtypeError, and UnsupportedError where there is no kernel for
+    that.
+    """
+    check_types(dtype, result, arithmetic)
+    element, output = element_of(dtype, arithmetic), result
+    by_row = epilogue is not None and epilogue.by_row
+    folded = folds(a, b, out) and (out.matrices == 1 or not by_row)
+    parts: tuple[PartsConfig, ...] = ()
+    if arithmetic == "3xtf32":
+        parts = PartsConfig("a", a.along(1), not folded), PartsConfig("b", b.along(0), not folded)
+        a, b = in_parts(a, 1), in_parts(b, 0)
+    m, n, k, matrices = out.shape[0], b.shape[1], a.shape[1], out.matrices
+    if folded:
+        m, matrices = m * matrices, 1
+    majors = ("k" if a.contiguous == 1 else "m", "n" if b.contiguous == 1 else "k")
+    sums = "two" if parts else "" if arithmetic in ("tf32", "exact") else arithmetic
+    problem = Problem(m, n, k, element, output, *majors, matrices, sums)
+    if element in ("f32", "f64"):
+        return _without_tma(problem, a, b, out, epilogue, folded, costs_of(gpu, sms))
+    copied: list[str] = []
+    if BITS[element] == 16:
+        copied = [name for name, x in (("a", a), ("b", b), ("out", out)) if not x.suits_tma()]
+        readable = not copied or sums != "" or (output != element and epilogue is None)
+        readable |= copied == ["out"] and epilogue is None
+        readable |= epilogue is None and _is_long(problem, sms)
+    else:  # all can be copied
+        readable = True
+        problem, copied = _read_along_k(problem, a, b, out, epilogue)
+        lying = problem._replace(major_a=majors[0], major_b=majors[1])
+        factors = {name: x for name, x in (("a", a), ("b", b)) if name in copied}
+        if factors and epilogue is None and not sums and _warps_sooner(lying, problem, a, b, factors, gpu, sms):
+            return _without_tma(lying, a, b, out, epilogue, folded, costs_of(gpu, sms))
+    by_torch = epilogue is not None and (not readable or (n % 2 != 0 and epilogue.graph is None))
+    if not readable:
+        inside = Epilogue()
+        single = epilogue is not None and (epilogue.graph is None or epilogue.by_element)
+        if epilogue is not None and single and output in ("f16", "bf16", "f32"):
+            inside, by_torch = epilogue, False
+        other = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, inside)
+        return Way(problem, None, (), folded, by_torch, other)
+    choice = choose(problem, sms, gpu, None if by_torch else epilogue)
+    if "out" in copied and (epilogue is None or by_torch):
+        choice = with_direct(choice, problem, costs_of(gpu, sms))
+        copied.remove("out")
+    if epilogue is not None and not by_torch:
+        choice = taking(choice, epilogue, problem, costs_of(gpu, sms))
+    return Way(problem, choice, tuple(copied), folded, by_torch, None, parts)
+
+
+def _read_along_k(
+    p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None
+) -> tuple[Problem, list[str]]:  # fmt: skip
+    """Return the problem that a kernel is given of elements that wgmma multiplies along K only, and what is copied.
+
+    Of A and B one at the most may be not contiguous along K, and goes through registers then
+    (:mod:`cute_dialect.kernels.gemm.rs_mainloop`): of the swapped problem B does.
+    """
+    wanted = (("a", a, 1), ("b", b, 0), ("out", out, 1))
+    copied = [name for name, x, mode in wanted if not (x.suits_tma() and (name != "out" or x.along(mode)))]
+    across = [name for name, x, mode in wanted[:2] if not x.along(mode)]
+    plain = epilogue is None or not (epilogue.half or epilogue.reduces)
+    # The swapped problem reads and writes single elements beside the result, which it has no way to store as bytes.
+    swapped = BITS[p.output] > 8 and (epilogue is None or not epilogue.by_elements)
+    may_stay = [name for name in across if plain and p.sums not in OF_BLOCKS and (name == "a" or swapped)]
+    kept = max(may_stay, key=lambda name: p.m if name == "a" else p.n, default="")  # the larger one
+    copied = [name for name, *_ in wanted if name in copied or (name in across and name != kept)]
+    return p._replace(major_a="m" if kept == "a" else "k", major_b="n" if kept == "b" else "k"), copied
+
+
+def _is_long(p: Problem, sms: int) -> bool:
+    """Return True if the kernel for any rows, which does not split K, would leave most multiprocessors idle for long.
+
+    Copies of A and B for a split-K kernel cost less then: 20 us instead of 1.5 ms for 171x38x40824 on an H200.
+    """
+    blocks = p.matrices * -(-p.m // 128) * -(-p.n // 128)
+    return p.k >= 8192 and 4 * blocks <= sms
+
+
+def _warps_sooner(
+    lying: Problem, copied: Problem, a: Matrix, b: Matrix, factors: Mapping[str, Matrix], gpu: str, sms: int
+) -> bool:
+    """Tell whether a product is predicted to take less time by ``mma.sync``, as its factors are ``lying``, than by
+    wgmma after copies of some, which make it the problem ``copied``.
+    """
+    costs, single = costs_of(gpu, sms), _single(a, b)
+    turned = (lying.major_a, lying.major_b) != (copied.major_a, copied.major_b)
+    by_copies = copies(_bytes(factors.values()), transposed=turned) + predict(choose(copied, sms, gpu), copied, costs)
+    return predict_cut(cut_for(lying, costs, single=single), lying, costs, single=single) < by_copies
+
+
+def _bytes(of: Iterable[Matrix]) -> list[int]:
+    """Return how much each matrix is, all of its batch."""
+    return [x.shape[0] * x.shape[1] * x.item * (x.matrices if x.step else 1) for x in of]
+
+
+def _single(a: Matrix, b: Matrix) -> bool:
+    """Tell whether lines of factors begin elsewhere than at multiples of 4 bytes."""
+    return any(n % 4 for x in (a, b) for n in (x.address, x.stride[1 - x.contiguous] * x.item, x.step * x.item))
+
+
+def _without_tma(
+    p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool, costs: Costs
+) -> Way:
+    """Return how a product is computed without wgmma: of f32 exactly, of f64, or a small one."""
+    by_torch = epilogue is not None and (p.element != "f32" or not (epilogue.graph is None or epilogue.by_element))
+    by_torch |= p.element == "f32" and p.output != "f32"  # what is left is to round
+    copied: list[str] = []
+    cut = cut_for(p, costs, single=_single(a, b))
+    if p.element == "f32":  # its kernel of large tiles reads A along K, B along N
+        wanted = {name: x for name, x in (("a", a), ("b", b), ("out", out)) if not (x.along(1) and x.suits_tma())}
+        turned = any(not x.along(1) for x in wanted.values())
+        by_copies = copies(_bytes(wanted.values()), transposed=turned) + predict_exact(p, costs)
+        if predict_cut(cut, p, costs) > by_copies:
+            copied, cut, p = [*wanted], None, p._replace(major_a="k", major_b="n")
+    inside = Epilogue() if epilogue is None or by_torch else epilogue
+    config = any_config(p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside, cut)
+    return Way(p, None, tuple(copied), folded, by_torch, config)
+
+
+def in_parts(x: Matrix, mode: int) -> Matrix:
+    """Return how the three parts of a factor lie, K of which is ``mode``."""
+    k = 3 * padded(x.shape[mode])
+    rows = x.shape[1 - mode]
+    shape, stride = ((rows, k), (k, 1)) if mode == 1 else ((k, rows), (1, k))
+    return Matrix(shape, stride, x.item, 0, x.matrices, rows * k if x.step else 0)
+
+
+def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -> Choice:
+    """Return a kernel with an epilogue: this one, or, where it cannot have that, the fastest that can.
+
+    The swapped problem reads and writes matrices beside the result an element at a time.
+    """
+    of_rows = epilogue.whole_rows
+    own = epilogue.paired or epilogue.reduces or epilogue.whole_tiles or epilogue.split != ""
+    if not own and not (choice.swapped and epilogue.by_elements):
+        return with_epilogue(choice, epilogue)
+    for other in (choice, *(c for _, c in ranked(problem, costs, work=work_of(epilogue, problem.output)))):
+        found = with_epilogue(other, epilogue)
+        try:
+            fits = not found.swapped
+            if epilogue.paired or epilogue.whole_tiles or epilogue.split:
+                fits = found.skinny is None and found.parts == 1 and fits
+            fits = fits and (not of_rows or found.config.tile[1] >= problem.n)
+            if fits and epilogue.split:
+                found = found._replace(config=found.config._replace(direct=not epilogue.suits_tma(found.config.widths)))
+            if fits:
+                found.config.check()
+                return found
+        except ValueError:
+            continue
+    if of_rows:
+        raise UnsupportedError(f"expected rows that a tile has all of, of at most 256, for whole_rows, got {problem.n}")
+    raise UnsupportedError(f"expected a problem that some kernel with this epilogue serves, got {problem.key}")
+
+
+def with_direct(choice: Choice, problem: Problem, costs: Costs) -> Choice:
+    """Return a kernel that stores to any rows: this one, or, where it is for few rows, the fastest other one."""
+    found = choice if choice.skinny is None else next(c for _, c in ranked(problem, costs) if c.skinny is None)
+    return found._replace(config=found.config._replace(direct=True))
+
+
+def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
+    """Return the same kernel with an epilogue; a swapped problem has the swapped one."""
+    epilogue = epilogue.transposed() if choice.swapped else epilogue
+    skinny = None if choice.skinny is None else choice.skinny._replace(epilogue=epilogue)
+    return choice._replace(config=choice.config._replace(epilogue=epilogue), skinny=skinny)
+
+
+@cache
+def gpu_of(number: int) -> tuple[str, int]:
+    """Return the name of a GPU and its number of multiprocessors; :func:`costs_of` knows its clusters from then on.
+
+    Raises DeviceError, UnsupportedError.
+    """
+    from cute_dialect.runtime.occupancy import clusters_at_once
+
+    gpu = gpu_here()
+    major, minor = gpu.capability(number)
+    if major != 9:
+        raise UnsupportedError(
+            f'expected a GPU of sm_90 (wgmma), got sm_{major}{minor}: kernel_cc=80 runs on it, device="cpu" anywhere'
+        )
+    found = gpu.name(number), gpu.multiprocessors(number)
+    tell_clusters(*found, *(clusters_at_once(number, size) for size in (4, 8)))
+    return found
+
+
+def here() -> tuple[str, int]:
+    """Return the name and the multiprocessors of the GPU here, of an H200 where none runs our kernels."""
+    torch = sys.modules.get("torch")
+    try:
+        return gpu_of(torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0)
+    except OpError:
+        return WITHOUT_GPU, 132
