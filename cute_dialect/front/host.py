@@ -181,12 +181,16 @@ def symbol(name: str) -> str:
 class Launch:
     """A call of a kernel that waits for ``.launch(…)``.
 
-    Outside of a trace, one that is dropped without a launch warns (``RuntimeWarning``), as nothing ran.
+    ``called``: the user wrote the call. If it is dropped without a launch, outside a trace, Python warns, because
+    nothing ran.
     """
 
     idle = False
 
-    def __init__(self, kernel: Traced, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False):
+    def __init__(
+        self, kernel: Traced, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False,
+        called: bool = False,
+    ):  # fmt: skip
         self.kernel = kernel
         self.args = args
         self.kwargs = kwargs
@@ -203,7 +207,7 @@ class Launch:
             self.place = next(iter(user_places()), None)
             tracer.state["pending"].append(self)
         else:
-            self.idle = True
+            self.idle = called
 
     def __del__(self) -> None:
         if self.idle:

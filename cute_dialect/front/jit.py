@@ -212,7 +212,7 @@ class KernelFunction(Traced):
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False) -> Any:
         from cute_dialect.front.host import Launch
 
-        return Launch(self, args, kwargs, receiver=receiver)
+        return Launch(self, args, kwargs, receiver=receiver, called=True)
 
     def find_launch(self, launch: Launch, grid: Any, sizes: dict[str, Any], options: Any = None) -> Compiled:
         """Return the kind of a launch outside of any host function."""

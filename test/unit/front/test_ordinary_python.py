@@ -131,3 +131,9 @@ def test_a_launched_kernel_does_not_warn(recwarn: pytest.WarningsRecorder) -> No
     gc.collect()
     assert x[0] == 7
     assert not recwarn.list
+
+
+def test_a_compiled_kernel_does_not_warn(recwarn: pytest.WarningsRecorder) -> None:
+    cute.compile(fill, np.zeros(1, np.int32), grid=1, block=1, device="cpu")
+    gc.collect()
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
