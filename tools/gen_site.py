@@ -37,6 +37,7 @@ TUTORIALS = ("first_kernel", "layouts_by_pictures", "gemm_step_by_step", "epilog
 GUIDES = (
     "language",
     "operations",
+    "plans",
     "kernels",
     "layouts",
     "drawings",

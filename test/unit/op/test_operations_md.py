@@ -1,5 +1,6 @@
-"""The code of ``docs/operations.md`` runs, block after block, with the interpreter in the GPU's place, and prints what
-the page says; ``...`` there stands for anything.
+"""The blocks of ``docs/operations.md`` and ``docs/plans.md`` run on the interpreter and print the output shown.
+
+Each block runs by itself.  ``...`` in an output of a page matches any text.
 """
 
 from __future__ import annotations
@@ -15,50 +16,46 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from products_on_the_cpu import put_in_place  # noqa: E402
-
-from cute_dialect import op  # noqa: E402
-
-PAGE = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+DOCS = Path(__file__).parents[3] / "docs"
 
 
-def half(*shape: int) -> torch.Tensor:
-    return torch.randint(-2, 3, shape, generator=torch.Generator().manual_seed(0)).half()
+def blocks(page: str) -> list[tuple[str, str, str]]:
+    """Return the place, the code and the expected output of each block of Python."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = list(re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    result: list[tuple[str, str, str]] = []
+    for block, after in zip(found, [*found[1:], None]):
+        assert block[1] in ("python", "")
+        if block[1] == "python":
+            output = after[2] if after is not None and after[1] == "" else ""
+            result.append((f"{page}:{text.count(chr(10), 0, block.start()) + 2}", block[2], output))
+    return result
 
 
-def test_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
-    launched = put_in_place(monkeypatch)
-    names: dict[str, Any] = {
-        "op": op, "a": half(64, 72), "b": half(72, 96), "out": torch.zeros(64, 96).half(), "s": half(64, 96),
-        "v": half(96), "p": half(64, 72).to(torch.int8), "q": half(72, 96).to(torch.int8), "torch": torch,
-        "a8": half(64, 72).to(torch.float8_e4m3fn), "b8": half(96, 72).to(torch.float8_e4m3fn).t(),
-        "sa": torch.full((64, 1), 0.5), "sb": torch.full((1, 96), 2.0),
-        "x": half(3, 64, 72), "y": half(3, 72, 96),
-    }  # fmt: skip
-    kinds = [kind for kind, _ in BLOCKS]
-    assert kinds.count("python") >= 2 and set(kinds) == {"python", ""}
-    for number, (kind, block) in enumerate(BLOCKS):
-        if kind != "python":
-            continue
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(block, f"block {number}", "exec"), names)
-        following = BLOCKS[number + 1] if number + 1 < len(BLOCKS) else ("python", "")
-        wanted = following[1] if following[0] == "" else ""
-        matches = doctest.OutputChecker().check_output(wanted, printed.getvalue(), doctest.ELLIPSIS)
-        assert matches or wanted == printed.getvalue(), printed.getvalue()
-    a, b, x, y, s, v = (names[n].double() for n in ("a", "b", "x", "y", "s", "v"))
-    assert torch.equal(names["out"].double(), a @ b)
-    assert torch.equal(names["c"].double(), x @ y[:1])
-    exact = torch.nn.functional.gelu(0.5 * a @ b + 2 * s + v)
-    assert float((names["d"].double() - exact).abs().max()) < 0.05
-    exact = names["p"].double() @ names["q"].double()
-    assert torch.equal(names["i"].double(), exact) and names["i"].dtype == torch.int32
-    assert torch.equal(names["j"].double(), torch.round(0.25 * exact + v).clamp(-128, 127))
-    assert torch.equal(names["f"].float(), (a @ b).float().to(torch.float8_e4m3fn).float())
-    assert torch.equal(names["t"].double(), a @ b) and torch.equal(names["u"].double(), a @ b)
-    assert torch.equal(names["w"].double(), a @ b)
-    assert torch.equal(names["g"].double(), names["a8"].double() @ names["b8"].double())
-    assert len(launched) > 17
+BLOCKS = [*blocks("operations.md"), *blocks("plans.md")]
+
+
+def test_the_pages_have_blocks() -> None:
+    assert len(BLOCKS) > 30
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One compile cache for all blocks."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.parametrize("place, code, output", BLOCKS, ids=[place for place, _, _ in BLOCKS])
+def test_block(
+    place: str, code: str, output: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(cache))
+    torch.manual_seed(0)
+    file = tmp_path / "block.py"  # a traced function's source is read from its file
+    file.write_text(code, encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "block"}
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, str(file), "exec"), names)
+    matches = doctest.OutputChecker().check_output(output, printed.getvalue(), doctest.ELLIPSIS)
+    assert matches or output == printed.getvalue(), f"{place} prints\n{printed.getvalue()}"
