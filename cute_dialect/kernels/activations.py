@@ -1,4 +1,4 @@
-"""Activations by name, with the numbers of those that have some: ``relu``, ``leaky_relu(0.1)``.
+"""Activations as text, with their parameters: ``relu``, ``leaky_relu(0.1)``.
 
 >>> spelled(("leaky_relu", 0.1)), spelled(("leaky_relu", 0.01)), is_activation("relu(0.1)")
 ('leaky_relu(0.1)', 'leaky_relu', False)
@@ -19,24 +19,25 @@ from cute_dialect.kernels.epilogue_functions import ACTIVATIONS
 __all__ = ["PLAIN", "Activation", "Spelled", "is_activation", "parsed", "spelled", "unknown_activation"]
 
 PLAIN = tuple(sorted([name for name, f in ACTIVATIONS.items() if f.arity == 1 + len(f.parameters)]))
-"""Activations of an element alone."""
+"""Activations of a single operand."""
 
 
 class Activation(NamedTuple):
-    """An activation of an element, and a number for each of its parameters."""
+    """An activation and the values of its parameters."""
 
     name: str
     numbers: tuple[float, ...]
 
 
 Spelled: TypeAlias = str | tuple[Any, ...]
-"""An activation as users write it: ``"relu"``, ``("leaky_relu", 0.1)``."""
+"""An activation as users write it: ``"relu"`` or ``("leaky_relu", 0.1)``."""
 
 
 def spelled(activation: object) -> str:
-    """Return the text of an activation: of a text, of a tuple of a name and numbers, of what has a ``name`` and perhaps
-    ``numbers``, or of a function of ``op.epilogue``.  Numbers that are the usual ones are left out; what is none of
-    these comes back as it is, to be refused.
+    """Return the text of an activation.
+
+    It may be a text, a tuple of a name and numbers, an object with a ``name`` and perhaps ``numbers``, or a function of
+    ``op.epilogue``. Default parameters are omitted. Any other value is returned as it is, for the caller to reject.
     """
     if type(activation) is str:
         return activation
@@ -49,7 +50,7 @@ def spelled(activation: object) -> str:
 
 
 def _named(activation: Any) -> tuple[Any, list[Any]]:
-    """Return a name and numbers, as far as there are some."""
+    """Return the name and the numbers of an activation, as far as it has them."""
     if isinstance(getattr(activation, "name", None), str):
         return activation.name, list(getattr(activation, "numbers", ()))
     if not isinstance(activation, tuple):
@@ -60,7 +61,11 @@ def _named(activation: Any) -> tuple[Any, list[Any]]:
 
 @lru_cache(maxsize=256)
 def parsed(text: str) -> Activation:
-    """Return the activation of a text.  Raises ValueError for what is none."""
+    """Parse the text of an activation.
+
+    Raises:
+        ValueError: if the text is not an activation.
+    """
     name, bracket, rest = text.partition("(")
     try:
         numbers = [float(x) for x in rest.removesuffix(")").split(",")] if bracket else []
@@ -73,7 +78,7 @@ def parsed(text: str) -> Activation:
 
 
 def is_activation(value: object) -> bool:
-    """Tell whether it is the text of an activation."""
+    """Return True for the text of an activation."""
     if not isinstance(value, str):
         return False
     try:
@@ -84,17 +89,17 @@ def is_activation(value: object) -> bool:
 
 
 def unknown_activation(name: Any) -> str:
-    """Return what is said of an activation that there is none of.
+    """Return the error message for an unknown activation.
 
-    >>> unknown_activation("swish").rpartition(", ")[2]
-    'got "swish"; silu is x * sigmoid(x)'
+    >>> unknown_activation("swish").partition("; use")[0]
+    'activation "swish" is not supported; silu is x * sigmoid(x)'
     """
     also = "; silu is x * sigmoid(x)" if name in ("swish", "swiglu") else ""
     word = re.split(r"\W", name)[0] if isinstance(name, str) else _named(name)[0]
     if word in PLAIN and word != name:
         parameters = ACTIVATIONS[word].parameters
-        also = f"; {word} has {'a number, ' + ', '.join(parameters) if parameters else 'no numbers'}"
+        also = f"; {word} takes {'one parameter, ' + ', '.join(parameters) if parameters else 'no parameters'}"
     near = get_close_matches(name.lower(), PLAIN, 1, 0.5) if isinstance(name, str) and not also else ()
-    also = f"; did you mean {near[0]}?" if near else also
+    also = f" (did you mean {near[0]}?)" if near else also
     shown = f'"{name}"' if isinstance(name, str) else repr(name)
-    return f"expected an activation of {', '.join(PLAIN)}, got {shown}{also}"
+    return f"activation {shown} is not supported{also}; use one of {', '.join(PLAIN)}"

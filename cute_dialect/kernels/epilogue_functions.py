@@ -1,8 +1,8 @@
-"""Functions of elements in epilogues, each twice: as a kernel computes it, and as arrays do, which is its reference.
+"""Elementwise functions of epilogues, each with a kernel implementation and an array implementation as its reference.
 
-A kernel computes in f32, by approximations whose errors are far below those of 16-bit results; NaN stays NaN,
-infinities give the limit.  ``ACTIVATIONS`` are those that networks have, and ``d_…`` their derivatives; ``FUNCTIONS``
-has these and arithmetic.
+Kernels compute in f32, with approximations far more accurate than 16-bit results. NaN is propagated, and infinities
+give the limit. ``ACTIVATIONS`` are the activations of neural networks, ``d_…`` their derivatives. ``FUNCTIONS`` also
+has arithmetic.
 
 >>> relu6 = FUNCTIONS["relu6"]
 >>> float(relu6.of_arrays(NUMPY, 7.5)), FUNCTIONS["leaky_relu"].parameters
@@ -26,23 +26,21 @@ __all__ = ["ACTIVATIONS", "FUNCTIONS", "NUMPY", "Arrays", "Function", "arrays_of
 
 
 class Function(NamedTuple):
-    """A function of ``arity`` elements: ``in_kernel(x, …)``, ``of_arrays(arrays, x, …)``; the last operands are
-    ``parameters``, with ``defaults``; ``result``: b for a truth, "" for the type of the operands.
-    """
+    """An elementwise function."""
 
-    in_kernel: Callable[..., Any]
-    of_arrays: Callable[..., Any]
-    arity: int = 1
-    parameters: tuple[str, ...] = ()
-    defaults: tuple[float, ...] = ()
-    result: str = ""
+    in_kernel: Callable[..., Any]  # in_kernel(x, …)
+    of_arrays: Callable[..., Any]  # of_arrays(arrays, x, …)
+    arity: int = 1  # number of operands, parameters included
+    parameters: tuple[str, ...] = ()  # names of the last operands that are parameters
+    defaults: tuple[float, ...] = ()  # default values of the parameters
+    result: str = ""  # "b" for a boolean, "" for the type of the operands
 
 
 # ------------------------------------------------------------------------------------------------------------ arrays
 
 
 class Arrays(NamedTuple):
-    """What references need of a library of arrays."""
+    """Array functions that the references need, from some library."""
 
     exp: Callable[..., Any]
     log: Callable[..., Any]
@@ -90,19 +88,19 @@ def _numpy() -> Arrays:
 
 
 class _Lazy:
-    """Arrays of numpy, which is imported when it is needed."""
+    """Functions of numpy, imported on first use."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_numpy(), name)
 
 
 NUMPY: Any = _Lazy()
-"""Functions of numpy's arrays, and of numbers."""
+"""Functions of numpy arrays and of numbers."""
 
 
 @cache
 def arrays_of_torch() -> Arrays:
-    """Return functions of torch's tensors, which take numbers beside them."""
+    """Return the functions of torch tensors, which also accept numbers as second operands."""
     import torch  # pyright: ignore[reportMissingImports]
 
     def both(function: Any) -> Callable[..., Any]:
@@ -125,14 +123,14 @@ def arrays_of_torch() -> Arrays:
 
 
 CASTS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
-"""Types that values can be rounded to, and their long names."""
+"""Types that values can be rounded to -> their numpy names."""
 
 LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "i8": 127.0}
-"""Types of 8 bits that values are quantized to, and the largest one of each; of integers the least is as far from 0."""
+"""8-bit types that values are quantized to -> the largest value. Integers are symmetric."""
 
 
 def exponent_of(limit: float) -> tuple[int, int]:
-    """Return the exponent of a number, and the bits of f32 behind its point.
+    """Return the exponent of a number, and the mantissa bits of its f32.
 
     >>> exponent_of(448.0)
     (8, 6291456)
@@ -142,7 +140,7 @@ def exponent_of(limit: float) -> tuple[int, int]:
 
 
 def eight_bits(x: Any, element: str) -> Any:
-    """Return an array rounded as results of 8 bits are, in its own type: to nearest even, within what there is."""
+    """Round an array to an 8-bit type, to nearest even and saturating, and return it in its own type."""
     most = LARGEST[element]
     if type(x).__module__.startswith("torch"):
         import torch  # pyright: ignore[reportMissingImports]
@@ -162,7 +160,7 @@ def eight_bits(x: Any, element: str) -> Any:
 
 
 def cast_of_arrays(x: Any, element: str) -> Any:
-    """Return an array (or a number) rounded to another type, in its own."""
+    """Round an array or a number to another type, and return it in its own type."""
     if type(x).__module__.startswith("torch"):
         import torch  # pyright: ignore[reportMissingImports]
 
@@ -183,7 +181,7 @@ def cast_of_arrays(x: Any, element: str) -> Any:
 
 _LOG2_E = 1.4426950408889634
 _LOWEST = -3.0e38
-"""Stands for -inf where that is multiplied by a zero."""
+"""Stands for -inf in products with zero."""
 
 
 def _finite(x: Any) -> Any:
@@ -220,7 +218,7 @@ def _hardswish(x: Any) -> Any:
 
 
 def _sigmoid_times(x: Any, y: Any) -> Any:
-    """Return ``x / (1 + 2^y)``; an infinite power gives 0."""
+    """Return ``x / (1 + 2^y)``, which is 0 if the power is infinite."""
     return _finite(x) * cute.arch.rcp_approx(cute.arch.exp2(y) + 1.0)
 
 
@@ -240,15 +238,16 @@ _TAIL = (
     -1.4839196e-07, 1.7687587e-06, 2.7027954e-05, -7.6333818e-04, 8.0765421e-03, -5.3380325e-02, -0.45883223,
     -1.1511633, -1.0,
 )  # fmt: skip
-"""Coefficients, highest power first, of a polynomial near ``log2((1 - erf(z / sqrt 2)) / 2)`` for z >= 0: a weighted
-minimax fit over [0, 9] whose error leaves ``z * tail(z)`` within 1.6e-7, and within 4e-5 of itself up to z = 5.  Past 9
-it falls faster than the logarithm does.
-"""
+"""Coefficients, highest power first, of a polynomial near ``log2((1 - erf(z / sqrt 2)) / 2)`` for z >= 0.
+
+It is a weighted minimax fit over [0, 9]. The error of ``z * tail(z)`` is at most 1.6e-7 absolute, and up to z = 5 at
+most 4e-5 relative. Past 9 it falls faster than the logarithm."""
 
 
 def _gelu(x: Any) -> Any:
-    """``max(x, 0) - |x| tail(|x|)``, where ``tail(z)`` is the normal distribution past z: one exponential and no
-    division, for either sign of x.
+    """``max(x, 0) - |x| tail(|x|)``, where ``tail(z)`` is the upper tail of the normal distribution.
+
+    It needs one exponential and no division, for both signs of x.
     """
     z = cute.min(cute.math.absf(x), 1.0e30)  # infinity times a tail of 0 would be NaN
     power = cute.Float32(_TAIL[0])
@@ -259,14 +258,11 @@ def _gelu(x: Any) -> Any:
 
 _ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 """``1 - erf(z) = t (a1 + t (a2 + ...)) e^(-z^2)``, ``t = 1 / (1 + 0.3275911 z)``, within 1.5e-7 (Abramowitz and Stegun,
-7.1.26).
-"""
+7.1.26)."""
 
 
 def _normal(x: Any, density: Any) -> Any:
-    """Return ``(1 + erf(x / sqrt 2)) / 2``, whose tail is not a difference of near numbers; ``density``:
-    ``e^(-x^2 / 2)``.
-    """
+    """Return ``(1 + erf(x / sqrt 2)) / 2`` without cancellation in the tail; ``density`` is ``e^(-x^2 / 2)``."""
     t = cute.arch.rcp_approx(cute.math.absf(x) * (0.3275911 * 0.7071067811865476) + 1.0)
     total = cute.Float32(0.5 * _ERF[-1])
     for a in reversed(_ERF[:-1]):
@@ -276,7 +272,7 @@ def _normal(x: Any, density: Any) -> Any:
 
 
 def _tanh(x: Any) -> Any:
-    """Near 0 a polynomial, as elsewhere it is a difference of near numbers."""
+    """Near 0 use a polynomial, because the formula for larger values would cancel."""
     z = x * x
     near = x * (((z * (62 / 2835) - 17 / 315) * z + 2 / 15) * z * z - z * (1 / 3) + 1.0)
     far = 1.0 - 2.0 * cute.arch.rcp_approx(_power(x * 2.0) + 1.0)
@@ -299,14 +295,16 @@ def _mish(x: Any) -> Any:
 
 
 def _power_of_two(x: Any, limit: Any) -> Any:
-    """Return the least power of two that ``limit`` times is no less than x, of bits: no logarithm is rounded."""
+    """Return the smallest power of two p with ``limit * p >= x``, from the bits of x, so that no logarithm is
+    rounded.
+    """
     exponent, mantissa = exponent_of(limit)
     bits = (x.bitcast(cute.Int32) + (0x7FFFFF - mantissa)) & 0x7F800000
     return (bits - (exponent << 23)).bitcast(cute.Float32)
 
 
 def _ref_power_of_two(a: Arrays, x: Any, limit: Any) -> Any:
-    """As :func:`_power_of_two`, of arrays."""
+    """The same as :func:`_power_of_two` for arrays."""
     mantissa, exponent = math.frexp(limit)
     if type(x).__module__.startswith("torch"):
         import torch  # pyright: ignore[reportMissingImports]
@@ -337,7 +335,7 @@ def _d_leaky_relu(x: Any, slope: Any) -> Any:
 
 
 def _inside(x: Any, low: float, high: float, value: float) -> Any:
-    """Return a value between two bounds, 0 elsewhere."""
+    """Return a value between two bounds, and 0 outside of them."""
     return cute.Float32(0.0) if (x <= low) | (x >= high) else x * 0.0 + value
 
 
@@ -391,7 +389,7 @@ def _d_elu(x: Any, alpha: Any) -> Any:
 
 
 def _d_mish(x: Any) -> Any:
-    """``t + x 4 e (e + 1) / (n + 2)^2``; ``t``, ``n``, ``e`` as of ``mish``."""
+    """``t + x 4 e (e + 1) / (n + 2)^2``, with ``t``, ``n`` and ``e`` as in ``mish``."""
     e = _power(cute.min(x, 20.0))
     n = e * (e + 2.0)
     r = cute.arch.rcp_approx(n + 2.0)
@@ -403,11 +401,11 @@ def _d_square_relu(x: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------- references
-# In the type of the arrays, f64 at best; where a limit is a product of infinity and 0, it is said.
+# References compute in the type of the arrays, f64 at best. Limits that are infinity times 0 are given explicitly.
 
 
 def _limits(f: Callable[[Arrays, Any], Any], low: float, high: float | None) -> Callable[[Arrays, Any], Any]:
-    """Return a function whose values at the infinities are said; None: infinity itself."""
+    """Return a function with given values at the infinities; None stands for infinity itself."""
     inf = float("inf")
 
     def of(a: Arrays, x: Any) -> Any:
@@ -467,7 +465,7 @@ _SLOPE, _ALPHA = (("slope",), (0.01,)), (("alpha",), (1.0,))
 
 ACTIVATIONS: dict[str, Function] = {
     "identity": Function(lambda x: x, lambda a, x: x),
-    "relu": Function(_relu, lambda a, x: a.where(x <= 0.0, 0.0, x)),  # torch's gradient of a maximum at 0 is 1/2
+    "relu": Function(_relu, lambda a, x: a.where(x <= 0.0, 0.0, x)),  # the gradient of torch.maximum at 0 is 1/2
     "leaky_relu": Function(_leaky_relu, lambda a, x, s: a.where(x >= 0.0, x, x * s), 2, *_SLOPE),
     "prelu": Function(_leaky_relu, lambda a, x, s: a.where(x >= 0.0, x, x * s), 2),
     "relu6": Function(_relu6, lambda a, x: _ref_clamped(a, x, 0.0, 6.0)),
@@ -483,7 +481,7 @@ ACTIVATIONS: dict[str, Function] = {
     "mish": Function(_mish, _limits(lambda a, x: x * a.tanh(_ref_softplus(a, x)), 0.0, None)),
     "square_relu": Function(_square_relu, lambda a, x: a.maximum(x, 0.0) * a.maximum(x, 0.0)),
 }
-"""Name to function; ``gelu`` is the one with erf, ``gelu_tanh`` the approximation that torch calls ``tanh``."""
+"""Name -> function. ``gelu`` uses erf, ``gelu_tanh`` is the approximation that torch calls ``tanh``."""
 
 GRADIENTS: dict[str, Function] = {
     "d_identity": Function(_d_identity, lambda a, x: a.where(x == x, 1.0, x)),
@@ -502,7 +500,7 @@ GRADIENTS: dict[str, Function] = {
     "d_mish": Function(_d_mish, _limits(_ref_d_mish, 0.0, 1.0)),
     "d_square_relu": Function(_d_square_relu, lambda a, x: a.maximum(x, 0.0) * 2.0),
 }
-"""The derivatives of the activations: ``dX = (dY W) * d_gelu(x)``."""
+"""Derivatives of the activations: ``dX = (dY W) * d_gelu(x)``."""
 
 ARITHMETIC: dict[str, Function] = {
     "add": Function(lambda x, y: x + y, lambda a, x, y: x + y, 2),
@@ -535,7 +533,7 @@ ARITHMETIC: dict[str, Function] = {
     "logical_or": Function(lambda x, y: x | y, lambda a, x, y: x | y, 2, result="b"),
     "logical_not": Function(lambda x: ~x, lambda a, x: ~x, result="b"),
 }
-"""What Python's operators and functions of elements become; ``scaled``: a factor that is 0 leaves nothing of NaN."""
+"""Functions behind Python's operators and elementwise functions. In ``scaled``, a factor of 0 gives 0 even for NaN."""
 
 FUNCTIONS: dict[str, Function] = {**ARITHMETIC, **ACTIVATIONS, **GRADIENTS}
-"""All of them, by name."""
+"""All functions by name."""

@@ -1,22 +1,21 @@
-"""What becomes of the sums of a product, as a graph: values over (row, column) of D, each computed once.
+"""Epilogue graphs: elementwise functions of a GEMM's accumulator, as values over (row, column) of D.
 
-A graph is data.  Its nodes are in an order in which each comes after its operands; ``nodes[i].op`` is one of
+A graph is data. Its nodes are in topological order, and ``nodes[i].op`` is one of
 
-    accum                  the sums
-    constant               ``value``: a number, as a text that is exact
-    load                   ``value``: the number of an input
-    random                 of a seed and an offset, integers: a number of [0, 1), see
-                           :mod:`cute_dialect.kernels.philox`; ``value``: half, of what lies over (M, N / 2);
-                           turned, of the transposed result; or none
-    row, column, matrix    where the element lies (i32), of the sums
-    cast                   ``value``: the type that it is rounded to
-    even, odd              of two neighbours of a row, columns 2 j and 2 j + 1, the first and the second: what is
-                           computed of it lies over (M, N / 2)
-    whole                  ``value``, sum, max or min, of a row: where a tile has all of it
-    block                  the greatest of each ``value`` columns of a row, from 0 on: where a tile has all of them
-    interleave             of two values over (M, N / 2) the one over (M, N) whose even and odd columns they are
-    hook                   ``value``: a function in the language, of the operands; it has no reference
-    a name of FUNCTIONS    of the operands
+    accum                  the accumulator
+    constant               ``value``: a number, as an exact text
+    load                   ``value``: the index of an input
+    random                 a uniform number in [0, 1) from a seed and an offset (integers), see
+                           :mod:`cute_dialect.kernels.philox`; ``value``: "half" for elements of (M, N / 2),
+                           "turned" for those of the transposed result, or ""
+    row, column, matrix    coordinates of the accumulator element (i32)
+    cast                   ``value``: the type to which the operand is rounded
+    even, odd              column 2 j or 2 j + 1 of a pair of adjacent columns; the result is over (M, N / 2)
+    whole                  row reduction ``value`` (sum, max or min); needs a tile with all columns of a row
+    block                  maximum over each ``value`` columns of a row, from 0 on; needs a tile with whole blocks
+    interleave             combines two values over (M, N / 2) to one over (M, N): its even and its odd columns
+    hook                   ``value``: a function in the kernel language; it has no reference implementation
+    a name of FUNCTIONS    that function of the operands
 
 >>> make = Builder()
 >>> bias = make.load(Input("row", "f32"))
@@ -24,12 +23,11 @@ A graph is data.  Its nodes are in an order in which each comes after its operan
 >>> [n.op for n in graph.nodes], graph.name[:2]
 (['accum', 'load', 'add', 'relu'], 'g-')
 
-Its name is that of its structure: what the variables are called, and in which order independent statements stand, makes
-no other graph; a constant does.
+A graph is named after its structure. Names of variables and the order of independent statements do not affect it;
+constants do.
 """
 
-# Values of a graph are arrays of any library.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# Graph values are arrays of any library.
 
 from __future__ import annotations
 
@@ -48,27 +46,24 @@ KINDS = ("scalar", "matrix", "row", "column", "aux")
 
 
 class Input(NamedTuple):
-    """Memory, or a number, that is read.
+    """A tensor, or a number, that an epilogue reads."""
 
-    ``kind``: ``scalar``: one for all; ``matrix``: one a matrix of a batch; ``row``: one a column of D, which all rows
-    share; ``column``: one a row of D; ``aux``: one an element.  ``element``: its type; ``number``: a scalar that is an
-    argument of the launch, not memory.  ``batch``: there is one of it for each matrix.  ``order``: the index of D that
-    is contiguous, n or m, or none; ``pairs``: neighbours along n can be read at once; ``half``: over (M, N / 2).
-    ``split``: where rows, columns or matrices are several modes of the memory, the extents of each, the fastest first,
-    ``?`` where the kernel does not know them: memory of ``?/64,?/`` is (M, 64, N / 64); see :func:`parts_of`.
-    """
-
+    # "scalar": one value; "matrix": one per matrix of a batch; "row": one per column of D, shared by all rows;
+    # "column": one per row of D; "aux": one per element.
     kind: str
     element: str = "f32"
-    number: bool = False
-    batch: bool = False
-    order: str = ""
-    pairs: bool = False
-    half: bool = False
+    number: bool = False  # a scalar that is an argument of the launch instead of a tensor
+    batch: bool = False  # the input has a batch mode
+    order: str = ""  # the contiguous index of D, "n" or "m", or none
+    pairs: bool = False  # two adjacent elements along n can be loaded at once
+    half: bool = False  # the input is over (M, N / 2)
+    # The extents of the modes of rows, columns and matrices if these are several, the fastest first, and "?" for
+    # dynamic
+    # extents. "?/64,?/" is a tensor (M, 64, N / 64); see ``parts_of``.
     split: str = ""
 
     def transposed(self) -> Input:
-        """Return how the transposed result reads it."""
+        """Return the input as the transposed result reads it."""
         kind = {"row": "column", "column": "row"}.get(self.kind, self.kind)
         order = {"n": "m", "m": "n"}.get(self.order, "")
         return self._replace(kind=kind, pairs=False, order=order, split=_turned(self.split))
@@ -89,7 +84,7 @@ def _turned(split: str) -> str:
 
 
 class Node(NamedTuple):
-    """A value: an operation, of earlier nodes; ``value``: see the module."""
+    """An operation on earlier nodes. For ``value`` see the module."""
 
     op: str
     operands: tuple[int, ...] = ()
@@ -97,34 +92,31 @@ class Node(NamedTuple):
 
 
 class Output(NamedTuple):
-    """A result: a node's values; of all but D, where they go: ``element``, ``batch``, ``order`` and ``pairs`` as of an
-    :class:`Input`.  ``split``: of D, too, whose ``order`` is n then where TMA can store it.  ``reduce``: what becomes
-    of values along ``axis`` (n: of a row, m: of a column): ``sum``, ``max`` or ``min``; a kernel stores those of some
-    columns or rows, f32 (parts, M) or (parts, N), L behind them.  ``block``: a value is stored of each
-    so many columns, (M, N / block), of ``ui8`` the exponents of powers of two.  ``tma``: TMA can store it: rows of n,
-    addresses and distances of whole 16 bytes.
-    """
+    """A result: the values of a node. The fields after ``node`` describe the tensor of outputs other than D."""
 
     node: int
-    element: str = ""
+    element: str = ""  # as in Input
     batch: bool = False
-    order: str = ""
+    order: str = ""  # as in Input; for a reshaped D "n" if TMA can store it
     pairs: bool = False
+    # Reduction "sum", "max" or "min" along ``axis`` ("n": per row, "m": per column). A kernel stores f32 partial
+    # results
+    # (parts, M) or (parts, N), with a batch mode last.
     reduce: str = ""
     axis: str = ""
-    split: str = ""
-    block: int = 0
-    tma: bool = False
+    split: str = ""  # as in Input, also for D
+    block: int = 0  # store one value per block of columns, (M, N / block); "ui8" stores exponents of powers of two
+    tma: bool = False  # TMA can store it: row-major, addresses and strides are multiples of 16 bytes
 
     def transposed(self) -> Output:
-        """Return how the transposed result is stored."""
+        """Return the output as the transposed result stores it."""
         other = {"n": "m", "m": "n"}
         order, axis = other.get(self.order, ""), other.get(self.axis, "")
         return self._replace(order=order, pairs=False, axis=axis, split=_turned(self.split), tma=False)
 
 
 class Graph(NamedTuple):
-    """Nodes, what they read, and what is stored; the first output is D."""
+    """Nodes, inputs and outputs. The first output is D."""
 
     nodes: tuple[Node, ...]
     inputs: tuple[Input, ...]
@@ -132,12 +124,12 @@ class Graph(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Names it in a kernel's name."""
+        """The part of a kernel's name that stands for the graph."""
         return _name(self)
 
     @property
     def halves(self) -> tuple[bool, ...]:
-        """Of each node, whether it lies over (M, N / 2)."""
+        """For each node, whether it is over (M, N / 2)."""
         found: list[bool] = []
         for node in self.nodes:
             here = node.op in ("even", "odd") or (node.op == "load" and self.inputs[node.value].half)
@@ -148,22 +140,22 @@ class Graph(NamedTuple):
 
     @property
     def paired(self) -> bool:
-        """Tell whether neighbours of a row are computed together."""
+        """Return True if the graph combines pairs of adjacent columns."""
         return any(self.halves)
 
     @property
     def whole_rows(self) -> bool:
-        """Tell whether what becomes of a row is computed with."""
+        """Return True if the graph uses a row reduction."""
         return any(n.op == "whole" for n in self.nodes)
 
     @property
     def block(self) -> int:
-        """How many columns of a row are computed with together, 0 where each is alone."""
+        """Columns of a block whose elements share a value; 0 for none."""
         return max([n.value for n in self.nodes if n.op == "block"], default=0)
 
     @property
     def of_blocks(self) -> tuple[bool, ...]:
-        """Of each node, whether it is the same for all columns of a block: of what becomes of these, and of numbers."""
+        """For each node, whether it is uniform in a block: derived from block reductions and constants only."""
         found: list[bool] = []
         for node in self.nodes:
             alone = node.op in ("accum", "load", "row", "column", "matrix", "constant", "whole")
@@ -174,8 +166,10 @@ class Graph(NamedTuple):
 
     @property
     def kept(self) -> int | None:
-        """The value of an element of which, with what its block gives, all results are made: it may take the place of
-        the sum once the greatest of its block is known.  None where there is none but the sum.
+        """A node from which, together with block values, all outputs can be computed; None if only the accumulator will
+        do.
+
+        Its value can replace the accumulator once the block maximum is known, so that nothing is computed twice.
 
         >>> make = Builder()
         >>> x = make.call("gelu", make.accum())
@@ -201,7 +195,7 @@ class Graph(NamedTuple):
         return None
 
     def _below(self, nodes: Sequence[int], ends: Callable[[int], bool]) -> set[int]:
-        """Return nodes and what they are made of, no further than where ``ends`` is true."""
+        """Return nodes and their transitive operands, not going past nodes for which ``ends`` is true."""
         found, left = set[int](), list(nodes)
         while left:
             i = left.pop()
@@ -212,28 +206,28 @@ class Graph(NamedTuple):
 
     @property
     def half(self) -> bool:
-        """Tell whether D is (M, N / 2)."""
+        """Return True if D is (M, N / 2)."""
         return self.halves[self.outputs[0].node]
 
     @property
     def reduces(self) -> bool:
-        """Tell whether a result is of whole rows or columns."""
+        """Return True if an output is a reduction over rows or columns."""
         return any(x.reduce for x in self.outputs)
 
     @property
     def places(self) -> bool:
-        """Tell whether it asks where an element lies."""
+        """Return True if the graph depends on the coordinates of elements."""
         return any(n.op in ("row", "column", "matrix", "random") for n in self.nodes)
 
     @property
     def whole_inputs(self) -> set[int]:
-        """The inputs that are integers, as seeds and offsets are."""
+        """Indices of the inputs that are integers: seeds and offsets."""
         seeds = [self.nodes[i] for n in self.nodes if n.op == "random" for i in n.operands]
         return {n.value for n in seeds if n.op == "load"}
 
     @property
     def by_row(self) -> bool:
-        """Tell whether rows of D differ, so that the matrices of a batch may not be taken for one."""
+        """Return True if the graph depends on the row, so that a batch must not be flattened into one matrix."""
         return (
             self.places or self.outputs[0].split != "" or len(self.outputs) > 1
             or any(x.kind in ("column", "matrix", "aux") or x.batch for x in self.inputs)
@@ -241,7 +235,7 @@ class Graph(NamedTuple):
 
     @property
     def zero_factor(self) -> int | None:
-        """The input in memory of which, where it is 0, nothing is left of what it multiplies; None: there is none."""
+        """A scalar input in memory that removes a ``scaled`` operand when it is 0, or None."""
         for node in self.nodes:
             if node.op == "scaled" and self.nodes[node.operands[0]].op == "load":
                 index = self.nodes[node.operands[0]].value
@@ -250,7 +244,7 @@ class Graph(NamedTuple):
         return None
 
     def to_json(self) -> list[Any]:
-        """Return it as data: lists, texts and numbers."""
+        """Return the graph as JSON data: lists, strings and numbers."""
         return [[list(x) for x in part] for part in self]
 
     @classmethod
@@ -269,7 +263,7 @@ class Graph(NamedTuple):
         )  # fmt: skip
 
     def transposed(self) -> Graph:
-        """Return the same of the transposed result: rows are its columns."""
+        """Return the graph for the transposed result, with rows and columns exchanged."""
         other = {"row": "column", "column": "row"}
         nodes = tuple([n._replace(op=other.get(n.op, n.op)) for n in self.nodes])
         turned = {"": "turned", "turned": ""}
@@ -278,7 +272,7 @@ class Graph(NamedTuple):
         return Graph(nodes, inputs, tuple([x.transposed() for x in self.outputs]))
 
     def with_zero(self, index: int) -> tuple[Graph, tuple[int, ...]]:
-        """Return the graph where an input is 0, and the numbers of the inputs that it still has."""
+        """Return the graph specialized for an input that is 0, and the indices of the remaining inputs."""
         make = Builder()
         make.inputs += self.inputs
         for node in self.nodes:
@@ -296,7 +290,7 @@ def _name(graph: Graph) -> str:
 
 
 def exact(value: float) -> str:
-    """Return a number as a text, which tells zeros, and not NaN, apart.
+    """Return a number as a text that distinguishes the sign of zero, but not NaNs.
 
     >>> exact(-0.0), exact(0.5), exact(float("nan"))
     ('-0x0.0p+0', '0x1.0000000000000p-1', 'nan')
@@ -305,14 +299,14 @@ def exact(value: float) -> str:
 
 
 REDUCTIONS = {"sum": 0.0, "max": -inf, "min": inf}
-"""What becomes of several values -> what it is of none."""
+"""Reduction -> its identity."""
 
 STRIP = 16
-"""Rows whose columns a kernel reduces at once."""
+"""Rows that a kernel reduces to one partial result per column."""
 
 
 class Builder:
-    """Makes a graph; a node that is there already is not made again."""
+    """Builds a graph, with common subexpressions shared."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -321,7 +315,7 @@ class Builder:
         self._found: dict[Node, int] = {}
 
     def add(self, node: Node) -> int:
-        """Return the number of a node."""
+        """Return the index of a node, which is added unless it exists."""
         found = self._found.get(node)
         if found is None:
             found = self._found[node] = len(self.nodes)
@@ -329,46 +323,46 @@ class Builder:
         return found
 
     def accum(self) -> int:
-        """Return the sums."""
+        """Return the accumulator."""
         return self.add(Node("accum"))
 
     def constant(self, value: bool | int | float) -> int:
-        """Return a constant; integers stay integers."""
+        """Return a constant. Integers stay integers."""
         if isinstance(value, bool):
             return self.add(Node("constant", (), value))
         return self.add(Node("constant", (), value if isinstance(value, int) else exact(value)))
 
     def load(self, input: Input) -> int:
-        """Return a new input's values."""
+        """Add an input, and return its values."""
         self.inputs.append(input)
         return self.add(Node("load", (), len(self.inputs) - 1))
 
     def place(self, index: str) -> int:
-        """Return the ``row``, ``column`` or ``matrix`` of the element."""
+        """Return the ``row``, ``column`` or ``matrix`` index of the element."""
         return self.add(Node(index))
 
     def pair(self, x: int) -> tuple[int, int]:
-        """Return the first and the second of two neighbours of a row."""
+        """Return the even and the odd column of each pair of adjacent columns."""
         return self.add(Node("even", (x,))), self.add(Node("odd", (x,)))
 
     def whole(self, operation: str, x: int) -> int:
-        """Return what becomes of each row: ``sum``, ``max`` or ``min``."""
+        """Return the row reduction ``sum``, ``max`` or ``min``."""
         return self.add(Node("whole", (x,), operation))
 
     def block(self, x: int, width: int) -> int:
-        """Return the greatest of each ``width`` columns of a row."""
+        """Return the maximum over each ``width`` columns of a row."""
         return self.add(Node("block", (x,), width))
 
     def random(self, seed: int, offset: int, half: bool = False) -> int:
-        """Return a number of [0, 1) of each element; ``half``: of those of (M, N / 2)."""
+        """Return a uniform number in [0, 1) per element; of (M, N / 2) with ``half``."""
         return self.add(Node("random", (seed, offset), "half" if half else ""))
 
     def interleave(self, x: int, y: int) -> int:
-        """Return the value whose even and odd columns two others are."""
+        """Interleave two values as the even and the odd columns."""
         return self.add(Node("interleave", (x, y)))
 
     def call(self, name: str, *operands: int) -> int:
-        """Return a function's value."""
+        """Return a function of the operands."""
         assert name in FUNCTIONS and len(operands) == FUNCTIONS[name].arity, name
         return self.add(Node(name, operands))
 
@@ -377,12 +371,14 @@ class Builder:
         return self.add(Node("cast", (x,), element))
 
     def hook(self, function: Callable[..., Any], x: int) -> int:
-        """Return the value of a function in the language, of a value, its row and its column."""
+        """Return a kernel-language function of a value, its row and its column."""
         return self.add(Node("hook", (x, self.place("row"), self.place("column")), function))
 
     def graph(self, outputs: Sequence[Output]) -> Graph:
-        """Return the graph of some results: of the nodes and inputs those that they need, in the order in which these
-        are found going from results to operands; ``kept`` are the inputs' numbers here.
+        """Return the graph of some outputs, with only the nodes and inputs that they need.
+
+        Nodes are ordered by a depth-first walk from the outputs. ``kept`` becomes the indices of the inputs in this
+        builder.
         """
         numbers: dict[int, int] = {}
         inputs: dict[int, int] = {}
@@ -405,19 +401,19 @@ class Builder:
 
 
 def constant_of(node: Node) -> bool | int | float:
-    """Return a constant's value."""
+    """Return the value of a constant node."""
     return float.fromhex(node.value) if isinstance(node.value, str) else node.value
 
 
 def of_rows(x: Any, operation: str) -> Any:
-    """Return what becomes of the rows of an array of numpy or torch, with one element in their place."""
+    """Reduce the rows of a numpy or torch array, keeping the dimension."""
     if hasattr(x, "data_ptr"):
         return getattr(x, {"sum": "sum", "max": "amax", "min": "amin"}[operation])(dim=-1, keepdim=True)
     return getattr(x, operation)(axis=-1, keepdims=True)
 
 
 def greatest_of_blocks(x: Any, width: int) -> Any:
-    """Return of an array of numpy or torch the greatest of each so many columns, in their places."""
+    """Return the maximum over each ``width`` columns of a numpy or torch array, broadcast to these columns."""
     n, full = x.shape[-1], -(-x.shape[-1] // width)
     if hasattr(x, "data_ptr"):
         import torch  # pyright: ignore[reportMissingImports]
@@ -431,7 +427,7 @@ def greatest_of_blocks(x: Any, width: int) -> Any:
 
 
 def interleaved(x: Any, y: Any) -> Any:
-    """Return arrays of numpy or torch whose columns in turn are those of two, one of which may be a number."""
+    """Interleave the columns of two numpy or torch arrays, one of which may be a number."""
     like = x if hasattr(x, "shape") else y
     x, y = (t if hasattr(t, "shape") else like * 0 + t for t in (x, y))
     if hasattr(like, "data_ptr"):
@@ -447,8 +443,14 @@ def interleaved(x: Any, y: Any) -> Any:
 def evaluate(
     graph: Graph, accum: Any, inputs: Sequence[Any], arrays: Any = NUMPY, place: Callable[[str], Any] | None = None
 ) -> list[Any]:
-    """Return the values of all nodes, of arrays that broadcast to those of the sums; ``arrays``: functions of their
-    library; ``place``: gives the array of row, column or matrix numbers.
+    """Evaluate a graph on arrays, and return the values of all nodes.
+
+    Args:
+        graph: The graph.
+        accum: The accumulator.
+        inputs: Arrays that broadcast to the accumulator.
+        arrays: Functions of their library.
+        place: Returns the array of row, column or matrix indices.
     """
     import numpy as np
 

@@ -1,20 +1,19 @@
-"""GEMM by ``mma.sync`` of elements that are not of 16 bits: ``C[M,N] = A[M,K] * B[N,K]^T`` of f64, tf32, 8 bits; of f32
-and f64 also without tensor cores.
+"""GEMM with ``mma.sync`` for types that are not 16-bit: ``C[M,N] = A[M,K] * B[N,K]^T`` of f64, tf32 and 8-bit types.
 
-It is built as the one for sm_80 (:mod:`cute_dialect.kernels.ampere_gemm`), of
-:mod:`cute_dialect.kernels.cp_async_mainloop`: kernels ``gemm_16`` to ``gemm`` move 16, 8, 4 bytes or single elements,
-and the launch takes the first whose promises hold; so it takes any rows, majors and extents.  ``ldmatrix`` transposes
-only 16 bits, so fragments come by plain loads of shared memory, whose rows are padded so that a warp's reach all banks
-once.
+f32 and f64 are also supported without tensor cores. The structure is that of the sm_80 kernel
+(:mod:`cute_dialect.kernels.ampere_gemm`), built from :mod:`cute_dialect.kernels.cp_async_mainloop`. Kernels ``gemm_16`` to
+``gemm`` copy 16, 8 or 4 bytes, or single elements. The launch picks the first one whose alignment requirements are met,
+so it accepts any stride, major and extent. ``ldmatrix`` transposes 16-bit elements only, so fragments are read by plain
+shared-memory loads. Padding the rows of a stage avoids bank conflicts.
 
-    element      multiplied as                    sums    results
+    element      MMA                              accum.  results
     f64          16x8x8 of f64                    f64     f64
     tf32         16x8x8 of f32, rounded           f32     f32, f16, bf16
-    i8, ui8      16x8x32, signs of their own      i32     i32, i8, ui8, f16, bf16, f32
+    i8, ui8      16x8x32, mixed signedness        i32     i32, i8, ui8, f16, bf16, f32
     8-bit float  16x8x16 of f16, exactly          f32     f16, bf16, f32, e4m3, e5m2
     f32          an FMA (``simt``), or ``math``   f32     f32, f16, bf16
 
-    launch(a, b, c)                                              # arrays; compiled at the first call of a kind
+    launch(a, b, c)                                              # arrays; the first call of a specialization compiles
 
 >>> WarpConfig("i8_ui8", "i32", ("k", "mn")).name
 'i8_ui8-i32-km-warps'
@@ -50,43 +49,31 @@ __all__ = ["WarpConfig", "compute_tile", "launch", "warp_gemm_text"]
 
 
 class WarpConfig(NamedTuple):
-    """The configuration of a kernel.
+    """Configuration of a GEMM with ``mma.sync``, or without tensor cores (``simt``)."""
 
-    ``element``: of A and B, two with an underscore where they differ; ``output``: of C; ``majors``: which index is
-    contiguous in A and in B, "k" or "mn"; ``batch``: A, B and C have a third mode, of matrices, which may be 1 in A or
-    B, for all; ``tile``: rows and columns of a block; ``warps``: along M and N; ``stages``: tiles of K in shared
-    memory; ``vectors``: bytes that one copy moves, a kernel each, 1 for single elements; ``epilogue``: what becomes of
-    the sums; ``k``: of a stage, 0 for 128 bytes; ``array``: of a ``batch``, whose matrices lie
-    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`); ``warps_k``: warps along K; ``math``: of f32 by
-    tensor cores, ``fast_f32`` (three products of tf32), ``fast_f16``, ``fast_bf16``; ``saturate``: sums of integers
-    stick at the ends of i32; ``simt``: f32 or f64 without tensor cores; ``step``: K of an instruction, 0 for the usual
-    one; ``ahead``: fragments are brought to registers one step ahead; ``interleaved``: columns of A, B (N, K) and C, of
-    8-bit integers, lie in runs of 32: (rows, 32, columns / 32), strides (32, 1, any); ``parts``: blocks that share the
-    K of a tile; their launch takes a workspace of :meth:`workspace` behind C.
-    """
-
-    element: str = "f64"
-    output: str = "f64"
-    majors: tuple[str, str] = ("k", "k")
-    batch: bool = False
-    tile: tuple[int, int] = (128, 128)
-    warps: tuple[int, int] = (4, 2)
-    stages: int = 3
-    vectors: tuple[int, ...] = (16, 8, 4, 1)
+    element: str = "f64"  # type of A and B, two names joined by an underscore if they differ
+    output: str = "f64"  # type of C
+    majors: tuple[str, str] = ("k", "k")  # contiguous mode of A and of B, "k" or "mn"
+    batch: bool = False  # A, B and C have a batch mode; its extent may be 1 for A or B (broadcast)
+    tile: tuple[int, int] = (128, 128)  # (M, N) of a block
+    warps: tuple[int, int] = (4, 2)  # along M and N
+    stages: int = 3  # stages in shared memory
+    vectors: tuple[int, ...] = (16, 8, 4, 1)  # bytes per copy, one kernel each; 1 for single elements
     epilogue: Epilogue = Epilogue()
-    k: int = 0
-    array: bool = False
-    warps_k: int = 1
-    math: str = ""
-    saturate: bool = False
-    simt: bool = False
-    step: int = 0
-    ahead: bool = False
+    k: int = 0  # K of a stage; 0 for 128 bytes
+    array: bool = False  # pointer-array batch (see gemm/operands.py, places_of)
+    warps_k: int = 1  # warps along K
+    math: str = ""  # f32 on tensor cores: "fast_f32" (three tf32 MMAs), "fast_f16" or "fast_bf16"
+    saturate: bool = False  # integer accumulators saturate to i32
+    simt: bool = False  # f32 or f64 without tensor cores
+    step: int = 0  # K of an MMA; 0 for the default
+    ahead: bool = False  # load fragments to registers one step ahead
+    # 8-bit integers in interleaved columns: A, B (N, K) and C are (rows, 32, columns / 32) with strides (32, 1, any).
     interleaved: bool = False
-    parts: int = 1
+    parts: int = 1  # split-K slices of a tile; the launch takes a workspace after C (see ``workspace``)
 
     def workspace(self, m: int, n: int, matrices: int = 1) -> tuple[int, int]:
-        """Return floats and counters that the blocks of a problem share; none unless they share K."""
+        """Return the f32 elements and the counters that split-K needs for a problem; both 0 without split-K."""
         if self.parts == 1:
             return 0, 0
         tiles = -(-m // self.tile[0]) * -(-n // self.tile[1]) * matrices
@@ -95,22 +82,21 @@ class WarpConfig(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return 32 * self.warps[0] * self.warps[1] * self.warps_k
 
     @property
     def depth(self) -> int:
-        """K of a stage: 128 bytes where it is not said."""
+        """K of a stage, by default 128 bytes."""
         return self.k or 1024 // BITS[self.element]
 
     @property
     def store_rows(self) -> int:
-        """Rows of C that are in shared memory at a time, on their way out: those of an instruction of all warps."""
+        """Rows of C in shared memory at a time during the epilogue: those of one MMA of all warps."""
         return self.warps[0] * (8 if self.simt else 16)
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         majors = "".join(x[0] for x in self.majors)
         more = "-a" * self.ahead + "-b" * self.batch + "-v" * self.array
         more += f"-{self.epilogue.name}" if self.epilogue.active else ""
@@ -124,52 +110,60 @@ class WarpConfig(NamedTuple):
         return f"{self.element}-{self.output}-{majors}-warps{more}"
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         if (self.element == "f32" and not self.simt) != bool(self.math) or self.math not in ("", *_MATHS):
             raise ValueError(
-                f"expected math of {', '.join(_MATHS)} for f32 by tensor cores, none for others, got {self.math!r}"
+                f"math is {self.math!r}; f32 on tensor cores needs one of {', '.join(_MATHS)}, other types none"
             )
         if self.element not in BITS or BITS[self.element] == 16 or self.element == "i32":
-            raise ValueError(f"expected elements of f64, tf32 or 8 bits, got {self.element}")
+            raise ValueError(f"element {self.element!r} is not supported; use f64, tf32 or an 8-bit type")
         if self.output not in outputs_of(self.element):
-            raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
+            raise ValueError(
+                f"output {self.output!r} is not supported for element {self.element!r}; use one of "
+                f"{', '.join(outputs_of(self.element))}"
+            )
         m, n, (wm, wn) = *self.tile, self.warps
         if not self.simt and (m % (16 * wm) or n % (8 * wn) or self.stages < 2):
             raise ValueError(
-                f"expected 16 rows and 8 columns for each warp, or multiples of them, and 2 stages, got {self.tile}, "
-                f"{self.warps} warps, {self.stages} stages"
+                f"a tile of {m} x {n} must be a multiple of 16 x 8 for each of {wm} x {wn} warps, with at least 2 "
+                f"stages, got {self.stages} stages"
             )
         if self.depth * BITS[self.element] not in (*([256] if self.simt else []), 512, 1024):
             few = "32, " if self.simt else ""
-            raise ValueError(f"expected {few}64 or 128 bytes of K in a stage, got {self.depth} of {self.element}")
+            raise ValueError(
+                f"K of a stage is {self.depth} elements of {self.element}; it must be {few}64 or 128 bytes"
+            )
         if self.saturate and (sums_of(self.element) != "i32" or self.warps_k > 1):
-            raise ValueError("expected 8-bit integers whose sums saturate, and no warps along K")
+            raise ValueError("saturate needs 8-bit integers and warps_k=1")
         if self.ahead and (self.math or self.warps_k > 1):
-            raise ValueError("expected no math of f32 and no warps along K where fragments come ahead")
+            raise ValueError("ahead=True cannot be combined with math or warps_k > 1")
         if self.interleaved and (
             BITS[self.output] != 8 or sums_of(self.element) != "i32" or self.batch or self.majors != ("k", "k")
             or self.vectors != (16,) or self.epilogue.beta != 0.0 or self.epilogue.graph is not None
         ):  # fmt: skip
-            raise ValueError("expected 8-bit integers, copies of 16 bytes, no C and no batch of interleaved matrices")
+            raise ValueError(
+                "interleaved matrices need 8-bit integers, K-major operands, vectors=(16,), beta=0 and no batch or "
+                "graph"
+            )
         if self.simt and self.element not in ("f32", "f64"):
-            raise ValueError(f"expected f32 or f64 without tensor cores, got {self.element}")
+            raise ValueError(f"simt needs f32 or f64, got {self.element}")
         steps = self.depth // _instruction(self).depth
         if self.warps_k < 1 or steps % self.warps_k:
-            raise ValueError(f"expected as many steps of K for each warp along K, got {steps} for {self.warps_k}")
+            raise ValueError(f"warps_k is {self.warps_k}; it must divide the {steps} MMA steps of a stage")
         if self.parts < 1 or (self.parts > 1 and (self.warps_k > 1 or self.saturate or self.interleaved)):
             raise ValueError(
-                "expected no warps along K, no sums that saturate and no interleaved matrices where blocks share K, "
-                f"got {self.parts} parts"
+                f"parts={self.parts}: split-K needs at least 1 part and cannot be combined with warps_k > 1, saturate "
+                "or interleaved"
             )
         self.epilogue.check()
         e = self.epilogue
         if self.array and not self.batch:
-            raise ValueError("expected a batch where matrices lie anywhere")
+            raise ValueError("array=True needs batch=True")
         plain = e.hook is None and e.activation in ("", "relu") and (not e.bias or e.bias_type == "f64")
         if self.element == "f64" and not (plain if e.graph is None else is_exact(e.graph)):
             of_bias = f"a bias of {e.bias_type}" if e.bias and e.bias_type != "f64" else e.activation
             got = of_bias if e.graph is None and e.hook is None else "a function that computes in f32"
-            raise ValueError(f"expected alpha, beta, a bias of f64 or relu of sums in f64, got {got}")
+            raise ValueError(f"an f64 epilogue supports alpha, beta, an f64 bias and relu, got {got}")
 
 
 DEFAULT = WarpConfig()
@@ -182,8 +176,9 @@ def launch(
     alpha: Any = None, beta: Any = None, operands: Any = None, places: cute.Tensor | None = None,
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
-    """Launch a block a tile of C, or a part of its K; behind C stands what blocks share, then the arguments of the
-    epilogue.
+    """Launch one block per tile of C, or per split-K slice of it.
+
+    The arguments after C are the split-K workspace, then those of the epilogue.
     """
     c, addends = config, Addends(source, bias, alpha, beta, operands)
     shared = Shared(workspace, counters)
@@ -197,7 +192,7 @@ def launch(
         return
     c.epilogue.check_shapes(C, addends, pairs=False, array=c.array, groups=count_of(places))
     if C.leading_dim == 0:
-        raise ValueError(f"expected C with contiguous rows, got {C}")
+        raise ValueError(f"launch: C must have contiguous rows, got {C}")
     matrices = check_extents(A, B, C, places=places)
     tiles = utils.GroupedRaster(cute.ceil_div(C.shape[:2], c.tile), matrices=matrices)
     kernels = {16: gemm_16, 8: gemm_8, 4: gemm_4, 1: gemm}
@@ -208,7 +203,7 @@ def launch(
         if all(x is not None for x in promised):
             launches.append(kernels[size](*promised, C, tiles, addends, places, shared, c))
             if all(x is y for x, y in zip(promised, (A, B))):
-                break  # it takes them all
+                break  # this kernel accepts all matrices
     launches[0].launch(grid=tiles.count() * c.parts, block=c.threads, fallback=launches[1:])
 
 
@@ -217,7 +212,7 @@ def gemm_16(
     A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
     config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
-    """Multiply matrices of whole vectors of 16 bytes."""
+    """Multiply matrices whose rows are multiples of 16 bytes."""
     _multiply(config, A, B, C, tiles, addends, places, shared, 16)
 
 
@@ -226,7 +221,7 @@ def gemm_8(
     A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
     config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
-    """Multiply matrices of whole vectors of 8 bytes."""
+    """Multiply matrices whose rows are multiples of 8 bytes."""
     _multiply(config, A, B, C, tiles, addends, places, shared, 8)
 
 
@@ -235,7 +230,7 @@ def gemm_4(
     A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
     config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
-    """Multiply matrices of whole vectors of 4 bytes."""
+    """Multiply matrices whose rows are multiples of 4 bytes."""
     _multiply(config, A, B, C, tiles, addends, places, shared, 4)
 
 
@@ -249,7 +244,7 @@ def gemm(
 
 
 class _Instruction(NamedTuple):
-    """An ``mma.sync``: its op, the K of one, and the type that A and B have in registers."""
+    """An ``mma.sync``: its op, its K, and the types of A and B in registers."""
 
     op: Any
     depth: int
@@ -257,7 +252,7 @@ class _Instruction(NamedTuple):
 
 
 _MATHS = {"fast_f32": cute.TFloat32, "fast_f16": cute.Float16, "fast_bf16": cute.BFloat16}
-"""How f32 is multiplied, and as what."""
+"""Ways to multiply f32 on tensor cores -> the type in registers."""
 
 
 def _instruction(c: WarpConfig) -> _Instruction:
@@ -278,24 +273,26 @@ def _instruction(c: WarpConfig) -> _Instruction:
 
 
 class _Ring(Staged):
-    """A or B in a kernel; the rows of its stages are padded."""
+    """Ring of stages of A or B, with padded rows."""
 
     @staticmethod
     def fragments(kind: Any, contiguous: int) -> Any:
-        """Return the atom that brings fragments to registers."""
-        # Neighbours along K in a register: four of 8-bit integers, two of floats, which become f16.
+        """Return the copy atom that loads fragments to registers."""
+        # Elements adjacent along K share a register: four 8-bit integers, or two 8-bit floats, which become f16.
         neighbours = 1 if contiguous == 0 or kind.width > 8 else 4 if kind.is_integer else 2
         bits = kind.width * neighbours
         return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=bits)
 
     @staticmethod
     def pad(width: int, contiguous: int) -> int:
-        """Return elements between rows: a warp reads 8 rows of 16 bytes, or 4 lines of 32."""
+        """Return the row padding, in elements, that avoids bank conflicts when a warp reads 8 rows of 16 bytes or 4
+        rows of 32.
+        """
         return (32 if width == 64 or (contiguous == 0 and width == 32) else 16) * 8 // width
 
     @classmethod
     def layout(cls, kind: Any, rows: int, depth: int, contiguous: int, stages: int) -> Any:
-        """Return the layout of the ring: (rows, K, stages)."""
+        """Return the layout of the ring, (rows, K, stages)."""
         line = (depth if contiguous == 1 else rows) + cls.pad(kind.width, contiguous)
         strides = (line, 1, rows * line) if contiguous == 1 else (1, line, depth * line)
         return cute.make_layout((rows, depth, stages), stride=strides)
@@ -308,40 +305,42 @@ class _Ring(Staged):
         super().__init__(matrix, shape, tile, cute.recast_ptr(buffer, dtype=self.kind), stages, vector, thread, threads)
 
     def fragment(self, part: Any, registers: Any, kind: Any) -> None:
-        """Bring a part of a stage to registers, as numbers of the type that is multiplied."""
+        """Load a part of a stage to registers, converted to the type of the MMA."""
         if self.kind is kind:
             cute.copy(self.matrices, part, registers)
             return
         registers.store(self.held_of(part, registers).load().to(kind))
 
     def held_of(self, part: Any, registers: Any) -> Any:
-        """Return a part of a stage in registers of its own type."""
+        """Load a part of a stage to registers, in its own type."""
         held = cute.make_rmem_tensor_like(registers, self.kind)
         cute.copy(self.matrices, part, held)
         return held
 
     def split(self, part: Any, registers: Any) -> tuple[Any, Any]:
-        """Return a part of a stage as two numbers of tf32 for each, which add up to it."""
+        """Load a part of a stage as two tf32 numbers per element whose sum is the element."""
         held = self.held_of(part, registers)
         both = cute.make_rmem_tensor_like(registers), cute.make_rmem_tensor_like(registers)
-        for i in range(cute.size(held)):  # registers: the passes unroll it
+        for i in range(cute.size(held)):  # held in registers, so the passes unroll this loop
             for x, to in zip(parts_of(held[i]), both):
                 to[i] = x.to(to.element_type)
         return both
 
 
 class _Narrowed(_Ring):
-    """A or B of f32 of which f16 or bf16 are multiplied: two neighbours along K in a register."""
+    """Ring of A or B of f32 that is multiplied as f16 or bf16, with two elements adjacent along K in a register."""
 
     @staticmethod
     def fragments(kind: Any, contiguous: int) -> Any:
-        """Return the atom that brings fragments to registers."""
+        """Return the copy atom that loads fragments to registers."""
         bits = kind.width * (2 if contiguous == 1 else 1)
         return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=bits)
 
     @staticmethod
     def pad(width: int, contiguous: int) -> int:
-        """Return elements between rows: half a warp reads 4 rows of 32 bytes; two lines of K are 32 bytes apart."""
+        """Return the row padding, in elements: half a warp reads 4 rows of 32 bytes, or two lines of K 32 bytes
+        apart.
+        """
         return (32 if contiguous == 1 else 16) * 8 // width
 
 
@@ -349,7 +348,7 @@ def _multiply(
     c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
     size: int,
 ) -> None:  # fmt: skip
-    """Compute one tile of a raster, or a part of its K; copies move ``size`` bytes, or an element."""
+    """Compute a tile, or a split-K slice of it. ``size`` is the number of bytes per copy, or 1 for single elements."""
     tile, blocks = cute.arch.block_idx().x, None
     if c.parts > 1:
         tile, mine = tile // c.parts, tile % c.parts
@@ -364,18 +363,24 @@ def compute_tile(
     c: WarpConfig, A: Any, B: Any, C: Any, addends: Addends, where: tuple[Any, Any], size: int, matrix: Any = None,
     seen: Callable[[Any], Any] | None = None, blocks: BlocksOfK | None = None,
 ) -> None:  # fmt: skip
-    """Compute the tile in row and column ``where``, or a part of its K; copies move ``size`` bytes, or an element.
+    """Compute a tile, or a split-K slice of it.
 
-    ``matrix``: of a batch, for the epilogue; ``seen``: gives the places of elements that the epilogue sees, of those in
-    C, where they differ; ``blocks``: share the K of the tile.
+    Args:
+        c: The configuration.
+        A, B, C, addends: The operands of one matrix.
+        where: Row and column of the tile.
+        size: Bytes per copy, or 1 for single elements.
+        matrix: Index in a batch, for the epilogue.
+        seen: Maps coordinates in C to those that the epilogue uses, if they differ.
+        blocks: The blocks that share the tile (split-K).
     """
     (m, n), thread, instruction = c.tile, cute.arch.thread_idx().x, _instruction(c)
     vector = max(1, size * 8 // A.element_type.width)
-    # Elements on their way are held in registers: not too many at a time.
+    # Single elements in flight are held in registers, which limits their number.
     depth = min(c.depth, 32 * c.warps_k) if size == 1 else c.depth
     row, column = where
     of_k = WarpsOfK(c.warps_k, 32 * c.warps[0] * c.warps[1], thread)
-    # Of FMAs threads lie side by side, 8 along M and 4 along N in a warp.
+    # Without tensor cores, the threads of a warp form 8 rows and 4 columns.
     atoms = (c.warps[0] * 8, c.warps[1] * 4, 1) if c.simt else (*c.warps, 1)
     mma = cute.make_tiled_mma(instruction.op, atoms)
     given, ring = ((A, m, row), (B, n, column)), _Narrowed if c.math in ("fast_f16", "fast_bf16") else _Ring
@@ -400,7 +405,7 @@ def compute_tile(
     from_a, from_b = part.partition_A(a.ring), part.partition_B(b.ring)
     acc.fill(0)
 
-    # As they are in memory: only loads depend on whether there is a next tile.
+    # Prefetched fragments stay in their stored type, so that only the loads depend on whether there is a next tile.
     k = instruction.depth
     of_a, of_b = mma.partition_shape_A((m, k)), mma.partition_shape_B((n, k))
 
@@ -423,7 +428,7 @@ def compute_tile(
             if c.math == "fast_f32":
                 big_a, small_a = a.split(source[0], rA[None, None, i])
                 big_b, small_b = b.split(source[1], rB[None, None, i])
-                for x, y in ((small_a, big_b), (big_a, small_b), (big_a, big_b)):  # small products first
+                for x, y in ((small_a, big_b), (big_a, small_b), (big_a, big_b)):  # small terms first
                     cute.gemm(mma, acc, x, y, accumulate=True)
             else:
                 a.fragment(source[0], rA[None, None, i], instruction.kinds[0])
@@ -458,7 +463,7 @@ def compute_tile(
 
 @printed
 def warp_gemm_text(config: WarpConfig | None = None) -> cute.Compiled:
-    """Return kernels and host function as text: ``launch(A, B, C, …)``, for any matrices of these majors."""
+    """Trace the kernels and the host function ``launch(A, B, C, …)``, for any matrices with these majors."""
     c = config or DEFAULT
     c.check()
     if c.interleaved:

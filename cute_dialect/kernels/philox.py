@@ -1,8 +1,8 @@
-"""Random numbers by counting: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"), of the
-place of an element, so that any kernel, a gradient and a reference draw the same one.
+"""Counter-based random numbers: Philox 4x32-10 on the coordinates of an element.
 
-Four elements share a counter: rows r and r + 8 of each 16, r < 8, of columns 2 c and 2 c + 1, which are what a thread
-of ``wgmma`` has of 8 columns.
+Any kernel, gradient or reference therefore draws the same number for an element. See Salmon et al., "Parallel random
+numbers: as easy as 1, 2, 3". Four elements share a counter: rows r and r + 8 of each 16 (r < 8) in columns 2 c and 2 c
++ 1. These are the elements that a thread of ``wgmma`` owns in 8 columns.
 
     counter  = (column // 2, row // 16 * 8 + row % 8, matrix, offset mod 2^32)
     key      = (seed mod 2^32, seed // 2^32)
@@ -28,7 +28,7 @@ _WORD = 0xFFFFFFFF
 
 
 def philox(counter: Any, key: Any) -> list[Any]:
-    """Return the four words of a counter, of arrays of int64 that hold words; products wrap, as 64 bits do."""
+    """Return the four words of a counter. Operands are int64 arrays of 32-bit words, whose products wrap at 64 bits."""
     c, k = list(counter), list(key)
     for _ in range(10):
         first, second = c[0] * _FACTORS[0], c[2] * _FACTORS[1]
@@ -41,7 +41,7 @@ def philox(counter: Any, key: Any) -> list[Any]:
 
 
 def drawn_of_arrays(like: Any, seed: Any, offset: Any) -> Any:
-    """Return a number of [0, 1) for each element of a matrix, or of a batch, of numpy or torch: of its type."""
+    """Return a uniform number in [0, 1) per element of a numpy or torch matrix or batch, in its type."""
     shape = tuple(like.shape)
     rank = len(shape)
     if hasattr(like, "data_ptr"):
@@ -83,7 +83,7 @@ def drawn_of_arrays(like: Any, seed: Any, offset: Any) -> Any:
 
 
 def words_of(row: Any, column: Any, matrix: Any, seed: Any, offset: Any) -> list[Any]:
-    """Return the four words of the counter of an element."""
+    """Return the four words of an element's counter."""
     seed, offset = cute.Int64(seed), cute.Int64(offset)
     c = [cute.Uint32(x) for x in (column // 2, row // 16 * 8 + row % 8, 0 if matrix is None else matrix, 0)]
     c[3] = (offset & _WORD).to(cute.Uint32)
@@ -99,12 +99,12 @@ def words_of(row: Any, column: Any, matrix: Any, seed: Any, offset: Any) -> list
 
 
 def number_of(word: Any) -> Any:
-    """Return a word as a number of [0, 1): its 24 upper bits."""
+    """Return a number in [0, 1) from the upper 24 bits of a word."""
     return (word >> 8).to(cute.Float32) * 2.0**-24
 
 
 def drawn(row: Any, column: Any, matrix: Any, seed: Any, offset: Any) -> Any:
-    """Return the number of an element."""
+    """Return the random number of an element."""
     words = words_of(row, column, matrix, seed, offset)
     lower, odd = row // 8 % 2 == 1, column % 2 == 1
     first, second = cute.where(odd, words[1], words[0]), cute.where(odd, words[3], words[2])

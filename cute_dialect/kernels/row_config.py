@@ -1,8 +1,9 @@
-"""How rows are shared out: how many threads, blocks and registers a row gets, for a class of lengths.
+"""Partitioning of rows: threads, blocks and registers of a row, for a class of row lengths.
 
-A thread reads vectors of 16 bytes.  A class is an operation, an element type and a :class:`RowConfig`; the length of a
-row is known at run time.  It fixes how many vectors a thread has (``chunks``): all of them but the last, which only
-some threads have.  So a class holds the lengths whose vectors need that many chunks, and only the last one is tested.
+A thread reads vectors of 16 bytes. A class is an operation, an element type and a :class:`RowConfig`; the row length is
+dynamic. The class fixes the number of vectors (``chunks``) per thread. All threads have all chunks except the last one,
+which only some have. A class therefore covers the lengths that need that many chunks, and only the last one needs a
+bounds check.
 
 >>> [row_class("softmax", "bf16", n)[:3] for n in (100, 768, 4095, 4096, 5120)]
 [(8, 2, 16), (32, 3, 4), (128, 4, 1), (128, 4, 1), (160, 4, 1)]
@@ -23,44 +24,40 @@ __all__ = [
 ]  # fmt: skip
 
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
-"""Element types the kernels are made for, and their bits."""
+"""Supported element types -> their bits."""
 
 OPS = {
     "softmax": "", "log_softmax": "", "rmsnorm": "wr", "layernorm": "wbr", "softmax_backward": "d",
     "log_softmax_backward": "d",
 }  # fmt: skip
-"""Operations, and what they can take beside the row: weights (w) and a bias (b) of a row's length; a second row, which
-is added first, a residual (r), or is the gradient of a result (d).
-"""
+"""Operations -> their optional operands: weights (w) and a bias (b) of a row's length, and a second row. This is a
+residual (r), which is added first, or the gradient of a result (d)."""
 
 TWO = "rd"
-"""Of these, second rows."""
+"""The operands that are second rows."""
 
 MAX_THREADS, MAX_CLUSTER = DEFAULT_TARGET.threads, DEFAULT_TARGET.cluster
 
 SHARED_MEMORY = 224 * 1024
-"""Bytes of shared memory that blocks of an SM may have, beside what the partial results take."""
+"""Bytes of shared memory available to the blocks of an SM, besides the buffers of partial results."""
 
 PART = 32
-"""Elements in registers that a thread works on while it waits for the next ones."""
+"""Elements in registers that a thread processes while it waits for the next ones."""
 
 LONG_ROW = 16384
-"""Rows that are longer are shared out as :data:`LONG` says."""
+"""Rows longer than this are partitioned according to :data:`LONG`."""
 
 
 class Way(NamedTuple):
-    """A way to share out long rows: threads of a block, chunks that each has of a row at most, rows together, blocks of
-    a cluster at most; parts, as in :class:`RowConfig`, and chunks in registers (-1: all).  For rows longer than
-    ``above``.
-    """
+    """A partitioning of long rows."""
 
-    threads: int
-    chunks: int
-    together: int = 1
-    cluster: int = 1
-    groups: int = 0
-    kept: int = 0
-    above: int = LONG_ROW
+    threads: int  # of a block
+    chunks: int  # largest number of chunks of a row per thread
+    together: int = 1  # rows that a thread processes at once
+    cluster: int = 1  # largest number of blocks of a cluster
+    groups: int = 0  # parts, as in RowConfig
+    kept: int = 0  # chunks in registers; -1 for all
+    above: int = LONG_ROW  # use this partitioning for longer rows only
 
 
 LONG: dict[tuple[str, int], tuple[Way, ...]] = {
@@ -73,58 +70,48 @@ LONG: dict[tuple[str, int], tuple[Way, ...]] = {
         Way(1024, 4, together=3, cluster=8),
     ),
     ("layernorm", 32): (Way(1024, 8, groups=2, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
-    # Rows that begin anywhere load weights for each; nothing is gained by two at once.
+    # Rows of any alignment load separate weights, so processing two at once gains nothing.
     ("odd layernorm", 16): (Way(512, 8, cluster=8, groups=6, kept=2),),
     ("odd layernorm", 32): (Way(1024, 8, groups=2, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
-    # With a second matrix to read there are registers for half of a row, and it goes there.
+    # With a second matrix to read, registers hold half of a row, and the row is kept there.
     ("two", 16): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
     ("two", 32): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
 }  # fmt: skip
-"""By operation and bits of an element; the first that has room."""
+"""Operation and bits of an element -> partitionings; the first that fits is used."""
 _LIKE = {op: "layernorm" if op == "layernorm" else "softmax" for op in OPS}
 
 
 HINTS = ("", "L1::evict_first", "L1::no_allocate")
-"""L1 eviction priorities of loads, in PTX; the first one is the default of the GPU."""
+"""L1 eviction priorities of loads in PTX. The first one is the default of the GPU."""
 
 
 class RowConfig(NamedTuple):
-    """``threads`` of each block share a row, and have up to ``chunks`` vectors of it; ``rows`` rows are in a block,
-    ``cluster`` blocks share a row.
+    """Partitioning of the rows of a class."""
 
-    ``shared``: the first so many chunks are in shared memory, the others in registers.
-    ``groups``: not 0: a row comes in parts, those in shared memory in so many; a thread works on what is there while
-    the rest is on its way.
-    ``together``: rows that a thread works on at once, so that weights are loaded once for all of them.
-    ``resident``: blocks that an SM should hold, which limits their registers; 0: as many as have 1024 threads.
-    ``stages``: rows that are under way at once in shared memory, where blocks go from row to row.
-    ``hint``: the index in :data:`HINTS` of the L1 eviction priority of loads; not 0: their lines leave L2 first, too.
-    """
-
-    threads: int
-    chunks: int = 1
-    rows: int = 1
-    cluster: int = 1
-    shared: int = 0
+    threads: int  # threads of each block that share a row
+    chunks: int = 1  # largest number of vectors of a row per thread
+    rows: int = 1  # rows per block
+    cluster: int = 1  # blocks that share a row
+    shared: int = 0  # chunks in shared memory; the others are in registers
+    # If not 0, a row is processed in parts as they arrive; those in shared memory form this many parts.
     groups: int = 0
-    together: int = 1
-    resident: int = 0
-    stages: int = 0
-    hint: int = 0
+    together: int = 1  # rows that a thread processes at once, so that weights are loaded once for all of them
+    resident: int = 0  # resident blocks per SM, which limits registers; 0 for as many as have 1024 threads
+    stages: int = 0  # rows in flight in shared memory, for blocks that iterate over rows
+    hint: int = 0  # index in HINTS of the L1 eviction priority; if not 0, lines are evict-first in the L2 too
 
     @property
     def block(self) -> int:
-        """Threads of a block."""
         return self.threads * self.rows
 
     @property
     def in_parts(self) -> bool:
-        """Tell whether a row comes in parts, some of them into registers."""
+        """Return True if a row is processed in parts."""
         return self.groups > 0
 
     @property
     def is_long(self) -> bool:
-        """Tell whether a thread has more of a row than it has registers for it and the result."""
+        """Return True if a row is too long to keep it and the result in registers."""
         return self.shared > 0 or self.groups > 0
 
     @property
@@ -134,12 +121,12 @@ class RowConfig(NamedTuple):
 
     @property
     def warps(self) -> int:
-        """Warps that share a row, in all blocks."""
+        """Warps that share a row, over all blocks."""
         return max(1, self.threads // 32) * self.cluster
 
     @property
     def name(self) -> str:
-        """The configuration as a part of a name: the numbers, without the last ones that say nothing."""
+        """The configuration as a part of a name: its numbers without trailing defaults."""
         used = max(i for i, (x, plain) in enumerate(zip(self, RowConfig(0))) if i < 2 or x != plain) + 1
         return "x".join(map(str, self[:used]))
 
@@ -149,18 +136,18 @@ def _power_of_two(n: int) -> int:
 
 
 def width(element: str) -> int:
-    """Return elements of a vector of 16 bytes.  Raises ValueError for other element types.
+    """Return the number of elements in a vector of 16 bytes.
 
     >>> width("f16"), width("f32")
     (8, 4)
     """
     if element not in BITS:
-        raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
+        raise ValueError(f"element type '{element}' is not supported; use one of {', '.join(BITS)}")
     return 128 // BITS[element]
 
 
 def capacity(element: str, config: RowConfig) -> range:
-    """Return the lengths that a class is for: in vectors that begin at any element all chunks but the last are whole.
+    """Return the row lengths of a class. With vectors that begin at any element, all chunks but the last are full.
 
     >>> capacity("f16", RowConfig(128, 4))
     range(3080, 4104)
@@ -173,8 +160,8 @@ def capacity(element: str, config: RowConfig) -> range:
 def short_threads(element: str, n: int) -> int:
     """Return the number of threads, up to a warp, that share a short row of ``n`` elements.
 
-    Four vectors or fewer get a thread each, because a block then holds the most rows without idle lanes.  Longer rows
-    get two vectors per thread.
+    Up to four vectors get a thread each, because a block then holds the most rows without idle lanes. Longer rows get
+    two vectors per thread.
 
     >>> [short_threads("bf16", n) for n in (3, 7, 8, 16, 19, 24, 48, 64, 200, 768)]
     [1, 2, 1, 2, 2, 4, 4, 8, 16, 32]
@@ -188,61 +175,64 @@ def short_threads(element: str, n: int) -> int:
 def fewest_threads(element: str, n: int) -> int:
     """Return the smallest number of threads worth using for a row of ``n`` elements.
 
-    Single threads load the elements outside of whole vectors, so two threads share that work unless there are few.
+    Elements outside of whole vectors are loaded one per thread, so two threads share that work unless there are few.
     """
     w = width(element)
     return 2 if n % w and n > w // 2 else 1
 
 
 def has_two(takes: str) -> bool:
-    """Tell whether two rows are read."""
+    """Return True if the operation reads two rows."""
     return any(x in takes for x in TWO)
 
 
 def longest(op: str, element: str, takes: str = "") -> int:
-    """Return the length of the longest rows that an operation takes."""
+    """Return the length of the longest rows that an operation supports."""
     kind = "two" if has_two(takes) else f"odd {op}" if op == "layernorm" else _LIKE[op]
     w, ways = width(element), LONG.get((kind, BITS[element]), ())
     return max([MAX_THREADS * 8 * w, *(x.threads * x.chunks * x.cluster * w for x in ways)]) + w - 1
 
 
 def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
-    """Return the class of rows of ``n`` elements, shared out as measured to be best on an H200.
+    """Return the class of rows of ``n`` elements, with the partitioning that was fastest on an H200.
 
-    ``takes``: what the operation takes beside the row, of :data:`OPS`.  Raises ValueError where no cluster of blocks
-    can hold such a row.
+    ``takes`` lists the optional operands, as in :data:`OPS`.
 
     >>> row_class("layernorm", "f16", 131072)      # two rows at a time, half in shared memory, half in registers
     RowConfig(threads=512, chunks=4, rows=1, cluster=8, shared=2, groups=2, together=2, resident=0, stages=0, hint=0)
+
+    Raises:
+        ValueError: if no cluster can hold such a row.
     """
     if op not in OPS:
-        raise ValueError(f"expected an operation of {', '.join(OPS)}, got '{op}'")
+        raise ValueError(f"operation '{op}' is not supported; use one of {', '.join(OPS)}")
     w = width(element)
     if n < 1:
-        raise ValueError(f"expected rows of at least one element, got {n}")
+        raise ValueError(f"rows must have at least one element, got {n}")
     vectors = max(1, n // w)
     two = has_two(takes)
-    if vectors <= 96:  # rows of (a part of) a warp
+    if vectors <= 96:  # rows of a warp or a part of one
         threads = 16 if 32 < vectors <= 48 and not two else short_threads(element, n)
         return RowConfig(threads, -(-vectors // threads), 128 // threads)
     kind = "two" if two else "odd layernorm" if op == "layernorm" and n % w else _LIKE[op]
     found = _long(kind, element, vectors) if n >= LONG_ROW + w or two else None
     if found is not None:
         return found
-    # More threads, with fewer elements each, where elements take registers of their own.
+    # f32 elements need a register each, so use more threads with fewer elements each.
     chunks = max(4 if element != "f32" and vectors > 128 and not two else 2, -(-vectors // 512))
     if chunks > 8:
         chunks = -(-vectors // MAX_THREADS)
     if chunks > 8:
-        raise ValueError(f"expected rows of at most {longest(op, element, takes)} elements for {op}, got {n}")
-    if vectors > 320 * chunks and vectors <= 512 * chunks:  # three blocks of 320 fill an SM, two of less than 512 not
+        raise ValueError(f"{op} supports rows of at most {longest(op, element, takes)} elements, got {n}")
+    # three blocks of 320 threads fill an SM; two of fewer than 512 do not
+    if vectors > 320 * chunks and vectors <= 512 * chunks:
         return RowConfig(512, -(-vectors // 512))
     threads = 32 * -(-vectors // (32 * chunks))
     return RowConfig(threads, -(-vectors // threads))
 
 
 def _long(op: str, element: str, vectors: int) -> RowConfig | None:
-    """Return the class of long rows; None where nothing is said of them."""
+    """Return the class of long rows, or None without an entry in :data:`LONG`."""
     w = width(element)
     for way in LONG.get((op, BITS[element]), ()):
         cluster = _power_of_two(-(-vectors // (way.threads * way.chunks)))
@@ -256,42 +246,45 @@ def _long(op: str, element: str, vectors: int) -> RowConfig | None:
 
 
 def check(op: str, element: str, config: RowConfig, takes: str = "") -> None:
-    """Raise ValueError for what there are no kernels for."""
+    """Raise ValueError if no kernel supports a configuration."""
     if op not in OPS:
-        raise ValueError(f"expected an operation of {', '.join(OPS)}, got '{op}'")
+        raise ValueError(f"operation '{op}' is not supported; use one of {', '.join(OPS)}")
     w = width(element)
     unknown = [x for x in takes if x not in OPS[op]]
     if unknown:
-        raise ValueError(f"{op}: expected to take some of '{OPS[op]}', got '{takes}'")
+        raise ValueError(f"{op}: operands '{takes}' are not supported; use some of '{OPS[op]}'")
     c = config
     if c.threads > 32 and c.threads % 32:
-        raise ValueError(f"expected whole warps, got {c.threads} threads")
+        raise ValueError(f"threads is {c.threads}; more than a warp must be a multiple of 32")
     for what, x, most in (("threads", min(c.threads, 32), 32), ("cluster", c.cluster, MAX_CLUSTER)):
         if x != _power_of_two(x) or not 1 <= x <= most:
-            raise ValueError(f"expected {what} to be a power of two up to {most}, got {x}")
+            raise ValueError(f"{what} is {x}; it must be a power of two up to {most}")
     if c.rows > 1 and (c.threads > 32 or c.cluster > 1):
-        raise ValueError(f"expected one row a block where more than a warp shares it, got {c.rows}")
+        raise ValueError(f"rows is {c.rows}; a row that more than a warp shares needs rows=1")
     if c.cluster > 1 and (c.threads < 32 or c.threads & (c.threads - 1)):
-        raise ValueError(f"expected a power of two of warps in the blocks of a cluster, got {c.threads} threads")
+        raise ValueError(f"threads is {c.threads}; the blocks of a cluster need a power of two of at least 32")
     if not 1 <= c.block <= MAX_THREADS:
-        raise ValueError(f"expected blocks of 1 to {MAX_THREADS} threads, got {c.block}")
+        raise ValueError(f"a block has {c.block} threads; it must have 1 to {MAX_THREADS}")
     if (c.is_long or c.together > 1) and c.rows > 1:
-        raise ValueError("expected one row a block where rows are in shared memory, in parts or worked on together")
+        raise ValueError("shared, groups and together > 1 need rows=1")
     if c.together > 1 and ("softmax" in op or has_two(takes)):
-        raise ValueError(f"expected no {op if 'softmax' in op else 'residual'} where rows are worked on together")
+        raise ValueError(f"together > 1 does not support {op if 'softmax' in op else 'a second row'}")
     if c.shared and has_two(takes):
-        raise ValueError("expected rows in registers where two are read")
+        raise ValueError("a second row needs rows in registers (shared=0)")
     if c.chunks < 1 or not 0 <= c.shared <= c.chunks:
-        raise ValueError(f"expected at least one chunk, and no more in shared memory, got {c.chunks} and {c.shared}")
+        raise ValueError(f"chunks must be at least 1 and shared at most chunks, got {c.chunks} and {c.shared}")
     if c.groups < 0 or (c.groups > 1 and c.groups > c.shared):
-        raise ValueError(f"expected a row in up to {max(1, c.shared)} parts, got {c.groups}")
+        raise ValueError(f"groups is {c.groups}; it must be at most {max(1, c.shared)}")
     if (found := shared_bytes(element, c)) > SHARED_MEMORY:
-        raise ValueError(f"expected rows of at most {SHARED_MEMORY} bytes a block in shared memory, got {found}")
+        raise ValueError(
+            f"rows need {found} bytes of shared memory per block; at most {SHARED_MEMORY} are available, use fewer "
+            "chunks in shared memory"
+        )
     assert w
 
 
 def shared_bytes(element: str, config: RowConfig) -> int:
-    """Return bytes of shared memory that the rows of a block take.
+    """Return the bytes of shared memory that the rows of a block need.
 
     >>> shared_bytes("f16", RowConfig(512, 8, shared=8))
     65536
@@ -300,14 +293,14 @@ def shared_bytes(element: str, config: RowConfig) -> int:
 
 
 class Plan:
-    """What one kernel is made for: an operation, an element type, a class.
+    """Static parameters of a kernel: an operation, an element type, a class.
 
-    ``takes``: what it takes beside the row, of :data:`OPS`.  ``whole``: rows are whole aligned vectors, in all
-    matrices; else they begin and end anywhere: what lies before the first vector and after the last, the *edges*, is
-    dealt out one by one.
+    ``takes`` lists the optional operands, as in :data:`OPS`. ``whole`` rows consist of aligned vectors in all matrices.
+    Otherwise rows have any alignment, and the elements before the first vector and after the last, the *edges*, are
+    distributed one by one.
 
-    Chunk ``i`` of a thread is vector ``i * sharing + thread`` of the row, so that a warp reads 512 bytes at a time.
-    The first ``shared`` chunks are in shared memory, the rest in registers.
+    Chunk ``i`` of a thread is vector ``i * sharing + thread`` of the row, so that a warp reads 512 contiguous bytes.
+    The first ``shared`` chunks are in shared memory, the others in registers.
     """
 
     def __init__(self, op: str, element: str, config: RowConfig, takes: str = "", whole: bool = True):
@@ -315,7 +308,7 @@ class Plan:
         self.op, self.element, self.config, self.takes, self.whole = op, element, c, takes, whole
         self.width, self.chunks, self.shared = width(element), c.chunks, c.shared
         self.step = c.sharing * self.width
-        # In shared memory chunks lie as far apart as the threads of a block need.
+        # In shared memory, chunks are as far apart as the vectors of a block.
         self.block_step = c.threads * self.width
         self.share = self.block_step * c.shared
         self.edges = 0 if whole else -(-2 * self.width // c.sharing)
@@ -324,32 +317,32 @@ class Plan:
         if c.shared:
             self.resident = min(self.resident, max(1, SHARED_MEMORY // max(1, shared_bytes(element, c))))
         values = c.chunks * self.width * c.together
-        # Whether a thread has registers for all its elements as f32, where rows are in shared memory.
+        # True if a thread has registers for all its elements as f32 when rows are in shared memory.
         self.spare = not c.in_parts and values + 28 <= DEFAULT_TARGET.sm_registers // (c.block * self.resident)
 
     @property
     def groups(self) -> list[tuple[int, int]]:
-        """The parts in which a row comes into shared memory: the first chunk, and how many."""
+        """The parts in which a row arrives in shared memory: first chunk and number of chunks."""
         groups = max(1, self.config.groups)
         ends = [self.shared * i // groups for i in range(groups + 1)]
         return [(start, end - start) for start, end in pairwise(ends)] if self.shared else []
 
     @property
     def parts(self) -> list[tuple[int, int]]:
-        """The parts in which a row is reduced: those in shared memory as they come, then what is in registers."""
+        """The parts in which a row is reduced: those in shared memory as they arrive, then those in registers."""
         most = max(1, PART // self.width) if self.config.in_parts else self.chunks
         return self.groups + [(i, min(most, self.chunks - i)) for i in range(self.shared, self.chunks, most)]
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """The parts in which a row is written, up to eight elements of a thread; the last chunk is one by itself."""
+        """The parts in which a row is written, up to eight elements per thread. The last chunk is a part of its own."""
         most, last = 8 // self.width, self.chunks - 1
         ends = pairwise(sorted({0, min(self.shared, last), last}))
         return [(i, min(most, end - i)) for begin, end in ends for i in range(begin, end, most)] + [(last, 1)]
 
     @property
     def early(self) -> int:
-        """Spans of the weights that are loaded while the warps exchange their numbers: as many as have registers."""
+        """Number of weight spans that are loaded during the exchange between warps, as far as registers allow."""
         c = self.config
         if c.in_parts:
             return 1 if self.weights == 1 else 0
@@ -358,11 +351,10 @@ class Plan:
 
     @property
     def messages(self) -> bool:
-        """Tell whether blocks of a cluster send each other messages, by ``st.async``, rather than meet at its barrier.
+        """Return True if the blocks of a cluster exchange messages by ``st.async`` instead of using cluster barriers.
 
-        That is 12 % faster for softmax, 2 % for LayerNorm in registers, 4 % for RMSNorm partly in registers; RMSNorm
-        with all of a row in shared memory, whose weights are on their way meanwhile, is 3 to 6 % faster with the
-        barrier.
+        Messages are 12 % faster for softmax, 2 % for LayerNorm in registers, and 4 % for RMSNorm partly in registers.
+        RMSNorm with a whole row in shared memory loads its weights meanwhile and is 3 to 6 % faster with the barrier.
         """
         c = self.config
         return c.cluster > 1 and (self.op != "rmsnorm" or c.shared < c.chunks)

@@ -1,12 +1,11 @@
-"""Where a row is, and where it is kept: the part of it that a thread has, in shared memory, in registers, or some in
-each.
+"""Storage of rows: a thread's part of a row in shared memory, in registers, or some of it in each.
 
-A row is read by vectors of 16 bytes.  One that begins anywhere has vectors from its first whole 16 bytes on; the up to
-seven elements before, and those after the last vector, are its edges: each is one element of one thread.
+A row is read in vectors of 16 bytes. If it is not aligned, its vectors begin at the first 16-byte boundary. The up to
+seven elements before them, and those after the last vector, are its edges, with one element per thread.
 
-Elements stay in registers as they were loaded, two 16-bit ones in each; they become ``f32`` where they are used.  Long
-rows go through slots in shared memory: a thread copies there what it will read, so nobody waits for anybody, and no
-register keeps an element from its first use to its last.
+Elements stay in registers in their own type, two 16-bit elements each, and are converted to ``f32`` on use. Long rows
+go through slots in shared memory. A thread copies what it will itself read, so no synchronization is needed, and no
+register holds an element from its first use to its last.
 """
 
 # Traced values define operators and element types that pyright cannot check.
@@ -27,60 +26,52 @@ from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync
 __all__ = ["Line", "Place", "RowMemory", "combined", "mapped", "part", "shifted", "widened"]
 
 STEP = 4
-"""Elements that are written of a row in parts are worked on so many at a time: no more of them are ``f32`` at once."""
+"""Elements that are converted to ``f32`` at once when a row is written in parts, to limit registers."""
 
 
 class Place(NamedTuple):
-    """Where a row is.
+    """Location of a row."""
 
-    ``row``: its number, and whether there is such a row (``exists``); ``source``: the number of one that does exist.
-    ``head``: elements before the first vector; ``vectors``: how many there are; ``edges``: the columns of this
-    thread's edges, and whether it has them.
-    """
-
-    row: Any
-    exists: Any
-    source: Any
-    head: Any
-    vectors: Any
-    edges: list[tuple[Any, Any]]
+    row: Any  # index of the row
+    exists: Any  # whether the index is in range
+    source: Any  # index clamped to the last row
+    head: Any  # elements before the first vector
+    vectors: Any  # number of vectors
+    edges: list[tuple[Any, Any]]  # columns of this thread's edges, and whether it has them
 
 
 class Line(NamedTuple):
-    """A row at hand, and this thread's chunks of it.
-
-    The first ``shared`` chunks are in shared memory from ``slot`` on, the others in ``values``; ``edges``: its edges,
-    None where rows have none.  ``coming``: the groups of copies that were begun from this row's first one on; 0 if it
-    is there.  ``second``, ``second_edges``: the same of a second row that is read with it, None where there is none.
-    """
+    """This thread's chunks of a row."""
 
     place: Place
-    slot: Any
-    values: Any
-    edges: Any = None
+    slot: Any  # start of the first ``shared`` chunks in shared memory
+    values: Any  # registers of the other chunks
+    edges: Any = None  # the edges, or None if rows have none
     shared: int = 0
-    coming: int = 0
-    second: Any = None
-    second_edges: Any = None
+    coming: int = 0  # copy groups issued from this row's first one on; 0 if the row has arrived
+    second: Any = None  # the chunks of a second row that is read with this one, or None
+    second_edges: Any = None  # its edges
 
 
 # --------------------------------------------------------------------------------------------------- register tensors
 
 
 def part(values: cute.Tensor, first: int, count: int) -> cute.Tensor:
-    """Return some elements of a register tensor."""
+    """Return ``count`` elements of a register tensor from ``first`` on."""
     return cute.make_tensor(values.iterator + first, cute.make_layout(count))
 
 
 def grouped(values: cute.Tensor) -> cute.Tensor:
-    """Return a register tensor as ``(group, groups)`` of up to four elements: sums then have no long chain of steps."""
+    """Return a register tensor as ``(group, groups)`` with up to four elements per group, which shortens dependency
+    chains.
+    """
     n = cute.size(values)
     group = min(4, n & -n)
     return cute.make_tensor(values.iterator, cute.make_layout((group, n // group)))
 
 
 def combined(values: cute.Tensor, combine: Callable[..., Any], term: Callable[..., Any]) -> Any:
-    """Return what ``term`` makes of the elements of a register tensor, by groups, all of it as one number."""
+    """Reduce ``term`` of the elements of a register tensor to one number, in groups."""
     groups = grouped(values)
     total = term(groups[None, 0].load())
     for i in range(1, groups.shape[1]):
@@ -89,7 +80,7 @@ def combined(values: cute.Tensor, combine: Callable[..., Any], term: Callable[..
 
 
 def mapped(values: cute.Tensor, function: Callable[..., Any]) -> cute.Tensor:
-    """Return ``function`` of the elements of a register tensor, by groups and as ``f32``, in new registers."""
+    """Apply a function to the elements of a register tensor as ``f32``, in groups, and return new registers."""
     made = cute.make_rmem_tensor(cute.size(values), cute.Float32)
     groups, results = grouped(values), grouped(made)
     for i in range(groups.shape[1]):
@@ -98,19 +89,21 @@ def mapped(values: cute.Tensor, function: Callable[..., Any]) -> cute.Tensor:
 
 
 def shifted(words: list[Any], by: Any, bits: int) -> list[Any]:
-    """Return the vector that begins ``by`` elements after the first of two, which are eight words of 32 bits."""
-    step = 32 // bits  # elements of a word
+    """Return the vector that starts ``by`` elements into two consecutive ones, given as eight 32-bit words."""
+    step = 32 // bits  # elements per word
     words = [cute.where((by // step) & 2 != 0, words[i + 2], words[i]) for i in range(6)]
     words = [cute.where((by // step) & 1 != 0, words[i + 1], words[i]) for i in range(5)]
     if step == 1:
         return words[:4]
-    odd = by & 1 != 0  # half a word: the upper 16 bits of one and the lower of the next
+    odd = by & 1 != 0  # half a word: the upper 16 bits of one word and the lower 16 bits of the next
     halves = [(x >> 16) | (y << 16) for x, y in pairwise(words)]
     return [cute.where(odd, y, x) for x, y in zip(words[:4], halves)]
 
 
 def widened(values: cute.Tensor, fresh: bool) -> Any:
-    """Load registers as ``f32``; ``fresh``: the optimiser shall not keep what it converted before, which is larger."""
+    """Load registers as ``f32``. ``fresh`` keeps the optimizer from reusing an earlier conversion, which needs
+    registers.
+    """
     found = values.load()
     if fresh and found.size * found.dtype.width % 32 == 0:
         found = cute.arch.opaque(found)
@@ -118,19 +111,19 @@ def widened(values: cute.Tensor, fresh: bool) -> Any:
 
 
 class RowMemory:
-    """The memory of the rows that a thread works on: ``x`` to read, ``y`` to write, and the vectors ``weights`` that
-    all rows share.
+    """Memory of the rows of a thread: ``x`` to read, ``y`` to write, and the vectors ``weights`` that all rows
+    share.
     """
 
     def __init__(self, plan: Plan, sharing: Sharing, x: cute.Tensor, weights: list[cute.Tensor], y: cute.Tensor):
         self.plan, self.config, self.sharing = plan, plan.config, sharing
         self.x, self.weights, self.y = x, weights, y
         self.added: Any = None
-        """A matrix that is added to ``x`` first; None without one."""
+        """A matrix that is added to ``x`` first, or None."""
         self.n = x.shape[1]
         self.dtype: Any = type_of_mlir(plan.element)
         self.neutral = -inf if plan.op in ("softmax", "log_softmax") else 0.0
-        # Where this thread begins in a row, and in the part of a row that the block has.
+        # This thread's first element in a row, and in the part of a row that the block has.
         self.first, self.first_in_block = sharing.thread * plan.width, sharing.tid * plan.width
         cache = LoadCacheMode.GLOBAL
         self.fetch_atom = cute.make_copy_atom(cpasync.CopyG2SOp(cache), self.dtype, num_bits_per_copy=128)
@@ -138,9 +131,9 @@ class RowMemory:
     # ------------------------------------------------------------------------------------------------ where a row is
 
     def place(self, row: Any) -> Place:
-        """Return where a row is.
+        """Return the location of a row.
 
-        Threads beyond the last row read that one: they take part in shuffles, but write nothing.
+        Threads past the last row read that one. They take part in shuffles, but write nothing.
         """
         rows = self.x.shape[0]
         source, exists = row, True
@@ -155,25 +148,25 @@ class RowMemory:
         return cute.min(self.skew(self.x, row, self.plan.width), self.n)
 
     def placed(self, row: Any, exists: Any, source: Any, head: Any) -> Place:
-        """Return the place of a row of which so many elements lie before its first vector."""
+        """Return the location of a row with ``head`` elements before its first vector."""
         plan, n, w = self.plan, self.n, self.plan.width
         vectors = (n - head) // w
         after = n - head - vectors * w
         edges: list[tuple[Any, Any]] = []
         for j in range(plan.edges):
-            # The first threads have what is before the first vector, the next ones what is after the last.
+            # The first threads have the elements before the first vector, the next ones those after the last vector.
             i = self.sharing.thread + j * self.config.sharing
             column = cute.where(i < w, i, n - after + i - w)
             edges.append((column, cute.where(i < w, i < head, i - w < after)))
         return Place(row, exists, source, head, vectors, edges)
 
     def skew(self, tensor: cute.Tensor, row: Any, w: int) -> Any:
-        """Return how many elements a row of a matrix has before its first whole 16 bytes."""
+        """Return the number of elements of a row before its first 16-byte boundary."""
         address = tensor[row, None].iterator.toint().to(cute.Int32)
         return ((0 - address) & 15) // (16 // w)
 
     def begin(self, tensor: cute.Tensor, place: Place) -> Any:
-        """Return where this thread's vectors begin in a row of ``x``, or of a matrix whose rows begin as those do."""
+        """Return the start of this thread's vectors in a row of ``x``, or of a matrix with the same alignment."""
         start = tensor[place.source, None].iterator
         return start + self.first if self.plan.whole else (start + place.head).align(16) + self.first
 
@@ -193,11 +186,13 @@ class RowMemory:
         return cute.make_tensor(begin + start * step, cute.make_layout((self.plan.width, count), stride=(1, step)))
 
     def has_last(self, place: Place) -> Any:
-        """Tell whether this thread has the last chunk of a row."""
+        """Return True if this thread has the last chunk of a row."""
         return self.sharing.thread < place.vectors - (self.plan.chunks - 1) * self.config.sharing
 
     def pieces(self, place: Place, start: int, count: int) -> list[tuple[int, int, Any]]:
-        """Return some chunks, the last one of a row by itself; each with whether this thread has them."""
+        """Split chunks into those that all threads have and the last one of a row, each with a predicate for this
+        thread.
+        """
         whole = min(count, self.plan.chunks - 1 - start)
         pieces = [(start, whole, True)] if whole > 0 else []
         return pieces if whole == count else [*pieces, (self.plan.chunks - 1, 1, self.has_last(place))]
@@ -205,13 +200,13 @@ class RowMemory:
     # ------------------------------------------------------------------------------------------------------- reading
 
     def registers(self, chunks: int) -> cute.Tensor:
-        """Return new registers for so many chunks."""
+        """Allocate registers for chunks."""
         return cute.make_rmem_tensor(chunks * self.plan.width, self.dtype)
 
     def load(self, tensor: cute.Tensor, place: Place, start: int, count: int, *, alike: Any = True) -> cute.Tensor:
-        """Load chunks of a row, neutral elements where this thread has none; all are under way together.
+        """Load chunks of a row with all loads in flight together. Missing elements are identity elements.
 
-        ``alike``: whether rows of this matrix begin as those of ``x`` do; other ones are loaded element by element.
+        ``alike`` is True if rows of this matrix are aligned as those of ``x``. Others are loaded element by element.
         """
         values = self.registers(count)
         if start + count == self.plan.chunks:
@@ -227,8 +222,9 @@ class RowMemory:
         return values
 
     def load_once(self, source: cute.Tensor, target: cute.Tensor) -> None:
-        """Load vectors, ``(width, count)``, into registers, with the hint of the configuration that says they are not
-        read again: they leave the caches before lines that may be.
+        """Load vectors ``(width, count)`` into registers with the configured cache hint.
+
+        The hint marks lines that are not read again, so that they are evicted first.
         """
         if not self.config.hint:
             cute.autovec_copy(source, target)
@@ -244,7 +240,7 @@ class RowMemory:
             part(target, i * w, w).store(words.load().bitcast(self.dtype))
 
     def load_edges(self, tensor: cute.Tensor, place: Place) -> cute.Tensor | None:
-        """Load the edges of a row, neutral elements where this thread has none."""
+        """Load the edges of a row. Missing elements are identity elements."""
         if not place.edges:
             return None
         values = cute.make_rmem_tensor(len(place.edges), self.dtype)
@@ -255,14 +251,14 @@ class RowMemory:
         return values
 
     def first_element(self, place: Place) -> Any:
-        """Load the first element of a row, as it is worked on."""
+        """Load the first element of a row, with the residual added."""
         first = self.x[place.source, 0]
         if self.added is None:
             return first
         return (first.to(cute.Float32) + self.added[place.source, 0].to(cute.Float32)).to(self.dtype)
 
     def alike(self, tensor: cute.Tensor, place: Place) -> Any:
-        """Tell whether a row of another matrix begins as that of ``x`` does."""
+        """Return True if a row of another matrix is aligned as that of ``x``."""
         if self.plan.whole:
             return True
         w = self.plan.width
@@ -275,14 +271,14 @@ class RowMemory:
         return values
 
     def read(self, line: Line, start: int, count: int) -> cute.Tensor:
-        """Return chunks of a row in registers, read again where they are in shared memory."""
+        """Return chunks of a row in registers, reloaded if they are in shared memory."""
         if start < line.shared:
             return self.from_slot(line.slot, start, count)
         w = self.plan.width
         return part(line.values, (start - line.shared) * w, count * w)
 
     def arrived(self, line: Line, number: int) -> cute.Tensor:
-        """Return one of the plan's parts of a row, when it is there."""
+        """Wait for one of the plan's parts of a row, and return it."""
         if line.coming and number < len(self.plan.groups):
             cute.arch.cp_async_wait_group(line.coming - 1 - number)
         return self.read(line, *self.plan.parts[number])
@@ -304,9 +300,9 @@ class RowMemory:
         return values
 
     def _moved_weights(self, vector: cute.Tensor, place: Place, start: int, count: int) -> cute.Tensor:
-        """Load those of a row whose vectors begin at column ``head``, from vectors that begin at column 0.
+        """Load the weights of a row whose vectors begin at column ``head``, from vectors that begin at column 0.
 
-        Two of these hold what one of the row needs.
+        Each vector of the row overlaps two vectors of the weights.
         """
         w, values = self.plan.width, self.registers(count)
         base = vector.iterator.align(16)
@@ -317,7 +313,7 @@ class RowMemory:
                 two = self.registers(2)
                 at = cute.make_tensor(base + number * w, cute.make_layout((w, 2), stride=(1, w)))
                 cute.autovec_copy(at[None, 0], self.in_registers(two, 0, 1)[None, 0])
-                # The vectors of the last two chunks may be the last of the row.
+                # Only the last two chunks can contain the last vector of the row.
                 whole = chunk < self.plan.chunks - 2 or (number + 2) * w <= self.n
                 if whole:
                     cute.autovec_copy(at[None, 1], self.in_registers(two, 1, 1)[None, 0])
@@ -347,12 +343,12 @@ class RowMemory:
     # ------------------------------------------------------------------------------------------------- shared memory
 
     def make_slots(self, places: list[Place]) -> list[Any]:
-        """Allocate shared memory for rows; returns where this thread's elements of each begin."""
+        """Allocate shared memory for rows, and return the start of this thread's elements of each."""
         plan = self.plan
         slots = cute.smem_tensor(self.dtype, cute.make_layout(len(places) * plan.share)).iterator
         found = [slots + (i * plan.share + self.first_in_block) for i in range(len(places))]
         if plan.shared == plan.chunks:
-            # Where a thread has no element of the last chunk, there is a neutral one.
+            # Fill the last chunk of threads that lack it with identity elements.
             for place, slot in zip(places, found):
                 if not self.has_last(place):
                     rest = self.registers(1)
@@ -361,7 +357,7 @@ class RowMemory:
         return found
 
     def fetch(self, place: Place, slot: Any, start: int, count: int) -> None:
-        """Begin to copy chunks of a row into a slot; what a thread copies is what it reads."""
+        """Issue the copies of chunks of a row to a slot. Each thread copies what it will read."""
         begin = self.begin(self.x, place)
         for first, n, mine in self.pieces(place, start, count):
             if mine:
@@ -370,12 +366,17 @@ class RowMemory:
     # ------------------------------------------------------------------------------------------------------- writing
 
     def write(self, lines: list[Line], function: Callable[..., Any], weights: list[list[cute.Tensor]]) -> None:
-        """Write the rows: ``function`` of a row's number, of some of its elements and of their weights, as ``f32``;
-        after the weights come elements of the second row.
+        """Write the rows.
 
-        Long rows are written span by span; else all stores come last, since no load of a weight can be moved past
-        them.  ``weights``: the first spans of them; where rows come in parts, or weights take many registers to load,
-        the next ones are loaded ahead of a span's stores, else all at once.
+        Long rows are written span by span. Otherwise all stores come last, because loads of weights cannot be moved
+        past them. If rows come in parts, or weights need many registers, the weights of the next spans are loaded ahead
+        of a span's stores.
+
+        Args:
+            lines: The rows.
+            function: ``function(i, elements, weights)`` computes elements of row ``i`` in ``f32``. The weights are
+                followed by elements of the second row, if there is one.
+            weights: The weights of the first spans, already loaded.
         """
         plan, moved = self.plan, bool(self.weights) and not self.plan.whole
         in_parts, by_span = self.config.in_parts or moved, self.config.is_long or moved
@@ -397,7 +398,7 @@ class RowMemory:
                         of = [*of, widened(part(line.second, start * w + at, size), fresh)]
                     element = function(i, widened(part(x, at, size), fresh and start >= line.shared), of)
                     part(out, at, size).store(element.to(self.dtype))
-            if by_span:  # the next weights first; one span more as the registers of the row become free
+            if by_span:  # load the next weights first, and one more span once registers of the row are free
                 ahead = number + (2 if number < 2 else 3)
                 weights = weights + [self.weights_of(place, *span) for span in spans[len(weights) : ahead]]
                 for line, out in zip(lines, results):
@@ -413,7 +414,7 @@ class RowMemory:
                 self.store_edges(self.y, line.place, function(i, line.edges.load().to(cute.Float32), of))
 
     def store(self, tensor: cute.Tensor, place: Place, values: cute.Tensor, start: int, count: int) -> None:
-        """Store chunks of a row, if there is such a row."""
+        """Store chunks of a row if the row exists."""
         alike = self.alike(tensor, place)
         if place.exists:
             for first, n, mine in self.pieces(place, start, count):
@@ -426,7 +427,7 @@ class RowMemory:
                         cute.autovec_copy(source, self.chunks(at, first, n))
 
     def store_edges(self, tensor: cute.Tensor, place: Place, values: Any) -> None:
-        """Store the edges of a row, if there is such a row."""
+        """Store the edges of a row if the row exists."""
         for j, (column, mine) in enumerate(place.edges):
             if mine and place.exists:
                 tensor[place.source, column] = values[j].to(self.dtype)

@@ -1,7 +1,7 @@
-"""Who shares a row: threads of a warp, warps of a block, blocks of a cluster, and how their partial results meet.
+"""Row reductions across threads: lanes of a warp, warps of a block, blocks of a cluster.
 
-There is one exchange a row.  A warp combines its numbers by shuffles, the warps of a block put theirs into shared
-memory, and the blocks of a cluster send theirs to each other.  What it means to combine is the operation's affair.
+There is one exchange per row. A warp reduces by shuffles, the warps of a block through shared memory, and the blocks of
+a cluster through distributed shared memory. The operation defines how two partial results are combined.
 """
 
 # Traced values define operators and element types that pyright cannot check.
@@ -16,9 +16,9 @@ __all__ = ["Sharing", "Turn"]
 
 
 class Turn(NamedTuple):
-    """Which of two sides of shared memory a row's exchange uses, and the phase of its barrier.
+    """The half of the shared-memory buffer that a row's exchange uses, and the phase of its barrier.
 
-    Rows in turn use both sides: nobody still reads what is written next.
+    Consecutive rows use alternate halves, so that no thread still reads the half that is written next.
     """
 
     side: Any
@@ -26,11 +26,14 @@ class Turn(NamedTuple):
 
 
 class Sharing:
-    """The threads that share a row, as one of them sees it.
+    """The threads that share a row, from the view of one of them.
 
-    ``thread`` is its number among them; ``row`` is its row of those that the grid works on at once.  ``messages``: the
-    blocks of a cluster send each other messages, by ``st.async``, rather than meet at its barrier.  ``in_turn``: they
-    work on more than one row.
+    Args:
+        config: The configuration. ``thread`` is the index among the threads of a row, ``row`` the index among the rows
+            that the grid processes at once.
+        messages: The blocks of a cluster send each other partial results by ``st.async``, instead of using cluster
+            barriers.
+        in_turn: The threads process more than one row.
     """
 
     def __init__(self, config: RowConfig, messages: bool = False, in_turn: bool = False):
@@ -51,7 +54,7 @@ class Sharing:
             self.row = self.row * self.config.rows + self.tid // self.config.threads
 
     def _make_barriers(self, sides: int) -> Any:
-        """Make an mbarrier for the partial results that other blocks send, one for each side."""
+        """Initialize an mbarrier per buffer half, for partial results from other blocks."""
         barriers = cute.arch.alloc_smem(cute.Int64, sides)
         if self.tid == 0:
             for side in cute.range_constexpr(sides):
@@ -61,20 +64,23 @@ class Sharing:
 
     @property
     def lanes(self) -> int:
-        """Threads of a row that are in one warp."""
+        """Threads of a row in one warp."""
         return min(32, self.config.threads)
 
     @property
     def warp(self) -> Any:
-        """The number of this warp among those that share the row."""
+        """Index of this warp among those that share the row."""
         return self.thread // 32
 
     def exchange(self, operation: Any, numbers: list[Any], turn: Turn | None = None) -> list[Any]:
-        """Return the numbers of each warp combined over the row, the same for all its threads.
+        """Combine the partial results of all warps of a row, and return the result in every thread.
 
-        ``operation.over_lanes(numbers, lanes, threads)`` combines groups of lanes, each with the numbers of so many
-        threads; ``operation.merged(lists)`` lists that one thread has, where blocks send no messages;
-        ``operation.neutral(count)`` gives so many numbers that change nothing.
+        Args:
+            operation: ``over_lanes(numbers, lanes, threads)`` combines groups of lanes, each with the results of
+                ``threads`` threads. ``merged(lists)`` combines lists in one thread (only without messages).
+                ``neutral(count)`` returns identity elements.
+            numbers: The partial results of this warp.
+            turn: The buffer half, if several rows are processed.
         """
         if self.config.warps == 1:
             return numbers
@@ -83,7 +89,7 @@ class Sharing:
             return self._by_barrier(operation, numbers, warp)
         warps, cluster, count = self.config.threads // 32, self.config.cluster, len(numbers)
         if warps > 1:
-            # The warps put their numbers into shared memory; each lane reads those of one.
+            # Each warp writes its results to shared memory, and each lane reads those of one warp.
             partials, first = self._table(count, warps, turn)
             if self.lane == 0:
                 for i, x in enumerate(numbers):
@@ -99,10 +105,10 @@ class Sharing:
             return of_block()
         received, own = self._table(count, cluster, turn)
         if turn is None:
-            cute.arch.cluster_wait()  # every block has begun: its barrier is there
+            cute.arch.cluster_wait()  # every block has started, so its barrier exists
         barrier, phase = (self.barriers, 0) if turn is None else (self.barriers + turn.side, turn.phase)
         if warp == 0:
-            # Lane i tells block i; no fence, which would wait for what the thread has stored and is loading.
+            # Lane i signals block i. A fence would also wait for the thread's other stores and loads.
             found = of_block()
             if self.lane == 0:
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, 4 * cluster * count)
@@ -117,10 +123,10 @@ class Sharing:
         )
 
     def _by_barrier(self, operation: Any, numbers: list[Any], warp: Any) -> list[Any]:
-        """Let each warp write to all blocks, lane i to block i; then all threads of the cluster meet."""
+        """Each warp writes to all blocks, lane i to block i; then the cluster synchronizes."""
         warps, count = self.config.warps, len(numbers)
         table, _ = self._table(count, warps, None)
-        cute.arch.cluster_wait()  # every block has begun: its shared memory is there
+        cute.arch.cluster_wait()  # every block has started, so its shared memory exists
         if self.lane < self.config.cluster:
             there = cute.arch.map_dsmem_ptr(table.iterator, self.lane)
             mine = self.rank * (warps // self.config.cluster) + warp
@@ -133,13 +139,13 @@ class Sharing:
         return operation.over_lanes(operation.merged(found), columns)
 
     def _table(self, count: int, columns: int, turn: Turn | None) -> tuple[Any, Any]:
-        """Return shared memory for ``count`` numbers of each of ``columns``, and where those of this row begin."""
+        """Return shared memory for ``count`` numbers per column, and the offset of this row."""
         sides = 1 if turn is None else 2
         table = cute.smem_tensor(cute.Float32, cute.make_layout(sides * count * columns), byte_alignment=4)
         return table, 0 if turn is None else turn.side * (count * columns)
 
     def _column(self, operation: Any, table: Any, first: Any, count: int, columns: int) -> list[Any]:
-        """Return the numbers of one column, another for each lane; beyond the last one neutral numbers."""
+        """Return the numbers of one column per lane; lanes past the last column get identity elements."""
         lanes = _lanes(columns)
         column = self.lane if lanes >= 32 else self.lane % lanes
         if lanes == columns or columns > 32:
@@ -150,5 +156,5 @@ class Sharing:
 
 
 def _lanes(columns: int) -> int:
-    """Return the power of two that is not below a number of columns."""
+    """Return the smallest power of two that is at least ``columns``."""
     return 1 << (columns - 1).bit_length()

@@ -1,7 +1,7 @@
-"""One number of each row: sum, mean, maximum, logarithm of the sum of powers, cross entropy; rows of any length.
+"""Row reductions to one number: sum, mean, maximum, logsumexp and cross entropy, for rows of any length.
 
-Nothing of a row is kept.  Threads go along it by several vectors at once (``chunks``), as often as there are whole
-rounds of them, and then once more for what is left; so a class holds all lengths from some on.
+Elements are not kept. Threads iterate over the row with several vectors in flight (``chunks``), for as many full rounds
+as it has, and then process the remainder. A class therefore covers all lengths from some minimum on.
 
     row_sum = sum_program("sum", "f32", 4096)
     row_sum(x, y)                       # y has an element for each row
@@ -26,19 +26,19 @@ from cute_dialect.kernels.traced_text import printed
 __all__ = ["SUMS", "loss_parts", "loss_text", "sum_class", "sum_program", "sum_text"]
 
 SUMS = ("sum", "mean", "max", "logsumexp", "cross_entropy")
-"""The operations."""
 
 POWERS = ("logsumexp", "cross_entropy")
-"""Reductions of this list that sum powers."""
+"""Operations that sum exponentials."""
 
 MOST, MOST_POWERS, LONG_POWERS = 512, 64, 8192
-"""The most threads that share a row; the most for rows of powers, twice as many above ``LONG_POWERS`` vectors."""
+"""Largest numbers of threads that share a row: in general, and for rows of exponentials. The latter is doubled above
+``LONG_POWERS`` vectors."""
 
 
 def sum_class(element: str, n: int, op: str = "sum") -> RowConfig:
-    """Return the class of rows of ``n`` elements: threads, vectors under way at once, rows of a block.
+    """Return the class of rows of ``n`` elements: threads, vectors in flight, rows per block.
 
-    Rows of powers take more computing for each byte: many small blocks hide it better than few large ones.
+    Exponentials need more computation per byte, which many small blocks hide better than a few large ones.
 
     >>> [sum_class("f16", n)[:3] for n in (8, 100, 1000, 4096, 6144, 32768, 10**7)]
     [(1, 1, 128), (4, 3, 32), (32, 4, 4), (128, 4, 1), (128, 4, 1), (512, 4, 1), (512, 4, 1)]
@@ -47,15 +47,15 @@ def sum_class(element: str, n: int, op: str = "sum") -> RowConfig:
     """
     w = width(element)
     if n < 1:
-        raise ValueError(f"expected rows of at least one element, got {n}")
+        raise ValueError(f"rows must have at least one element, got {n}")
     vectors = max(1, n // w)
     powers = op in POWERS
-    if vectors <= 128:  # (a part of) a warp
+    if vectors <= 128:  # rows of a warp or a part of one
         if vectors <= 2:
             threads, together = 1, 2 if powers or vectors == 1 else 1
         elif powers and vectors <= 32:
             threads = _up(vectors, 2)
-            together = 4 if threads >= 16 else 1  # with few threads the edges of four rows do not fit the registers
+            together = 4 if threads >= 16 else 1  # with few threads, the edges of four rows do not fit the registers
         elif powers and vectors <= 96:
             threads, together = _up(vectors, 6), 2
         else:
@@ -67,14 +67,13 @@ def sum_class(element: str, n: int, op: str = "sum") -> RowConfig:
 
 
 def _up(vectors: int, each: float) -> int:
-    """Return the power of two of threads, up to a warp, that have at most ``each`` vectors of a row."""
+    """Return the smallest power of two of threads, up to a warp, with at most ``each`` vectors per thread."""
     return min(32, 1 << (ceil(vectors / each) - 1).bit_length())
 
 
 HINT = HINTS.index("L1::evict_first")
-"""The hint of long rows, which are read once.  Short ones are without: several loads read a sector of 32 bytes of
-these, which has to stay in L1 meanwhile.
-"""
+"""Cache hint of long rows, which are read once. Short rows have none: several loads read one 32-byte sector, which must
+stay in the L1 meanwhile."""
 
 
 class Total(Sums):
@@ -85,7 +84,7 @@ class Total(Sums):
         self.fours, self.rest = cute.full(4, 0.0, cute.Float32), cute.Float32(0)
 
     def see(self, values: cute.Tensor) -> None:
-        """Add elements: each of four sums has every fourth one, so that no chain of steps is long."""
+        """Add elements to four interleaved sums, which shortens the dependency chains."""
         n = cute.size(values)
         for at in cute.range_constexpr(0, n - n % 4, 4):
             self.fours = self.fours + self.term(part(values, at, 4).load())
@@ -93,74 +92,75 @@ class Total(Sums):
             self.rest = self.rest + self.term(values[at])
 
     def term(self, values: Any) -> Any:
-        """Return the terms that the reduction adds."""
+        """Return the terms of the sum."""
         return wide(values)
 
     def see_edges(self, values: cute.Tensor, place: Place) -> None:
-        """Add edges, neutral elements among them."""
+        """Add the edges, which may be identity elements."""
         self.see(values)
 
     def of_warp(self) -> list[Any]:
-        """Return the numbers of this warp."""
+        """Return the partial result of this warp."""
         return self.over_lanes([self.fours.sum() + self.rest], self.lanes)
 
     def result(self, numbers: list[Any]) -> Any:
-        """Return the row's number."""
+        """Return the result of the row."""
         return numbers[0]
 
 
 class Mean(Total):
-    """The mean of a row: the pivot (:func:`~cute_dialect.kernels.rows.pivot_of`), and the mean distance from it."""
+    """The mean of a row: the pivot (:func:`~cute_dialect.kernels.rows.pivot_of`) plus the mean distance from it."""
 
     def __init__(self, memory: RowMemory, place: Place):
         super().__init__(memory, place)
-        self.pivot = pivot_of(memory.first_element(place), 2.0**100)  # no finite f32 less it overflows
+        # the difference of any finite f32 and this does not overflow
+        self.pivot = pivot_of(memory.first_element(place), 2.0**100)
 
     def term(self, values: Any) -> Any:
-        """Return the terms that the reduction adds."""
+        """Return the terms of the sum."""
         return wide(values) - self.pivot
 
     def see_edges(self, values: cute.Tensor, place: Place) -> None:
-        """Add the edges that this thread has: no element is neutral less a pivot."""
+        """Add the edges that this thread has. Distances from a pivot have no identity element."""
         for j, (_, mine) in enumerate(place.edges):
             if mine:
                 self.see(part(values, j, 1))
 
     def result(self, numbers: list[Any]) -> Any:
-        """Return the row's number."""
+        """Return the result of the row."""
         return self.pivot + numbers[0] / wide(self.memory.n)
 
 
 class Largest(Total):
-    """The largest element of a row; NaN where there is one."""
+    """The largest element of a row, or NaN if there is one."""
 
     def __init__(self, memory: RowMemory, place: Place):
         super().__init__(memory, place)
         self.largest = cute.Float32(-inf)
 
     def see(self, values: cute.Tensor) -> None:
-        """Compare elements."""
+        """Take the maximum of elements."""
         self.largest = cute.max(self.largest, wide(combined(values, cute.max, same)))
 
     def of_warp(self) -> list[Any]:
-        """Return the numbers of this warp."""
+        """Return the partial result of this warp."""
         return self.over_lanes([self.largest], self.lanes)
 
     def neutral(self, count: int) -> list[Any]:
-        """Return numbers that change nothing."""
+        """Return identity elements of the reduction."""
         return [-inf]
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
-        """Combine groups of lanes."""
+        """Combine partial results over groups of lanes."""
         return [cute.arch.warp_reduction(numbers[0], cute.max, lanes)]
 
     def result(self, numbers: list[Any]) -> Any:
-        """Return the row's number."""
+        """Return the result of the row."""
         return numbers[0]
 
 
 class LogSum(Total):
-    """The logarithm of the sum of ``e^x``: the largest element so far, and the sum of powers beside it."""
+    """The logarithm of the sum of ``e^x``, from the running maximum and the sum of exponentials relative to it."""
 
     neutral, over_lanes, merged = Softmax.neutral, Softmax.over_lanes, Softmax.merged
 
@@ -169,27 +169,27 @@ class LogSum(Total):
         self.largest, self.total = cute.Float32(LOWEST), cute.Float32(0)
 
     def see(self, values: cute.Tensor) -> None:
-        """Add powers; a larger element makes those before smaller."""
+        """Add exponentials. A larger maximum scales the sum down."""
         own = cute.max(self.largest, wide(combined(values, cute.max, same)))
         powers = combined(values, add, lambda v: power(wide(v), own))
         self.total = self.total * power(self.largest, own) + powers
         self.largest = own
 
     def of_warp(self) -> list[Any]:
-        """Return the numbers of this warp."""
+        """Return the partial results of this warp."""
         return self.over_lanes([self.largest, self.total], self.lanes)
 
     def result(self, numbers: list[Any]) -> Any:
-        """Return the row's number; plus infinity where that is an element, which is no power less another."""
+        """Return the result of the row. It is plus infinity if an element is, because inf - inf would be NaN."""
         m, total = numbers
         return cute.where(m == inf, cute.Float32(inf), m + cute.arch.log2_approx(total) * LN_2)
 
 
 class Loss(LogSum):
-    """The largest element of a row and the logarithm of the sum of powers relative to it.
+    """Cross entropy: the maximum of a row, and the logarithm of the sum of exponentials relative to it.
 
-    They are kept apart: a loss is a small number, of which large logits leave nothing once they are added.  With plus
-    infinity the logarithm is NaN, as torch has it.
+    They are kept apart, because adding them would cancel a small loss of large logits. With plus infinity the logarithm
+    is NaN, as in torch.
     """
 
     def result(self, numbers: list[Any]) -> Any:
@@ -201,12 +201,12 @@ OPERATIONS = {"sum": Total, "mean": Mean, "max": Largest, "logsumexp": LogSum, "
 
 
 def sums_kernel(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: Any, plan: cute.Constexpr[Plan]):
-    """Find the number of each row of this block."""
+    """Reduce each row of this block."""
     sharing = Sharing(plan.config)
     memory = RowMemory(plan, sharing, x, [], None)
     memory.neutral = -inf if plan.op in ("max", "logsumexp", "cross_entropy") else 0.0
     places = [memory.place(sharing.row * plan.config.together + i) for i in range(plan.config.together)]
-    begun = [begun_row(memory, place, t, ignored) for place in places]  # all under way before any is worked on
+    begun = [begun_row(memory, place, t, ignored) for place in places]  # issue all loads before any row is processed
     found: list[Any] = []
     for place, (operation, rest, edges, first, _, _) in zip(places, begun):
         for i in range(plan.chunks):
@@ -226,14 +226,16 @@ def sums_kernel(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: Any, pl
 
 
 def begun_row(memory: RowMemory, place: Place, t: Any, ignored: Any) -> tuple[Any, ...]:
-    """Return what has seen the whole rounds of a row, what is left of the row and on its way: vectors and edges, the
-    number of its first vector; the target and its element, None without targets.
+    """Process the full rounds of a row, and issue the loads of the rest.
+
+    Returns the operation, the remaining vectors and edges, the index of the first remaining vector, the target and its
+    element (None without targets).
     """
     plan = memory.plan
     operation, begin = OPERATIONS[plan.op](memory, place), memory.begin(memory.x, place)
     at_once = plan.chunks * plan.config.sharing
     target = None if t is None else t[place.source].to(cute.Int32)
-    # What is left of a row after whole rounds is never nothing: a row of one round needs no loop.
+    # The remainder after full rounds is never empty, so that a row of one round needs no loop.
     rounds = cute.max(place.vectors - 1, 0) // at_once
     for i in range(rounds):
         values = memory.registers(plan.chunks)
@@ -248,7 +250,7 @@ def begun_row(memory: RowMemory, place: Place, t: Any, ignored: Any) -> tuple[An
 
 
 def rest_of(memory: RowMemory, place: Place, begin: Any, rounds: Any) -> cute.Tensor:
-    """Load the vectors behind whole rounds, neutral ones where a thread has none."""
+    """Load the vectors after the full rounds. Missing vectors are identity elements."""
     plan = memory.plan
     values = memory.registers(plan.chunks)
     values.fill(memory.neutral)
@@ -262,7 +264,6 @@ def rest_of(memory: RowMemory, place: Place, begin: Any, rounds: Any) -> cute.Te
 
 @cute.jit
 def launch(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: cute.Int32 | None, plan: cute.Constexpr[Plan]):
-    """Launch as many blocks as the rows need."""
     c, rows = plan.config, x.shape[0]
     assert y.shape[0] == rows, "y must have as many elements as x has rows"
     sizes = {"grid": cute.ceil_div(rows, c.rows * c.together), "block": c.block}
@@ -273,20 +274,23 @@ def launch(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: cute.Int32 |
 
 
 def kernel_of(plan: Plan) -> Any:
-    """Return the kernel of a plan, which says how many registers it may have."""
+    """Return the kernel of a plan, with its register limit."""
     name = f"{plan.op}_v" if plan.whole else plan.op
     return cute.kernel(min_blocks=plan.resident, name=name)(sums_kernel)
 
 
 def sum_program(op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None) -> cute.Compiled:
-    """Return ``sum``, ``mean``, ``max`` or ``logsumexp`` of rows, of the class of ``n``, to be called with ``(x, y)``;
-    or ``cross_entropy`` with ``(x, target, losses, lse, ignored)``: ``logsumexp`` less the target's element, 0 where
-    the target is ``ignored``.
+    """Compile a row reduction for the class of rows of ``n`` elements.
 
-    Sums are ``f32``; ``y`` has the elements of ``x``, losses and ``lse`` are ``f32``, targets i64.  Raises ValueError.
+    ``sum``, ``mean``, ``max`` and ``logsumexp`` are called with ``(x, y)``. ``cross_entropy`` is called with ``(x,
+    target, losses, lse, ignored)``. The loss is ``logsumexp`` minus the target's element, or 0 if the target is
+    ``ignored``. Sums are ``f32``; ``y`` has the type of ``x``, losses and ``lse`` are ``f32``, and targets i64.
+
+    Raises:
+        ValueError: if the operation or the configuration is not supported.
     """
     if op not in OPERATIONS:
-        raise ValueError(f"expected an operation of {', '.join(SUMS)}, got '{op}'")
+        raise ValueError(f"operation '{op}' is not supported; use one of {', '.join(SUMS)}")
     config = sum_class(element, n, op) if config is None else config
     dtype = type_of_mlir(element)
     matrix, column = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[dtype, "(?):(1)"]
@@ -299,7 +303,7 @@ def sum_program(op: str, element: str = "f32", n: int = 1024, config: RowConfig 
 
 @printed
 def sum_text(op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None) -> cute.Compiled:
-    """Return the kernels and host function of :func:`sum_program` as text.
+    """Trace the kernels and host function of :func:`sum_program`.
 
     >>> "gpu.func @sum_v" in sum_text("sum", "f32", 4096)
     True
@@ -310,14 +314,14 @@ def sum_text(op: str, element: str = "f32", n: int = 1024, config: RowConfig | N
 # -------------------------------------------------------------------------------------------------------- all losses
 
 THREADS, LOSSES = 1024, 4
-"""Threads of a block that adds up losses, and losses that each loads before it adds them."""
+"""Threads of a block that sums losses, and losses that each thread loads before it adds them."""
 
 ONE_BLOCK, BLOCKS = 1 << 14, 128
-"""Losses that one block adds up by itself; blocks that add up more."""
+"""Number of losses up to which one block sums all of them; largest number of blocks otherwise."""
 
 
 def loss_parts(rows: int) -> int:
-    """Return into how many sums the losses of so many rows go first; 1: into the result at once.
+    """Return the number of partial sums of the losses of ``rows`` rows; 1 for a single pass.
 
     >>> [loss_parts(rows) for rows in (1, 16384, 16385, 10**6)]
     [1, 1, 5, 128]
@@ -329,9 +333,9 @@ def loss_parts(rows: int) -> int:
 def reduce_losses(
     losses: cute.Tensor, t: cute.Tensor, y: cute.Tensor, count: cute.Tensor, ignored: Any, mean: cute.Constexpr[bool],
 ):  # fmt: skip
-    """Add up losses, and count their targets ``t`` that are not ``ignored``, always in the same order.
+    """Sum losses and count their targets ``t`` that are not ``ignored``, in a fixed order.
 
-    Each block leaves a sum, or a ``mean``, and a count.  Where ``ignored`` is None, ``t`` has counts already.
+    Each block writes a sum or a ``mean``, and a count. If ``ignored`` is None, ``t`` holds counts already.
     """
     tid, block, warps = cute.arch.thread_idx().x, cute.arch.block_idx().x, THREADS // 32
     total, targets = cute.Float32(0), cute.Float32(0)
@@ -357,7 +361,7 @@ def reduce_losses(
         total, targets = (cute.arch.warp_reduction(table[i * warps + lane], add, 32) for i in range(2))
         if lane == 0:
             if mean:
-                total = total / targets  # NaN where there is none, as torch has it
+                total = total / targets  # NaN without targets, as in torch
             y[block] = total.to(y.element_type)
             count[block] = targets
 
@@ -367,17 +371,18 @@ def launch_losses(
     losses: cute.Tensor, t: cute.Tensor, y: cute.Tensor, count: cute.Tensor, ignored: cute.Int32 | None,
     mean: cute.Constexpr[bool],
 ):  # fmt: skip
-    """Launch one block for each sum that is left."""
+    """Launch one block per result."""
     reduce_losses(losses, t, y, count, ignored, mean).launch(grid=y.shape[0], block=THREADS)
 
 
 @printed
 def loss_text(element: str, mean: bool, step: str = "all") -> cute.Compiled:
-    """Return the kernel that adds up the losses of ``cross_entropy``, to be called with ``(losses, target, y, count,
-    ignored)``: ``y`` has one element of type ``element``, ``count`` one of f32, how many targets there are.
+    """Trace the kernel that reduces the losses of ``cross_entropy``, called with ``(losses, target, y, count,
+    ignored)``.
 
-    ``step``: ``first`` leaves as many sums in f32 and counts as ``y`` and ``count`` have elements; ``last`` adds those
-    up, and is called with ``(sums, counts, y, count)``.
+    ``y`` has one element of type ``element``, and ``count`` the number of targets as f32. With ``step`` = "first", the
+    kernel leaves as many partial sums and counts (f32) as ``y`` and ``count`` have elements. ``step`` = "last" adds
+    these up, and is called with ``(sums, counts, y, count)``.
     """
     numbers, targets = (cute.Tensor[x, "(?):(1)"] for x in (cute.Float32, cute.Int64))
     result = numbers if step == "first" else cute.Tensor[type_of_mlir(element), "(?):(1)"]

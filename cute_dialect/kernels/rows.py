@@ -1,12 +1,12 @@
-"""Row kernels in the language: softmax, log-softmax, RMSNorm and LayerNorm of the rows of a matrix.
+"""Row kernels: softmax, log-softmax, RMSNorm and LayerNorm over the rows of a matrix, and softmax gradients.
 
-The number of rows, their length and the distance from row to row are known at run time; a kernel is made for a class of
-lengths (:mod:`.row_config`).  A row is read once and written once; in between it stays in registers, in shared memory,
-or in both (:mod:`.row_memory`).  Some lanes of a warp share a row, a warp, a block, or the blocks of a cluster
-(:mod:`.row_sharing`).  An operation here says what is reduced, how partial results meet, and what becomes of an
-element.
+The number of rows, their length and their stride are dynamic. A kernel is compiled for a class of row lengths
+(:mod:`.row_config`). A row is read and written once; in between it is in registers, in shared memory, or in both
+(:mod:`.row_memory`). A row is shared by some lanes of a warp, a warp, a block, or a cluster (:mod:`.row_sharing`). An
+operation of this module defines the reduction, how partial results are combined, and the resulting elements.
 
-Two kernels, one body: ``softmax_v`` takes rows of whole aligned vectors, ``softmax`` rows that begin and end anywhere.
+Each program has two kernels with one body: ``softmax_v`` for rows of whole aligned vectors, and ``softmax`` for rows
+with any alignment.
 
     softmax = row_program("softmax", "f16", 1000)
     softmax(x, y)                       # torch tensors or others, of any number of rows of about 1000 elements
@@ -47,16 +47,15 @@ __all__ = [
 LOG2_E = 1.4426950408889634
 LN_2 = 0.6931471805599453
 LOWEST = -3.4028234663852886e38
-"""The smallest finite ``f32``; unlike minus infinity it can be subtracted from itself."""
+"""The smallest finite ``f32``. Unlike minus infinity it can be subtracted from itself."""
 
 
 def add(x: Any, y: Any) -> Any:
-    """Return the sum."""
     return x + y
 
 
 def tree(items: list[Any], combine: Any) -> Any:
-    """Combine items into one, neighbours first."""
+    """Reduce a list of items as a balanced tree."""
     while len(items) > 1:
         pairs = [combine(x, y) for x, y in zip(items[::2], items[1::2])]
         items = [*pairs, *items[2 * len(pairs) :]]
@@ -64,36 +63,36 @@ def tree(items: list[Any], combine: Any) -> Any:
 
 
 def wide(x: Any) -> Any:
-    """Return a number or a vector as ``f32``."""
+    """Convert a number or a vector to ``f32``."""
     return x.to(cute.Float32)
 
 
 def same(x: Any) -> Any:
-    """Return what is given."""
+    """Return the operand."""
     return x
 
 
 def where_mine(mine: Any, x: Any) -> Any:
-    """Return a number of what a thread may not have: 0 where it has it not; ``mine``: True where it surely has."""
+    """Return a number if ``mine``, else 0. ``mine`` is True at compile time if the thread always has it."""
     return x if isinstance(mine, bool) else cute.where(mine, x, 0.0)
 
 
 def pivot_of(x: Any, most: float = -LOWEST) -> Any:
-    """Return the number from which the elements of a row are measured: its first one, 0 if that is more than ``most``.
+    """Return the pivot of a row: its first element, or 0 if that exceeds ``most``.
 
-    Of equal elements the distances are 0, and their mean is exact.  An infinity or NaN is left to the distances.
+    Reductions use distances from the pivot. They are 0 for equal elements, whose mean is then exact. Infinities and
+    NaNs propagate through the distances.
     """
     x = wide(x)
     return cute.where((x <= most) & (x >= -most), x, 0.0)
 
 
 def deviations(squares: Any, of_mean: Any) -> Any:
-    """Return squared distances less the part that is due to the mean; infinite where the squares overflow."""
+    """Return squared deviations minus the part due to the mean. They are infinite if the squares overflow."""
     return cute.where(squares == inf, squares, squares - of_mean)
 
 
 def power(x: Any, m: Any) -> Any:
-    """Return ``e^(x - m)``."""
     return cute.math.exp2((x - m) * LOG2_E, fastmath=True)
 
 
@@ -101,10 +100,10 @@ def power(x: Any, m: Any) -> Any:
 
 
 class Sums:
-    """Sums over the rows at hand, some numbers a row: what threads, warps and blocks have is added.
+    """Base class of operations: sums over the rows of a thread. Partial results are added.
 
-    An operation says more: ``of_warp`` gives the numbers of this warp, ``over_lanes`` and ``merged`` combine those of
-    several, ``of_row`` takes the numbers of the rows, and ``element`` makes elements of the result.
+    An operation also defines ``of_warp``, the partial results of this warp, and ``of_row``, which takes the results of
+    the rows. ``over_lanes`` and ``merged`` combine partial results, and ``element`` computes elements of the result.
     """
 
     def __init__(self, memory: RowMemory, lines: list[Line], eps: Any = None):
@@ -112,19 +111,19 @@ class Sums:
         self.plan, self.lanes = memory.plan, memory.sharing.lanes
 
     def neutral(self, count: int) -> list[Any]:
-        """Return numbers that change nothing."""
+        """Return identity elements of the reduction."""
         return [0.0] * count
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
-        """Combine groups of lanes."""
+        """Combine partial results over groups of lanes."""
         return [cute.arch.warp_reduction(x, add, lanes) for x in numbers]
 
     def merged(self, lists: list[list[Any]]) -> list[Any]:
-        """Combine lists of numbers."""
+        """Combine several lists of partial results."""
         return [tree(list(x), add) for x in zip(*lists)]
 
     def weighted(self, x: Any, w: list[Any]) -> Any:
-        """Return elements times their weights, plus their biases, of those that the operation takes."""
+        """Multiply elements by the weights and add the biases, as the operation takes them."""
         x = x * w[0] if "w" in self.plan.takes else x
         return x + w[-1] if "b" in self.plan.takes else x
 
@@ -151,22 +150,22 @@ class RmsNorm(Sums):
         self.by = [cute.arch.rsqrt_approx(x * share + self.eps) for x in numbers]
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
-        """Return what becomes of some elements of row ``i``."""
+        """Return normalized elements of row ``i``."""
         return self.weighted(v * self.by[i], w)
 
 
 class Softmax(Sums):
-    """``e^(x - m) / sum``; a warp has its own maximum ``m`` until the one exchange of (maximum, sum)."""
+    """``e^(x - m) / sum``. Each warp has its own maximum ``m`` until the exchange of (maximum, sum)."""
 
     keeps = True
-    """Powers are kept where there are registers for them."""
+    """Keep the exponentials if registers allow."""
 
     def of_warp(self) -> list[Any]:
-        """Return the largest element and the sum of powers beside it."""
+        """Return the maximum and the sum of exponentials relative to it."""
         memory, (line,) = self.memory, self.lines
         parts, self.kept = len(self.plan.parts), False
         if self.plan.config.in_parts:
-            # The largest element so far, and the sum of powers beside it; both of the thread, then of the warp.
+            # Online softmax: the running maximum and the sum relative to it, first per thread, then per warp.
             largest, total = cute.Float32(LOWEST), cute.Float32(0)
             for i in cute.range_constexpr(parts + (line.edges is not None)):
                 x = memory.arrived(line, i) if i < parts else line.edges
@@ -179,7 +178,7 @@ class Softmax(Sums):
             own = wide(combined(memory.arrived(line, 0), cute.max, same))
             if line.edges is not None:
                 own = cute.max(own, wide(combined(line.edges, cute.max, same)))
-            # Finite, so that a warp of infinities does not make NaN of it; a NaN stays one.
+            # Clamp to a finite value, so that a warp of -inf does not produce NaN. A NaN stays one.
             self.largest = cute.max(cute.arch.warp_reduction(own, cute.max, self.lanes), LOWEST)
             x = memory.read(line, 0, self.plan.chunks)
             edges = line.edges
@@ -196,27 +195,27 @@ class Softmax(Sums):
         return [self.largest, cute.arch.warp_reduction(total, add, self.lanes)]
 
     def neutral(self, count: int) -> list[Any]:
-        """Return numbers that change nothing."""
+        """Return identity elements of the reduction."""
         return [LOWEST, 0.0]
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
-        """Combine groups of lanes."""
+        """Combine partial results over groups of lanes."""
         m = cute.arch.warp_reduction(numbers[0], cute.max, lanes)
         return [m, cute.arch.warp_reduction(numbers[1] * power(numbers[0], m), add, lanes)]
 
     def merged(self, lists: list[list[Any]]) -> list[Any]:
-        """Combine some pairs."""
+        """Combine several (maximum, sum) pairs."""
         m = tree([x[0] for x in lists], cute.max)
         return [m, tree([x[1] * power(x[0], m) for x in lists], add)]
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the largest element and the sum."""
+        """Take the maximum and the sum."""
         self.m, self.by = numbers[0], cute.arch.rcp_approx(numbers[1])
         if self.kept and self.plan.config.warps > 1:
             self.by = power(self.largest, self.m) * self.by
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
-        """Return shares of the sum; powers are made again where there were no registers to keep them."""
+        """Return probabilities. Exponentials that were not kept are recomputed."""
         return (v if self.kept else power(v, self.m)) * self.by
 
 
@@ -226,21 +225,21 @@ class LogSoftmax(Softmax):
     keeps = False
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the largest element and the logarithm of the sum."""
+        """Take the maximum and the logarithm of the sum."""
         self.m, self.log = numbers[0], cute.arch.log2_approx(numbers[1]) * LN_2
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
-        """Return logarithms of shares of the sum."""
+        """Return log-probabilities."""
         return v - self.m - self.log
 
 
 class LayerNorm(Sums):
     """``(x - mean) / sqrt(variance + eps) * w + b``.
 
-    Elements are taken relative to the row's pivot (:func:`pivot_of`).  A thread adds up how far its elements are from
-    the mean of its first few, and the squares of that, which loses nothing where the mean is large.  A group of
-    elements has two numbers: sum, and squared deviations from its own mean (Chan, Golub, LeVeque 1979); how many they
-    are follows from the length of the row.
+    Elements are relative to the row's pivot (:func:`pivot_of`). A thread accumulates the distances of its elements from
+    the mean of its first vector, and their squares, which is accurate even for a large mean. A partial result is a sum
+    and the squared deviations from its own mean (Chan, Golub, LeVeque 1979). The number of elements follows from the
+    row length.
     """
 
     def __init__(self, memory: RowMemory, lines: list[Line], eps: Any = None):
@@ -248,7 +247,7 @@ class LayerNorm(Sums):
         self.pivots = [pivot_of(memory.first_element(line.place)) for line in lines]
 
     def of_warp(self) -> list[Any]:
-        """Return the numbers of each row."""
+        """Return the partial results of each row."""
         found: list[Any] = []
         for line, pivot in zip(self.lines, self.pivots):
             total, squares, elements = self.of_thread(line, pivot)
@@ -256,18 +255,18 @@ class LayerNorm(Sums):
         return found
 
     def of_thread(self, line: Line, pivot: Any) -> list[Any]:
-        """Return the numbers of this thread's elements of a row, and their count; neutral ones take no part."""
+        """Return the partial results of this thread for a row, and the number of elements. Padding takes no part."""
         plan, memory, w = self.plan, self.memory, self.plan.width
         last, has = plan.chunks - 1, memory.has_last(line.place)
         near, base, from_near, squares = None, None, cute.Float32(0), cute.Float32(0)
         for i in range(len(plan.parts)):
-            memory.arrived(line, i)  # waits for it
+            memory.arrived(line, i)  # wait for the part
             for start, count, mine in memory.pieces(line.place, *plan.parts[i]):
                 x = memory.read(line, start, count)
                 if near is None:
                     near = self.near(part(x, 0, w), mine, line, pivot)
                     base = pivot + near
-                    near = base - pivot  # as rounded in the base
+                    near = base - pivot  # as rounded by the addition to the pivot
                 one = combined(x, add, lambda v, base=base: wide(v) - base)
                 two = combined(x, add, lambda v, base=base: (wide(v) - base) * (wide(v) - base))
                 from_near += where_mine(mine, one)
@@ -282,7 +281,9 @@ class LayerNorm(Sums):
         return [near * elements + from_near, deviations(squares, from_near * by * from_near), elements]
 
     def near(self, first: cute.Tensor, mine: Any, line: Line, pivot: Any) -> Any:
-        """Return the mean of a thread's first vector less the pivot; without a vector, of its first edge, or 0."""
+        """Return the mean of a thread's first vector minus the pivot; without a vector, that of its first edge, or
+        0.
+        """
         mean = combined(first, add, lambda v: wide(v) - pivot) * (1.0 / self.plan.width)
         if isinstance(mine, bool) or line.edges is None:
             return mean
@@ -290,30 +291,34 @@ class LayerNorm(Sums):
         return cute.where(mine, mean, of_edge)
 
     def elements(self, place: Place, first: Any, threads: int) -> Any:
-        """Return how many elements of a row threads have, from one on: what follows from its length."""
+        """Return the number of row elements of ``threads`` threads from thread ``first`` on."""
         plan = self.plan
         last = plan.chunks - 1
         tail = place.vectors - last * plan.config.sharing - first
         vectors = last * threads + cute.max(cute.min(tail, threads), 0)
         count = vectors * plan.width
-        if place.edges:  # the first threads have them
+        if place.edges:  # the first threads have the edges
             count = count + cute.where(first == 0, self.memory.n - place.vectors * plan.width, 0)
         return wide(count)
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
-        """Combine groups of lanes: lane ``i`` of a group has the numbers of so many threads, the ``i``-th ones."""
+        """Combine partial results over groups of lanes. Lane ``i`` has those of the ``i``-th group of ``threads``
+        threads.
+        """
         sharing, found = self.memory.sharing, []  # type: ignore[var-annotated]
         begin = 0 if threads == self.plan.config.threads else sharing.rank * self.plan.config.threads
         column = sharing.lane if lanes >= 32 else sharing.lane % lanes
         for i, line in enumerate(self.lines):
             count = self.elements(line.place, begin + column * threads, threads)
-            if threads < self.plan.config.threads:  # lanes beyond the last warp have nothing
+            if threads < self.plan.config.threads:  # lanes past the last warp have no elements
                 count = cute.where(column * threads < self.plan.config.threads, count, 0.0)
             found += self._over(line.place, numbers[2 * i : 2 * i + 2], count, lanes, threads)
         return found
 
     def _over(self, place: Place, numbers: list[Any], count: Any, lanes: int, threads: int) -> list[Any]:
-        """Combine groups of lanes; each lane has the numbers of ``count`` elements, of so many threads."""
+        """Combine partial results over groups of lanes. Each lane has those of ``count`` elements of ``threads``
+        threads.
+        """
         total, squares = numbers
         if lanes == 1:
             return numbers
@@ -331,18 +336,18 @@ class LayerNorm(Sums):
         return [total, cute.arch.warp_reduction(squares + far * count * far, add, lanes)]
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the numbers of the rows."""
+        """Take the results of the rows."""
         share = 1.0 / wide(self.memory.n)
         self.means = [pivot + x * share for pivot, x in zip(self.pivots, numbers[::2])]
         self.by = [cute.arch.rsqrt_approx(cute.max(x * share, 0.0) + self.eps) for x in numbers[1::2]]
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
-        """Return what becomes of some elements of row ``i``."""
+        """Return normalized elements of row ``i``."""
         return self.weighted((v - self.means[i]) * self.by[i], w)
 
 
 class SoftmaxBackward(Sums):
-    """``y (dy - sum of y dy)``, of the result ``y`` of softmax and its gradient."""
+    """``y (dy - sum of y dy)``, from the result ``y`` of softmax and its gradient."""
 
     def of_warp(self) -> list[Any]:
         """Return the sum over the row."""
@@ -352,7 +357,7 @@ class SoftmaxBackward(Sums):
         return self.over_lanes([total], self.lanes)
 
     def of_both(self, y: cute.Tensor, d: cute.Tensor) -> Any:
-        """Return the sum over some elements, by groups."""
+        """Return the sum over some elements, in groups."""
         n = cute.size(y)
         group = min(4, n & -n)
         total = None
@@ -362,7 +367,7 @@ class SoftmaxBackward(Sums):
         return total.sum()
 
     def term(self, y: Any, d: Any) -> Any:
-        """Return what is summed."""
+        """Return the term of the sum."""
         return y * d
 
     def of_row(self, numbers: list[Any]) -> None:
@@ -375,10 +380,10 @@ class SoftmaxBackward(Sums):
 
 
 class LogSoftmaxBackward(SoftmaxBackward):
-    """``dy - e^y sum of dy``, of the result ``y`` of log_softmax and its gradient."""
+    """``dy - e^y sum of dy``, from the result ``y`` of log_softmax and its gradient."""
 
     def term(self, y: Any, d: Any) -> Any:
-        """Return what is summed."""
+        """Return the term of the sum."""
         return d
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
@@ -395,7 +400,7 @@ OPERATIONS |= {"softmax_backward": SoftmaxBackward, "log_softmax_backward": LogS
 def rows_kernel(
     x: cute.Tensor, r: Any, w: Any, b: Any, y: cute.Tensor, s: Any, eps: Any, plan: cute.Constexpr[Plan]
 ):  # fmt: skip
-    """Work on the rows of this block; all that is loaded of them is under way at once."""
+    """Process the rows of this block. All loads of a row are in flight at once."""
     memory = RowMemory(plan, Sharing(plan.config, plan.messages), x, [v for v in (w, b) if v is not None], y)
     memory.added = r if "r" in plan.takes else None
     c, first = plan.config, memory.sharing.row
@@ -426,13 +431,13 @@ def rows_kernel(
     operation.of_row(memory.sharing.exchange(operation, numbers))
     if plan.whole:
         memory.write(operation.lines, operation.element, weights)
-    else:  # rows that begin at different elements of their vectors have other weights each
+    else:  # rows with different alignment need different weights
         for i, line in enumerate(operation.lines):
             memory.write([line], lambda _, v, w, i=i: operation.element(i, v, w), [])
 
 
 def add_to(values: cute.Tensor, more: cute.Tensor) -> None:
-    """Add registers to registers, in ``f32``."""
+    """Add registers in ``f32``."""
     values.store((wide(values.load()) + wide(more.load())).to(values.element_type))
 
 
@@ -445,8 +450,13 @@ def launch(
 ):  # fmt: skip
     """Launch as many blocks as the rows need.
 
-    ``r``: a second matrix, what is added to ``x`` first, into ``s``, or a gradient; ``w`` and ``b``: weights and
-    biases; None where the operation does not take them.
+    Args:
+        x, y: The matrix and the result.
+        r: A second matrix: a residual, which is added to ``x`` into ``s`` first, or a gradient.
+        w, b: Weights and biases, or None if the operation does not take them.
+        s: ``x + r``.
+        eps: Added to the mean square or variance.
+        plan: The plan.
     """
     c, (rows, n) = plan.config, x.shape
     held = capacity(plan.element, c)
@@ -463,7 +473,7 @@ def launch(
 
 
 def kernel_of(plan: Plan) -> Any:
-    """Return the kernel of a plan, which says how many registers it may have."""
+    """Return the kernel of a plan, with its register limit."""
     name = f"{plan.op}_v" if plan.whole else plan.op
     return cute.kernel(min_blocks=plan.resident, name=name)(rows_kernel)
 
@@ -471,13 +481,22 @@ def kernel_of(plan: Plan) -> Any:
 def row_program(
     op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, takes: str | None = None
 ) -> cute.Compiled:  # fmt: skip
-    """Return an operation of :data:`OPS` over rows of the class of ``n``, to be called.
+    """Compile an operation of :data:`OPS` for the class of rows of ``n`` elements.
 
-    ``takes``: what a norm takes, of ``"wbr"``, by default all but a residual: ``program(x, r, w, b, y, s, eps)``
-    without those that are not taken, ``s`` with ``r``, and ``eps``, added to the mean square and the variance, of norms
-    only.  ``w`` and ``b`` have as many elements as a row, and addresses of whole 16 bytes; ``s = x + r`` is what is
-    normed then.  All tensors have the same element type, sums are ``f32``.  Raises ValueError for a configuration that
-    does not fit.  ``softmax_backward(y, dy, dx)`` and ``log_softmax_backward`` take results and their gradients.
+    The program is called as ``program(x, r, w, b, y, s, eps)`` without those that it does not take. ``w`` and ``b``
+    have as many elements as a row, and 16-byte aligned addresses. With a residual ``r``, the norm is that of ``s = x +
+    r``. All tensors have the same element type, and sums are ``f32``. Gradients are ``softmax_backward(y, dy, dx)`` and
+    ``log_softmax_backward``.
+
+    Args:
+        op: The operation.
+        element: The element type.
+        n: A row length.
+        config: The configuration, by default that of :func:`row_class`.
+        takes: Optional arguments of a norm, of ``"wbr"``; by default all but the residual.
+
+    Raises:
+        ValueError: if the configuration does not fit.
     """
     takes = OPS.get(op, "").replace("r", "") if takes is None else takes
     config = row_class(op, element, n, takes) if config is None else config
@@ -494,7 +513,7 @@ def row_program(
 def row_text(
     op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, takes: str | None = None
 ) -> cute.Compiled:  # fmt: skip
-    """Return the kernels and host function of :func:`row_program` as text.
+    """Trace the kernels and host function of :func:`row_program`.
 
     >>> text = row_text("softmax", "f16", 1000)
     >>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes rows that begin anywhere

@@ -1,15 +1,16 @@
-"""f32 split in two numbers of tf32, for products of three: ``A B ~ lo(A) hi(B) + hi(A) lo(B) + hi(A) hi(B)``.
+"""f32 operands split into two tf32 terms, for a GEMM in three passes: ``A B ~ lo(A) hi(B) + hi(A) lo(B) + hi(A)
+hi(B)``.
 
-``x = hi + lo + rest``: ``hi`` is x rounded to the 10 bits of tf32, ``lo`` what is missing, of which tf32 keeps 10 bits
-again; the rest is below 2^-23 of x.  A matrix of K columns becomes one of three parts, and the Hopper GEMM in tf32
-multiplies them as any other: the sums of the small products come before those of the large ones.
+In ``x = hi + lo + error``, ``hi`` is x rounded to the 10 mantissa bits of tf32 and ``lo`` the difference, rounded in
+the same way. The error is below 2^-23 of x. A matrix with K columns becomes one with three slices of K, which the
+Hopper GEMM multiplies as any tf32 matrix. The small terms are accumulated before the large ones.
 
     A:  lo | hi | hi
-    B:  hi | lo | hi          each of ``padded(K)`` columns, with zeros behind K
+    B:  hi | lo | hi          each of ``padded(K)`` columns, zero past K
 
     launch(x, out, order="a")                                    # x (rows, K), out (rows, 3 * padded(K)), or batches
 
-Infinities have no ``lo`` (it would be a NaN): a product of one with a number that tf32 holds is a NaN.
+Infinities have no ``lo``, which would be NaN. An infinity times a number that tf32 represents exactly is NaN.
 """
 
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
@@ -23,31 +24,30 @@ from cute_dialect.lang import utils
 __all__ = ["ORDERS", "PartsConfig", "launch", "padded", "parts_of", "split_text"]
 
 ORDERS = {"a": (1, 0, 0), "b": (0, 1, 0)}
-"""Of which operand -> its three parts: 0 for hi, 1 for lo."""
+"""Operand -> its three slices, 0 for hi and 1 for lo."""
 
 _TILE, _THREADS = 64, 256
 
 
 class PartsConfig(NamedTuple):
-    """``order``: the parts of A or of B; ``row_major``: rows of what is split are contiguous; ``batch``: of matrices
-    along a third mode.
+    """Configuration of the split.
 
     >>> PartsConfig("b", row_major=False).name
     'split-b-column'
     """
 
-    order: str = "a"
-    row_major: bool = True
-    batch: bool = False
+    order: str = "a"  # slices of "a" or of "b"
+    row_major: bool = True  # the operand has contiguous rows
+    batch: bool = False  # the operand has a batch mode
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return f"split-{self.order}-{'row' if self.row_major else 'column'}{'-b' * self.batch}"
 
 
 def padded(k: int) -> int:
-    """Return the columns of a part: whole 16 bytes.
+    """Return the columns of a slice: K rounded up to 16 bytes.
 
     >>> padded(1), padded(64)
     (4, 64)
@@ -57,11 +57,11 @@ def padded(k: int) -> int:
 
 @cute.jit
 def launch(X: cute.Tensor, Y: cute.Tensor, order: cute.Constexpr[str] = "a"):
-    """Launch a block for each 64 rows and columns of a part of Y."""
+    """Launch one block per 64 x 64 elements of a slice of Y."""
     if X.element_type is not cute.Float32 or Y.element_type is not cute.Float32:
-        raise TypeError(f"expected matrices of Float32, got {X} and {Y}")
+        raise TypeError(f"split_tf32: X and Y must be of Float32, got {X} and {Y}")
     if Y.leading_dim != 1:
-        raise ValueError(f"expected a result with contiguous rows, got {Y}")
+        raise ValueError(f"split_tf32: Y must have contiguous rows, got {Y}")
     columns = Y.shape[1] // 3
     assert X.shape[0] == Y.shape[0], "both must have as many rows"
     assert columns * 3 == Y.shape[1], "the result must have three parts"
@@ -76,7 +76,7 @@ def launch(X: cute.Tensor, Y: cute.Tensor, order: cute.Constexpr[str] = "a"):
 
 @cute.kernel(min_blocks=4)
 def split(X: Any, Y: Any, tiles: utils.GroupedRaster, order: cute.Constexpr[str]):
-    """Split a tile; it goes through shared memory, so that neighbours are read and written side by side."""
+    """Split a tile. It goes through shared memory, so that loads and stores are coalesced."""
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
     X, Y = (x[None, None, number] for x in (X, Y) for number in matrix) if matrix else (X, Y)
     thread, part = cute.arch.thread_idx().x, Y.shape[1] // 3
@@ -99,10 +99,10 @@ def split(X: Any, Y: Any, tiles: utils.GroupedRaster, order: cute.Constexpr[str]
 
 
 def parts_of(x: Any) -> tuple[Any, Any]:
-    """Return hi and lo of an f32, which are f32."""
+    """Return hi and lo of an f32, both as f32."""
     hi = x.to(cute.TFloat32).to(cute.Float32)
     bits, limit = x.bitcast(cute.Int32) & 0x7FFFFFFF, 0x7F800000
-    # What is next to the largest number would be rounded to infinity; what is infinite or no number has no lo.
+    # Values near the largest f32 would round to infinity, so they are truncated. Infinities and NaNs have no lo.
     large = (bits < limit) & ((hi.bitcast(cute.Int32) & 0x7FFFFFFF) == limit)
     hi = (x.bitcast(cute.Int32) & -8192).bitcast(cute.Float32) if large else hi
     return hi, (x - hi if bits < limit else cute.Float32(0))

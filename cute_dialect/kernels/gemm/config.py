@@ -117,10 +117,12 @@ class GemmConfig(NamedTuple):
     # "cooperative": the consumers share a tile, 64 rows each (128 of 256). "pingpong": each consumer has a tile of 64
     # or 128 rows, and they alternate between the main loop and the epilogue (see ``pingpong.py``).
     schedule: str = "cooperative"
-    stream_k: bool = False  # all blocks share the tiles of the last wave (see ``stream.py``)
+    stream_k: bool = False  # all blocks share the tiles of the last wave (see ``stream_k.py``)
     buffers: int = 2  # staging buffers of 8 KiB per consumer, for storing C
     accumulator: str = ""  # "f16" for f16 operands: half the registers, and a rounding error that grows with K
-    scaled: bool = False  # block scales: per row of A and per 128 columns of B, for each 128 of K (see ``scales.py``)
+    scaled: bool = (
+        False  # block scales: per row of A and per 128 columns of B, for each 128 of K (see ``block_scaling.py``)
+    )
     array: bool = False  # pointer-array batch: matrices at arbitrary addresses (see ``operands.places_of``)
     saturate: bool = False  # integer accumulators saturate to i32 instead of wrapping
     direct: bool = False  # store elements of C from registers, for a C that TMA cannot write

@@ -279,8 +279,7 @@ class Result:
         fused: The epilogue.
         target: C, for stores without TMA.
         ``beside``: TMA atom and coordinate tensor of extra outputs stored like C, by output index. Each chunk is stored
-            while
-            the epilogue is applied, and the outputs alternate between the same buffers.
+            while the epilogue is applied, and the outputs alternate between the same buffers.
     """
 
     def __init__(

@@ -610,12 +610,12 @@ CALLS: list[Case] = [
     ),
     (
         op.EpilogueError,
-        "Gemm: expected alpha, beta, a bias of f64 or relu of sums in f64, got a bias of f32",
+        "Gemm: an f64 epilogue supports alpha, beta, an f64 bias and relu, got a bias of f32",
         of_doubles(bias=zeros(8, dtype=np.float32)),
     ),
     (
         op.EpilogueError,
-        "Gemm: expected alpha, beta, a bias of f64 or relu of sums in f64, got gelu",
+        "Gemm: an f64 epilogue supports alpha, beta, an f64 bias and relu, got gelu",
         of_doubles("gelu"),
     ),
     (

@@ -419,7 +419,7 @@ GROUPS: list[Case] = [
     (
         op.EpilogueError,
         (
-            "grouped_mm: expected alpha, beta, a bias of f64 or relu of sums in f64, got a function that computes in "
+            "grouped_mm: an f64 epilogue supports alpha, beta, an f64 bias and relu, got a function that computes in "
             "f32, for groups of f64"
         ),
         grouped(A.astype(np.float64), EXPERTS.astype(np.float64), activation="gelu"),
