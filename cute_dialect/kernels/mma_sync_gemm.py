@@ -1,10 +1,10 @@
 """GEMM with ``mma.sync`` for types that are not 16-bit: ``C[M,N] = A[M,K] * B[N,K]^T`` of f64, tf32 and 8-bit types.
 
 f32 and f64 are also supported without tensor cores. The structure is that of the sm_80 kernel
-(:mod:`cute_dialect.kernels.ampere_gemm`), built from :mod:`cute_dialect.kernels.cp_async_mainloop`. Kernels ``gemm_16`` to
-``gemm`` copy 16, 8 or 4 bytes, or single elements. The launch picks the first one whose alignment requirements are met,
-so it accepts any stride, major and extent. ``ldmatrix`` transposes 16-bit elements only, so fragments are read by plain
-shared-memory loads. Padding the rows of a stage avoids bank conflicts.
+(:mod:`cute_dialect.kernels.ampere_gemm`), built from :mod:`cute_dialect.kernels.cp_async_mainloop`. Kernels ``gemm_16``
+to ``gemm`` copy 16, 8 or 4 bytes, or single elements. The launch picks the first one whose alignment requirements are
+met, so it accepts any stride, major and extent. ``ldmatrix`` transposes 16-bit elements only, so fragments are read by
+plain shared-memory loads. Padding the rows of a stage avoids bank conflicts.
 
     element      MMA                              accum.  results
     f64          16x8x8 of f64                    f64     f64

@@ -84,7 +84,6 @@
 !A_2 = !cute.memref<f16, gmem, align<16>, "(?,?):(?{div=8},1)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Compute this block's tiles.
     gpu.func @gemm(%tma_a: !tma_a, %tma_a_0: !tma_a_2, %tma_b: !tma_a, %tma_b_1: !tma_a_2, %tmas_c: !tmas_c, %tmas_c_2: !tma_a_2, %raster: i32, %raster_3: i32, %k_tiles: i32) kernel attributes {known_block_size = array<i32: 384, 1, 1>, known_cluster_size = array<i32: 2, 1, 1>, nvvm.minctasm = 1 : i32} {
       %c1_i32 = arith.constant 1 : i32
       %c0_i32 = arith.constant 0 : i32
@@ -128,27 +127,28 @@ module attributes {gpu.container_module} {
       %23 = cute.static : !cute.layout<"128:1">
       %c256_i32 = arith.constant 256 : i32
       %c192_i32 = arith.constant 192 : i32
-      // This block's tiles: every n-th one, n the number of clusters.
+      // This block's tiles: every n-th tile, n being the number of clusters.
       %24 = cute_nvgpu.arch.cluster_rank() : () -> i32
-      // Of a cluster: along M first, then along N.
+      // The blocks of a cluster are numbered along M first, then along N.
       %25 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %26 = nvvm.read.ptx.sreg.nctaid.x range <i32, 1, 2147483647> : i32
       %tile = arith.shrui %25, %c1_i32 : i32
       %27 = arith.shrui %26, %c1_i32 : i32
-      // The thread that loads fetches the tensor maps of what it loads, no others: all wait for its first load.
+      // The producer thread prefetches only the tensor maps that it loads with, because every thread waits for its first
+      // load.
       %28 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %29 = arith.cmpi eq, %28, %c0_i32 : i32
       scf.if %29 {
         cute_nvgpu.arch.prefetch_tensormap(%tma_a) : (!tma_a) -> ()
         cute_nvgpu.arch.prefetch_tensormap(%tma_b) : (!tma_a) -> ()
       }
-      // Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
+      // Shared memory: the stages of A and B, staging buffers of 64 rows of C, then the full and empty barriers.
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
       %30 = cute.memref.alloc_smem() : !memref
       %31 = cute.get_iter(%30) : !memref
       %staging = cute.recast_iter(%31) : !staging to !staging
-      // Of a tile that is shared along K: the pieces, and which is this block's.
+      // A tile that is sliced along K: the number of slices, and this block's.
       %32 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref_2
       %33 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
       %34 = cute.group_modes<0, 2> (%33) : (!coord_tensor) -> !coord_tensor_2
@@ -164,7 +164,7 @@ module attributes {gpu.container_module} {
       %44 = cute.composition(%37, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
       %45 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_,_)">
       %46 = cute.slice(%44, %45) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
-      // What uses a slot: warp groups; warps, which read A to registers each by itself.
+      // A slot is released per warp group, or per warp if each warp reads A to registers itself.
       %47 = cute.memref.alloc_smem() : !memref_6
       %48 = cute.get_iter(%47) : !memref_6
       %barrier_storage = cute.recast_iter(%48) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
@@ -200,8 +200,8 @@ module attributes {gpu.container_module} {
           cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         }
       }
-      // The first loads: those that only this block's barriers see wait neither for the cluster nor for the block (who
-      // begins them has made the barriers), nor do others wait for them.
+      // Loads that signal only this block's barriers start before the cluster and block barriers: the issuing thread has
+      // initialized those mbarriers itself. No other thread waits for these loads to be issued.
       cute_nvgpu.arch.cluster_arrive() {relaxed = true} : () -> ()
       %55 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %56 = arith.shrui %55, %c5_i32 : i32
@@ -368,7 +368,7 @@ module attributes {gpu.container_module} {
         %71 = cute.make_coord(%70) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
         %72 = cute.tiled.mma.partition_B(%10, %sB, %71) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
         %rB = cute.tiled.mma.make_fragment_B(%10, %72) : (!tiled_mma, !rB) -> !rB
-        // What the tensor cores add to: one, or two in turn.
+        // The tensor-core accumulators: one, or two that alternate.
         %acc = cute.tiled.mma.make_fragment_C(%10, %11) : (!tiled_mma, !cute.shape<"((2,2,32),1,1)">) -> !acc
         %start = cute.get_iter(%acc) : !acc
         %start_4 = cute.get_iter(%acc) : !acc
@@ -434,11 +434,10 @@ module attributes {gpu.container_module} {
           %168 = cute.slice(%rB, %167) : !rB, !cute.coord<"(_,_,_,?)">
           cute.gemm(%10, %acc, %166, %168) : (!tiled_mma, !acc, !memref_11, !memref_12) -> ()
           cute_nvgpu.arch.wgmma_commit_group() : () -> ()
-          // The tile before is stored while this one is multiplied.
           %169 = arith.cmpi ne, %tile_15, %tile : i32
           scf.if %169 {
             %values_24 = cute.make_view(%91, %14) : !values
-            // The tile before may have used the buffer of its first chunk last; results beside C are before it.
+            // The previous tile may have used the first chunk's buffer last. Extra outputs precede C.
             %slot_25 = arith.muli %first, %c2_i32 : i32
             %199 = arith.muli %arg0, %c128_i32 : i32
             %200 = arith.muli %first, %c64_i32 : i32
@@ -449,6 +448,7 @@ module attributes {gpu.container_module} {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
+            // 0 for every tile, since rows are below 2^31, but ptxas does not know it and cannot hoist the addresses
             %204 = cute.assume(%slot_25) : (i32) -> !cute.i32<divby 2>
             %205 = cute.make_coord(%76, %204) : (i32, !cute.i32<divby 2>) -> !coord
             %here_26 = cute.slice(%78, %205) : !memref_9, !coord
@@ -985,7 +985,16 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch the kernel of a configuration; what stands behind C is for those that want it.
+  // Launch the kernel of a configuration.
+  //
+  // Args:
+  //     A, B, C: Matrices, or batches of them, in the layouts of the configuration.
+  //     workspace: f32 scratch for partial accumulators (split-K, stream-K).
+  //     flags, counters: Zeroed i32 semaphores of stream-K and split-K.
+  //     scale_a, scale_b: Block scales.
+  //     source, bias, alpha, beta, operands: Arguments of the epilogue.
+  //     places: Offsets of the matrices of a pointer array.
+  //     config: A :class:`GemmConfig` or :class:`SplitConfig`.
   func.func @launch(%A: !A, %B: !A, %C: !A) {
     %0 = cute.get_iter(%C) : !A
     %1 = cute.get_iter(%B) : !A

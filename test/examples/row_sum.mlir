@@ -22,7 +22,7 @@
 !memref_6 = !cute.memref<f32, gmem, align<16>, "(?{div=4}):(1)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Find the number of each row of this block.
+    // Reduce each row of this block.
     gpu.func @sum(%x: !x, %y: !y) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 4 : i32} {
       %c4_i32 = arith.constant 4 : i32
       %c0_i32 = arith.constant 0 : i32
@@ -53,7 +53,7 @@ module attributes {gpu.container_module} {
       %i = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %source = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %11 = cute_nvgpu.arch.lane_id() : () -> i32
-      // Where this thread begins in a row, and in the part of a row that the block has.
+      // This thread's first element in a row, and in the part of a row that the block has.
       %12 = arith.muli %i, %c4_i32 : i32
       %13 = arith.muli %i, %c4_i32 : i32
       %14 = cute.make_coord(%source) : (i32) -> !cute.coord<"(?,_)">
@@ -71,7 +71,7 @@ module attributes {gpu.container_module} {
       %24 = arith.subi %rows#1, %22 : i32
       %25 = arith.muli %vectors, %c4_i32 : i32
       %after = arith.subi %24, %25 : i32
-      // The first threads have what is before the first vector, the next ones what is after the last.
+      // The first threads have the elements before the first vector, the next ones those after the last vector.
       %26 = arith.cmpi ult, %i, %c4_i32 : i32
       %27 = arith.subi %rows#1, %after : i32
       %28 = arith.addi %27, %i : i32
@@ -82,7 +82,7 @@ module attributes {gpu.container_module} {
       %32 = arith.subi %i, %c4_i32 : i32
       %33 = arith.cmpi slt, %32, %after : i32
       %34 = arith.select %30, %31, %33 : i1
-      // all under way before any is worked on
+      // issue all loads before any row is processed
       %35 = vector.broadcast %cst : f32 to vector<4xf32>
       %36 = cute.make_coord(%source) : (i32) -> !cute.coord<"(?,_)">
       %37 = cute.slice(%x, %36) : !x, !cute.coord<"(?,_)">
@@ -93,7 +93,7 @@ module attributes {gpu.container_module} {
       %41 = cute.assume(%12) : (i32) -> !cute.i32<divby 4>
       %42 = cute.make_int_tuple(%41) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
       %begin = cute.add_offset(%40, %42) : (!begin, !cute.int_tuple<"?{div=4}">) -> !begin
-      // What is left of a row after whole rounds is never nothing: a row of one round needs no loop.
+      // The remainder after full rounds is never empty, so that a row of one round needs no loop.
       %43 = arith.subi %vectors, %c1_i32 : i32
       %44 = arith.maxsi %43, %c0_i32 : i32
       %rounds = arith.shrui %44, %c10_i32 : i32
@@ -209,7 +209,7 @@ module attributes {gpu.container_module} {
       %70 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %71 = arith.shrui %70, %c5_i32 : i32
       %warp = cute_nvgpu.arch.shfl_sync(%71, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
-      // The warps put their numbers into shared memory; each lane reads those of one.
+      // Each warp writes its results to shared memory, and each lane reads those of one warp.
       %table = cute.memref.alloc_smem() : !table
       %72 = arith.cmpi eq, %11, %c0_i32 : i32
       scf.if %72 {
@@ -233,7 +233,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
-    // Find the number of each row of this block.
+    // Reduce each row of this block.
     gpu.func @sum_v(%x: !x_2, %y: !y) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 4 : i32} {
       %c4_i32 = arith.constant 4 : i32
       %c2_i32 = arith.constant 2 : i32
@@ -262,11 +262,11 @@ module attributes {gpu.container_module} {
       %10 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %source = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %11 = cute_nvgpu.arch.lane_id() : () -> i32
-      // Where this thread begins in a row, and in the part of a row that the block has.
+      // This thread's first element in a row, and in the part of a row that the block has.
       %12 = arith.muli %10, %c4_i32 : i32
       %13 = arith.muli %10, %c4_i32 : i32
       %14 = arith.shrui %rows#1, %c2_i32 : i32
-      // all under way before any is worked on
+      // issue all loads before any row is processed
       %15 = vector.broadcast %cst : f32 to vector<4xf32>
       %16 = cute.make_coord(%source) : (i32) -> !cute.coord<"(?,_)">
       %17 = cute.slice(%x, %16) : !x_2, !cute.coord<"(?,_)">
@@ -274,7 +274,7 @@ module attributes {gpu.container_module} {
       %18 = cute.assume(%12) : (i32) -> !cute.i32<divby 4>
       %19 = cute.make_int_tuple(%18) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
       %begin = cute.add_offset(%start, %19) : (!begin, !cute.int_tuple<"?{div=4}">) -> !begin
-      // What is left of a row after whole rounds is never nothing: a row of one round needs no loop.
+      // The remainder after full rounds is never empty, so that a row of one round needs no loop.
       %20 = arith.subi %14, %c1_i32 : i32
       %21 = arith.maxsi %20, %c0_i32 : i32
       %rounds = arith.shrui %21, %c10_i32 : i32
@@ -381,7 +381,7 @@ module attributes {gpu.container_module} {
       %45 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %46 = arith.shrui %45, %c5_i32 : i32
       %warp = cute_nvgpu.arch.shfl_sync(%46, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
-      // The warps put their numbers into shared memory; each lane reads those of one.
+      // Each warp writes its results to shared memory, and each lane reads those of one warp.
       %table = cute.memref.alloc_smem() : !table
       %47 = arith.cmpi eq, %11, %c0_i32 : i32
       scf.if %47 {
@@ -406,7 +406,6 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch as many blocks as the rows need.
   func.func @launch(%x: !x, %y: !y) {
     %0 = cute.static : !cute.int_tuple<"1">
     %c1_i32 = arith.constant 1 : i32
