@@ -7,6 +7,7 @@ python examples/gemm_parts.py
 python examples/gemm_parts.py --load tma --product mma_sync --m 256 --n 192 --k 128
 """
 
+# REQUIRES: slow
 # RUN: %python %s --load cp_async --product wgmma --print-ir | FileCheck %s --check-prefix=AW
 # AW: cute_nvgpu.atom.simt_async_copy
 # AW: cute_nvgpu.atom.wgmma

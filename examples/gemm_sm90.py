@@ -8,6 +8,7 @@ python examples/gemm_sm90.py --dtype float8_e4m3fn --c float32
 python examples/gemm_sm90.py --a-major m --b-major n
 """
 
+# REQUIRES: slow
 # RUN: %python %s --print-ir | FileCheck %s
 # CHECK: gpu.func @kernel(%a: !cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>
 # CHECK: cute.atom() : !cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32)

@@ -9,6 +9,7 @@ python examples/matmul_ladder.py --rung vectors --m 1024 --n 1024 --k 1024
 
 # pyright: reportUndefinedVariable=false
 # ruff: noqa: F821  (M, K, N and T are generic parameters; with Python 3.12: def naive[M, K, N, T](…), without @cute.generic)
+# REQUIRES: slow
 # RUN: %python %s --rung naive --print-ir | FileCheck %s --check-prefix=NAIVE
 # NAIVE: gpu.func @naive
 # NAIVE: scf.for

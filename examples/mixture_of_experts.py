@@ -13,6 +13,7 @@ the token's result entirely.  So the routing is checked first, and then the resu
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
+# REQUIRES: slow
 # RUN: %python %s --device cpu | FileCheck %s
 # CHECK: experts of 32 x 48: right
 

@@ -3,6 +3,7 @@
 python examples/plans.py
 """
 
+# REQUIRES: slow
 # RUN: %python %s | FileCheck %s
 # CHECK: right; the best tile
 # CHECK: f16-64x64x32-3-km-relu: done

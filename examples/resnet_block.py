@@ -14,6 +14,7 @@ then the result and gradients for these signs.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
+# REQUIRES: slow
 # RUN: %python %s --device cpu | FileCheck %s
 # CHECK: agree with torch's on the interpreter
 

@@ -10,6 +10,7 @@ added in the products' own kernels.  The gradient of attention comes from torch'
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
+# REQUIRES: slow
 # RUN: %python %s --device cpu | FileCheck %s
 # CHECK: a block of 128, 2 heads on 1: right
 

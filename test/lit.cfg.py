@@ -7,6 +7,7 @@ is installed, otherwise the ``filecheck`` package.  What is not there is said on
 
     mlir          upstream MLIR's Python package        mlir-opt, mlir-runner   its programs of these names
     ptxas         an assembler for PTX                  sm90          a GPU of compute capability 9.0
+    slow          lit -Dslow=1: tests that ``make test`` leaves out
 """
 
 import importlib.util
@@ -15,10 +16,7 @@ import shutil
 import subprocess
 import sys
 
-import lit.formats
-
 config.name = "cute-dialect"
-config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.test_source_root = os.path.dirname(__file__)
 config.excludes = ["Output", "Inputs", "golden", "examples", "corpus", "unit", "support", "oracle", "bench"]
@@ -110,12 +108,19 @@ def has_sm90() -> bool:
     return done.returncode == 0 and "9.0" in done.stdout
 
 
-sys.path.insert(0, root)
+sys.path[:0] = [root, os.path.join(config.test_source_root, "support")]
+from forked_tools import ForkedTools, preload  # noqa: E402
+
+config.test_format = ForkedTools()
+preload(os.path.join(config.test_source_root, "examples", "elementwise_add.mlir"))
 for feature, there in (("mlir", has_mlir()), ("ptxas", has_ptxas()), ("sm90", has_sm90())):
     if there:
         config.available_features.add(feature)
     else:
         lit_config.note(f"feature '{feature}' is not available here: tests that need it are unsupported")
+
+if lit_config.params.get("slow"):
+    config.available_features.add("slow")
 
 config.environment["CUTE_CACHE"] = "0"
 config.environment["PYTHONPATH"] = os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH", "")) if p)

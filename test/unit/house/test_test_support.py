@@ -1,0 +1,43 @@
+"""The machinery of the tests themselves: lit's forks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+LIT_CONFIG = """
+import sys
+sys.path[:0] = [{support!r}]
+from forked_tools import ForkedTools
+config.name, config.suffixes, config.test_format = "small", [".test"], ForkedTools()
+config.environment["PYTHONPATH"] = {root!r}
+config.substitutions += [("cute-opt", sys.executable + " -m cute_dialect.tools.cute_opt"), ("%python", sys.executable)]
+"""
+
+
+LIT_TESTS = {
+    "pass_pipe": "RUN: cute-opt %s | grep module",
+    "pass_not": "RUN: not cute-opt --no-such-option %s 2>&1 | grep 'no-such-option'",
+    "pass_file": "RUN: echo 'import sys; print(sys.argv[1:], __name__); sys.exit(3)' > %t.py\n"
+    "RUN: not %python %t.py 7 > %t.out\nRUN: grep \"\\['7'\\] __main__\" %t.out",
+    "pass_stdin": "RUN: cat %s | cute-opt - | cute-opt | grep module",
+    "fail_pipe": "RUN: cute-opt %s | grep no-such-text",
+    "fail_status": "RUN: cute-opt --no-such-option %s",
+    "fail_python": "RUN: echo 'raise ValueError(5)' > %t.py\nRUN: %python %t.py",
+}
+
+
+def test_lit_tests_in_forks(tmp_path: Path) -> None:
+    test = Path(__file__).parents[2]
+    config = LIT_CONFIG.format(support=str(test / "support"), root=str(test.parent))
+    (tmp_path / "lit.cfg.py").write_text(config)
+    for name, script in LIT_TESTS.items():
+        run = "".join(f"// {line}\n" for line in script.splitlines())
+        (tmp_path / f"{name}.test").write_text(f"{run}module {{}}\n")
+    command = [sys.executable, "-c", "import lit.main; lit.main.main()", "-v", "-j1", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if " of " in line]
+    results = {words[3].removesuffix(".test"): words[0] for words in lines}
+    assert results == {name: ("PASS:" if name.startswith("pass") else "FAIL:") for name in LIT_TESTS}, done.stdout
