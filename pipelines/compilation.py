@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cute_dialect.errors import CompileError
+
 import os
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -21,7 +23,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.pipelines.runner import IR, Step
     from cute_dialect.runtime.manifest import Manifest
 
-__all__ = ["Compilation", "CompileError", "Emit", "Timing", "is_text", "read_text", "text_of"]
+__all__ = ["Compilation", "Emit", "LoweringError", "Timing", "is_text", "read_text", "text_of"]
 
 Emit: TypeAlias = Literal["auto", "cubin", "ptx", "base"]
 """The end of a compilation: ``base`` stops after cute-to-base (for the CPU), ``ptx`` at PTX, ``cubin`` needs a ptxas,
@@ -29,12 +31,19 @@ Emit: TypeAlias = Literal["auto", "cubin", "ptx", "base"]
 """
 
 
-class CompileError(Exception):
-    """The source cannot be compiled.  ``diagnostics`` have positions; the message shows them with their lines."""
+class LoweringError(CompileError):
+    """A module cannot be compiled: it does not parse or verify, or a pass or a program such as ptxas fails.
+
+    ``diagnostics`` have positions; the message shows them with their lines.
+    """
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()):
-        super().__init__(message)
+        super().__init__("", message)
+        self.args = (message,)
         self.diagnostics = tuple(diagnostics)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class Timing(NamedTuple):
@@ -45,15 +54,15 @@ class Timing(NamedTuple):
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a file.  Raises :class:`CompileError`."""
+    """Return the text of a file.  Raises :class:`LoweringError`."""
     path = os.fspath(path)
     try:
         with open(path, encoding="utf-8") as f:
             return f.read()
     except OSError as e:
-        raise CompileError(f"{path}: error: cannot read it: {e.strerror}") from e
+        raise LoweringError(f"{path}: error: cannot read it: {e.strerror}") from e
     except UnicodeDecodeError as e:
-        raise CompileError(f"{path}: error: not UTF-8 text (byte {e.start})") from e
+        raise LoweringError(f"{path}: error: not UTF-8 text (byte {e.start})") from e
 
 
 def is_text(source: str) -> bool:
@@ -78,7 +87,7 @@ class Compilation:
             self._options = chosen | options
             self._passes = _flat(self._row.elements(self._options))
         except PipelineError as e:
-            raise CompileError(f"error: {e}") from e
+            raise LoweringError(f"error: {e}") from e
         self.engine: DiagnosticEngine = DiagnosticEngine()
         self.sources: dict[str, Source] = {}
         self.stages: list[Stage] = []
@@ -119,7 +128,7 @@ class Compilation:
         return next((e.options.get(key, default) for e in self._passes if e.name == pass_name), default)
 
     def manifest(self, module: ModuleOp) -> Manifest:
-        """Return what a launch reads of base IR.  Raises :class:`CompileError`."""
+        """Return what a launch reads of base IR.  Raises :class:`LoweringError`."""
         from cute_dialect.pipelines.build_manifest import build_manifest
         from cute_dialect.runtime.manifest import ManifestError
 
@@ -132,7 +141,7 @@ class Compilation:
                 opt_level=int(self.option("attach-nvvm-target", "opt-level", "3")),
             )
         except ManifestError as e:
-            raise CompileError(f"{self.name}: error: {e}") from e
+            raise LoweringError(f"{self.name}: error: {e}") from e
 
     def _steps(self, *, base: bool) -> list[Step]:
         """Return the steps up to base IR, or those from there on; what is not among them is not even imported."""
@@ -143,14 +152,14 @@ class Compilation:
         try:
             return resolve(self._passes[to_base:] if base else self._passes[:to_base])
         except ResolveError as e:
-            raise CompileError(f"error: {e}") from e
+            raise LoweringError(f"error: {e}") from e
 
-    def failure(self) -> CompileError:
+    def failure(self) -> LoweringError:
         """Make an error of all errors so far, with their source lines."""
         from cute_dialect.ir.diagnostics import render
 
         errors = [d for d in self.engine.seen if d.severity == "error"]
-        return CompileError("".join(render(d, self.sources) for d in errors).rstrip("\n"), errors)
+        return LoweringError("".join(render(d, self.sources) for d in errors).rstrip("\n"), errors)
 
     def remarks(self) -> list[str]:
         """List what the passes had to say that is no error: ``FILE:LINE:COL: remark: …``."""
@@ -159,7 +168,7 @@ class Compilation:
     # ------------------------------------------------------------------------------------------------------ reading
 
     def read(self, source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[ModuleOp, str | None]:
-        """Read the module, and its text if it came as text.  Raises :class:`CompileError`."""
+        """Read the module, and its text if it came as text.  Raises :class:`LoweringError`."""
         if isinstance(source, str) and is_text(source):
             text = source
             self.name = filename or "-"
@@ -222,7 +231,7 @@ class Compilation:
         from cute_dialect.pipelines.upstream_error import UpstreamMissing
 
         if not is_available():
-            raise CompileError(f"error: {UpstreamMissing.HINT}")
+            raise LoweringError(f"error: {UpstreamMissing.HINT}")
         ir = IR(module, source_names=bool(self.located))
         with borrowed() as worker:
             self._run(ir, self._steps(base=True), stages, worker)
@@ -257,10 +266,10 @@ class Compilation:
             done = assemble(ptx, chip, extra=self._ptxas)
         except PtxasMissing as e:
             if emit == "cubin":
-                raise CompileError(f"error: {e}") from e
+                raise LoweringError(f"error: {e}") from e
             return CodeObject(module, ptx, None, None, f"not assembled: {e}\n")
         except PtxasError as e:
-            raise CompileError(f"{self.name}: error: {e}") from e
+            raise LoweringError(f"{self.name}: error: {e}") from e
         self.tick("ptxas")
         return CodeObject(module, ptx, done.cubin, done.to_json(), done.report())
 

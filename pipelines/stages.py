@@ -10,11 +10,13 @@ before, :mod:`cute_dialect.pipelines.elsewhere` has others made in other process
 
 from __future__ import annotations
 
+from cute_dialect.errors import CompileError
+
 import os
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from cute_dialect.pipelines.compilation import Compilation, CompileError, Emit, Timing, read_text, text_of
+from cute_dialect.pipelines.compilation import Compilation, Emit, LoweringError, Timing, read_text, text_of
 from cute_dialect.pipelines.gc_pause import collector_paused
 from cute_dialect.pipelines.lowered_again import cloning, lowered_again, reading
 from cute_dialect.pipelines.recall import cached, given_options, key_parts
@@ -25,7 +27,16 @@ from cute_dialect.runtime.settings import missing_package
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["CompileError", "Emit", "Timing", "compile_module", "lower_to_base", "parse_module", "read_text"]
+__all__ = [
+    "CompileError",
+    "Emit",
+    "LoweringError",
+    "Timing",
+    "compile_module",
+    "lower_to_base",
+    "parse_module",
+    "read_text",
+]
 
 
 def compile_module(
@@ -73,7 +84,7 @@ def compile_module(
             hint = missing_package(e)
             if hint is None:
                 raise
-            raise CompileError(f"error: {hint}") from e
+            raise LoweringError(f"error: {hint}") from e
 
     if not cache or keep_stages or save is not None:
         return fresh(timings)
@@ -94,7 +105,7 @@ def _check_keywords(
     save: object,
     cache: object,
 ) -> None:
-    """Check the types of keywords, which come from Python.  Raises :class:`CompileError`, which names the keyword."""
+    """Check the types of keywords, which come from Python.  Raises :class:`LoweringError`, which names the keyword."""
     path = (str, os.PathLike)
     wanted: Sequence[tuple[str, object, bool, str]] = (
         ("source", source, isinstance(source, path) or hasattr(source, "walk"), "a text, a path or an xDSL module"),
@@ -113,7 +124,7 @@ def _check_keywords(
     for name, value, right, what in wanted:
         if not right:
             shown = repr(value)
-            raise CompileError(
+            raise LoweringError(
                 f"error: {name}: expected {what}, got {shown if len(shown) <= 80 else shown[:77] + '...'}"
             )
 
@@ -167,7 +178,7 @@ def lower_to_base(
 ) -> str:
     """Return the base IR of a module as generic text for upstream: the passes of ``pipeline`` up to the hand-off.
 
-    Raises :class:`CompileError`.
+    Raises :class:`LoweringError`.
     """
     work = Compilation(pipeline, {}, None)
     module, _ = work.read(source, filename)
@@ -177,7 +188,7 @@ def lower_to_base(
 def parse_module(text: str, filename: str = "-") -> ModuleOp:
     """Parse a module of cute and upstream ops.  Base IR in a form that only upstream reads goes through upstream.
 
-    Raises :class:`CompileError` with positions.
+    Raises :class:`LoweringError` with positions.
     """
     work = Compilation("base", {}, None)
     return work.parse(text, filename)

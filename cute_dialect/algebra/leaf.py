@@ -29,11 +29,13 @@ from collections.abc import Callable
 from math import gcd
 from typing import Protocol, TypeAlias
 
+from cute_dialect.errors import CuteError
+
 DIV_CAP = 1 << 30
 """Products of divisibilities are cut down to their gcd with this."""
 
 
-class AlgebraError(ValueError):
+class AlgebraError(CuteError, ValueError):
     """The algebra cannot compute a result: a precondition is violated.  The message says which, and where."""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from cute_dialect.errors import CuteError
 
-class ArchError(ValueError):
+
+class ArchError(CuteError, ValueError):
     """Base of the errors of this package.  ``mode`` names the place: a mode, a dimension, an operand ("" if none)."""
 
     def __init__(self, message: str, mode: str = ""):

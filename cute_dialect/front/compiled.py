@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
-from cute_dialect.front.errors import CompileError, CuteError, KernelTypeError, NotCompiled
+from cute_dialect.front.errors import CompileError, KernelTypeError, NotCompiled
 from cute_dialect.front.printing import HostTexts
 from cute_dialect.front.source_location import place_of_frame, user_frames
 from cute_dialect.front.target import default_device
@@ -209,7 +209,7 @@ class Compiled:
         constant = [(v, self.specs[n]) for n, v in zip(self._all, args) if isinstance(self.specs[n], StaticSpec)]
         try:
             given = constant and all(s.is_the(v) for v, s in constant if isinstance(s, StaticSpec))
-        except CuteError:
+        except CompileError:
             return self._given
         return self._all if given else self._given
 
@@ -469,13 +469,13 @@ def observed(observe: Callable[[Compiled, Sequence[Any]], None]) -> Generator[No
 @contextmanager
 def needs_compiler(name: str, why: str) -> Generator[None]:
     """Say what to do where something is to be compiled, and the compiler is not here.  Raises NotCompiled."""
-    from cute_dialect.pipelines.stages import CompileError as Failed
+    from cute_dialect.pipelines.stages import LoweringError
     from cute_dialect.pipelines.upstream_error import UpstreamMissing
     from cute_dialect.runtime.settings import missing_package
 
     try:
         yield
-    except (ModuleNotFoundError, Failed) as e:
+    except (ModuleNotFoundError, LoweringError) as e:
         missing = missing_package(e) or (UpstreamMissing.HINT if UpstreamMissing.HINT in str(e) else None)
         if missing is None or (isinstance(e, ModuleNotFoundError) and e.name == "numpy"):
             raise

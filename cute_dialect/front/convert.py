@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from cute_dialect.files import PACKAGE
 from cute_dialect.front.code_digest import text_of
-from cute_dialect.front.errors import CuteError, SyntaxErrorInKernel
+from cute_dialect.front.errors import CompileError, SyntaxErrorInKernel
 from cute_dialect.front.source import class_of, compiled_in, node_of
 from cute_dialect.front.trace_dependencies import called
 
@@ -164,7 +164,7 @@ def conversion_of(code: CodeType, module_globals: Mapping[str, object]) -> Conve
     text_of(code)  # what the digest is of must not be younger than what is converted
     try:
         made = Conversion(code, module_globals)
-    except CuteError as e:
+    except CompileError as e:
         if e.code != "F102":
             raise
         made = None

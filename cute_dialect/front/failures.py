@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.front.branches import Lost, regions
 from cute_dialect.front.convert import is_converted, is_users
-from cute_dialect.front.errors import CompileError, CuteError, MergeError, Place, StaticError, UnboundError
+from cute_dialect.front.errors import CompileError, MergeError, Place, StaticError, UnboundError
 from cute_dialect.front.jumps import VALUE
 from cute_dialect.front.parsing import parsed
 from cute_dialect.front.python_errors import RAISE, as_ours
@@ -29,9 +29,9 @@ __all__ = ["explained", "translated"]
 _NAME = re.compile(r"'([^']+)'")
 
 
-def translated(error: BaseException, tracer: Tracer) -> CuteError | None:
+def translated(error: BaseException, tracer: Tracer) -> CompileError | None:
     """Return the error that says what a Python error in a trace means; None where it means itself."""
-    if isinstance(error, CuteError):
+    if isinstance(error, CompileError):
         return None
     frames = _frames(error.__traceback__)
     if not frames:
@@ -57,7 +57,7 @@ def _frames(at: TracebackType | None) -> list[tuple[CodeType, int]]:
     return found
 
 
-def _unbound(error: NameError, frames: list[tuple[CodeType, int]], tracer: Tracer) -> CuteError | None:
+def _unbound(error: NameError, frames: list[tuple[CodeType, int]], tracer: Tracer) -> CompileError | None:
     match = _NAME.search(str(error))
     code, index = frames[-1]
     if match is None or not is_converted(code):
@@ -71,7 +71,7 @@ def _unbound(error: NameError, frames: list[tuple[CodeType, int]], tracer: Trace
     return made
 
 
-def _lost(name: str, lost: Lost) -> CuteError:
+def _lost(name: str, lost: Lost) -> CompileError:
     site, error = lost.site, lost.error
     shown = "the returned value" if name == VALUE else f"'{name}'"
     loop = site.kind in ("for", "while")
@@ -101,7 +101,7 @@ def _side(site: Site, side: str) -> str:
     return f"where `{site.place.text()}` is {truth} (line {line})"
 
 
-def _recursion(frames: list[tuple[CodeType, int]]) -> CuteError | None:
+def _recursion(frames: list[tuple[CodeType, int]]) -> CompileError | None:
     counts: dict[CodeType, int] = {}
     for code, _ in frames:
         if is_converted(code):

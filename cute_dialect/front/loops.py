@@ -14,7 +14,7 @@ from cute_dialect.front.boolean_ops import both, inverted
 from cute_dialect.front.branches import check_iterator, regions
 from cute_dialect.front.convert import is_converted
 from cute_dialect.front.counters import choose_counter
-from cute_dialect.front.errors import CuteError, LimitError, LoopError, StaticError, SyntaxErrorInKernel
+from cute_dialect.front.errors import CompileError, LimitError, LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.front.generators import GeneratorFor
 from cute_dialect.front.loop_ranges import LoopRange, UnrolledRange
 from cute_dialect.front.mutable_state import same
@@ -236,7 +236,7 @@ class For(Rolled):
                     hint=f"at most {MOST_TURNS} turns are walked while compiling", notes=[("here", error.place)],
                 ) from error  # fmt: skip
             return False
-        if isinstance(error, CuteError):
+        if isinstance(error, CompileError):
             locate(error)
             why = f" ({error.place})" if error.place is not None else ""
             text = f"the {len(self.static)} turns of this loop are traced one after the other: {error.message}{why}"

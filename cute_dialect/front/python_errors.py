@@ -15,7 +15,7 @@ from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from cute_dialect.front.errors import CompileError, CuteError, Place
+from cute_dialect.front.errors import CompileError, Place
 from cute_dialect.front.parsing import parsed
 from cute_dialect.front.source_location import is_machinery, is_user_code, place_at
 
@@ -31,7 +31,7 @@ class PythonError(CompileError):
     """An error of Python in code that is traced (F162); each is of a subclass that is of the original's class too."""
 
 
-def as_ours(error: Exception, at: TracebackType | None) -> CuteError | None:
+def as_ours(error: Exception, at: TracebackType | None) -> CompileError | None:
     """Return what tells a Python error of a trace; None for one that is ours to mend, or that has no user's line."""
     frames: list[tuple[FrameType, int]] = []
     while at is not None:
@@ -57,13 +57,13 @@ def _is_said(error: Exception, frame: FrameType, index: int) -> bool:
     return not isinstance(error, AssertionError | NotImplementedError) or code.co_name == "check"
 
 
-def _made(error: Exception, text: str, hint: str, place: Place) -> CuteError | None:
+def _made(error: Exception, text: str, hint: str, place: Place) -> CompileError | None:
     try:
         kind = _class_for(type(error))
         made = kind.__new__(kind, "F162", text)
     except TypeError:  # a class that nothing can be derived from
         return None
-    CuteError.__init__(made, "F162", text, hint=hint, place=place)
+    CompileError.__init__(made, "F162", text, hint=hint, place=place)
     made.__dict__.update({k: v for k, v in error.__dict__.items() if k not in made.__dict__ and k != "__notes__"})
     for name in _KEPT:
         if hasattr(type(error), name) and not isinstance(inspect.getattr_static(type(error), name), property):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.front.errors import CompileError, CuteError, LayoutError, Place, StaticError, UnboundError
+from cute_dialect.front.errors import CompileError, LayoutError, Place, StaticError, UnboundError
 from cute_dialect.front.source_location import (
     holds,
     is_library,
@@ -257,7 +257,7 @@ def tracing(tracer: Tracer) -> Generator[Tracer]:
     token = _current.set(tracer)
     try:
         yield tracer
-    except CuteError as e:
+    except CompileError as e:
         if isinstance(e, StaticError):
             from cute_dialect.front.failures import explained
 
@@ -287,7 +287,7 @@ class at_the_call:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if not isinstance(error, CuteError):
+        if not isinstance(error, CompileError):
             return
         here = next(iter(user_places()), None)
         if error.place is None:
@@ -319,7 +319,7 @@ def _of_the_user(at: TracebackType | None) -> TracebackType | None:
     return made
 
 
-def locate(error: CuteError) -> None:
+def locate(error: CompileError) -> None:
     """Say where an error comes from: the innermost frame of the user's, and what called it.
 
     Each trace that the error leaves does so again: the frames of a host function come after those of its kernels.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cute_dialect.errors import CuteError
 from cute_dialect.ir.diagnostics import callers, location_frames, location_position, marked_line, source_line
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cute_dialect.ir.diagnostics import Frame, Position
 
 
-class InterpError(Exception):
+class InterpError(CuteError):
     """A kernel did something wrong, or something this interpreter does not do.
 
     Attributes:

@@ -1,5 +1,10 @@
 from cute_dialect import viz as viz
+from cute_dialect.algebra.leaf import AlgebraError as AlgebraError
 from cute_dialect.algebra.values import Swizzle as Swizzle
+from cute_dialect.arch.errors import ArchError as ArchError
+from cute_dialect.errors import CompileError as CompileError
+from cute_dialect.errors import CuteError as CuteError
+from cute_dialect.errors import OpError as OpError
 from cute_dialect.front.annotations import Constexpr as Constexpr
 from cute_dialect.front.annotations import Coord as Coord
 from cute_dialect.front.annotations import IntTuple as IntTuple
@@ -57,8 +62,6 @@ from cute_dialect.front.dtypes import Uint16 as Uint16
 from cute_dialect.front.dtypes import Uint32 as Uint32
 from cute_dialect.front.dtypes import Uint64 as Uint64
 from cute_dialect.front.emission import fastmath as fastmath
-from cute_dialect.front.errors import CompileError as CompileError
-from cute_dialect.front.errors import CuteError as CuteError
 from cute_dialect.front.errors import KernelTypeError as KernelTypeError
 from cute_dialect.front.errors import LayoutError as LayoutError
 from cute_dialect.front.errors import LimitError as LimitError
@@ -258,6 +261,7 @@ from cute_dialect.front.vector_functions import ones_like as ones_like
 from cute_dialect.front.vector_functions import where as where
 from cute_dialect.front.vector_functions import zeros_like as zeros_like
 from cute_dialect.front.vectors import TensorSSA as TensorSSA
+from cute_dialect.interp.errors import InterpError as InterpError
 from cute_dialect.lang import arch as arch
 from cute_dialect.lang import cuda as cuda
 from cute_dialect.lang import hopper as hopper
@@ -271,12 +275,27 @@ from cute_dialect.lang import utils as utils
 from cute_dialect.lang.autotuning import Autotuned as Autotuned
 from cute_dialect.lang.autotuning import TuneError as TuneError
 from cute_dialect.lang.autotuning import autotune as autotune
+from cute_dialect.pipelines.compilation import LoweringError as LoweringError
+from cute_dialect.runtime.arrays import NotAnArray as NotAnArray
+from cute_dialect.runtime.artifact import ArtifactError as ArtifactError
+from cute_dialect.runtime.binding import AlignmentError as AlignmentError
 from cute_dialect.runtime.binding import ArgumentError as ArgumentError
+from cute_dialect.runtime.binding import DeviceError as DeviceError
 from cute_dialect.runtime.binding import DivisibilityError as DivisibilityError
 from cute_dialect.runtime.binding import DtypeError as DtypeError
 from cute_dialect.runtime.binding import LaunchError as LaunchError
+from cute_dialect.runtime.binding import RangeError as RangeError
+from cute_dialect.runtime.binding import ReadOnlyError as ReadOnlyError
 from cute_dialect.runtime.binding import ShapeError as ShapeError
+from cute_dialect.runtime.binding import StrideError as StrideError
+from cute_dialect.runtime.binding import TensorMapError as TensorMapError
+from cute_dialect.runtime.call_options import OptionError as OptionError
+from cute_dialect.runtime.driver import CudaError as CudaError
+from cute_dialect.runtime.driver import NoGpuError as NoGpuError
+from cute_dialect.runtime.export.c_text import ExportError as ExportError
+from cute_dialect.runtime.settings import SettingError as SettingError
 from cute_dialect.viz.dispatch import print_latex as print_latex
+from cute_dialect.viz.errors import DrawingError as DrawingError
 
 Vector = TensorSSA
 is_congruent = congruent

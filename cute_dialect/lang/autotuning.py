@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cute_dialect.errors import CuteError
 from cute_dialect.front.compiling import compile_async
 from cute_dialect.front.jit import JitFunction
 from cute_dialect.front.target import default_device
@@ -33,7 +34,7 @@ from cute_dialect.runtime.settings import flag
 __all__ = ["Autotuned", "TuneError", "Tuned", "autotune"]
 
 
-class TuneError(ValueError):
+class TuneError(CuteError, ValueError):
     """A function that cannot be tuned as asked; the message says what was expected."""
 
 

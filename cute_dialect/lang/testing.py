@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.errors import CuteError
 from cute_dialect.front.annotations import Stream
 from cute_dialect.front.printing import assert_ as assert_
 from cute_dialect.front.target import default_device
@@ -31,7 +32,7 @@ _L2_BYTES = 64 << 20
 """More than the L2 of any chip here has (H100, H200: 50 MB), so that what lies there is driven out."""
 
 
-class CantImplementError(Exception):
+class CantImplementError(CuteError):
     """A program cannot do what was asked, and says so itself."""
 
 

@@ -87,6 +87,9 @@ from cute_dialect.op.pointwise.functions import (
     tanh as tanh,
     where as where,
 )
+from cute_dialect.errors import (
+    OpError as OpError,
+)
 from cute_dialect.op.errors import (
     AlignmentError as AlignmentError,
     ArgumentError as ArgumentError,
@@ -94,7 +97,6 @@ from cute_dialect.op.errors import (
     DtypeError as DtypeError,
     EpilogueError as EpilogueError,
     LayoutError as LayoutError,
-    OpError as OpError,
     ShapeError as ShapeError,
     UnsupportedError as UnsupportedError,
 )

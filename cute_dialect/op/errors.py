@@ -13,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from cute_dialect.errors import OpError
+from cute_dialect.runtime import binding
+
 __all__ = [
     "AlignmentError",
     "ArgumentError",
@@ -27,19 +30,15 @@ __all__ = [
 ]
 
 
-class OpError(ValueError):
-    """Report what an operation cannot compute; the base of all of them."""
-
-
-class ArgumentError(OpError, TypeError):
+class ArgumentError(OpError, binding.ArgumentError, TypeError):
     """Report a keyword argument that a function does not have."""
 
 
-class ShapeError(OpError):
+class ShapeError(OpError, binding.ShapeError):
     """Report ranks and extents that do not fit."""
 
 
-class DtypeError(OpError):
+class DtypeError(OpError, binding.DtypeError):
     """Report types of elements that there is no kernel for, or that do not fit."""
 
 
@@ -47,7 +46,7 @@ class LayoutError(OpError):
     """Report strides that no kernel reads or writes, and memory that may not be shared."""
 
 
-class AlignmentError(OpError):
+class AlignmentError(OpError, binding.AlignmentError):
     """Report addresses and strides that are no multiples of what a kernel needs."""
 
 
@@ -55,7 +54,7 @@ class UnsupportedError(OpError):
     """Report what there is no kernel for, or what this GPU cannot run."""
 
 
-class DeviceError(OpError):
+class DeviceError(OpError, binding.DeviceError):
     """Report arrays where no kernel can read them: on another device, of another library, or no GPU here."""
 
 

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+from cute_dialect.errors import CuteError
+
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
 
@@ -27,7 +29,7 @@ __all__ = [
 ]
 
 
-class NotAnArray(TypeError):
+class NotAnArray(CuteError, TypeError):
     """The object is no array of a kind that is understood, or its element type is not."""
 
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 
+from cute_dialect.errors import CuteError
 from cute_dialect.runtime.manifest import FORMAT, Manifest
 
 __all__ = [
@@ -38,7 +39,7 @@ _LARGEST_MANIFEST = 64 << 20
 """Bytes of the largest manifest that is read."""
 
 
-class ArtifactError(Exception):
+class ArtifactError(CuteError):
     """A folder that is not a compiled module, is damaged, or cannot be written."""
 
 

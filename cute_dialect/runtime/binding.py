@@ -17,6 +17,7 @@ import operator
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
+from cute_dialect.errors import CuteError
 from cute_dialect.runtime import abi
 from cute_dialect.runtime.arrays import ArrayView, accepts
 from cute_dialect.runtime.host_program import Pointer, TensorMap, Value
@@ -45,7 +46,7 @@ MAX_EXTENT_I32 = (1 << 31) - (1 << 16)
 """Largest extent in a 32-bit leaf: beyond it the coordinates of a partial tile could wrap."""
 
 
-class LaunchError(Exception):
+class LaunchError(CuteError):
     """A launch that cannot be done as asked."""
 
 

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any, SupportsInt, TypeAlias, cast
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.errors import CuteError
 from cute_dialect.runtime.launch_shape import LaunchShape
 from cute_dialect.runtime.settings import missing_package
 
@@ -46,7 +47,7 @@ _HINTS = {
 }
 
 
-class CudaError(Exception):
+class CudaError(CuteError):
     """The driver refused a call; ``code`` is the CUresult."""
 
     def __init__(self, call: str, code: int, text: str):

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 import os
 
+from cute_dialect.errors import CuteError
+
 __all__ = ["SettingError", "flag", "folder", "missing_package", "parse_size", "program", "size", "user_folder", "word"]
 
 _YES = ("1", "on", "true", "yes")
@@ -31,7 +33,7 @@ _NO = ("0", "off", "false", "no")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-class SettingError(ValueError):
+class SettingError(CuteError, ValueError):
     """A variable of the environment (or an option of that meaning) with a value that it cannot have."""
 
 

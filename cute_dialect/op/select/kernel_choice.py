@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
+from cute_dialect.errors import CuteError
 from cute_dialect.files import gpu_file_name, replace_file
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import swapped
@@ -54,7 +55,7 @@ OF_BLOCKS = ("block", "columns")
 """Sums of products that have scales of blocks: of 128 columns of B, of each one."""
 
 
-class TableError(ValueError):
+class TableError(CuteError, ValueError):
     """A table of tuned kernels that cannot be read."""
 
 

@@ -13,10 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from cute_dialect.errors import CuteError
+
 __all__ = ["ExportError", "Function", "Scalar", "Value", "at", "each", "name", "number", "quoted", "real", "text"]
 
 
-class ExportError(ValueError):
+class ExportError(CuteError, ValueError):
     """A kernel that cannot be exported as asked, or a folder that cannot be written; the message says what to do."""
 
 

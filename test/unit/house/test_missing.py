@@ -58,7 +58,7 @@ def test_without_mlir() -> None:
         "except Exception as e: print(type(e).__name__, e)",
         ADD,
     )
-    assert done.stdout.startswith("CompileError error: ") and "pip install" in done.stdout, done.stderr
+    assert done.stdout.startswith("LoweringError error: ") and "pip install" in done.stdout, done.stderr
     done = without(
         ("mlir",), RUN.format("cute_run"), ADD, "--kernel=add", "--device=cpu", "--in=4x8", "--check=add", "-q"
     )
@@ -85,7 +85,7 @@ def test_without_xdsl(tmp_path: Path) -> None:
     done = without(("xdsl",), RUN.format("cute_opt"), ADD)
     assert (done.returncode, done.stderr) == (1, f"cute-opt: error: {said}")
     program = "import cute_dialect.pipelines as p\ntry: p.compile('module {}')\nexcept Exception as e: print(repr(e))"
-    assert without(("xdsl",), program).stdout == f'CompileError("error: {said.strip()}")\n'
+    assert without(("xdsl",), program).stdout == f'LoweringError("error: {said.strip()}")\n'
 
 
 def test_without_numpy(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""The base classes of the errors that users of this package see, and positions in their source.
+
+``CuteError`` is the root: ``CompileError``, ``LaunchError``, ``InterpError``, ``OpError`` and ``CudaError`` derive from
+it, as does every error of a setting, an array or a layout.
+
+>>> e = CompileError("F203", "'x' is Float32 or Float16", hint="convert one with .to(…)")
+>>> str(e)
+"error F203: 'x' is Float32 or Float16\\nhint: convert one with .to(…)"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = ["CompileError", "CuteError", "OpError", "Place"]
+
+
+_SHOWN = 6
+"""Number of calls shown at each end of a long call chain."""
+
+
+class Place(NamedTuple):
+    """A range of a user's source file. Lines and columns count from 1; 0 means unknown."""
+
+    file: str
+    line: int
+    col: int
+    end_line: int = 0
+    end_col: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.col}"
+
+    def encloses(self, other: Place) -> bool:
+        """Return True if ``other`` lies within this range."""
+        return self.file == other.file and (self.line, self.col) <= (other.line, other.col) and (
+            (other.end_line, other.end_col) <= (self.end_line, self.end_col)
+        )  # fmt: skip
+
+    def text(self) -> str:
+        """Return the source text of the range; only the first line if there are several."""
+        import linecache
+
+        line = linecache.getline(self.file, self.line).rstrip("\n")
+        if self.end_line in (0, self.line):
+            return line[self.col - 1 : self.end_col - 1] if self.end_col > self.col > 0 else line.strip()
+        return line[max(self.col - 1, 0) :] + " …"
+
+    def picture(self) -> str:
+        """Return the source line with carets under the range, or "" if the file cannot be read."""
+        import linecache
+
+        text = linecache.getline(self.file, self.line).rstrip("\n")
+        if not text or not self.line:
+            return ""
+        end = self.end_col if self.end_line in (0, self.line) and self.end_col > self.col else self.col + 1
+        if self.end_line > self.line:
+            end = len(text) + 1
+        gutter = f"{self.line:5} | "
+        before = "".join("\t" if c == "\t" else " " for c in text[: self.col - 1])
+        return f"{gutter}{text}\n{' ' * (len(gutter) - 2)}| {before}{'^' * max(1, end - self.col)}"
+
+
+class CuteError(Exception):
+    """Base class of every error that this package raises for a mistake in a user's program."""
+
+
+class OpError(CuteError, ValueError):
+    """Base class of the errors of ``cute_dialect.op``, raised before anything is compiled or written."""
+
+
+class CompileError(CuteError):
+    """A function or a module cannot be compiled.
+
+    Attributes:
+        code: the error code, such as ``"F209"``; the language reference lists the groups of codes.
+        message: the error in one sentence.
+        hint: the cure, or "".
+        notes: further positions, each with a text.
+        place: the position in the user's source; None until the tracer has found it.
+        calls: the calls that led to ``place``, innermost first.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, hint: str = "", notes: Sequence[tuple[str, Place | None]] = (),
+        place: Place | None = None,
+    ):  # fmt: skip
+        # Call Exception.__init__ directly: a subclass may also derive from TypeError or UnboundLocalError.
+        Exception.__init__(self, code, message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.notes = list(notes)
+        self.place = place
+        self.calls: list[Place] = []
+        self.is_located = False
+        self.stated: Place | None = None
+        """The position given to the constructor, or None. ``front.trace.locate`` sets it."""
+
+    def __str__(self) -> str:
+        head = f"{self.place}: " if self.place is not None else ""
+        lines = [f"{head}error {self.code}: {self.message}"]
+        if self.place is not None and (picture := self.place.picture()):
+            lines.append(picture)
+        for text, place in self.notes:
+            lines.append(f"{place}: note: {text}" if place is not None else f"note: {text}")
+            if place is not None and (picture := place.picture()):
+                lines.append(picture)
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        calls = [f"called from {place}  {place.text()}".rstrip() for place in self.calls]
+        if len(calls) > 2 * _SHOWN:
+            calls[_SHOWN:-_SHOWN] = [f"… {len(calls) - 2 * _SHOWN} more calls"]
+        lines += calls
+        return "\n".join(lines)
