@@ -10,8 +10,10 @@ it, as does every error of a setting, an array or a layout.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = ["CompileError", "CuteError", "OpError", "Place"]
 
@@ -65,9 +67,31 @@ class Place(NamedTuple):
 class CuteError(Exception):
     """Base class of every error that this package raises for a mistake in a user's program."""
 
+    shown_lines: frozenset[tuple[str, int]] = frozenset()
+    """Files and lines that a traceback above the message shows. The message does not repeat them."""
+
+    def repeats(self, place: Place | None) -> bool:
+        """Return True if the traceback above the message shows the line of ``place``."""
+        return place is not None and (place.file, place.line) in self.shown_lines
+
 
 class OpError(CuteError, ValueError):
     """Base class of the errors of ``cute_dialect.op``, raised before anything is compiled or written."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        if "pytest" in sys.modules:
+            # A function of `op` must not cost a wrapper that shortens tracebacks, so pytest is told to hide the frames.
+            frame = sys._getframe(1)
+            while frame is not None:
+                if str(frame.f_globals.get("__name__")).startswith("cute_dialect."):
+                    frame.f_globals.setdefault("__tracebackhide__", _is_hidden)
+                frame = frame.f_back
+
+
+def _is_hidden(caught: Any) -> bool:
+    """Return True if pytest hides frames of this package for the error that it caught."""
+    return isinstance(caught.value, OpError) and os.environ.get("CUTE_TRACEBACK") != "full"
 
 
 class CompileError(CuteError):
@@ -80,6 +104,7 @@ class CompileError(CuteError):
         notes: further positions, each with a text.
         place: the position in the user's source; None until the tracer has found it.
         calls: the calls that led to ``place``, innermost first.
+        original: Python's own error that this one reports, or None.
     """
 
     def __init__(
@@ -94,14 +119,17 @@ class CompileError(CuteError):
         self.notes = list(notes)
         self.place = place
         self.calls: list[Place] = []
+        self.original: BaseException | None = None
         self.is_located = False
         self.stated: Place | None = None
         """The position given to the constructor, or None. ``front.trace.locate`` sets it."""
 
     def __str__(self) -> str:
         head = f"{self.place}: " if self.place is not None else ""
-        lines = [f"{head}error {self.code}: {self.message}"]
-        if self.place is not None and (picture := self.place.picture()):
+        # A traceback names the class, and shows the line with carets.
+        message = self.message.removeprefix(f"{type(self).__name__}: ") if self.shown_lines else self.message
+        lines = [f"{head}error {self.code}: {message}"]
+        if self.place is not None and not self.repeats(self.place) and (picture := self.place.picture()):
             lines.append(picture)
         for text, place in self.notes:
             lines.append(f"{place}: note: {text}" if place is not None else f"note: {text}")
@@ -109,7 +137,7 @@ class CompileError(CuteError):
                 lines.append(picture)
         if self.hint:
             lines.append(f"hint: {self.hint}")
-        calls = [f"called from {place}  {place.text()}".rstrip() for place in self.calls]
+        calls = [f"called from {place}  {place.text()}".rstrip() for place in self.calls if not self.repeats(place)]
         if len(calls) > 2 * _SHOWN:
             calls[_SHOWN:-_SHOWN] = [f"… {len(calls) - 2 * _SHOWN} more calls"]
         lines += calls

@@ -1,90 +1,129 @@
-"""Tracebacks of uncaught errors: the user's frames and the message, without the frames of this package.
+"""Short tracebacks: the user's frames and the message, without the frames of this package and of other libraries.
 
-``import cute_dialect`` wraps ``sys.excepthook``.  When an error of one of this package's classes ends the program, the
-hook removes the frames of the package and of other libraries before Python prints the traceback.  Errors of other
-classes are printed unchanged, so a bug of the package shows all its frames.  ``CUTE_TRACEBACK=full`` switches the hook
-off.
+Errors are shortened in three places:
+
+- where the outermost call of the language ends (``front.trace.finish_error``), so that ``traceback.print_exc``, pytest
+  and logging show the user's frames only;
+- in ``sys.excepthook``, for every error that ends a program;
+- in ``_render_traceback_``, which IPython and Jupyter call to print an error.
+
+Only subclasses of ``CuteError`` are shortened. Any other error is a bug of this package or the user's own error, and
+keeps all its frames. ``CUTE_TRACEBACK=full`` disables all three.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from types import TracebackType
+from types import FrameType, TracebackType
 
+from cute_dialect.errors import CuteError
 from cute_dialect.files import PACKAGE
 
-__all__ = ["install", "shorten"]
+__all__ = ["install", "is_full", "shorten", "user_frames"]
+
+_ENDS = 8
+"""Number of frames that are kept at each end of a long traceback, such as that of a runaway recursion."""
 
 
-def shorten(error: BaseException) -> None:
-    """Remove the package's frames from the traceback of an error of this package and from those of its causes.
+def is_full() -> bool:
+    """Return True if ``CUTE_TRACEBACK=full`` is set."""
+    return os.environ.get("CUTE_TRACEBACK") == "full"
 
-    If no frame of the user's is left, the traceback becomes None and Python prints the message alone.
+
+def shorten(error: CuteError) -> None:
+    """Remove the package's frames from the traceback of an error, and internal errors from its causes.
+
+    If none of the frames is the user's, the traceback becomes None and Python prints the message alone. A cause is
+    removed if the package caught it and the message repeats it or none of its frames is the user's.
     """
-    for each in _chain(error):
-        if not _is_ours(each):
+    at: BaseException = error
+    seen = {id(error)}
+    while True:
+        before = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+        at.__traceback__ = user_frames(at.__traceback__)
+        if before is None or id(before) in seen:
             return
-        each.__traceback__ = _users_frames(each.__traceback__)
-        if _repeats_cause(each):
-            each.__cause__ = None
+        seen.add(id(before))
+        if _was_caught_here(before) and (user_frames(before.__traceback__) is None or str(before) in str(error)):
+            at.__cause__, at.__suppress_context__ = None, True
+            return
+        if not isinstance(before, CuteError) and not _was_caught_here(before):
+            return
+        at = before
+
+
+def user_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the traceback without the frames of this package and of libraries; of many frames the first and last."""
+    kept: list[TracebackType] = []
+    while traceback is not None:
+        if not _is_ours(traceback.tb_frame) and not _is_library(traceback.tb_frame):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    if len(kept) > 2 * _ENDS:
+        kept = [*kept[:_ENDS], *kept[-_ENDS:]]
+    found: TracebackType | None = None
+    for t in reversed(kept):
+        found = TracebackType(found, t.tb_frame, t.tb_lasti, t.tb_lineno)
+    return found
 
 
 def install() -> None:
-    """Wrap ``sys.excepthook``, once."""
+    """Wrap ``sys.excepthook`` and define what IPython prints. A second call has no effect."""
     previous = sys.excepthook
     if getattr(previous, "_shortens", False):
         return
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        from cute_dialect.runtime.settings import word  # late: only when an error ends the program
-
-        if word("CUTE_TRACEBACK") != "full":
+        if isinstance(error, CuteError) and not is_full():
             shorten(error)
             traceback = error.__traceback__
+            error.shown_lines = _lines(traceback)
         previous(kind, error, traceback)
 
     hook._shortens = True  # pyright: ignore[reportFunctionMemberAccess]
     sys.excepthook = hook
+    CuteError._render_traceback_ = _lines_for_ipython  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _is_ours(error: BaseException) -> bool:
-    return any(c.__module__.startswith("cute_dialect.") for c in type(error).__mro__)
+def _lines_for_ipython(error: CuteError, *_: object) -> list[str]:
+    import traceback
+
+    if not is_full():
+        shorten(error)
+        error.shown_lines = _lines(error.__traceback__)
+    try:
+        return "".join(traceback.format_exception(error)).splitlines()
+    finally:
+        error.shown_lines = frozenset()
 
 
-def _repeats_cause(error: BaseException) -> bool:
-    """Return True if the message contains that of the cause, as for a Python error in traced code."""
-    cause = error.__cause__
-    return cause is not None and not _is_ours(cause) and str(cause) in str(error)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and those that Python prints before it, latest first."""
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        yield at
-        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
-
-
-def _users_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The frames that are neither this package's nor a library's."""
-    kept: list[TracebackType] = []
+def _lines(traceback: TracebackType | None) -> frozenset[tuple[str, int]]:
+    """Return the file and line of each frame."""
+    found: set[tuple[str, int]] = set()
     while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith(PACKAGE) and not _is_library(file):
-            kept.append(traceback)
+        found.add((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
         traceback = traceback.tb_next
-    made: TracebackType | None = None
-    for t in reversed(kept):
-        made = TracebackType(made, t.tb_frame, t.tb_lasti, t.tb_lineno)
-    return made
+    return frozenset(found)
 
 
-def _is_library(file: str) -> bool:
-    """Return True for Python's own modules and installed packages."""
+def _was_caught_here(error: BaseException) -> bool:
+    """Return True if the outermost frame of the traceback is the package's: the error did not reach the user's code."""
+    return error.__traceback__ is None or _is_ours(error.__traceback__.tb_frame)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Return True for the package's code, and for code that it generated."""
+    if frame.f_code.co_filename.startswith("<"):
+        return str(frame.f_globals.get("__name__")).startswith("cute_dialect.")
+    return frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def _is_library(frame: FrameType) -> bool:
+    """Return True for Python's own modules and installed packages, with the methods that dataclasses generate."""
+    file = frame.f_code.co_filename
+    if file == "<string>":
+        file = str(frame.f_globals.get("__file__"))
     return file.startswith(("<frozen", _STANDARD)) or "site-packages" in file or "dist-packages" in file
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cute_dialect.errors import CompileError
-
 import os
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -11,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.errors import CompileError
 from cute_dialect.runtime.artifact import CodeObject, Stage
 
 if TYPE_CHECKING:  # pragma: no cover

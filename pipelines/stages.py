@@ -10,12 +10,11 @@ before, :mod:`cute_dialect.pipelines.elsewhere` has others made in other process
 
 from __future__ import annotations
 
-from cute_dialect.errors import CompileError
-
 import os
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, get_args
 
+from cute_dialect.errors import CompileError
 from cute_dialect.pipelines.compilation import Compilation, Emit, LoweringError, Timing, read_text, text_of
 from cute_dialect.pipelines.gc_pause import collector_paused
 from cute_dialect.pipelines.lowered_again import cloning, lowered_again, reading

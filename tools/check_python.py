@@ -14,10 +14,10 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, cast
 
-from cute_dialect.front.errors import CuteError
+from cute_dialect.front.errors import CompileError
 from cute_dialect.front.examples import examples_of
 from cute_dialect.front.jit import KernelFunction, Traced
-from cute_dialect.pipelines.compilation import CompileError as PassError
+from cute_dialect.pipelines.compilation import LoweringError
 from cute_dialect.tools.check_mlir import finding_of
 from cute_dialect.tools.check_report import Finding, Related
 
@@ -63,7 +63,7 @@ def check_python(file: str, chip: str | None, remarks: bool, verbose: bool, text
     for name, function in functions_of(module):
         try:
             examples = examples_of(function)
-        except CuteError as e:
+        except CompileError as e:
             found.append(_of_error(e, file))
             continue
         if not examples:
@@ -114,7 +114,7 @@ def imported(file: str, text: str | None = None) -> tuple[ModuleType | None, lis
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except CuteError as e:
+    except CompileError as e:
         return None, [_of_error(e, file)]
     except SyntaxError as e:
         return None, [_plain(e.filename or file, e.lineno or 0, e.offset or 0, f"SyntaxError: {e.msg}")]
@@ -157,7 +157,7 @@ def _check(
     try:
         given = arguments()
         args = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
-    except CuteError as e:
+    except CompileError as e:
         return [_of_error(e, file)]
     except Exception as e:
         return [_plain(*_place(function, file), f"the example of {name} raises {type(e).__name__}: {e}")]
@@ -169,12 +169,12 @@ def _check(
     try:
         made = trace(called, *args, chip=chip, **launch)
         made.kernel(cpu=True)
-    except CuteError as e:
-        return [_of_error(e, file)]
-    except PassError as e:
+    except LoweringError as e:
         if e.diagnostics:
             return [finding_of(d, {}) for d in e.diagnostics]
         return [_plain(*_place(function, file), str(e))]
+    except CompileError as e:
+        return [_of_error(e, file)]
     if not remarks:
         return []
     return [_remark(text, *_place(function, file)) for text in made.remarks]
@@ -199,7 +199,7 @@ def _plain(file: str, line: int, col: int, message: str, severity: str = "error"
     return Finding(severity, code, message, file, line, col, 0, 0, (), "", f"{at}: {severity}: {message}")
 
 
-def _of_error(e: CuteError, file: str) -> Finding:
+def _of_error(e: CompileError, file: str) -> Finding:
     """Return an error of the language as a finding; without a place it is at the file."""
     place = e.place
     related = [Related(text, p.file, p.line, p.col) if p is not None else Related(text) for text, p in e.notes]

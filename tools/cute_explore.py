@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.output = options.output or f"{os.path.splitext(os.path.basename(options.file))[0]}.html"
     if os.path.isdir(options.output) or not options.output.endswith((".html", ".htm")):
         parser.error(f"-o: expected a file that ends in .html, got '{options.output}'")
-    from cute_dialect.front.errors import CuteError
+    from cute_dialect.front.errors import CompileError
     from cute_dialect.tools.cute_run import user_message
     from cute_dialect.tools.explore_subjects import ExploreError, SourceError
 
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except (CuteError, SourceError) as e:
+    except (CompileError, SourceError) as e:
         print(e, file=sys.stderr)
         return 1
     except ExploreError as e:

@@ -102,7 +102,7 @@ class _Call(NamedTuple):
 def of_python(options: argparse.Namespace) -> Subject:
     """Return a function of a Python file: one with an example, else one that the program calls.
 
-    Raises CuteError, CompileError, ExploreError.
+    Raises CompileError, ExploreError.
     """
     found: dict[str, Callable[[], _Call]] = _examples(options) if not options.arguments else {}
     if not found or options.function not in (None, *found):
@@ -126,7 +126,7 @@ def of_python(options: argparse.Namespace) -> Subject:
 
 def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
     """Return the functions that have examples, and what traces each with its first one."""
-    from cute_dialect.front.errors import CuteError
+    from cute_dialect.front.errors import CompileError
     from cute_dialect.front.examples import examples_of
     from cute_dialect.tools.check_python import functions_of, imported
 
@@ -138,7 +138,7 @@ def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
     for name, function in functions_of(module):
         try:
             examples = examples_of(function)
-        except CuteError:  # annotations that mean something where it is called
+        except CompileError:  # annotations that mean something where it is called
             continue
         if examples:
             found[name] = partial(_example_call, options, name, function, examples[0])
@@ -148,11 +148,11 @@ def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
 def _example_call(options: argparse.Namespace, name: str, function: Traced, example: Example) -> _Call:
     """Trace a function with an example."""
     from cute_dialect.front.compiling import trace
-    from cute_dialect.front.errors import CuteError
+    from cute_dialect.front.errors import CompileError
 
     try:
         given = example.arguments()
-    except CuteError:
+    except CompileError:
         raise
     except Exception as e:
         code = function.function.__code__
@@ -169,12 +169,12 @@ def _example_call(options: argparse.Namespace, name: str, function: Traced, exam
 def _with_memory(made: Compiled, args: tuple[Any, ...]) -> Sequence[object] | None:
     """Return copies of the arguments of an example; None where they have no memory."""
     from cute_dialect.front.arguments import unpack
-    from cute_dialect.front.errors import CuteError
+    from cute_dialect.front.errors import CompileError
     from cute_dialect.runtime.binding import LaunchError
 
     try:
         return _copies(unpack(made.specs, made.arguments(args, {})))
-    except (CuteError, LaunchError):
+    except (CompileError, LaunchError):
         return None
 
 
@@ -209,8 +209,8 @@ def _arguments_of(file: str, arguments: Sequence[str]) -> Generator[None]:
 
 
 def _execute(file: str) -> None:
-    """Run a file as a program, what it prints goes to standard error.  Raises CuteError, ExploreError."""
-    from cute_dialect.front.errors import CuteError
+    """Run a file as a program, what it prints goes to standard error.  Raises CompileError, ExploreError."""
+    from cute_dialect.front.errors import CompileError
 
     try:
         with redirect_stdout(sys.stderr):
@@ -218,7 +218,7 @@ def _execute(file: str) -> None:
     except SystemExit as e:
         if e.code not in (None, 0):
             raise ExploreError(f"{file}: it ended with {e.code} when it was run; its arguments go after --") from e
-    except CuteError:
+    except CompileError:
         raise
     except FileNotFoundError as e:
         raise ExploreError(f"{e.filename}: {e.strerror}") from e

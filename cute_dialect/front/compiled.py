@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
 from cute_dialect.front.errors import CompileError, KernelTypeError, NotCompiled
 from cute_dialect.front.printing import HostTexts
-from cute_dialect.front.source_location import place_of_frame, user_frames
 from cute_dialect.front.target import default_device
+from cute_dialect.front.trace import finishes_errors
 from cute_dialect.front.watched import Watched
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
 
@@ -153,6 +153,7 @@ class Compiled:
 
     # ------------------------------------------------------------------------------------------------------ calling
 
+    @finishes_errors
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         """Launch.  Arguments that are constants of the kind may be left out."""
         options = {k: kwargs.pop(k) for k in list(kwargs) if k in CALL_OPTIONS and k not in self.specs}
@@ -164,6 +165,7 @@ class Compiled:
             learn(self, self, args, watch=False)
         return result
 
+    @finishes_errors
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
         """Carry out a call that generated code did not recognise."""
         from cute_dialect.front.fast_path import other_call
@@ -184,7 +186,7 @@ class Compiled:
         found = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in self.specs or name in found:
-                raise LaunchError(f"{self.name}() has no argument '{name}', or it is given twice{_called_from()}")
+                raise LaunchError(f"{self.name}() has no argument '{name}', or it is given twice")
             found[name] = value
         # A call that gives no stream is on the current one.
         defaults = {} if self.signature is None else self.signature.parameters
@@ -196,7 +198,6 @@ class Compiled:
             takes = ", ".join(self._given)
             raise LaunchError(
                 f"{self.name}() takes {len(self._given)} arguments ({takes}), got {len(args) + len(kwargs)}"
-                f"{_called_from()}"
             )
         return {n: found.get(n, s.value if isinstance(s, StaticSpec) else None) for n, s in self.specs.items()}
 
@@ -252,8 +253,9 @@ class Compiled:
                         f"hint: compile it for any shape: from_dlpack({name}).mark_layout_dynamic()"
                     )
                 break
-        error.args = (f"{text}{_called_from()}", *error.args[1:])
+        error.args = (text, *error.args[1:])
 
+    @finishes_errors
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
         """Prepare a launch on these arrays: ``call = k.bind(a, b); call()`` does no more than the driver's launch.
 
@@ -512,11 +514,6 @@ def load(folder: str | os.PathLike[str]) -> Kernel:
 
 def _shape_of(type: str) -> str:
     return type.partition('"')[2].partition(":")[0].replace(",", ", ")
-
-
-def _called_from() -> str:
-    frame = next(user_frames(), None)
-    return f"\ncalled from {place_of_frame(frame)}" if frame is not None else ""
 
 
 CALL_OPTIONS = (

@@ -12,6 +12,7 @@ from cute_dialect.front.compiled import Compiled
 from cute_dialect.front.errors import CompileError, KernelTypeError
 from cute_dialect.front.jit import BoundMethod, JitFunction, KernelFunction, Traced
 from cute_dialect.front.options import CompileOption, options_of, said
+from cute_dialect.front.trace import finishes_errors
 
 __all__ = ["compile", "compile_async", "precompile", "trace"]
 
@@ -42,6 +43,7 @@ class _Compile:
         name = "cute.trace" if self._traced else "cute.compile"
         return f"{name}[{', '.join(map(repr, self._options))}]" if self._options else name
 
+    @finishes_errors
     def __call__(
         self, function: Any, *args: Any, chip: str | None = None, options: str = "", cache: bool = True,
         grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, device: Any = None, **kwargs: Any,
@@ -52,11 +54,8 @@ class _Compile:
         they say; for ``"cpu"`` no machine code is made.  ``grid`` and ``block`` belong to a kernel.  A function
         with parameters of these names gets them itself.
         """
-        from cute_dialect.front.trace import at_the_call
-
         sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem}
-        with at_the_call():
-            return self._compile(function, args, kwargs, sizes, chip, options, cache, device)
+        return self._compile(function, args, kwargs, sizes, chip, options, cache, device)
 
     def _compile(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: dict[str, Any], chip: str | None,

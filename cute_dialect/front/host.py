@@ -19,7 +19,7 @@ from cute_dialect.front.module import empty_module, host_function, kernel_functi
 from cute_dialect.front.printing import HostTexts, take_host_texts
 from cute_dialect.front.python_errors import arguments_error
 from cute_dialect.front.source_location import place_at, place_of_location, user_places
-from cute_dialect.front.trace import LaunchFacts, Tracer, active, at_the_call, parse_type
+from cute_dialect.front.trace import LaunchFacts, Tracer, active, finishes_errors, parse_type
 from cute_dialect.front.values import Form, form_of, is_dynamic
 
 if TYPE_CHECKING:
@@ -229,6 +229,7 @@ class Launch:
         self.idle = False
         return self
 
+    @finishes_errors
     def launch(
         self, *, grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, stream: Any = None,
         cooperative: bool = False, pdl: bool = False, use_pdl: bool = False, min_blocks_per_mp: int | None = None,
@@ -290,9 +291,8 @@ def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options:
         if name not in CALL_OPTIONS:
             raise TypeError(f"launch() got an unexpected keyword argument '{name}'")
     kernel: Any = launch.kernel
-    with at_the_call():
-        grid = _three(sizes.pop("grid"), "grid")
-        kind = kernel.find_launch(launch, grid, sizes, options_of(kernel, options.get("device")))
+    grid = _three(sizes.pop("grid"), "grid")
+    kind = kernel.find_launch(launch, grid, sizes, options_of(kernel, options.get("device")))
     values = dict(zip(kind.specs, (*launch.values, *grid)))
     return kind.run(values, {"stream": stream, **options})
 

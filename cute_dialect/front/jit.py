@@ -18,6 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
+from cute_dialect.errors import CuteError
+from cute_dialect.front.trace import active, finish_error, finishes_errors
+
 if TYPE_CHECKING:
     from cute_dialect.front.compiled import Compiled
     from cute_dialect.front.host import Launch
@@ -75,6 +78,7 @@ class Traced:
 
         return applied(self, given)
 
+    @finishes_errors
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(args, kwargs)
 
@@ -112,6 +116,7 @@ class Traced:
         self.__call__ = self._called
         self.methods = MethodCalls(self)
 
+    @finishes_errors
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
         """Carry out a call that generated code did not recognise."""
         from cute_dialect.front.fast_path import other_call
@@ -133,9 +138,11 @@ class MethodCalls:
         self.function = function
         self.__call__ = self._called
 
+    @finishes_errors
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         return self.function.call(args, kwargs, receiver=True)
 
+    @finishes_errors
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
         """Carry out a call that generated code did not recognise."""
         from cute_dialect.front.fast_path import other_call
@@ -161,7 +168,11 @@ class BoundMethod:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method."""
-        return self.function.methods(self.__self__, *args, **kwargs)
+        try:
+            return self.function.methods(self.__self__, *args, **kwargs)
+        except CuteError as error:
+            finish_error(error)
+            raise
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.function, name)
@@ -176,8 +187,6 @@ class JitFunction(Traced):
     kind = "jit"
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False) -> Any:
-        from cute_dialect.front.trace import active, at_the_call
-
         if active() is not None:
             from cute_dialect.front.host import inlined
 
@@ -186,9 +195,8 @@ class JitFunction(Traced):
         from cute_dialect.front.specializations import read_call, split_options
 
         own, options = split_options(self, kwargs)
-        with at_the_call():
-            call = read_call(self, args, own, receiver=receiver)
-            kind = self.table.find(call, options_of(self, options.get("device")))
+        call = read_call(self, args, own, receiver=receiver)
+        kind = self.table.find(call, options_of(self, options.get("device")))
         result = kind.run(call.values, options)
         if not own and options.keys() <= {"stream"} and kind.is_on_gpu:
             from cute_dialect.front.fast_path import learn

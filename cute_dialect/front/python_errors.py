@@ -1,6 +1,6 @@
 """Python's errors in code that is traced, told as the language's are: the user's line, the calls, a name like it.
 
-``except AttributeError`` catches what was an AttributeError; the original error is the ``__cause__``.
+``except AttributeError`` catches what was an AttributeError; the original error is its ``original``.
 """
 
 from __future__ import annotations

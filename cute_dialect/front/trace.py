@@ -6,24 +6,25 @@ ops infer their results; each knows the user's lines that led to it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from cute_dialect.errors import CuteError
 from cute_dialect.front.errors import CompileError, LayoutError, Place, StaticError, UnboundError
 from cute_dialect.front.source_location import (
     holds,
     is_library,
-    is_machinery,
     is_user_code,
     location,
     place_at,
     user_places,
 )
+from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.settings import word
+from cute_dialect.tracebacks import is_full, shorten
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-__all__ = ["LaunchFacts", "Tracer", "active", "at_the_call", "context", "current", "parse_type", "tracing"]
+__all__ = [
+    "LaunchFacts", "Tracer", "active", "context", "current", "finish_error", "finishes_errors", "parse_type", "tracing",
+]  # fmt: skip
 
 
 class LaunchFacts(NamedTuple):
@@ -272,51 +275,48 @@ def tracing(tracer: Tracer) -> Generator[Tracer]:
             raise
         meant.__traceback__ = e.__traceback__
         locate(meant)
-        raise meant from (None if isinstance(meant, UnboundError) or isinstance(e, RecursionError) else e)
+        if not isinstance(meant, UnboundError) and not isinstance(e, RecursionError):
+            meant.original = e
+        raise meant from (meant.original if is_full() else None)
     finally:
         _current.reset(token)
 
 
-class at_the_call:
-    """Give errors the user's call: as their place where no trace has placed them, else as what led there.
+def finish_error(error: CuteError) -> None:
+    """Complete an error that leaves the outermost call of the language: add the user's call, shorten the traceback.
 
-    Their tracebacks keep the user's frames only, unless ``CUTE_TRACEBACK=full`` is set.
+    The call becomes the position of an error that has none, and else the last of the calls that led to it. An error
+    inside of a trace is left unchanged.
     """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if not isinstance(error, CompileError):
-            return
-        here = next(iter(user_places()), None)
+    if active() is not None:
+        return
+    here = next(iter(user_places()), None)
+    if isinstance(error, CompileError):
         if error.place is None:
             error.place = here
-        elif here is not None and here != error.place:
+        elif here is not None and here != error.place and error.calls[-1:] != [here]:
             error.calls.append(here)
-        if word("CUTE_TRACEBACK", ("user", "full")) != "full":
-            error.__traceback__ = _of_the_user(error.__traceback__)
-            if error.__cause__ is not None:
-                error.__cause__.__traceback__ = _of_the_user(error.__cause__.__traceback__)
+    elif isinstance(error, LaunchError) and error.call is None:
+        error.call = here
+    if word("CUTE_TRACEBACK", ("user", "full")) != "full":
+        shorten(error)
 
 
-_FRAMES = 8
-"""The frames that tracebacks keep at either end."""
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _of_the_user(at: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of the front-end, and of a recursion its two ends."""
-    kept: list[TracebackType] = []
-    while at is not None:
-        if not is_machinery(at.tb_frame.f_code):
-            kept.append(at)
-        at = at.tb_next
-    if len(kept) > 2 * _FRAMES:
-        kept = [*kept[:_FRAMES], *kept[-_FRAMES:]]
-    made: TracebackType | None = None
-    for t in reversed(kept):
-        made = TracebackType(made, t.tb_frame, t.tb_lasti, t.tb_lineno)
-    return made
+def finishes_errors(call: _F) -> _F:
+    """Decorate the outermost function of a call: errors that leave it are finished."""
+
+    @wraps(call)
+    def finishing(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except CuteError as error:
+            finish_error(error)
+            raise
+
+    return cast("_F", finishing)
 
 
 def locate(error: CompileError) -> None:

@@ -17,7 +17,7 @@ import operator
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from cute_dialect.errors import CuteError
+from cute_dialect.errors import CuteError, Place
 from cute_dialect.runtime import abi
 from cute_dialect.runtime.arrays import ArrayView, accepts
 from cute_dialect.runtime.host_program import Pointer, TensorMap, Value
@@ -47,7 +47,13 @@ MAX_EXTENT_I32 = (1 << 31) - (1 << 16)
 
 
 class LaunchError(CuteError):
-    """A launch that cannot be done as asked."""
+    """A launch that cannot be done as requested. ``call`` is the position of the user's call, if it is known."""
+
+    call: Place | None = None
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.call is None or self.repeats(self.call) else f"{text}\ncalled from {self.call}"
 
 
 class ArgumentError(LaunchError):

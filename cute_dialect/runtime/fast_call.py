@@ -273,7 +273,7 @@ def _address_maker(words: tuple[Word, ...], arguments: int) -> Callable[..., Cal
         *[f"        {line}" for line in _launching(words, given)],
         "    return launch",
     ]
-    space: dict[str, object] = {}
+    space: dict[str, object] = {"__name__": __name__}
     exec(compile("\n".join(lines) + "\n", "<a call by addresses>", "exec"), space)
     return cast("Callable[..., Callable[..., None]]", space["make"])
 
@@ -343,7 +343,7 @@ def _guard_maker(torch: Any) -> Callable[..., Callable[..., bool]] | None:
 
 @lru_cache(maxsize=256)
 def _maker(form: _Form) -> Callable[..., tuple[Callable[..., None], Callable[..., bool]]]:
-    space: dict[str, object] = {}
+    space: dict[str, object] = {"__name__": __name__}
     exec(compile(_source(form), "<a quick call>", "exec"), space)
     return cast("Callable[..., tuple[Callable[..., None], Callable[..., bool]]]", space["make"])
 

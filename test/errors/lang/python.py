@@ -124,7 +124,7 @@ def f(x):
 try:
     trace(f)
 except OddSize as e:
-    assert e.size == 4 and e.args == (4, "expected a multiple of 3") and type(e.__cause__) is OddSize
+    assert e.size == 4 and e.args == (4, "expected a multiple of 3") and type(e.original) is OddSize
     raise
 #: OddSize
 #: python.py:3:9: error F162: OddSize: (4, 'expected a multiple of 3')

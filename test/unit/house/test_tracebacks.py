@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from cute_dialect import op
+from cute_dialect.errors import CuteError
+from cute_dialect.tracebacks import shorten
 
 HEAD = """
 import numpy as np
@@ -34,6 +40,13 @@ def alignment(x: cute.Tensor, y: cute.Tensor):
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
     cute.copy(atom, cute.local_tile(x, (3,), (0,)), cute.local_tile(y, (3,), (0,)))
 
+def down(n):
+    return down(n + 1)
+
+@cute.kernel
+def recursive(x: cute.Tensor, y: cute.Tensor):
+    y[0] = down(cute.arch.thread_idx().x)
+
 @cute.jit
 def run(x: cute.Tensor, y: cute.Tensor, which: cute.Constexpr, block: cute.Constexpr = 128):
     which(x, y).launch(grid=1, block=block)
@@ -48,6 +61,9 @@ WRONG = {
     "python": ('run(x, y, attribute, device="cpu")', "no attribute 'foo'"),
     "lowering": ('run(x, y, alignment, device="cpu")', "the atom moves 128 bits at a time"),
     "launch": ('run(x, y, outside, 5000, device="cpu")', "block (5000, 1, 1)"),
+    "recursion": ('run(x, y, recursive, device="cpu")', "calls itself without end"),
+    "folder": ('cute.load("no such folder")', "is no compiled module"),
+    "keyword": ('op.mm(a, a, devise="cpu")', "did you mean 'device'?"),
     "argument": ('cute.compile(run, x, y, outside)(x.astype("f8"), y, device="cpu")', "f64"),
     "shapes": ('op.mm(a, b, device="cpu")', "mm"),
     "epilogue": ('op.mm(a, a, epilogue=lambda accum: accum.foo, device="cpu")', "foo"),
@@ -72,19 +88,86 @@ def program(tmp_path: Path, name: str, **environment: str) -> str:
     return done.stderr
 
 
+def error_of(tmp_path: Path, name: str) -> Exception:
+    """Run a wrong program in this process and return the error that it raises."""
+    path = tmp_path / "wrong.py"
+    path.write_text(HEAD + WRONG[name][0] + "\n")
+    try:
+        exec(compile(path.read_text(), str(path), "exec"), {"__name__": "wrong", "__file__": str(path)})
+    except Exception as e:
+        return e
+    raise AssertionError("it raises nothing")
+
+
+def frames_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("  File ") and __file__ not in line]
+
+
 @pytest.mark.parametrize("name", WRONG)
-def test_only_the_users_frames(name: str, tmp_path: Path) -> None:
-    text = program(tmp_path, name)
-    frames = [line for line in text.splitlines() if line.startswith("  File ")]
-    assert frames and all("wrong.py" in line or "<string>" in line for line in frames), text
-    assert "another exception" not in text and "direct cause" not in text
+def test_only_the_users_frames(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    error = error_of(tmp_path, name)
+    sys.excepthook(type(error), error, error.__traceback__)
+    text = capsys.readouterr().err
+    frames = frames_of(text)
+    assert frames and all("wrong.py" in line for line in frames), text
+    assert text.count("Traceback") == 1 and "called from" not in text, text
     assert WRONG[name][1] in text
-    assert len(text.splitlines()) <= 40, text
+    lines = [line.strip() for line in text.splitlines()]
+    source = [line for line in lines if line.startswith(("run(", "which(", "y[0]"))]
+    assert len(source) == len(set(source)), "a line is shown twice"
+    assert len(lines) <= 28, text
+
+
+def test_a_program(tmp_path: Path) -> None:
+    text = program(tmp_path, "python")
+    assert frames_of(text) and all("wrong.py" in line for line in frames_of(text)), text
+
+
+@pytest.mark.parametrize("name", ["race", "bounds", "python", "lowering", "recursion", "launch", "argument", "method"])
+def test_calls_of_kernels_raise_short_tracebacks(name: str, tmp_path: Path) -> None:
+    """Without the hook, as in pytest and logging, the traceback has no other frames either."""
+    text = "".join(traceback.format_exception(error_of(tmp_path, name)))
+    frames = frames_of(text)
+    assert frames and all("wrong.py" in line for line in frames), text
+    assert text.count("Traceback") == 1 and WRONG[name][1] in text
+
+
+def test_ipython_prints_short_tracebacks(tmp_path: Path) -> None:
+    error: Any = error_of(tmp_path, "shapes")
+    lines = error._render_traceback_()
+    assert len(frames_of("\n".join(lines))) == 1
+    assert lines[-1].endswith(str(error))
+
+
+def test_pytest_shows_the_users_frames_of_op(tmp_path: Path) -> None:
+    path = tmp_path / "test_wrong.py"
+    path.write_text("from cute_dialect import op\n\n\ndef test_it():\n    op.softmax(3)\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "DtypeError" in done.stdout and "softmax" in done.stdout
+    assert "cute_dialect/op/" not in done.stdout, done.stdout
+
+
+def test_errors_that_the_program_handles_stay() -> None:
+    """A second error, raised while the program handles a first one of its own, shows both."""
+    with pytest.raises(CuteError) as caught:
+        try:
+            os.environ["NO_SUCH_VARIABLE"]
+        except KeyError:
+            op.softmax(3, scale=2)
+    shorten(caught.value)
+    assert isinstance(caught.value.__context__, KeyError) and not caught.value.__suppress_context__
 
 
 def test_all_frames(tmp_path: Path) -> None:
     text = program(tmp_path, "launch", CUTE_TRACEBACK="full")
     assert "launch_plan.py" in text
+
+
+def test_all_frames_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_TRACEBACK", "full")
+    text = "".join(traceback.format_exception(error_of(tmp_path, "python")))
+    assert "front/trace.py" in text and "direct cause" in text
 
 
 def test_errors_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_how_far_is_compiled(
 
     def compile_nothing(*_: object, **options: object) -> CompiledModule:
         asked.append(options["emit"])
-        raise stages.CompileError("enough")
+        raise stages.LoweringError("enough")
 
     monkeypatch.setattr(stages, "compile_module", compile_nothing)
     assert cute_run.main([ADD, "--no-cache", *arguments]) == 1
