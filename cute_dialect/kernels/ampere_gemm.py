@@ -1,17 +1,17 @@
-"""GEMM of sm_80 in the language: ``C[M,N] = A[M,K] * B[N,K]^T`` by cp.async, ldmatrix and mma.sync; f16 or bf16.
+"""GEMM for sm_80: ``C[M,N] = A[M,K] * B[N,K]^T`` of f16 or bf16 with cp.async, ldmatrix and mma.sync.
 
-A block computes one tile of C.  Tiles of A and B go through a ring of stages in shared memory, swizzled over 128 bytes:
-cp.async fills them while earlier ones are multiplied.  The result goes back through the same shared memory, so that
-rows of C are written in whole vectors.  What lies outside of the matrices is filled with zeros on the way in and masked
-on the way out.  The last, perhaps incomplete part of K is taken first; so the loop has no flags along K.
+A block computes one tile of C. Tiles of A and B go through a ring of stages in shared memory, with a 128-byte swizzle:
+cp.async fills later stages while earlier ones are multiplied. The result goes back through the same shared memory, so
+that rows of C are written in whole vectors. Out-of-bounds elements are zero on loads and predicated on stores. The last
+tile of K, which may be partial, is loaded first, so that the loop needs no predicates along K.
 
-Kernels ``gemm_16``, ``gemm_8`` and ``gemm_4`` move 16, 8 and 4 bytes at a time, and take matrices whose strides,
-extents along the contiguous mode and addresses are multiples of that; ``gemm`` takes any, by loads of single elements.
-The launch takes the first whose promises hold.  What becomes of the sums is an epilogue, as of the Hopper GEMM
-(:mod:`~cute_dialect.kernels.gemm.epilogue`); results of another type than A and B go to C from registers.
+Kernels ``gemm_16``, ``gemm_8`` and ``gemm_4`` copy 16, 8 and 4 bytes at a time. They need addresses, strides and
+contiguous extents that are multiples of that. ``gemm`` takes any matrix, by loads of single elements. The launch picks
+the first one whose requirements are met. Epilogues are those of the Hopper GEMM
+(:mod:`~cute_dialect.kernels.gemm.epilogue`). Results of a type other than that of A and B are stored from registers.
 
     gemm = AmpereGemm()
-    gemm(a, b, c)                        # torch tensors; compiled at the first call of a kind
+    gemm(a, b, c)                        # torch tensors; the first call of a specialization compiles
 
 >>> "cute_nvgpu.atom.simt_async_copy" in ampere_gemm_text(AmpereConfig())
 True
@@ -36,32 +36,22 @@ __all__ = ["AmpereConfig", "AmpereGemm", "ampere_gemm_text", "compute_tile"]
 
 
 class AmpereConfig(NamedTuple):
-    """The configuration of a GEMM.
+    """Configuration of a GEMM for sm_80."""
 
-    ``element``: of A and B, f16 or bf16; ``output``: of C, f16, bf16 or f32, by default as A and B; ``tile``: (M, N, K)
-    of a block; ``warps``: along M and N; ``stages``: tiles of K in shared memory; ``majors``: which index is contiguous
-    in A and in B, "k" or "mn"; ``group``: rows of tiles that are computed side by side, so that their B is shared in
-    the L2 cache; ``vectors``: elements that one copy moves, a kernel each; ``batch``: A, B and C have a third mode, of
-    matrices, which may be 1 in A or B, for all (of matrices that are given it need not be said); ``epilogue``: what
-    becomes of the sums; ``array``: of a ``batch``, whose matrices lie
-    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`); ``warps_k``: warps along K;
-    ``sums``: f32, or f16 of f16; ``step``: K of an instruction, 8 or 16.
-    """
-
-    element: str = "f16"
-    tile: tuple[int, int, int] = (128, 128, 32)
-    warps: tuple[int, int] = (2, 2)
-    stages: int = 3
-    majors: tuple[str, str] = ("k", "k")
-    group: int = 8
-    vectors: tuple[int, ...] = (8, 4, 2, 1)
-    batch: bool = False
-    output: str = ""
+    element: str = "f16"  # type of A and B: f16 or bf16
+    tile: tuple[int, int, int] = (128, 128, 32)  # (M, N, K) of a block
+    warps: tuple[int, int] = (2, 2)  # along M and N
+    stages: int = 3  # stages in shared memory
+    majors: tuple[str, str] = ("k", "k")  # contiguous mode of A and of B, "k" or "mn"
+    group: int = 8  # tile rows of a raster group, which share their B in the L2
+    vectors: tuple[int, ...] = (8, 4, 2, 1)  # elements per copy, one kernel each
+    batch: bool = False  # A, B and C have a batch mode; needed only for the printed kernel
+    output: str = ""  # type of C: f16, bf16 or f32; empty for that of A and B
     epilogue: Epilogue = Epilogue()
-    array: bool = False
-    warps_k: int = 1
-    sums: str = "f32"
-    step: int = 16
+    array: bool = False  # pointer-array batch (see gemm/operands.py, places_of)
+    warps_k: int = 1  # warps along K
+    sums: str = "f32"  # accumulator type: f32, or f16 for f16 operands
+    step: int = 16  # K of an MMA, 8 or 16
 
     @property
     def result(self) -> str:
@@ -70,12 +60,11 @@ class AmpereConfig(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return 32 * self.warps[0] * self.warps[1] * self.warps_k
 
     @property
     def name(self) -> str:
-        """``f16-128x128x32-3-kk``"""
+        """Name of the kernel, as ``f16-128x128x32-3-kk``."""
         m, n, k = self.tile
         more = "-b" * self.batch + "-v" * self.array
         warps = (*self.warps, self.warps_k)
@@ -87,7 +76,7 @@ class AmpereConfig(NamedTuple):
 
 
 class AmpereGemm:
-    """A GEMM of one configuration; element types and majors are those of the matrices."""
+    """GEMM of one configuration. Element types and majors are those of the matrices."""
 
     def __init__(self, config: AmpereConfig | None = None):
         self.config = config or AmpereConfig()
@@ -98,43 +87,43 @@ class AmpereGemm:
         bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
         operands: Any = None, places: cute.Tensor | None = None,
     ):  # fmt: skip
-        """Multiply matrices, or batches of them, their third mode; behind C what the epilogue wants."""
+        """Multiply matrices or batches of them. The arguments after C belong to the epilogue."""
         kinds, addends = {x.element_type for x in (A, B)}, Addends(source, bias, alpha, beta, operands)
         if len(kinds) > 1 or not kinds <= {cute.Float16, cute.BFloat16}:
-            raise TypeError(f"expected matrices of one type, Float16 or BFloat16, got {A}, {B}, {C}")
+            raise TypeError(f"launch: A and B must be of one type, Float16 or BFloat16, got {A}, {B}")
         if C.element_type not in (cute.Float16, cute.BFloat16, cute.Float32):
-            raise TypeError(f"expected C of Float16, BFloat16 or Float32, got {C}")
+            raise TypeError(f"launch: C must be of Float16, BFloat16 or Float32, got {C}")
         self.config.epilogue.check_shapes(C, addends, pairs=False, array=self.config.array, groups=count_of(places))
         if C.leading_dim == 0:
-            raise ValueError(f"expected C with contiguous rows, got {C}")
+            raise ValueError(f"launch: C must have contiguous rows, got {C}")
         matrices = check_extents(A, B, C, places=places)
         m, n, _ = self.config.tile
         tiles = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (m, n)), self.config.group, matrices=matrices)
         kernels = {8: self.gemm_16, 4: self.gemm_8, 2: self.gemm_4, 1: self.gemm}
         launches = []
         for vector in sorted(self.config.vectors, reverse=True):
-            # A result of another type goes to C element by element.
+            # A result of another type is stored element by element.
             given = [cute.promise_vectors(x, vector) for x in ((A, B, C) if C.element_type in kinds else (A, B))]
             promised = given if len(given) == 3 else [*given, C]
             if all(x is not None for x in promised):
                 launches.append(kernels[vector](*promised, tiles, addends, places))
                 if all(x is y for x, y in zip(promised, (A, B, C))):
-                    break  # it takes them all
+                    break  # this kernel accepts all matrices
         launches[0].launch(grid=tiles.count(), block=self.config.threads, fallback=launches[1:])
 
     @cute.kernel
     def gemm_16(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any):
-        """Multiply matrices of whole vectors of 16 bytes."""
+        """Multiply matrices whose rows are multiples of 16 bytes."""
         _multiply(self.config, A, B, C, tiles, addends, places, 8)
 
     @cute.kernel
     def gemm_8(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any):
-        """Multiply matrices of whole vectors of 8 bytes."""
+        """Multiply matrices whose rows are multiples of 8 bytes."""
         _multiply(self.config, A, B, C, tiles, addends, places, 4)
 
     @cute.kernel
     def gemm_4(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any):
-        """Multiply matrices of whole vectors of 4 bytes."""
+        """Multiply matrices whose rows are multiples of 4 bytes."""
         _multiply(self.config, A, B, C, tiles, addends, places, 2)
 
     @cute.kernel
@@ -156,19 +145,24 @@ def compute_tile(
     c: AmpereConfig, A: Any, B: Any, C: Any, addends: Addends, where: tuple[Any, Any], vector: int, matrix: Any = None,
     seen: Callable[[Any], Any] | None = None,
 ) -> None:  # fmt: skip
-    """Compute the tile in row and column ``where``; copies move ``vector`` elements.
+    """Compute the tile in row and column ``where``.
 
-    ``matrix``: of a batch, for the epilogue; ``seen``: gives the places of elements that the epilogue sees, of those in
-    C, where they differ.
+    Args:
+        c: The configuration.
+        A, B, C, addends: The operands of one matrix.
+        where: Row and column of the tile.
+        vector: Elements per copy.
+        matrix: Index in a batch, for the epilogue.
+        seen: Maps coordinates in C to those that the epilogue uses, if they differ.
     """
     m, n, k = c.tile
-    if vector == 1:  # elements on their way are held in registers: not too many at a time
+    if vector == 1:  # single elements in flight are held in registers, which limits their number
         k = min(k, max(32, 16 * c.warps_k))
     c = c._replace(tile=(m, n, k))
     kind, thread = A.element_type, cute.arch.thread_idx().x
     row, column = where
     wm, wn = c.warps
-    # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
+    # Two MMAs along N are adjacent in a warp, so that one ldmatrix serves both.
     of_k = WarpsOfK(c.warps_k, 32 * wm * wn, thread)
     product = warp.MmaF16BF16Op(kind, type_of_mlir(c.sums), (16, 8, c.step))
     mma = cute.make_tiled_mma(product, (wm, wn, 1), (16 * wm, 16 * wn, 16))
@@ -207,7 +201,7 @@ def compute_tile(
         return
     target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
     if of_k.leads:
-        for i in range(cute.size(acc)):  # registers: the passes unroll it
+        for i in range(cute.size(acc)):  # held in registers, so the passes unroll this loop
             if cute.elem_less(ids[i], C.shape):
                 target[i] = acc[i].to(C.element_type)
 
@@ -215,7 +209,7 @@ def compute_tile(
 def _store(
     c: AmpereConfig, C: Any, acc: Any, mma: Any, buffer: Any, where: Any, vector: int, thread: Any, of_k: WarpsOfK
 ) -> None:  # fmt: skip
-    """Store the sums in the type of C to shared memory, and from there to C."""
+    """Convert the accumulator to the type of C, and store it through shared memory."""
     m, n, _ = c.tile
     plain = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), C.element_type)
     sC = cute.make_tensor(buffer, tile_layout(m, n))
@@ -236,7 +230,7 @@ def _store(
             held = cute.make_rmem_tensor_like(source[at])
             cute.copy(copy, source[at], held)
             cute.copy(copy, held, target[at])
-    else:  # a flag an element
+    else:  # one predicate per element
         for i in range(first * second):
             at = _place(i, first, second)
             held = cute.make_rmem_tensor_like(source[at])
@@ -256,7 +250,7 @@ def _place(i: Any, first: int, second: int) -> Any:
 
 @printed
 def ampere_gemm_text(config: AmpereConfig | None = None) -> cute.Compiled:
-    """Return kernels and host function as text: ``launch(A, B, C)``, for whole vectors of the fewest elements."""
+    """Trace the kernels and the host function ``launch(A, B, C)``, for matrices aligned to the smallest vector."""
     config = config or AmpereConfig()
     v = min(config.vectors)
     rows, columns = layouts_of(batch=config.batch, array=config.array, div=v)
@@ -264,7 +258,7 @@ def ampere_gemm_text(config: AmpereConfig | None = None) -> cute.Compiled:
     def matrix(layout: str, element: str = config.element) -> Any:
         return cute.Tensor[type_of_mlir(element), layout, f"align<{2 * v}>"]
 
-    if config.result != config.element:  # element by element
+    if config.result != config.element:  # stored element by element
         rows_of_c, _ = layouts_of(batch=config.batch, array=config.array)
         c: Any = cute.Tensor[type_of_mlir(config.result), rows_of_c]
     else:

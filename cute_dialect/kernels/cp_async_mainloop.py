@@ -1,7 +1,7 @@
-"""What GEMMs by ``mma.sync`` share: operands that cp.async brings to a ring of stages, and the loop over K.
+"""Building blocks of GEMMs with ``mma.sync``: cp.async operand rings, the main loop over K, and the store of C.
 
-The last, perhaps incomplete part of K is taken first; so the loop has no flags along K.  Where a copy moves less than
-4 bytes, elements go through registers.
+The last tile of K, which may be partial, is loaded first, so that the loop needs no predicates along K. If a copy moves
+less than 4 bytes, elements go through registers.
 """
 
 # pyright: basic
@@ -20,11 +20,18 @@ __all__ = [
 
 
 class Staged:
-    """A or B in a kernel: its tiles in global memory, its ring in shared memory, what this thread copies.
+    """An operand, A or B: its tiles in global memory, its ring in shared memory, and the copies of this thread.
 
-    ``shape``: (rows, K) of a tile, of which there are ``stages`` in shared memory, from ``buffer`` on; ``tile``: which
-    rows; copies move ``vector`` elements at once, asynchronously where these are 4 bytes or more.  ``begins``: the tile
-    of K that counts as the first one.
+    Args:
+        matrix: The operand.
+        shape: (rows, K) of a tile.
+        tile: Index of the tile along the rows.
+        buffer: Shared memory for the ring.
+        stages: Number of stages.
+        vector: Elements per copy. Copies of at least 4 bytes are asynchronous.
+        thread, threads: Index and number of threads.
+
+    ``begins`` is the tile of K that counts as the first one.
     """
 
     begins: Any = 0
@@ -47,7 +54,7 @@ class Staged:
         ids = cute.local_tile(cute.make_identity_tensor(plain_shape(matrix)), (rows, depth), (tile, 0))
         self.ids = self.copy.partition_S(ids)
         _, self.first, self.second = cute.shape(self.ids)
-        # A flag an instruction: is its row inside?
+        # One predicate per copy: is its row in bounds?
         self.flags = cute.make_rmem_tensor(
             cute.make_layout((1, self.first, self.second), stride=(0, 1, 0)), cute.Boolean
         )
@@ -56,28 +63,28 @@ class Staged:
 
     @staticmethod
     def fragments(kind: Any, contiguous: int) -> Any:
-        """Return the atom that brings fragments to registers."""
+        """Return the copy atom that loads fragments to registers."""
         return cute.make_copy_atom(warp.LdMatrix8x8x16bOp(contiguous == 0, 4), kind)
 
     @staticmethod
     def layout(kind: Any, rows: int, depth: int, contiguous: int, stages: int) -> Any:
-        """Return the layout of the ring: (rows, K, stages)."""
+        """Return the layout of the ring, (rows, K, stages)."""
         behind = cute.make_layout(stages, stride=rows * depth)
         one = tile_layout(rows, depth) if contiguous == 1 else cute.select(tile_layout(depth, rows), [1, 0])
         return cute.append(one, behind)
 
     def commit(self) -> None:
-        """Commit a stage's copies, where they are asynchronous."""
+        """Commit the copies of a stage if they are asynchronous."""
         if self.direct:
             cute.arch.cp_async_commit_group()
 
     def wait(self, stages: int) -> None:
-        """Wait until all but so many stages are there."""
+        """Wait until all but ``stages`` stages have arrived."""
         if self.direct:
             cute.arch.cp_async_wait_group(stages)
 
     def flags_of_last(self, left: Any) -> Any:
-        """Return flags for the last tile of K, of which ``left`` columns are left."""
+        """Return predicates for the last tile of K, with ``left`` columns in bounds."""
         flags = cute.make_rmem_tensor((1, self.first, self.second), cute.Boolean)
         for i in range(self.first):
             for j in range(self.second):
@@ -85,11 +92,11 @@ class Staged:
         return flags
 
     def of_k(self, tile: Any) -> Any:
-        """Return what this thread copies of a tile of K."""
+        """Return the elements of a tile of K that this thread copies."""
         return self.source[None, None, None, tile + self.begins]
 
     def move(self, tile: Any, stage: Any, flags: Any) -> None:
-        """Move a tile of K into a stage; zeros where a flag is false."""
+        """Copy a tile of K to a stage, with zeros where a predicate is false."""
         if self.direct:
             cute.copy(self.copy, self.of_k(tile), self.target[None, None, None, stage], pred=flags)
         else:
@@ -98,7 +105,7 @@ class Staged:
             self.end(stage, held)
 
     def held(self) -> Any:
-        """Return zeroed registers for a tile on its way, where cp.async cannot bring it."""
+        """Return zeroed registers for a tile in flight, or None if cp.async copies it."""
         if self.direct:
             return None
         held = cute.make_rmem_tensor_like(self.target[None, None, None, 0])
@@ -106,23 +113,23 @@ class Staged:
         return held
 
     def begin(self, tile: Any, stage: Any, held: Any) -> None:
-        """Begin to move a tile of K into a stage, which ``end`` completes."""
+        """Issue the loads of a tile of K for a stage; ``end`` completes them."""
         if held is None:
             self.move(tile, stage, self.flags)
         else:
             cute.copy(self.copy, self.of_k(tile), held, pred=self.flags)
 
     def end(self, stage: Any, held: Any) -> None:
-        """Write what registers hold to a stage."""
+        """Write the loaded registers to a stage."""
         if held is not None:
             cute.copy(self.copy, held, self.target[None, None, None, stage])
 
 
 class WarpsOfK:
-    """Groups of warps that share the K of a stage: each multiplies every n-th step of it for all of the tile, and the
-    first adds up what all have, in their order.
+    """Groups of warps that share the K of a stage. Each group multiplies every n-th K step of the whole tile.
 
-    ``groups``: how many; ``threads``: of one.  ``lane``: this thread's number in its group, ``leads``: it has the sums.
+    The first group then reduces the accumulators in a fixed order. ``groups`` is the number of groups, of ``threads``
+    threads each. ``lane`` is this thread's index in its group, and ``leads`` is True in the first group.
     """
 
     def __init__(self, groups: int, threads: int, thread: Any):
@@ -131,13 +138,11 @@ class WarpsOfK:
         self.leads = True if groups == 1 else self.group == 0
 
     def step(self, i: Any) -> Any:
-        """Return the number in a stage of this group's step ``i``."""
+        """Return the index in a stage of this group's step ``i``."""
         return i if self.groups == 1 else i * self.groups + self.group
 
     def add_up(self, acc: Any, memory: Any) -> None:
-        """Add the sums of all groups to those of the first; through shared memory from ``memory`` on, which nobody
-        needs any more.
-        """
+        """Reduce the accumulators of all groups to the first one, through free shared memory at ``memory``."""
         if self.groups == 1:
             return
         layout = cute.make_layout((cute.size(acc), self.threads), stride=(self.threads, 1))
@@ -145,20 +150,27 @@ class WarpsOfK:
         for other in cute.range_constexpr(1, self.groups):
             cute.arch.sync_threads()
             if self.group == other:
-                for i in range(cute.size(acc)):  # registers: the passes unroll it
+                for i in range(cute.size(acc)):  # held in registers, so the passes unroll this loop
                     shared[i, self.lane] = acc[i]
             cute.arch.sync_threads()
             if self.group == 0:
-                for i in range(cute.size(acc)):  # registers: the passes unroll it
+                for i in range(cute.size(acc)):  # held in registers, so the passes unroll this loop
                     acc[i] = acc[i] + shared[i, self.lane]
 
 
 class BlocksOfK:
-    """Blocks that share the K of a tile: each writes its sums, and the last one to come adds up all in their order, so
-    that results do not depend on who that is.  Nobody waits.
+    """Split-K blocks of a tile. Each writes its partial accumulator, and the last one to arrive adds them in slice
+    order.
 
-    ``workspace``: the sums of all blocks; ``counters``: how many have come, of each tile, zero before and after;
-    ``parts``: blocks of a tile; ``tile``: which one, ``part``: which block of it this is; ``thread`` of ``threads``.
+    The result is deterministic, and no block waits.
+
+    Args:
+        workspace: The partial accumulators of all blocks.
+        counters: Number of blocks that have arrived per tile; zero before and after the launch.
+        parts: Number of blocks per tile.
+        tile: Index of the tile.
+        part: Index of this block in the tile.
+        thread, threads: Index and number of threads.
     """
 
     def __init__(
@@ -168,17 +180,17 @@ class BlocksOfK:
         self.tile, self.part, self.thread, self.threads = tile, part, thread, threads
 
     def begin(self, k: Any, depth: int) -> tuple[Any, Any]:
-        """Return the first tile of K, ``depth`` each, of this block, and how much of K it has; it may be nothing."""
+        """Return the first tile of K of this block, and the extent of K from there on, which may be empty."""
         tiles = cute.ceil_div(k, depth)
         begin, end = self.part * tiles // self.parts, (self.part + 1) * tiles // self.parts
         return begin, cute.min(k, end * depth) - begin * depth
 
     def add_up(self, acc: Any) -> Any:
-        """Write this block's sums; returns whether it is the last one, which has the sums of all then."""
+        """Write this block's partial accumulator. Returns True in the last block, whose accumulator is then the sum."""
         kind, size = acc.element_type, cute.size(acc)
         vector = gcd(size, 128 // kind.width)
         runs = size // vector
-        # Vectors of 16 bytes of neighbouring threads lie side by side.
+        # Vectors of 16 bytes of adjacent threads are contiguous.
         values = cute.make_layout((vector, runs, self.parts), stride=(1, vector * self.threads, size * self.threads))
         start = cute.recast_ptr(self.workspace.iterator, dtype=kind)
         first = self.tile * (size * self.threads * self.parts) + self.thread * vector
@@ -189,7 +201,7 @@ class BlocksOfK:
         come = cute.smem_tensor(cute.Int32, cute.make_layout(1), 4)
         cute.arch.sync_threads()
         if self.thread == 0:
-            cute.arch.fence_acq_rel_gpu()  # after the barrier: it passes on what all have written
+            cute.arch.fence_acq_rel_gpu()  # after the barrier, so that the fence covers the writes of all warps
             counter = self.counters.iterator + self.tile
             found = cute.arch.atomic_add(counter, 1, sem="acq_rel")
             if found == self.parts - 1:
@@ -200,22 +212,26 @@ class BlocksOfK:
         if last:
             cute.arch.fence_acq_rel_gpu()
             acc.fill(0)
-            # Unrolled, so that the sums of a part are on their way while those of another are added.
+            # Unrolled, so that the loads of one slice overlap with adding another.
             for part in cute.range_constexpr(self.parts):
                 other = cute.make_rmem_tensor((vector, runs), kind)
                 cute.copy(atom, sums[None, None, part], other)
-                for i in range(size):  # registers: the passes unroll it
+                for i in range(size):  # held in registers, so the passes unroll this loop
                     acc[i] = acc[i] + other[i]
         return last
 
 
 class TileStore:
-    """Writes a tile of C: some rows at a time through shared memory, so that neighbouring threads write neighbouring
-    elements, wherever rows begin.
+    """Store of a tile of C through shared memory, some rows at a time, so that stores are coalesced for any alignment.
 
-    ``where``: row and column of the tile; ``part``: this thread's slice of the tiled multiplication, whose instructions
-    of all warps cover ``rows`` rows (those of the whole tile, if these are all); ``memory``: of :meth:`size` bytes,
-    which nobody needs any more.
+    Args:
+        C: The matrix.
+        tile: (M, N) of the tile.
+        where: Row and column of the tile.
+        part: This thread's slice of the tiled MMA.
+        rows: Rows that one MMA of all warps covers, or those of the whole tile.
+        memory: Free shared memory of :meth:`size` bytes.
+        thread, threads: Index and number of threads.
     """
 
     def __init__(
@@ -226,10 +242,10 @@ class TileStore:
         layout = cute.make_layout((rows, tile[1]), stride=(tile[1] + self._PAD, 1))
         staged = cute.make_tensor(cute.recast_ptr(memory, dtype=self.kind), layout)
         self.part = part.partition_C(staged)
-        # Threads lie side by side along the row, as far as it is a power of two.
+        # Threads are adjacent along the row, for the largest power of two that divides it.
         along = min(tile[1] & -tile[1], threads)
         across = gcd(rows, threads // along)
-        self.idle = threads > along * across  # some of them
+        self.idle = threads > along * across  # some threads are idle
         self.works = thread < along * across
         copy = cute.make_tiled_copy_tv(
             cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), self.kind),
@@ -241,16 +257,16 @@ class TileStore:
         self.left = [extent - i * n for extent, i, n in zip(plain_shape(C), where, tile)]
 
     _PAD = 8
-    """Elements between rows: pairs that a warp's threads write hit all banks once."""
+    """Row padding, in elements: the pairs that a warp writes map to all banks once."""
 
     @classmethod
     def size(cls, kind: Any, rows: int, columns: int) -> int:
-        """Return bytes of shared memory for so many rows."""
+        """Return the bytes of shared memory for ``rows`` rows."""
         return rows * (columns + cls._PAD) * kind.width // 8
 
     def write(self, out: Any, mine: Any = True) -> None:
-        """Write the tile of which this thread has elements ``out``, if they are to be ``mine``; all threads call it."""
-        # The two neighbours in a row that an instruction of the tensor cores gives a thread, else one element.
+        """Write a tile, of which this thread has elements ``out`` if ``mine``. All threads must call it."""
+        # A tensor-core MMA gives a thread two adjacent elements of a row, an FMA one.
         neighbours = 2 if cute.size(out, mode=[0]) > 1 else 1
         atom = cute.make_copy_atom(
             cute.nvgpu.CopyUniversalOp(), self.kind, num_bits_per_copy=neighbours * self.kind.width
@@ -279,19 +295,19 @@ class TileStore:
 
 
 def plain_shape(matrix: Any) -> Any:
-    """Return the extents of a matrix, also of one whose columns lie in runs: two numbers."""
+    """Return the extents of a matrix as two numbers, even if its columns are interleaved."""
     if isinstance(matrix.shape[1], tuple):
         return cute.size(matrix, mode=[0]), cute.size(matrix, mode=[1])
     return matrix.shape
 
 
 def contiguous_mode(matrix: Any) -> int:
-    """Return which mode of a matrix is contiguous, 1 where none is."""
+    """Return the contiguous mode of a matrix, or 1 if there is none."""
     return 0 if matrix.leading_dim == 0 else 1
 
 
 def tile_layout(rows: int, columns: int) -> Any:
-    """Return the layout of a tile in shared memory: its rows in runs of 128 bytes."""
+    """Return the shared-memory layout of a tile, whose rows are split into runs of 128 bytes."""
     run = min(64, columns)
     if columns == run:
         return cute.make_layout((rows, columns), stride=(run, 1))
@@ -299,7 +315,7 @@ def tile_layout(rows: int, columns: int) -> Any:
 
 
 def tile_copy(atom: Any, tile: tuple[int, int], contiguous: int, vector: int, threads: int) -> Any:
-    """Return the tiled copy whose threads lie side by side along the contiguous mode, ``vector`` elements each."""
+    """Return a tiled copy with threads adjacent along the contiguous mode and ``vector`` elements each."""
     runs = min(tile[contiguous] // vector, threads)
     across = threads // runs
     if contiguous == 1:
@@ -310,15 +326,13 @@ def tile_copy(atom: Any, tile: tuple[int, int], contiguous: int, vector: int, th
 
 
 def over_k(a: Staged, b: Staged, extent: Any, depth: int, stages: int, multiply: Callable[[Any], None]) -> None:
-    """Call ``multiply`` for each tile of K, ``depth`` of ``extent``, with the stage that it lies in, while later ones
-    are on their way.
-    """
+    """Main loop: call ``multiply(stage)`` for each tile of K, of ``depth`` each, while later tiles are in flight."""
     k_tiles = _begin(a, b, extent, depth, stages)
     read, write = cute.Int32(0), cute.Int32(stages - 1)
     for i in range(k_tiles):
         a.wait(stages - 2)
         cute.arch.sync_threads()
-        # The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
+        # Refill the stage that was read in the previous step with the tile for ``stages - 1`` steps later.
         ahead = i + (stages - 1)
         more = ahead < k_tiles
         held = [x.held() for x in (a, b)]
@@ -335,10 +349,10 @@ def over_k(a: Staged, b: Staged, extent: Any, depth: int, stages: int, multiply:
 
 
 def _begin(a: Staged, b: Staged, extent: Any, depth: int, stages: int) -> Any:
-    """Begin to move the first tiles of K, all stages but one; returns how many tiles there are."""
+    """Issue the loads of the first tiles of K, for all stages but one, and return the number of tiles."""
     k_tiles = cute.ceil_div(extent, depth)
     last = k_tiles - 1
-    left = cute.min(extent - last * depth, extent)  # nothing, if K is 0
+    left = cute.min(extent - last * depth, extent)  # zero if K is 0
     for x in (a, b):
         x.move(last, 0, x.flags_of_last(left))
     a.commit()
@@ -354,9 +368,10 @@ def over_k_ahead(
     a: Staged, b: Staged, extent: Any, depth: int, stages: int, steps: int, fetch: Callable[[Any, int, int], None],
     multiply: Callable[[int], None],
 ) -> None:  # fmt: skip
-    """Do as :func:`over_k`, in an even number of ``steps`` a tile: ``fetch(stage, step, i)`` brings fragments to
-    registers, those with number ``i``, 0 or 1, while ``multiply(1 - i)`` multiplies the others; so none waits at the
-    barrier between two tiles with nothing to multiply.
+    """Main loop with fragments loaded one step ahead; see :func:`over_k`.
+
+    A tile has an even number of ``steps``. ``fetch(stage, step, i)`` loads fragments to register set ``i``, 0 or 1,
+    while ``multiply(1 - i)`` multiplies the other set. No warp is thus without MMAs at the barrier between two tiles.
     """
     k_tiles = _begin(a, b, extent, depth, stages)
     read, write = cute.Int32(0), cute.Int32(stages - 1)
@@ -368,7 +383,7 @@ def over_k_ahead(
         ahead = i + (stages - 1)
         more = ahead < k_tiles
         held = [x.held() for x in (a, b)]
-        # The stage that was read in the last tile is filled with the tile that comes ``stages - 1`` tiles later.
+        # Refill the stage of the previous tile with the tile for ``stages - 1`` tiles later.
         if more:
             for x, h in zip((a, b), held):
                 x.begin(ahead - 1, write, h)

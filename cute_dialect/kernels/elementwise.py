@@ -1,10 +1,10 @@
 """Elementwise ``C = A + B`` over row-major matrices.
 
-Two kernels, one body: ``add`` assumes nothing, ``add_v`` takes rows and pointers that 128-bit accesses can use.  A tile
-wholly inside the matrix is moved without flags; at the edge each value has one.
+There are two kernels with one body: ``add`` for any matrices, and ``add_v`` for rows and pointers that allow 128-bit
+accesses. Tiles within the matrix are copied without predicates; at the edge each value has one.
 
     launch(a, b, c)                                      # c = a + b
-    launch(a, b, c, streaming_tile("f16"), False)        # one vector a thread, blocks along the rows
+    launch(a, b, c, streaming_tile("f16"), False)        # one vector per thread, consecutive blocks along a row
 
 >>> seed_tile("f32").layout_tv
 ((32,4),(4,4)):((64,4),(16,1))
@@ -25,18 +25,18 @@ from cute_dialect.kernels.traced_text import printed
 __all__ = ["BITS", "Tile", "elementwise_add_text", "launch", "seed_tile", "streaming_tile"]
 
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
-"""Element types the kernel is made for, and their bits."""
+"""Supported element types -> their bits."""
 
 
 class Tile(NamedTuple):
-    """The tile of a block, ``(rows, columns)``: how its threads and a thread's values lie, both row-major."""
+    """Tile of a block: the (rows, columns) of its threads and of the values of a thread, both row-major."""
 
     threads: tuple[int, int] = (4, 32)
     values: tuple[int, int] = (4, 4)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The tile of one block, ``(rows, columns)`` elements."""
+        """(rows, columns) of the tile of a block."""
         return self.threads[0] * self.values[0], self.threads[1] * self.values[1]
 
     @property
@@ -47,12 +47,12 @@ class Tile(NamedTuple):
 
 
 def seed_tile(element: str) -> Tile:
-    """Return the tile of threads (4,32), values (4, 128 bits): 16 rows a block, four vectors a thread."""
+    """Return the tile with threads (4, 32) and values (4, 128 bits): 16 rows per block, four vectors per thread."""
     return Tile((4, 32), (4, 128 // BITS[element]))
 
 
 def streaming_tile(element: str) -> Tile:
-    """Return the tile of one vector a thread, one row a block: what streams fastest."""
+    """Return the tile with one vector per thread and one row per block, which has the highest bandwidth."""
     return Tile((1, 256), (1, 128 // BITS[element]))
 
 
@@ -61,20 +61,19 @@ def add_tile(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: Tile, rows
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
 
-    # This block's tile of the matrices and of the tensor of their coordinates.
+    # This block's tile of the matrices and of the coordinate tensor.
     gA, gB, gC = (cute.zipped_divide(m, tile.shape) for m in (mA, mB, mC))
     gX = cute.zipped_divide(cute.make_identity_tensor(mC.shape), tile.shape)
     _, along = gX.shape[1]
     where = block if rows_first else (block // along, block % along)
     bA, bB, bC, bX = (g[(None, None), where] for g in (gA, gB, gC, gX))
 
-    # This thread's values.
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), mA.element_type)
     copy = cute.make_tiled_copy(atom, tile.layout_tv, tile.shape).get_slice(thread)
     tA, tB, tX = (copy.partition_S(b) for b in (bA, bB, bX))
     tC = copy.partition_D(bC)
 
-    # If the last coordinate of the tile lies inside of the matrix, all do.
+    # If the last coordinate of the tile is in bounds, all are.
     m, n = tile.shape
     whole = cute.elem_less(bX[m - 1, n - 1], mC.shape)
     if whole:
@@ -92,7 +91,7 @@ def add_tile(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: Tile, rows
 
 
 def add_edge(atom: cute.CopyAtom, tA: cute.Tensor, tB: cute.Tensor, tC: cute.Tensor, tX: cute.Tensor, shape: Any):
-    """Add what lies inside of the matrix: each value has a flag, is its coordinate less than the shape?"""
+    """Add the elements that are in bounds; each value has a predicate."""
     inside = cute.make_fragment_like(tX, cute.Boolean)
     for i in range(cute.size(inside)):
         inside[i] = cute.elem_less(tX[i], shape)
@@ -107,7 +106,7 @@ def add_edge(atom: cute.CopyAtom, tA: cute.Tensor, tB: cute.Tensor, tC: cute.Ten
 def add(
     mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: cute.Constexpr[Tile], rows_first: cute.Constexpr[bool]
 ):  # fmt: skip
-    """Add matrices of any rows."""
+    """Add any matrices."""
     add_tile(mA, mB, mC, tile, rows_first)
 
 
@@ -115,7 +114,7 @@ def add(
 def add_v(
     mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: cute.Constexpr[Tile], rows_first: cute.Constexpr[bool]
 ):  # fmt: skip
-    """Add matrices whose rows are whole aligned vectors."""
+    """Add matrices with 16-byte aligned rows."""
     add_tile(mA, mB, mC, tile, rows_first)
 
 
@@ -127,9 +126,10 @@ def launch(
     mA: cute.Tensor[None, ROWS], mB: cute.Tensor[None, ROWS], mC: cute.Tensor[None, ROWS],
     tile: cute.Constexpr[Tile | None] = None, rows_first: cute.Constexpr[bool] = True,
 ):  # fmt: skip
-    """Launch one block a tile: by vectors where the matrices allow it.
+    """Launch one block per tile, with vector accesses if the matrices allow it.
 
-    ``rows_first``: consecutive blocks walk down the rows (the order of the divided tensor's modes), else along them.
+    With ``rows_first``, consecutive blocks go down the rows (the order of the divided tensor's modes), otherwise along
+    them.
     """
     assert mA.shape == mC.shape, "A and C must have the same shape"
     assert mB.shape == mC.shape, "B and C must have the same shape"
@@ -144,8 +144,12 @@ def launch(
 
 @printed
 def elementwise_add_text(element: str = "f32", tile: Tile | None = None, *, rows_first: bool = True) -> cute.Compiled:
-    """Return kernels and host function as text.  Raises ValueError for an element type that is not in :data:`BITS`."""
+    """Trace the kernels and the host function.
+
+    Raises:
+        ValueError: if the element type is not in :data:`BITS`.
+    """
     if element not in BITS:
-        raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
+        raise ValueError(f"elementwise_add: element type '{element}' is not supported; use one of {', '.join(BITS)}")
     matrix: Any = cute.Tensor[type_of_mlir(element), ROWS]
     return cute.trace(launch, matrix, matrix, matrix, tile, rows_first)

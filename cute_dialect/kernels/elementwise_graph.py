@@ -1,12 +1,12 @@
-"""Functions of elements over arrays of any number, as one kernel: a graph is evaluated for each element of a matrix.
+"""Elementwise functions of several arrays in one kernel: a graph is evaluated for each element of a matrix.
 
-Arrays are matrices (M, N), or one value a column, a row, or one for all; the results are matrices whose rows are
-contiguous.  A thread has the elements of 16 bytes of the narrowest array that is read or written by vectors; so all
-accesses are of 16 bytes, but where arrays have other strides, which are read element by element.
+Inputs are matrices (M, N), per-column or per-row vectors, or scalars. Outputs are matrices with contiguous rows. A
+thread has as many elements as fill 16 bytes of the narrowest array that is accessed by vectors. All accesses have 16
+bytes, except for arrays with other strides, which are read element by element.
 
-Two kernels, one body: ``elementwise_v`` takes rows that are whole aligned vectors but for their ends, ``elementwise``
-any; there the threads of a warp have elements next to each other.  Matrices without gaps, whose rows are of any length,
-are one row (``Plan.flat``): values a column or a row are found by dividing, element by element.
+There are two kernels with one body. ``elementwise_v`` takes rows of aligned vectors, which may have a partial vector at
+the end. ``elementwise`` takes any rows, with adjacent elements in the threads of a warp. Gapless matrices of any row
+length are treated as one row (``Plan.flat``). Per-column and per-row values are then found by a division per element.
 
 >>> from cute_dialect.kernels.epilogue_graph import Builder, Input, Output
 >>> make = Builder()
@@ -31,7 +31,7 @@ from cute_dialect.kernels.traced_text import printed
 __all__ = ["ELEMENTS", "OF_F64", "Plan", "elementwise_text", "kinds_of"]
 
 ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8", "i32", "i64", "f64", "i1")
-"""Types of arrays and results; memory of ``i1`` is bytes of 0 and 1, which a plan has as ``ui8``."""
+"""Types of arrays and results. ``i1`` is stored as bytes of 0 and 1, and is ``ui8`` in a plan."""
 
 OF_F64 = {*ARITHMETIC, "relu", "identity"} - {"power_of_two", "rsqrt", "exp", "exp2", "log", "erf"}
 """Functions that are computed in f64; the others are approximations in f32."""
@@ -40,39 +40,40 @@ THREADS = 256
 
 
 class Plan(NamedTuple):
-    """What is computed; of inputs ``order`` n says that rows are contiguous; ``flat``: matrices (M, N) are given as one
-    row (1, M * N), of which N, that is at least a vector, is the extent of what has a value a column, M of what has one
-    a row.
+    """Static parameters of a kernel.
+
+    Inputs of ``order`` n have contiguous rows. With ``flat``, matrices (M, N) are given as one row (1, M * N). N, which
+    is at least a vector, is then the extent of per-column vectors, and M that of per-row vectors.
     """
 
     graph: Graph
     flat: bool = False
     compute: str = "f32"
-    """The type that arrays are converted to: f32, f64, i32 or i64.  Floats that are computed of integers are f32."""
+    """The type that arrays are converted to: f32, f64, i32 or i64. Floats computed from integers are f32."""
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """The types that results are computed in."""
+        """The types in which outputs are computed."""
         kinds = kinds_of(self.graph, self.compute)
         floats = "f64" if self.compute == "f64" else "f32"
-        types = {"b": "f32", "i": self.compute, "f": floats}  # truths are 0 and 1
+        types = {"b": "f32", "i": self.compute, "f": floats}  # booleans are 0 and 1
         return tuple([types[kinds[x.node]] for x in self.graph.outputs])
 
     @property
     def vector(self) -> int:
-        """Elements that a thread has."""
+        """Elements per thread."""
         read = [x.element for x in self.graph.inputs if by_vectors(x, self.flat)]
         return 128 // min(BITS[e] for e in (*read, *(x.element for x in self.graph.outputs)))
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         compute = "" if self.compute == "f32" else f"-{self.compute}"
         return f"elementwise-{self.graph.name}{compute}{'-flat' if self.flat else ''}"
 
 
 def kinds_of(graph: Graph, compute: str) -> tuple[str, ...]:
-    """Return the kind of each node's values: b (a truth), i (an integer) or f (a float).
+    """Return the kind of each node's values: b (boolean), i (integer) or f (float).
 
     >>> from cute_dialect.kernels.epilogue_graph import Builder, Output
     >>> make = Builder()
@@ -103,26 +104,26 @@ def kinds_of(graph: Graph, compute: str) -> tuple[str, ...]:
 
 
 def by_vectors(x: Input, flat: bool = False) -> bool:
-    """Tell whether an array is read by vectors."""
+    """Return True if an array is read by vectors."""
     return x.kind in (("aux",) if flat else ("aux", "row")) and x.order == "n"
 
 
 def line_length(operands: Any, results: Any, plan: Plan) -> Any:
-    """Return the length of the rows that are flat: N."""
+    """Return N, the length of a matrix row, for flat matrices."""
     sizes = {x.kind: cute.size(t) for x, t in zip(plan.graph.inputs, operands) if x.kind in ("row", "column")}
     return sizes["row"] if "row" in sizes else results[0].shape[1] // sizes["column"]
 
 
 class Place(NamedTuple):
-    """Where an element is: ``column`` of the row that is read and written; its row and column in the matrix."""
+    """Location of an element."""
 
-    column: Any
-    of_row: Any
-    of_column: Any
+    column: Any  # in the row that is read and written
+    of_row: Any  # row in the matrix
+    of_column: Any  # column in the matrix
 
 
 def places(row: Any, column: Any, count: int, length: Any) -> list[Place]:
-    """Return the places of so many elements next to each other; ``length``: of flat rows, else None."""
+    """Return the locations of ``count`` adjacent elements. ``length`` is the row length of flat matrices, else None."""
     if length is None:
         return [Place(column + i, row, column + i) for i in range(count)]
     first = column // length
@@ -139,7 +140,7 @@ def line_of(x: Input, t: Any, row: Any) -> Any:
 
 
 def value_of(x: Input, t: Any, row: Any, place: Place, kind: Any) -> Any:
-    """Return an element of an operand as a number of type ``kind``, of a number the number."""
+    """Return an element of an operand, or a scalar argument, as type ``kind``."""
     if x.kind == "scalar":
         return t if x.number else t[0].to(kind)
     at = {"column": place.of_row, "row": place.of_column}.get(x.kind, place.column)
@@ -147,13 +148,13 @@ def value_of(x: Input, t: Any, row: Any, place: Place, kind: Any) -> Any:
 
 
 def kinds_read(plan: Plan) -> list[Any]:
-    """Return the types that operands are converted to: those of random numbers, seeds and places, stay integers."""
+    """Return the types that operands are converted to. Seeds and offsets of random numbers stay integers."""
     whole = plan.graph.whole_inputs
     return [cute.Int64 if i in whole else number(plan.compute) for i in range(len(plan.graph.inputs))]
 
 
 def computed(operands: Any, results: Any, row: Any, column: Any, length: Any, plan: Plan) -> None:
-    """Compute one element of all results."""
+    """Compute one element of all outputs."""
     place = places(row, column, 1, length)[0]
     kinds = kinds_read(plan)
     inputs = [value_of(x, t, row, place, kind) for x, t, kind in zip(plan.graph.inputs, operands, kinds)]
@@ -167,7 +168,7 @@ def computed(operands: Any, results: Any, row: Any, column: Any, length: Any, pl
 
 
 def computed_vector(operands: Any, results: Any, row: Any, column: Any, length: Any, plan: Plan) -> None:
-    """Compute a vector of all results; all is read before anything is written."""
+    """Compute a vector of all outputs. All loads precede the stores."""
     w, graph = plan.vector, plan.graph
     at = places(row, column, w, length)
     held: list[Any] = []
@@ -190,13 +191,13 @@ def computed_vector(operands: Any, results: Any, row: Any, column: Any, length: 
 
 
 def vector_of(line: Any, column: Any, w: int) -> Any:
-    """Return some elements of a row, from whole 16 bytes on."""
+    """Return some elements of a row, starting at a 16-byte boundary."""
     at = (line.iterator + column).align(min(16, w * line.element_type.width // 8))
     return cute.make_tensor(at, cute.make_layout(w))
 
 
 def loaded(line: Any, column: Any, w: int, kind: Any) -> Any:
-    """Load some elements of a row as numbers of type ``kind``."""
+    """Load some elements of a row as type ``kind``."""
     values = cute.make_rmem_tensor(w, line.element_type)
     cute.autovec_copy(vector_of(line, column, w), values)
     return values.load().to(kind)
@@ -204,7 +205,7 @@ def loaded(line: Any, column: Any, w: int, kind: Any) -> Any:
 
 @cute.kernel(name="elementwise_v")
 def by_vector(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
-    """Compute a vector a thread; where a row ends amid one, its elements."""
+    """Compute one vector per thread, or the elements of a partial vector at the end of a row."""
     thread, block = cute.arch.thread_idx().x, cute.arch.block_idx().x
     w, (rows, columns) = plan.vector, results[0].shape
     across, at = cute.ceil_div(columns, w), block * THREADS + thread
@@ -222,7 +223,7 @@ def by_vector(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
 
 @cute.kernel(name="elementwise")
 def by_element(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
-    """Compute so many elements a thread, those of neighbours next to each other."""
+    """Compute several elements per thread, with adjacent elements in adjacent threads."""
     thread, block = cute.arch.thread_idx().x, cute.arch.block_idx().x
     w, (rows, columns) = plan.vector, results[0].shape
     across, at = cute.ceil_div(columns, w), block * THREADS + thread
@@ -238,7 +239,7 @@ def by_element(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
 
 @cute.jit
 def launch(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
-    """Launch a thread a vector."""
+    """Launch one thread per vector."""
     w, (rows, columns) = plan.vector, results[0].shape
     for t in results[1:]:
         assert t.shape[0] == rows, "results must have the same rows"
@@ -247,9 +248,9 @@ def launch(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
         if x.kind in ("column", "row") and plan.flat:
             assert columns % cute.size(t) == 0, "flat rows must be whole"
         elif x.kind == "column":
-            assert cute.size(t) == rows, "a column must have a value a row"
+            assert cute.size(t) == rows, "a per-row vector must have one value per row"
         elif x.kind == "row":
-            assert cute.size(t) == columns, "a row must have a value a column"
+            assert cute.size(t) == columns, "a per-column vector must have one value per column"
         elif x.kind == "aux":
             assert t.shape[0] == rows, "arrays must have the rows of the results"
             assert t.shape[1] == columns, "arrays must have the columns of the results"
@@ -268,13 +269,13 @@ def launch(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
 
 
 def _launched(x: Input) -> Any:
-    """Return an example of a number of the launch."""
+    """Return an example of a scalar argument of the launch."""
     return cute.Int64(0) if x.element == "i64" else cute.Float32(0.0)
 
 
 @printed
 def elementwise_text(plan: Plan) -> cute.Compiled:
-    """Return kernels and host function as text: ``launch(operands, results)``, numbers f32."""
+    """Trace the kernels and the host function ``launch(operands, results)``; scalars are f32."""
     operands: list[Any] = []
     for x in plan.graph.inputs:
         if x.kind == "scalar":

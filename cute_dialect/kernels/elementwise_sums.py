@@ -1,11 +1,11 @@
-"""Functions of elements over matrices, with sums of their rows and columns, as one kernel: what a gradient needs.
+"""Elementwise functions over matrices with sums of their rows and columns, in one kernel, as gradients need.
 
-A graph is evaluated for each element of (M, N), or of several such matrices.  Its results are an element each, or sums
-of rows, of columns: of these a block leaves those of its tile, (parts, M) or (parts, N), which
-:mod:`~cute_dialect.kernels.finish_reduction` adds up.  A block has 128 rows: a warp every eighth of them, a lane
-``width`` neighbours of each; pairs of rows that share a random counter are computed together.
+A graph is evaluated for each element of (M, N), or of a batch of such matrices. Its outputs are elementwise, or sums of
+rows or columns. For a sum, a block writes the partial results of its tile, (parts, M) or (parts, N), which
+:mod:`~cute_dialect.kernels.finish_reduction` adds up. A block has 128 rows: a warp every eighth of them, a lane
+``width`` adjacent elements of each. Pairs of rows that share a random counter are computed together.
 
-Memory of whole aligned vectors is accessed by these, any other element by element: the plan says which.
+Tensors of aligned vectors are accessed by vectors, others element by element, as the plan specifies.
 
 >>> from cute_dialect.kernels.epilogue_graph import Builder, Input, Output
 >>> make = Builder()
@@ -34,51 +34,48 @@ __all__ = ["SumsPlan", "elementwise_sums_text"]
 WARPS = 8
 THREADS = 32 * WARPS
 ROWS = 16 * WARPS
-"""Rows of a block."""
 
 
 class SumsPlan(NamedTuple):
-    """What is computed: ``width``: neighbours that a lane has; ``even``: N is a multiple of it; ``vectors``: of each
-    input of an element each, or a row, then of each such result, whether it is accessed by vectors; ``batch``: there
-    are several matrices.
-    """
+    """Static parameters of a kernel."""
 
     graph: Graph
-    width: int
-    even: bool
+    width: int  # adjacent elements per lane
+    even: bool  # N is a multiple of the width
+    # For each input that is elementwise or per column, and each elementwise output: whether it is accessed by vectors.
     vectors: tuple[bool, ...]
-    batch: bool = False
+    batch: bool = False  # there is a batch mode
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         vectors = "".join([str(int(v)) for v in self.vectors])
         return f"sums-{self.graph.name}-{self.width}{'e' * self.even}{'l' * self.batch}-{vectors}"
 
     @property
     def columns(self) -> int:
-        """Columns of a block."""
+        """Columns per block."""
         return 32 * self.width
 
     def parts(self, x: Output, m: Any, n: Any) -> tuple[Any, Any]:
-        """Return the extents of the parts of a result that is summed up, of (M, N)."""
+        """Return the extents of the partial results of a reduced output of (M, N)."""
         if x.axis == "n":
             return (n + (self.columns - 1)) // self.columns, m
         return (m + (ROWS - 1)) // ROWS, n // 2 if self.graph.halves[x.node] else n
 
 
 class _Line(NamedTuple):
-    """Neighbours of a row as they were read: a register each, or a tensor of registers."""
+    """Adjacent elements of a row in their stored type: a list of registers, or a register tensor."""
 
     values: Any
 
     def all(self) -> Any:
-        """Return them as f32."""
+        """Return the elements as f32."""
         return self.values if isinstance(self.values, list) else self.values.load().to(cute.Float32)
 
 
 def neighbours(x: Input, line: Any, column: Any, width: int, vector: bool) -> _Line:
-    """Read neighbours of a row; those behind its end are the last ones."""
+    """Load adjacent elements of a row. Indices past the end read the last elements."""
     count, at = (width // 2, column // 2) if x.half else (width, column)
     if not vector:
         return _Line([element_of(line, at + i, cute.Float32) for i in range(count)])
@@ -94,7 +91,7 @@ def vector_of(line: Any, column: Any, count: int) -> Any:
 
 
 class _Arrays:
-    """What a graph reads and writes of one matrix, in the kernel; extents are those of the matrix."""
+    """Inputs and outputs of a graph for one matrix, in the kernel. ``rows`` and ``columns`` are those of the matrix."""
 
     def __init__(self, plan: SumsPlan, operands: Any, results: Any, rows: Any, columns: Any, matrix: Any):
         self.plan, self.rows, self.columns, self.matrix = plan, rows, columns, matrix
@@ -117,12 +114,12 @@ class _Arrays:
             self.outputs.append((x, t[None, None, matrix] if plan.batch else t, vector))
 
     def of_columns(self, column: Any) -> list[Any]:
-        """Return what there is one of for each column, as this lane has it; None for the other inputs."""
+        """Return this lane's values of per-column inputs; None for the other inputs."""
         width = self.plan.width
         return [neighbours(x, t, column, width, v).all() if x.kind == "row" else None for x, t, v in self.inputs]
 
     def of_row(self, row: Any, column: Any, of_columns: list[Any]) -> list[Any]:
-        """Read what there is for a row: of each input a :class:`_Line`, or a value for all."""
+        """Load the inputs of a row: a :class:`_Line` per matrix, or a single value."""
         at = cute.min(row, self.rows - 1)
         found: list[Any] = []
         for (x, t, vector), columns in zip(self.inputs, of_columns):
@@ -135,7 +132,7 @@ class _Arrays:
         return found
 
     def values(self, held: list[Any], row: Any, column: Any, drawn: list[dict[int, Any]]) -> list[list[Any]]:
-        """Return of each result its values for the neighbours that a lane has of a row."""
+        """Return each output's values for this lane's elements of a row."""
         graph, width = self.plan.graph, self.plan.width
         lines = [x.all() if isinstance(x, _Line) else x for x in held]
         found: list[list[Any]] = [[] for _ in graph.outputs]
@@ -159,8 +156,9 @@ class _Arrays:
         return line[i // 2 if x.half else i] if x.kind in ("aux", "row") else line
 
     def drawn(self, row: Any, column: Any) -> list[list[dict[int, Any]]]:
-        """Return the random numbers of a row and the one 8 below, which share counters: of each, and each neighbour,
-        by the number of the node.
+        """Return the random numbers of a row and of the row 8 below, which share counters.
+
+        They are returned per row and element, by node index.
         """
         graph, width = self.plan.graph, self.plan.width
         found: list[list[dict[int, Any]]] = [[{} for _ in range(width)] for _ in range(2)]
@@ -177,22 +175,22 @@ class _Arrays:
         return found
 
     def count(self, x: Output) -> int:
-        """Return how many neighbours of a result a lane has."""
+        """Return the number of elements of an output per lane."""
         return self.plan.width // 2 if self.plan.graph.halves[x.node] else self.plan.width
 
     def place(self, x: Output, column: Any) -> tuple[Any, Any]:
-        """Return the first column of a result that a lane has, and how many columns there are."""
+        """Return this lane's first column of an output, and the number of columns."""
         half = self.plan.graph.halves[x.node]
         return (column // 2, self.columns // 2) if half else (column, self.columns)
 
     def inside(self, x: Output, value: Any, row: Any, column: Any, i: int) -> Any:
-        """Return a value, or 0 for one behind the end of rows or columns."""
+        """Return a value, or 0 if it is out of bounds."""
         first, end = self.place(x, column)
         here = (row < self.rows) & (first + i < end)
         return value if here else cute.Float32(0.0)
 
     def store(self, x: Output, t: Any, vector: bool, values: list[Any], row: Any, column: Any) -> None:
-        """Store the neighbours of a row, those that lie inside."""
+        """Store those elements of a row that are in bounds."""
         first, end = self.place(x, column)
         held = cute.make_rmem_tensor(len(values), cute.Float32)
         for i in cute.range_constexpr(len(values)):
@@ -210,7 +208,7 @@ class _Arrays:
 
 @cute.kernel(name="elementwise_sums")
 def compute(operands: Any, results: Any, m: cute.Int32, n: cute.Int32, plan: cute.Constexpr[SumsPlan]):
-    """Compute a tile of all results."""
+    """Compute a tile of all outputs."""
     thread, block = cute.arch.thread_idx().x, cute.arch.block_idx().x
     lane, warp = thread % 32, thread // 32
     across, down = cute.ceil_div(n, plan.columns), cute.ceil_div(m, ROWS)
@@ -226,7 +224,7 @@ def compute(operands: Any, results: Any, m: cute.Int32, n: cute.Int32, plan: cut
     of_columns = arrays.of_columns(column)
     for step in range(cute.min(ROWS // WARPS // 2, cute.ceil_div(m - strip * ROWS, 2 * WARPS))):
         rows = [strip * ROWS + ((2 * step + u) * WARPS + warp) for u in range(2)]
-        held = [arrays.of_row(row, column, of_columns) for row in rows]  # before anything is stored
+        held = [arrays.of_row(row, column, of_columns) for row in rows]  # before any store, in case the arrays overlap
         drawn = arrays.drawn(rows[0], column)
         for u in cute.range_constexpr(2):
             found = arrays.values(held[u], rows[u], column, drawn[u])
@@ -266,7 +264,7 @@ def compute(operands: Any, results: Any, m: cute.Int32, n: cute.Int32, plan: cut
 def launch(
     operands: Any, results: Any, m: cute.Int32, n: cute.Int32, matrices: cute.Int32, plan: cute.Constexpr[SumsPlan]
 ):  # fmt: skip
-    """Launch a block for 128 rows of some columns."""
+    """Launch one block per 128 rows of some columns."""
     graph = plan.graph
     for i, (x, t) in enumerate(zip(graph.inputs, operands)):
         if x.kind in ("aux", "row", "column"):
@@ -285,7 +283,7 @@ def launch(
 
 
 def _described(x: Input, vector: bool, width: int) -> Any:
-    """Return the annotation of memory that is read, or of an element each that is written."""
+    """Return the annotation of an input, or of an elementwise output."""
     if x.split or x.number or x.kind in ("scalar", "matrix"):
         return annotation(x._replace(pairs=False))
     kind, count = number(x.element), width // 2 if x.half else width
@@ -302,7 +300,7 @@ def _described(x: Input, vector: bool, width: int) -> Any:
 
 @printed
 def elementwise_sums_text(plan: SumsPlan) -> cute.Compiled:
-    """Return kernel and host function as text: ``launch(operands, results, m, n, matrices)``, numbers f32."""
+    """Trace the kernel and the host function ``launch(operands, results, m, n, matrices)``; scalars are f32."""
     graph, halves = plan.graph, plan.graph.halves
     operands = tuple([_described(x, v, plan.width) for x, v in zip(graph.inputs, plan.vectors)])
     results: list[Any] = []

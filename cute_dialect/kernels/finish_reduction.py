@@ -1,10 +1,12 @@
-"""The last step of what an epilogue reduces: ``R[i,l] = f over p of P[p,i,l]``, sums, maxima or minima of parts.
+"""Final step of an epilogue reduction: ``R[i,l] = f over p of P[p,i,l]``, the sum, maximum or minimum of partial
+results.
 
-A GEMM leaves a number for each row (column) of some columns (rows) of its result
-(:class:`~cute_dialect.kernels.epilogue_graph.Output`); these are combined here, always in the same order: threads each
-take every eighth part (of one result every 256th), then shared memory is halved until one is left.
+A GEMM writes one partial result per row (column) and group of columns (rows), see
+:class:`~cute_dialect.kernels.epilogue_graph.Output`. This kernel combines them in a fixed order. Each thread takes
+every eighth partial result (every 256th if there is one result per block), followed by a tree reduction in shared
+memory.
 
-    launch(p, r)                                                 # arrays; compiled at the first call of a kind
+    launch(p, r)                                                 # arrays; the first call of a specialization compiles
 
 >>> CombineConfig("max", "f16", 1).name
 'combine-max-f16-1'
@@ -25,23 +27,22 @@ __all__ = ["CombineConfig", "combine_parts_text", "launch"]
 _THREADS = 256
 
 _AT_ONCE = 8
-"""Parts that a thread loads before it combines them."""
+"""Partial results that a thread loads before it combines them."""
 
 
 class CombineConfig(NamedTuple):
-    """``operation``: ``sum``, ``max`` or ``min``; ``output``: the type of R; ``apart``: of two matrices, the results
-    of the second are S; ``across``: results of a block: 32 where there are many, 8 (a sector of memory) where many
-    parts make some, 1 where many parts make few.
-    """
+    """Configuration of the reduction."""
 
-    operation: str = "sum"
-    output: str = "f32"
+    operation: str = "sum"  # "sum", "max" or "min"
+    output: str = "f32"  # type of R
+    # Results per block: 32 for many results, 8 (a memory sector) for some results of many partial results, 1 for few
+    # results of many partial results.
     across: int = 32
-    apart: bool = False
+    apart: bool = False  # of two matrices, write the results of the second to S
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return f"combine-{self.operation}-{self.output}-{self.across}{'-2' * self.apart}"
 
 
@@ -50,7 +51,7 @@ DEFAULT = CombineConfig()
 
 @cute.jit
 def launch(P: cute.Tensor, R: cute.Tensor, S: cute.Tensor | None = None, config: cute.Constexpr[Any] = DEFAULT):
-    """Launch ``across`` results a block."""
+    """Launch one block per ``across`` results."""
     assert P.shape[1] == R.shape[0], "there must be parts of each result"
     if S is not None:
         assert S.shape[0] == R.shape[0], "there must be as many results of both matrices"
@@ -63,7 +64,7 @@ def launch(P: cute.Tensor, R: cute.Tensor, S: cute.Tensor | None = None, config:
 
 @cute.kernel(name="combine")
 def combine(P: Any, R: Any, S: Any, config: cute.Constexpr[Any]):
-    """Combine the parts of this block's results."""
+    """Combine the partial results of this block."""
     block, matrix, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     f = {"sum": _add, "max": cute.max, "min": cute.min}[config.operation]
@@ -75,7 +76,7 @@ def combine(P: Any, R: Any, S: Any, config: cute.Constexpr[Any]):
     if at < R.shape[0]:
         last = P.shape[0] - 1
         for part in range(line, P.shape[0], lines * _AT_ONCE):
-            # Loaded before any of them is used, so that all are under way together.
+            # Load all before using any, so that the loads are in flight together.
             found = [P[cute.min(part + i * lines, last), at, matrix] for i in range(_AT_ONCE)]
             for i in cute.range_constexpr(_AT_ONCE):
                 total = f(total, cute.where(part + i * lines <= last, found[i], identity))
@@ -86,7 +87,7 @@ def combine(P: Any, R: Any, S: Any, config: cute.Constexpr[Any]):
         cute.arch.sync_threads()
         if line < left:
             held[line, lane] = f(held[line, lane], held[line + left, lane])
-    if (line == 0) & (at < R.shape[0]):  # what this thread wrote itself
+    if (line == 0) & (at < R.shape[0]):  # thread 0 of each column wrote this itself
         found = held[0, lane].to(number(config.output))
         if S is None:
             R[at, matrix] = found
@@ -102,8 +103,9 @@ def _add(x: Any, y: Any) -> Any:
 
 @printed
 def combine_parts_text(config: CombineConfig | None = None) -> cute.Compiled:
-    """Return kernel and host function as text: ``launch(P, R)``, of f32 and any strides, R of the type asked for;
-    ``launch(P, R, S)``, where the results of two matrices are apart.
+    """Trace the kernel and the host function ``launch(P, R)``, or ``launch(P, R, S)`` for two matrices apart.
+
+    P is f32 with any strides, and R has the configured type.
     """
     c = config or DEFAULT
     kind = number(c.output)

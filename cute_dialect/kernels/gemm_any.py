@@ -1,12 +1,12 @@
-"""The GEMM that a Hopper GEMM falls back to where TMA cannot read a matrix: ``mma.sync``, any strides, in the language.
+"""Fallback of a Hopper GEMM for matrices that TMA cannot read: ``mma.sync`` with any strides.
 
-It is launched where an address or a row is no multiple of 16 bytes.  It is small rather than fast, so that a module
-compiles nearly as quickly as without it: 256 threads compute a tile of 64 x 64, elements come one by one (what no wider
-access could read) through shared memory, other blocks of the SM run while one waits, and every loop stays one.  For
-speed on such matrices there is :mod:`cute_dialect.kernels.ampere_gemm`, which ``op.gemm.mm`` takes.
+It is launched if an address or a row stride is not a multiple of 16 bytes. It is small rather than fast, so that it
+adds little compile time: 256 threads compute a tile of 64 x 64, elements are copied one by one through shared memory,
+and no loop is unrolled. While one block waits, other blocks of the SM run. The faster kernel for such matrices is
+:mod:`cute_dialect.kernels.ampere_gemm`, which ``op.gemm.mm`` uses.
 
-8-bit floats become f16 on the way, which holds all their values: ``mma.sync`` of 8-bit floats needs a newer PTX than
-the rest.
+8-bit floats are converted to f16, which represents them exactly. ``mma.sync`` of 8-bit floats would need a newer PTX
+version than the rest.
 
     kernel(…).launch(grid=…, block=…, fallback=any_gemm(A, B, C))     # in a host function
 """
@@ -22,13 +22,13 @@ __all__ = ["any_gemm", "gemm_any"]
 
 _ROWS, _COLUMNS, _THREADS = 64, 64, 256
 _PAD = 8
-"""Floats between rows of the result's tile in shared memory: the 64-bit stores of a half warp hit all banks once."""
+"""Row padding, in floats, of the result's tile in shared memory: 64-bit stores of a half warp map to all banks once."""
 
 
 def any_gemm(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor) -> Any:
-    """Return the launch of :func:`gemm_any`, to be the ``fallback`` of another; ``(M,K)``, ``(N,K)``, ``(M,N)``.
+    """Return the launch of :func:`gemm_any` as the ``fallback`` of another one, for ``(M,K)``, ``(N,K)``, ``(M,N)``.
 
-    Each may have a third mode, of matrices; that of A or B may be 1, for all.
+    Each may have a third mode, of matrices; its extent may be 1 for A or B (broadcast).
     """
     rows, columns, *matrices = C.shape
     tiles = cute.ceil_div(rows, _ROWS) * cute.ceil_div(columns, _COLUMNS)
@@ -37,16 +37,16 @@ def any_gemm(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor) -> Any:
     return gemm_any(A, B, C).on(grid=tiles, block=_THREADS)
 
 
-# Told that two blocks fit an SM, ptxas lets a thread have the registers for all its loads at once; else it takes turns
-# of a few loads and their stores, which takes 2.5 times as long.
+# Given that two blocks fit an SM, ptxas allows a thread enough registers for all its loads at once. Otherwise it
+# alternates between a few loads and their stores, which takes 2.5 times as long.
 @cute.kernel(min_blocks=2)
 def gemm_any(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
-    """Compute one tile of C; f16, bf16, tf32 and 8-bit floats, sums in f32."""
+    """Compute one tile of C of f16, bf16, tf32 or 8-bit floats, with an f32 accumulator."""
     kind = cute.Float16 if A.element_type.width == 8 else A.element_type
-    depth = 256 // kind.width  # K of one instruction
+    depth = 256 // kind.width  # K of one MMA
     step = 2 * depth
     thread = cute.arch.thread_idx().x
-    # This block's tile of C, and the matrix.
+    # This block's tile of C, and its matrix.
     tile = cute.arch.block_idx().x
     tiles_m, tiles_n = cute.ceil_div((C.shape[0], C.shape[1]), (_ROWS, _COLUMNS))
     if cute.rank(C) == 3:
@@ -55,7 +55,8 @@ def gemm_any(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
         tile = tile % tiles
     m0, n0 = (tile % tiles_m) * _ROWS, (tile // tiles_m) * _COLUMNS
 
-    # Tiles of A and B in shared memory, rows 16 bytes apart: reads of fragments hit all banks once; then the sums.
+    # Tiles of A and B in shared memory, then the result. Rows are padded by 16 bytes, so that fragment reads map to all
+    # banks once.
     rows = cute.make_layout((_ROWS, step), stride=(step + 128 // kind.width, 1))
     sA, sB = cute.smem_tensor(kind, rows, 16), cute.smem_tensor(kind, rows, 16)
     sums = cute.smem_tensor(cute.Float32, cute.make_layout((_ROWS, _COLUMNS), stride=(_COLUMNS + _PAD, 1)), 16)
@@ -76,7 +77,7 @@ def gemm_any(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
             cute.copy(pair, b, rB)
             cute.gemm(mma, acc, rA, rB, accumulate=True)
         cute.arch.sync_threads()
-    # Through shared memory, so that neighbours write neighbours.
+    # Store through shared memory, so that stores are coalesced.
     cute.copy(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=64), acc, of_c)
     cute.arch.sync_threads()
     for i in range(_ROWS * _COLUMNS // _THREADS):
@@ -91,7 +92,7 @@ def _instruction(kind: Any) -> Any:
 
 
 def _fetch(source: Any, target: Any, first: Any, k0: Any, thread: Any) -> None:
-    """Fetch a tile of A or B, one element at a time, along its contiguous mode; zeros outside of the matrix."""
+    """Copy a tile of A or B, one element at a time, along its contiguous mode, with zeros out of bounds."""
     depth, kind = target.shape[1], target.element_type
     extent, K = source.shape
     for i in range(_ROWS * depth // _THREADS):

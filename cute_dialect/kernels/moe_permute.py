@@ -1,9 +1,8 @@
-"""Kernels around a grouped product: rows that are no group's become zeros, the group of each row becomes where groups
-begin and end, rows are brought in the order of their groups.
+"""Helper kernels of a grouped GEMM: zero rows of no group, find group boundaries, gather rows in group order.
 
-    zero_rest(out, ends)               # rows (or columns) behind the last end; of each matrix those behind its own
-    bounds(row_groups, begins, ends)   # of sorted groups; -1 is none
-    gather(rows, numbers, out)         # row numbers[i] is row i of what is multiplied
+zero_rest(out, ends)               # zero rows (or columns) past the last end, or past each matrix's own end
+bounds(row_groups, begins, ends)   # boundaries of sorted groups; -1 stands for no group
+gather(rows, numbers, out)         # out[i] = rows[numbers[i]]
 """
 
 
@@ -23,27 +22,27 @@ _WIDE = 1024
 
 
 class ZeroConfig(NamedTuple):
-    """What is zeroed: ``form``: ``m`` or ``n``, rows or columns of a matrix behind the last end; ``rows``: of each
-    matrix of a batch; ``groups``: rows whose group is -1.  ``output``: the type of the elements.
-    """
+    """Configuration of the zeroing kernel."""
 
-    output: str = "f16"
+    output: str = "f16"  # element type
+    # "m", "n": rows or columns of a matrix past the last end; "rows": rows of each matrix of a batch past its own end;
+    # "groups": rows whose group is -1.
     form: str = "m"
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return f"zero-{self.output}-{self.form}"
 
 
 class GatherConfig(NamedTuple):
-    """Rows that are brought together; ``element``: what is copied at once, an integer of 8 to 32 bits."""
+    """Configuration of the gather kernel. ``element`` is the word that is copied, an integer of 8 to 32 bits."""
 
     element: str = "i32"
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return f"gather-{self.element}"
 
 
@@ -51,17 +50,17 @@ _DEFAULT = ZeroConfig()
 
 
 class BoundsConfig(NamedTuple):
-    """Where groups begin and end; there is one such kernel."""
+    """Configuration of the kernel for group boundaries, of which there is only one."""
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return "group-bounds"
 
 
 @cute.kernel
 def zero(C: cute.Tensor, ends: cute.Tensor, config: cute.Constexpr[Any]):
-    """Set what is no group's to zero: a block some rows."""
+    """Zero the elements of no group; each block processes some rows."""
     rows, columns, *matrices = C.shape
     thread, block, blocks = cute.arch.thread_idx().x, cute.arch.block_idx().x, cute.arch.grid_dim().x
     first_column = cute.Int32(0)
@@ -86,13 +85,14 @@ def zero(C: cute.Tensor, ends: cute.Tensor, config: cute.Constexpr[Any]):
 
 @cute.jit(name="launch")
 def launch_zero(C: cute.Tensor, ends: cute.Tensor, config: cute.Constexpr[Any] = _DEFAULT):
-    """Launch it."""
     zero(C, ends, config).launch(grid=cute.max(cute.min(C.shape[0], 1056), 1), block=_THREADS)
 
 
 @printed
 def zero_text(config: ZeroConfig) -> cute.Compiled:
-    """Return the kernel and its host function ``@launch``: the matrix, and ends, lengths, or the group of each row."""
+    """Trace the kernel and its host function ``@launch``, which takes the matrix and ends, lengths, or a group per
+    row.
+    """
     layout = "(?,?,?):(?,1,?)" if config.form == "rows" else "(?,?):(?,1)"
     C = cute.Tensor[number(config.output), layout]
     return cute.trace(launch_zero, C, cute.Tensor[cute.Int32, "?:1"], config=config)
@@ -100,7 +100,7 @@ def zero_text(config: ZeroConfig) -> cute.Compiled:
 
 @cute.kernel
 def bounds(row_groups: cute.Tensor, begins: cute.Tensor, ends: cute.Tensor):
-    """Find where groups begin and end, by one block; those without rows begin and end at 0."""
+    """Find group boundaries, in one block. Groups without rows begin and end at 0."""
     thread = cute.arch.thread_idx().x
     rows = cute.size(row_groups)
     groups = cute.size(ends)
@@ -120,20 +120,19 @@ def bounds(row_groups: cute.Tensor, begins: cute.Tensor, ends: cute.Tensor):
 
 @cute.jit(name="launch")
 def launch_bounds(row_groups: cute.Tensor, begins: cute.Tensor, ends: cute.Tensor):
-    """Launch it."""
     bounds(row_groups, begins, ends).launch(grid=1, block=_WIDE)
 
 
 @printed
 def bounds_text(config: BoundsConfig) -> cute.Compiled:
-    """Return the kernel and its host function ``@launch``: the group of each row, begins, ends."""
+    """Trace the kernel and its host function ``@launch(row_groups, begins, ends)``."""
     numbers = cute.Tensor[cute.Int32, "?:1"]
     return cute.trace(launch_bounds, numbers, numbers, numbers)
 
 
 @cute.kernel
 def gather(X: cute.Tensor, numbers: cute.Tensor, Y: cute.Tensor):
-    """Copy rows, a warp each; a number that is none counts as the nearest one."""
+    """Copy rows, one per warp. Row numbers that are out of bounds are clamped."""
     lane, warps = cute.arch.lane_idx(), _THREADS // 32
     first = cute.arch.block_idx().x * warps + cute.arch.warp_idx()
     for row in range(first, Y.shape[0], cute.arch.grid_dim().x * warps):
@@ -144,13 +143,12 @@ def gather(X: cute.Tensor, numbers: cute.Tensor, Y: cute.Tensor):
 
 @cute.jit(name="launch")
 def launch_gather(X: cute.Tensor, numbers: cute.Tensor, Y: cute.Tensor):
-    """Launch it."""
     blocks = cute.ceil_div(Y.shape[0], _THREADS // 32)
     gather(X, numbers, Y).launch(grid=cute.max(cute.min(blocks, 1056), 1), block=_THREADS)
 
 
 @printed
 def gather_text(config: GatherConfig) -> cute.Compiled:
-    """Return the kernel and its host function ``@launch``: rows, the number of each that is wanted, where to."""
+    """Trace the kernel and its host function ``@launch(rows, numbers, out)``."""
     rows = cute.Tensor[number(config.element), "(?,?):(?,1)"]
     return cute.trace(launch_gather, rows, cute.Tensor[cute.Int32, "?:1"], rows)

@@ -1,16 +1,15 @@
-"""Products of any sizes in one launch: ``C_g = A_g B_g^T``, each of its own M, N, K and strides, anywhere in memory.
+"""GEMMs of different sizes in one launch: ``C_g = A_g B_g^T``, with M, N, K, strides and addresses of its own for each.
 
-A table in global memory says of each product its extents and where its matrices begin, in elements from one address
-for all A, one for all B, one for all C.  So there are no tensor maps, and the tiles are those of the kernels that
-``cp.async`` feeds: :mod:`~cute_dialect.kernels.ampere_gemm` (16 bits), :mod:`~cute_dialect.kernels.mma_sync_gemm` (f64,
-tf32, 8 bits) and :mod:`~cute_dialect.kernels.simt_gemm` (f32).  A block computes one tile.  Which one it is told, or
-finds out:
+A table in global memory holds the extents of each problem and the offsets of its matrices, in elements from one base
+address for all A, one for all B and one for all C. There are no tensor maps, so the tiles are those of the kernels with
+``cp.async``: :mod:`~cute_dialect.kernels.ampere_gemm` (16 bits), :mod:`~cute_dialect.kernels.mma_sync_gemm` (f64, tf32,
+8 bits) and :mod:`~cute_dialect.kernels.simt_gemm` (f32). A block computes one tile, which it finds in one of two ways:
 
-    host      turns (T, 2) has the product and the tile of each block, those of the longest K first
-    device    ends (G,) has how many tiles there are up to each product; the block searches its own in it
+    host      turns (T, 2) holds the problem and the tile of each block, those with the largest K first
+    device    ends (G,) holds the number of tiles up to each problem, in which the block searches its own
 
-:mod:`~cute_dialect.kernels.pointer_array_problems` makes ``ends``, and for groups that one matrix is cut into the
-table, too.
+:mod:`~cute_dialect.kernels.pointer_array_problems` computes ``ends``. For groups of one matrix, it also writes the
+table.
 
     launch(a, b, c, problems, turns, blocks)                     # then source, bias, alpha, beta, or a graph's operands
 
@@ -39,35 +38,31 @@ __all__ = ["COLUMNS", "Base", "ListedConfig", "launch", "listed_text"]
 Base: TypeAlias = AmpereConfig | WarpConfig | ExactConfig
 
 COLUMNS = ("m", "n", "k", "a", "lda", "b", "ldb", "c", "ldc", "source", "ldsource", "bias", "row", "column")
-"""What the table says of a product: extents; where A, B and C begin, and the elements between their rows (or columns,
-where those are contiguous); the same of what C is added to; where its bias begins; which row and column of the whole
-result its first element is, for the operands of a graph.
-"""
+"""Columns of the problem table.
+
+They are the extents; the offsets of A, B and C with their leading dimensions; the same for the epilogue's source; the
+offset of the bias; and the row and column in the whole result of the problem's first element, for graph operands."""
 
 _OUTSIDE = 1 << 30
-"""A row that no matrix has: there nothing is stored."""
+"""A row that is out of bounds in any matrix, so that nothing is stored."""
 
 
 class ListedConfig(NamedTuple):
-    """The configuration of a kernel.
+    """Configuration of a pointer-array GEMM."""
 
-    ``base``: of one product, no batch and no matrices anywhere; ``size``: bytes that one copy moves, of which
-    addresses and strides of A and B (and, of 16 bits, C) are multiples, 1 for single elements; ``host``: tiles are
-    told, else searched.
-    """
-
-    base: Base
+    base: Base  # kernel of one problem, without batch and array
+    # Bytes per copy, 1 for single elements. Addresses and strides of A and B (and of a 16-bit C) are multiples of it.
     size: int = 16
-    host: bool = False
+    host: bool = False  # the host assigns tiles to blocks; otherwise blocks search for them
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return f"{self.base.name}-list{self.size}{'-host' * self.host}"
 
     @property
     def elements(self) -> tuple[str, str, str]:
-        """The elements of A, B and C in memory."""
+        """Element types of A, B and C in memory."""
         match self.base:
             case AmpereConfig() as c:
                 return c.element, c.element, c.result
@@ -79,50 +74,49 @@ class ListedConfig(NamedTuple):
 
     @property
     def by_k(self) -> tuple[bool, bool]:
-        """Tell of A and of B whether they are contiguous along K."""
+        """Whether A and B are K-major."""
         if isinstance(self.base, ExactConfig):
             return self.base.major_a == "k", self.base.major_b == "k"
         return self.base.majors[0] == "k", self.base.majors[1] == "k"
 
     @property
     def tile(self) -> tuple[int, int]:
-        """Rows and columns of a block."""
+        """Rows and columns of a block's tile."""
         tile = simt_gemm.TILE if isinstance(self.base, ExactConfig) else self.base.tile
         return tile[0], tile[1]
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return simt_gemm.THREADS if isinstance(self.base, ExactConfig) else self.base.threads
 
     @property
     def vector(self) -> int:
-        """The elements that one copy moves, of A as of B."""
+        """Elements per copy of A and of B."""
         return max(1, self.size * 8 // BITS[self.elements[0]])
 
     @property
     def stores_vectors(self) -> bool:
-        """Tell whether C is stored in vectors, too, as results of 16 bits are."""
+        """Return True if C is stored in vectors, as 16-bit results are."""
         return isinstance(self.base, AmpereConfig) and self.base.result == self.base.element
 
     def takes(self, size: int) -> bool:
-        """Tell whether there is a kernel whose copies move so many bytes."""
+        """Return True if there is a kernel with copies of ``size`` bytes."""
         if isinstance(self.base, ExactConfig):
             return size == 1 or (size == 16 and self.by_k == (True, False))
         return size in (1, 4, 8, 16)
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         c = self.base
         if c.batch or c.array or (isinstance(c, WarpConfig) and (c.interleaved or c.parts > 1)):
-            raise ValueError(f"expected single matrices in a list, a block a tile, no batch, no runs, got {c.name}")
+            raise ValueError(f"a pointer-array GEMM cannot use batch, array, interleaved or split-K, got {c.name}")
         if not self.takes(self.size):
             raise ValueError(
-                f"expected copies of 16, 8, 4 bytes or 1 for elements (of exact f32 16 or 1), got {self.size}"
+                f"size is {self.size}; copies must have 16, 8 or 4 bytes, or 1 for single elements (SIMT f32: 16 or 1)"
             )
         graph = c.epilogue.graph
         if graph is not None and not c.epilogue.by_element:
-            raise ValueError("expected an epilogue of single elements, without pairs() and reductions")
+            raise ValueError("the epilogue must be elementwise, without pairs() and reductions")
         if isinstance(c, WarpConfig):
             c.check()
         else:
@@ -130,19 +124,21 @@ class ListedConfig(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A product: its number, extents, its matrices, and which row and column of all its first element is."""
+    """One problem of the table."""
 
-    number: Any
-    extents: tuple[Any, Any, Any]
+    number: Any  # index
+    extents: tuple[Any, Any, Any]  # M, N, K
     A: Any
     B: Any
     C: Any
     addends: Addends
-    first: tuple[Any, Any]
+    first: tuple[Any, Any]  # row and column in the whole result of its first element
 
 
 class _Seen:
-    """The places of elements in the whole result, of those in a product; what lies outside of it is in no matrix."""
+    """Mapping from coordinates in a problem to those in the whole result. Elements outside of the problem are out of
+    bounds.
+    """
 
     def __init__(self, ids: Any, problem: Problem):
         self.ids, self.problem = ids, problem
@@ -156,7 +152,7 @@ class _Seen:
 def _matrix(
     flat: Any, problems: Any, group: Any, name: str, rows: Any, columns: Any, contiguous: int, vector: int
 ) -> Any:  # fmt: skip
-    """Return a product's matrix; ``vector``: elements of which its address, strides and lines are multiples."""
+    """Return a matrix of a problem. Its address, strides and contiguous extent are multiples of ``vector`` elements."""
     at, line = problems[group, COLUMNS.index(name)], problems[group, COLUMNS.index(f"ld{name}")]
     kind = flat.element_type
     line = cute.assume(line.to(cute.Int32), divby=vector)
@@ -170,7 +166,7 @@ def _matrix(
 def _problem(
     config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, group: Any, addends: Addends
 ) -> Problem:  # fmt: skip
-    """Return a product of the table."""
+    """Return a problem of the table."""
     c, vector = config.base, config.vector
     m, n, k = (problems[group, i].to(cute.Int32) for i in range(3))
     by_a, by_b = config.by_k
@@ -189,7 +185,7 @@ def _problem(
 
 
 def _search(ends: Any, at: Any) -> Any:
-    """Return the first product with more tiles up to it than ``at``."""
+    """Return the first problem for which the number of tiles up to it exceeds ``at``."""
     low, high = cute.Int32(0), cute.Int32(cute.size(ends))
     while low < high:
         middle = (low + high) // 2
@@ -216,10 +212,10 @@ def _compute(
 def _tile(
     config: ListedConfig, A: Any, B: Any, C: Any, problems: Any, group: Any, tile: Any, addends: Addends
 ) -> None:  # fmt: skip
-    """Compute a tile of a product."""
+    """Compute a tile of a problem."""
     c = config.base
     p = _problem(config, A, B, C, problems, group, addends)
-    extents = [cute.assume(x, range=(1, None)) for x in p.extents[:2]]  # one without elements has no tile
+    extents = [cute.assume(x, range=(1, None)) for x in p.extents[:2]]  # a problem without elements has no tile
     raster = utils.GroupedRaster(tuple([cute.ceil_div(x, y) for x, y in zip(extents, config.tile)]))
     where = raster.place(tile)
 
@@ -240,7 +236,7 @@ def _tile(
 def listed(
     A: Any, B: Any, C: Any, problems: Any, turns: Any, addends: Addends, config: cute.Constexpr[ListedConfig]
 ):  # fmt: skip
-    """Compute this block's tile by warps."""
+    """Compute this block's tile with mma.sync."""
     _compute(config, A, B, C, problems, turns, addends)
 
 
@@ -258,11 +254,11 @@ def launch(
     source: cute.Tensor | None = None, bias: cute.Tensor | None = None, alpha: cute.Tensor | None = None,
     beta: cute.Tensor | None = None, operands: Any = None, config: cute.Constexpr[Any] = None,
 ):  # fmt: skip
-    """Launch so many blocks; the matrices are flat, and begin where the table counts from."""
+    """Launch ``blocks`` blocks. The matrices are flat tensors that start at the base addresses of the table."""
     addends = Addends(source, bias, alpha, beta, operands)
     for x, kind in zip((A, B, C), config.elements):
         if x.element_type is not number(kind):
-            raise TypeError(f"expected matrices of {', '.join(config.elements)}, got {A}, {B}, {C}")
+            raise TypeError(f"launch: A, B and C must be of {', '.join(config.elements)}, got {A}, {B}, {C}")
     if config.host:
         assert turns.shape[0] >= blocks, "there must be a tile for each block"
     else:
@@ -274,7 +270,7 @@ def launch(
 
 
 def arguments_of(epilogue: Epilogue, output: str) -> dict[str, Any]:
-    """Return what the launch takes behind ``blocks``, and the annotations of that: numbers are one each a product."""
+    """Return the launch arguments after ``blocks`` and their annotations. There is one alpha and beta per problem."""
     found = epilogue.arguments(output, vectors=False)
     for name, kind in (("source", number(output)), ("bias", number(epilogue.bias_type))):
         if name in found:
@@ -284,7 +280,7 @@ def arguments_of(epilogue: Epilogue, output: str) -> dict[str, Any]:
 
 
 def tables() -> Sequence[Any]:
-    """Return the annotations of ``problems``, and of ``turns`` that are told, and that are searched."""
+    """Return the annotations of ``problems``, and of ``turns`` assigned by the host and searched by blocks."""
     return (
         cute.Tensor[cute.Int64, f"(?,{len(COLUMNS)}):({len(COLUMNS)},1)"],
         cute.Tensor[cute.Int32, "(?,2):(2,1)"],
@@ -294,7 +290,11 @@ def tables() -> Sequence[Any]:
 
 @printed
 def listed_text(config: ListedConfig) -> cute.Compiled:
-    """Return the kernel and its host function ``@launch`` as text.  Raises ValueError for a bad configuration."""
+    """Trace the kernel and its host function ``@launch``.
+
+    Raises:
+        ValueError: if the configuration is not supported.
+    """
     config.check()
     problems, told, searched = tables()
     flat = [cute.Tensor[number(e), "?:1"] for e in config.elements]

@@ -1,10 +1,11 @@
-"""What a list of products needs and only the GPU knows: how many tiles there are up to each; of groups that matrices
-are cut into also the table of products (:data:`cute_dialect.kernels.pointer_array_gemm.COLUMNS`), made of where groups
-end.
+"""Device-side setup of a pointer-array GEMM: prefix sums of tile counts, and the problem table for groups.
 
-    launch(problems, tiles)                       # form "list": the table is there
-    launch(problems, tiles, ends, cut, extents, steps)            # others: it is written
-    launch(problems, tiles, ends, cut, extents, steps, begins)    # of groups that begin where they like
+Only the GPU knows the boundaries of groups. For these, the kernel also writes the table of problems
+(:data:`cute_dialect.kernels.pointer_array_gemm.COLUMNS`).
+
+    launch(problems, tiles)                       # form "list": the table exists
+    launch(problems, tiles, ends, cut, extents, steps)            # other forms: the table is written
+    launch(problems, tiles, ends, cut, extents, steps, begins)    # with explicit starts of groups
 
 >>> ProblemsConfig("m", (64, 64)).name
 'group-problems-m-64x64'
@@ -26,34 +27,30 @@ _THREADS = 256
 
 
 class ProblemsConfig(NamedTuple):
-    """``form``: ``list``, or what is cut into groups (:data:`~cute_dialect.kernels.gemm.grouped_config.FORMS`);
-    ``tile``: rows and columns of a tile; ``begins``: where groups begin is told, else each begins where the one before
-    ends.
-    """
+    """Configuration of the setup kernel."""
 
+    # "list", or the extent that is divided into groups (gemm/grouped_config.py, FORMS)
     form: str = "list"
-    tile: tuple[int, int] = (64, 64)
-    begins: bool = False
+    tile: tuple[int, int] = (64, 64)  # rows and columns of a tile
+    begins: bool = False  # pass the start of each group; otherwise it starts where the previous one ends
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return f"group-problems-{self.form}-{self.tile[0]}x{self.tile[1]}{'-begins' * self.begins}"
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         if self.form not in ("list", *FORMS):
-            raise ValueError(f"expected a list, or groups along {', '.join(FORMS)}, got {self.form!r}")
+            raise ValueError(f"form is {self.form!r}; use 'list' or one of {', '.join(FORMS)}")
 
 
 class Steps(NamedTuple):
-    """Elements between two rows of what is cut, of A, B and C, 0 where it is not; between two groups; between two lines
-    of a matrix.
-    """
+    """Strides of A, B and C, in elements."""
 
-    cut: Any
-    group: Any
-    line: Any
+    cut: Any  # between rows of the divided extent; 0 for matrices that are not divided
+    group: Any  # between groups
+    line: Any  # leading dimension
 
 
 _DEFAULT = ProblemsConfig()
@@ -64,7 +61,7 @@ def problems_of(
     problems: cute.Tensor, tiles: cute.Tensor, ends: Any, begins: Any, cut: Any, extents: Any, steps: Any,
     config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Write the table, and add up the tiles, by one block: each thread has some products one behind the other."""
+    """Write the table and the prefix sums of tile counts, in one block. Each thread has consecutive problems."""
     thread, lane, warp = cute.arch.thread_idx().x, cute.arch.lane_idx(), cute.arch.warp_idx()
     number = problems.shape[0]
     sums = cute.smem_tensor(cute.Int32, cute.make_layout(_THREADS // 32))
@@ -94,7 +91,7 @@ def problems_of(
 
 
 def _tiles(config: ProblemsConfig, problems: Any, group: Any) -> Any:
-    """Return how many tiles a product has."""
+    """Return the number of tiles of a problem."""
     m, n = (cute.assume(problems[group, i].to(cute.Int32), range=(0, None)) for i in range(2))
     return cute.ceil_div(m, config.tile[0]) * cute.ceil_div(n, config.tile[1])
 
@@ -102,7 +99,7 @@ def _tiles(config: ProblemsConfig, problems: Any, group: Any) -> Any:
 def _write(
     config: ProblemsConfig, problems: Any, group: Any, ends: Any, begins: Any, cut: Any, extents: Any, steps: Any
 ) -> None:  # fmt: skip
-    """Write the product of a group, inside of what is cut, whatever the arrays say."""
+    """Write the problem of a group, clamped to the extent that is divided."""
     if config.form == "rows":
         first = cute.Int32(0)
     elif begins is not None:
@@ -130,7 +127,7 @@ def launch(
     problems: cute.Tensor, tiles: cute.Tensor, ends: cute.Tensor | None = None, cut: Any = None, extents: Any = None,
     steps: Any = None, begins: cute.Tensor | None = None, config: cute.Constexpr[Any] = _DEFAULT,
 ):  # fmt: skip
-    """Launch it; ``cut``: the extent that is, ``extents``: M, N and K, of which that one does not matter."""
+    """Launch one block. ``cut`` is the extent that is divided; its entry in ``extents`` (M, N, K) is ignored."""
     assert cute.size(tiles) == problems.shape[0], "there must be a sum for each product"
     if ends is not None:
         assert cute.size(ends) == problems.shape[0], "there must be an end for each product"
@@ -141,7 +138,11 @@ def launch(
 
 @printed
 def problems_text(config: ProblemsConfig) -> cute.Compiled:
-    """Return the kernel and its host function ``@launch`` as text.  Raises ValueError for a bad configuration."""
+    """Trace the kernel and its host function ``@launch``.
+
+    Raises:
+        ValueError: if the configuration is not supported.
+    """
     config.check()
     table, numbers = tables()[0], cute.Tensor[cute.Int32, "?:1"]
     behind: dict[str, Any] = {}

@@ -1,12 +1,12 @@
-"""Copy lines that begin anywhere to lines of whole 16 bytes, which TMA reads: one launch for one matrix or for two.
+"""Copy of rows with any alignment to rows that TMA can read, for one or two matrices in one launch.
 
-A thread makes 16 bytes of a line: it reads five words, at multiples of four bytes, and shifts them by ``prmt``.  What
-lies behind the end of a line is not defined.  Elements are bytes here; their type does not matter.
+A thread produces 16 bytes of a row: it reads five aligned words and shifts them by ``prmt``. Bytes past the end of a
+row are undefined. Elements are treated as bytes, so their type does not matter.
 
     launch(x, y, length, pitch, step)              # x: all bytes, y (lines, words, matrices) of words
-    launch(x, y, …, u, v, …)                       # two in one launch
+    launch(x, y, …, u, v, …)                       # two matrices in one launch
 
-``length``: bytes of a line; ``pitch``: from one line to the next; ``step``: from one matrix to the next.
+``length`` is the number of bytes of a row, ``pitch`` the distance of rows, and ``step`` the distance of matrices.
 """
 
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
@@ -22,7 +22,7 @@ _THREADS = 256
 
 
 class Lines(NamedTuple):
-    """A matrix, or some: all its bytes, where copies go; see above."""
+    """One or more matrices to copy: their bytes, the target, and the sizes of the module's docstring."""
 
     bytes: Any
     target: Any
@@ -37,12 +37,12 @@ def launch(
     U: cute.Tensor | None = None, V: cute.Tensor | None = None, second_length: cute.Int32 | None = None,
     second_pitch: cute.Int64 | None = None, second_step: cute.Int64 | None = None,
 ):  # fmt: skip
-    """Launch a thread for each 16 bytes of Y, and of V."""
+    """Launch one thread per 16 bytes of Y, and of V."""
     found, pieces = [Lines(X, Y, length, pitch, step)], []
     if U is not None:
         found.append(Lines(U, V, second_length, second_pitch, second_step))
     for x in found:
-        assert x.length <= x.target.shape[1] * 4, "lines of the copy must hold those of what is copied"
+        assert x.length <= x.target.shape[1] * 4, "rows of the copy must be at least as long as the original rows"
         pieces.append(x.target.shape[0] * cute.ceil_div(x.length, 16) * x.target.shape[2])
     blocks = [cute.ceil_div(n, _THREADS) for n in pieces]
     pad(found, pieces, blocks[0]).launch(grid=sum(blocks[1:], blocks[0]), block=_THREADS)
@@ -50,7 +50,7 @@ def launch(
 
 @cute.kernel(min_blocks=4)
 def pad(found: Any, pieces: Any, blocks: cute.Int32):
-    """Copy 16 bytes a thread: blocks before ``blocks`` of the first matrix, the others of the second."""
+    """Copy 16 bytes per thread. Blocks before ``blocks`` copy the first matrix, the others the second one."""
     block = cute.arch.block_idx().x
     if len(found) == 1 or block < blocks:
         _copy(found[0], pieces[0], block)
@@ -74,7 +74,7 @@ def _copy(of: Lines, pieces: Any, block: Any) -> None:
         if first * 4 + 20 <= end:
             for i in cute.range_constexpr(5):
                 held[i] = cute.make_tensor(words + (first + i), cute.make_layout(1))[0]
-        else:  # the last ones: byte by byte
+        else:  # the last words are read byte by byte
             for i in cute.range_constexpr(5):
                 word = cute.Uint32(0)
                 for b in cute.range_constexpr(4):
@@ -83,7 +83,7 @@ def _copy(of: Lines, pieces: Any, block: Any) -> None:
                         one = cute.make_tensor(bytes + place, cute.make_layout(1))[0].to(cute.Uint32)
                         word = word | (one << (8 * b))
                 held[i] = word
-        # Bytes of two words, from the first one on.
+        # Selects four bytes of two words, from the first one's offset on.
         order = cute.Uint32(0x3210) + cute.Uint32(start % 4) * 0x1111
         out = cute.make_rmem_tensor(4, cute.Uint32)
         for i in cute.range_constexpr(4):
@@ -95,7 +95,7 @@ def _copy(of: Lines, pieces: Any, block: Any) -> None:
 
 @printed
 def pad_text(matrices: int = 1) -> cute.Compiled:
-    """Return kernel and host function as text, for one matrix or for two."""
+    """Trace the kernel and the host function, for one or two matrices."""
     x = cute.Tensor[cute.Uint8, "?:1", "align<4>"]
     y = cute.Tensor[cute.Uint32, "(?,?,?):(?{div=4},1,?{div=4})", "align<16>"]
     sizes = cute.Int32(0), cute.Int64(0), cute.Int64(0)

@@ -1,15 +1,14 @@
-"""Gradients of norms and of cross entropy.
+"""Gradients of RMSNorm and LayerNorm, and of cross entropy.
 
-Norms: the blocks that the GPU holds go from row to row; the next rows are copied into shared memory meanwhile
-(:class:`Ring`).  The sums of the row's forward pass are computed again, with those of the gradient, in one exchange.  A
-thread has the same columns of all rows, and adds up the gradients of their weights and biases in registers; each block
-writes its sums into a row of ``parts``, which :mod:`cute_dialect.kernels.finish_reduction` adds up, always in the same
-order.
+Norms: persistent blocks iterate over rows, while the next rows are copied to shared memory (:class:`Ring`). The sums of
+the forward pass are recomputed together with those of the gradient, in one exchange. A thread has the same columns of
+all rows, and accumulates the gradients of their weights and biases in registers. Each block writes its sums to a row of
+``parts``, and :mod:`cute_dialect.kernels.finish_reduction` adds the rows in a fixed order.
 
     norm = norm_backward_program("layernorm", "bf16", 4096, "wb")
     norm(x, w, dy, dx, parts, 1e-5)                 # parts: f32, (blocks, 2 * columns)
 
-Cross entropy: ``dx = (e^(x - lse) - [column is the target]) g``; nothing is reduced.
+Cross entropy: ``dx = (e^(x - lse) - [column is the target]) g``, without a reduction.
 """
 
 # Traced values define operators and element types that pyright cannot check.
@@ -31,28 +30,33 @@ __all__ = [
 ]  # fmt: skip
 
 VALUES = 16
-"""Elements of a row that a thread has: f32 sums for each of them fill the registers."""
+"""Elements of a row per thread. An f32 sum for each of them fills the registers."""
 
 MOST = 512
-"""Threads of a block: so many have 128 registers each."""
+"""Threads of a block, with 128 registers each."""
 
 ALONE = 640
-"""Threads of a block that has a row of 16-bit elements for itself: no exchange with other blocks is worth 96 registers
-for each."""
+"""Threads of a block that has a row of 16-bit elements to itself. With 96 registers per thread it is still faster than
+an exchange with other blocks."""
 
 LIGHT = 512
-"""Vectors of ``f32`` rows up to which a thread has two of them rather than four."""
+"""Number of vectors of ``f32`` rows up to which a thread has two of them instead of four."""
 
 STAGES, RING = 4, 192 * 1024
-"""Rows that are under way at once, and bytes of shared memory that they may take of a multiprocessor."""
+"""Rows in flight, and bytes of shared memory per multiprocessor that they may use."""
 
 
 def gradient_class(element: str, n: int, takes: str = "wb") -> RowConfig:
-    """Return the class of rows of ``n`` elements for the gradients of norms.  Raises ValueError.
+    """Return the class of rows of ``n`` elements for the gradients of norms.
 
     Args:
-        takes: the parameters that need gradients, ``w`` and ``b``.  Without biases a thread has registers left, so
-            fewer and larger blocks share a long row of 16-bit elements.
+        element: The element type.
+        n: The row length.
+        takes: The parameters that need gradients, ``w`` and ``b``. Without biases a thread has registers left, so fewer
+            and larger blocks share a long row of 16-bit elements.
+
+    Raises:
+        ValueError: if rows are too long.
 
     >>> [gradient_class("bf16", n)[:4] for n in (100, 768, 4096, 10240, 32768)]
     [(8, 2, 16, 1), (64, 2, 1, 1), (256, 2, 1, 1), (640, 2, 1, 1), (256, 2, 1, 8)]
@@ -62,52 +66,53 @@ def gradient_class(element: str, n: int, takes: str = "wb") -> RowConfig:
     w = width(element)
     vectors, most = max(1, n // w), VALUES // w
     if n > longest_gradient(element):
-        raise ValueError(f"expected rows of at most {longest_gradient(element)} elements, got {n}")
+        raise ValueError(f"gradients of norms support rows of at most {longest_gradient(element)} elements, got {n}")
     if vectors <= 32 * most:
         threads = max(short_threads(element, n), 2 if n % w else 1)  # one thread lacks registers for the edges
         return staged(RowConfig(threads, -(-vectors // threads), 128 // threads))
-    if most > 2 and vectors <= LIGHT:  # half of the registers: twice the threads hide more of the latency
+    if most > 2 and vectors <= LIGHT:  # Half of the registers allow twice the threads, which hides more latency.
         most = 2
     cluster, threads = 1, ALONE if w == 8 else MOST
     while vectors > threads * most * cluster:
         cluster, threads = 2 * cluster, MOST
     if cluster == 4:
-        # Two small blocks of a multiprocessor hide each other's exchanges; one large block has fewer of them.
+        # Two small blocks of a multiprocessor hide each other's exchanges. A single large block needs fewer exchanges.
         cluster = 2 if w == 8 and "b" not in takes else 8
     threads = 32 * -(-vectors // (32 * most * cluster))
     return staged(RowConfig(threads, -(-vectors // (threads * cluster)), 1, cluster))
 
 
 def staged(config: RowConfig, stages: int = STAGES) -> RowConfig:
-    """Return a configuration with up to so many rows under way, as there is shared memory for them."""
+    """Return a configuration with up to ``stages`` rows in flight, as shared memory allows."""
     fit = RING // (resident(config) * slot_bytes(config))
     return config._replace(stages=max(1, min(stages, fit)))
 
 
 def slot_bytes(config: RowConfig) -> int:
-    """Return bytes of shared memory that a row and its gradient take of a block: 16 for each vector of a thread."""
+    """Return the bytes of shared memory per block for a row and its gradient: 16 per vector of a thread."""
     return 2 * 16 * config.chunks * config.block
 
 
 def longest_gradient(element: str) -> int:
-    """Return the length of the longest rows that gradients of norms take."""
+    """Return the length of the longest rows that the gradients of norms support."""
     return MOST * MAX_CLUSTER * VALUES + width(element) - 1
 
 
 def part_columns(n: int) -> int:
-    """Return the columns of ``parts`` for the weights of ``n`` elements: whole vectors of f32."""
+    """Return the columns of ``parts`` for the weights of ``n`` elements, a multiple of an f32 vector."""
     return -(-n // 4) * 4
 
 
 class Ring(RowMemory):
-    """Rows of ``x`` and ``dy`` on their way to the threads: slots in shared memory, for ``stages`` rows each.
+    """Ring of rows of ``x`` and ``dy``: shared-memory slots for ``stages`` rows each.
 
-    A thread copies the vectors that it reads itself, so no barrier guards a slot.  It has the same columns of every
-    row, as the sums over the rows need.  Rows of whole vectors give it these columns by themselves.  Other rows begin
-    amid an aligned vector, each at another element; but all rows of one group of threads begin at the same element if
-    they are a multiple of 16 bytes apart (``steady``), and the launch rounds the number of blocks to make it so.
-    Otherwise, or if ``dy`` or ``dx`` begin at other elements than ``x``, columns are counted from the beginning of the
-    row, and elements are copied one by one.
+    A thread copies the vectors that it will itself read, so no barrier guards a slot. Accumulation over rows needs the
+    same columns of every row in a thread. Rows of whole vectors provide this.
+
+    Other rows start in the middle of an aligned vector, each at a different element. If rows are a multiple of 16 bytes
+    apart, all rows of one group of threads start at the same element (``steady``). The launch rounds the number of
+    blocks to make it so. Otherwise, or if ``dy`` or ``dx`` have a different alignment, elements are copied one by one.
+    Columns are then counted from the start of the row.
     """
 
     def __init__(self, plan: Plan, sharing: Sharing, x: cute.Tensor, d: cute.Tensor, y: cute.Tensor):
@@ -123,13 +128,13 @@ class Ring(RowMemory):
             for t in (x, d, y):
                 fixed = (self.step >= self.rows) | (t.stride[0] % w * (self.step % w) % w == 0)
                 self.steady = self.steady & fixed & (self.skew(t, row, w) == begin)
-        # A slot has the chunks of x, then those of dy; a chunk has one vector of each thread of the block.
+        # A slot has the chunks of x, then those of dy. A chunk has one vector per thread of the block.
         self.apart = c.block * plan.width
         self.slot = 2 * plan.chunks * self.apart
         self.own = cute.smem_tensor(self.dtype, cute.make_layout(c.stages * self.slot)).iterator
         self.own = self.own + cute.arch.thread_idx().x * plan.width
         self.columns = self.place(sharing.row)
-        if not self.has_last(self.columns):  # nor has it the last vector of another row
+        if not self.has_last(self.columns):  # then it lacks the last vector of every row
             nothing = self.registers(1)
             nothing.fill(0.0)
             for i in cute.range_constexpr(2 * c.stages):
@@ -144,7 +149,7 @@ class Ring(RowMemory):
         return self._chunks(self.own + slot * self.slot, chunk, 1, self.apart)
 
     def fetch_row(self, row: Any, slot: Any) -> None:
-        """Begin to copy the vectors of a row into a slot."""
+        """Issue the copies of the vectors of a row to a slot."""
         place, chunks = self.place(row), self.plan.chunks
         for number, tensor in enumerate((self.x, self.d)):
             for i in range(chunks):
@@ -160,14 +165,14 @@ class Ring(RowMemory):
                         cute.autovec_copy(self.in_registers(values, 0, 1), to)
 
     def vectors(self, slot: Any, chunk: int) -> list[cute.Tensor]:
-        """Return this thread's elements of ``x`` and ``dy`` of a chunk."""
+        """Return this thread's elements of ``x`` and ``dy`` in a chunk."""
         found = [self.registers(1) for _ in range(2)]
         for number, values in enumerate(found):
             cute.autovec_copy(self.held(slot, number * self.plan.chunks + chunk), self.in_registers(values, 0, 1))
         return found
 
     def edges_of(self, row: Any) -> list[Any]:
-        """Load the edges of ``x`` and ``dy`` and the first element of a row, or of the last row where there is none."""
+        """Load the edges of ``x`` and ``dy`` and the first element of a row. Rows past the end read the last row."""
         place = self.place(cute.min(row, self.rows - 1))
         first = cute.make_rmem_tensor(1, self.dtype)
         first[0] = self.first_element(place)
@@ -184,28 +189,26 @@ class Ring(RowMemory):
 
 
 class Gradient:
-    """The sums of a gradient beside those of a norm; a group of threads has ``forward`` numbers of the norm, then those
-    of the gradient.
-    """
+    """Base class of norm gradients: partial results of the norm, followed by those of the gradient."""
 
     def __init__(self, memory: RowMemory, eps: Any, pivot: Any):
         self.memory, self.plan, self.eps, self.lanes = memory, memory.plan, eps, memory.sharing.lanes
         self.pivot = pivot
 
     def placed(self, x: Any) -> Any:
-        """Return elements as they are worked on."""
+        """Return elements in the form in which they are accumulated."""
         return x
 
     def neutral(self, count: int) -> list[Any]:
-        """Return numbers that change nothing."""
+        """Return identity elements of the reduction."""
         return [0.0] * count
 
 
 class RmsGradient(Gradient):
-    """``dx = (g - x c) / rms``, ``c`` the mean of ``g x`` over the mean square; ``g = dy w``."""
+    """``dx = (g - x c) / rms`` with ``g = dy w``; ``c`` is the mean of ``g x`` divided by the mean square."""
 
     def of_warp(self, pieces: list[tuple[Any, Any, Any]]) -> list[Any]:
-        """Return sums of ``x x`` and ``g x`` of pieces: elements, gradients, whether this thread has them."""
+        """Return the sums of ``x x`` and ``g x`` over pieces: elements, gradients, whether this thread has them."""
         squares, products = cute.Float32(0), cute.Float32(0)
         for x, g, mine in pieces:
             one, two = (x * x).sum(), (x * g).sum()
@@ -214,7 +217,7 @@ class RmsGradient(Gradient):
         return self.over_lanes([squares, products], self.lanes)
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
-        """Combine groups of lanes."""
+        """Combine partial results over groups of lanes."""
         return [cute.arch.warp_reduction(x, add, lanes) for x in numbers]
 
     def of_row(self, numbers: list[Any], share: Any) -> None:
@@ -224,7 +227,7 @@ class RmsGradient(Gradient):
         self.c = products * share * self.by * self.by
 
     def normed(self, x: Any) -> Any:
-        """Return what the norm makes of elements, before weights."""
+        """Return normalized elements, before weights."""
         return x * self.by
 
     def element(self, x: Any, g: Any) -> Any:
@@ -233,19 +236,19 @@ class RmsGradient(Gradient):
 
 
 class LayerGradient(Gradient):
-    """``dx = (g - mean of g - y * mean of g y) / deviation``; ``y`` is the norm without weights, ``g = dy w``.
+    """``dx = (g - mean of g - y * mean of g y) / deviation``; ``y`` is the norm without weights, and ``g = dy w``.
 
-    Elements are taken relative to the row's pivot (:func:`~cute_dialect.kernels.rows.pivot_of`).  A group of them has
-    five numbers: their sum, squared deviations from its own mean, how many they are; the sums
-    of ``g``, and of ``g`` times deviations from the group's mean.
+    Elements are relative to the row's pivot (:func:`~cute_dialect.kernels.rows.pivot_of`). A partial result has five
+    numbers: the sum of elements, the squared deviations from their own mean, and their count; the sum of ``g``, and the
+    sum of ``g`` times the deviations.
     """
 
     def placed(self, x: Any) -> Any:
-        """Return elements less the pivot."""
+        """Return elements minus the pivot."""
         return x - self.pivot
 
     def of_warp(self, pieces: list[tuple[Any, Any, Any]]) -> list[Any]:
-        """Return the numbers of pieces: elements, gradients, whether this thread has them."""
+        """Return the partial results over pieces: elements, gradients, whether this thread has them."""
         near, (far, squares, count, total, products) = None, [cute.Float32(0)] * 5
         for x, g, mine in pieces:
             mean = x.sum() * (1.0 / x.size)
@@ -259,7 +262,7 @@ class LayerGradient(Gradient):
         return self.over_lanes(numbers, self.lanes)
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
-        """Combine groups of lanes."""
+        """Combine partial results over groups of lanes."""
         total, squares, count, of_g, products = numbers
         own = total * cute.arch.rcp_approx(cute.max(count, 1.0))
         total, elements = (cute.arch.warp_reduction(x, add, lanes) for x in (total, count))
@@ -269,14 +272,14 @@ class LayerGradient(Gradient):
         return [total, squares, elements, of_g, products]
 
     def of_row(self, numbers: list[Any], share: Any) -> None:
-        """Take the numbers of the row."""
+        """Take the results of the row."""
         total, squares, _, of_g, products = numbers
         self.mean, self.of_g = total * share, of_g * share
         self.by = cute.arch.rsqrt_approx(cute.max(squares * share, 0.0) + self.eps)
         self.c = products * share * self.by * self.by
 
     def normed(self, x: Any) -> Any:
-        """Return what the norm makes of elements, before weights and biases."""
+        """Return normalized elements, before weights and biases."""
         return (x - self.mean) * self.by
 
     def element(self, x: Any, g: Any) -> Any:
@@ -290,7 +293,7 @@ GRADIENTS = {"rmsnorm": RmsGradient, "layernorm": LayerGradient}
 def norm_backward(
     x: cute.Tensor, w: Any, d: cute.Tensor, y: cute.Tensor, parts: Any, eps: cute.Float32, plan: cute.Constexpr[Plan]
 ):  # fmt: skip
-    """Find the gradients of this block's rows, and the sums of those of the weights."""
+    """Compute the gradients of this block's rows, and the sums of the gradients of the weights."""
     c, width, chunks = plan.config, plan.width, plan.chunks
     sharing = Sharing(c, messages=True, in_turn=True)
     ring = Ring(plan, sharing, x, d, y)
@@ -310,7 +313,7 @@ def norm_backward(
         cute.arch.cp_async_commit_group()
     edges, turn, slot = ring.edges_of(sharing.row), cute.Int32(0), cute.Int32(0)
     if c.cluster > 1:
-        cute.arch.cluster_wait()  # every block has begun: its barrier is there
+        cute.arch.cluster_wait()  # every block has started, so its barrier exists
     for base in range(ring.base, ring.rows, ring.step):
         place = ring.place(base + ring.sub)
         coming = ring.edges_of(base + ring.sub + ring.step)
@@ -318,7 +321,7 @@ def norm_backward(
         gradient = GRADIENTS[plan.op](ring, eps, pivot_of(edges[2][0]))
 
         def piece(i: int, fresh: bool, slot: Any = slot, gradient: Any = gradient) -> tuple[Any, Any, Any]:
-            """Return elements, gradients, and those times weights, of a chunk or, after the last, of an edge."""
+            """Return elements, gradients, and weighted gradients of a chunk or, after the last chunk, of an edge."""
             j = i - chunks
             of = ring.vectors(slot, i) if j < 0 else [part(t, j, 1) for t in edges[:2]]
             factors = None
@@ -334,7 +337,7 @@ def norm_backward(
         gradient.of_row(sharing.exchange(gradient, numbers, Turn(turn & 1, turn >> 1 & 1)), share)
         if place.exists:
             for i in cute.range_constexpr(len(mine)):
-                e, g, scaled = piece(i, True)  # read again: the registers hold the sums
+                e, g, scaled = piece(i, True)  # read again, because the registers hold the accumulators
                 has = mine[i]
                 if has:
                     for total, term in zip(sums, [gradient.normed(e) * g, g] if "w" in plan.takes else [g]):
@@ -359,7 +362,7 @@ def norm_backward(
     if sums and c.rows == 1:
         for i, total in enumerate(sums):
             total.write(ring, parts, block, i * columns)
-    elif sums:  # the groups of a block add up theirs first
+    elif sums:  # first reduce over the groups of a block
         held = -(-c.sharing * chunks * width // 4) * 4 + 2 * width
         table = cute.smem_tensor(
             cute.Float32, cute.make_layout((c.rows, len(sums) * held), stride=(len(sums) * held, 1))
@@ -374,23 +377,23 @@ def norm_backward(
                     found = found + table[row, i * held + column]
                 parts[block, i * columns + column] = found
     if c.cluster > 1:
-        cute.arch.cluster_arrive()  # no block is gone while another one sends to it
+        cute.arch.cluster_arrive()  # no block may exit while another one sends to it
         cute.arch.cluster_wait()
 
 
 def part_stride(n: Any) -> Any:
-    """Return the columns of ``parts`` for the weights, as :func:`part_columns`, of a length in a kernel."""
+    """Return the columns of ``parts`` for the weights, as :func:`part_columns`, for a length in a kernel."""
     return (n + 3) // 4 * 4
 
 
 def as_matrix(vector: cute.Tensor) -> cute.Tensor:
-    """Return a vector as a matrix of one row."""
+    """Return a vector as a matrix with one row."""
     n = vector.shape[0]
     return cute.make_tensor(vector.iterator, cute.make_layout((1, n), stride=(n, 1)))
 
 
 class Added:
-    """Sums of a thread's columns over the rows that it has seen."""
+    """Sums of a thread's columns over the rows that it has processed."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -398,13 +401,13 @@ class Added:
         self.sums.fill(0.0)
 
     def see(self, chunk: int, term: Any) -> None:
-        """Add elements of a chunk, or, after the last, of an edge."""
+        """Add elements of a chunk or, after the last chunk, of an edge."""
         w, j = self.plan.width, chunk - self.plan.chunks
         at = part(self.sums, chunk * w, w) if j < 0 else part(self.sums, self.plan.chunks * w + j, 1)
         at.store(at.load() + term)
 
     def write(self, ring: Ring, parts: cute.Tensor, row: Any, column: Any) -> None:
-        """Write the sums into a row of the parts from a column on."""
+        """Write the accumulators to a row of the partial results, from a column on."""
         w, place = self.plan.width, ring.columns
         begin = parts[row, None].iterator + (column + ring.first)
         begin = begin if self.plan.whole else begin + place.head
@@ -422,7 +425,7 @@ def launch(
     x: cute.Tensor, w: Any, d: cute.Tensor, y: cute.Tensor, parts: Any, groups: cute.Int32 | None, eps: cute.Float32,
     plan: cute.Constexpr[Plan],
 ):  # fmt: skip
-    """Launch as many blocks or clusters as the parts have rows; ``groups``: that number where there are no parts."""
+    """Launch as many blocks or clusters as ``parts`` has rows; without ``parts``, their number is ``groups``."""
     c, held = plan.config, capacity(plan.element, plan.config)
     assert y.shape[0] == x.shape[0], "dx must have as many rows as x"
     assert d.shape[0] == x.shape[0], "dy must have as many rows as x"
@@ -438,13 +441,13 @@ def launch(
 
 
 def kernel_of(plan: Plan) -> Any:
-    """Return the kernel of a plan, which says how many registers it may have."""
+    """Return the kernel of a plan, with its register limit."""
     name = f"{plan.op}_backward_v" if plan.whole else f"{plan.op}_backward"
     return cute.kernel(min_blocks=resident(plan.config), name=name)(norm_backward)
 
 
 def resident(config: RowConfig) -> int:
-    """Return the blocks of an SM for gradients of norms: by default 512 threads, with 128 registers each."""
+    """Return the resident blocks of an SM for gradients of norms: by default 512 threads, with 128 registers each."""
     return config.resident or max(1, 512 // config.block)
 
 
@@ -452,11 +455,11 @@ def resident(config: RowConfig) -> int:
 def norm_backward_text(
     op: str, element: str, n: int, takes: str, config: RowConfig | None = None
 ) -> cute.Compiled:  # fmt: skip
-    """Return the kernel of ``rmsnorm`` or ``layernorm`` backward for the class of ``n``.
+    """Trace the kernel of ``rmsnorm`` or ``layernorm`` backward for the class of ``n``.
 
-    To be called with ``(x, w, dy, dx, parts, eps)``, without ``w`` where ``takes`` has none; without weights and
-    biases, with ``(x, dy, dx, blocks, eps)``.  ``parts``: f32, a row for each block, or cluster of blocks, that is
-    launched, :func:`part_columns` columns for weights and as many for biases.
+    The launch takes ``(x, w, dy, dx, parts, eps)``, without ``w`` if ``takes`` has none. Without weights and biases it
+    takes ``(x, dy, dx, blocks, eps)``. ``parts`` is f32, with a row per block or cluster and :func:`part_columns`
+    columns each for weights and biases.
     """
     config = config or gradient_class(element, n, takes)
     dtype = type_of_mlir(element)
@@ -471,7 +474,7 @@ def norm_backward_text(
 # ------------------------------------------------------------------------------------------------------ cross entropy
 
 AT_ONCE, THREADS = 4, 512
-"""Vectors of a row that a thread works on at once, and threads that share a long row."""
+"""Vectors of a row that a thread processes at once; threads that share a long row."""
 
 
 def entropy_class(element: str, n: int) -> RowConfig:
@@ -481,7 +484,7 @@ def entropy_class(element: str, n: int) -> RowConfig:
     [(1, 1, 128), (2, 2, 64), (4, 3, 32), (128, 4, 1), (512, 4, 1)]
     """
     vectors = max(1, n // width(element))
-    if vectors <= 128:  # (a part of) a warp
+    if vectors <= 128:  # rows of a warp or a part of one
         threads = min(32, 1 << (-(-vectors // (2 if vectors <= 4 else 5)) - 1).bit_length())
         threads = max(threads, fewest_threads(element, n))
         return RowConfig(threads, min(AT_ONCE, -(-vectors // threads)), 128 // threads)
@@ -493,7 +496,7 @@ def entropy_backward(
     x: cute.Tensor, t: cute.Tensor, lse: cute.Tensor, g: cute.Tensor, count: Any, y: cute.Tensor, ignored: cute.Int32,
     plan: cute.Constexpr[Plan],
 ):  # fmt: skip
-    """Find the gradient of each row of this block: vectors first, then what is around them."""
+    """Compute the gradient of each row of this block: whole vectors first, then the edges."""
     sharing = Sharing(plan.config)
     memory = RowMemory(plan, sharing, x, [], y)
     place, w = memory.place(sharing.row), plan.width
@@ -564,10 +567,10 @@ def entropy_kernel(plan: Plan) -> Any:
 def entropy_backward_text(
     element: str, n: int, of_loss: str, mean: bool, config: RowConfig | None = None
 ) -> cute.Compiled:  # fmt: skip
-    """Return the kernel of cross entropy backward for the class of ``n``.
+    """Trace the kernel of cross entropy backward for the class of ``n``.
 
-    To be called with ``(x, target, lse, g, count, dx, ignored)``: ``g`` of type ``of_loss``, one for each row, perhaps
-    by a stride of 0; ``count``, where it is a ``mean``, what ``g`` is divided by.
+    The launch takes ``(x, target, lse, g, count, dx, ignored)``. ``g`` has type ``of_loss`` and one element per row;
+    its stride may be 0. For a ``mean``, ``g`` is divided by ``count``.
     """
     dtype = type_of_mlir(element)
     matrix, numbers = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[cute.Float32, "(?):(1)"]

@@ -1,17 +1,15 @@
-"""A ladder of kernels for ``C = A * B`` in f32 on plain FMAs, each rung one step faster than the one before.
+"""A ladder of f32 GEMM kernels on plain FMAs, ``C = A * B``, each rung one optimization faster than the previous one.
 
-1. ``naive``: a thread an element of C; the threads of a warp lie below each other.
-2. ``coalesced``: they lie beside each other.
-3. ``smem``: a block multiplies tiles in shared memory.
-4. ``tile1d``: a thread has 8 elements of a column of C.
-5. ``tile2d``: a thread has 8 x 8 elements.
-6. ``vector``: 128-bit accesses to global and shared memory; the tile of A lies transposed.
-7. ``warptile``: the tile of C is dealt out to warps, then to lanes; three stages by ``cp.async``, swizzled.
-8. ``pipelined``: a thread has 8 x 16 elements and loads operands one step ahead; tiles come by TMA.
+1. ``naive``: one element of C per thread; the threads of a warp are in one column. 2. ``coalesced``: the threads of a
+warp are in one row. 3. ``smem``: a block multiplies tiles in shared memory. 4. ``tile1d``: a thread has 8 elements of a
+column of C. 5. ``tile2d``: a thread has 8 x 8 elements. 6. ``vector``: 128-bit accesses to global and shared memory;
+the tile of A is stored transposed. 7. ``warptile``: the tile of C is divided among warps, then lanes; three stages by
+``cp.async``, swizzled. 8. ``pipelined``: a thread has 8 x 16 elements and loads operands one step ahead; tiles are
+loaded by TMA.
 
-All take row-major matrices of any size: what lies outside counts as zero and is not written.  Rungs 6 and 7 have a
-variant ``sgemm_v`` for matrices of whole vectors of 16 bytes; rung 8 is for those, and falls back to rung 7.  After
-S. Boehm, "How to optimize a CUDA matmul kernel".
+All rungs take row-major matrices of any size; out-of-bounds elements count as zero and are not written. Rungs 6 and 7
+have a variant ``sgemm_v`` for matrices whose rows are multiples of 16 bytes. Rung 8 needs such matrices, and falls back
+to rung 7. After S. Boehm, "How to optimize a CUDA matmul kernel".
 
     launch(a, b, c, "warptile")                          # c = a @ b
 
@@ -36,21 +34,17 @@ __all__ = ["RUNGS", "Rung", "launch", "sgemm_text"]
 
 
 class Rung(NamedTuple):
-    """``tile``: (M, N, K) of a block; ``threads`` of a block; ``atoms``: how the threads lie over the tile of C, and
-    ``order``: the permutation of its rows and columns; ``smem_a``: layout of the tile of A; ``k_step``: of the tile's K
-    that is in registers at once; ``vectors``: there is a variant for whole vectors; ``stages``: tiles in flight (1:
-    none).
-    """
+    """Parameters of a rung."""
 
     title: str
-    tile: tuple[int, int, int]
-    threads: int
-    atoms: str = ""
-    order: tuple[str, str] | None = None
-    smem_a: str = ""
-    k_step: int = 1
-    vectors: bool = False
-    stages: int = 1
+    tile: tuple[int, int, int]  # (M, N, K) of a block
+    threads: int  # of a block
+    atoms: str = ""  # layout of the threads over the tile of C
+    order: tuple[str, str] | None = None  # permutation of its rows and columns
+    smem_a: str = ""  # shared-memory layout of the tile of A
+    k_step: int = 1  # K of the tile that is in registers at once
+    vectors: bool = False  # there is a variant for 16-byte aligned rows
+    stages: int = 1  # tiles in flight; 1 for no pipelining
 
 
 RUNGS: dict[str, Rung] = {
@@ -104,7 +98,7 @@ def transposed(matrix: cute.Tensor) -> cute.Tensor:
 
 @cute.kernel(name="sgemm")
 def one_element(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Compute one element of C a thread."""
+    """Compute one element of C per thread."""
     rung = RUNGS[name]
     bm, bn, _ = rung.tile
     thread, _, _ = cute.arch.thread_idx()
@@ -116,7 +110,7 @@ def one_element(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Co
     gC = cute.local_tile(mC, (bm, bn), (row, column))
     ids = cute.local_tile(cute.make_identity_tensor(mC.shape), (bm, bn), (row, column))
 
-    # Threads of a warp: one column, or one row.
+    # The threads of a warp are in one column, or in one row.
     m, n = (thread % 32, thread // 32) if name == "naive" else (thread // 32, thread % 32)
     if cute.elem_less(ids[m, n], mC.shape):
         total = cute.Float32(0)
@@ -129,10 +123,10 @@ def one_element(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Co
 
 
 class Loader:
-    """Moves the tile of one operand, ``(rows, k)``, to shared memory; zeros where the matrix ends.
+    """Loader of one operand's tile ``(rows, k)`` to shared memory, with zeros out of bounds.
 
-    ``k_fast``: the matrix is contiguous along k.  A thread's values are ``((v,1),RestM,RestK)``, with a flag for each
-    vector.
+    ``k_fast`` means that the matrix is contiguous along k. A thread's values have shape ``((v,1),RestM,RestK)``, with a
+    predicate per vector.
     """
 
     def __init__(
@@ -161,7 +155,7 @@ class Loader:
         self.ids = cute.make_identity_tensor(matrix.shape)
 
     def source(self, k: Any) -> tuple[cute.Tensor, cute.Tensor]:
-        """Return this thread's part of tile ``k`` of the matrix, and the flags of its vectors."""
+        """Return this thread's part of tile ``k`` of the matrix, and the predicates of its vectors."""
         where = (self.block, k)
         part = self.copy.partition_S(cute.local_tile(self.matrix, self.tile, where))
         ids = self.copy.partition_S(cute.local_tile(self.ids, self.tile, where))
@@ -178,7 +172,7 @@ class Loader:
 
 
 class Product:
-    """How the threads of a block multiply: this thread's elements of C, and their sums, which are zero at first."""
+    """A block's MMA: this thread's elements of C and their accumulator, initially zero."""
 
     def __init__(self, rung: Rung, mC: cute.Tensor, row: Any, column: Any, thread: Any):
         self.rung, self.mC, self.row, self.column = rung, mC, row, column
@@ -192,7 +186,7 @@ class Product:
         self.atom = cute.make_copy_atom(CopyUniversalOp(), cute.Float32)
 
     def step(self, sA: cute.Tensor, sB: cute.Tensor, k: Any):
-        """Add the products of ``k_step`` columns of two tiles in shared memory, the ``k``-th such block of them.
+        """Accumulate ``k_step`` columns of two tiles in shared memory, the ``k``-th such group of columns.
 
         The columns of A are in registers at once, those of B one after the other.
         """
@@ -208,7 +202,7 @@ class Product:
             cute.gemm(self.mma, self.acc, rA[None, None, i], rB[None, None, 0], self.acc)
 
     def store(self, sums: cute.Tensor):
-        """Write this thread's elements of C; at an edge, those that lie in it."""
+        """Store this thread's elements of C that are in bounds."""
         bm, bn, _ = self.rung.tile
         shape = self.mC.shape
         ids = cute.local_tile(cute.make_identity_tensor(shape), (bm, bn), (self.row, self.column))
@@ -227,9 +221,10 @@ def setup(
     mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung, *, vectors: bool, place: Any = None,
     k_fast: tuple[bool, bool] = (True, False),
 ) -> Any:  # fmt: skip
-    """Return how tiles of A (m, k) and of B, seen as (n, k), come to shared memory, and how they are multiplied.
+    """Return the loaders of the tiles of A (m, k) and of B, viewed as (n, k), and the MMA.
 
-    ``place``: of this block's tile of C, if it is not to be asked for; ``k_fast``: which are contiguous along k.
+    ``place`` is this block's tile of C, by default from the block index. ``k_fast`` tells which operands are contiguous
+    along k.
     """
     bm, bn, _ = rung.tile
     thread, _, _ = cute.arch.thread_idx()
@@ -246,7 +241,7 @@ def multiply_tiles(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung
     sA = cute.smem_tensor(cute.Float32, cute.layout(rung.smem_a))
     sB = cute.smem_tensor(cute.Float32, (bn, bk))
     for tile in range(cute.ceil_div(mA.shape[1], bk)):
-        # The next tiles, through registers.
+        # Load the next tiles through registers.
         nexts: list[cute.Tensor] = []
         for load in (load_a, load_b):
             part, inside = load.source(tile)
@@ -267,8 +262,10 @@ def multiply_stages(
     mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung, *, vectors: bool = False, place: Any = None,
     k_fast: tuple[bool, bool] = (True, False), some: tuple[Any, Any] | None = None,
 ) -> Product:  # fmt: skip
-    """Multiply tiles that come by ``cp.async`` while others are multiplied; returns the sums.  ``place``, ``k_fast``:
-    see :func:`setup`; ``some``: the first tile of K, and how many, where these are not all.
+    """Multiply tiles that ``cp.async`` loads ahead, and return the accumulator.
+
+    ``place`` and ``k_fast`` are as in :func:`setup`. ``some`` is the first tile of K and the number of tiles, if not
+    all.
     """
     _, bn, bk = rung.tile
     stages = rung.stages
@@ -282,7 +279,7 @@ def multiply_stages(
             cute.copy(load.atom, part, load.destination(smem[None, None, stage]), pred=inside)
 
     def fetch(tile: Any, stage: Any):
-        if some is None:  # a tile beyond the last one is zeros
+        if some is None:  # tiles past the last one are zero
             move(tile, stage)
         else:
             first, count = some
@@ -293,7 +290,7 @@ def multiply_stages(
     for i in cute.range_constexpr(stages - 1):
         fetch(i, i)
     for tile in range(cute.ceil_div(mA.shape[1], bk) if some is None else some[1]):
-        # Wait for this tile, and for all to be done with the last one; ask for another in its place.
+        # Wait for this tile, and for all threads to be done with the previous one, then request another in its place.
         cute.arch.cp_async_wait_group(stages - 2)
         cute.arch.sync_threads()
         ahead = tile + (stages - 1)
@@ -307,26 +304,26 @@ def multiply_stages(
 
 @cute.kernel(name="sgemm")
 def tiled(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply matrices of any rows by tiles."""
+    """Multiply any matrices by tiles."""
     multiply_tiles(mA, mB, mC, RUNGS[name])
 
 
 @cute.kernel(name="sgemm_v")
 def tiled_v(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply matrices of whole vectors by tiles."""
+    """Multiply matrices with 16-byte aligned rows by tiles."""
     multiply_tiles(mA, mB, mC, RUNGS[name], vectors=True)
 
 
 @cute.kernel(name="sgemm", min_blocks=2)
 def staged(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply matrices of any rows by tiles that come ahead."""
+    """Multiply any matrices by tiles that are loaded ahead."""
     product = multiply_stages(mA, mB, mC, RUNGS[name])
     product.store(product.acc)
 
 
 @cute.kernel(name="sgemm_v", min_blocks=2)
 def staged_v(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply matrices of whole vectors by tiles that come ahead."""
+    """Multiply matrices with 16-byte aligned rows by tiles that are loaded ahead."""
     product = multiply_stages(mA, mB, mC, RUNGS[name], vectors=True)
     product.store(product.acc)
 
@@ -343,7 +340,7 @@ def staged_any(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Con
 
 @cute.kernel(name="sgemm", min_blocks=2)
 def pipelined(loads: Any, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply matrices of whole vectors by tiles that TMA brings, registers loaded one step ahead."""
+    """Multiply matrices with 16-byte aligned rows by tiles that TMA loads, with registers loaded one step ahead."""
     rung = RUNGS[name]
     bm, bn, _ = rung.tile
     thread, _, _ = cute.arch.thread_idx()
@@ -351,7 +348,7 @@ def pipelined(loads: Any, mC: cute.Tensor, name: cute.Constexpr[str]):
     product = Product(rung, mC, row, column, thread)
     slots = Slots(loads, rung.tile, rung.stages, row, column)
     multiply_ahead(slots, product.mma, product.acc, thread)
-    # The sums in registers of their own: a store of 128 bits wants four in a row, the FMAs want free choice.
+    # Copy the accumulator. A 128-bit store needs four consecutive registers, which would constrain those of the FMAs.
     sums = cute.make_fragment_like(product.acc)
     for i in range(cute.size(sums)):
         sums[i] = product.acc[i] + 0.0
@@ -369,7 +366,7 @@ def launch(
     mA: cute.Tensor[cute.Float32, ROWS], mB: cute.Tensor[cute.Float32, ROWS], mC: cute.Tensor[cute.Float32, ROWS],
     name: cute.Constexpr[str] = "warptile",
 ):  # fmt: skip
-    """Launch one block a tile of C: by vectors where the matrices allow it."""
+    """Launch one block per tile of C, with vector accesses if the matrices allow it."""
     assert mA.shape[1] == mB.shape[0], "A and B must have the same K"
     assert mA.shape[0] == mC.shape[0], "A and C must have the same M"
     assert mB.shape[1] == mC.shape[1], "B and C must have the same N"
@@ -394,8 +391,12 @@ def launch(
 
 @printed
 def sgemm_text(name: str) -> cute.Compiled:
-    """Return a rung as text.  Raises ValueError for a name that is not in :data:`RUNGS`."""
+    """Trace a rung.
+
+    Raises:
+        ValueError: if the name is not in :data:`RUNGS`.
+    """
     if name not in RUNGS:
-        raise ValueError(f"expected one of {', '.join(RUNGS)}, got '{name}'")
+        raise ValueError(f"sgemm: there is no rung '{name}'; use one of {', '.join(RUNGS)}")
     matrix: Any = cute.Tensor[cute.Float32, ROWS]
     return cute.trace(launch, matrix, matrix, matrix, name)

@@ -1,17 +1,17 @@
-"""The last rung of the SGEMM ladder: TMA brings the tiles, and registers are filled one step ahead of their use.
+"""The last rung of the SGEMM ladder: tiles by TMA, and registers loaded one step ahead of their use.
 
-A block of 128 threads multiplies tiles of 128 x 128; a thread has 8 x 16 elements of C.  Of A it holds 8 rows of four
-k, of B one k of 16 columns, each twice: while the products of one k are summed, the next operands are on their way from
-shared memory.  That is 6 loads of 128 bits for 128 products.  Four tiles of A and B are under way by TMA, which makes
-zeros of what lies outside, so that the loop has no flags and no addresses:
+A block of 128 threads multiplies tiles of 128 x 128, and a thread has 8 x 16 elements of C. It holds two register sets
+of operands: of A 8 rows of four k, of B one k of 16 columns. While the products of one k are accumulated, the next
+operands are loaded from shared memory, with 6 loads of 128 bits for 128 products. Four tiles of A and B are in flight.
+TMA fills out-of-bounds elements with zeros, so that the loop needs neither predicates nor addresses:
 
     full + s: the bytes of tile ``k`` are in slot ``s = k % stages``
-    sync_threads: all threads are done with the tile before, whose slot is filled again
+    sync_threads: all threads are done with the previous tile, whose slot is refilled
 
-Three tiles beyond the last one are asked for, which are zeros and are not multiplied.
+Three tiles past the last one are requested; they are zeros and are not multiplied.
 
-What bounds the loop is the register file: an FMA that finds one operand in the reuse cache reads two registers, which
-takes one cycle only if one is even and one is odd.
+The register file bounds the loop. An FMA that finds one operand in the reuse cache reads two registers, which takes one
+cycle only if one is even and one is odd.
 """
 
 # Traced values define operators and element types that pyright cannot check.
@@ -27,14 +27,15 @@ from cute_dialect.lang.nvgpu import CopyUniversalOp, cpasync
 __all__ = ["Slots", "load_maps", "multiply_ahead"]
 
 QUAD = 4
-"""k of A that a load of 128 bits brings."""
+"""k of A in one 128-bit load."""
 
 
 def load_maps(
     mA: cute.Tensor, mB: cute.Tensor, tile: tuple[int, int, int], *, turned: bool = False, batch: bool = False
 ) -> Any:  # fmt: skip
-    """Make on the host the tensor maps for tiles (m, k) of A, and (n, k) of B seen as (n, k), each with coordinates; of
-    batches, too.  ``turned``: B is given as (n, k).
+    """Build the tensor maps for tiles (m, k) of A, and (n, k) of B viewed as (n, k), each with its coordinate tensor.
+
+    ``turned`` means that B is given as (n, k). ``batch`` adds a batch mode.
     """
     m, n, k = tile
     one = (1,) * batch
@@ -52,14 +53,12 @@ def load_maps(
 
 
 class Slots:
-    """The slots of shared memory that TMA fills, and the barriers that say they are full; ``matrix``: of a batch, that
-    of A and of B.
-    """
+    """Shared-memory slots that TMA fills, and their full barriers. ``matrix`` holds the batch indices of A and of B."""
 
     def __init__(self, loads: Any, tile: tuple[int, int, int], stages: int, row: Any, column: Any, matrix: Any = None):
         m, n, k = tile
         (self.atom_a, coords_a), (self.atom_b, coords_b) = loads
-        if matrix is not None:  # of a batch: the last one stands for those that follow
+        if matrix is not None:  # an index past the end selects the last matrix
             coords_a, coords_b = (
                 x[None, None, cute.min(i, x.shape[2] - 1)] for x, i in zip((coords_a, coords_b), matrix)
             )
@@ -74,7 +73,7 @@ class Slots:
         self.full = cute.arch.alloc_smem(cute.Int64, stages, alignment=8)
 
     def fetch(self, tile: Any, slot: Any):
-        """Ask for a tile; one thread does."""
+        """Issue the loads of a tile, in one thread."""
         full = self.full + slot
         cute.arch.mbarrier_arrive_and_expect_tx(full, self.bytes)
         cute.copy(self.atom_a, self.gA[None, None, tile], self.sA[None, None, slot], tma_bar_ptr=full)
@@ -85,13 +84,13 @@ class Slots:
         cute.arch.mbarrier_wait(self.full + slot, phase)
 
     def next(self, slot: Any, phase: Any) -> Any:
-        """Return slot and phase of the next tile."""
+        """Return the slot and phase of the next tile."""
         wraps = slot + 1 == self.stages
         return (0 if wraps else slot + 1), phase ^ cute.Int32(wraps)
 
 
 def multiply_ahead(slots: Slots, mma: cute.TiledMma, acc: cute.Tensor, thread: Any):
-    """Add the products of all tiles along k to ``acc``."""
+    """Accumulate the products of all tiles along k in ``acc``."""
     stages, (_, k, _) = slots.stages, slots.sA.shape
     leader = thread == 0
     if leader:
@@ -102,7 +101,7 @@ def multiply_ahead(slots: Slots, mma: cute.TiledMma, acc: cute.Tensor, thread: A
             slots.fetch(stage, stage)
     cute.arch.sync_threads()
 
-    # What this thread multiplies: of A four k at once, of B one, each twice.
+    # This thread's operands: four k of A at once, one k of B, two register sets each.
     part = mma.get_slice(thread)
     tA, tB = part.partition_A(slots.sA), part.partition_B(slots.sB)
     copy = cute.make_copy_atom(CopyUniversalOp(), cute.Float32)
@@ -124,7 +123,8 @@ def multiply_ahead(slots: Slots, mma: cute.TiledMma, acc: cute.Tensor, thread: A
         next_slot, next_phase = slots.next(slot, phase)
         for j in cute.range_constexpr(k):
             if j == k - QUAD + 1:
-                # All are done with the tile before: its slot gets the tile that comes last.  The next one is there.
+                # All threads are done with the previous tile. Its slot gets the last requested tile; the next tile has
+                # arrived.
                 cute.arch.sync_threads()
                 if leader:
                     slots.fetch(tile + (stages - 1), (slot + (stages - 1)) % stages)
@@ -138,7 +138,7 @@ def multiply_ahead(slots: Slots, mma: cute.TiledMma, acc: cute.Tensor, thread: A
                 load_a(quad % (k // QUAD), next_slot if quad == k // QUAD else slot)
             cute.gemm(mma, acc, quads[j // QUAD % 2][None, None, j % QUAD], lines[j % 2], acc)
         slot, phase = next_slot, next_phase
-    # Tiles that are still under way.
+    # Wait for tiles that are still in flight.
     slot, phase = slots.next(slot, phase)
     for _ in cute.range_constexpr(stages - 2):
         slots.wait(slot, phase)

@@ -1,11 +1,11 @@
-"""GEMM of f32 on plain FMAs: ``C[M,N] = A[M,K] * B[N,K]^T``, each sum in f32, each product as exact as an FMA is.
+"""GEMM of f32 on plain FMAs: ``C[M,N] = A[M,K] * B[N,K]^T``, with f32 products and accumulators.
 
-Any strides with a contiguous mode, any extents, batches, the epilogues of the Hopper GEMM
-(:mod:`cute_dialect.kernels.gemm.epilogue`).  Where A is contiguous along K, B along N, and TMA can read both, the
-kernel is the last rung of the ladder (:mod:`cute_dialect.kernels.sgemm`); else elements come one by one, by
-``cp.async``, which also transposes.  For few tiles there are ``small`` ones, of which blocks may share K.
+Matrices have any strides with a contiguous mode, and any extents. Batches and the epilogues of the Hopper GEMM
+(:mod:`cute_dialect.kernels.gemm.epilogue`) are supported. If A is K-major and B N-major, and TMA can read both, the
+kernel is the last rung of the ladder (:mod:`cute_dialect.kernels.sgemm`). Otherwise ``cp.async`` copies single
+elements, which also transposes. Problems with few tiles use ``small`` tiles, optionally with split-K.
 
-    launch(a, b, c)                                              # arrays; compiled at the first call of a kind
+    launch(a, b, c)                                              # arrays; the first call of a specialization compiles
 
 >>> ExactConfig(major_b="k", batch=True).name, ExactConfig(small=True, parts=3).name
 ('f32-f32-kk-exact-b', 'f32-f32-kn-exact-64x64-p3')
@@ -36,50 +36,43 @@ SMALL = Rung(
     (64, 64, 16), 128, "((4,2),(8,2),1):((8,64),(1,32),0)", ("(4,2,8):(1,32,4)", "(8,2,4):(4,32,1)"),
     "(64,16,6):(16,1,1024)", 4, True, 6,
 )  # fmt: skip
-"""The kernel for few tiles."""
+"""The rung for problems with few tiles."""
 TILE, THREADS = _ANY.tile, _ANY.threads
-"""The tile of a block, and its threads, where matrices are of any strides."""
+"""Tile and threads of a block for matrices with any strides."""
 
 
 class ExactConfig(NamedTuple):
-    """The configuration of a kernel.
+    """Configuration of a GEMM on plain FMAs."""
 
-    ``major_a``: ``k`` or ``m``, the contiguous mode of A, ``major_b``: ``k`` or ``n``; ``batch``: A, B and C have a
-    third mode, of matrices; that of A or B may be 1, for all; ``epilogue``: what becomes of the sums;
-    ``array``: of a ``batch``, whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`);
-    ``small``: a block has a tile of 64 x 64, else of 128 x 128; ``parts``: blocks that share the K of a ``small`` tile,
-    whose launch takes a workspace of :meth:`workspace` behind C.
-    """
-
-    major_a: str = "k"
-    major_b: str = "n"
-    batch: bool = False
+    major_a: str = "k"  # contiguous mode of A, "k" or "m"
+    major_b: str = "n"  # contiguous mode of B, "k" or "n"
+    batch: bool = False  # A, B and C have a batch mode; its extent may be 1 for A or B (broadcast)
     epilogue: Epilogue = Epilogue()
-    array: bool = False
-    small: bool = False
-    parts: int = 1
+    array: bool = False  # pointer-array batch (see gemm/operands.py, places_of)
+    small: bool = False  # use tiles of 64 x 64 instead of 128 x 128
+    parts: int = 1  # split-K slices of a small tile; the launch takes a workspace after C (see ``workspace``)
 
     @property
     def tile(self) -> tuple[int, int]:
-        """Rows and columns of a block."""
+        """Rows and columns of a block's tile."""
         return (SMALL if self.small else _FAST).tile[:2]
 
     def workspace(self, m: int, n: int, matrices: int = 1) -> tuple[int, int]:
-        """Return floats and counters that the blocks of a problem share; none unless they share K."""
+        """Return the f32 elements and the counters that split-K needs for a problem; both 0 without split-K."""
         if self.parts == 1:
             return 0, 0
         tiles = -(-m // self.tile[0]) * -(-n // self.tile[1]) * matrices
         return tiles * self.parts * self.tile[0] * self.tile[1], tiles
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         if self.parts < 1 or (self.parts > 1 and not self.small):
-            raise ValueError(f"expected small tiles where blocks share K, got {self.parts} parts")
+            raise ValueError(f"parts is {self.parts}; split-K needs at least 1 part and small=True")
         self.epilogue.check()
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         more = "-b" * self.batch + "-v" * self.array + (f"-{self.epilogue.name}" if self.epilogue.active else "")
         more = "-64x64" * self.small + f"-p{self.parts}" * (self.parts > 1) + more
         return f"f32-f32-{self.major_a}{self.major_b}-exact{more}"
@@ -96,14 +89,15 @@ def launch(
     places: cute.Tensor | None = None,
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
-    """Launch a block a tile of C, or a part of its K; behind C stands what blocks share, then the arguments of the
-    epilogue.
+    """Launch one block per tile of C, or per split-K slice of it.
+
+    The arguments after C are the split-K workspace, then those of the epilogue.
     """
     for x in (A, B, C):
         if x.element_type is not cute.Float32:
-            raise TypeError(f"expected matrices of Float32, got {x}")
+            raise TypeError(f"launch: matrices must be of Float32, got {x}")
     if C.leading_dim == 0:
-        raise ValueError(f"expected C with contiguous rows, got {C}")
+        raise ValueError(f"launch: C must have contiguous rows, got {C}")
     matrices = check_extents(A, B, C, places=places)
     addends = Addends(source, bias, alpha, beta, operands)
     config.epilogue.check_shapes(C, addends, pairs=False, array=config.array, groups=count_of(places))
@@ -134,14 +128,14 @@ def exact_tma(
     loads: Any, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any,
     config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Compute a tile of C; TMA brings those of A and B."""
+    """Compute a tile of C; TMA loads the tiles of A and B."""
     thread, _, _ = cute.arch.thread_idx()
     row, column, *matrix = raster.place(cute.arch.block_idx().x)
     _, _, C, addends = of_matrix(None, None, C, addends, matrix, places)
     product = Product(_FAST, C, row, column, thread)
     slots = Slots(loads, _FAST.tile, _FAST.stages, row, column, *[places_of(places, i)[:2] for i in matrix])
     multiply_ahead(slots, product.mma, product.acc, thread)
-    # The sums in registers of their own: a store of 128 bits wants four in a row, the FMAs want free choice.
+    # Copy the accumulator. A 128-bit store needs four consecutive registers, which would constrain those of the FMAs.
     sums = cute.make_fragment_like(product.acc)
     for i in range(cute.size(sums)):
         sums[i] = product.acc[i] + 0.0
@@ -154,7 +148,7 @@ def exact_any(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any,
     config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Compute a tile of C, of matrices of any strides."""
+    """Compute a tile of C for matrices with any strides."""
     row, column, *matrix = raster.place(cute.arch.block_idx().x)
     A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
     compute_tile(config, A, B, C, addends, (row, column), matrix[0] if matrix else None)
@@ -165,7 +159,7 @@ def exact_small_v(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any,
     shared: Shared, config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Compute a small tile of C, or a part of its K, of matrices of whole vectors of 16 bytes."""
+    """Compute a small tile of C, or a split-K slice of it, for matrices whose rows are multiples of 16 bytes."""
     _compute_small(config, A, B, C, raster, addends, places, shared, vectors=True)
 
 
@@ -174,7 +168,7 @@ def exact_small(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any,
     shared: Shared, config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Compute a small tile of C, or a part of its K, of matrices of any strides."""
+    """Compute a small tile of C, or a split-K slice of it, for matrices with any strides."""
     _compute_small(config, A, B, C, raster, addends, places, shared, vectors=False)
 
 
@@ -209,10 +203,15 @@ def compute_tile(
     config: ExactConfig, A: Any, B: Any, C: Any, addends: Addends, where: tuple[Any, Any], matrix: Any = None,
     seen: Callable[[Any], Any] | None = None, *, vectors: bool = False,
 ) -> None:  # fmt: skip
-    """Compute the tile in row and column ``where``, of :data:`TILE`.
+    """Compute the tile in row and column ``where``; its size is :data:`TILE`.
 
-    ``matrix``: of a batch, for the epilogue; ``seen``: gives the places of elements that the epilogue sees, of those in
-    C, where they differ; ``vectors``: A, along K, and B, along N, are copied 16 bytes at once.
+    Args:
+        config: The configuration.
+        A, B, C, addends: The operands of one matrix.
+        where: Row and column of the tile.
+        matrix: Index in a batch, for the epilogue.
+        seen: Maps coordinates in C to those that the epilogue uses, if they differ.
+        vectors: Copy 16 bytes at once, for K-major A and N-major B.
     """
     k_fast = A.leading_dim == 1, B.leading_dim == 1
     product = multiply_stages(A, cute.select(B, [1, 0]), C, _ANY, place=where, k_fast=k_fast, vectors=vectors)
@@ -224,7 +223,7 @@ def _fuse(
     config: ExactConfig, addends: Addends, product: Product, sums: Any, matrix: Any,
     seen: Callable[[Any], Any] | None = None,
 ) -> None:  # fmt: skip
-    """Apply the epilogue to this thread's sums."""
+    """Apply the epilogue to this thread's accumulator."""
     if config.epilogue.active:
         tile = cute.local_tile(
             cute.make_identity_tensor(product.mC.shape), product.rung.tile[:2], (product.row, product.column)
@@ -236,7 +235,7 @@ def _fuse(
 
 @printed
 def exact_gemm_text(config: ExactConfig | None = None) -> cute.Compiled:
-    """Return kernels and host function as text: ``launch(A, B, C)``, then the arguments of the epilogue."""
+    """Trace the kernels and the host function ``launch(A, B, C)``, followed by the arguments of the epilogue."""
     c = config or DEFAULT
     c.check()
     rows, columns = layouts_of(batch=c.batch, array=c.array)

@@ -1,4 +1,4 @@
-"""Sparse matrices in the form that the tensor cores take: the kept half of each row, and the words that say which half.
+"""Compression of 2:4 sparse matrices for sparse MMAs: the kept half of each row, and the metadata with its positions.
 
 >>> import numpy as np
 >>> a = np.array([[0, 7, 0, 8, 0, 0, 0, 9] + 8 * [0]], np.float16)
@@ -8,7 +8,7 @@
 >>> bool((expand(kept, metadata, "f16") == a).all())
 True
 
-The first 4 bits, 1101, name elements 01 and 11 of the first group of four.  These are the operands A and E of
+The first 4 bits, 1101, are elements 01 and 11 of the first group of four. The results are the operands A and E of
 ``cute.sparse_gemm``, row-major in memory (PTX ISA 9.0, 9.7.14.6.1 "Sparse matrix storage").
 """
 
@@ -27,14 +27,14 @@ __all__ = ["Compressed", "compress", "expand"]
 
 
 class Compressed(NamedTuple):
-    """``kept``: ``(M, K/2)``, of the type of the matrix.  ``metadata``: ``(M, K/columns)`` of int16 or int32."""
+    """A compressed matrix."""
 
-    kept: Array
-    metadata: Array
+    kept: Array  # (M, K / 2), of the type of the matrix
+    metadata: Array  # (M, K / columns per word), int16 or int32
 
 
 def _group(element: str) -> tuple[int, int, int]:
-    # Elements in a group; units in it, of which half are kept; groups in a word.
+    # Elements per group; units per group, half of which are kept; groups per metadata word.
     from cute_dialect.arch.elements import bits_of
 
     group, units, words = {32: (2, 2, 4), 16: (4, 4, 4), 8: (4, 4, 8), 4: (8, 4, 8)}[bits_of(element)]
@@ -42,18 +42,24 @@ def _group(element: str) -> tuple[int, int, int]:
 
 
 def compress(matrix: Array, element: str) -> Compressed:
-    """Compress a matrix ``(M, K)`` that has zeros enough.
+    """Compress a matrix ``(M, K)`` with enough zeros.
 
-    ``element``: its type as atoms name it (f16, bf16, tf32, i8, ui4 …), which says the groups: 2 of 4 elements are
-    kept, 1 of 2 for tf32, 2 pairs of 4 for 4-bit integers, whose elements are here one to a byte.  Raises ValueError
-    where a group has more, or K is no multiple of what a word of metadata speaks of.
+    A group keeps 2 of 4 elements; for tf32 1 of 2, and for 4-bit integers 2 pairs of 4. Elements of 4-bit integers are
+    stored one per byte here.
+
+    Args:
+        matrix: The matrix.
+        element: Its type as in atoms: f16, bf16, tf32, i8, ui4, …
+
+    Raises:
+        ValueError: if a group has more nonzero elements, or K is not a multiple of the columns per metadata word.
     """
     import numpy as np
 
     group, units, per_word = _group(element)
     m, k = matrix.shape
     if k % (group * per_word):
-        raise ValueError(f"expected a multiple of {group * per_word} columns for {element}, got {k}")
+        raise ValueError(f"compress: the matrix has {k} columns; {element} needs a multiple of {group * per_word}")
     parts = matrix.reshape(m, k // group, units, group // units)
     there = (parts != 0).any(axis=-1)
     half = units // 2
@@ -62,10 +68,11 @@ def compress(matrix: Array, element: str) -> Compressed:
         r, g = over[0].tolist()
         what = "element" if group == units else "pair"
         raise ValueError(
-            f"expected at most {half} {what}{'s' * (half > 1)} that {'are' if half > 1 else 'is'} not zero among "
-            f"columns {g * group} to {g * group + group - 1} of row {r}, got {int(there[r, g].sum())}"
+            f"compress: columns {g * group} to {g * group + group - 1} of row {r} have {int(there[r, g].sum())} "
+            "nonzero "
+            f"{what}s; at most {half} {'are' if half > 1 else 'is'} allowed"
         )
-    # Units with something in them first, then the others, both in order; those taken in rising order.
+    # Nonzero units first, then the others, each in order. The chosen ones are sorted.
     chosen = np.sort(np.argsort(~there, axis=-1, kind="stable")[..., :half], axis=-1)
     kept = np.take_along_axis(parts, chosen[..., None], axis=2).reshape(m, k // 2)
     bits = np.where(chosen[..., 0] == 0, 0b0100, 0b1110) if half == 1 else chosen[..., 0] | chosen[..., 1] << 2
@@ -76,9 +83,10 @@ def compress(matrix: Array, element: str) -> Compressed:
 
 
 def expand(kept: Array, metadata: Array, element: str) -> Array:
-    """Return the matrix ``(M, K)`` of its compressed form; the inverse of :func:`compress`.
+    """Return the matrix ``(M, K)`` of a compressed form; the inverse of :func:`compress`.
 
-    Raises ValueError for metadata that means nothing.
+    Raises:
+        ValueError: if the metadata are invalid.
     """
     import numpy as np
 
@@ -95,7 +103,7 @@ def expand(kept: Array, metadata: Array, element: str) -> Array:
     wrong = np.argwhere(where[..., 0] < 0)
     if len(wrong):
         r, g = wrong[0].tolist()
-        raise ValueError(f"expected metadata that names elements of group {g} of row {r}, got {int(bits[r, g]):04b}")
+        raise ValueError(f"expand: metadata {int(bits[r, g]):04b} of group {g} of row {r} are invalid")
     out = np.zeros((m, bits.shape[1], group), kept.dtype)
     np.put_along_axis(out, where, kept.reshape(where.shape), axis=-1)
     return out.reshape(m, 2 * half)

@@ -1,10 +1,10 @@
-"""Sums of parts, and what becomes of them: ``D[M,N] = f(sum over s of W[M,N,s])``, s rising, so that bits do not depend
-on who wrote which part when.
+"""Reduction of split-K slices with an epilogue: ``D[M,N] = f(sum over s of W[M,N,s])``, in slice order.
 
-It is what follows a GEMM whose parts of K are computed apart; without parts it is the epilogue of zeros, a product with
-no K.  A thread has four neighbours of a row.  Rows of W begin at whole 16 bytes, and N there is a multiple of 4.
+It follows a GEMM that wrote the partial accumulators of split-K slices, and is deterministic. With zero slices it
+computes the epilogue of zeros, as for a GEMM with K = 0. A thread has four adjacent elements of a row. Rows of W are
+16-byte aligned, and its N is a multiple of 4.
 
-    launch(w, d)                                                 # arrays; compiled at the first call of a kind
+    launch(w, d)                                                 # arrays; the first call of a specialization compiles
 
 >>> "gpu.launch_func @kernels::@reduce" in reduce_parts_text(ReduceConfig())
 True
@@ -24,22 +24,20 @@ from cute_dialect.kernels.traced_text import printed
 __all__ = ["ReduceConfig", "launch", "reduce_parts_text"]
 
 _VECTOR, _ROWS = 4, 8
-"""Elements of a thread, rows of a block."""
+"""Elements per thread, rows per block."""
 
 
 class ReduceConfig(NamedTuple):
-    """``sums``: the type of W, f32, f64 or i32; ``output``: of D; ``batch``: W and D have a last mode of matrices;
-    ``epilogue``: what becomes of the sums.
-    """
+    """Configuration of the reduction."""
 
-    sums: str = "f32"
-    output: str = "f16"
-    batch: bool = False
+    sums: str = "f32"  # type of W: f32, f64 or i32
+    output: str = "f16"  # type of D
+    batch: bool = False  # W and D have a batch mode, which is the last one
     epilogue: Epilogue = Epilogue()
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         more = "-b" * self.batch + (f"-{self.epilogue.name}" if self.epilogue.active else "")
         return f"{self.sums}-{self.output}-reduce{more}"
 
@@ -52,7 +50,7 @@ def launch(
     W: cute.Tensor, D: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
     alpha: Any = None, beta: Any = None, operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
-    """Launch 8 rows of 128 columns a block; what stands behind D are the arguments of the epilogue."""
+    """Launch one block per 8 rows of 128 columns. The arguments after D belong to the epilogue."""
     addends = Addends(source, bias, alpha, beta, operands)
     config.epilogue.check_shapes(D, addends, pairs=False)
     m, n = D.shape[:2]
@@ -67,7 +65,7 @@ def launch(
 
 @cute.kernel(name="reduce")
 def reduce(W: Any, D: Any, columns: cute.Int32, addends: Addends, config: cute.Constexpr[Any]):
-    """Add up this thread's elements, and store what becomes of them."""
+    """Reduce this thread's elements, apply the epilogue and store the result."""
     block, matrix, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     if config.batch:
@@ -103,7 +101,7 @@ def reduce(W: Any, D: Any, columns: cute.Int32, addends: Addends, config: cute.C
 
 @printed
 def reduce_parts_text(config: ReduceConfig | None = None) -> cute.Compiled:
-    """Return kernel and host function as text: ``launch(W, D, …)``."""
+    """Trace the kernel and the host function ``launch(W, D, …)``."""
     c = config or DEFAULT
     batch = ",?" if c.batch else ""
     d = "?{div=4}"

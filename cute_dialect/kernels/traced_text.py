@@ -1,4 +1,6 @@
-"""Kernels as text: what a function traces, printed, or, for who runs it on this machine, the trace itself."""
+"""Kernels as MLIR text: the printed trace of a function, or the trace itself for callers that run it in this
+process.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _KEPT: ContextVar[list[cute.Compiled] | None] = ContextVar("kept", default=None)
 
 
 def printed(program: Callable[_Given, cute.Compiled]) -> Callable[_Given, str]:
-    """Make a function that returns a trace return its text: long types have names, comments are those of its source.
+    """Decorate a function that returns a trace so that it returns the text, with type aliases and source comments.
 
     >>> from cute_dialect.kernels.repack_rows import pad_text
     >>> pad_text().count("gpu.func"), type(traced_by(pad_text)).__name__
@@ -38,9 +40,9 @@ def printed(program: Callable[_Given, cute.Compiled]) -> Callable[_Given, str]:
 
 
 def traced_by(text: Callable[[], str]) -> cute.Compiled | str:
-    """Return the trace whose text a function returns, where that is a :func:`printed` one or calls one; else the text.
+    """Return the trace behind a function's text if it is or calls a :func:`printed` one; else the text.
 
-    Printing and parsing takes a fifth of the time until a kernel runs on the interpreter.
+    Skipping printing and parsing saves a fifth of the time until a kernel runs on the interpreter.
     """
     kept: list[cute.Compiled] = []
     before = _KEPT.set(kept)

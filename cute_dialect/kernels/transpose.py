@@ -1,14 +1,14 @@
 """Matrix transpose ``B = A^T`` through swizzled shared memory.
 
-Two kernels, one body.  ``transpose_v`` takes matrices whose rows are contiguous and whose pointers and row strides are
-multiples of 16 bytes: a thread reads a square of ``v`` vectors of ``v`` elements (``v`` elements are 16 bytes),
-exchanges rows and columns in registers, and writes it to shared memory by vectors; the block then writes rows of ``B``
-by vectors.  ``transpose`` takes any strides and moves single elements, a warp 32 next to each other on both sides.  No
-shared-memory access has a bank conflict.  A tile at an edge is moved element by element under a test of its
-coordinates.
+There are two kernels with one body. ``transpose_v`` takes matrices with contiguous rows and 16-byte aligned pointers
+and row strides. A thread reads a square of ``v`` vectors of ``v`` elements (16 bytes), transposes it in registers and
+writes vectors to shared memory. The block then writes rows of ``B`` by vectors.
 
-    launch(a, b)                              # B = A^T; compiled at the first call of an element type
-    launch(a, b, 4)                           # by tiles of 4 times 128 bytes of rows
+``transpose`` takes any strides and moves single elements, with 32 adjacent elements per warp on both sides. No
+shared-memory access has a bank conflict. Tiles at an edge are moved element by element with a bounds check.
+
+    launch(a, b)                              # B = A^T; the first call of an element type compiles
+    launch(a, b, 4)                           # with tiles of 4 x 128 bytes of rows
 
 >>> Plan(cute.Float16).tile, Plan(cute.Float16).threads
 ((64, 128), 128)
@@ -29,14 +29,14 @@ from cute_dialect.kernels.traced_text import printed
 __all__ = ["BYTES", "Plan", "launch", "transpose_text"]
 
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1}
-"""Element types the kernel is made for, and their bytes."""
+"""Supported element types -> their bytes."""
 
 
 class Plan:
-    """How a block moves its tile, of ``rows`` times 128 bytes of rows of A (0: 256 threads or 16 KiB).
+    """Layouts of a block's tile, of ``rows`` x 128 bytes of rows of A (0 for 256 threads or 16 KiB).
 
-    ``load`` and ``store``: (thread, value) -> element of the tile, which thread reads and writes what; ``smem`` and
-    ``swizzle``: the tile in shared memory.  By vectors, or by single elements.
+    ``load`` and ``store`` map (thread, value) to the element of the tile that a thread reads or writes. ``smem`` and
+    ``swizzle`` are the layout of the tile in shared memory. Without ``vectors``, single elements are moved.
     """
 
     def __init__(self, element: NumericType, rows: int = 0, *, vectors: bool = True):
@@ -47,9 +47,9 @@ class Plan:
         self.tile = tm, tn = 8 * v * k, 16 * v
         self.threads = t = 128 * k
         if vectors:
-            # Rows of 128 bytes along m, one for each n.  The n of equal number within their vectors lie together, so
-            # that the threads of a quarter warp, which hold n at a distance of one vector, write 8 rows next to each
-            # other: the swizzle puts their chunks of 16 bytes into different banks.
+            # Rows of 128 bytes along m, one for each n. The n with the same index in their vectors are adjacent. The
+            # threads of a quarter warp, whose n are one vector apart, therefore write 8 adjacent rows, and the swizzle
+            # puts their 16-byte chunks into different banks.
             self.load = cute.make_layout(((16, 8 * k), (v, v)), ((v * tm, v), (tm, 1)))
             self.store = cute.make_layout(((8 * k, 16), (v, v)), ((v, v * tm), (1, tm)))
             row = 8 * v
@@ -57,7 +57,7 @@ class Plan:
             self.smem = cute.make_layout((down[0], (v, 16)), (down[1], (16 * row, row)))
             self.swizzle = cute.make_swizzle(3, 4, 3)
         else:
-            # Rows of 128 bytes along n, one for each m; a warp writes along a row, and reads a column of 32 rows, whose
+            # Rows of 128 bytes along n, one for each m. A warp writes along a row, and reads a column of 32 rows, whose
             # words the swizzle puts into different banks.
             across, down = min(tn, t), max(1, t // tn)
             self.load = cute.make_layout(
@@ -74,12 +74,11 @@ class Plan:
 
 
 def move_tile(mA: cute.Tensor, mB: cute.Tensor, plan: Plan):
-    """Transpose this block's tile."""
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     tm, tn = plan.tile
 
-    # This block's tile of A, of B seen as (m, n), and of the coordinates.
+    # This block's tile of A, of B viewed as (m, n), and of the coordinates.
     across = cute.ceil_div(mA.shape[1], tn)
     where = (block // across, block % across)
     gA = cute.local_tile(mA, plan.tile, where)
@@ -90,22 +89,22 @@ def move_tile(mA: cute.Tensor, mB: cute.Tensor, plan: Plan):
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), plan.element)
 
     if whole:
-        # A thread's elements of A, through registers to shared memory.
+        # This thread's elements of A go through registers to shared memory.
         load = cute.make_tiled_copy(atom, plan.load, plan.tile).get_slice(thread)
         move(atom, load.partition_S(gA), load.partition_D(sT))
     else:
-        # At an edge, element by element along the rows of A.
+        # At an edge, copy element by element along the rows of A.
         for i in range(thread, tm * tn, plan.threads):
             at = (i // tn, i % tn)
             if cute.elem_less(ids[at], mA.shape):
                 sT[at] = gA[at]
     cute.arch.sync_threads()
     if whole:
-        # The tile as rows of B.
+        # Write the tile as rows of B.
         store = cute.make_tiled_copy(atom, plan.store, plan.tile).get_slice(thread)
         move(atom, store.partition_S(sT), store.partition_D(gB))
     else:
-        # At an edge, element by element along the rows of B.
+        # At an edge, copy element by element along the rows of B.
         for i in range(thread, tm * tn, plan.threads):
             at = (i % tm, i // tm)
             if cute.elem_less(ids[at], mA.shape):
@@ -113,7 +112,6 @@ def move_tile(mA: cute.Tensor, mB: cute.Tensor, plan: Plan):
 
 
 def move(atom: cute.CopyAtom, source: cute.Tensor, destination: cute.Tensor):
-    """Copy through registers."""
     values = cute.make_fragment_like(source)
     cute.copy(atom, source, values)
     cute.copy(atom, values, destination)
@@ -121,13 +119,13 @@ def move(atom: cute.CopyAtom, source: cute.Tensor, destination: cute.Tensor):
 
 @cute.kernel
 def transpose(mA: cute.Tensor, mB: cute.Tensor, rows: cute.Constexpr[int]):
-    """Transpose a tile of matrices of any strides."""
+    """Transpose a tile of matrices with any strides."""
     move_tile(mA, mB, Plan(mA.element_type, rows, vectors=False))
 
 
 @cute.kernel
 def transpose_v(mA: cute.Tensor, mB: cute.Tensor, rows: cute.Constexpr[int]):
-    """Transpose a tile of matrices whose rows are whole aligned vectors."""
+    """Transpose a tile of matrices with 16-byte aligned rows."""
     move_tile(mA, mB, Plan(mA.element_type, rows, vectors=True))
 
 
@@ -136,7 +134,7 @@ ANY = "(?,?):(?,?)"
 
 @cute.jit
 def launch(mA: cute.Tensor[None, ANY], mB: cute.Tensor[None, ANY], rows: cute.Constexpr[int] = 0):
-    """Launch one block a tile: by vectors where the matrices allow it."""
+    """Launch one block per tile, with vector accesses if the matrices allow it."""
     assert mB.shape[0] == mA.shape[1], "B must have as many rows as A has columns"
     assert mB.shape[1] == mA.shape[0], "B must have as many columns as A has rows"
     plan = Plan(mA.element_type, rows)
@@ -150,8 +148,12 @@ def launch(mA: cute.Tensor[None, ANY], mB: cute.Tensor[None, ANY], rows: cute.Co
 
 @printed
 def transpose_text(element: str = "f32", rows: int = 0) -> cute.Compiled:
-    """Return kernels and host function as text.  Raises ValueError for an element type that is not in :data:`BYTES`."""
+    """Trace the kernels and the host function.
+
+    Raises:
+        ValueError: if the element type is not in :data:`BYTES`.
+    """
     if element not in BYTES:
-        raise ValueError(f"expected an element type of {', '.join(BYTES)}, got '{element}'")
+        raise ValueError(f"transpose: element type '{element}' is not supported; use one of {', '.join(BYTES)}")
     matrix: Any = cute.Tensor[type_of_mlir(element), ANY]
     return cute.trace(launch, matrix, matrix, rows)

@@ -24,7 +24,7 @@
 !memref_2 = !cute.memref<f32, gmem, align<16>, "(1,4,1,1):(0,1,0,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Add matrices of any rows.
+    // Add any matrices.
     gpu.func @add(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %0 = cute.get_layout(%mC) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -38,7 +38,7 @@ module attributes {gpu.container_module} {
       %c1_i32 = arith.constant 1 : i32
       %7 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       %where = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      // This block's tile of the matrices and of the tensor of their coordinates.
+      // This block's tile of the matrices and of the coordinate tensor.
       %gA = cute.zipped_divide(%mA, %2) : (!mA, !cute.shape<"(16,128)">) -> !gA
       %gB = cute.zipped_divide(%mB, %2) : (!mA, !cute.shape<"(16,128)">) -> !gA
       %gC = cute.zipped_divide(%mC, %2) : (!mA, !cute.shape<"(16,128)">) -> !gA
@@ -56,7 +56,6 @@ module attributes {gpu.container_module} {
       %bC = cute.slice(%gC, %15) : !gA, !cute.coord<"((_,_),?)">
       %16 = cute.make_coord(%where) : (i32) -> !cute.coord<"((_,_),?)">
       %bX = cute.slice(%gX, %16) : !gX, !cute.coord<"((_,_),?)">
-      // This thread's values.
       %17 = cute.make_coord(%7) : (i32) -> !cute.coord<"?">
       %tA = cute.tiled.copy.partition_S(%5, %bA, %17) : (!tiled_copy, !bA, !cute.coord<"?">) -> !tA
       %18 = cute.make_coord(%7) : (i32) -> !cute.coord<"?">
@@ -65,7 +64,7 @@ module attributes {gpu.container_module} {
       %tX = cute.tiled.copy.partition_S(%5, %bX, %19) : (!tiled_copy, !bX, !cute.coord<"?">) -> !tX
       %20 = cute.make_coord(%7) : (i32) -> !cute.coord<"?">
       %tC = cute.tiled.copy.partition_D(%5, %bC, %20) : (!tiled_copy, !bA, !cute.coord<"?">) -> !tA
-      // If the last coordinate of the tile lies inside of the matrix, all do.
+      // If the last coordinate of the tile is in bounds, all are.
       %21 = cute.memref.load(%bX, %6) : (!bX, !cute.coord<"(15,127)">) -> !cute.int_tuple<"(?,?)">
       %22:2 = cute.get_scalars<{only_dynamic}> (%21) : !cute.int_tuple<"(?,?)">
       %23 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
@@ -117,7 +116,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
-    // Add matrices whose rows are whole aligned vectors.
+    // Add matrices with 16-byte aligned rows.
     gpu.func @add_v(%mA: !mA_2, %mB: !mA_2, %mC: !mA_2) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %0 = cute.get_layout(%mC) : !mA_2
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !layout_3
@@ -131,7 +130,7 @@ module attributes {gpu.container_module} {
       %c1_i32 = arith.constant 1 : i32
       %7 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       %where = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      // This block's tile of the matrices and of the tensor of their coordinates.
+      // This block's tile of the matrices and of the coordinate tensor.
       %gA = cute.zipped_divide(%mA, %2) : (!mA_2, !cute.shape<"(16,128)">) -> !gA_2
       %gB = cute.zipped_divide(%mB, %2) : (!mA_2, !cute.shape<"(16,128)">) -> !gA_2
       %gC = cute.zipped_divide(%mC, %2) : (!mA_2, !cute.shape<"(16,128)">) -> !gA_2
@@ -149,7 +148,6 @@ module attributes {gpu.container_module} {
       %bC = cute.slice(%gC, %15) : !gA_2, !cute.coord<"((_,_),?)">
       %16 = cute.make_coord(%where) : (i32) -> !cute.coord<"((_,_),?)">
       %bX = cute.slice(%gX, %16) : !gX, !cute.coord<"((_,_),?)">
-      // This thread's values.
       %17 = cute.make_coord(%7) : (i32) -> !cute.coord<"?">
       %tA = cute.tiled.copy.partition_S(%5, %bA, %17) : (!tiled_copy, !bA_2, !cute.coord<"?">) -> !tA_2
       %18 = cute.make_coord(%7) : (i32) -> !cute.coord<"?">
@@ -158,7 +156,7 @@ module attributes {gpu.container_module} {
       %tX = cute.tiled.copy.partition_S(%5, %bX, %19) : (!tiled_copy, !bX, !cute.coord<"?">) -> !tX
       %20 = cute.make_coord(%7) : (i32) -> !cute.coord<"?">
       %tC = cute.tiled.copy.partition_D(%5, %bC, %20) : (!tiled_copy, !bA_2, !cute.coord<"?">) -> !tA_2
-      // If the last coordinate of the tile lies inside of the matrix, all do.
+      // If the last coordinate of the tile is in bounds, all are.
       %21 = cute.memref.load(%bX, %6) : (!bX, !cute.coord<"(15,127)">) -> !cute.int_tuple<"(?,?)">
       %22:2 = cute.get_scalars<{only_dynamic}> (%21) : !cute.int_tuple<"(?,?)">
       %23 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
@@ -211,9 +209,10 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch one block a tile: by vectors where the matrices allow it.
+  // Launch one block per tile, with vector accesses if the matrices allow it.
   //
-  // ``rows_first``: consecutive blocks walk down the rows (the order of the divided tensor's modes), else along them.
+  // With ``rows_first``, consecutive blocks go down the rows (the order of the divided tensor's modes), otherwise along
+  // them.
   func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
     %0 = cute.static : !cute.shape<"(16,128)">
     %c1_i32 = arith.constant 1 : i32

@@ -125,7 +125,7 @@ module attributes {gpu.container_module} {
       %row = arith.remui %inside, %rows : i32
       %row_2 = arith.addi %first, %row : i32
       %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
-      // Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
+      // Two MMAs along N are adjacent in a warp, so that one ldmatrix serves both.
       %27 = cute.memref.alloc_smem() : !memref
       %buffer = cute.get_iter(%27) : !memref
       %28 = cute.make_view(%buffer, %6) : !memref_2
@@ -142,7 +142,7 @@ module attributes {gpu.container_module} {
       %ids = cute.local_tile(%37, %7, %38) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
       %39 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
       %40 = cute.tiled.copy.partition_S(%9, %ids, %39) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
-      // A flag an instruction: is its row inside?
+      // One predicate per copy: is its row in bounds?
       %41 = cute.memref.alloca() : !flags
       scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
         %93 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
@@ -185,7 +185,7 @@ module attributes {gpu.container_module} {
       %59 = arith.addi %5#1, %c31_i32 : i32
       %k_tiles = arith.shrui %59, %c5_i32 : i32
       %last = arith.subi %k_tiles, %c1_i32 : i32
-      // nothing, if K is 0
+      // zero if K is 0
       %60 = arith.muli %last, %c32_i32 : i32
       %61 = arith.subi %5#1, %60 : i32
       %left = arith.minsi %61, %5#1 : i32
@@ -248,7 +248,7 @@ module attributes {gpu.container_module} {
       }
       %71:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.barrier() : () -> ()
-        // The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
+        // Refill the stage that was read in the previous step with the tile for ``stages - 1`` steps later.
         %ahead = arith.addi %i, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
         %93 = cute.slice(%34, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
@@ -383,7 +383,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
-    // Multiply matrices of whole vectors of 16 bytes.
+    // Multiply matrices whose rows are multiples of 16 bytes.
     gpu.func @gemm_16(%A: !A_2, %B: !A_2, %C: !A_2, %tiles: i32, %tiles_0: i32) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %0 = cute.get_layout(%C) : !A_2
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !layout_4
@@ -433,7 +433,7 @@ module attributes {gpu.container_module} {
       %row = arith.remui %inside, %rows : i32
       %row_1 = arith.addi %first, %row : i32
       %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
-      // Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
+      // Two MMAs along N are adjacent in a warp, so that one ldmatrix serves both.
       %27 = cute.memref.alloc_smem() : !memref
       %buffer = cute.get_iter(%27) : !memref
       %28 = cute.make_view(%buffer, %6) : !memref_2
@@ -451,7 +451,7 @@ module attributes {gpu.container_module} {
       %ids = cute.local_tile(%38, %7, %39) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
       %40 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
       %41 = cute.tiled.copy.partition_S(%9, %ids, %40) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
-      // A flag an instruction: is its row inside?
+      // One predicate per copy: is its row in bounds?
       %42 = cute.memref.alloca() : !flags_3
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
         %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
@@ -495,7 +495,7 @@ module attributes {gpu.container_module} {
       %61 = arith.addi %5#1, %c31_i32 : i32
       %k_tiles = arith.shrui %61, %c5_i32 : i32
       %last = arith.subi %k_tiles, %c1_i32 : i32
-      // nothing, if K is 0
+      // zero if K is 0
       %62 = arith.muli %last, %c32_i32 : i32
       %63 = arith.subi %5#1, %62 : i32
       %left = arith.minsi %63, %5#1 : i32
@@ -545,7 +545,7 @@ module attributes {gpu.container_module} {
       %71:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
-        // The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
+        // Refill the stage that was read in the previous step with the tile for ``stages - 1`` steps later.
         %ahead = arith.addi %i, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
         scf.if %more {
@@ -681,7 +681,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Multiply matrices, or batches of them, their third mode; behind C what the epilogue wants.
+  // Multiply matrices or batches of them. The arguments after C belong to the epilogue.
   func.func @launch(%A: !A, %B: !A, %C: !A) {
     %0 = cute.static : !cute.int_tuple<"(128,128)">
     %c1_i32 = arith.constant 1 : i32

@@ -847,7 +847,7 @@ module attributes {gpu.container_module} {
       cute_nvgpu.arch.cluster_wait() : () -> ()
       gpu.return
     }
-    // Compute one tile of C; f16, bf16, tf32 and 8-bit floats, sums in f32.
+    // Compute one tile of C of f16, bf16, tf32 or 8-bit floats, with an f32 accumulator.
     gpu.func @gemm_any(%A: !A, %B: !A, %C: !A) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%B) : !A
       %extent:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -874,7 +874,7 @@ module attributes {gpu.container_module} {
       %6 = cute.get_layout(%C) : !A
       %7:3 = cute.get_scalars<{only_dynamic}> (%6) : !cute.layout<"(?,?):(?,1)">
       %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      // This block's tile of C, and the matrix.
+      // This block's tile of C, and its matrix.
       %tile = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %8 = arith.addi %7#0, %c63_i32 : i32
       %tiles_m = arith.shrui %8, %c6_i32 : i32
@@ -884,7 +884,8 @@ module attributes {gpu.container_module} {
       %m0 = arith.muli %10, %c64_i32 : i32
       %11 = arith.divui %tile, %tiles_m : i32
       %n0 = arith.muli %11, %c64_i32 : i32
-      // Tiles of A and B in shared memory, rows 16 bytes apart: reads of fragments hit all banks once; then the sums.
+      // Tiles of A and B in shared memory, then the result. Rows are padded by 16 bytes, so that fragment reads map to all
+      // banks once.
       %sA = cute.memref.alloc_smem() : !sA_2
       %sB = cute.memref.alloc_smem() : !sA_2
       %sums = cute.memref.alloc_smem() : !sums_2
@@ -959,7 +960,7 @@ module attributes {gpu.container_module} {
         }
         cute_nvgpu.arch.barrier() : () -> ()
       }
-      // Through shared memory, so that neighbours write neighbours.
+      // Store through shared memory, so that stores are coalesced.
       cute.copy(%5, %acc, %of_c) : (!universal_copy_2, !acc_2, !of_c) -> ()
       cute_nvgpu.arch.barrier() : () -> ()
       scf.for %i = %c0_i32 to %c16_i32 step %c1_i32 : i32 {

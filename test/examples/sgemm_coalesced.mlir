@@ -8,7 +8,7 @@
 !ids = !cute.coord_tensor<"(?{div=32},?{div=32})", "(32,32):(1@0,1@1)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Compute one element of C a thread.
+    // Compute one element of C per thread.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 1024, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -41,7 +41,7 @@ module attributes {gpu.container_module} {
       %16 = cute.make_view(%4, %15) : !coord_tensor
       %17 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
       %ids = cute.local_tile(%16, %3, %17) : (!coord_tensor, !cute.shape<"(32,32)">, !cute.coord<"(?,?)">) -> !ids
-      // Threads of a warp: one column, or one row.
+      // The threads of a warp are in one column, or in one row.
       %m = arith.shrui %7, %c5_i32 : i32
       %n = arith.andi %7, %c31_i32 : i32
       %18 = cute.make_coord(%m, %n) : (i32, i32) -> !cute.coord<"(?,?)">
@@ -65,7 +65,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch one block a tile of C: by vectors where the matrices allow it.
+  // Launch one block per tile of C, with vector accesses if the matrices allow it.
   func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
     %0 = cute.static : !cute.int_tuple<"32">
     %c1_i32 = arith.constant 1 : i32

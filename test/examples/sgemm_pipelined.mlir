@@ -90,7 +90,7 @@
 !memref_29 = !cute.memref<f32, gmem, align<16>, "(?{div=4},?):(1,?{div=4})">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply matrices of whole vectors by tiles that TMA brings, registers loaded one step ahead.
+    // Multiply matrices with 16-byte aligned rows by tiles that TMA loads, with registers loaded one step ahead.
     gpu.func @sgemm(%loads: !loads, %loads_0: !loads_2, %loads_1: !loads_3, %loads_2: !loads_4, %mC: !mC) kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%loads_0) : !loads_2
       %1:2 = cute.get_scalars<{only_dynamic}> (%0) : !layout
@@ -198,7 +198,7 @@ module attributes {gpu.container_module} {
         cute.copy(%93, %91, %92) : (!loads_3, !coord_tensor_8, !memref_7) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
-      // What this thread multiplies: of A four k at once, of B one, each twice.
+      // This thread's operands: four k of A at once, one k of B, two register sets each.
       %44 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
       %tA = cute.tiled.mma.partition_A(%4, %40, %44) : (!tiled_mma, !memref_3, !cute.coord<"?">) -> !tA
       %45 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
@@ -297,7 +297,8 @@ module attributes {gpu.container_module} {
         cute.copy(%14, %122, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
         %123 = cute.slice(%47, %6) : !memref_8, !cute.coord<"(_,_,0)">
         cute.gemm(%4, %33, %123, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        // All are done with the tile before: its slot gets the tile that comes last.  The next one is there.
+        // All threads are done with the previous tile. Its slot gets the last requested tile; the next tile has
+        // arrived.
         cute_nvgpu.arch.barrier() : () -> ()
         scf.if %leader {
           %137 = arith.addi %tile_10, %c3_i32 : i32
@@ -343,7 +344,7 @@ module attributes {gpu.container_module} {
         cute.gemm(%4, %33, %136, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
         scf.yield %next_phase, %next_slot : i32, i32
       }
-      // Tiles that are still under way.
+      // Wait for tiles that are still in flight.
       %53 = arith.addi %52#1, %c1_i32 : i32
       %wraps = arith.cmpi eq, %53, %c4_i32 : i32
       %54 = arith.addi %52#1, %c1_i32 : i32
@@ -368,7 +369,7 @@ module attributes {gpu.container_module} {
       %slot_8 = arith.select %wraps_7, %c0_i32, %64 : i32
       %65 = arith.extui %wraps_7 : i1 to i32
       %phase_9 = arith.xori %phase_6, %65 : i32
-      // The sums in registers of their own: a store of 128 bits wants four in a row, the FMAs want free choice.
+      // Copy the accumulator. A 128-bit store needs four consecutive registers, which would constrain those of the FMAs.
       %sums = cute.make_fragment_like(%33) : !sums -> !sums
       scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
         %76 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
@@ -466,7 +467,7 @@ module attributes {gpu.container_module} {
       cute.clear(%37) : (!memref_18) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      // a tile beyond the last one is zeros
+      // tiles past the last one are zero
       %38 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
       %39 = cute.local_tile(%mA, %6, %38) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_19
       %40 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -572,7 +573,7 @@ module attributes {gpu.container_module} {
       %74 = arith.addi %1#1, %c15_i32 : i32
       %75 = arith.shrui %74, %c4_i32 : i32
       scf.for %tile = %c0_i32 to %75 step %c1_i32 : i32 {
-        // Wait for this tile, and for all to be done with the last one; ask for another in its place.
+        // Wait for this tile, and for all threads to be done with the previous one, then request another in its place.
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %tile, %c2_i32 : i32
@@ -694,7 +695,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch one block a tile of C: by vectors where the matrices allow it.
+  // Launch one block per tile of C, with vector accesses if the matrices allow it.
   func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
     %0 = cute.get_iter(%mC) : !mA
     %1 = cute.get_iter(%mB) : !mA

@@ -34,7 +34,7 @@
 !inside = !cute.memref<i1, rmem, "(1,1,1):(0,0,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply matrices of any rows by tiles.
+    // Multiply any matrices by tiles.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 1024, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -91,7 +91,7 @@ module attributes {gpu.container_module} {
       %41 = arith.addi %1#1, %c31_i32 : i32
       %42 = arith.shrui %41, %c5_i32 : i32
       scf.for %tile = %c0_i32 to %42 step %c1_i32 : i32 {
-        // The next tiles, through registers.
+        // Load the next tiles through registers.
         %51 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
         %52 = cute.local_tile(%mA, %3, %51) : (!mA, !cute.shape<"(32,32)">, !cute.coord<"(?,?)">) -> !memref_2
         %53 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
@@ -210,7 +210,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch one block a tile of C: by vectors where the matrices allow it.
+  // Launch one block per tile of C, with vector accesses if the matrices allow it.
   func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
     %0 = cute.static : !cute.int_tuple<"32">
     %c1_i32 = arith.constant 1 : i32

@@ -34,7 +34,7 @@
 !inside = !cute.memref<i1, rmem, align<8>, "(1,8,1):(0,1,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply matrices of any rows by tiles.
+    // Multiply any matrices by tiles.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 512, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -86,7 +86,7 @@ module attributes {gpu.container_module} {
       %34 = arith.addi %1#1, %c7_i32 : i32
       %35 = arith.shrui %34, %c3_i32 : i32
       scf.for %tile = %c0_i32 to %35 step %c1_i32 : i32 {
-        // The next tiles, through registers.
+        // Load the next tiles through registers.
         %44 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
         %45 = cute.local_tile(%mA, %6, %44) : (!mA, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !memref_4
         %46 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
@@ -184,7 +184,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch one block a tile of C: by vectors where the matrices allow it.
+  // Launch one block per tile of C, with vector accesses if the matrices allow it.
   func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
     %0 = cute.static : !cute.int_tuple<"64">
     %c1_i32 = arith.constant 1 : i32

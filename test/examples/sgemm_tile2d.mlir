@@ -40,7 +40,7 @@
 !inside = !cute.memref<i1, rmem, align<32>, "(1,8,8):(0,8,1)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply matrices of any rows by tiles.
+    // Multiply any matrices by tiles.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -92,7 +92,7 @@ module attributes {gpu.container_module} {
       %33 = arith.addi %1#1, %c7_i32 : i32
       %34 = arith.shrui %33, %c3_i32 : i32
       scf.for %tile = %c0_i32 to %34 step %c1_i32 : i32 {
-        // The next tiles, through registers.
+        // Load the next tiles through registers.
         %43 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
         %44 = cute.local_tile(%mA, %6, %43) : (!mA, !cute.shape<"(128,8)">, !cute.coord<"(?,?)">) -> !memref_5
         %45 = cute.make_coord(%16) : (i32) -> !cute.coord<"?">
@@ -198,7 +198,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch one block a tile of C: by vectors where the matrices allow it.
+  // Launch one block per tile of C, with vector accesses if the matrices allow it.
   func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
     %0 = cute.static : !cute.int_tuple<"128">
     %c1_i32 = arith.constant 1 : i32

@@ -75,7 +75,7 @@
 !memref_21 = !cute.memref<f32, smem, align<16>, "((4,1),1,2):((1,0),0,1024)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply matrices of any rows by tiles that come ahead.
+    // Multiply any matrices by tiles that are loaded ahead.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -131,7 +131,7 @@ module attributes {gpu.container_module} {
       cute.clear(%37) : (!memref_4) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      // a tile beyond the last one is zeros
+      // tiles past the last one are zero
       %38 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
       %39 = cute.local_tile(%mA, %6, %38) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_5
       %40 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -237,7 +237,7 @@ module attributes {gpu.container_module} {
       %74 = arith.addi %1#1, %c15_i32 : i32
       %75 = arith.shrui %74, %c4_i32 : i32
       scf.for %tile = %c0_i32 to %75 step %c1_i32 : i32 {
-        // Wait for this tile, and for all to be done with the last one; ask for another in its place.
+        // Wait for this tile, and for all threads to be done with the previous one, then request another in its place.
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %tile, %c2_i32 : i32
@@ -358,7 +358,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
-    // Multiply matrices of whole vectors by tiles that come ahead.
+    // Multiply matrices with 16-byte aligned rows by tiles that are loaded ahead.
     gpu.func @sgemm_v(%mA: !mA_2, %mB: !mA_2, %mC: !mA_2) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%mA) : !mA_2
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !layout_2
@@ -416,7 +416,7 @@ module attributes {gpu.container_module} {
       cute.clear(%39) : (!memref_4) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      // a tile beyond the last one is zeros
+      // tiles past the last one are zero
       %40 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
       %41 = cute.local_tile(%mA, %6, %40) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_18
       %42 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -530,7 +530,7 @@ module attributes {gpu.container_module} {
       %76 = arith.addi %1#1, %c15_i32 : i32
       %77 = arith.shrui %76, %c4_i32 : i32
       scf.for %tile = %c0_i32 to %77 step %c1_i32 : i32 {
-        // Wait for this tile, and for all to be done with the last one; ask for another in its place.
+        // Wait for this tile, and for all threads to be done with the previous one, then request another in its place.
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %tile, %c2_i32 : i32
@@ -659,7 +659,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch one block a tile of C: by vectors where the matrices allow it.
+  // Launch one block per tile of C, with vector accesses if the matrices allow it.
   func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
     %0 = cute.static : !cute.int_tuple<"128">
     %c1_i32 = arith.constant 1 : i32

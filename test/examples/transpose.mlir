@@ -26,7 +26,7 @@
 !memref_7 = !cute.memref<f32, smem, align<16>, S<3,4,3>, "((1,(4,4)),1,1):((0,(1,512)),0,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Transpose a tile of matrices of any strides.
+    // Transpose a tile of matrices with any strides.
     gpu.func @transpose(%mA: !mA, %mB: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
       %c63_i32 = arith.constant 63 : i32
       %c6_i32 = arith.constant 6 : i32
@@ -42,7 +42,7 @@ module attributes {gpu.container_module} {
       %7:4 = cute.get_scalars<{only_dynamic}> (%6) : !cute.layout<"(?,?):(?,?)">
       %8 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %9 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      // This block's tile of A, of B seen as (m, n), and of the coordinates.
+      // This block's tile of A, of B viewed as (m, n), and of the coordinates.
       %10 = arith.addi %7#1, %c63_i32 : i32
       %across = arith.shrui %10, %c6_i32 : i32
       %11 = arith.divui %9, %across : i32
@@ -64,7 +64,7 @@ module attributes {gpu.container_module} {
       %whole = cute.elem_less(%22, %23) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       %sT = cute.memref.alloc_smem() : !sT
       scf.if %whole {
-        // A thread's elements of A, through registers to shared memory.
+        // This thread's elements of A go through registers to shared memory.
         %24 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
         %25 = cute.tiled.copy.partition_S(%4, %gA, %24) : (!tiled_copy, !gA, !cute.coord<"?">) -> !memref
         %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
@@ -73,7 +73,7 @@ module attributes {gpu.container_module} {
         cute.copy(%3, %25, %values) : (!universal_copy, !memref, !values) -> ()
         cute.copy(%3, %values, %27) : (!universal_copy, !values, !memref_2) -> ()
       } else {
-        // At an edge, element by element along the rows of A.
+        // At an edge, copy element by element along the rows of A.
         scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
           %24 = arith.shrui %i, %c6_i32 : i32
           %25 = arith.andi %i, %c63_i32 : i32
@@ -93,7 +93,7 @@ module attributes {gpu.container_module} {
       }
       cute_nvgpu.arch.barrier() : () -> ()
       scf.if %whole {
-        // The tile as rows of B.
+        // Write the tile as rows of B.
         %24 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
         %25 = cute.tiled.copy.partition_S(%5, %sT, %24) : (!tiled_copy_2, !sT, !cute.coord<"?">) -> !memref_3
         %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
@@ -102,7 +102,7 @@ module attributes {gpu.container_module} {
         cute.copy(%3, %25, %values) : (!universal_copy, !memref_3, !values_2) -> ()
         cute.copy(%3, %values, %27) : (!universal_copy, !values_2, !memref) -> ()
       } else {
-        // At an edge, element by element along the rows of B.
+        // At an edge, copy element by element along the rows of B.
         scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
           %24 = arith.andi %i, %c63_i32 : i32
           %25 = arith.shrui %i, %c6_i32 : i32
@@ -122,7 +122,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
-    // Transpose a tile of matrices whose rows are whole aligned vectors.
+    // Transpose a tile of matrices with 16-byte aligned rows.
     gpu.func @transpose_v(%mA: !mA_2, %mB: !mA_2) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
       %c63_i32 = arith.constant 63 : i32
       %c6_i32 = arith.constant 6 : i32
@@ -138,7 +138,7 @@ module attributes {gpu.container_module} {
       %7:3 = cute.get_scalars<{only_dynamic}> (%6) : !layout_2
       %8 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %9 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      // This block's tile of A, of B seen as (m, n), and of the coordinates.
+      // This block's tile of A, of B viewed as (m, n), and of the coordinates.
       %10 = arith.addi %7#1, %c63_i32 : i32
       %across = arith.shrui %10, %c6_i32 : i32
       %11 = arith.divui %9, %across : i32
@@ -160,7 +160,7 @@ module attributes {gpu.container_module} {
       %whole = cute.elem_less(%22, %23) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       %sT = cute.memref.alloc_smem() : !sT_2
       scf.if %whole {
-        // A thread's elements of A, through registers to shared memory.
+        // This thread's elements of A go through registers to shared memory.
         %24 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
         %25 = cute.tiled.copy.partition_S(%4, %gA, %24) : (!tiled_copy_3, !gA_2, !cute.coord<"?">) -> !memref_5
         %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
@@ -169,7 +169,7 @@ module attributes {gpu.container_module} {
         cute.copy(%3, %25, %values) : (!universal_copy, !memref_5, !values_3) -> ()
         cute.copy(%3, %values, %27) : (!universal_copy, !values_3, !memref_6) -> ()
       } else {
-        // At an edge, element by element along the rows of A.
+        // At an edge, copy element by element along the rows of A.
         scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
           %24 = arith.shrui %i, %c6_i32 : i32
           %25 = arith.andi %i, %c63_i32 : i32
@@ -189,7 +189,7 @@ module attributes {gpu.container_module} {
       }
       cute_nvgpu.arch.barrier() : () -> ()
       scf.if %whole {
-        // The tile as rows of B.
+        // Write the tile as rows of B.
         %24 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
         %25 = cute.tiled.copy.partition_S(%5, %sT, %24) : (!tiled_copy_4, !sT_2, !cute.coord<"?">) -> !memref_7
         %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
@@ -198,7 +198,7 @@ module attributes {gpu.container_module} {
         cute.copy(%3, %25, %values) : (!universal_copy, !memref_7, !values_3) -> ()
         cute.copy(%3, %values, %27) : (!universal_copy, !values_3, !memref_5) -> ()
       } else {
-        // At an edge, element by element along the rows of B.
+        // At an edge, copy element by element along the rows of B.
         scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
           %24 = arith.andi %i, %c63_i32 : i32
           %25 = arith.shrui %i, %c6_i32 : i32
@@ -219,7 +219,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch one block a tile: by vectors where the matrices allow it.
+  // Launch one block per tile, with vector accesses if the matrices allow it.
   func.func @launch(%mA: !mA, %mB: !mA) {
     %0 = cute.static : !cute.int_tuple<"64">
     %c1_i32 = arith.constant 1 : i32

@@ -110,11 +110,11 @@ def test_a_batch(shape: tuple[int, int, int], of_a: int, of_b: int) -> None:
 
 def test_other_matrices_are_refused() -> None:
     a = np.zeros((64, 64), np.float16)
-    with pytest.raises(TypeError, match="matrices of one type, Float16 or BFloat16"):
+    with pytest.raises(TypeError, match="A and B must be of one type, Float16 or BFloat16"):
         AmpereGemm()(a, a.astype(np.float32), a, device="cpu")
-    with pytest.raises(TypeError, match="C of Float16, BFloat16 or Float32"):
+    with pytest.raises(TypeError, match="C must be of Float16, BFloat16 or Float32"):
         AmpereGemm()(a, a, a.astype(np.float64), device="cpu")
-    with pytest.raises(ValueError, match="C with contiguous rows"):
+    with pytest.raises(ValueError, match="C must have contiguous rows"):
         AmpereGemm()(a, a, a.T, device="cpu")
     with pytest.raises(cute.LaunchError, match="A and B must have the same K"):
         AmpereGemm()(a, a[:, :32].copy(), a, device="cpu")

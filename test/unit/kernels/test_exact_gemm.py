@@ -151,5 +151,5 @@ def test_small_tiles_of_a_batch_with_an_epilogue() -> None:
 
 
 def test_what_there_is_not() -> None:
-    with pytest.raises(ValueError, match="expected small tiles where blocks share K, got 2 parts"):
+    with pytest.raises(ValueError, match="parts is 2; split-K needs at least 1 part and small=True"):
         exact_gemm_text(ExactConfig(parts=2))

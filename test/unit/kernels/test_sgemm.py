@@ -74,7 +74,7 @@ def test_shapes_that_do_not_fit_are_refused(
 
 
 def test_an_unknown_rung_is_named() -> None:
-    with pytest.raises(ValueError, match=r"expected one of naive, .*, got 'fastest'"):
+    with pytest.raises(ValueError, match="there is no rung 'fastest'; use one of naive"):
         sgemm_text("fastest")
 
 

@@ -35,10 +35,10 @@ def test_rows_with_more_zeros() -> None:
 @pytest.mark.parametrize(
     ("element", "columns", "where", "message"),
     [
-        ("f16", 16, (4, 5, 6), "at most 2 elements that are not zero among columns 4 to 7 of row 1, got 3"),
-        ("tf32", 8, (6, 7), "at most 1 element that is not zero among columns 6 to 7 of row 1, got 2"),
-        ("i4", 64, (0, 2, 5), "at most 2 pairs that are not zero among columns 0 to 7 of row 1, got 3"),
-        ("i8", 16, (), "a multiple of 32 columns for i8, got 16"),
+        ("f16", 16, (4, 5, 6), "columns 4 to 7 of row 1 have 3 nonzero elements; at most 2 are allowed"),
+        ("tf32", 8, (6, 7), "columns 6 to 7 of row 1 have 2 nonzero elements; at most 1 is allowed"),
+        ("i4", 64, (0, 2, 5), "columns 0 to 7 of row 1 have 3 nonzero pairs; at most 2 are allowed"),
+        ("i8", 16, (), "has 16 columns; i8 needs a multiple of 32"),
     ],
 )
 def test_errors(element: str, columns: int, where: tuple[int, ...], message: str) -> None:
@@ -49,5 +49,5 @@ def test_errors(element: str, columns: int, where: tuple[int, ...], message: str
 
 
 def test_metadata_that_means_nothing() -> None:
-    with pytest.raises(ValueError, match="elements of group 2 of row 0, got 0000"):
+    with pytest.raises(ValueError, match="metadata 0000 of group 2 of row 0 are invalid"):
         expand(np.zeros((1, 8), np.float16), np.array([[0x4044]], np.int16), "f16")

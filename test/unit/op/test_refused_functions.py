@@ -413,7 +413,7 @@ GROUPS: list[Case] = [
     ),
     (
         op.EpilogueError,
-        "grouped_mm: expected an epilogue of single elements, without pairs() and reductions, for groups of f32",
+        "grouped_mm: the epilogue must be elementwise, without pairs() and reductions, for groups of f32",
         grouped(A.astype(np.float32), EXPERTS.astype(np.float32), epilogue=paired),
     ),
     (
