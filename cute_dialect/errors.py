@@ -10,9 +10,8 @@ it, as does every error of a setting, an array or a layout.
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 __all__ = ["CompileError", "CuteError", "OpError", "Place"]
@@ -78,20 +77,18 @@ class CuteError(Exception):
 class OpError(CuteError, ValueError):
     """Base class of the errors of ``cute_dialect.op``, raised before anything is compiled or written."""
 
+    hides_frames: Callable[[Any], bool] | None = None
+    """Decides whether pytest hides the package's frames for an error that it caught. ``tracebacks.install`` sets it."""
+
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        if "pytest" in sys.modules:
+        if OpError.hides_frames is not None and "pytest" in sys.modules:
             # A function of `op` must not cost a wrapper that shortens tracebacks, so pytest is told to hide the frames.
             frame = sys._getframe(1)
             while frame is not None:
                 if str(frame.f_globals.get("__name__")).startswith("cute_dialect."):
-                    frame.f_globals.setdefault("__tracebackhide__", _is_hidden)
+                    frame.f_globals.setdefault("__tracebackhide__", OpError.hides_frames)
                 frame = frame.f_back
-
-
-def _is_hidden(caught: Any) -> bool:
-    """Return True if pytest hides frames of this package for the error that it caught."""
-    return isinstance(caught.value, OpError) and os.environ.get("CUTE_TRACEBACK") != "full"
 
 
 class CompileError(CuteError):

@@ -17,7 +17,7 @@ import os
 import sys
 from types import FrameType, TracebackType
 
-from cute_dialect.errors import CuteError
+from cute_dialect.errors import CuteError, OpError
 from cute_dialect.files import PACKAGE
 
 __all__ = ["install", "is_full", "shorten", "user_frames"]
@@ -28,7 +28,9 @@ _ENDS = 8
 
 def is_full() -> bool:
     """Return True if ``CUTE_TRACEBACK=full`` is set."""
-    return os.environ.get("CUTE_TRACEBACK") == "full"
+    from cute_dialect.runtime.settings import word  # late: only when there is an error
+
+    return word("CUTE_TRACEBACK") == "full"
 
 
 def shorten(error: CuteError) -> None:
@@ -84,6 +86,7 @@ def install() -> None:
     hook._shortens = True  # pyright: ignore[reportFunctionMemberAccess]
     sys.excepthook = hook
     CuteError._render_traceback_ = _lines_for_ipython  # pyright: ignore[reportAttributeAccessIssue]
+    OpError.hides_frames = lambda caught: isinstance(caught.value, OpError) and not is_full()
 
 
 def _lines_for_ipython(error: CuteError, *_: object) -> list[str]:

@@ -14,10 +14,10 @@ from cute_dialect.cute_nvgpu.family import Family
 
 ROOT = Path(__file__).parents[3]
 LAYERS = (
-    "errors", "exports", "files", "tracebacks", "algebra", "arch", "viz", "runtime", "ir", "dialect", "passes",
+    "errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks", "ir", "dialect", "passes",
     "cute_nvgpu", "interp", "pipelines", "front", "lang", "kernels", "op", "explore", "tools",
 )  # fmt: skip
-XDSL_FREE = ("errors", "exports", "files", "tracebacks", "algebra", "arch", "viz", "runtime")
+XDSL_FREE = ("errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks")
 VENDOR = ("mlir", "cuda", "torch", "cupy")
 VENDOR_FREE = LAYERS[: LAYERS.index("pipelines")]
 DRIVER = ("runtime",)
