@@ -1,12 +1,12 @@
-"""Constants of a kernel chosen by measuring: how many threads sum a row, and how many rows a block has.
+"""Autotuning: choose the number of threads per row and of rows per block by measurement.
 
 python examples/autotune.py                                  # measures on a GPU; without one, the first candidate
 cute-bench tune examples/autotune.py:row_sum --build out     # compile all candidates anywhere …
-cute-bench tune examples/autotune.py:row_sum --run out       # … and measure where there is a GPU
+cute-bench tune examples/autotune.py:row_sum --run out       # … and measure on a machine with a GPU
 """
 
 # RUN: %python %s --device cpu | FileCheck %s
-# CHECK: the first candidate, {'threads': 32, 'rows': 4}: right
+# CHECK: the first candidate, {'threads': 32, 'rows': 4}: correct
 
 import argparse
 import shutil
@@ -33,7 +33,7 @@ def row_sum_kernel(x: cute.Tensor, out: cute.Tensor, threads: cute.Constexpr, ro
 
 
 def writes_sums(x, out):
-    """The right results: candidates with others are left out."""
+    """Write the expected result. Candidates with other results are rejected."""
     out[:] = x.sum(1)
 
 
@@ -44,7 +44,7 @@ def row_sum(x: cute.Tensor, out: cute.Tensor, threads: cute.Constexpr = 32, rows
 
 
 def row_sum_arguments():
-    """What ``cute-bench tune`` measures: the arguments of two calls."""
+    """Return the arguments of the two calls that ``cute-bench tune`` measures."""
     return [(np.ones((m, n), np.float32), np.zeros(m, np.float32)) for m, n in ((ROWS, COLUMNS), (4096, 128))]
 
 
@@ -57,15 +57,15 @@ def main() -> None:
         x, out = x[:20], np.zeros(20, np.float32)
         row_sum(x, out, device="cpu")
         assert np.array_equal(out, x.sum(1))
-        print(f"the first candidate, {dict(row_sum.best(x, out, device='cpu'))}: right")
+        print(f"the first candidate, {dict(row_sum.best(x, out, device='cpu'))}: correct")
         return
     import torch
 
     a, out = torch.from_numpy(x).cuda(), torch.zeros(ROWS, device="cuda")
-    print(row_sum.tune(a, out))  # a call without it measures, too, the first time
+    print(row_sum.tune(a, out))  # a call without tune() measures the first time, too
     row_sum(a, out)
     assert torch.equal(out, a.sum(1))
-    print("right")
+    print("correct")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""A kernel for programs in C: written here, exported as a header and a source file, built with cc, and called.
+"""A kernel for C programs: exported as a header and a source file, built with cc, and called from C.
 
-python examples/call_from_c.py --folder out     # keeps axpy.h, axpy.c, main.c and, where there is a GPU, main
+python examples/call_from_c.py --folder out     # keeps axpy.h, axpy.c, main.c and, on a machine with a GPU, main
 
-The C file holds the machine code and needs the CUDA driver alone.  It checks arguments as a call from Python does.
+The C file contains the machine code and depends only on the CUDA driver. It checks arguments as a Python call does.
 """
 
 # ruff: noqa: F821
 # RUN: %python %s --folder %t | FileCheck %s
 # CHECK: CUresult axpy_launch(const axpy_module *module, cute_tensor_1 x, cute_tensor_1 y, float a, CUstream stream);
-# CHECK: {{all right|no GPU}}
+# CHECK: {{all correct|no GPU}}
 
 import argparse
 import os
@@ -54,7 +54,7 @@ int main(void) {
     ok(cuMemcpyDtoH(z, memory[1], sizeof z));
     for (int i = 0; i < N; i++)
         if (z[i] != 2 * x[i] + y[i]) return printf("y[%d] is %g\n", i, z[i]), 1;
-    printf("%d numbers from C, all right\n", N);
+    printf("%d numbers from C, all correct\n", N);
     if (axpy_launch(module, cute_row_major_1(memory[0], 7), cute_row_major_1(memory[1], 8), 2.0f, 0) == CUDA_SUCCESS)
         return 1;
     printf("refused: %s\n", axpy_error());
@@ -77,7 +77,7 @@ def axpy(x: cute.Tensor["f32", "n"], y: cute.Tensor["f32", "n"], a: cute.Float32
 
 
 def headers() -> Path:
-    """Return the folder of cuda.h: of the CUDA toolkit, else of the package that brings ptxas."""
+    """Return the folder of cuda.h, from the CUDA toolkit or from the pip package that provides ptxas."""
     toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"
     if (toolkit / "cuda.h").exists():
         return toolkit
@@ -85,12 +85,12 @@ def headers() -> Path:
     roots = list(package.submodule_search_locations or []) if package is not None else []
     found = [p.parent for root in roots for p in Path(root).glob("*/include/cuda.h")]
     if not found:
-        raise SystemExit("there is no cuda.h here: pip install nvidia-cuda-runtime, or set CUDA_HOME")
+        raise SystemExit("call_from_c: cuda.h was not found; run pip install nvidia-cuda-runtime, or set CUDA_HOME")
     return found[0]
 
 
 def build_and_run(folder: Path) -> None:
-    """Export the kernel, write the program beside it, build both, and run it where there is a GPU."""
+    """Export the kernel, write a C program next to it, build both, and run the program if there is a GPU."""
     x = np.zeros(8, np.float32)
     files = cute.compile(axpy, x, x, cute.Float32(1.0), chip="sm_90a").export(folder, ("c",), name="axpy")
     functions = [line for line in files["axpy.h"].read_text().splitlines() if line.startswith("CUresult")]

@@ -1,4 +1,4 @@
-"""What an instruction of a warp group reads: matrix descriptors for each swizzle, and layouts of shared memory.
+"""Shared-memory operands of wgmma: matrix descriptors and layouts for each swizzle.
 
 python examples/descriptors.py --n 128
 """
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=128, help="columns of the instruction")
     args = parser.parse_args()
 
-    # A tile of 64 x N x 64 is four instructions of K = 16.  LBO and SBO are bytes between core matrices of 8 x 8.
+    # A tile of 64 x N x 64 is four MMAs of K = 16. LBO and SBO are the byte offsets between core matrices of 8 x 8.
     mma = cute.make_tiled_mma(warpgroup.MmaF16BF16Op(cute.Float16, cute.Float32, (64, args.n, 16)))
     print(mma.describe())
     for kind in warpgroup.SmemLayoutAtomKind:

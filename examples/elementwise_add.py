@@ -1,4 +1,4 @@
-"""C = A + B over matrices of any shape: threads and values of a tile, copies with flags at the edges.
+"""C = A + B for matrices of any shape, with a thread-value layout and predicated copies.
 
 python examples/elementwise_add.py                        # on the GPU, or without one on the CPU interpreter
 python examples/elementwise_add.py --m 300 --n 77 --dtype bfloat16 --device cpu
@@ -33,7 +33,7 @@ def elementwise_add_kernel(
     mine_a, mine_b = copy.partition_S(gA[tile]), copy.partition_S(gB[tile])
     mine_c, mine_ids = copy.partition_D(gC[tile]), copy.partition_S(ids[tile])
 
-    # What of this thread's values lies inside of the matrix.
+    # Predicates: the values of this thread that are in bounds.
     inside = cute.make_fragment(mine_ids.shape, cute.Boolean)
     for i in range(cute.size(inside)):
         inside[i] = cute.elem_less(mine_ids[i], shape)
@@ -65,13 +65,13 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=257)
     parser.add_argument("--dtype", default="float32", choices=["float32", "float16", "bfloat16", "int32"])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
-    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
 
     a, b = (torch.randint(-9, 9, (args.m, args.n), device=args.device).to(getattr(torch, args.dtype)) for _ in "ab")
     c = torch.full_like(a, 99)
 
-    # A torch tensor as it is, and one that is marked: its extents and strides are dynamic, too.
+    # Compile for a plain torch tensor, and for one that is marked to have a dynamic layout.
     marked = from_dlpack(c).mark_layout_dynamic()
     add = cute.compile(elementwise_add, a, b, marked, device=args.device)
     if args.print_ir:
@@ -79,7 +79,7 @@ def main() -> None:
         return
     add(a, b, marked)
     torch.testing.assert_close(c, a + b)
-    print(f"{args.m} x {args.n} {args.dtype} on {args.device}: right")
+    print(f"{args.m} x {args.n} {args.dtype} on {args.device}: correct")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""C = A * B^T by parts that compose: tiles come by cp.async or by TMA, products are of a warp group or of warps.
+"""C = A * B^T with interchangeable parts: loads by cp.async or TMA, MMAs by wgmma or mma.sync.
 
-The four kernels differ in atoms only.  Each block has one tile of C and one buffer for a tile of A and of B; what
-overlaps loads with products is in gemm_sm90.py.
+The four kernels differ only in their atoms. Each block has one tile of C and one buffer per operand. gemm_sm90.py shows
+how to overlap loads with MMAs.
 
 python examples/gemm_parts.py
 python examples/gemm_parts.py --load tma --product mma_sync --m 256 --n 192 --k 128
@@ -28,12 +28,12 @@ import torch
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import cpasync, warp, warpgroup
 
-TILE = 64  # rows and columns of a block's tile, and its depth: one warp group's
+TILE = 64  # rows and columns of a block's tile, and its K; one warp group computes it
 THREADS = 128
 
 
 class CpAsync:
-    """Every thread copies 16 bytes at a time and waits for what it copied itself."""
+    """Each thread copies 16 bytes at a time by cp.async and waits for its own copies."""
 
     @staticmethod
     def plan(matrix, smem_layout):
@@ -49,12 +49,12 @@ class CpAsync:
             cute.copy(self.copy, self.copy.partition_S(source), self.copy.partition_D(destination))
         cute.arch.cp_async_commit_group()
         cute.arch.cp_async_wait_group(0)
-        cute.arch.fence_view_async_shared()  # the products of a warp group read through the asynchronous proxy
+        cute.arch.fence_view_async_shared()  # wgmma reads shared memory through the async proxy
         cute.arch.sync_threads()
 
 
 class Tma:
-    """One thread asks for whole tiles; everyone waits on a barrier that counts their bytes."""
+    """One thread issues TMA loads of whole tiles; all threads wait on an mbarrier that counts their bytes."""
 
     @staticmethod
     def plan(matrix, smem_layout):
@@ -83,7 +83,7 @@ class Tma:
 
 
 class Wgmma:
-    """A warp group multiplies from shared memory, asynchronously."""
+    """MMA of a warp group, which reads both operands from shared memory asynchronously."""
 
     @staticmethod
     def plan():
@@ -102,7 +102,7 @@ class Wgmma:
 
 
 class MmaSync:
-    """Each of four warps loads fragments by ldmatrix and multiplies from registers."""
+    """MMA of four warps, which load fragments with ldmatrix and multiply from registers."""
 
     @staticmethod
     def plan():
@@ -145,17 +145,17 @@ def gemm_kernel(
     for k in range(cute.size(gA, mode=[2])):
         fill([(atom_a, gA[None, None, k], sA), (atom_b, gB[None, None, k], sB)])
         multiply(acc)
-        cute.arch.sync_threads()  # before the next tiles come to where these are read
+        cute.arch.sync_threads()  # before the next tiles overwrite these
     cute.autovec_copy(acc, mine)
 
 
 @cute.jit
 def gemm(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, load: cute.Constexpr, product: cute.Constexpr):
-    # Rows of 128 bytes whose 16-byte pieces are swizzled: no bank conflicts, and what all four parts read and write.
+    # Rows of 128 bytes with swizzled 16-byte chunks avoid bank conflicts, and suit both loads and both MMAs.
     atom = warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, cute.Float16)
     smem_layout = cute.tile_to_shape(atom, (TILE, TILE), order=(0, 1))
     (m, n), k = C.shape, A.shape[1]
-    assert m % TILE == n % TILE == k % TILE == 0, f"expected whole tiles of {TILE}, got {m} x {n} x {k}"
+    assert m % TILE == n % TILE == k % TILE == 0, f"gemm: M, N and K must be multiples of {TILE}, got {m} x {n} x {k}"
     gemm_kernel(
         load.plan(A, smem_layout), load.plan(B, smem_layout), C, smem_layout, product.plan(), load, product
     ).launch(grid=(m // TILE, n // TILE), block=THREADS)
@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=64)
     parser.add_argument("--k", type=int, default=192)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
-    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
 
     a = torch.randint(-4, 5, (args.m, args.k), device=args.device).half()
@@ -188,7 +188,7 @@ def main() -> None:
                 continue
             compiled(*given)
             torch.testing.assert_close(c.double(), a.double() @ b.double().T, rtol=0, atol=0)
-            print(f"{load} and {product}: right")
+            print(f"{load} and {product}: correct")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ GROUP = 128  # threads of a warp group
 
 
 class HopperGemm:
-    """A GEMM with tiles of ``tile`` (M, N).  The blocks of a cluster (along M, along N) share operands."""
+    """A GEMM with tiles of ``tile`` (M, N). The blocks of a cluster (along M, along N) share operands."""
 
     def __init__(self, tile=(128, 128), cluster=(1, 1), stages=4):
         self.groups = tile[0] // 64  # warp groups that multiply, each 64 rows
@@ -196,7 +196,7 @@ def main() -> None:
     gemm(a, b, c)
     expected = (a.float() @ b.float().t()).to(c.dtype)
     torch.testing.assert_close(c, expected, rtol=0, atol=0)
-    print(f"{args.m} x {args.n} x {args.k} {args.dtype} on {args.device}: right")
+    print(f"{args.m} x {args.n} x {args.k} {args.dtype} on {args.device}: correct")
 
 
 if __name__ == "__main__":

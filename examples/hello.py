@@ -1,6 +1,6 @@
-"""The smallest kernel: a function for the host, a function for the GPU, compiled and called.  ``make demo`` runs it.
+"""The smallest program: a kernel and its host function, compiled and called. ``make demo`` runs it.
 
-python examples/hello.py                 # on the GPU, or without one on the CPU interpreter
+python examples/hello.py                 # on the GPU if there is one, else on the CPU interpreter
 python examples/hello.py --keep out      # the trace, the IR after each pass, and PTX
 """
 
@@ -25,7 +25,7 @@ def add_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
     block, _, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     i = block * 128 + thread
-    if i < cute.size(c):  # known only when the kernel runs: a branch of the kernel
+    if i < cute.size(c):  # a dynamic condition, which becomes a branch in the kernel
         c[i] = a[i] + b[i]
 
 
@@ -39,10 +39,10 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=1000)
     parser.add_argument("--device", default="cuda" if shutil.which("nvidia-smi") else "cpu", choices=["cuda", "cpu"])
     parser.add_argument("--keep", type=Path, metavar="DIR", help="write the IR after each pass and the PTX there")
-    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
 
-    # Arrays of numpy are copied to the GPU and back; those of torch, cupy and whatever speaks DLPack are used in place.
+    # numpy arrays are copied to the GPU and back. Arrays of torch, cupy and other DLPack libraries are used in place.
     a, b = np.random.default_rng(0).random((2, args.n), dtype=np.float32)
     c = np.zeros(args.n, np.float32)
     compiled = cute.compile(add, a, b, c, device=args.device)
@@ -51,7 +51,7 @@ def main() -> None:
         return
     compiled(a, b, c)
     assert (c == a + b).all()
-    print(f"{args.n} sums on {'the GPU' if args.device == 'cuda' else 'the CPU interpreter'}, all right:")
+    print(f"{args.n} sums on {'the GPU' if args.device == 'cuda' else 'the CPU interpreter'}, all correct:")
     for i in range(min(args.n, 3)):
         print(f"  {a[i]:.6f} + {b[i]:.6f} = {c[i]:.6f}")
     if args.keep is not None:

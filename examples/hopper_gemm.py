@@ -1,14 +1,16 @@
-"""Hopper GEMM in the language: ``C[M,N] = A[M,K] * B[N,K]^T`` by TMA, mbarriers and wgmma.
+"""Persistent, warp-specialized Hopper GEMM: ``C[M,N] = A[M,K] * B[N,K]^T`` with TMA, mbarriers and wgmma.
 
-Persistent and warp-specialised.  Warp group 0 produces: one of its threads fills a ring of stages in shared memory by
-TMA; in a cluster each block loads its own tile of A, and its part of the tile of B for all of them (multicast).  The
-other warp groups consume: each multiplies 64 rows of A by all of B, keeps the sums in registers, converts them, and
-stores its rows through shared memory by TMA, a warp 16 rows at a time.  A tile is stored while the next one is
-multiplied.  Tiles are taken in groups of ``group`` cluster rows, odd groups backwards, and every other tile walks K
-backwards, so that what was read last is read again first.
+Warp group 0 is the producer: one of its threads fills a ring of stages in shared memory by TMA. In a cluster, each
+block loads its own tile of A. It also loads a slice of the shared tile of B, which is multicast to all blocks. The
+other warp groups are consumers. Each one multiplies 64 rows of A by the tile of B and keeps the accumulator in
+registers. It converts the result and stores it through shared memory by TMA, 16 rows per warp, while the next tile is
+multiplied.
+
+The rasterization takes tiles in groups of ``group`` cluster rows. Odd groups go backwards, and every other tile
+traverses K in reverse, so that the data read last is read again first, from the L2.
 
     gemm = HopperGemm()
-    gemm(a, b, c)                        # torch tensors; compiled at the first call of a kind
+    gemm(a, b, c)                        # torch tensors; the first call of a specialization compiles
 
 python examples/hopper_gemm.py
 python examples/hopper_gemm.py --m 8192 --n 8192 --k 8192 --tile 128,256,64
@@ -32,14 +34,19 @@ from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}
-"""Consumers -> registers of a thread of the producer, and of a consumer; 256 threads have 255 each anyway."""
+"""Consumers -> registers per thread of the producer and of a consumer. One consumer needs no reallocation: 256 threads
+have 255 registers each."""
 
 
 class HopperGemm:
     """A GEMM of one configuration.
 
-    ``tile``: (M, N, K) of a block, elements; ``stages`` of K in shared memory; ``cluster_m``: blocks along M that share
-    B; ``group``: cluster rows of a raster group; ``sms``: of the chip.
+    Args:
+        tile: (M, N, K) of a block, in elements.
+        stages: Number of stages in shared memory.
+        cluster_m: Blocks along M that share B.
+        group: Cluster rows of a raster group.
+        sms: Multiprocessors of the GPU.
     """
 
     def __init__(
@@ -51,7 +58,7 @@ class HopperGemm:
 
     @cute.jit
     def __call__(self, A: cute.Tensor[None, "m", "k"], B: cute.Tensor[None, "n", "k"], C: cute.Tensor[None, "m", "n"]):
-        """Multiply."""
+        """Compute ``C = A B^T``."""
         m, n, k = self.tile
         of_a, of_b, row = utils.LayoutEnum.from_tensor(A), utils.LayoutEnum.from_tensor(B), utils.LayoutEnum.ROW_MAJOR
         mma = hopper.make_trivial_tiled_mma(
@@ -80,7 +87,7 @@ class HopperGemm:
         self, tma_a: Any, tma_b: Any, tma_c: Any, mma: cute.TiledMma, smem_a: Any, smem_b: Any, smem_c: Any,
         tiles: utils.GroupedRaster, k_tiles: cute.Int32,
     ):  # fmt: skip
-        """Compute every n-th tile, n the number of clusters."""
+        """Compute every n-th tile, n being the number of clusters."""
         (load_a, A), (load_b, B), (store_c, C) = tma_a, tma_b, tma_c
         m, n, k = self.tile
         warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -100,7 +107,7 @@ class HopperGemm:
         )  # fmt: skip
         producer, consumer = pipe.make_participants()
 
-        # What TMA brings: this block's tile of A, its part of the cluster's tile of B.
+        # Operands that TMA loads: this block's tile of A, and its slice of the cluster's tile of B.
         whole = cute.make_layout(1)
         blocks = cute.make_layout(self.cluster_m)
         gA, gB = cute.flat_divide(A, (m, k)), cute.flat_divide(B, (n, k))
@@ -109,7 +116,7 @@ class HopperGemm:
         mask = (1 << self.cluster_m) - 1 if self.cluster_m > 1 else None
         first, step = cute.arch.block_idx().x // self.cluster_m, cute.arch.grid_dim().x // self.cluster_m
 
-        # The first loads: those of A concern this block's barriers alone, and need not wait for the cluster.
+        # The first loads of A signal only this block's barriers, so they start before the cluster barrier.
         early = cute.min(k_tiles, self.stages)
         row, column = tiles.place(first)
         if cute.arch.thread_idx().x == 0:
@@ -150,7 +157,7 @@ class HopperGemm:
                 row, column = tiles.place(tile)
                 slot = consumer.wait_and_advance()
                 _multiply(mma, acc, rA, rB, slot.index, accumulate=False)
-                if tile != first:  # the tile before is stored while this one is multiplied
+                if tile != first:  # the previous tile is stored while this one is multiplied
                     store.parts(out, range(parts // 2), rows_before, column_before)
                 slot = _products(mma, acc, rA, rB, consumer, slot, range(1, cute.min(k_tiles, 2)))
                 if tile != first:
@@ -167,14 +174,14 @@ class HopperGemm:
 
 
 def _multiply(mma: Any, acc: Any, rA: Any, rB: Any, slot: Any, *, accumulate: bool) -> None:
-    """Begin the products of one stage."""
+    """Issue the MMAs of one stage."""
     warpgroup.fence()
     cute.gemm(mma, acc, rA[None, None, None, slot], rB[None, None, None, slot], accumulate=accumulate)
     warpgroup.commit_group()
 
 
 def _products(mma: Any, acc: Any, rA: Any, rB: Any, consumer: Any, slot: Any, steps: Any) -> Any:
-    """Multiply some stages, each while the one before it (``slot``) completes; returns the last one's slot."""
+    """Multiply several stages, each while the previous one (``slot``) completes, and return the last slot."""
     for _ in steps:
         following = consumer.wait_and_advance()
         _multiply(mma, acc, rA, rB, following.index, accumulate=True)
@@ -185,7 +192,7 @@ def _products(mma: Any, acc: Any, rA: Any, rB: Any, consumer: Any, slot: Any, st
 
 
 class _Store:
-    """Stores 64 rows of a warp group's registers: 128 bytes of columns at a time, through two buffers."""
+    """Store of 64 rows of a warp group: 128 bytes of columns at a time, through two buffers."""
 
     def __init__(self, atom: Any, C: Any, sC: Any, mine: Any, warp: Any):
         chunk = 1024 // atom.value_type.width
@@ -198,12 +205,12 @@ class _Store:
         self.gC = cute.flat_divide(C, (16, chunk))
 
     def parts(self, out: Any, which: Any, rows: Any, column: Any) -> None:
-        """Store parts of a tile, ``chunk`` columns each: ``rows`` counts 64 rows, ``column`` elements."""
+        """Store chunks of ``chunk`` columns of a tile. ``rows`` is in units of 64 rows, ``column`` in elements."""
         for at in cute.range_constexpr(which.start, which.stop):
             self.part(out, at, rows, column)
 
     def part(self, out: Any, at: int, rows: Any, column: Any) -> None:
-        """Store columns ``at * chunk`` and on."""
+        """Store the chunk that starts at column ``at * chunk``."""
         if self.lane == 0:
             cute.arch.cp_async_bulk_wait_group(1, read=True)
         cute.arch.sync_warp()
@@ -234,7 +241,7 @@ def main() -> None:
         parser.add_argument(name, type=int, default=extent)
     parser.add_argument("--tile", default="128,128,64", help="M,N,K of a block: M 128 or 192, N 128 or 256")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
-    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
 
     m, n, k = args.m, args.n, args.k
@@ -247,7 +254,7 @@ def main() -> None:
         return
     gemm(a, b, c)
     torch.testing.assert_close(c, (a.float() @ b.float().t()).half(), rtol=0, atol=0)
-    print(f"{m} x {n} x {k} on {args.device}: right")
+    print(f"{m} x {n} x {k} on {args.device}: correct")
 
 
 if __name__ == "__main__":

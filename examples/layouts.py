@@ -1,4 +1,4 @@
-"""Layouts on their own, without a GPU, a kernel or a compiler: what they are and what is done with them.
+"""Layout algebra without a kernel, a compiler or a GPU: thread-value layouts and division.
 
 python examples/layouts.py
 """
@@ -27,7 +27,7 @@ def division():
     tiler = (cute.make_layout(3, stride=3), cute.make_layout((2, 4), stride=(1, 8)))
     divided = cute.zipped_divide(matrix, tiler)
     print(f"divided: {divided.shape}")
-    # Every element is in one tile: the offsets of both are the same ones.
+    # Each element is in exactly one tile, so both layouts have the same offsets.
     assert sorted(divided(i) for i in range(cute.size(divided))) == sorted(matrix(i) for i in range(cute.size(matrix)))
 
 

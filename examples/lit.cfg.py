@@ -1,5 +1,5 @@
 # ruff: noqa: F821  (lit defines config and lit_config)
-"""The examples as lit tests, configured as those of ``test/`` are: ``lit examples``."""
+"""lit configuration of the examples, like that of ``test/``; run ``lit examples``."""
 
 import os
 

@@ -1,14 +1,15 @@
-"""C = A * B on plain FMAs, seven times, each kernel one step faster than the one before.
+"""Seven kernels for C = A * B on plain FMAs, each one optimization faster than the previous one.
 
-The steps are those of S. Boehm, "How to optimize a CUDA matmul kernel".  Sizes and element type are generic
-parameters: constants of the kernel, given in brackets or deduced from the matrices.
+The steps are those of S. Boehm, "How to optimize a CUDA matmul kernel". Sizes and the element type are generic
+parameters: compile-time constants that are given in brackets or deduced from the matrices.
 
 python examples/matmul_ladder.py
 python examples/matmul_ladder.py --rung vectors --m 1024 --n 1024 --k 1024
 """
 
 # pyright: reportUndefinedVariable=false
-# ruff: noqa: F821  (M, K, N and T are generic parameters; with Python 3.12: def naive[M, K, N, T](…), without @cute.generic)
+# ruff: noqa: F821  (M, K, N and T are generic parameters; with Python 3.12: def naive[M, K, N, T](…), without
+# @cute.generic)
 # REQUIRES: slow
 # RUN: %python %s --rung naive --print-ir | FileCheck %s --check-prefix=NAIVE
 # NAIVE: gpu.func @naive
@@ -37,7 +38,7 @@ WARP = 32
 @cute.generic("M", "K", "N", "T")
 @cute.kernel
 def naive(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M, N]):
-    """A thread an element of C; the threads of a warp lie below each other, so that each reads a row of its own."""
+    """One element of C per thread. The threads of a warp are in one column, so that each reads its own row."""
     (bx, by, _), (tx, ty, _) = cute.arch.block_idx(), cute.arch.thread_idx()
     row, column = bx * 16 + tx, by * 16 + ty
     total = T(0)
@@ -49,7 +50,7 @@ def naive(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M,
 @cute.generic("M", "K", "N", "T")
 @cute.kernel
 def coalesced(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M, N]):
-    """They lie beside each other: one access of the warp reads and writes neighbours."""
+    """The threads of a warp are in one row, so that its accesses are coalesced."""
     (bx, by, _), (tx, ty, _) = cute.arch.block_idx(), cute.arch.thread_idx()
     row, column = bx * 16 + ty, by * 16 + tx
     total = T(0)
@@ -61,7 +62,7 @@ def coalesced(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T
 @cute.generic("M", "K", "N", "T")
 @cute.kernel
 def shared(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M, N]):
-    """A block brings tiles to shared memory, and each of its threads uses them."""
+    """A block copies tiles to shared memory, where all of its threads use them."""
     (bx, by, _), (tx, ty, _) = cute.arch.block_idx(), cute.arch.thread_idx()
     sA = cute.smem_tensor(T, cute.make_layout((16, 16), stride=(16, 1)))
     sB = cute.smem_tensor(T, cute.make_layout((16, 16), stride=(16, 1)))
@@ -79,7 +80,7 @@ def shared(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M
 @cute.generic("M", "K", "N", "T")
 @cute.kernel
 def column(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M, N]):
-    """A thread has 8 elements of a column of C: one value of B serves eight products."""
+    """A thread has 8 elements of a column of C, so one value of B serves eight FMAs."""
     bx, by, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     x, y = thread % 32, thread // 32
@@ -104,7 +105,7 @@ def column(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M
 @cute.generic("M", "K", "N", "T")
 @cute.kernel
 def square(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M, N]):
-    """A thread has 4 x 4 elements: eight values from shared memory serve sixteen products."""
+    """A thread has 4 x 4 elements, so eight values from shared memory serve sixteen FMAs."""
     bx, by, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     x, y = thread % 8, thread // 8
@@ -133,7 +134,7 @@ def square(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M
 @cute.generic("M", "K", "N", "T")
 @cute.kernel
 def vectors(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M, N]):
-    """The tile of A lies transposed: a thread's four values of A, of B and of C lie side by side, in one access."""
+    """The tile of A is stored transposed, so that a thread's four values of A, of B and of C are contiguous."""
     bx, by, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     x, y = thread % 8, thread // 8
@@ -159,9 +160,9 @@ def vectors(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, 
 @cute.generic("M", "K", "N", "T")
 @cute.kernel
 def warps(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M, N]):
-    """The tile of C is dealt out to warps and then to lanes, by a tiled MMA: who has what is a layout, not arithmetic.
+    """A tiled MMA divides the tile of C among warps and lanes by a layout instead of index arithmetic.
 
-    Two warps have 32 x 32 elements each; the lanes of one lie 4 x 8 over them.
+    Two warps have 32 x 32 elements each, and the lanes of a warp are laid out 4 x 8.
     """
     bx, by, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
@@ -183,7 +184,7 @@ def warps(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M,
 
 
 def transposed(x: cute.Tensor) -> cute.Tensor:
-    """Return the same memory seen with its modes in the other order.  No copy: a layout."""
+    """Return a view with the modes exchanged. Nothing is copied."""
     return cute.make_tensor(x.iterator, cute.select(x.layout, [1, 0]))
 
 
@@ -203,7 +204,9 @@ RUNGS = {
 def matmul(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, rung: cute.Constexpr[str]):
     kernel, tile, threads = RUNGS[rung]
     (m, k), n = A.shape, B.shape[1]
-    assert m % tile[0] == 0 and n % tile[1] == 0 and k % 16 == 0, f"expected whole tiles, got {m} x {n} x {k}"
+    assert m % tile[0] == 0 and n % tile[1] == 0 and k % 16 == 0, (
+        f"matmul: M x N must be a multiple of {tile[0]} x {tile[1]} and K of 16, got {m} x {n} x {k}"
+    )
     kernel[m, k, n, A.element_type](A, B, C).launch(grid=(m // tile[0], n // tile[1]), block=threads)
 
 
@@ -214,7 +217,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=64)
     parser.add_argument("--k", type=int, default=48)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
-    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
 
     a = torch.randint(-4, 5, (args.m, args.k), device=args.device).float()
@@ -228,7 +231,7 @@ def main() -> None:
             continue
         compiled(a_, b_, cute.from_dlpack(c))
         torch.testing.assert_close(c.double(), a.double() @ b.double(), rtol=0, atol=0)
-        print(f"{rung}: right")
+        print(f"{rung}: correct")
 
 
 if __name__ == "__main__":

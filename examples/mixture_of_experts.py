@@ -1,21 +1,20 @@
 """A mixture of experts: forward and backward passes on `cute_dialect.op`, checked against torch in f64.
 
-Each token goes to its two best experts.  Sorted by expert, the tokens are groups of rows, whose ends never leave the
-GPU.  The layer is two grouped GEMMs with an activation; its gradients are grouped GEMMs as well.
+Each token goes to its two best experts. The tokens are sorted by expert, so that each expert has a range of rows, whose
+ends stay on the GPU. The layer is two grouped GEMMs with an activation; its gradients are grouped GEMMs as well.
 
-Routing is discontinuous: two experts whose shares differ by less than a rounding error may be swapped, which changes
-the token's result entirely.  So the routing is checked first, and then the result and gradients for that routing.
+Routing is discontinuous. If the shares of two experts differ by less than a rounding error, they may be swapped, which
+changes the token's result entirely. The program therefore checks the routing first, and then the result and gradients
+for that routing.
 
     python examples/mixture_of_experts.py          # on the GPU if there is one, else small, on the interpreter
 """
 
-# torch is not there where the types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# Type checking runs without torch.
 
 # REQUIRES: slow
 # RUN: %python %s --device cpu | FileCheck %s
-# CHECK: experts of 32 x 48: right
+# CHECK: experts of 32 x 48: correct
 
 from __future__ import annotations
 
@@ -27,11 +26,11 @@ import torch
 from cute_dialect import op
 
 CHOSEN = 2
-"""Experts of a token."""
+"""Experts per token."""
 
 
 class Experts(torch.nn.Module):
-    """A gate, which chooses experts for each token, and the experts: two layers each."""
+    """A gate, which chooses experts for each token, and the experts with two layers each."""
 
     def __init__(self, experts: int, width: int, hidden: int, run_on: str | None) -> None:
         super().__init__()
@@ -53,7 +52,7 @@ class Experts(torch.nn.Module):
 
 
 def by_torch(model: Any, tokens: torch.Tensor, expert: torch.Tensor) -> torch.Tensor:
-    """Return the same, expert by expert, in f64, for the given choice of experts."""
+    """Return the result in f64, expert by expert, for the given choice of experts."""
     x = tokens.double()
     shares = torch.softmax(x @ model.gate.weight.double().t(), -1)
     weight = shares.gather(-1, expert)
@@ -67,17 +66,19 @@ def by_torch(model: Any, tokens: torch.Tensor, expert: torch.Tensor) -> torch.Te
 
 
 def check_routing(model: Any, tokens: torch.Tensor, expert: torch.Tensor) -> int:
-    """Raise AssertionError if a token missed its best experts by more than rounding explains; return the ties.
+    """Raise AssertionError if rounding does not explain a token's choice of experts; return the number of ties.
 
-    A share in f16 is off by 2^-11 of itself from its own rounding, and by 2^-11 of the largest logit from the rounding
-    of the logits.  So two shares that differ by less than twice that much are tied: either expert may be chosen.
+    A share in f16 has a relative error of 2^-11 from its own rounding, and of 2^-11 times the largest logit from the
+    rounding of the logits. Two shares are tied if they differ by less than twice that much.
     """
     logits = tokens.double() @ model.gate.weight.double().t()
     shares = torch.softmax(logits, -1)
     best = shares.topk(CHOSEN)[0]
     missed = 1 - shares.gather(-1, expert).sort(-1, descending=True)[0] / best
     allowed = 2 * 2.0**-11 * (1 + 2 * float(logits.abs().max()))
-    assert float(missed.max()) <= allowed, f"routing: an expert whose share is {float(missed.max()):.1e} below the best"
+    assert float(missed.max()) <= allowed, (
+        f"routing: a chosen expert's share is {float(missed.max()):.1e} below the best; {allowed:.1e} is allowed"
+    )
     return int((missed > 0).any(-1).sum())
 
 
@@ -106,8 +107,8 @@ def main() -> None:
     pairs += [(f"gradient of {name}", y, z) for name, y, z in zip(names, of_found, of_exact)]
     for name, y, z in pairs:
         error = float((y.double() - z.double()).detach().norm() / z.double().detach().norm())
-        assert error < 5e-3, f"{name}: {error:.1e} off"
-    print(f"{tokens} tokens, {experts} experts of {width} x {hidden}: right, with {len(pairs) - 1} gradients")
+        assert error < 5e-3, f"{name}: the relative error is {error:.1e}; at most 5e-3 is allowed"
+    print(f"{tokens} tokens, {experts} experts of {width} x {hidden}: correct, with {len(pairs) - 1} gradients")
     print(f"{ties} tokens chose between experts whose shares are equal up to rounding")
 
 

@@ -2,17 +2,15 @@
 
     python examples/resnet_block.py            # on the GPU if there is one, else small, on the interpreter
 
-The block has stride 2: a 1x1 projection, 1x1 and 3x3 convolutions with bias and relu, and a last 1x1 convolution
-whose kernel adds the shortcut before its relu.  Normalization is folded into weights and biases, as for inference.
+The block has stride 2: a 1x1 projection, 1x1 and 3x3 convolutions with bias and relu, and a last 1x1 convolution whose
+kernel adds the shortcut before its relu. Normalization is folded into weights and biases, as for inference.
 
-The derivative of relu is discontinuous: where an activation rounds to the other side of zero (7 of 100,000 do in f16),
-its whole gradient appears or vanishes, and the gradient of the image moves by 1 %.  So the signs are checked first, and
-then the result and gradients for these signs.
+The derivative of relu is discontinuous. If an activation rounds to the other side of zero (7 of 100,000 do in f16), its
+whole gradient appears or vanishes, and the gradient of the image moves by 1 %. The program therefore checks the signs
+first, and then the result and gradients for these signs.
 """
 
-# torch is not there where the types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# Type checking runs without torch.
 
 # REQUIRES: slow
 # RUN: %python %s --device cpu | FileCheck %s
@@ -30,17 +28,19 @@ PARSER = argparse.ArgumentParser(description="A block of a ResNet, forward and b
 PARSER.add_argument("--device", choices=("gpu", "cpu"), default="gpu" if torch.cuda.is_available() else "cpu")
 GPU = PARSER.parse_args().device == "gpu"
 DEVICE, RUN_ON = ("cuda", None) if GPU else ("cpu", "cpu")
-# Each of the four tensors that the result or a gradient passes through is rounded to f16, by at most 2^-11 of itself.
+# Each of the four tensors between the input and the result, or a gradient, is rounded to f16, with a relative error of
+# at most 2^-11.
 LIMIT = 4 * 2.0**-11
-# An activation before its relu inherits rounding errors of its inputs, 2^-11 / sqrt(3) rms each.  They add up randomly;
-# the largest of 13 million is at 6 standard deviations, of at most three tensors (inputs, shortcut, itself).
+# Before its relu, an activation inherits the rounding errors of its inputs, 2^-11 / sqrt(3) rms each. They add up
+# randomly. The largest of 13 million errors is at 6 standard deviations, from at most three tensors (inputs, shortcut,
+# itself).
 SIGN_LIMIT = 6 * 2.0**-11
-# images, extent, channels of the input, of the middle, of the result
+# number of images; height and width; input, middle and output channels
 SIZES = (32, 56, 256, 128, 512) if GPU else (1, 4, 16, 8, 16)
 
 
 def block(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-    """Return the activations after each relu, the block's result last: each line is one kernel."""
+    """Return the activations after each relu, ending with the block's result. Each line is one kernel."""
     w = weights
     shortcut = op.conv2d(x, w["project"], w["b0"], stride=2, device=RUN_ON)
     y1 = op.conv2d(x, w["reduce"], w["b1"], activation="relu", device=RUN_ON)
@@ -49,7 +49,7 @@ def block(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> list[torch.Tenso
 
 
 def block_of_torch(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-    """Return the same by torch."""
+    """Return the activations computed by torch."""
     w, conv = weights, torch.nn.functional.conv2d
     y1 = conv(x, w["reduce"], w["b1"]).relu()
     y2 = conv(y1, w["middle"], w["b2"], stride=2, padding=1).relu()
@@ -59,7 +59,8 @@ def block_of_torch(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> list[to
 def exact_block(x: torch.Tensor, weights: dict[str, torch.Tensor], signs: list[torch.Tensor]) -> torch.Tensor:
     """Return the result in the precision of the arguments, with given signs of the activations.
 
-    Raises AssertionError if a sign differs where rounding does not explain it.
+    Raises:
+        AssertionError: if rounding does not explain a different sign.
     """
     w, conv, left = weights, torch.nn.functional.conv2d, iter(signs)
 
@@ -76,7 +77,7 @@ def exact_block(x: torch.Tensor, weights: dict[str, torch.Tensor], signs: list[t
 
 
 def parameters() -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    """Return an image and weights, normal numbers, channels last."""
+    """Return an image and weights with normally distributed values, channels last."""
     n, size, c, middle, k = SIZES
     torch.manual_seed(0)
 
@@ -96,7 +97,7 @@ def parameters() -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
 
 
 def main() -> None:
-    """Check signs, the result and all gradients against f64 on the same numbers; on a GPU time both."""
+    """Compare signs, the result and all gradients with f64 on the same numbers; on a GPU also time both."""
     x, weights = parameters()
     results: list[list[torch.Tensor]] = []
     signs: list[torch.Tensor] = []
@@ -108,7 +109,7 @@ def main() -> None:
             signs, y = [t.detach() > 0 for t in activations], activations[-1]
         else:
             y = exact_block(image, given, signs)
-        # Rounded to f16 for both.
+        # Use the same f16 values for both.
         y.backward(torch.linspace(-1, 1, y.numel(), device=DEVICE).half().reshape(y.shape).to(kind))
         results.append([y, *[t.grad for t in (image, *given.values()) if t.grad is not None]])
     assert len(results[0]) == len(results[1]) == 2 + len(weights)

@@ -1,4 +1,4 @@
-"""Sums of the rows of a matrix: shared memory, warp shuffles, layouts, and what of a shape is known when.
+"""Row sums with shared memory, warp shuffles and layouts, compiled for static and dynamic shapes.
 
 python examples/row_sum.py
 python examples/row_sum.py --m 64 --n 1000 --device cpu
@@ -77,7 +77,7 @@ def row_sum_tiled_kernel(tiles: cute.Tensor, out: cute.Tensor, tv: cute.Layout, 
 
 @cute.jit
 def row_sum_tiled(x, out):
-    """Do the same by layouts; columns are a multiple of the threads."""
+    """Do the same with layouts. The number of columns must be a multiple of the threads."""
     threads = cute.make_layout((128,), stride=(1,))
     tiler, tv = cute.make_layout_tv(threads, cute.make_layout((1,), stride=(1,)))
     tiles = cute.zipped_divide(x, (1, tiler[0]))
@@ -86,7 +86,7 @@ def row_sum_tiled(x, out):
 
 def check(x: torch.Tensor, out: torch.Tensor, what: str) -> None:
     torch.testing.assert_close(out.double(), x.double().sum(1), rtol=1e-4, atol=1e-4)
-    print(f"{what}: right")
+    print(f"{what}: correct")
 
 
 def main() -> None:
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--m", type=int, default=17)
     parser.add_argument("--n", type=int, default=1000)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
-    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
 
     x = torch.randn(args.m, args.n, device=args.device)
@@ -106,7 +106,7 @@ def main() -> None:
     row_sum(x, out, device=args.device)
     check(x, out, "torch tensors as they are")
 
-    # Everything static: the compiled function takes this shape alone, and says so.
+    # With a static layout, the compiled function accepts only this shape.
     fixed = cute.compile(row_sum, from_dlpack(x), from_dlpack(out), device=args.device)
     fixed(from_dlpack(x), from_dlpack(out))
     check(x, out, "a static layout")
@@ -116,7 +116,7 @@ def main() -> None:
     except cute.ShapeError as e:
         print("another shape is refused:", str(e).splitlines()[0])
 
-    # The rows dynamic, the columns static; nothing is allocated to compile.
+    # Rows are dynamic and columns static. Fake tensors need no memory for compilation.
     rows = cute.sym_int()
     fake_x = make_fake_compact_tensor(cute.Float32, (rows, args.n), stride_order=(1, 0))
     fake_out = make_fake_compact_tensor(cute.Float32, (rows,))

@@ -1,18 +1,16 @@
-"""A block of a transformer, forward and backward on our operations against torch's in f64.
+"""A transformer block: forward and backward passes on `cute_dialect.op`, checked against torch in f64.
 
-Norm, one product for queries, keys and values, causal attention whose heads share keys, and two layers; residuals are
-added in the products' own kernels.  The gradient of attention comes from torch's flash-attention kernel.
+The block has RMSNorm, one GEMM for queries, keys and values, causal grouped-query attention, and two linear layers.
+Residuals are added in the epilogues of GEMMs. The gradient of attention comes from torch's flash-attention kernel.
 
     python examples/transformer_block.py           # on the GPU if there is one, else small, on the interpreter
 """
 
-# torch is not there where the types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# Type checking runs without torch.
 
 # REQUIRES: slow
 # RUN: %python %s --device cpu | FileCheck %s
-# CHECK: a block of 128, 2 heads on 1: right
+# CHECK: a block of 128, 2 heads on 1: correct
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from cute_dialect import op
 
 
 class Block(torch.nn.Module):
-    """Attention with ``heads`` heads, which share ``shared`` heads of keys and values, and a hidden layer."""
+    """Attention with ``heads`` query heads and ``shared`` key heads, and a hidden layer."""
 
     def __init__(self, width: int, heads: int, shared: int, hidden: int, run_on: str | None) -> None:
         super().__init__()
@@ -42,7 +40,7 @@ class Block(torch.nn.Module):
         self.down = weights(width, hidden)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the block of (B, S, width)."""
+        """Return the block's result for (B, S, width)."""
         device, rows = self.run_on, x.reshape(-1, x.shape[-1])
         joined = op.linear(op.rms_norm(rows, self.first, device=device), self.qkv, device=device)
         q, k, v = joined.view(*x.shape[:2], -1, self.size).split([self.heads, self.shared, self.shared], 2)
@@ -54,7 +52,7 @@ class Block(torch.nn.Module):
 
 
 def by_torch(block: Any, x: torch.Tensor) -> torch.Tensor:
-    """Return the same, in f64."""
+    """Return the result of torch in f64."""
     of = {name: p.double() for name, p in block.named_parameters()}
     x, width = x.double(), x.shape[-1:]
     joined = F.rms_norm(x, width, of["first"], 2.0**-23) @ of["qkv"].t()
@@ -67,7 +65,7 @@ def by_torch(block: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def main() -> None:
-    """Compare results and gradients."""
+    """Compare the result and the gradients."""
     parser = argparse.ArgumentParser(description="A block of a transformer against torch's.")
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu" if torch.cuda.is_available() else "cpu")
     gpu = parser.parse_args().device == "gpu"
@@ -87,8 +85,8 @@ def main() -> None:
     pairs += [(f"gradient of {name}", y, z) for name, y, z in zip(names, of_found, of_exact)]
     for name, y, z in pairs:
         error = float((y.double() - z.double()).detach().norm() / z.double().detach().norm())
-        assert error < 5e-3, f"{name}: {error:.1e} off"
-    print(f"a block of {width}, {heads} heads on {shared}: right, with {len(pairs) - 1} gradients")
+        assert error < 5e-3, f"{name}: the relative error is {error:.1e}; at most 5e-3 is allowed"
+    print(f"a block of {width}, {heads} heads on {shared}: correct, with {len(pairs) - 1} gradients")
 
 
 if __name__ == "__main__":

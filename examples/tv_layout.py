@@ -1,4 +1,4 @@
-"""Which thread holds which value of a tile, printed and drawn; and what a tensor divided by it looks like.
+"""A thread-value layout, printed and drawn, and a tensor divided by its tiler.
 
 python examples/tv_layout.py --svg tv_layout.svg
 """
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--svg", help="a file for the drawing")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     args = parser.parse_args()
-    # One column more than a multiple of four: the rows are aligned to no more than an element.
+    # 65 columns are not a multiple of four, so the rows are aligned to an element only.
     print_layout(torch.zeros(3, 65, device=args.device), args.svg, device=args.device)
 
 

@@ -1,10 +1,11 @@
-"""C = A * B in the spelling of mlir-python-extras: loops that say what they carry; compiled functions kept by hand.
+"""C = A * B in the style of mlir-python-extras: explicit loop-carried values, and a hand-written cache.
 
 python examples/yielding_product.py
 python examples/yielding_product.py --m 64 --n 32 --k 100 --device cpu
 """
 
-# ruff: noqa: B020, F821  (M, K, N and T are generic parameters; with Python 3.12: def product[M, K, N, T](…), without @cute.generic)
+# ruff: noqa: B020, F821  (M, K, N and T are generic parameters; with Python 3.12: def product[M, K, N, T](…), without
+# @cute.generic)
 # pyright: reportUndefinedVariable=false
 # RUN: %python %s --print-ir | FileCheck %s
 # CHECK: gpu.func @product
@@ -24,12 +25,12 @@ from cute_dialect.lang.extras import arith, block_dim, block_idx, gpu, range_, t
 @cute.generic("M", "K", "N", "T")
 @gpu.func
 def product(A: cute.Tensor[T, M, K], B: cute.Tensor[T, K, N], C: cute.Tensor[T, M, N]):
-    """A thread an element of C."""
+    """Compute one element of C per thread."""
     row = block_dim.x * block_idx.x + thread_idx.x
     column = block_dim.y * block_idx.y + thread_idx.y
     if row < M and column < N:
         total = arith.constant(0, type=T)
-        for k, total in range_(K, iter_args=[total]):  # what the loop carries is found without iter_args, too
+        for k, total in range_(K, iter_args=[total]):  # without iter_args, the loop-carried values are inferred
             total = total + A[row, k] * B[k, column]
             total = yield total
         C[row, column] = total
@@ -45,9 +46,9 @@ compiled: dict[str, cute.Compiled] = {}
 
 
 def multiply_by_key(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, device: str) -> None:
-    """Multiply by a function that is compiled for these sizes alone, once for each key.
+    """Multiply with a function that is compiled for these sizes only, and cached by a key.
 
-    Calls of ``multiply`` itself keep their compiled functions, too; this shows how a program does it for itself.
+    Calls of ``multiply`` cache their compiled functions as well. This example shows how a program does so itself.
     """
     key = f"{a.dtype}_{a.shape[0]}_{a.shape[1]}_{b.shape[1]}"
     given = [cute.from_dlpack(x) for x in (a, b, c)]
@@ -62,7 +63,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=33)
     parser.add_argument("--k", type=int, default=12)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
-    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
 
     a = torch.randint(-4, 5, (args.m, args.k), device=args.device).float()
@@ -76,7 +77,7 @@ def main() -> None:
         out = c[: matrix.shape[0]]
         multiply_by_key(matrix, b, out, args.device)
         assert torch.equal(out, matrix @ b)
-    print(f"three products, {len(compiled)} compiled functions: right")
+    print(f"three products, {len(compiled)} compiled functions: correct")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from cute_dialect.tools.cute_explore import main
 
 ROOT = Path(__file__).parents[3]
 SLOW = ROOT / "examples" / "slow_transpose.py"
-LINE = next(n for n, line in enumerate(SLOW.read_text().splitlines(), 1) if "a warp reads one bank" in line)
+LINE = next(n for n, line in enumerate(SLOW.read_text().splitlines(), 1) if "a warp reads from a single bank" in line)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_the_line_of_the_conflict_becomes_loads_of_shared_memory(data: dict[str,
         p = pane(data, key)
         for i, (text, groups) in enumerate(zip(p["lines"], p["groups"])):
             if groups and ("ld.shared" in text or "LDS" in text):
-                assert any("a warp reads one bank" in x for x in lines_of(data, "source", key, i))
+                assert any("a warp reads from a single bank" in x for x in lines_of(data, "source", key, i))
 
 
 def test_the_conflict_is_named_with_its_line(data: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ def test_the_slow_kernel(slow: Any) -> None:
     assert row.text.startswith(f"bank conflict line {LINE} shared") and "6144" in row.text
     row.click()
     (source,) = lit(slow, "source")
-    assert "a warp reads one bank" in source
+    assert "a warp reads from a single bank" in source
     assert any("ld.shared" in x for x in lit(slow, "ptx")) and any(
         "memref.load(%shared" in x for x in lit(slow, "trace")
     )

@@ -14,13 +14,13 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 RUNS: dict[str, list[tuple[str, str]]] = {
     "elementwise_add.py": [
-        ("", "129 x 257 float32 on cpu: right\n"),
-        ("--m 1 --n 1", "1 x 1 float32 on cpu: right\n"),
-        ("--m 300 --n 77 --dtype bfloat16", "300 x 77 bfloat16 on cpu: right\n"),
-        ("--m 257 --n 513 --dtype float16", "257 x 513 float16 on cpu: right\n"),
-        ("--m 16 --n 128 --dtype int32", "16 x 128 int32 on cpu: right\n"),
+        ("", "129 x 257 float32 on cpu: correct\n"),
+        ("--m 1 --n 1", "1 x 1 float32 on cpu: correct\n"),
+        ("--m 300 --n 77 --dtype bfloat16", "300 x 77 bfloat16 on cpu: correct\n"),
+        ("--m 257 --n 513 --dtype float16", "257 x 513 float16 on cpu: correct\n"),
+        ("--m 16 --n 128 --dtype int32", "16 x 128 int32 on cpu: correct\n"),
     ],
-    "autotune.py": [("", "the first candidate, {'threads': 32, 'rows': 4}: right\n")],
+    "autotune.py": [("", "the first candidate, {'threads': 32, 'rows': 4}: correct\n")],
     "call_from_c.py": [
         ("", "CUresult axpy_load(axpy_module **module);\nCUresult axpy_launch(const axpy_module *module, c")
     ],
@@ -28,45 +28,45 @@ RUNS: dict[str, list[tuple[str, str]]] = {
     "gemm_parts.py": [
         (
             "",
-            "cp_async and wgmma: right\ncp_async and mma_sync: right\ntma and wgmma: right\ntma and mma_sync: right\n",
+            "cp_async and wgmma: correct\ncp_async and mma_sync: correct\ntma and wgmma: correct\ntma and mma_sync: correct\n",
         ),
     ],
     "gemm_sm90.py": [
-        ("", "200 x 256 x 192 float16 on cpu: right\n"),
-        ("--cluster 2,1 --n 128", "200 x 128 x 192 float16 on cpu: right\n"),
-        ("--dtype float8_e4m3fn --c float32 --n 128", "200 x 128 x 192 float8_e4m3fn on cpu: right\n"),
-        ("--a-major m --b-major n --dtype bfloat16 --n 128", "200 x 128 x 192 bfloat16 on cpu: right\n"),
-        ("--tile 64,64 --m 128 --n 72", "128 x 72 x 192 float16 on cpu: right\n"),
+        ("", "200 x 256 x 192 float16 on cpu: correct\n"),
+        ("--cluster 2,1 --n 128", "200 x 128 x 192 float16 on cpu: correct\n"),
+        ("--dtype float8_e4m3fn --c float32 --n 128", "200 x 128 x 192 float8_e4m3fn on cpu: correct\n"),
+        ("--a-major m --b-major n --dtype bfloat16 --n 128", "200 x 128 x 192 bfloat16 on cpu: correct\n"),
+        ("--tile 64,64 --m 128 --n 72", "128 x 72 x 192 float16 on cpu: correct\n"),
     ],
     "hello.py": [
-        ("", "1000 sums on the CPU interpreter, all right:\n  0."),
+        ("", "1000 sums on the CPU interpreter, all correct:\n  0."),
         ("--n 1", "1 sums on the CPU interpreter"),
     ],
     "hopper_gemm.py": [
-        ("", "384 x 256 x 192 on cpu: right\n"),
-        ("--tile 128,256,64 --m 200 --k 72", "200 x 256 x 72 on cpu: right\n"),
+        ("", "384 x 256 x 192 on cpu: correct\n"),
+        ("--tile 128,256,64 --m 200 --k 72", "200 x 256 x 72 on cpu: correct\n"),
     ],
     "layouts.py": [("", "threads: (4,32):(32,1), values: (4,4):(4,1)\nlayout: ((32,4),(4,4)):((64,4),(16,1))\n")],
     "matmul_ladder.py": [
         (
             "",
-            "naive: right\ncoalesced: right\nshared: right\ncolumn: right\nsquare: right\nvectors: right\nwarps: right",
+            "naive: correct\ncoalesced: correct\nshared: correct\ncolumn: correct\nsquare: correct\nvectors: correct\nwarps: correct",
         ),
-        ("--rung warps --m 96 --n 128 --k 16", "warps: right\n"),
+        ("--rung warps --m 96 --n 128 --k 16", "warps: correct\n"),
     ],
-    "mixture_of_experts.py": [("", "24 tokens, 4 experts of 32 x 48: right, with 6 gradients\n0 tokens chose ")],
-    "transformer_block.py": [("", "a block of 128, 2 heads on 1: right, with 8 gradients\n")],
-    "plans.py": [("", "f16-f16-kn-64x16-c1w-q16-relu: right; the best tile of 4096 each is ")],
+    "mixture_of_experts.py": [("", "24 tokens, 4 experts of 32 x 48: correct, with 6 gradients\n0 tokens chose ")],
+    "transformer_block.py": [("", "a block of 128, 2 heads on 1: correct, with 8 gradients\n")],
+    "plans.py": [("", "f16-f16-kn-64x16-c1w-q16-relu: correct; the best tile of 4096 each is ")],
     "resnet_block.py": [("", "result and 9 gradients agree with torch's on the interpreter\n")],
     "row_sum.py": [
-        ("", "torch tensors as they are: right\na static layout: right\nanother shape is refused: argument x"),
-        ("--m 1 --n 3", "torch tensors as they are: right\na static layout: right\n"),
-        ("--m 3 --n 128", "torch tensors as they are: right\na static layout: right\n"),
+        ("", "torch tensors as they are: correct\na static layout: correct\nanother shape is refused: argument x"),
+        ("--m 1 --n 3", "torch tensors as they are: correct\na static layout: correct\n"),
+        ("--m 3 --n 128", "torch tensors as they are: correct\na static layout: correct\n"),
     ],
-    "slow_transpose.py": [("", "rows of 32 elements: right, slow\nrows of 33 elements: right, quick\n")],
+    "slow_transpose.py": [("", "rows of 32 elements: correct, slow\nrows of 33 elements: correct, fast\n")],
     "yielding_product.py": [
-        ("", "three products, 2 compiled functions: right\n"),
-        ("--m 64 --n 32 --k 1", "three products, 2 compiled functions: right\n"),
+        ("", "three products, 2 compiled functions: correct\n"),
+        ("--m 64 --n 32 --k 1", "three products, 2 compiled functions: correct\n"),
     ],
     "tv_layout.py": [("", "layout: (32,1):(1,0)\ntiler: (32,)\ngx: tensor<ptr<f32, gmem> o ((1,32),(?,?)):")],
 }
