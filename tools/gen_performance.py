@@ -1,18 +1,25 @@
-"""Writes the tables of ``docs/performance.md`` from the results that are committed.
+"""Tables and charts of the performance pages, generated from the committed results.
 
-    python -m cute_dialect.tools.gen_performance            # rewrites the tables
-    python -m cute_dialect.tools.gen_performance --check    # exit 1 if one is not what the results say
+    python -m cute_dialect.tools.gen_performance            # rewrites the tables and the charts
+    python -m cute_dialect.tools.gen_performance --check    # exit 1 if one differs from the results
 
-A table stands between ``<!-- NAME -->`` and ``<!-- /NAME -->``; what is around it is written by hand.  The results lie
-in ``test/bench/results``: ``h200.json`` (``cute-bench all``), ``h200_profile.json`` and, with ``--cases``,
-``h200_op_profile.json`` (``python -m cute_dialect.tools.bench_profile``), ``h100_energy.json`` (``cute-bench energy``),
-``h200_accuracy.json`` (``cute-bench accuracy``), ``h100_prologue.json`` (``cute-bench prologue``),
-``h200_gemm_random.json`` and ``h100_gemm_random.json`` (``cute-bench gemm --random``), one a group of
-``cute-bench op``, ``op/h200_GROUP.json``, and all of them, ``h100_op.json``; one a group and card of
-``cute-bench op --random``, ``random/h200_GROUP.json``.
+The pages are ``docs/performance.md`` and ``docs/performance/*.md``.  A table stands between ``<!-- NAME -->`` and
+``<!-- /NAME -->``; the text around it is written by hand.  The charts are ``docs/pictures/performance/*.svg``
+(:mod:`cute_dialect.tools.gen_performance_charts`).  The results are in ``test/bench/results``:
+
+=========================================================  ============================================================
+``h200.json``                                              ``cute-bench all``
+``h200_profile.json``, ``h200_op_profile.json``            ``python -m cute_dialect.tools.bench_profile``, ``--cases``
+``h100_energy.json``                                       ``cute-bench energy``
+``h200_accuracy.json``                                     ``cute-bench accuracy``
+``h100_prologue.json``                                     ``cute-bench prologue``
+``h200_gemm_random.json``, ``h100_gemm_random.json``       ``cute-bench gemm --random``
+``op/h200_GROUP.json``, ``h100_op.json``                   ``cute-bench op``, one group; all groups
+``random/CARD_GROUP.json``                                 ``cute-bench op --random GROUP``
+=========================================================  ============================================================
 """
 
-# What comes out of JSON has no types.
+# JSON has no types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -26,7 +33,9 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
+from cute_dialect.files import replace_file
 from cute_dialect.tools.bench_random import GROUPS, quantiles
+from cute_dialect.tools.gen_performance_charts import AREAS, Series, draw, named, random_problems, spread
 
 __all__ = ["main", "render"]
 
@@ -36,14 +45,17 @@ LARGE = ("2048x2048x2048", "4096x4096x4096", "8192x8192x8192", "16384x8192x8192"
 
 
 def render(text: str, results: Path) -> str:
-    """Make every table in ``text`` anew.  Raises ``ValueError`` for a table of unknown name."""
+    """Return ``text`` with its tables generated anew.  Raises ``ValueError`` for an unknown table."""
 
     def table(found: re.Match[str]) -> str:
         name = found.group(1)
+        if name in SUMMARIES:
+            return f"<!-- {name} -->\n" + "\n".join(SUMMARIES[name](results)) + f"\n<!-- /{name} -->"
         if name not in TABLES:
-            raise ValueError(f"unknown table {name!r}, expected one of {', '.join(sorted(TABLES))}")
+            raise ValueError(f"unknown table {name!r}; the tables are {', '.join(sorted({*TABLES, *SUMMARIES}))}")
         file, make = TABLES[name]
-        data = {f.stem: json.loads(f.read_text(encoding="utf-8")) for f in sorted(results.glob(file))}
+        files = [f for pattern in file.split() for f in sorted(results.glob(pattern))]
+        data = {f.stem: json.loads(f.read_text(encoding="utf-8")) for f in files}
         if not data:
             raise ValueError(f"table {name!r}: there are no results {results / file}")
         data = data if set(file) & {"*", "?"} else next(iter(data.values()))
@@ -110,15 +122,21 @@ def _memory(data: Row) -> list[str]:
     def wanted(name: str) -> object:
         if name.startswith("add"):
             return "16384" in name and ("stream" in name or "f32" in name)
-        if name.startswith("transpose"):
-            return name.endswith("16384²") and "-2" in name
-        return re.match(r"(sum|softmax|rmsnorm|layernorm) ", name)
+        return name.startswith("transpose") and name.endswith("16384²") and "-2" in name
 
     return _chosen(data, wanted, ("kernel", "TB/s", "torch", "ratio"))
 
 
+def _memory_rows(data: Row) -> list[str]:
+    return _chosen(
+        data,
+        lambda name: re.match(r"(sum|softmax|rmsnorm|layernorm) ", name),
+        ("kernel", "TB/s", "torch", "ratio"),
+    )
+
+
 def _steady(data: Row) -> list[str]:
-    head = ("launched without pause", "W", "SM MHz", "TFLOP/s")
+    head = ("launched back to back", "W", "SM MHz", "TFLOP/s")
     return _table(
         head, ((r["name"], f"{r['W']:.0f}", f"{r['MHz']:.0f}", f"{r['TFLOP/s']:.0f}") for r in data["steady"])
     )
@@ -147,7 +165,7 @@ def _energy(data: Row) -> list[str]:
         (r["kernel"], f"{r['W']:.0f}", f"{r['MHz']:.0f}", f"{r['pJ/FLOP']:.3f}", f"{r['ours']:.0f}")
         for r in data["rows"]
     )
-    return _table(("8192x8192x8192, f16, normal", "W", "SM MHz", "pJ a FLOP", "TFLOP/s"), rows)
+    return _table(("8192x8192x8192, f16, normal", "W", "SM MHz", "pJ per FLOP", "TFLOP/s"), rows)
 
 
 def _accuracy(data: Row) -> list[str]:
@@ -162,14 +180,14 @@ def _percentile(ratios: Sequence[float], share: float) -> float:
 
 
 def _random(data: Row) -> list[str]:
-    head = ("problems", "geometric mean", "5th percentile", "least", "ahead")
+    head = ("problems", "geometric mean", "5th percentile", "least", "faster")
     rows: list[tuple[str, ...]] = []
     for file, one in data.items():
         gpu = file.partition("_")[0].upper()
         kinds: dict[str, list[float]] = {}
         for r in one["rows"]:
             kept = not r.get("copied", {}).get("torch")
-            for kind in ("all", *["all of which torch copies nothing"] * kept, r["name"].split()[1]):
+            for kind in ("all", *["all that torch runs without a copy"] * kept, r["name"].split()[1]):
                 kinds.setdefault(kind, []).append(r["ratio"])
         for element, ratios in kinds.items():
             numbers = (_mean(ratios), _percentile(ratios, 0.05), min(ratios))
@@ -179,7 +197,7 @@ def _random(data: Row) -> list[str]:
 
 
 def _random_op(data: Row) -> list[str]:
-    """Return a row per group and card of ``cute-bench op --random``, and one for the problems with torch.compile."""
+    """A row per group and card of ``cute-bench op --random``, and one for the problems compared with torch.compile."""
     rows: list[tuple[str, ...]] = []
     for one in sorted(data.values(), key=lambda x: GROUPS.index(x["group"])):
         ratios = [r["ratio"] for r in one["rows"]]
@@ -187,12 +205,12 @@ def _random_op(data: Row) -> list[str]:
         card = one["machine"]["gpu"].removeprefix("NVIDIA ")
         rows.append((one["group"], card, *_spread(ratios)))
         if compiled and len(compiled) < len(ratios):
-            rows.append((f"{one['group']}, torch.compile among the peers", card, *_spread(compiled)))
-    return _table(("group", "card", "problems", "geometric mean", "5th percentile", "least", "ahead"), rows)
+            rows.append((f"{one['group']}, with torch.compile as a peer", card, *_spread(compiled)))
+    return _table(("group", "card", "problems", "geometric mean", "5th percentile", "least", "faster"), rows)
 
 
 def _random_op_kinds(data: Row) -> list[str]:
-    """Return a row per operation of each group and card of ``cute-bench op --random``."""
+    """A row per operation of each group and card of ``cute-bench op --random``."""
     rows: list[tuple[str, ...]] = []
     for one in sorted(data.values(), key=lambda x: GROUPS.index(x["group"])):
         kinds: dict[str, list[float]] = {}
@@ -201,7 +219,7 @@ def _random_op_kinds(data: Row) -> list[str]:
         card = one["machine"]["gpu"].removeprefix("NVIDIA ")
         rows += [(one["group"], kind, card, *_spread(found)) for kind, found in sorted(kinds.items())]
     return _table(
-        ("group", "operation", "card", "problems", "geometric mean", "5th percentile", "least", "ahead"), rows
+        ("group", "operation", "card", "problems", "geometric mean", "5th percentile", "least", "faster"), rows
     )
 
 
@@ -221,16 +239,53 @@ def _prologue(data: Row) -> list[str]:
     return _table(("f16", "kernel", "first load, us", "first `wgmma`, us", "end of a block, us"), rows)
 
 
-def _op_summary(data: Row) -> list[str]:
-    found: dict[tuple[str, str], list[float]] = {}
-    for one in data.values():
-        for r in one["rows"]:
-            if r["ratio"] == r["ratio"]:  # there is a peer
-                found.setdefault((r["group"], r["operation"]), []).append(r["ratio"])
-    rows = (
-        (*key, f"{_mean(x):.3f}", f"{min(x):.3f}", f"{sum(y >= 1 for y in x)} of {len(x)}") for key, x in found.items()
-    )
-    return _table(("group", "operation", "geometric mean", "least", "ahead"), rows)
+def _op_summary(*areas: str) -> Callable[[Row], list[str]]:
+    """A row per operation of some areas, on both cards."""
+    groups = [group for area in areas for group in AREAS[area]]
+    cards = ("H200", "H100")
+
+    def rows(data: Row) -> list[str]:
+        found: dict[str, dict[str, list[float]]] = {}
+        for one in data.values():
+            card = one["machine"]["gpu"].removeprefix("NVIDIA ").split()[0]
+            for r in one["rows"]:
+                if r["group"] in groups and r["ratio"] == r["ratio"]:  # NaN: there is no peer
+                    found.setdefault(r["operation"], {}).setdefault(card, []).append(r["ratio"])
+        shown = [card for card in cards if any(card in x for x in found.values())]
+        head = ["operation", *(f"{c}: {name}" for c in shown for name in ("geometric mean", "least", "faster"))]
+        return _table(head, ([name, *(x for c in shown for x in _three(of.get(c, [])))] for name, of in found.items()))
+
+    return rows
+
+
+def _three(ratios: Sequence[float]) -> tuple[str, str, str]:
+    if not ratios:
+        return "", "", ""
+    return f"{_mean(ratios):.3f}", f"{min(ratios):.3f}", f"{sum(x >= 1 for x in ratios)} of {len(ratios)}"
+
+
+def _summary(series: Callable[[Path], list[Series]]) -> Callable[[Path], list[str]]:
+    """A row per area and card."""
+
+    def rows(results: Path) -> list[str]:
+        head = ("area", "card", "problems", "median ratio", "5th percentile", "least", "faster")
+        return _table(head, map(row, series(results)))
+
+    def row(one: Series) -> Sequence[str]:
+        of = spread(one.ratios)
+        numbers = (f"{x:.3f}" for x in (of.median, of.fifth, of.least))
+        return one.label, one.card, str(of.problems), *numbers, f"{of.faster} of {of.problems}"
+
+    return rows
+
+
+def _random_commands(data: Row) -> list[str]:
+    rows = ((one["command"], _gpu(one), one["date"]) for one in data.values())
+    return _table(("command", "card", "date"), ((f"`{c}`", g, d) for c, g, d in rows))
+
+
+def _gpu(result: Row) -> str:
+    return result["machine"]["gpu"].removeprefix("NVIDIA ")
 
 
 def _op_rows(data: Row) -> list[str]:
@@ -250,7 +305,7 @@ def _op_rows(data: Row) -> list[str]:
 
 
 _COLUMNS = ("name", "group", "operation", "us", "ours", "peer", "unit", "ratio")
-"""Of a row of ``cute-bench op``; the others are peers."""
+"""Columns of ``cute-bench op`` that are not peers."""
 
 
 TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
@@ -258,14 +313,26 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "gemm_other": ("h200.json", _gemm_other),
     "gemm_mma": ("h200.json", _gemm_mma),
     "memory": ("h200.json", _memory),
+    "memory_rows": ("h200.json", _memory_rows),
     "steady": ("h200_profile.json", _steady),
     "counters": ("h200_profile.json", _counters),
     "energy": ("h100_energy.json", _energy),
     "op_counters": ("h200_op_profile.json", _op_counters),
     "accuracy": ("h200_accuracy.json", _accuracy),
     "random": ("h?00_gemm_random.json", _random),
-    "op": ("op/h200_*.json", _op_summary),
-    "op_h100": ("h100_op*.json", _op_summary),
+    **{
+        f"op_{name}": ("op/*.json h100_op.json", _op_summary(*areas))
+        for name, areas in {
+            "gemm": ("GEMM", "scaled GEMM"),
+            "epilogues": ("GEMM with epilogue",),
+            "grouped": ("grouped GEMM",),
+            "convolution": ("convolution",),
+            "attention": ("attention",),
+            "rows": ("rows",),
+            "elementwise": ("element-wise",),
+        }.items()
+    },
+    "random_commands": ("random/*.json", _random_commands),
     "random_op": ("random/*.json", _random_op),
     "random_op_kinds": ("random/*.json", _random_op_kinds),
     "prologue": ("h100_prologue.json", _prologue),
@@ -273,28 +340,43 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "grouped": ("op/h200_grouped.json", _op_rows),
     "conv": ("op/h200_conv.json", _op_rows),
 }
-"""Table -> file of results, and what makes the lines of the table from it."""
+"""Table -> files of results (glob patterns), and the function that writes its lines."""
+
+SUMMARIES: Mapping[str, Callable[[Path], list[str]]] = {
+    "summary": _summary(named),
+    "summary_random": _summary(random_problems),
+}
+"""Tables of all areas."""
+
+
+def written(root: Path) -> dict[Path, str]:
+    """Return the pages and charts below the top of the repository, generated anew."""
+    results = root / "test" / "bench" / "results"
+    pages = [root / "docs" / "performance.md", *sorted((root / "docs" / "performance").glob("*.md"))]
+    charts = root / "docs" / "pictures" / "performance"
+    return {page: render(page.read_text(encoding="utf-8"), results) for page in pages} | {
+        charts / f"{name}.svg": svg for name, svg in draw(results).items()
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program; give the exit status."""
-    parser = argparse.ArgumentParser(description="Write the tables of docs/performance.md from test/bench/results.")
-    parser.add_argument("--check", action="store_true", help="only say whether they are what the results say")
-    parser.add_argument("--root", default=".", metavar="DIR", help="the top of the repository (default: here)")
+    """Run the program and return its exit status."""
+    parser = argparse.ArgumentParser(description="Write the tables and charts of the performance pages.")
+    parser.add_argument("--check", action="store_true", help="report the files that differ, and write nothing")
+    parser.add_argument("--root", default=".", metavar="DIR", help="top of the repository (default: .)")
     options = parser.parse_args(argv)
-    page = Path(options.root) / "docs" / "performance.md"
-    text = page.read_text(encoding="utf-8")
-    made = render(text, Path(options.root) / "test" / "bench" / "results")
-    if options.check:
-        if made != text:
-            print(
-                f"{page}: tables differ from the results: python -m cute_dialect.tools.gen_performance", file=sys.stderr
-            )
-        return int(made != text)
-    temporary = page.with_suffix(".tmp")
-    temporary.write_text(made, encoding="utf-8")
-    temporary.replace(page)
-    return 0
+    changed = {
+        file: text
+        for file, text in written(Path(options.root)).items()
+        if not file.exists() or file.read_text(encoding="utf-8") != text
+    }
+    for file, text in changed.items():
+        if options.check:
+            print(f"{file} differs from the results: run python -m cute_dialect.tools.gen_performance", file=sys.stderr)
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(file, text.encode())
+    return int(options.check and bool(changed))
 
 
 if __name__ == "__main__":

@@ -49,6 +49,19 @@ GUIDES = (
     "embedding",
     "performance",
 )
+PERFORMANCE = (
+    "gemm",
+    "grouped",
+    "convolution",
+    "attention",
+    "rows",
+    "elementwise",
+    "random",
+    "limits",
+    "accuracy",
+    "host",
+    "compile",
+)
 REFERENCES = ("dialect", "atoms", "passes", "nvgpu", "abi", "interpreter-values", "upstream", "design")
 _FENCE = re.compile(r"^(```+).*?^\1`*$", re.DOTALL | re.MULTILINE)
 
@@ -134,8 +147,9 @@ def _toc(title: str, pages: Sequence[str]) -> str:
 
 
 def _measured(name: str) -> list[str]:
-    """Return the lines of a table of figures of ``docs/performance.md``, which is made from the committed results."""
-    found = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", _read("docs/performance.md"), re.DOTALL)
+    """Return the lines of a table of the performance pages, which is generated from the committed results."""
+    pages = "".join(_read(f"docs/performance/{page}.md") for page in PERFORMANCE)
+    found = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", pages, re.DOTALL)
     assert found is not None
     return found[1].splitlines()
 
@@ -169,6 +183,7 @@ def start_text() -> str:
     pages = {
         "Tutorials": [f"tutorials/{name}" for name in TUTORIALS],
         "Guides": [*GUIDES, "examples/index"],
+        "Performance": [f"performance/{name}" for name in PERFORMANCE],
         "Reference": REFERENCES,
         "Public names": [f"{p.removeprefix('cute_dialect.')} <reference/{p}>" for p in PACKAGES],
         "Project": ["project/changelog", "project/contributing"],
@@ -188,7 +203,7 @@ def write_sources(source: Path) -> int:
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / "site", source, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs" / "pictures", source / "pictures")
-    for name in (*GUIDES, *REFERENCES):
+    for name in (*GUIDES, *(f"performance/{name}" for name in PERFORMANCE), *REFERENCES):
         _write(source / f"{name}.md", page_text(_read(f"docs/{name}.md"), f"docs/{name}.md"))
     for name in TUTORIALS:
         text = page_text(_read(f"docs/tutorials/{name}.md"), f"docs/tutorials/{name}.md")

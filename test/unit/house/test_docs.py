@@ -4,6 +4,7 @@ the tables of figures."""
 from __future__ import annotations
 
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from cute_dialect.tools.gen_docs import DOCS, annotated, op_text, read_example, 
 
 ALL = [*get_cute_dialect().operations, *get_cute_nvgpu_dialect().operations]
 ROOT = Path(__file__).parents[3]
+IMAGES = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
 WITH_EXAMPLE = [op for op in ALL if sections(op.__doc__).example]
 
 
@@ -45,19 +47,37 @@ def test_inferred_results_are_shown() -> None:
     assert annotated(line) == line + '\n// -> !cute.layout<"(6):(5)">'
 
 
-def test_performance_tables_are_what_the_results_say(tmp_path: Path) -> None:
+def test_performance_tables_and_charts_are_current(tmp_path: Path) -> None:
     from cute_dialect.tools import gen_performance
 
     assert gen_performance.main(["--check", "--root", str(ROOT)]) == 0
-    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-    wrong = text.replace("| geometric mean of the six large | **", "| geometric mean of the six large | **9")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "performance.md").write_text(wrong, encoding="utf-8")
+    for folder in ("docs/performance", "docs/pictures/performance"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.copy(ROOT / "docs" / "performance.md", tmp_path / "docs")
     (tmp_path / "test" / "bench").mkdir(parents=True)
     (tmp_path / "test" / "bench" / "results").symlink_to(ROOT / "test" / "bench" / "results")
-    assert gen_performance.main(["--check", "--root", str(tmp_path)]) == 1
-    assert gen_performance.main(["--root", str(tmp_path)]) == 0
-    assert (tmp_path / "docs" / "performance.md").read_text(encoding="utf-8") == text
+    page, picture = tmp_path / "docs/performance/gemm.md", tmp_path / "docs/pictures/performance/named.svg"
+    text, chart = page.read_text(encoding="utf-8"), picture.read_text(encoding="utf-8")
+    for file, wrong in (
+        (page, text.replace("| geometric mean of the six large | **", "| geometric mean of the six large | **9")),
+        (picture, chart.replace("<circle", "<square", 1)),
+    ):
+        file.write_text(wrong, encoding="utf-8")
+        assert gen_performance.main(["--check", "--root", str(tmp_path)]) == 1
+        assert gen_performance.main(["--root", str(tmp_path)]) == 0
+    assert (page.read_text(encoding="utf-8"), picture.read_text(encoding="utf-8")) == (text, chart)
+
+
+def test_charts_show_every_problem_with_a_peer() -> None:
+    from cute_dialect.tools.gen_performance_charts import draw, named
+
+    results = ROOT / "test" / "bench" / "results"
+    charts = draw(results)
+    assert charts["named"].count("<circle") == sum(len(row.ratios) for row in named(results)) > 500
+    shown = {
+        p.stem for page in (ROOT / "docs").rglob("*.md") for p in map(Path, IMAGES.findall(page.read_text("utf-8")))
+    }
+    assert set(charts) <= shown
 
 
 def test_contributing_names_files_that_exist() -> None:

