@@ -246,7 +246,7 @@ def launch(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
         assert t.shape[1] == columns, "results must have the same columns"
     for x, t in zip(plan.graph.inputs, operands):
         if x.kind in ("column", "row") and plan.flat:
-            assert columns % cute.size(t) == 0, "flat rows must be whole"
+            assert columns % cute.size(t) == 0, "the size of a flat matrix must be a multiple of the row length"
         elif x.kind == "column":
             assert cute.size(t) == rows, "a per-row vector must have one value per row"
         elif x.kind == "row":

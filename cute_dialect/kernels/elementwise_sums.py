@@ -277,7 +277,7 @@ def launch(
         assert t.shape[0] == rows, f"result {i} must have the extents of the elements, or of their parts"
         assert t.shape[1] == columns, f"result {i} must have the extents of the elements, or of their parts"
         if plan.batch:
-            assert t.shape[2] == matrices, f"result {i} must have as many matrices"
+            assert t.shape[2] == matrices, f"result {i} must have the same number of matrices"
     tiles = cute.ceil_div(n, plan.columns) * cute.ceil_div(m, ROWS) * matrices
     compute(operands, results, m, n, plan).launch(grid=tiles, block=THREADS)
 

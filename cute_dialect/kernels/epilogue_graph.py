@@ -57,9 +57,8 @@ class Input(NamedTuple):
     order: str = ""  # the contiguous index of D, "n" or "m", or none
     pairs: bool = False  # two adjacent elements along n can be loaded at once
     half: bool = False  # the input is over (M, N / 2)
-    # The extents of the modes of rows, columns and matrices if these are several, the fastest first, and "?" for
-    # dynamic
-    # extents. "?/64,?/" is a tensor (M, 64, N / 64); see ``parts_of``.
+    # The extents of the modes of rows, columns and matrices if these are several, the fastest first. "?" is a dynamic
+    # extent. "?/64,?/" is a tensor (M, 64, N / 64); see ``parts_of``.
     split: str = ""
 
     def transposed(self) -> Input:
@@ -100,8 +99,7 @@ class Output(NamedTuple):
     order: str = ""  # as in Input; for a reshaped D "n" if TMA can store it
     pairs: bool = False
     # Reduction "sum", "max" or "min" along ``axis`` ("n": per row, "m": per column). A kernel stores f32 partial
-    # results
-    # (parts, M) or (parts, N), with a batch mode last.
+    # results (parts, M) or (parts, N), with a batch mode last.
     reduce: str = ""
     axis: str = ""
     split: str = ""  # as in Input, also for D

@@ -52,12 +52,12 @@ DEFAULT = CombineConfig()
 @cute.jit
 def launch(P: cute.Tensor, R: cute.Tensor, S: cute.Tensor | None = None, config: cute.Constexpr[Any] = DEFAULT):
     """Launch one block per ``across`` results."""
-    assert P.shape[1] == R.shape[0], "there must be parts of each result"
+    assert P.shape[1] == R.shape[0], "P must have partial results for each row of R"
     if S is not None:
-        assert S.shape[0] == R.shape[0], "there must be as many results of both matrices"
-        assert P.shape[2] == 2, "there must be parts of two matrices"
+        assert S.shape[0] == R.shape[0], "R and S must have the same number of results"
+        assert P.shape[2] == 2, "P must have partial results of two matrices"
     else:
-        assert P.shape[2] == R.shape[1], "there must be parts of each matrix"
+        assert P.shape[2] == R.shape[1], "P must have partial results for each matrix of R"
     blocks = cute.ceil_div(R.shape[0], config.across)
     combine(P, R, S, config).launch(grid=(blocks, P.shape[2], 1), block=_THREADS)
 
@@ -87,7 +87,7 @@ def combine(P: Any, R: Any, S: Any, config: cute.Constexpr[Any]):
         cute.arch.sync_threads()
         if line < left:
             held[line, lane] = f(held[line, lane], held[line + left, lane])
-    if (line == 0) & (at < R.shape[0]):  # thread 0 of each column wrote this itself
+    if (line == 0) & (at < R.shape[0]):  # the thread itself wrote this element
         found = held[0, lane].to(number(config.output))
         if S is None:
             R[at, matrix] = found

@@ -260,9 +260,9 @@ def launch(
         if x.element_type is not number(kind):
             raise TypeError(f"launch: A, B and C must be of {', '.join(config.elements)}, got {A}, {B}, {C}")
     if config.host:
-        assert turns.shape[0] >= blocks, "there must be a tile for each block"
+        assert turns.shape[0] >= blocks, "turns must have one row per block"
     else:
-        assert cute.size(turns) == problems.shape[0], "there must be an end for each product"
+        assert cute.size(turns) == problems.shape[0], "turns must have one end per problem"
     kernel = listed_exact if isinstance(config.base, ExactConfig) else listed
     kernel(A, B, C, problems, turns, addends, config).launch(
         grid=cute.assume(blocks, range=(0, None)), block=config.threads

@@ -128,11 +128,11 @@ def launch(
     steps: Any = None, begins: cute.Tensor | None = None, config: cute.Constexpr[Any] = _DEFAULT,
 ):  # fmt: skip
     """Launch one block. ``cut`` is the extent that is divided; its entry in ``extents`` (M, N, K) is ignored."""
-    assert cute.size(tiles) == problems.shape[0], "there must be a sum for each product"
+    assert cute.size(tiles) == problems.shape[0], "tiles must have one element per problem"
     if ends is not None:
-        assert cute.size(ends) == problems.shape[0], "there must be an end for each product"
+        assert cute.size(ends) == problems.shape[0], "ends must have one element per problem"
     if begins is not None:
-        assert cute.size(begins) == problems.shape[0], "there must be a beginning for each product"
+        assert cute.size(begins) == problems.shape[0], "begins must have one element per problem"
     problems_of(problems, tiles, ends, begins, cut, extents, steps, config).launch(grid=1, block=_THREADS)
 
 

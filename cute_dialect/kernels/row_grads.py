@@ -68,7 +68,9 @@ def gradient_class(element: str, n: int, takes: str = "wb") -> RowConfig:
     if n > longest_gradient(element):
         raise ValueError(f"gradients of norms support rows of at most {longest_gradient(element)} elements, got {n}")
     if vectors <= 32 * most:
-        threads = max(short_threads(element, n), 2 if n % w else 1)  # one thread lacks registers for the edges
+        threads = max(
+            short_threads(element, n), 2 if n % w else 1
+        )  # a single thread would lack registers for the edges
         return staged(RowConfig(threads, -(-vectors // threads), 128 // threads))
     if most > 2 and vectors <= LIGHT:  # Half of the registers allow twice the threads, which hides more latency.
         most = 2
@@ -134,7 +136,7 @@ class Ring(RowMemory):
         self.own = cute.smem_tensor(self.dtype, cute.make_layout(c.stages * self.slot)).iterator
         self.own = self.own + cute.arch.thread_idx().x * plan.width
         self.columns = self.place(sharing.row)
-        if not self.has_last(self.columns):  # then it lacks the last vector of every row
+        if not self.has_last(self.columns):  # a thread without the last vector of one row lacks it in every row
             nothing = self.registers(1)
             nothing.fill(0.0)
             for i in cute.range_constexpr(2 * c.stages):

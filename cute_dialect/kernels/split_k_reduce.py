@@ -55,7 +55,7 @@ def launch(
     config.epilogue.check_shapes(D, addends, pairs=False)
     m, n = D.shape[:2]
     assert W.shape[0] == m, "W and D must have the same M"
-    assert W.shape[1] >= n, "W must have the columns of D"
+    assert W.shape[1] >= n, "W must have at least the columns of D"
     rows, columns = cute.ceil_div(m, _ROWS), cute.ceil_div(n, 32 * _VECTOR)
     matrices = D.shape[2] if config.batch else 1
     reduce(W, D, columns, addends, config).launch(

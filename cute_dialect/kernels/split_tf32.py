@@ -63,13 +63,13 @@ def launch(X: cute.Tensor, Y: cute.Tensor, order: cute.Constexpr[str] = "a"):
     if Y.leading_dim != 1:
         raise ValueError(f"split_tf32: Y must have contiguous rows, got {Y}")
     columns = Y.shape[1] // 3
-    assert X.shape[0] == Y.shape[0], "both must have as many rows"
-    assert columns * 3 == Y.shape[1], "the result must have three parts"
-    assert columns >= X.shape[1], "a part must have as many columns as what is split, or more"
+    assert X.shape[0] == Y.shape[0], "X and Y must have the same number of rows"
+    assert columns * 3 == Y.shape[1], "the columns of Y must be a multiple of three"
+    assert columns >= X.shape[1], "a third of the columns of Y must be at least the columns of X"
     matrices = None
     if cute.rank(X) == 3:
         matrices = Y.shape[2]
-        assert X.shape[2] == matrices, "both must have as many matrices"
+        assert X.shape[2] == matrices, "X and Y must have the same number of matrices"
     tiles = utils.GroupedRaster(cute.ceil_div((X.shape[0], columns), (_TILE, _TILE)), matrices=matrices)
     split(X, Y, tiles, order).launch(grid=tiles.count(), block=_THREADS)
 
@@ -110,7 +110,7 @@ def parts_of(x: Any) -> tuple[Any, Any]:
 
 @printed
 def split_text(config: PartsConfig) -> cute.Compiled:
-    """Return kernel and host function as text: ``launch(X, Y)``."""
+    """Trace the kernel and the host function ``launch(X, Y)``."""
     more = ",?" if config.batch else ""
     by_rows = f"(?,?{more}):(?,1{more})"
     layouts = by_rows if config.row_major else f"(?,?{more}):(1,?{more})", by_rows

@@ -49,9 +49,9 @@ def launch(
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch one block per row, or per eight rows. Rows are ordered by query, then head, then sequence."""
-    assert O.shape[1] == out.shape[0] * out.shape[2] * out.shape[3], "O must have the rows of out"
-    assert L.shape[0] == O.shape[1], "L must have the rows of O"
-    assert L.shape[1] == O.shape[2], "L must have the parts of O"
+    assert O.shape[1] == out.shape[0] * out.shape[2] * out.shape[3], "O must have one row per query and head of out"
+    assert L.shape[0] == O.shape[1], "L must have as many rows as O"
+    assert L.shape[1] == O.shape[2], "L must have as many slices as O"
     blocks = O.shape[1] if config.together else cute.ceil_div(O.shape[1], _WARPS)
     combine(O, L, out, lse, config).launch(grid=blocks, block=32 * _WARPS)
 

@@ -74,7 +74,7 @@ def launch(
         wanted = cute.Float32 if c.split and name == "out" else dtype
         if x.element_type is not wanted or cute.rank(x) != 4:
             raise ValueError(f"launch: {name} must be a tensor of {wanted} with four modes, got {x}")
-    assert K.shape[0] == V.shape[0], "K and V must have as many keys"
+    assert K.shape[0] == V.shape[0], "K and V must have the same number of keys"
     modes = warpgroup.OperandMajorMode
     V = cute.select(V, [1, 0, 2, 3])
     mma_s = hopper.make_trivial_tiled_mma(

@@ -1,4 +1,4 @@
-"""Convolutions on Hopper in the language: :mod:`cute_dialect.kernels.conv.hopper` is where to begin."""
+"""Convolution kernels in the kernel language. Start with :mod:`cute_dialect.kernels.conv.hopper`."""
 
 from cute_dialect.kernels.conv.hopper import conv_text as conv_text
 

@@ -59,8 +59,7 @@ class DepthwiseConfig(NamedTuple):
     channels: int = 4  # per thread: 1, 2 or 4
     held: int = 16  # keep filters of at most this many taps in registers
     # One loop iteration per output row (per stride of rows for dgrad). It shifts accumulators and image rows to the
-    # next
-    # registers, so that the code fits the instruction cache.
+    # next registers, so that the code fits the instruction cache.
     shift: bool = False
     multiplier: int = 1  # filters per channel of the image
 
@@ -193,11 +192,15 @@ def launch(
     config.check()
     addends = Addends(source, bias, alpha, beta, operands)
     channels, images = result.shape[0], image.shape[3]
-    assert channels % config.channels == 0, "channels must be whole vectors"
+    assert channels % config.channels == 0, "the number of channels must be a multiple of the channels per thread"
     whole = channels * config.filters // config.channels
-    assert filter.shape == (whole, *config.window.taps[::-1]), "there must be as many filters and taps"
-    assert image.shape[0] * config.channels == channels * config.given, "the result must have channels of the image"
-    assert result.shape[3] == images, "the result must have as many images"
+    assert filter.shape == (whole, *config.window.taps[::-1]), (
+        "filter must have one filter per channel, with the taps of the window"
+    )
+    assert image.shape[0] * config.channels == channels * config.given, (
+        "the channels of image and result must match the multiplier"
+    )
+    assert result.shape[3] == images, "image and result must have the same number of images"
     _, q, p, _ = result.shape
     vectors = channels // config.channels
     chunks = cute.ceil_div(vectors, config.lanes)

@@ -128,10 +128,10 @@ def launch(
     """
     config.check()
     channels, images = grads.shape[0], image.shape[3]
-    assert image.shape[0] * config.multiplier == channels, "the result's gradient must have channels of the image"
-    assert grads.shape[3] == images, "the result's gradient must have as many images"
+    assert image.shape[0] * config.multiplier == channels, "the channels of image and grads must match the multiplier"
+    assert grads.shape[3] == images, "image and grads must have the same number of images"
     taps = config.window.taps[0] * config.window.taps[1]
-    assert parts.shape[1] == channels * taps, "parts must have a column for each tap of each channel"
+    assert parts.shape[1] == channels * taps, "parts must have one column per tap and channel"
     _, q, p, _ = grads.shape
     vectors = cute.ceil_div(channels, config.channels)
     chunks = cute.ceil_div(vectors, config.lanes)

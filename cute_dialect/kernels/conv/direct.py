@@ -257,11 +257,13 @@ def launch(
     config.check()
     addends = Addends(source, bias, alpha, beta, operands)
     channels, q, p, images = result.shape
-    assert image.shape[3] == images, "the result must have as many images"
-    assert image.shape[0] * config.width == channels * config.depth, "the groups of image and result must be the same"
-    assert filter.shape[0] == config.channels, "the filters must have the channels of a group"
-    assert filter.shape[1] == config.window.taps[0] * config.window.taps[1], "the filters must have the window's taps"
-    assert filter.shape[2] * config.width == channels * config.filters, "there must be filters for each group"
+    assert image.shape[3] == images, "image and result must have the same number of images"
+    assert image.shape[0] * config.width == channels * config.depth, (
+        "image and result must have the same number of groups"
+    )
+    assert filter.shape[0] == config.channels, "filter must have the channels of a group"
+    assert filter.shape[1] == config.window.taps[0] * config.window.taps[1], "filter must have the window's taps"
+    assert filter.shape[2] * config.width == channels * config.filters, "filter must have the filters of all groups"
     strips = cute.ceil_div(q, config.tile[1] * config.remainders[1])
     bands = cute.ceil_div(p, config.tile[0] * config.remainders[0])
     tiles = cute.assume(strips * bands * images, range=(0, None))

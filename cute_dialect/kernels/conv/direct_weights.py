@@ -128,10 +128,12 @@ def launch(image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, config: c
     """Launch the kernel: ``image`` (C, W, H, N), ``grads`` (K, Q, P, N), ``parts`` (rows, K * taps * C / groups)."""
     config.check()
     channels, q, p, images = grads.shape
-    assert image.shape[3] == images, "the result's gradient must have as many images"
-    assert image.shape[0] * config.filters == channels * config.channels, "both must have the same groups"
+    assert image.shape[3] == images, "image and grads must have the same number of images"
+    assert image.shape[0] * config.filters == channels * config.channels, (
+        "image and grads must have the same number of groups"
+    )
     taps = config.window.taps[0] * config.window.taps[1]
-    assert parts.shape[1] == channels * taps * config.channels, "parts must have a column for each filter's elements"
+    assert parts.shape[1] == channels * taps * config.channels, "parts must have one column per filter element"
     strips, bands = cute.ceil_div(q, config.tile[1]), cute.ceil_div(p, config.tile[0])
     tiles = cute.assume(strips * bands * images, range=(0, None))
     slabs = cute.ceil_div(channels, config.groups * config.filters) * config.parts[0] * config.parts[1]

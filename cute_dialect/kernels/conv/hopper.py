@@ -83,28 +83,28 @@ def launch(
         return
     if config.strided:
         tall, wide = images * prod(rows), result.shape[0]
-        assert result.shape[-1] == images, "the result must have as many images"
+        assert result.shape[-1] == images, "image and result must have the same number of images"
         for extent, seen, u, left in zip(result.shape[-2:0:-1], rows, window.strides, window.left):
-            assert cute.ceil_div(extent, u) == seen, "the result must have the extents that were given"
-            assert extent % u == left, "the result must have the extents that were given"
+            assert cute.ceil_div(extent, u) == seen, "the extents of the result must match the configuration"
+            assert extent % u == left, "the extents of the result must match the configuration"
         addends = _addends(config, addends, None, None, (cute.size(result) // wide, filter.shape[0]))
     else:
         tall, wide = result.shape[0], result.shape[1]
         if config.groups:
             addends = _addends(config, addends, tall, wide, (tall, wide * result.shape[2]))
-        assert tall == images * prod(rows), "the result must have a row for each pixel"
+        assert tall == images * prod(rows), "the result must have one row per pixel"
     if config.strided:  # stores write 16 bytes at once
-        assert filter.shape[0] <= wide, "the result must have a column for each row of the filter"
+        assert filter.shape[0] <= wide, "the result must have one column per row of the filter"
     else:
         assert filter.shape[0] == wide, "the filter must have as many rows as the result has columns"
     blocks = cute.ceil_div(channels, config.width)
     if config.groups:
         blocks = cute.ceil_div(channels // result.shape[2], config.width)
     if config.flat:
-        assert filter.shape[1] == blocks * (config.width * prod(window.taps)), "the filter must have all taps"
+        assert filter.shape[1] == blocks * (config.width * prod(window.taps)), "the filter must have the window's taps"
     else:
         assert filter.shape[1] == channels, "the filter and the image must have the same channels"
-        assert filter.shape[2] == prod(window.taps), "the filter must have all taps"
+        assert filter.shape[2] == prod(window.taps), "the filter must have the window's taps"
     a_kind, b_kind = (number(e) for e in factors(c.element))
     mma = hopper.make_trivial_tiled_mma(
         a_kind, b_kind, cute.nvgpu.OperandMajorMode.K, hopper.major(filter), number(c.sums), (c.sharers, 1, 1), (64, n)
@@ -155,13 +155,13 @@ def _launch_weights(
     c, window = config.base, config.window
     m, n, k = c.tile
     rows = image.shape[-1] * prod(pixels.extents)
-    assert gradient.shape[1] == rows, "the gradient must have a row for each pixel of the result"
-    assert gradient.shape[0] == result.shape[0], "both gradients must be of as many filters"
+    assert gradient.shape[1] == rows, "the gradient must have one row per output pixel"
+    assert gradient.shape[0] == result.shape[0], "both gradients must have the same number of filters"
     groups = result.shape[3] if config.groups else 1
     assert result.shape[1] * groups == image.shape[0], "the result and the image must have the same channels"
     if config.groups:
-        assert gradient.shape[2] == groups, "both gradients must be of as many groups"
-    assert result.shape[2] == prod(window.taps), "the result must have all taps"
+        assert gradient.shape[2] == groups, "both gradients must have the same number of groups"
+    assert result.shape[2] == prod(window.taps), "the result must have the window's taps"
     kind, major = number(c.element), cute.nvgpu.OperandMajorMode.MN
     mma = hopper.make_trivial_tiled_mma(kind, kind, major, major, number(c.sums), (c.sharers, 1, 1), (64, n))
     of_columns = utils.LayoutEnum.COL_MAJOR

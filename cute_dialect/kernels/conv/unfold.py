@@ -68,8 +68,8 @@ def launch(
     rows, across = columns.shape
     sizes = Sizes(channels, groups, Along(*w), Along(*h), Along(*d))
     used = groups * channels * (sizes.w.taps * sizes.h.taps * sizes.d.taps)
-    assert rows == image.shape[4] * (sizes.w.rows * sizes.h.rows * sizes.d.rows), "a row for each pixel"
-    assert across >= used, "a column for each tap"
+    assert rows == image.shape[4] * (sizes.w.rows * sizes.h.rows * sizes.d.rows), "columns must have one row per pixel"
+    assert across >= used, "columns must have one column per tap and channel"
     piece = 128 // image.element_type.width
     pieces = cute.ceil_div(across, piece)
     chunks = cute.max(cute.ceil_div(pieces, THREADS), 1)

@@ -403,7 +403,7 @@ class GemmConfig(NamedTuple):
                 "16-bit output"
             )
         if self.buffers < 1:
-            raise ValueError(f"buffers is {self.buffers}; at least 1 staging buffer is needed")
+            raise ValueError(f"buffers is {self.buffers}; it must be at least 1")
         self._check_majors()
         if self.smem_bytes > DEFAULT_TARGET.shared:
             most, barriers = DEFAULT_TARGET.shared, self.stages * 16

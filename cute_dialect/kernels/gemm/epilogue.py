@@ -376,8 +376,8 @@ def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, mat
     plain = [t for x, t in behind if not x.reduce and not x.block]
     for x, t in behind:
         if x.block:
-            assert t.shape[0] == m, "there must be scales for each row of C"
-            assert t.shape[1] * x.block >= n, "there must be a scale for each block of columns of C"
+            assert t.shape[0] == m, "the scales must have one row per row of C"
+            assert t.shape[1] * x.block >= n, "the scales must have one column per block of columns of C"
     for i, (x, t) in enumerate(zip((*graph.inputs, *stored), (*operands[: len(graph.inputs)], *plain))):
         if x.number:
             continue

@@ -310,7 +310,7 @@ class Result:
 
     @property
     def chunks(self) -> int:
-        """Chunks of a tile, of a warp group's rows of one instruction."""
+        """Number of chunks of a tile, for the rows of one MMA."""
         return len(self.c.widths)
 
     def row(self, place: Place, atom: int) -> Any:

@@ -349,12 +349,12 @@ def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any
     if c.scaled:
         blocks = cute.ceil_div(A.shape[1], 128)
         for name, x, rows in zip(("scale_a", "scale_b"), scales, (A.shape[0], cute.ceil_div(B.shape[0], 128))):
-            assert x.shape[0] == rows, f"{name} must have a row for each row of A, or for 128 of B"
-            assert x.shape[1] == blocks, f"{name} must have a column for each 128 of K"
+            assert x.shape[0] == rows, f"{name} must have one row per row of A, or per 128 columns of B"
+            assert x.shape[1] == blocks, f"{name} must have one column per 128 of K"
             if cute.rank(x) == 3:
                 assert x.shape[2] == cute.size(ends), f"{name} must have a matrix for each group"
     if begins is not None:
-        assert cute.size(begins) == cute.size(ends), "there must be a beginning for each end"
+        assert cute.size(begins) == cute.size(ends), "begins must have as many elements as ends"
 
 
 @cute.kernel(min_blocks=1)

@@ -105,7 +105,7 @@ def launch(
     if c.epilogue.reduces or c.epilogue.whole_tiles:
         addends = addends._replace(extents=extents[:2])
     if c.epilogue.whole_rows:
-        assert extents[1] <= c.tile[1], "a tile must have all of a row of C"
+        assert extents[1] <= c.tile[1], "N must be at most the tile N, because the epilogue needs whole rows"
     if c.epilogue.reduces:
         c.epilogue.check_parts(extents[1], addends, config.piece if parts > 1 else c.part)
     fallback = any_gemm(A, B, C) if c.fallback else None

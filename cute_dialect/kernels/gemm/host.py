@@ -109,11 +109,11 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
     if c.scaled:
         blocks = cute.ceil_div(A.shape[1], 128)
         of_b = B.shape[0] if c.scaled_columns else cute.ceil_div(B.shape[0], 128)
-        each = "each" if c.scaled_columns else "128"
+        each = "column" if c.scaled_columns else "128 columns"
         for name, rows in (("scale_a", A.shape[0]), ("scale_b", of_b)):
             scales = behind[name]
-            assert scales.shape[0] == rows, f"{name} must have a row for each row of A, or for {each} of B"
-            assert scales.shape[1] == blocks, f"{name} must have a column for each 128 of K"
+            assert scales.shape[0] == rows, f"{name} must have one row per row of A, or per {each} of B"
+            assert scales.shape[1] == blocks, f"{name} must have one column per 128 of K"
 
 
 def _row_major(c: GemmConfig) -> tuple[bool, bool, bool]:
@@ -167,7 +167,7 @@ def store_map(c: GemmConfig, C: Any, width: int) -> Any:
     box, strides = ((rows, width), (width, 1)) if by_rows else ((lines, width), (1, lines))
     layout = cute.make_layout(box, stride=strides)
     swizzle = swizzle_of(width * BITS[c.output] // 8 if by_rows else 128)
-    if c.epilogue.split:  # the first mode of rows and of columns lead, as in a matrix
+    if c.epilogue.split:  # the first modes of rows and of columns lead, as in a matrix
         order = order_of_digits(c.epilogue.split)
         flat = cute.flatten(C)
         C = cute.make_tensor(C.iterator, cute.make_layout(

@@ -45,7 +45,9 @@ class Parts:
     def grid(raster: Any, k_tiles: Any, parts: int) -> Any:
         """Return the number of blocks to launch. All of them must be resident at once."""
         blocks = raster.count() * (parts * raster.cluster)
-        assert blocks <= raster.sms, f"more than {raster.sms} blocks would have to run at once"
+        assert blocks <= raster.sms, (
+            f"split-K needs all blocks resident at once, but the grid has more than {raster.sms}"
+        )
         assert k_tiles >= parts, f"K has fewer than {parts} stages"
         return blocks
 
