@@ -59,7 +59,7 @@ class CacheWarning(UserWarning):
 
 
 class Entry(NamedTuple):
-    """One compiled module in the cache.  ``size`` is in bytes, ``used`` the time of last use in seconds since the epoch."""
+    """One compiled module in the cache.  ``size``: bytes; ``used``: time of last use, seconds since the epoch."""
 
     key: str
     path: str
@@ -222,9 +222,9 @@ class Cache:
         return False
 
     def prune(self, limit: int | None = None) -> list[Entry]:
-        """Remove entries, least recently used first, until at most ``limit`` bytes are left.  Return the removed entries.
+        """Remove entries, least recently used first, until at most ``limit`` bytes are left.
 
-        Temporary files of killed processes are removed as well.
+        Return the removed entries. Temporary files of killed processes are removed as well.
         """
         for _, at, name in self._names():
             if is_leftover(name):
@@ -247,7 +247,7 @@ class Cache:
         return gone
 
     def clear(self) -> list[Entry]:
-        """Remove all entries, temporary files of killed processes, and folders that are then empty.  Return the entries."""
+        """Remove all entries, temporary files of killed processes, and empty folders.  Return the removed entries."""
         gone = self.prune(-1)
         with contextlib.suppress(OSError, Damaged), open_folder(self.folder) as root:
             for name in os.listdir(root):
