@@ -6,7 +6,7 @@ row are undefined. Elements are treated as bytes, so their type does not matter.
     launch(x, y, length, pitch, step)              # x: all bytes, y (lines, words, matrices) of words
     launch(x, y, …, u, v, …)                       # two matrices in one launch
 
-``length`` is the number of bytes of a row, ``pitch`` the distance of rows, and ``step`` the distance of matrices.
+``length`` is the number of bytes of a row, ``pitch`` the distance between rows, and ``step`` that between matrices.
 """
 
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false

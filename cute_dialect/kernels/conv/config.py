@@ -40,10 +40,10 @@ class Residue(NamedTuple):
     """
 
     first: int  # the first tap
-    step: int  # distance of two taps
+    step: int  # distance between two taps
     hits: int  # number of taps
     at: int  # offset of the pixel that the last tap reads
-    apart: int  # distance of the pixels that consecutive taps read
+    apart: int  # distance between the pixels that consecutive taps read
 
 
 class Window(NamedTuple):

@@ -122,7 +122,7 @@ class DepthwiseConfig(NamedTuple):
         return found
 
     def lines(self, i: int, pixels: Any) -> Any:
-        """Return the distance of the image pixels that two pixels read which are ``pixels`` apart in the result."""
+        """Return the distance between the image pixels that two result pixels ``pixels`` apart read."""
         u = self.window.strides[i]
         return pixels // u if self.gradient else pixels * u
 

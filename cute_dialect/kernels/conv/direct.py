@@ -470,7 +470,7 @@ class _Warp:
             at, _, _, vector = self.chunks[chunk]
             return at * count * tap + (vector * VECTOR * tap if c.gradient else vector * VECTOR)
 
-        apart = 8 if c.gradient else 8 * tap  # distance of the fragments of adjacent output channels
+        apart = 8 if c.gradient else 8 * tap  # distance between the fragments of adjacent output channels
         found = list[Any]()
         base = self.filters.iterator + (group * c.lines[0] + self.lane % 8) * tap
         base = base + part * c.narrow * (1 if c.gradient else tap)

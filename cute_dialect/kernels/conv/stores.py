@@ -1,6 +1,7 @@
 """Stores of convolution gradients, and loops over tiles with different numbers of K steps.
 
-The result of a strided dgrad is scattered to the pixels of a residue class. Each 64 columns of a wgrad are one tap.
+The result of a strided dgrad is scattered to the pixels of a residue class. Each 64 columns of a wgrad belong to one
+tap.
 """
 
 # Traced values define operators and attributes that pyright cannot check.

@@ -176,7 +176,7 @@ class GemmConfig(NamedTuple):
         """Number of tensor-core accumulators of a warp group.
 
         With two-level accumulation there are two if registers allow. The MMAs of one stage then overlap with adding the
-        accumulator of the previous stage to the f32 sums.
+        accumulator of the previous stage to the f32 accumulator.
         """
         # In clusters, ptxas serializes wgmma where the scales of several column blocks are selected.
         several = self.scaled and not self.scaled_columns and 128 % self.tile[1] != 0 and self.cluster > 1

@@ -7,8 +7,8 @@ cluster has two uses:
 - ``parts``: split-K. Each block multiplies one slice of K and sends its partial accumulator through distributed shared
   memory to the block that finishes those columns.
 
-B is read once, so ``hint`` marks its lines evict-first in the L2. They do not evict data that is used again, and need
-not wait for other dirty lines to be written back.
+B is read once, so ``hint`` marks its lines evict-first in the L2. They do not displace data that is used again, and do
+not wait until dirty lines are written back.
 
 A problem with few columns is the transposed problem with few rows, whose C has contiguous columns.
 
