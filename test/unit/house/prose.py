@@ -67,6 +67,8 @@ WORD = {
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("house/prose.py", ""): "the rules themselves",
     ("house/test_prose.py", ""): "the rules themselves",
+    ("CONTRIBUTING.md", "the list of matrices"): "the rules themselves",
+    ("CONTRIBUTING.md", "a turn of a loop"): "the rules themselves",
 }
 
 
