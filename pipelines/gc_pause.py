@@ -1,7 +1,7 @@
-"""Python's cyclic garbage collector, and compilations.
+"""Pausing Python's garbage collector during compilations.
 
-A compilation makes some hundred thousand objects that live until its end: collections on the way find nothing and take
-a sixth of its time.
+A compilation allocates some hundred thousand objects that live until its end. Collections in between free nothing and
+take a sixth of its time.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ __all__ = ["collector_paused"]
 
 @contextmanager
 def collector_paused() -> Generator[None]:
-    """Let no collection happen inside; afterwards the collector is as it was.
+    """Disable the garbage collector, and restore its state afterwards.
 
-    Of threads that are inside at once the first to come also lets it go on, for all.
+    If several threads are inside, the first one that entered enables it again for all.
 
     >>> with collector_paused():
     ...     gc.isenabled()

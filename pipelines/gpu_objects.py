@@ -1,6 +1,6 @@
-"""Compiled code inside ``gpu.binary``: read from the printed attribute.
+"""Parser for the compiled code in a printed ``gpu.binary`` op.
 
-Reaching into the attribute from Python would import 50 ms worth of op classes.
+Reading the attribute through MLIR's Python bindings would import op classes for 50 ms.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["GpuObject", "parse_objects"]
 
 
 class GpuObject(NamedTuple):
-    """One compiled object: its ``gpu.module``, its target's chip, its format (``isa``, ``bin`` …), its bytes."""
+    """One compiled object of a ``gpu.module``.  ``format``: ``isa`` (PTX), ``bin``, ``offload`` or ``fatbin``."""
 
     module: str
     chip: str
@@ -31,7 +31,7 @@ _FORMATS: Mapping[str | None, str] = {"assembly": "isa", "bin": "bin", "offload"
 
 
 def parse_objects(text: str) -> Iterator[tuple[str, str, bytes]]:
-    """Return chip, format and bytes of each object in the printed attribute ``[#gpu.object<…>, …]``.
+    """Yield chip, format and bytes of each object in the printed attribute ``[#gpu.object<…>, …]``.
 
     >>> list(parse_objects(r'[#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "a\\0Ab\\22">]'))
     [('sm_80', 'isa', b'a\\nb"')]

@@ -1,4 +1,4 @@
-"""The text that crosses to upstream MLIR: generic form, in which values have numbers and long types an alias each."""
+"""The IR text that is passed to upstream MLIR: generic form with numbered values and aliases for long types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["handoff_text"]
 
 _LONG = 80
-"""A struct type whose text is longer is written once, as an alias: accumulators have hundreds of members."""
+"""Struct types with a longer text become aliases, because accumulators have hundreds of members."""
 
 
 def handoff_text(
@@ -29,11 +29,13 @@ def handoff_text(
     retold: Mapping[Attribute, str] | None = None,
     call_sites: CallSites | None = None,
 ) -> str:
-    """Return ``module`` in generic form.  ``locations`` adds where each op comes from, so that errors can say it.
+    """Return ``module`` in generic form.
 
-    ``retold`` gives the text of locations that are to be written otherwise than they are; with it an op without a
-    location says so, where otherwise upstream would take a place in this text.
-    ``call_sites`` is for line info: each location is written as the one place that it stands for, as that says.
+    Args:
+        locations: write the location of each op, so that upstream's errors can show it.
+        retold: replacement texts of locations. With it, an op without a location gets an unknown location; otherwise
+            upstream would use its position in this text.
+        call_sites: for line tables; each location is written as one file, line and column.
     """
     writer = _HandOff(locations, retold or {}, call_sites)
     text = writer.write(module)
@@ -56,11 +58,11 @@ class _HandOff(GenericWriter):
         return text
 
     def write_op_location(self, op: Operation) -> str:
-        """Return where an op comes from; of an assertion in a kernel what CUDA prints when it fails.
+        """Return the location of an op.
 
-        Upstream passes the file and the line of the place to ``__assertfail``, and the name around it for the function.
-        For line info a function must be somewhere, else upstream takes its ops to be in no file: it is where its first
-        op is.
+        Upstream passes file, line and name of an assertion's location to ``__assertfail``, which prints them. The name
+        is therefore the function, with its callers. For line tables a function needs a location, otherwise upstream
+        assigns its ops to no file; it gets the location of its first op.
         """
         if self._call_sites is not None and op.regions and "sym_name" in op.properties:
             inner = (location_frames(o.location) for o in op.walk())
@@ -86,7 +88,7 @@ def _place(position: Position) -> FileLineColLoc:
 
 
 def _place_text(position: Position) -> str:
-    """Return ``loc("file":line:col)``, which most are without a printer."""
+    """Return ``loc("file":line:col)``.  Plain file names skip xDSL's slower printer."""
     file, line, col, _ = position
     if file.isascii() and file.isprintable() and '"' not in file and "\\" not in file:
         return f'loc("{file}":{line}:{col})'
@@ -94,7 +96,7 @@ def _place_text(position: Position) -> str:
 
 
 def _kernel_around(op: Operation) -> str | None:
-    """Return the name of the function of the GPU that an op is in; None of an op on the host."""
+    """Return the name of the GPU function around an op, or None for an op in host code."""
     here, name = op.parent_op(), None
     while here is not None and here.name != "gpu.module":
         found = here.properties.get("sym_name")

@@ -106,10 +106,10 @@ DAMAGE = {
     "others may write": lambda p: p.chmod(0o666),
 }
 WHY = {
-    "gone": "it has no file {}",
+    "gone": "its file {} is missing",
     "a link": "{} is a link",
-    "a pipe": "{} is no file",
-    "a folder": "{} is no file",
+    "a pipe": "{} is not a file",
+    "a folder": "{} is not a file",
     "others may write": "{} may be written by other users (mode 666)",
 }
 
@@ -118,7 +118,7 @@ WHY = {
 @pytest.mark.parametrize("how", DAMAGE)
 def test_damage_is_said_once_and_replaced(cache: Cache, how: str, name: str) -> None:
     DAMAGE[how](at(cache) / name)
-    why = WHY.get(how, "{} is not what was written").format(name)
+    why = WHY.get(how, "{} was changed after it was written").format(name)
     assert said(cache) == [f"compile cache: {at(cache)} is damaged: {why}; compiled again"]
     assert said(cache) == []
     assert cache.put(KEY, artifact("// again"))
@@ -142,9 +142,9 @@ def test_what_stands_in_the_place_of_an_entry_is_put_aside(cache: Cache, tmp_pat
     else:
         at(cache).rename(place)
     why = {
-        "a folder": "it may be written by other users" if place.stat().st_mode & 0o022 else "it has no file",
+        "a folder": "it may be written by other users" if place.stat().st_mode & 0o022 else "its file",
         "the entry of another key": "it is the entry of another key",
-    }.get(how, "it is no folder, or a link")
+    }.get(how, "it is a link or not a folder")
     (told,) = said(cache, OTHER)
     assert told.startswith(f"compile cache: {place} is damaged: {why}")
     assert cache.put(OTHER, artifact("// other"))
@@ -163,8 +163,8 @@ def test_nothing_outside_is_read_or_deleted_through_links(cache: Cache, tmp_path
         place.symlink_to(moved)
         (told,) = said(cache)
         assert told.endswith(
-            "is not used: it is no folder, or a link; see to that, set CUTE_CACHE_DIR to another folder, or "
-            "CUTE_CACHE=0"
+            "is not used: it is a link or not a folder; repair it, set CUTE_CACHE_DIR to another folder, or "
+            "set CUTE_CACHE=0"
         )
         assert cache.entries() == cache.clear() == []
         with pytest.warns(CacheWarning, match="is not used"):
