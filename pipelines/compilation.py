@@ -97,7 +97,7 @@ class Compilation:
 
     @cached_property
     def context(self) -> Context:
-        """The context with all dialects.  It is created on first use: unreadable files are reported before xDSL loads."""
+        """The context with all dialects.  Created on first use, so that unreadable files are reported before that."""
         from cute_dialect.ir.context import make_context
 
         return make_context("all", allow_unregistered=True)
@@ -336,6 +336,6 @@ def _flat(elements: Sequence[Element]) -> list[PassElement]:
 
 
 def text_of(module: ModuleOp, *, generic: bool = False) -> str:
-        from cute_dialect.ir.printing import ir_text
+    from cute_dialect.ir.printing import ir_text
 
     return ir_text(module, generic=generic)

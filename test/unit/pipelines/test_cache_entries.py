@@ -386,7 +386,7 @@ def test_a_disk_that_is_full_or_read_only(cache: Cache, monkeypatch: pytest.Monk
             break
         if not kept:
             assert [str(w.message) for w in found] == [
-                f"compile cache: cannot write to {cache.folder}: {os.strerror(code)}; nothing is kept: free space "
+                f"compile cache: cannot write to {cache.folder}: {os.strerror(code)}; nothing is cached: free space "
                 "there, set CUTE_CACHE_DIR to a folder that can be written, or CUTE_CACHE=0"
             ], calls
         assert cache.get(OTHER) == (artifact() if kept else None)
@@ -414,7 +414,7 @@ def test_a_file_system_with_no_room(tmp_path: Path) -> None:
         [sys.executable, "-c", program, str(tmp_path / "c"), *sys.path], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "File too large; nothing is kept: free space there" in done.stderr
+    assert "File too large; nothing is cached: free space there" in done.stderr
     assert everything(tmp_path / "c") == [f"v2-{os.geteuid()}", f"v2-{os.geteuid()}/{KEY[:2]}"]
 
 
@@ -428,7 +428,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
             above.chmod(above.stat().st_mode | 0o011)
     with as_nobody():
         cache = Cache(str(closed / "c"))
-        with pytest.warns(CacheWarning, match="Permission denied; nothing is kept: .* CUTE_CACHE_DIR"):
+        with pytest.warns(CacheWarning, match="Permission denied; nothing is cached: .* CUTE_CACHE_DIR"):
             assert not cache.put(KEY, artifact())
         assert cache.get(KEY) is None
     assert os.listdir(closed) == []
