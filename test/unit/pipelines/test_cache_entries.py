@@ -387,7 +387,7 @@ def test_a_disk_that_is_full_or_read_only(cache: Cache, monkeypatch: pytest.Monk
         if not kept:
             assert [str(w.message) for w in found] == [
                 f"compile cache: cannot write to {cache.folder}: {os.strerror(code)}; nothing is cached: free space "
-                "there, set CUTE_CACHE_DIR to a folder that can be written, or CUTE_CACHE=0"
+                "there, set CUTE_CACHE_DIR to a writable folder, or set CUTE_CACHE=0"
             ], calls
         assert cache.get(OTHER) == (artifact() if kept else None)
         cache.prune(0)
