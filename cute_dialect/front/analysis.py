@@ -1,7 +1,8 @@
-"""What names a piece of a function sets and reads, and which of them are read later.
+"""Name analysis of functions: the names that each branch and loop assigns and reads, and their liveness.
 
-Works on a function whose jumps are gone (:mod:`cute_dialect.front.jumps`), so control flow is that of the text.
-Liveness may say too much, never too little: a name that is not live after a branch is not merged there.
+The function must be free of jumps (:mod:`cute_dialect.front.jumps`), so that control flow follows the text.
+Liveness is
+conservative: it may contain too many names, but a name that is not live after a branch is not merged there.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ NO_NAMES: frozenset[str] = frozenset()
 
 @dataclass(slots=True)
 class Site:
-    """A branch or a loop of the source.
+    """A branch or loop of the source.
 
-    ``names``: what it assigns; ``roots``: what it reads or assigns; ``live``: what may be read after it; ``head``:
-    what may be read at the head of a turn.
+    Attributes:
+        names: the names that it assigns.
+        roots: the names that it reads or assigns.
+        live: the names that may be read after it.
+        head: the names that may be read at the start of an iteration.
     """
 
     kind: str
@@ -36,31 +40,33 @@ class Site:
     live: frozenset[str] = NO_NAMES
     head: frozenset[str] = NO_NAMES
     entering: tuple[int, ...] = ()
-    """The numbers of the names that are given a value at the head of a side or a turn: others are not read before they
-    are assigned."""
+    """Indices of the names that get a value at the start of a side or iteration. Others are assigned before any read.
+    """
     leaving: tuple[int, ...] = ()
-    """The numbers of the names that are given a value after it."""
+    """Indices of the names that get a value after it."""
     flags: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    """The names that a ``for`` sets to its element."""
+    """The targets of a ``for``."""
     reads: frozenset[str] = NO_NAMES
-    """What a turn of a loop may read before it assigns it."""
+    """The names that an iteration may read before it assigns them."""
     once: bool = False
-    """Whether the first turn of a loop always begins."""
+    """True if the first iteration of the loop always runs."""
     text: str = ""
     attributes: frozenset[str] = NO_NAMES
-    """The names of attributes in its text, which are those of a module's globals if an object is a module."""
+    """The attribute names in its text. If an object is a module they name the module's globals."""
     globals: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The globals of its function."""
     memory: dict[object, Any] = field(default_factory=dict[object, Any])
 
     @property
     def place(self) -> Place:
-        """Where it is."""
+        """Its position in the source."""
         return place_in(self.path, self.node)
 
     def rooted(self, values: Mapping[str, Any]) -> list[Any]:
-        """Return the values of its names (locals, else globals), and what it may read from modules among them."""
+        """Return the values of its names (locals or globals), and the attributes that it may read from modules among
+        them.
+        """
         found: list[Any] = []
         for name in self.roots:
             if name in values:
@@ -74,29 +80,30 @@ class Site:
 
 
 def place_in(path: str, node: Any) -> Place:
-    """Return the place of a node of a file."""
+    """Return the position of a node in a file."""
     return Place(path, node.lineno, node.col_offset + 1, node.end_lineno or 0, (node.end_col_offset or 0) + 1)
 
 
 @dataclass(slots=True)
 class Names:
-    """The names that a node sets, deletes and reads in its function's scope.
+    """The names that a node sets, deletes and reads in the scope of its function.
 
-    Functions and classes inside it count: the names that they read, and those that they declare ``nonlocal``, which
-    are set whenever such a function is called.
+    For nested functions and classes this includes the names that they read, and the names that they declare
+    ``nonlocal``,
+    which are set whenever such a function is called.
     """
 
     stores: frozenset[str] = NO_NAMES
     loads: frozenset[str] = NO_NAMES
     captured: frozenset[str] = NO_NAMES
     outer: frozenset[str] = NO_NAMES
-    """Names declared ``nonlocal``, here or in inner functions, that are not variables of those inner functions."""
+    """Names declared ``nonlocal``, here or in nested functions, that are not local to those functions."""
     module: frozenset[str] = NO_NAMES
     """Names declared ``global`` here."""
     attributes: frozenset[str] = NO_NAMES
-    """Names of attributes, those of inner functions too."""
+    """Names of attributes, including those in nested functions."""
     direct: frozenset[str] = NO_NAMES
-    """Names that are set here, not only by functions inside."""
+    """Names set here rather than only in nested functions."""
     declared: frozenset[str] = NO_NAMES
     """Names declared ``nonlocal`` here."""
 
@@ -105,11 +112,11 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _NAMING = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
 _ON_THEIR_OWN = (ast.stmt, *_SCOPES, *_COMPREHENSIONS, *_NAMING)
-"""Nodes whose names are more than those of their parts, or are asked for again."""
+"""Nodes whose names differ from the union of their parts, or are queried repeatedly."""
 
 
 def names_in(node: Any) -> Names:
-    """Return the names of a node; remembered on it."""
+    """Return the names of a node. The result is cached on the node."""
     known = getattr(node, "_names", None)
     if known is None:
         known = node._names = _names_in(node)
@@ -117,13 +124,13 @@ def names_in(node: Any) -> Names:
 
 
 def forget_names(function: ast.AST) -> None:
-    """Forget the names of all nodes of a function, which is about to be rewritten."""
+    """Clear the cached names of all nodes of a function that is about to be rewritten."""
     for node in ast.walk(function):
         node.__dict__.pop("_names", None)
 
 
 class _Found:
-    """Names as they are found."""
+    """Accumulator for the names of a node."""
 
     __slots__ = ("attributes", "captured", "declared", "direct", "loads", "module", "outer", "stores")
 
@@ -133,7 +140,6 @@ class _Found:
         self.outer, self.module, self.declared = NO_NAMES, NO_NAMES, NO_NAMES
 
     def add(self, node: ast.AST) -> None:
-        """Add the names of a node."""
         cls = type(node)
         if cls is ast.Name:
             if type(node.ctx) is ast.Load:  # pyright: ignore
@@ -159,7 +165,7 @@ class _Found:
             self.parts(node)
 
     def parts(self, node: ast.AST) -> None:
-        """Add the names of the parts of a node."""
+        """Add the names of the child nodes."""
         for field_name in node._fields:
             value = getattr(node, field_name, None)
             if isinstance(value, list):
@@ -202,7 +208,7 @@ def _names_in(node: ast.AST) -> Names:
         targets = {n for g in node.generators for n in names_in(g.target).stores}
         stores -= targets
         direct -= targets
-        # what a comprehension reads is read at once, a generator expression later
+        # A comprehension reads its names immediately, a generator expression later.
         if isinstance(node, ast.GeneratorExp):
             captured |= loads
     elif isinstance(node, ast.ExceptHandler):
@@ -229,21 +235,19 @@ def _names_in(node: ast.AST) -> Names:
 
 
 def parameters(node: Any) -> frozenset[str]:
-    """Return the names of a function's parameters."""
     args: ast.arguments = node.args
     every = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
     return frozenset(a.arg for a in every if a is not None)
 
 
 def stored(nodes: Iterable[ast.AST]) -> frozenset[str]:
-    """Return the names that statements set."""
     return frozenset[str]().union(*(names_in(n).stores for n in nodes))
 
 
 def free_stores(function: Any) -> list[str]:
-    """Return the variables of enclosing functions that only functions inside this one declare ``nonlocal``.
+    """Return variables of enclosing functions that only nested functions declare ``nonlocal``.
 
-    Branches and loops set them, so this function must declare them, too.
+    Branches and loops set them, so this function must declare them too.
     """
     names = [names_in(s) for s in function.body]
     outer, direct, declared, module = (
@@ -256,7 +260,7 @@ _READS_ALL = frozenset(("locals", "eval", "exec", "vars", "dir"))
 
 
 class _Analysis:
-    """The sites of one function, made backwards."""
+    """Backward analysis that builds the sites of one function."""
 
     def __init__(self, function: Any, path: str, mangle: Any, always: frozenset[str], exclude: frozenset[str]):
         self.path = path
@@ -267,10 +271,11 @@ class _Analysis:
         self.gens: dict[int, frozenset[str]] = {}
 
     def gen(self, loop: Any) -> frozenset[str]:
-        """Return what a turn of a loop reads of the names before it.
+        """Return the names that an iteration of a loop reads from before it.
 
-        A suite's live names are ``G | (live - K)``, so the fixed point of a loop needs its ``G`` only: it is found
-        once, without sites, and loops in loops take no longer for it.
+        The live names of a suite are ``G | (live - K)``, so the fixed point of a loop needs only its ``G``.  It is
+        computed
+        once, without building sites, which keeps nested loops linear.
         """
         found = self.gens.get(id(loop))
         if found is None:
@@ -377,7 +382,7 @@ class _Analysis:
 
 
 def analyse(function: Any, path: str, mangle: Any, never_local: frozenset[str] = NO_NAMES) -> None:
-    """Give every branch and loop of a function without jumps its :class:`Site` (the attribute ``_site``)."""
+    """Attach a :class:`Site` to every branch and loop of a function without jumps (attribute ``_site``)."""
     body: list[ast.stmt] = function.body
     captured = frozenset[str]().union(*(names_in(s).captured for s in body))
     loads = frozenset[str]().union(*(names_in(s).loads for s in body))

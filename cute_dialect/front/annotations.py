@@ -1,4 +1,4 @@
-"""Annotations of parameters, and what they say about an argument.
+"""Annotations of parameters.
 
 >>> Constexpr[int], TensorAnnotation.of((None, "m", ("k", 16)))
 (Constexpr[int], Tensor[None, 'm', ('k', 16)])
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class _Subscripted:
-    """``C[x, …]`` of one of the classes below."""
+    """A subscripted annotation class: ``C[x, …]``."""
 
     __slots__ = ("args", "origin")
 
@@ -34,7 +34,7 @@ class _Subscripted:
         return f"{self.origin.__name__}[{', '.join(names)}]"
 
     def __call__(self, *args: Any) -> Any:
-        raise TypeError(f"{self!r} is an annotation, and makes no values")
+        raise TypeError(f"{self!r} is an annotation and cannot be called")
 
     def __or__(self, other: object) -> Any:
         return typing.Union[self, other]  # noqa: UP007  (it makes the value)
@@ -43,12 +43,12 @@ class _Subscripted:
 
 
 def subscripted(origin: type, args: object) -> object:
-    """Return ``origin[args]``, an annotation."""
+    """Return the annotation ``origin[args]``."""
     return _Subscripted(origin, args if isinstance(args, tuple) else (args,))
 
 
 class _Annotation:
-    """The base of classes that only annotate; ``C[…]`` is one too."""
+    """Base of classes that serve only as annotations."""
 
     def __class_getitem__(cls, args: Any) -> object:
         return subscripted(cls, args)
@@ -56,7 +56,7 @@ class _Annotation:
 
 if TYPE_CHECKING:
     _T = TypeVar("_T")
-    Constexpr = Annotated[_T, "static"]  # to a type checker such a parameter is what is passed
+    Constexpr = Annotated[_T, "static"]  # A type checker sees the type of the argument.
 else:
 
     class Constexpr(_Annotation):
@@ -67,29 +67,29 @@ _CONSTEXPR: Any = Constexpr
 
 
 class IntTuple(_Annotation):
-    """A tree of integers: Python's stay static, ``Int32`` ones are passed."""
+    """Annotation of a tree of integers. Python integers are compile-time constants; ``Int32`` leaves are parameters."""
 
 
 class Shape(IntTuple):
-    """A shape: a tree of integers."""
+    """Annotation of a shape: a tree of integers."""
 
 
 class Stride(IntTuple):
-    """Strides: a tree of integers."""
+    """Annotation of strides: a tree of integers."""
 
 
 class Coord(IntTuple):
-    """A coordinate: a tree of integers and None."""
+    """Annotation of a coordinate: a tree of integers and None."""
 
 
 class Tile(IntTuple):
-    """A tiler: a tree of integers, layouts and None."""
+    """Annotation of a tiler: a tree of integers, layouts and None."""
 
 
 class Stream(_Annotation):
-    """A stream of the launch; an object of torch, cupy or cuda-python, or its handle.
+    """The stream of a launch: a stream of torch, cupy or cuda-python, or its handle.
 
-    ``Stream(handle)`` is a stream with this handle.
+    ``Stream(handle)`` wraps a handle.
     """
 
     def __init__(self, handle: int = 0):
@@ -109,9 +109,9 @@ class Generic(str):
 
 
 class TensorAnnotation:
-    """``Tensor[…]``: the element type (None for any), and an extent each, or the layout as a text.
+    """The annotation ``Tensor[…]``: an element type (None: any), then extents, or the layout as text.
 
-    An extent is a number, the name of a symbol, a pair of such a name and a divisor, or None for any.
+    An extent is a number, a symbol's name, a pair of symbol and divisor, or None for any extent.
     """
 
     __slots__ = ("alignment", "dims", "dtype", "layout")
@@ -124,7 +124,7 @@ class TensorAnnotation:
 
     @classmethod
     def of(cls, args: object) -> TensorAnnotation:
-        """Return the annotation of what stands between the brackets."""
+        """Return the annotation for the arguments between the brackets."""
         entries = args if isinstance(args, tuple) else (args,)
         dtype, *rest = entries
         if isinstance(dtype, str) and not isinstance(dtype, Generic):
@@ -134,7 +134,7 @@ class TensorAnnotation:
         texts = [e for e in rest if isinstance(e, str) and (":" in e or e.startswith("align<"))]
         if texts:
             if len(texts) != len(rest):
-                raise KernelTypeError("F124", f"an annotation Tensor[…] has a layout or extents, got {entries!r}")
+                raise KernelTypeError("F124", f"Tensor[…] takes either a layout or extents, got {entries!r}")
             layout = next((t for t in texts if ":" in t), None)
             align = next((t for t in texts if t.startswith("align<")), None)
             return cls(dtype, None, layout, int(align[6:-1]) if align is not None else None)
@@ -151,10 +151,10 @@ class TensorAnnotation:
     __ror__ = __or__
 
     def __call__(self, *args: Any) -> Any:
-        raise TypeError(f"{self!r} is an annotation, and makes no values")
+        raise TypeError(f"{self!r} is an annotation and cannot be called")
 
     def resolved(self, names: Mapping[str, object]) -> TensorAnnotation:
-        """Return it with generic parameters replaced by their values."""
+        """Return the annotation with generic parameters replaced by their values."""
 
         def known(x: object) -> object:
             if isinstance(x, tuple):
@@ -167,16 +167,16 @@ class TensorAnnotation:
 
 
 def generic_name(x: object) -> str | None:
-    """Return the name if something is a generic parameter: ours, or a type parameter of Python 3.12."""
+    """Return the name of a generic parameter (a ``Generic`` or a Python 3.12 type parameter), or None."""
     if isinstance(x, Generic):
         return str(x)
     return x.__name__ if isinstance(x, typing.TypeVar) else None
 
 
 def annotations_of(function: Callable[..., Any], names: Mapping[str, object]) -> dict[str, object]:
-    """Return the annotations of a function; texts are evaluated, those that mean nothing are left out.
+    """Return the annotations of a function. Strings are evaluated; those that fail to evaluate are left out.
 
-    ``names``: the generic parameters.
+    ``names`` maps generic parameters to their values.
     """
     found: dict[str, object] = {}
     given = dict(getattr(function, "__annotations__", {}))
@@ -193,21 +193,21 @@ def _evaluated(name: str, text: str, function: Any, names: Mapping[str, object])
     for free, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             space[free] = cell.cell_contents
-        except ValueError:  # not set yet
+        except ValueError:  # The cell is still empty.
             continue
     space.update(names)
     try:
         return eval(text, space)
     except KernelTypeError:
         raise
-    except Exception as e:  # whatever the user's own classes say: such an annotation says nothing to us
+    except Exception as e:  # The annotation uses names of the user that do not evaluate here; it is ignored.
         if any(word in text for word in ("Tensor[", "Pointer[", "Constexpr")):
-            raise KernelTypeError("F124", f"the annotation of '{name}', {text}, cannot be read: {e}") from None
+            raise KernelTypeError("F124", f"the annotation {text} of '{name}' cannot be evaluated: {e}") from None
         return None
 
 
 def without_none(annotation: object) -> tuple[object, bool]:
-    """Return an annotation without ``| None``, and whether it had that."""
+    """Return an annotation without ``| None``, and True if it had that."""
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         args = typing.get_args(annotation)
         rest = [a for a in args if a is not type(None)]
@@ -218,30 +218,30 @@ def without_none(annotation: object) -> tuple[object, bool]:
 
 
 def is_constexpr(annotation: object) -> bool:
-    """Tell whether an annotation is ``Constexpr`` or ``Constexpr[…]``."""
+    """Return True for ``Constexpr`` and ``Constexpr[…]``."""
     return annotation is _CONSTEXPR or (isinstance(annotation, _Subscripted) and annotation.origin is _CONSTEXPR)
 
 
 def is_int_tuple(annotation: object) -> bool:
-    """Tell whether an annotation is that of a tree of integers."""
+    """Return True for the annotation of a tree of integers."""
     origin = annotation.origin if isinstance(annotation, _Subscripted) else annotation
     return isinstance(origin, type) and issubclass(origin, IntTuple)
 
 
 def constexpr_name(annotation: object) -> str | None:
-    """Return the name of the generic parameter that ``Constexpr[N]`` deduces."""
+    """Return the generic parameter that ``Constexpr[N]`` deduces, or None."""
     if isinstance(annotation, _Subscripted) and annotation.origin is _CONSTEXPR and len(annotation.args) == 1:
         return generic_name(annotation.args[0])
     return None
 
 
 def is_number_type(annotation: object) -> bool:
-    """Tell whether an annotation is the class of one number type."""
+    """Return True for a concrete number type, such as ``Float32``."""
     return isinstance(annotation, NumericType) and annotation.mlir_type != ""
 
 
 def pointer_element(annotation: object) -> str | None:
-    """Return the name of the generic parameter that ``Pointer[T]`` deduces."""
+    """Return the generic parameter that ``Pointer[T]`` deduces, or None."""
     if isinstance(annotation, _Subscripted) and annotation.origin.__name__ == "Pointer" and len(annotation.args) == 1:
         return generic_name(annotation.args[0])
     return None

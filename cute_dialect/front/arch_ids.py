@@ -1,4 +1,4 @@
-"""Who am I: threads, blocks, warps, lanes and clusters.  What the launch fixes is static."""
+"""Indices and sizes of threads, warps, blocks and clusters. Values fixed by the launch are static."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = [
 ]
 
 WARP_SIZE = 32
-"""Threads of a warp."""
+"""Threads per warp."""
 
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
-"""Blocks of a grid along x, y and z (CUDA C++ Programming Guide, "Compute Capabilities")."""
+"""Maximum blocks per grid along x, y and z (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 _MOST_THREADS = (1024, 1024, 64)
-"""Threads of a block along x, y and z."""
+"""Maximum threads per block along x, y and z."""
 
 
 class Dim3(NamedTuple):
-    """Three numbers, along x, y and z."""
+    """Three numbers along x, y and z."""
 
     x: Any
     y: Any
@@ -49,7 +49,7 @@ class Dim3(NamedTuple):
 
 
 def _register(tracer: Tracer, name: str, low: int, end: int) -> Any:
-    """Return a special register whose value is in [low, end); a static number where that leaves one."""
+    """Return a special register with a value in [low, end), or a static number if only one value is possible."""
     if end - low == 1:
         return Int32.exactly(low)
     from cute_dialect.front.trace import parse_type
@@ -60,28 +60,28 @@ def _register(tracer: Tracer, name: str, low: int, end: int) -> Any:
 
 
 def thread_idx() -> Dim3:
-    """Return the thread's place in its block, ``(x, y, z)``; 0 where the block has one thread along that axis."""
+    """Return the thread index in its block, ``(x, y, z)``. It is the constant 0 along axes of one thread."""
     tracer = in_kernel("cute.arch.thread_idx")
     sizes = zip("xyz", tracer.launch.block, _MOST_THREADS)
     return Dim3(*(_register(tracer, f"tid.{axis}", 0, n or most) for axis, n, most in sizes))
 
 
 def block_idx() -> Dim3:
-    """Return the block's place in the grid, ``(x, y, z)``."""
+    """Return the block index in the grid, ``(x, y, z)``."""
     tracer = in_kernel("cute.arch.block_idx")
     sizes = zip("xyz", tracer.launch.grid, _MOST_BLOCKS)
     return Dim3(*(_register(tracer, f"ctaid.{axis}", 0, n or most) for axis, n, most in sizes))
 
 
 def block_dim() -> Dim3:
-    """Return the threads of a block along x, y and z; static where the launch says them with static numbers."""
+    """Return the threads per block along x, y and z. Sizes that the launch gives as constants are static."""
     tracer = in_kernel("cute.arch.block_dim")
     sizes = zip("xyz", tracer.launch.block, _MOST_THREADS)
     return Dim3(*(_register(tracer, f"ntid.{axis}", n or 1, (n or most) + 1) for axis, n, most in sizes))
 
 
 def grid_dim() -> Dim3:
-    """Return the blocks of the grid along x, y and z; static where the launch says them with static numbers."""
+    """Return the blocks per grid along x, y and z. Sizes that the launch gives as constants are static."""
     tracer = in_kernel("cute.arch.grid_dim")
     sizes = zip("xyz", tracer.launch.grid, _MOST_BLOCKS)
     return Dim3(
@@ -96,34 +96,31 @@ def _linear_thread() -> Any:
 
 
 def lane_idx() -> Any:
-    """Return the thread's number in its warp."""
+    """Return the thread's lane index in its warp, 0 to 31."""
     return Int32.of(emit_machine("lane_id").results[0], Facts(0, WARP_SIZE - 1))
 
 
 def warp_idx() -> Any:
-    """Return the number of the thread's warp in its block; see :func:`canonical_warp_idx_sync`."""
+    """Return the index of the thread's warp in its block; see also :func:`canonical_warp_idx_sync`."""
     return _linear_thread() // WARP_SIZE
 
 
 def canonical_warp_idx_sync() -> Any:
-    """Return the number of the warp in a register that is known to be the same for all its threads.
-
-    All threads of the warp execute it.
-    """
+    """Return the warp index as a warp-uniform value. All threads of the warp must execute the call."""
     from cute_dialect.front.warps import make_warp_uniform
 
     return make_warp_uniform(warp_idx())
 
 
 def warpgroup_idx() -> Any:
-    """Return the number of the thread's group of four warps, known to be the same for the warp, which executes it."""
+    """Return the warpgroup index as a warp-uniform value. All threads of the warp must execute the call."""
     from cute_dialect.front.warps import make_warp_uniform
 
     return make_warp_uniform(_linear_thread() // (4 * WARP_SIZE))
 
 
 def elect_one() -> Any:
-    """Return true for one thread of the warp, all of which execute it: ``if cute.arch.elect_one():``."""
+    """Return True for one thread of the warp: ``if cute.arch.elect_one():``. All threads must execute the call."""
     return Boolean.of(emit_machine("elect_one").results[0])
 
 
@@ -131,12 +128,12 @@ def elect_one() -> Any:
 
 
 def block_in_cluster_dim() -> Dim3:
-    """Return the blocks of a cluster along x, y and z, static numbers."""
+    """Return the blocks per cluster along x, y and z, as static numbers."""
     return Dim3(*map(Int32.exactly, in_kernel("cute.arch.block_in_cluster_dim").launch.cluster))
 
 
 def cluster_size() -> Any:
-    """Return how many blocks a cluster has, a static number."""
+    """Return the number of blocks per cluster, as a static number."""
     x, y, z = block_in_cluster_dim()
     return x * y * z
 
@@ -149,14 +146,14 @@ def _in_cluster(what: str) -> Tracer:
 
 
 def block_in_cluster_idx() -> Dim3:
-    """Return the block's place in its cluster, ``(x, y, z)``; zeros where the launch has no clusters."""
+    """Return the block index in its cluster, ``(x, y, z)``. It is zero if the launch has no clusters."""
     tracer = _in_cluster("cute.arch.block_in_cluster_idx")
     sizes = zip("xyz", tracer.launch.cluster)
     return Dim3(*(_register(tracer, f"cluster.ctaid.{axis}", 0, n) for axis, n in sizes))
 
 
 def block_idx_in_cluster() -> Any:
-    """Return the block's number in its cluster, x running first."""
+    """Return the linear block index in its cluster. The x index varies fastest."""
     tracer = _in_cluster("cute.arch.block_idx_in_cluster")
     x, y, z = tracer.launch.cluster
     if x * y * z == 1:
@@ -165,7 +162,7 @@ def block_idx_in_cluster() -> Any:
 
 
 def cluster_idx() -> Dim3:
-    """Return the cluster's place in the grid of clusters, ``(x, y, z)``."""
+    """Return the cluster index in the grid, ``(x, y, z)``."""
     tracer = _in_cluster("cute.arch.cluster_idx")
     if tracer.launch.cluster == (1, 1, 1):
         return block_idx()
@@ -174,6 +171,6 @@ def cluster_idx() -> Dim3:
 
 
 def cluster_dim() -> Dim3:
-    """Return how many clusters the grid has along x, y and z."""
+    """Return the number of clusters in the grid along x, y and z."""
     tracer = _in_cluster("cute.arch.cluster_dim")
     return Dim3(*(n // c for n, c in zip(grid_dim(), tracer.launch.cluster)))

@@ -1,4 +1,4 @@
-"""Barriers, mbarriers, fences, groups of copies, clusters, registers and approximations: one op each."""
+"""One-op wrappers: barriers, mbarriers, fences, async copy groups, clusters, registers, approximations."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ __all__ = [
 # ------------------------------------------------------------------------------------------------------- barriers
 
 sync_threads = instruction(
-    "sync_threads", "", "Wait for all threads of the block; orders their memory accesses.", op="barrier"
+    "sync_threads", "", "Wait for all threads of the block, and order their memory accesses.", op="barrier"
 )
 
 
 def sync_warp(mask: int = 0xFFFFFFFF) -> None:
-    """Wait for all threads of the warp; orders their memory accesses."""
+    """Wait for all threads of the warp, and order their memory accesses."""
     from cute_dialect.front.warps import whole_warp
 
     whole_warp(mask, "cute.arch.sync_warp")
@@ -78,20 +78,24 @@ def _named(name: str, op: str, barrier_id: Any, threads: Any) -> None:
         sizes = in_kernel(what).launch.block
         if None in sizes:
             raise KernelTypeError(
-                "F251", f"{what}: expected number_of_threads, since the launch does not say the block's size"
+                "F251", f"{what}: number_of_threads is required, because the block size is not a constant of the launch"
             )
         threads = prod(n for n in sizes if n is not None)
     if isinstance(barrier_id, int) and not 0 <= barrier_id < 16:
-        raise KernelTypeError("F251", f"{what}: expected a barrier_id from 0 to 15, got {barrier_id}")
+        raise KernelTypeError("F251", f"{what}: barrier_id must be 0 to 15, got {barrier_id}")
     if isinstance(threads, int) and (threads <= 0 or threads % 32):
-        raise KernelTypeError("F251", f"{what}: expected number_of_threads = a multiple of 32, got {threads}")
+        raise KernelTypeError("F251", f"{what}: number_of_threads must be a positive multiple of 32, got {threads}")
     emit_machine(op, [operand("i32", barrier_id, what), operand("i32", threads, what)], what=what)
 
 
 def barrier(barrier_id: Any = None, number_of_threads: Any = None) -> None:
-    """Wait at barrier ``barrier_id`` (0 to 15) until ``number_of_threads`` threads, a multiple of 32, have arrived.
+    """Wait at a named barrier.
 
-    Without arguments it is :func:`sync_threads`; without a number all threads of the block.
+    Args:
+        barrier_id: the barrier, 0 to 15.
+        number_of_threads: the number of threads that must arrive, a multiple of 32; by default the block's threads.
+
+    Without arguments this is :func:`sync_threads`.
     """
     if barrier_id is None and number_of_threads is None:
         sync_threads()
@@ -105,9 +109,11 @@ def barrier_arrive(barrier_id: Any = 0, number_of_threads: Any = None) -> None:
 
 
 def cluster_arrive(aligned: bool = True, relaxed: bool = False) -> None:
-    """Arrive at the cluster's barrier; earlier accesses are released unless ``relaxed``."""
+    """Arrive at the cluster's barrier. Earlier accesses are released unless ``relaxed``."""
     if not aligned:
-        raise KernelTypeError("F253", "cute.arch.cluster_arrive: expected aligned=True: all threads of the warp arrive")
+        raise KernelTypeError(
+            "F253", "cute.arch.cluster_arrive: aligned=False is not supported; all threads of the warp must arrive"
+        )
     emit_machine("cluster_arrive", relaxed=relaxed)
 
 
@@ -119,38 +125,45 @@ def cluster_arrive_relaxed(aligned: bool = True) -> None:
 def cluster_wait(aligned: bool = True) -> None:
     """Wait until all threads of the cluster have arrived."""
     if not aligned:
-        raise KernelTypeError("F253", "cute.arch.cluster_wait: expected aligned=True: all threads of the warp wait")
+        raise KernelTypeError(
+            "F253", "cute.arch.cluster_wait: aligned=False is not supported; all threads of the warp must wait"
+        )
     emit_machine("cluster_wait")
 
 
 # ------------------------------------------------------------------------------------------------------ mbarriers
 
 mbarrier_init = instruction(
-    "mbarrier_init", "ptr:bar, cnt:i32", "Make an mbarrier that waits for ``cnt`` arrivals; one thread does it."
+    "mbarrier_init",
+    "ptr:bar, cnt:i32",
+    "Initialize an mbarrier that expects ``cnt`` arrivals. Call it from one thread.",
 )
 mbarrier_init_fence = instruction(
-    "mbarrier_init_fence", "", "Make initialised mbarriers visible to the cluster and to asynchronous copies.",
+    "mbarrier_init_fence", "", "Make initialized mbarriers visible to the cluster and to asynchronous copies.",
     op="fence_mbarrier_init",
 )  # fmt: skip
-mbarrier_inval = instruction("mbarrier_inval", "ptr:bar", "End the life of an mbarrier.")
+mbarrier_inval = instruction("mbarrier_inval", "ptr:bar", "Invalidate an mbarrier.")
 mbarrier_wait = instruction(
-    "mbarrier_wait", "ptr:bar, phase:i32", "Wait until the phase of this parity (0 for the first) is complete."
+    "mbarrier_wait", "ptr:bar, phase:i32", "Wait until the phase with this parity (0 for the first) has completed."
 )
 mbarrier_try_wait = instruction(
     "mbarrier_try_wait", "ptr:bar, phase:i32",
-    "Return whether the phase of this parity is complete; may wait for a while.", result=Boolean,
+    "Return True if the phase with this parity has completed. The call may suspend for a limited time.", result=Boolean,
 )  # fmt: skip
 
 
 def mbarrier_arrive(ptr: Any, peer_cta_rank_in_cluster: Any = None, *, pred: Any = None) -> None:
-    """Arrive once at an mbarrier, of this block or at the same place in another of the cluster.
+    """Arrive once at an mbarrier.
 
-    ``pred``: whether this thread arrives at that of the other block, without a branch.
+    Args:
+        ptr: the mbarrier in this block's shared memory.
+        peer_cta_rank_in_cluster: arrive at the same address in this block of the cluster instead.
+        pred: arrive only if true, without a branch; only with ``peer_cta_rank_in_cluster``.
     """
     bar = operand("bar", ptr, "'ptr' of cute.arch.mbarrier_arrive")
     if peer_cta_rank_in_cluster is None:
         if pred is not None:
-            raise TypeError("cute.arch.mbarrier_arrive takes 'pred' with 'peer_cta_rank_in_cluster' only: use an if")
+            raise TypeError("cute.arch.mbarrier_arrive: 'pred' needs 'peer_cta_rank_in_cluster'; use an if statement")
         emit_machine("mbarrier_arrive", [bar])
     else:
         rank = operand("i32", peer_cta_rank_in_cluster, "'peer_cta_rank_in_cluster' of cute.arch.mbarrier_arrive")
@@ -159,14 +172,17 @@ def mbarrier_arrive(ptr: Any, peer_cta_rank_in_cluster: Any = None, *, pred: Any
 
 
 mbarrier_arrive_and_expect_tx = instruction(
-    "mbarrier_arrive_and_expect_tx", "ptr:bar, bytes:i32", "Make the phase wait for more bytes, and arrive once.",
+    "mbarrier_arrive_and_expect_tx", "ptr:bar, bytes:i32",
+    "Increase the phase's expected transaction bytes, and arrive once.",
     op="mbarrier_arrive_expect_tx",
 )  # fmt: skip
-mbarrier_expect_tx = instruction("mbarrier_expect_tx", "ptr:bar, bytes:i32", "Make the phase wait for more bytes.")
+mbarrier_expect_tx = instruction(
+    "mbarrier_expect_tx", "ptr:bar, bytes:i32", "Increase the phase's expected transaction bytes."
+)
 
 
 def mbarrier_conditional_try_wait(cond: Any, ptr: Any, phase: Any) -> Any:
-    """Return :func:`mbarrier_try_wait` where ``cond`` is true, else true without asking."""
+    """Return :func:`mbarrier_try_wait` if ``cond`` is true, otherwise True without testing the barrier."""
     from cute_dialect.front.numeric import as_number
 
     asked = Boolean(as_number(cond))
@@ -193,9 +209,11 @@ _PROXIES = {
 
 
 def fence_proxy(kind: str, space: str | None = None) -> None:
-    """Order ordinary accesses before those of asynchronous copies and matrix instructions (the async proxy).
+    """Order generic-proxy accesses before accesses through the async proxy (asynchronous copies, matrix instructions).
 
-    ``kind``: ``"async"`` (all memory), ``"async.global"`` or ``"async.shared"``; ``space`` of the last: cta or cluster.
+    Args:
+        kind: ``"async"`` (all memory), ``"async.global"`` or ``"async.shared"``.
+        space: ``"cta"`` or ``"cluster"``, only for ``"async.shared"``.
     """
     found = _PROXIES.get((kind, space or ""))
     if found is None:
@@ -205,7 +223,7 @@ def fence_proxy(kind: str, space: str | None = None) -> None:
 
 
 def fence_view_async_shared() -> None:
-    """Order ordinary accesses of shared memory before those of asynchronous copies and matrix instructions."""
+    """Order generic-proxy accesses of shared memory before those of the async proxy."""
     fence_proxy("async.shared", "cta")
 
 
@@ -213,7 +231,7 @@ def _fence(scope: str, name: str) -> Any:
     return instruction(
         f"fence_acq_rel_{scope}",
         "",
-        f"Acquire and release among the threads of {name}.",
+        f"Acquire-release fence among the threads of {name}.",
         op="fence_acq_rel",
         scope=scope,
     )
@@ -227,22 +245,22 @@ fence_acq_rel_sys = _fence("sys", "the whole system")
 # ------------------------------------------------------------------------------- groups of copies, registers, grids
 
 cp_async_commit_group = instruction(
-    "cp_async_commit_group", "", "Make a group of the thread's cp.async since the last one."
+    "cp_async_commit_group", "", "Commit the thread's preceding cp.async operations as a group."
 )
 cp_async_mbarrier_arrive = instruction(
     "cp_async_mbarrier_arrive",
     "ptr:bar",
-    "Make an mbarrier wait for the thread's earlier cp.async besides its arrivals.",
+    "Make an mbarrier also wait for the thread's earlier cp.async operations.",
 )
 cp_async_mbarrier_arrive_noinc = instruction(
     "cp_async_mbarrier_arrive_noinc", "ptr:bar",
-    "Arrive at an mbarrier when the thread's earlier cp.async are done, as one of the arrivals it was made for.",
+    "Arrive at an mbarrier once the thread's earlier cp.async complete, as an expected arrival.",
     op="cp_async_mbarrier_arrive", noinc=True,
 )  # fmt: skip
 cp_async_bulk_commit_group = instruction(
     "cp_async_bulk_commit_group",
     "",
-    "Make a group of the thread's bulk stores since the last one.",
+    "Commit the thread's preceding bulk stores as a group.",
     op="bulk_commit_group",
 )
 
@@ -252,19 +270,19 @@ def _static(n: Any, what: str) -> int:
     from cute_dialect.front.values import is_dynamic
 
     if is_dynamic(n):
-        raise StaticError("F144", f"{what} must be known when the kernel is compiled, got {n.describe()}")
+        raise StaticError("F144", f"{what} must be known at compile time, got {n.describe()}")
     return int(n)
 
 
 def cp_async_wait_group(n: int) -> None:
-    """Wait until at most ``n`` of the thread's latest groups of cp.async are under way."""
+    """Wait until at most ``n`` of the thread's most recent cp.async groups are pending."""
     emit_machine("cp_async_wait_group", n=_static(n, "the 'n' of cute.arch.cp_async_wait_group"))
 
 
 def cp_async_bulk_wait_group(group: int, *, read: bool = False) -> None:
-    """Wait until at most ``group`` of the thread's latest bulk groups are under way.
+    """Wait until at most ``group`` of the thread's most recent bulk groups are pending.
 
-    With ``read``: until the others have read their sources.
+    ``read``: wait only until the sources of the others have been read.
     """
     n = _static(group, "the 'group' of cute.arch.cp_async_bulk_wait_group")
     emit_machine("bulk_wait_group", what="cute.arch.cp_async_bulk_wait_group", n=n, read=read)
@@ -276,25 +294,27 @@ def _registers(action: str, count: Any) -> None:
 
 
 def setmaxregister_increase(reg_count: int) -> None:
-    """Give each thread of the warp group ``reg_count`` registers, a multiple of 8 up to 256."""
+    """Increase the registers per thread of the warpgroup to ``reg_count``, a multiple of 8 up to 256."""
     _registers("increase", reg_count)
 
 
 def setmaxregister_decrease(reg_count: int) -> None:
-    """Leave each thread of the warp group ``reg_count`` registers, a multiple of 8 from 24 on."""
+    """Decrease the registers per thread of the warpgroup to ``reg_count``, a multiple of 8 and at least 24."""
     _registers("decrease", reg_count)
 
 
 griddepcontrol_wait = instruction(
-    "griddepcontrol_wait", "", "Wait until the grids that this one depends on have finished and their writes show."
+    "griddepcontrol_wait", "", "Wait for the prerequisite grids to finish and their writes to be visible."
 )
-griddepcontrol_launch_dependents = instruction("griddepcontrol_launch_dependents", "", "Let the dependent grids start.")
+griddepcontrol_launch_dependents = instruction(
+    "griddepcontrol_launch_dependents", "", "Allow the dependent grids to start."
+)
 
 # ------------------------------------------------------------------------------------------------------- clusters
 
 
 def map_dsmem_ptr(ptr: Any, peer_cta_rank_in_cluster: Any) -> Any:
-    """Return the pointer to the same place in the shared memory of another block of the cluster."""
+    """Return the pointer to the same address in the shared memory of another block of the cluster."""
     from cute_dialect.front.tensors import Pointer  # pyright: ignore
 
     what = "cute.arch.map_dsmem_ptr"
@@ -304,9 +324,9 @@ def map_dsmem_ptr(ptr: Any, peer_cta_rank_in_cluster: Any) -> Any:
 
 
 def store_async(ptr: Any, value: Any, mbar_ptr: Any) -> None:
-    """Write shared memory of a block of the cluster without waiting; the mbarrier there counts the bytes.
+    """Write asynchronously to the shared memory of a block in the cluster. The mbarrier there counts the bytes.
 
-    Both pointers come from :func:`map_dsmem_ptr`.
+    ``ptr`` and ``mbar_ptr`` come from :func:`map_dsmem_ptr`.
     """
     from cute_dialect.front.atomics import element
     from cute_dialect.front.machine import pointer
@@ -328,7 +348,7 @@ exp2 = _approximation("exp2", "exp2_approx", "``2^x`` to 2 ulp")
 
 
 def exp(x: Any) -> Any:
-    """Return ``e^x`` as ``exp2(x * log2(e))``; the relative error grows with ``|x|``, to about 2^-17."""
+    """Return ``e^x`` as ``exp2(x * log2(e))``. The relative error grows with ``|x|``, up to about 2^-17."""
     from cute_dialect.front.math_ops import over
 
     return over(lambda n: exp2(n * _LOG2_E), x)
@@ -351,17 +371,17 @@ def _chosen(op: str, a: Any, b: Any, what: str) -> Any:
 
 
 def fmax(a: Any, b: Any) -> Any:
-    """Return the greater of two Float32; of a number and a nan the number."""
+    """Return the maximum of two Float32. If one is NaN, the other is returned."""
     return _chosen("arith.maxnumf", a, b, "cute.arch.fmax")
 
 
 def fmin(a: Any, b: Any) -> Any:
-    """Return the lesser of two Float32; of a number and a nan the number."""
+    """Return the minimum of two Float32. If one is NaN, the other is returned."""
     return _chosen("arith.minnumf", a, b, "cute.arch.fmin")
 
 
 def opaque(x: Any) -> Any:
-    """Return the same value, of which the optimiser does not know where it comes from."""
+    """Return the same value, hidden from the optimizer."""
     from cute_dialect.front.values import form_of
 
     form = form_of(x).widened()

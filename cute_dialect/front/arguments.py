@@ -1,7 +1,7 @@
-"""Arguments of a call: of each what is static (its *spec*, part of the key of a kind) and what is passed at each call.
+"""Arguments of a call, split into a static *spec* and the leaves passed at each call.
 
-A spec takes a value apart into *leaves* (arrays, numbers) when a kind is called, has a parameter of the host function
-for each, and puts the value together again from these when the function is traced.
+The spec of an argument is part of the specialization's key.  At a call it takes the value apart into leaves (arrays and
+numbers), one per parameter of the host function.  During tracing it rebuilds the value from those parameters.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = [
 
 
 class Spec:
-    """What of an argument is static; equal ones make one kind."""
+    """The static part of an argument. Calls with equal specs share a specialization."""
 
     __slots__ = ("direct", "key")
     key: Hashable
-    """What tells it from others of its class."""
+    """Distinguishes specs of the same class."""
     direct: bool
-    """Whether the one leaf of a value is the value itself."""
+    """True if the value is its own only leaf."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.key == other.key  # pyright: ignore[reportAttributeAccessIssue]
@@ -43,19 +43,19 @@ class Spec:
         return str(self.key)
 
     def parameters(self, name: str) -> list[tuple[str, str]]:
-        """Return the parameters of the host function: their names and the texts of their types."""
+        """Return the (name, type) pairs of the host function's parameters for this argument."""
         return []
 
     def leaves(self, value: Any, into: list[object], name: str) -> None:
-        """Append what is passed for a value.  Raises LaunchErrors for one that is not of this spec."""
+        """Append the leaves of ``value`` to ``into``.  Raises LaunchError if it does not match the spec."""
 
     def make(self, values: Iterator[SSAValue]) -> object:
-        """Return what the traced function gets; takes the values of its parameters."""
+        """Return the argument for the traced function, taking its leaves from the parameters in ``values``."""
         raise NotImplementedError
 
 
 class StaticSpec(Spec):
-    """A value that is a constant of the kind."""
+    """An argument that is a compile-time constant."""
 
     __slots__ = ("value",)
 
@@ -68,23 +68,23 @@ class StaticSpec(Spec):
         return repr(self.value)
 
     def is_the(self, value: object, name: str = "") -> bool:
-        """Return True if a value is the constant.  Raises F121 for a value that cannot be one."""
+        """Return True if ``value`` equals the constant.  Raises F121 if it cannot be a constant."""
         from cute_dialect.front.constant_keys import static_key
 
         if isinstance(self.value, bool) and type(value).__module__ == "numpy" and hasattr(value, "item"):
-            value = value.item()  # a truth value of numpy's is a constant like Python's
+            value = value.item()  # A numpy bool counts as a Python bool.
         return value is self.value or static_key(value, name) == self.key
 
     def leaves(self, value: Any, into: list[object], name: str) -> None:
         if not self.is_the(value, name):
-            raise ShapeError(f"argument {name} is a constant of this kernel: expected {self.value!r}, got {value!r}")
+            raise ShapeError(f"argument {name} was compiled as the constant {self.value!r}, got {value!r}")
 
     def make(self, values: Iterator[SSAValue]) -> object:
         return self.value
 
 
 class NumberSpec(Spec):
-    """A number that is passed at each call."""
+    """A number passed at each call."""
 
     __slots__ = ("kind",)
 
@@ -105,11 +105,11 @@ class NumberSpec(Spec):
         elif not isinstance(value, int | float):
             value = _item(value, self.kind, name)
         if isinstance(value, float) and self.kind.is_integer:
-            raise DtypeError(f"argument {name} expects an integer for {self.kind!r}, got {value!r}")
+            raise DtypeError(f"argument {name} is {self.kind!r} and needs an integer, got {value!r}")
         if not self.direct:
             width = self.kind.width
             if not 0 <= value < 1 << width:
-                raise RangeError(f"argument {name}: {value} does not fit {self.kind!r}")
+                raise RangeError(f"argument {name}: {value} is out of range for {self.kind!r}")
             value = int(value)
             value -= (value >> (width - 1)) << width
         into.append(value)
@@ -121,17 +121,17 @@ class NumberSpec(Spec):
 def _item(value: Any, kind: NumericType, name: str) -> Any:
     item = getattr(value, "item", None)
     if item is None:
-        raise DtypeError(f"argument {name} expects a number for {kind!r}, got {type(value).__name__}")
+        raise DtypeError(f"argument {name} is {kind!r} and needs a number, got {type(value).__name__}")
     try:
         return item()
     except (ValueError, TypeError, RuntimeError):
         raise DtypeError(
-            f"argument {name} expects one number for {kind!r}, got {type(value).__name__} of several"
+            f"argument {name} is {kind!r} and needs one number, got {type(value).__name__} with several"
         ) from None
 
 
 class ArraySpec(Spec):
-    """An array of a type; ``dtype`` has the sign that the type does not say."""
+    """An array with a given memref type. ``dtype`` adds the signedness, which the MLIR type lacks."""
 
     __slots__ = ("dtype", "symbols", "type", "wrapped")
 
@@ -161,7 +161,7 @@ class ArraySpec(Spec):
             own = view.dtype.removeprefix("u") == self.dtype.mlir_type and not getattr(value, "seen_as", False)
             into.append(value.array if own else view)
         elif type(value).__name__ == "RuntimeTensor":
-            raise DtypeError(f"argument {name} is a tensor without memory: it serves cute.compile only")
+            raise DtypeError(f"argument {name} is a tensor without memory, which only cute.compile accepts")
         else:
             into.append(value)
 
@@ -172,7 +172,7 @@ class ArraySpec(Spec):
 
 
 class PointerSpec(Spec):
-    """An address."""
+    """A pointer, passed as an address."""
 
     __slots__ = ("dtype", "type")
 
@@ -187,7 +187,7 @@ class PointerSpec(Spec):
 
     def leaves(self, value: Any, into: list[object], name: str) -> None:
         address = getattr(value, "address", value)
-        into.append(getattr(address, "array", address))  # an address that knows its array, for the interpreter
+        into.append(getattr(address, "array", address))  # The interpreter needs the array to which the address belongs.
 
     def make(self, values: Iterator[SSAValue]) -> object:
         from cute_dialect.front.tensors import Pointer
@@ -196,7 +196,7 @@ class PointerSpec(Spec):
 
 
 class StreamToken:
-    """The stream of a call, in a trace."""
+    """Placeholder in a trace for the stream of the call."""
 
     __slots__ = ()
 
@@ -208,7 +208,7 @@ STREAM = StreamToken()
 
 
 class StreamSpec(Spec):
-    """A stream: no part of the key, and no parameter."""
+    """A stream. It is neither part of the key nor a parameter."""
 
     __slots__ = ()
 
@@ -241,7 +241,7 @@ class TreeSpec(Spec):
     def leaves(self, value: Any, into: list[object], name: str) -> None:
         names, parts = self.kind.take(value)
         if type(value) is not self.kind.type or names != self.names:
-            raise ShapeError(f"argument {name} expects {self!r}, got {type(value).__name__} of {len(names)}")
+            raise ShapeError(f"argument {name} must be {self!r}, got {type(value).__name__} of {len(names)}")
         for n, spec, part in zip(names, self.parts, parts):
             spec.leaves(part, into, f"{name}.{n}")
 
@@ -250,7 +250,7 @@ class TreeSpec(Spec):
 
 
 class Container:
-    """How values of a class of containers are taken apart and made."""
+    """Flattening and rebuilding of values of one container class."""
 
     __slots__ = ("static", "type")
 
@@ -265,7 +265,7 @@ class Container:
         return hash(self.type)
 
     def take(self, value: Any) -> tuple[tuple[Any, ...], list[Any]]:
-        """Return the names of the parts and the parts."""
+        """Return the names of the parts, and the parts."""
         flatten = getattr(self.type, "__cute_flatten__", None)
         if flatten is not None:
             leaves, _ = flatten(value)
@@ -278,7 +278,7 @@ class Container:
         return tuple(fields), list(fields.values())
 
     def make(self, names: tuple[Any, ...], parts: list[Any]) -> Any:
-        """Return a container of these parts."""
+        """Return a container with these parts."""
         unflatten = getattr(self.type, "__cute_unflatten__", None)
         if unflatten is not None:
             return unflatten(self.static.value, parts)
@@ -295,7 +295,7 @@ class Container:
 
 
 def unpack(specs: Mapping[str, Spec], values: Mapping[str, object]) -> list[object]:
-    """Return what is passed to the host function."""
+    """Return the leaves passed to the host function."""
     found: list[object] = []
     for name, spec in specs.items():
         spec.leaves(values[name], found, name)
@@ -303,18 +303,18 @@ def unpack(specs: Mapping[str, Spec], values: Mapping[str, object]) -> list[obje
 
 
 def named(specs: Mapping[str, Spec]) -> list[tuple[str, str]]:
-    """Return the parameters of the host function of these arguments."""
+    """Return the (name, type) pairs of the host function's parameters."""
     return [p for name, spec in specs.items() for p in spec.parameters(name)]
 
 
 def rebuild(specs: Mapping[str, Spec], values: Sequence[Any]) -> dict[str, object]:
-    """Return what the traced function gets, by name."""
+    """Return the arguments for the traced function, by name."""
     left = iter(values)
     return {name: spec.make(left) for name, spec in specs.items()}
 
 
 def symbol_places(specs: Mapping[str, Spec]) -> list[tuple[SymInt | str, list[str]]]:
-    """Return the symbols that stand in several places, like ``1.shape[0]``: the extent of mode 0 of parameter 1."""
+    """Return the symbols used more than once, with their uses: ``1.shape[0]`` is extent 0 of parameter 1."""
     places: dict[Any, list[str]] = {}
     at = 0
 

@@ -1,8 +1,8 @@
-"""Arrays at the boundary: what of an array is static, and so part of the kind of a call.
+"""Memref types of array arguments, which become part of the specialization's key.
 
-A *raw* array (a tensor of torch or cupy, an array of numpy, …) has dynamic extents; strides are dynamic but the
-contiguous one (1) and broadcast ones (0).  Whether the other strides and the address are multiples of 16 bytes is a
-class: such arrays get a kernel that may load vectors, others one that does not.
+A *raw* array (from torch, cupy, numpy, …) has dynamic extents and dynamic strides, except for the contiguous stride (1)
+and broadcast strides (0).  If the address and all other strides are multiples of 16 bytes the type records this
+alignment.  Such arrays get a specialization with vector loads.
 
 >>> raw_type(ArrayView(4096, (8, 12), (12, 1), "f32", -1, "numpy", None))
 '!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">'
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 VECTOR_BYTES = 16
-"""What an aligned array is aligned to: the widest access of a thread."""
+"""Alignment of an aligned array, in bytes: the widest access of one thread."""
 
 
 @lru_cache(maxsize=64)
 def element_bytes(element: str) -> int:
-    """Return the bytes of an element of memory, from its MLIR type.
+    """Return the size of an element in memory, in bytes, from its MLIR type.
 
     >>> element_bytes("f16"), element_bytes("i1"), element_bytes("f8E4M3FN")
     (2, 1, 1)
@@ -64,12 +64,12 @@ def _is_array_type(kind: type) -> bool:
 
 
 def is_array(value: object) -> bool:
-    """Tell whether a value is an array of some library; a number of numpy is none."""
+    """Return True if ``value`` is an array of some library. NumPy scalars are not arrays."""
     return _is_array_type(type(value))
 
 
 def leading_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
-    """Return the last dimension of stride 1, one with several elements first; None where there is none.
+    """Return the last dimension of stride 1, or None. A dimension with several elements comes first.
 
     >>> leading_dimension((4, 8), (8, 1)), leading_dimension((8, 1), (1, 1)), leading_dimension((8, 8), (16, 2))
     (1, 1, None)
@@ -79,7 +79,7 @@ def leading_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int |
 
 
 def raw_type(view: ArrayView) -> str:
-    """Return the type of a raw array."""
+    """Return the memref type of a raw array."""
     return _raw_type(view.shape, view.strides, view.dtype, view.pointer % VECTOR_BYTES == 0)
 
 
@@ -96,7 +96,8 @@ def _raw_type(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, alig
         if i == lead or (d == 0 and used[i]):
             leaves.append("1" if i == lead else "0")
             continue
-        # The stride of tiles along a mode is computed in the bits of its leaf, and is at most the mode's reach.
+        # Tile strides along a mode are computed at this leaf's width and do not exceed the extent of the mode in
+        # memory.
         facts = [] if abs(d) * shape[i] < 1 << 31 else ["i64"]
         facts += [f"div={per}"] if whole and per > 1 else []
         leaves.append("?" + (f"{{{' '.join(facts)}}}" if facts else ""))

@@ -1,4 +1,4 @@
-"""Atomics, and loads and stores with an order: what blocks and grids share memory with."""
+"""Atomic operations, and loads and stores with memory ordering."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def element(ptr: object, at: SSAValue, value: object, what: str) -> Any:
-    """Return ``value`` as a number of the type that a pointer points at; raises F234 for one of another type."""
+    """Return ``value`` as a number of the pointer's element type.  Raises F234 for another type."""
     from cute_dialect.front.numeric import literal
 
     text = str(at.type.data.element)  # pyright: ignore
@@ -41,20 +41,20 @@ def element(ptr: object, at: SSAValue, value: object, what: str) -> Any:
         if type(value).mlir_type != text and not value.is_static:
             raise KernelTypeError(
                 "F234",
-                f"{what}: the pointer is to {kind!r}, got {value.describe()}",
+                f"{what}: the pointer has element type {kind!r}, got {value.describe()}",
                 hint=f"convert with .to({kind!r})",
             )
         return kind(value)
     if isinstance(value, int | float) and (kind.is_float or isinstance(value, int)):
         return literal(kind, value)
-    raise KernelTypeError("F234", f"{what}: the pointer is to {kind!r}, got {value!r}")
+    raise KernelTypeError("F234", f"{what}: the pointer has element type {kind!r}, got {value!r}")
 
 
 def _check_order(sem: str | None, scope: str | None, what: str) -> dict[str, object]:
     if sem not in (None, "relaxed", "acquire", "release", "acq_rel"):
-        raise KernelTypeError("F251", f"{what}: expected sem = relaxed, acquire, release or acq_rel, got {sem!r}")
+        raise KernelTypeError("F251", f"{what}: sem must be relaxed, acquire, release or acq_rel, got {sem!r}")
     if scope not in (None, "cta", "cluster", "gpu", "sys"):
-        raise KernelTypeError("F251", f"{what}: expected scope = cta, cluster, gpu or sys, got {scope!r}")
+        raise KernelTypeError("F251", f"{what}: scope must be cta, cluster, gpu or sys, got {scope!r}")
     return {"order": sem, "scope": scope}
 
 
@@ -70,7 +70,7 @@ def _atomic(kind: str, ptr: Any, values: tuple[Any, ...], sem: str | None, scope
     text = str(at.type.data.element)  # pyright: ignore
     if text not in _ALLOWED[kind]:
         raise KernelTypeError(
-            "F252", f"{what}: expected a pointer to one of {', '.join(_ALLOWED[kind])}, got one to {text}"
+            "F252", f"{what}: the element type must be one of {', '.join(_ALLOWED[kind])}, got {text}"
         )
     numbers = [element(ptr, at, v, what) for v in values]
     dtype = type(numbers[0])
@@ -80,80 +80,98 @@ def _atomic(kind: str, ptr: Any, values: tuple[Any, ...], sem: str | None, scope
 
 
 def atomic_add(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write ``*ptr + val``, in one step.
+    """Atomically add ``val`` to ``*ptr`` and return the old value.
 
-    ``sem``: relaxed (default), acquire, release or acq_rel, among the threads of ``scope``: cta, cluster, gpu
-    (default) or sys.
+    Args:
+        ptr: a pointer to the element.
+        val: the operand, of the pointer's element type.
+        sem: memory ordering: ``"relaxed"`` (default), ``"acquire"``, ``"release"`` or ``"acq_rel"``.
+        scope: the threads that observe the ordering: ``"cta"``, ``"cluster"``, ``"gpu"`` (default) or ``"sys"``.
     """
     return _atomic("add", ptr, (val,), sem, scope, "cute.arch.atomic_add")
 
 
 def atomic_min(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write the lesser of it and ``val``, signed or not as ``val`` is; see :func:`atomic_add`."""
+    """Atomically store the minimum of ``*ptr`` and ``val``, return the old value; see :func:`atomic_add`.
+
+    The comparison is signed or unsigned according to the type of ``val``.
+    """
     return _atomic("min", ptr, (val,), sem, scope, "cute.arch.atomic_min")
 
 
 def atomic_max(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write the greater of it and ``val``, signed or not as ``val`` is; see :func:`atomic_add`."""
+    """Atomically store the maximum of ``*ptr`` and ``val``, return the old value; see :func:`atomic_add`.
+
+    The comparison is signed or unsigned according to the type of ``val``.
+    """
     return _atomic("max", ptr, (val,), sem, scope, "cute.arch.atomic_max")
 
 
 def atomic_and(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write ``*ptr & val``; see :func:`atomic_add`."""
+    """Atomically store ``*ptr & val`` and return the old value; see :func:`atomic_add`."""
     return _atomic("and", ptr, (val,), sem, scope, "cute.arch.atomic_and")
 
 
 def atomic_or(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write ``*ptr | val``; see :func:`atomic_add`."""
+    """Atomically store ``*ptr | val`` and return the old value; see :func:`atomic_add`."""
     return _atomic("or", ptr, (val,), sem, scope, "cute.arch.atomic_or")
 
 
 def atomic_xor(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write ``*ptr ^ val``; see :func:`atomic_add`."""
+    """Atomically store ``*ptr ^ val`` and return the old value; see :func:`atomic_add`."""
     return _atomic("xor", ptr, (val,), sem, scope, "cute.arch.atomic_xor")
 
 
 def atomic_exch(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write ``val``; see :func:`atomic_add`."""
+    """Atomically store ``val`` and return the old value; see :func:`atomic_add`."""
     return _atomic("exch", ptr, (val,), sem, scope, "cute.arch.atomic_exch")
 
 
 def atomic_cas(ptr: Any, *, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write ``val`` if it was ``cmp``; see :func:`atomic_add`."""
+    """Atomically store ``val`` if ``*ptr == cmp``, and return the old value; see :func:`atomic_add`."""
     return _atomic("cas", ptr, (val, cmp), sem, scope, "cute.arch.atomic_cas")
 
 
 def _float_only(ptr: Any, what: str) -> None:
     text = str(pointer(ptr, f"'ptr' of {what}").type.data.element)  # pyright: ignore
     if text not in ("f32", "f64"):
-        raise KernelTypeError("F252", f"{what}: expected a pointer to f32 or f64, got one to {text}")
+        raise KernelTypeError("F252", f"{what}: the element type must be f32 or f64, got {text}")
 
 
 def atomic_fmax(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write the greater float of it and ``val``; see :func:`atomic_add`."""
+    """Atomically store the floating-point maximum and return the old value; see :func:`atomic_add`."""
     _float_only(ptr, "cute.arch.atomic_fmax")
     return _atomic("max", ptr, (val,), sem, scope, "cute.arch.atomic_fmax")
 
 
 def atomic_fmin(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
-    """Return ``*ptr`` and write the lesser float of it and ``val``; see :func:`atomic_add`."""
+    """Atomically store the floating-point minimum and return the old value; see :func:`atomic_add`."""
     _float_only(ptr, "cute.arch.atomic_fmin")
     return _atomic("min", ptr, (val,), sem, scope, "cute.arch.atomic_fmin")
 
 
 def red(ptr: Any, val: Any, *, op: str = "add", sem: str | None = None, scope: str | None = None) -> None:
-    """Combine ``*ptr`` with ``val`` in one step, giving nothing back; see :func:`atomic_add`."""
+    """Atomically combine ``*ptr`` with ``val`` without returning a value; see :func:`atomic_add`.
+
+    ``op``: ``"add"``, ``"min"``, ``"max"``, ``"and"``, ``"or"`` or ``"xor"``.
+    """
     if op not in ("add", "min", "max", "and", "or", "xor"):
-        raise KernelTypeError("F251", f"cute.arch.red: expected op = add, min, max, and, or, xor, got {op!r}")
+        raise KernelTypeError("F251", f"cute.arch.red: op must be add, min, max, and, or, or xor, got {op!r}")
     _atomic(op, ptr, (val,), sem, scope, "cute.arch.red")
 
 
 def load(
     ptr: Any, dtype: Any = None, *, sem: str | None = None, scope: str | None = None, cop: str | None = None
 ) -> Any:
-    """Return ``*ptr``.  ``sem="acquire"``: later accesses of the thread see what was written before the flag's release.
+    """Load ``*ptr``.
 
-    ``sem="relaxed"``: a strong read without order.  ``cop``: the cache operator of a plain load: ca, cg, cs, lu, cv.
+    Args:
+        ptr: a pointer to the element.
+        dtype: the element type, for a pointer that does not know its signedness.
+        sem: ``"acquire"`` makes writes before the matching release visible to later accesses; ``"relaxed"`` is a strong
+            load without ordering.
+        scope: the scope of ``sem``: ``"cta"``, ``"cluster"``, ``"gpu"`` or ``"sys"``.
+        cop: the cache operator of a plain load: ``"ca"``, ``"cg"``, ``"cs"``, ``"lu"`` or ``"cv"``.
     """
     what = "cute.arch.load"
     at = pointer(ptr, f"'ptr' of {what}")
@@ -162,24 +180,30 @@ def load(
     kind = type_of_mlir(text, signed=getattr(known, "signed", True))
     if dtype is not None and dtype.mlir_type != text:
         raise KernelTypeError(
-            "F252", f"{what}: the pointer is to {kind!r}, not to {dtype!r}", hint="use cute.recast_ptr"
+            "F252", f"{what}: the pointer has element type {kind!r}, but dtype is {dtype!r}", hint="use cute.recast_ptr"
         )
     order = _check_order(sem, scope, what)
     if sem == "acquire":
         if text not in ("i32", "i64"):
-            raise KernelTypeError("F252", f"{what}: expected a pointer to i32 or i64 for acquire, got one to {text}")
+            raise KernelTypeError("F252", f"{what}: sem='acquire' needs an i32 or i64 pointer, got {text}")
         return kind.of(emit_machine("load_acquire", [at], what=what, scope=order["scope"]).results[0])
     if sem not in (None, "relaxed"):
-        raise KernelTypeError("F251", f"{what}: expected sem = relaxed or acquire, got {sem!r}")
+        raise KernelTypeError("F251", f"{what}: sem must be relaxed or acquire, got {sem!r}")
     from cute_dialect.front.inline import access
 
     return access(at, kind, None, sem, scope, _cache(cop, ("ca", "cg", "cs", "lu", "cv"), what), what)
 
 
 def store(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, cop: str | None = None) -> None:
-    """Write ``*ptr``.  ``sem="release"``: after everything the thread has written before; relaxed: strong, no order.
+    """Store ``val`` to ``*ptr``.
 
-    ``cop``: the cache operator of a plain store: wb, cg, cs, wt.
+    Args:
+        ptr: a pointer to the element.
+        val: the value, of the pointer's element type.
+        sem: ``"release"`` orders the store after the thread's earlier writes; ``"relaxed"`` is a strong store without
+            ordering.
+        scope: the scope of ``sem``: ``"cta"``, ``"cluster"``, ``"gpu"`` or ``"sys"``.
+        cop: the cache operator of a plain store: ``"wb"``, ``"cg"``, ``"cs"`` or ``"wt"``.
     """
     what = "cute.arch.store"
     at = pointer(ptr, f"'ptr' of {what}")
@@ -187,13 +211,11 @@ def store(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = Non
     order = _check_order(sem, scope, what)
     if sem == "release":
         if type(number).mlir_type not in ("i32", "i64"):
-            raise KernelTypeError(
-                "F252", f"{what}: expected a pointer to i32 or i64 for release, got one to {type(number)}"
-            )
+            raise KernelTypeError("F252", f"{what}: sem='release' needs an i32 or i64 pointer, got {type(number)}")
         emit_machine("store_release", [at, number.ssa], what=what, scope=order["scope"])
         return
     if sem not in (None, "relaxed"):
-        raise KernelTypeError("F251", f"{what}: expected sem = relaxed or release, got {sem!r}")
+        raise KernelTypeError("F251", f"{what}: sem must be relaxed or release, got {sem!r}")
     from cute_dialect.front.inline import access
 
     access(at, type(number), number.ssa, sem, scope, _cache(cop, ("wb", "cg", "cs", "wt"), what), what)
@@ -201,5 +223,5 @@ def store(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = Non
 
 def _cache(cop: str | None, allowed: tuple[str, ...], what: str) -> str:
     if cop is not None and cop not in allowed:
-        raise KernelTypeError("F251", f"{what}: expected cop = {', '.join(allowed)}, got {cop!r}")
+        raise KernelTypeError("F251", f"{what}: cop must be one of {', '.join(allowed)}, got {cop!r}")
     return f".{cop}" if cop else ""

@@ -1,8 +1,8 @@
-"""Atoms: what one instruction copies or multiplies, made of a descriptor (an "op") that the user writes.
+"""Atoms: one copy or MMA instruction each, created from a descriptor (an "op") that the user writes.
 
-An atom's value is in its type, ``!cute_nvgpu.atom.…``; a TMA atom is a tensor map besides, which the host makes.  What
-may change from copy to copy (a barrier, a mask, whether a product accumulates) is state of the Python object, and put
-on the atom where it is used.
+The type of an atom, ``!cute_nvgpu.atom.…``, describes it completely, except that a TMA atom also has a tensor map built
+by the host.  Settings that may vary per copy (a barrier, a mask, the accumulate flag of an MMA) are state of the Python
+object and are applied where the atom is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class LeafForm(Form):
-    """The form of one SSA value of a type."""
+    """The form of a single SSA value."""
 
     __slots__ = ("types",)
 
@@ -60,12 +60,12 @@ class LeafForm(Form):
 
     def join(self, other: Form) -> Form:
         if self != other:
-            raise MergeError("F209", f"it is a value of {self.types[0]} or of {getattr(other, 'types', other)}")
+            raise MergeError("F209", f"it is a value of type {self.types[0]} or {getattr(other, 'types', other)}")
         return self
 
 
 class RecordForm(Form):
-    """The form of an atom or of what is made of one: what is fixed (its type), and the forms of its parts."""
+    """The form of an atom or of an object built from one: its fixed part (the type), and the forms of its parts."""
 
     __slots__ = ("fixed", "kind", "parts", "types")
 
@@ -105,16 +105,16 @@ class RecordForm(Form):
 
 
 class Record(Dynamic):
-    """The base of values that a type and a few parts make up."""
+    """Base of values that consist of a type and a few parts."""
 
     __slots__ = ()
 
     def fixed(self) -> tuple[object, ...]:
-        """Return what of it is static, hashable; its type first."""
+        """Return the static part, hashable, with the type first."""
         raise NotImplementedError
 
     def parts(self) -> tuple[object, ...]:
-        """Return what of it may be dynamic: values, or SSA values as they are."""
+        """Return the parts that may be dynamic: values, or plain SSA values."""
         return ()
 
     @classmethod
@@ -136,37 +136,37 @@ def _part_form(part: object) -> Form:
 
 
 class AtomOp:
-    """The base of the descriptors that users write: ``cute.nvgpu.CopyUniversalOp()``.
+    """Base of the descriptors that users write: ``cute.nvgpu.CopyUniversalOp()``.
 
-    ``chip``: the first target that has the instruction, empty for any; ``sm_90a`` is that one only.
+    ``chip`` is the first architecture that has the instruction ("" for any); ``sm_90a`` means only that one.
     """
 
     chip: ClassVar[str] = ""
 
     @property
     def name(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return type(self).__name__
 
 
 class CopyOp(AtomOp):
-    """The base of the descriptors of copies."""
+    """Base of copy descriptors."""
 
     def atom_text(self, dtype: type[Numeric], bits: int | None) -> str:
-        """Return the text of the atom's type; ``bits``: what one copy moves, None if the user did not say."""
+        """Return the atom's type as text. ``bits``: the size of one copy, or None if the user did not specify it."""
         raise NotImplementedError
 
 
 class MmaOp(AtomOp):
-    """The base of the descriptors of products."""
+    """Base of MMA descriptors."""
 
     def atom_text(self) -> str:
-        """Return the text of the atom's type."""
+        """Return the atom's type as text."""
         raise NotImplementedError
 
 
 def element_text(dtype: Any, what: str, *, signed: bool = False) -> str:
-    """Return the text of an element type; raises F250 for what is none.  ``signed``: unsigned ones are ``ui8``."""
+    """Return an element type as text.  Raises F250 if it is not one.  ``signed``: write unsigned types as ``ui8``."""
     from cute_dialect.front.dtypes import Numeric
 
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and dtype.mlir_type):
@@ -176,13 +176,13 @@ def element_text(dtype: Any, what: str, *, signed: bool = False) -> str:
 
 
 def refuse(code: str, what: str, error: Exception, hint: str = "") -> NoReturn:
-    """Raise a type error that says what an op of the dialect refused, in the user's words."""
+    """Raise a KernelTypeError in the user's vocabulary for an op that the dialect rejected."""
     text = error.message if isinstance(error, LayoutError | KernelTypeError) else str(error)
     raise KernelTypeError(code, f"{what}: {text}", hint=hint) from None
 
 
 def check_target(what: str, needed: str) -> None:
-    """Raise F280 unless the target of the trace, if one runs, has an instruction."""
+    """Raise F280 if the target of the running trace lacks an instruction."""
     from cute_dialect.front.machine import require_chip
     from cute_dialect.front.trace import active
 
@@ -191,7 +191,7 @@ def check_target(what: str, needed: str) -> None:
 
 
 def parsed_atom(text: str, what: str, hint: str = "") -> Attribute:
-    """Return the type of an atom's text; raises F250 with what the table of instructions says."""
+    """Parse an atom's type.  Raises F250 with the reason from the instruction table."""
     from xdsl.utils.exceptions import ParseError
 
     from cute_dialect.front.trace import parse_type
@@ -206,7 +206,7 @@ def parsed_atom(text: str, what: str, hint: str = "") -> Attribute:
 
 
 class Atom(Record):
-    """The base of atoms: ``type`` says which instruction, ``op`` is the descriptor it was made of."""
+    """Base of atoms. ``type`` identifies the instruction, ``op`` is the descriptor it was created from."""
 
     __slots__ = ("_ssa", "op", "type")
 
@@ -220,12 +220,11 @@ class Atom(Record):
 
     @property
     def is_static(self) -> bool:
-        """Whether its type says all of it: a TMA atom has a tensor map besides."""
+        """True if the type describes the atom completely. A TMA atom also has a tensor map."""
         return self._ssa is None
 
     @property
     def ssa(self) -> SSAValue:
-        """Its SSA value."""
         if self._ssa is not None:
             return self._ssa
         from cute_dialect.front.trace import current
@@ -251,24 +250,24 @@ class Atom(Record):
 
     @property
     def _table_row(self) -> Any:
-        """Its row in the table of instructions."""
+        """Its row in the instruction table."""
         row: Any = getattr(self.type, "row", None)
         if row is None:
-            raise KernelTypeError("F251", f"{self.op.name} has no layout of its own: it is no instruction of the table")
+            raise KernelTypeError("F251", f"{self.op.name} has no layout because it is not a single instruction")
         return row() if callable(row) else row
 
     @property
     def thr_id(self) -> Any:
-        """The logical thread of the instruction -> the thread of the warp or warp group."""
+        """Layout from the instruction's logical threads to the threads of the warp or warpgroup."""
         from cute_dialect.front.layouts import Layout
 
         return Layout(self._table_row.thr_id)
 
 
 class CopyAtom(Atom):
-    """One copy: an instruction, the type of the values it moves, how many at once.
+    """A copy instruction with its element type and access size.
 
-    ``set(field, value)`` sets what each copy by it takes: ``tma_bar``, ``multicast_mask``, ``cache_hint``, ``pred``.
+    ``set(field, value)`` sets the state for later copies: ``tma_bar``, ``multicast_mask``, ``cache_hint``, ``pred``.
     """
 
     __slots__ = ("state",)
@@ -291,13 +290,13 @@ class CopyAtom(Atom):
 
     @property
     def value_type(self) -> type[Numeric]:
-        """The type of the values it moves."""
+        """The element type."""
         from cute_dialect.front.tensors import element_class
 
         return element_class(self.type.element)
 
     def set(self, field: str, value: Any) -> None:
-        """Set a field of its run-time state, until it is set again; None: not set."""
+        """Set a field of the run-time state for all later copies. None clears it."""
         self.state = (*[(f, v) for f, v in self.state if f != field], *([] if value is None else [(field, value)]))
 
     def _side(self, side: str) -> Any:
@@ -314,45 +313,51 @@ class CopyAtom(Atom):
 
     @property
     def layout_src_tv(self) -> Any:
-        """(thread, value) -> element of what one instruction moves, on the source side."""
+        """Layout (thread, value) -> element of the source side of one instruction."""
         return self._side("src")
 
     @property
     def layout_dst_tv(self) -> Any:
-        """(thread, value) -> element of what one instruction moves, on the destination side."""
+        """Layout (thread, value) -> element of the destination side of one instruction."""
         return self._side("dst")
 
 
 class MmaAtom(Atom):
-    """One product ``D = A * B + C`` of the threads that execute it together."""
+    """An MMA instruction, ``D = A * B + C``, executed by a group of threads."""
 
     __slots__ = ()
 
     @property
     def shape_mnk(self) -> tuple[int, int, int]:
-        """The extents of the product."""
+        """The shape ``(M, N, K)``."""
         return self.type.data.shape
 
     @property
     def is_asynchronous(self) -> bool:
-        """Whether products wait for nothing (``wgmma``): fence, commit and wait are the user's."""
+        """True for asynchronous MMAs (``wgmma``), for which the user issues fence, commit and wait."""
         return self.type.ASYNCHRONOUS
 
     def tv_layout(self, operand: str) -> Any:
-        """Return (thread, value) -> column-major index in the operand's tile."""
+        """Return the layout (thread, value) -> column-major index in the operand's tile."""
         from cute_dialect.front.layouts import Layout
 
         return Layout(self._table_row.layout(operand))
 
 
 def make_copy_atom(op: CopyOp, dtype: Any, *, num_bits_per_copy: int | None = None) -> CopyAtom:
-    """Return the atom of a copy.  ``num_bits_per_copy``: what one access moves, where the instruction leaves a choice.
+    """Create the atom of a copy.
 
-    ``cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)``: four floats at once.
+    Args:
+        op: a copy descriptor, such as ``cute.nvgpu.CopyUniversalOp()``.
+        dtype: the element type.
+        num_bits_per_copy: the size of one access in bits, for instructions with several sizes.
+
+    ``cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)`` copies four floats at
+    once.
     """
     if not isinstance(op, CopyOp):
         raise KernelTypeError(
-            "F250", f"cute.make_copy_atom: expected the descriptor of a copy, got {_shown(op)}",
+            "F250", f"cute.make_copy_atom: op must be a copy descriptor, got {_shown(op)}",
             hint="such as cute.nvgpu.CopyUniversalOp(), cute.nvgpu.cpasync.CopyG2SOp(), "
             "cute.nvgpu.warp.LdMatrix8x8x16bOp()",
         )  # fmt: skip
@@ -364,7 +369,7 @@ def make_copy_atom(op: CopyOp, dtype: Any, *, num_bits_per_copy: int | None = No
 
 
 def make_mma_atom(op: MmaOp) -> MmaAtom:
-    """Return the atom of a product.
+    """Create the atom of an MMA.
 
     ``cute.make_mma_atom(cute.nvgpu.warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)))``
     """
@@ -372,7 +377,7 @@ def make_mma_atom(op: MmaOp) -> MmaAtom:
         return op
     if not isinstance(op, MmaOp):
         raise KernelTypeError(
-            "F250", f"cute.make_mma_atom: expected the descriptor of a product, got {_shown(op)}",
+            "F250", f"cute.make_mma_atom: op must be an MMA descriptor, got {_shown(op)}",
             hint="such as cute.nvgpu.MmaUniversalOp(…), cute.nvgpu.warp.MmaF16BF16Op(…), "
             "cute.nvgpu.warpgroup.MmaF16BF16Op(…)",
         )  # fmt: skip
@@ -383,7 +388,7 @@ def make_mma_atom(op: MmaOp) -> MmaAtom:
 
 
 def make_atom(op: AtomOp, *args: Any, **kwargs: Any) -> Atom:
-    """Return the atom of a descriptor, of a copy or of a product."""
+    """Create the atom of a copy or MMA descriptor."""
     return make_mma_atom(op) if isinstance(op, MmaOp) else make_copy_atom(op, *args, **kwargs)
 
 

@@ -1,4 +1,4 @@
-"""Truth and equality of values that may be known at run time only: ``and``, ``or``, ``not``, ``==``."""
+"""Truth and equality of values that may be known only at run time: ``and``, ``or``, ``not``, ``==``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["both", "either", "equal", "inverted", "is_dynamic_truth", "select", 
 
 
 def truth_of(x: Any) -> Any:
-    """Return the truth of a value: True, False, or a Boolean of run time."""
+    """Return the truth of a value: True, False, or a run-time Boolean."""
     if x is True or x is False:
         return x
     if isinstance(x, Dynamic):
@@ -26,14 +26,14 @@ def truth_of(x: Any) -> Any:
 
 
 def is_dynamic_truth(x: Any) -> bool:
-    """Tell whether a value is a Boolean of run time."""
+    """Return True for a run-time Boolean."""
     from cute_dialect.front.dtypes import Boolean
 
     return type(x) is Boolean and not x.is_static
 
 
 def inverted(x: Any) -> Any:
-    """Return the opposite of a Boolean of run time."""
+    """Return the negation of a run-time Boolean."""
     from cute_dialect.front.dtypes import Boolean
     from cute_dialect.front.numeric import emit
     from cute_dialect.front.trace import current
@@ -42,12 +42,12 @@ def inverted(x: Any) -> Any:
 
 
 def both(a: Any, b: Callable[[], Any]) -> Any:
-    """Return ``a and b()`` for a Boolean of run time; ``b`` runs only where ``a`` holds, unless that costs nothing."""
+    """Return ``a and b()`` for a run-time Boolean ``a``. Costly operands are evaluated only if ``a`` is true."""
     return _joined(a, b, conjunction=True)
 
 
 def either(a: Any, b: Callable[[], Any]) -> Any:
-    """Return ``a or b()`` for a Boolean of run time; ``b`` runs only where ``a`` does not hold, or costs nothing."""
+    """Return ``a or b()`` for a run-time Boolean ``a``. Costly operands are evaluated only if ``a`` is false."""
     return _joined(a, b, conjunction=False)
 
 
@@ -70,7 +70,7 @@ def _joined(a: Any, b: Callable[[], Any], *, conjunction: bool) -> Any:
         any(x is not y for x, y in zip(_values(now), _values(kept))) or len(now) != len(kept)
         for now, (_, kept) in zip(snap.state().values(), snap.objects.values())
     )
-    if changed:  # the operand changes objects: only where it runs
+    if changed:  # The operand changes objects, so it must run conditionally.
         snap.restore()
         erase([block])
         return pick(tracer, a, b, lambda: False) if conjunction else pick(tracer, a, lambda: True, b)
@@ -79,7 +79,7 @@ def _joined(a: Any, b: Callable[[], Any], *, conjunction: bool) -> Any:
     if not isinstance(value, bool | Boolean):
         word = "and" if conjunction else "or"
         raise StaticError(
-            "F151", f"the value of '{word}' would be a truth or {_named(value)}, depending on the run",
+            "F151", f"'{word}' would give a bool or {_named(value)}, depending on a run-time condition",
             hint="compare both sides, or write 'x if c else y'",
         )  # fmt: skip
     number = value if isinstance(value, Boolean) else Boolean(value)
@@ -97,7 +97,7 @@ def _joined(a: Any, b: Callable[[], Any], *, conjunction: bool) -> Any:
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:
-    """Return ``a if condition else b`` of two values that are known already."""
+    """Return ``a if condition else b`` for two values that are already computed."""
     truth = truth_of(condition)
     if truth is True or truth is False:
         return a if truth else b
@@ -115,7 +115,7 @@ def _named(value: Any) -> str:
 
 
 def equal(a: Any, b: Any) -> Any:
-    """Return ``a == b``; tuples, lists and dataclasses leaf by leaf."""
+    """Return ``a == b``. Tuples, lists and dataclasses are compared leaf by leaf."""
     cls = type(a)
     for base in (tuple, list):
         if isinstance(a, base) and isinstance(b, base):
@@ -149,7 +149,7 @@ def _all_equal(a: Any, b: Any) -> Any:
 
 
 def unequal(a: Any, b: Any) -> Any:
-    """Return ``a != b``; tuples, lists and dataclasses leaf by leaf."""
+    """Return ``a != b``. Tuples, lists and dataclasses are compared leaf by leaf."""
     if type(a) is not type(b) or (not isinstance(a, tuple | list) and not hasattr(type(a), "__dataclass_fields__")):
         return a != b
     same = equal(a, b)

@@ -1,4 +1,4 @@
-"""Branches whose condition is known when the kernel runs only: both sides are traced, what they leave is merged."""
+"""Run-time branches: both sides are traced, and the values that they leave are merged."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ _CHEAP = """
     bitcast minsi maxsi minui maxui minimumf maximumf minnumf maxnumf constant index_cast
 """
 CHEAP = frozenset(f"arith.{name}" for name in _CHEAP.split())
-"""Ops that may run where their side is not taken: pure, never a fault, an instruction or two."""
+"""Ops that may run speculatively: pure, never faulting, one or two instructions."""
 MOST_SPECULATED = 8
-"""Ops a side."""
+"""Maximum number of speculated ops per side."""
 
 
 def regions(tracer: Tracer) -> list[Any]:
-    """Return the branches and loops of run time that are being traced, outermost first."""
+    """Return the open run-time branches and loops, outermost first."""
     return tracer.state.setdefault("regions", [])
 
 
 class Open(NamedTuple):
-    """A region of run time that is being traced, and its blocks."""
+    """A run-time region that is being traced, and its blocks."""
 
     blocks: list[Block]
 
 
 DEEPEST = 64
-"""Branches and loops of run time that may be nested in one another, across all functions."""
+"""Maximum nesting depth of run-time branches and loops, across all functions."""
 
 
 def check_depth(tracer: Tracer) -> None:
-    """Refuse branches nested so deep that only a recursion whose end is decided at run time makes them (F161)."""
+    """Raise an error for nesting so deep that only a recursion with a run-time end can cause it (F161)."""
     if len(regions(tracer)) >= DEEPEST:
-        raise RecursionError(f"branches and loops of run time are nested {DEEPEST} deep")
+        raise RecursionError(f"run-time branches and loops are nested {DEEPEST} deep")
 
 
 def erase(blocks: Sequence[Block]) -> None:
-    """Drop the ops of blocks that are not used; what they used forgets them."""
+    """Erase the ops of unused blocks, including their uses of other values."""
     for block in blocks:
         for op in list(block.ops)[::-1]:
             op.detach()
@@ -75,7 +75,7 @@ def erase(blocks: Sequence[Block]) -> None:
 
 
 class Lost:
-    """Why a name has no value after a branch or a loop; told if it is read there."""
+    """The reason why a name has no value after a branch or loop. It is reported if the name is read."""
 
     __slots__ = ("error", "site")
 
@@ -85,12 +85,12 @@ class Lost:
 
 
 def remember_lost(tracer: Tracer, name: str, lost: Lost, path: str | None = None) -> None:
-    """Keep why a name of a file has no value, for the error if it is read."""
+    """Record why a name has no value, for the error if it is read."""
     tracer.state.setdefault("lost", {})[name, path or lost.site.path] = lost
 
 
 def blank(form: Form, tracer: Tracer) -> list[SSAValue]:
-    """Return leaves that are never read, for a value that is not there."""
+    """Return placeholder leaves for a value that is never read."""
     from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType
 
     leaves: list[SSAValue] = []
@@ -101,14 +101,14 @@ def blank(form: Form, tracer: Tracer) -> list[SSAValue]:
             leaves.append(tracer.constant(0.0, t))
         else:
             raise MergeError(
-                "F209", f"a value of type {t} is returned where a run-time condition holds, none where it does not",
+                "F209", f"a value of type {t} is returned only if a run-time condition holds",
                 hint="return it at the end of the function, or on both sides of the condition",
             )  # fmt: skip
     return leaves
 
 
 class Merger:
-    """The results of a branch: pairs of leaves, one from each side."""
+    """The results of a branch: pairs of leaves, one per side."""
 
     def __init__(self, tracer: Tracer, condition: SSAValue, blocks: Sequence[Block], before: Snapshot | None):
         self.tracer = tracer
@@ -122,7 +122,7 @@ class Merger:
         self.fresh: dict[tuple[int, int], Any] = {}
 
     def merge(self, a: Any, b: Any, use: Callable[[Any], None], *, returned: bool = False) -> None:
-        """Merge two values; ``use`` is called with the result when the branch is made.  Raises MergeError."""
+        """Merge two values. ``use`` is called with the result once the branch is built.  Raises MergeError."""
         if same(a, b):
             use(a)
             return
@@ -139,7 +139,7 @@ class Merger:
         self.leaves(form, self.taken(form, a, 0), self.taken(form, b, 1), use)
 
     def one_sided(self, a: Any, b: Any, use: Callable[[Any], None]) -> None:
-        """Merge a value that one side returns, while the other goes on: it is read only after the first."""
+        """Merge a value that one side returns while the other side goes on."""
         form = form_of(b if a is U else a)
         if not form.types:
             use(b if a is U else a)
@@ -149,12 +149,12 @@ class Merger:
             self.leaves(form, self.taken(form, a, 0), blank(form, self.tracer), use)
 
     def taken(self, form: Form, value: Any, side: int) -> list[SSAValue]:
-        """Return the leaves of a value; conversions go into its side."""
+        """Return the leaves of a value. Conversions are emitted into its side."""
         with self.tracer.into(self.blocks[side]):
             return form.take(value)
 
     def leaves(self, form: Form, a: list[SSAValue], b: list[SSAValue], use: Callable[[Any], None]) -> None:
-        """Note the leaves of both sides, and who gets the value that the results make."""
+        """Add the leaves of both sides, and the callback that receives the merged value."""
         at: list[int | SSAValue] = []
         for x, y, t in zip(a, b, form.types):
             if x is y:
@@ -172,18 +172,18 @@ class Merger:
     # ------------------------------------------------------------------------------------------------- containers
 
     def is_structure(self, a: Any, b: Any) -> bool:
-        """Tell whether two different values are containers or instances of one class."""
+        """Return True if two values are containers or instances of the same class."""
         return (type(a) is type(b) and kept_in(a) is not None) or (isinstance(a, tuple) and type(a) is type(b))
 
     def structure(self, a: Any, b: Any, use: Callable[[Any], None]) -> None:
-        """Merge containers or instances element by element; those that can change must be new on both sides."""
+        """Merge containers or instances element by element. Mutable ones must have been created on both sides."""
         key = (id(a), id(b))
         if key in self.fresh:
             use(self.fresh[key])
             return
         if isinstance(a, tuple):
             if len(a) != len(b):
-                raise MergeError("F204", f"it is a tuple of {len(a)} or of {len(b)}")
+                raise MergeError("F204", f"it is a tuple of {len(a)} or {len(b)} elements")
             self.rebuilt(a, b, list(range(len(a))), lambda i: (a[i], b[i]), use)
             return
         if is_mutable(a) and not is_value(a):
@@ -191,7 +191,7 @@ class Merger:
         x: Any = kept_in(a)
         y: Any = kept_in(b)
         if isinstance(x, set) or isinstance(y, set):
-            raise MergeError("F209", "it is one set or another", hint="use a list, or one set for both")
+            raise MergeError("F209", "it is one of two sets", hint="use a list, or the same set on both sides")
         check_shape(a, x, y)
         if is_value(a):
             made = copy.copy(a)
@@ -210,7 +210,7 @@ class Merger:
         use(made)
 
     def rebuilt(self, a: Any, b: Any, slots: list[int], get: Callable[[int], Any], use: Callable[[Any], None]) -> None:
-        """Merge two tuples: the result is made when all elements are known."""
+        """Merge two tuples. The result is built when all elements are known."""
         values: list[Any] = [None] * len(slots)
         missing = len(slots)
         kind = type(a)
@@ -227,21 +227,24 @@ class Merger:
             self.merge(x, y, lambda value, i=i: set_(value, i))
 
     def check_new(self, a: Any, b: Any) -> None:
-        """Check that two objects which can change exist since the branch only, and that no third is in play."""
+        """Raise F209 unless two mutable objects were created in the branch and correspond one to one."""
         name = type(a).__name__
         if self.before is not None and (id(a) in self.before.seen or id(b) in self.before.seen):
             raise MergeError(
-                "F209", f"it is one {name} or another, one of which was there before the branch",
+                "F209", f"it is one of two {name} objects, one of which existed before the branch",
                 hint="change it in place, or copy it on both sides",
             )  # fmt: skip
         first, second = self.partners
         if first.setdefault(id(a), b) is not b or second.setdefault(id(b), a) is not a:
-            raise MergeError("F209", f"two names share one {name} on one side, and hold different ones on the other")
+            raise MergeError(
+                "F209", f"two names share one {name} object on one side and have different ones on the other",
+                hint="use a separate object for each name",
+            )  # fmt: skip
 
     # ---------------------------------------------------------------------------------------------------- the result
 
     def finish(self, results: Sequence[SSAValue]) -> None:
-        """Give each merged value to where it belongs."""
+        """Pass each merged value to its callback."""
         for at, form, use in self.made:
             use(form.make([results[k] if isinstance(k, int) else k for k in at]))
 
@@ -251,25 +254,25 @@ class Merger:
 
 
 def slots_of(kept: Any) -> list[Any]:
-    """Return the places of what an object holds: keys, attributes, indices; of a set none."""
+    """Return the slots of an object's content: keys, attributes or indices; none for a set."""
     return list(kept) if isinstance(kept, dict) else [] if isinstance(kept, set) else list(range(len(kept)))
 
 
 def check_shape(obj: Any, x: Any, y: Any, first: str = "on one side", second: str = "on the other") -> None:
-    """Check that an object has the same elements, keys or attributes at two moments.  Raises F207.
+    """Raise F207 unless an object has the same elements, keys or attributes in two states.
 
-    ``first``, ``second``: how messages call the moments.
+    ``first`` and ``second`` name the states in messages.
     """
     name = type(obj).__name__
     if isinstance(x, dict):
         if list(x) != list(y) and set(x) != set(y):
             only = sorted(str(k) for k in set(x) ^ set(y))
             what = "keys" if isinstance(obj, dict) else "attributes"
-            raise MergeError("F207", f"{_an(name)} has other {what} {first} than {second}: {', '.join(only)}")
+            raise MergeError("F207", f"{_an(name)} has different {what} {first} and {second}: {', '.join(only)}")
     elif len(x) != len(y):
         raise MergeError(
-            "F207", f"{_an(name)} has {_elements(len(x))} {first}, {len(y)} {second}",
-            hint="its length must be known while compiling: append on both sides, or select the value to append",
+            "F207", f"{_an(name)} has {_elements(len(x))} {first} and {len(y)} {second}",
+            hint="its length must be known at compile time: append on both sides, or select the value to append",
         )  # fmt: skip
 
 
@@ -294,7 +297,7 @@ def _is_truth(value: SSAValue, truth: bool) -> bool:
 
 
 def check_iterator(tracer: Tracer, iterator: Any) -> None:
-    """Refuse to advance an iterator that a branch or loop of run time shares with what surrounds it (F159)."""
+    """Raise F159 if an iterator that an open run-time branch or loop shares with its surroundings is advanced."""
     for region in regions(tracer):
         snap = getattr(region, "snap", None)
         if snap is not None and id(iterator) in snap.iterators:
@@ -302,32 +305,33 @@ def check_iterator(tracer: Tracer, iterator: Any) -> None:
 
 
 def shared(obj: Any) -> MergeError:
-    """Return the error for an iterator that is advanced, or an array that is changed, where a region shares it."""
+    """Return the error for an iterator or array shared with the surroundings of a region and changed in it."""
     if hasattr(obj, "tobytes") or hasattr(obj, "getvalue"):
-        what = "an array of numpy" if hasattr(obj, "dtype") else f"an object of type '{type(obj).__name__}'"
+        what = "a NumPy array" if hasattr(obj, "dtype") else f"an object of type '{type(obj).__name__}'"
         return MergeError(
-            "F209", f"{what} is changed in a branch or loop of run time",
-            hint="keep what changes in a list, or in a tensor of registers",
+            "F209", f"{what} is changed in a run-time branch or loop",
+            hint="keep the changing values in a list or in a register tensor",
         )  # fmt: skip
     return MergeError(
-        "F159", "an iterator that was made before a branch or loop of run time is advanced inside of it",
-        hint="make it inside, or use an index",
+        "F159", "an iterator created before a run-time branch or loop is advanced inside it",
+        hint="create it inside, or use an index",
     )  # fmt: skip
 
 
 def check_unmoved(snap: Snapshot) -> None:
-    """Refuse a region that changed state which a snapshot cannot restore: iterators, arrays, globals."""
+    """Raise if a region changed state that a snapshot cannot restore: iterators, arrays, globals."""
     if (moved := snap.moved()) is not None:
         raise shared(moved)
     if (found := snap.rebound_global()) is not None:
         raise SyntaxErrorInKernel(
-            "F158", f"the global '{found[0]}' of module '{found[1]}' is assigned in a branch or loop of run time: it "
-            "would be, once, while compiling", hint="return the value, or keep it in an object that is passed",
+            "F158", f"the global '{found[0]}' of module '{found[1]}' is assigned in a run-time branch or loop, which "
+            "would happen once, at compile time",
+            hint="return the value, or store it in an object passed as an argument",
         )  # fmt: skip
 
 
 class Branch:
-    """An ``if`` of run time; generated code walks its two sides, then asks for what both leave."""
+    """A run-time ``if``. Converted code runs both sides, then fetches the merged results."""
 
     __slots__ = ("blocks", "condition", "depth", "entry", "heaps", "outs", "saved", "side", "site", "snap", "tracer")
     rolled = True
@@ -355,7 +359,7 @@ class Branch:
         return 3 if self.side == 1 else 2
 
     def enter(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Begin a side: give the names that the branch assigns what they were before, open the side's block."""
+        """Begin a side: reset the names that the branch assigns to their values before it, and open a block."""
         from xdsl.ir import Block
 
         if self.snap is None:
@@ -370,7 +374,7 @@ class Branch:
         return tuple([self.entry[i] for i in self.site.entering])
 
     def leave(self, values: Mapping[str, Any]) -> None:
-        """End a side."""
+        """End a side and record its values."""
         assert self.snap is not None
         self.outs.append(tuple(values.get(n, U) for n in self.site.names))
         self.heaps.append(self.snap.state())
@@ -381,7 +385,7 @@ class Branch:
             self.tracer.block = self.saved
 
     def results(self) -> tuple[Any, ...]:
-        """Make the ``scf.if``; give the names what they are after it, and the places of objects too."""
+        """Emit the ``scf.if`` and return the merged values of the names; merged object fields are stored."""
         tracer, site = self.tracer, self.site
         assert self.snap is not None
         merger = Merger(tracer, self.condition, self.blocks, self.snap)
@@ -397,7 +401,7 @@ class Branch:
                 merger.merge(a, b, set_, returned=name == VALUE)
                 if (a is U) != (b is U) and name != VALUE:
                     remember_lost(tracer, name, Lost(site, "side" if b is U else "other side"))
-            except MergeError as e:  # an error only if it is read
+            except MergeError as e:  # The error is raised only if the name is read.
                 del merger.made[counts[0] :], merger.pairs[counts[1] :], merger.types[counts[2] :]
                 final[i] = U
                 remember_lost(tracer, name, Lost(site, e))
@@ -409,12 +413,12 @@ class Branch:
         return tuple(final)
 
     def merge_places(self, merger: Merger, obj: Any, x: Any, y: Any) -> None:
-        """Merge what both sides left in an object that was there before."""
+        """Merge the two states of an object that existed before the branch."""
         unsaid = getattr(type(obj), "__cute_unsaid__", {})
         try:
             if isinstance(x, set):
                 if x != y:
-                    raise MergeError("F207", "a set has other elements on one side than on the other")
+                    raise MergeError("F207", "a set has different elements on the two sides")
                 return
             check_shape(obj, x, y)
             for slot in slots_of(x):
@@ -445,7 +449,7 @@ class Branch:
 
 
 def place_name(obj: Any, slot: Any) -> str:
-    """Return how messages name a place of an object."""
+    """Return the name of an object's slot for messages."""
     kind = type(obj).__name__
     if isinstance(obj, list | dict):
         return f"an element of a {kind}" if slot is None else f"element {slot!r} of a {kind}"
@@ -453,7 +457,7 @@ def place_name(obj: Any, slot: Any) -> str:
 
 
 def named(error: MergeError, name: str, site: Site, what: str = "differs after this branch") -> MergeError:
-    """Return an error of a merge with the name of the place, and the branch."""
+    """Return a merge error extended by the name of the place, and a note with the branch or loop."""
     cls = type(error)
     return cls(
         error.code, error.message if error.code == "F207" else f"{name} {what}: {error.message}", hint=error.hint,
@@ -462,7 +466,7 @@ def named(error: MergeError, name: str, site: Site, what: str = "differs after t
 
 
 def pick(tracer: Tracer, condition: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Any:
-    """Return one of two values by a condition of run time; each is traced into a side of its own."""
+    """Return one of two values by a run-time condition. Each is traced into its own side."""
     from xdsl.ir import Block, Region
 
     check_depth(tracer)
@@ -517,7 +521,7 @@ def _is_cheap(block: Block) -> bool:
 
 
 def splice(block: Block, tracer: Tracer) -> None:
-    """Append the ops of a block to where ops go."""
+    """Append the ops of a block at the insertion point."""
     for op in list(block.ops):
         op.detach()
         tracer.block.add_op(op)

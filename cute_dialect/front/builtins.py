@@ -1,4 +1,4 @@
-"""Builtins for values of run time; static arguments go to Python's own."""
+"""Replacements of Python builtins for run-time values. Static arguments go to the builtin itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["OVERLAYS", "contains"]
 
 
 def _range(*args: Any, **hints: Any) -> Any:
-    if hints:  # as programs for CuTe DSL give them
+    if hints:  # Programs for CuTe DSL pass hints to range.
         return loop_range(*args, **hints)
     if not any(isinstance(a, Dynamic) for a in args):
         return range(*args)
@@ -32,14 +32,14 @@ def _extreme(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
         if not any(is_dynamic(v) for v in values):
             return python(values, **more)
         if more.get("key") is not None:
-            raise StaticError("F157", f"'{name}' with a key needs values that are known while compiling")
+            raise StaticError("F157", f"'{name}' with key= needs values known at compile time")
         from cute_dialect.front.hooks import Hooks
         from cute_dialect.front.numeric import binary
 
         result = values[0]
         for value in values[1:]:
             a, b = result, value
-            if _integers_alike(a, b):  # which of two that are equal it is makes no difference
+            if _integers_alike(a, b):  # Equal integers are indistinguishable, so one min or max instruction suffices.
                 result = binary(name, a, b)
                 continue
             less = (b < a) if name == "min" else (b > a)
@@ -50,7 +50,7 @@ def _extreme(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _integers_alike(a: Any, b: Any) -> bool:
-    """Tell whether two values are integers of one type, one of them a number of ours."""
+    """Return True if two values are integers of one type, at least one of them a number type of this package."""
     from cute_dialect.front.dtypes import Boolean, Integer
 
     x, y = type(a), type(b)
@@ -111,7 +111,7 @@ def _reversed(values: Any) -> Any:
 def _sorted(values: Any, **more: Any) -> Any:
     values = list(values)
     if any(is_dynamic(v) for v in values) and more.get("key") is None:
-        raise StaticError("F157", "'sorted' needs values that are known while compiling")
+        raise StaticError("F157", "'sorted' needs values known at compile time")
     return sorted(values, **more)
 
 
@@ -137,7 +137,7 @@ def _next(iterator: Any, *default: Any) -> Any:
 
 
 def contains(x: Any, values: Any) -> Any:
-    """Return ``x in values``, element by element where one of them is known at run time only."""
+    """Return ``x in values``, compared element by element if a value is known only at run time."""
     if isinstance(values, range) and is_dynamic(x):
         if values.step < 0:
             values = values[::-1]
@@ -180,7 +180,7 @@ _MATH = {
     ) if hasattr(math, name)},
     "fabs": "absf",
 }  # fmt: skip
-"""Function of Python's ``math`` -> that of ``cute.math``; as Python's, ``floor`` and the like give integers."""
+"""Maps functions of Python's ``math`` to ``cute.math``. As in Python, ``floor`` and the like return integers."""
 
 OVERLAYS: dict[Any, Callable[..., Any]] = {
     builtins.range: _range, builtins.min: _extreme("min", min), builtins.max: _extreme("max", max),
@@ -189,4 +189,4 @@ OVERLAYS: dict[Any, Callable[..., Any]] = {
     builtins.reversed: _reversed, builtins.sorted: _sorted, builtins.next: _next, builtins.print: _print,
     **{getattr(math, name): _math(name) for name in _MATH},
 }  # fmt: skip
-"""What stands for a builtin in converted code, by the builtin."""
+"""Maps builtins to their replacements in converted code."""

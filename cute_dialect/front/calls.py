@@ -1,4 +1,4 @@
-"""Which function a call in converted code calls: the twin of the user's, an overlay of a builtin, or itself."""
+"""Callees in converted code: a converted twin, a replacement of a builtin, or the function itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["callee", "callee_of_op"]
 
 
 def callee(f: Any) -> Any:
-    """Return what to call for ``f``."""
+    """Return the function to call in place of ``f``."""
     kind = type(f)
     if kind is FunctionType:
         return _function(f)
@@ -45,7 +45,7 @@ def callee(f: Any) -> Any:
 
 
 def callee_of_op(f: Any) -> Any:
-    """Return what to call for ``f`` where ``loc=`` or ``ip=`` are given; what knows its place itself gets neither."""
+    """Return the function to call in place of ``f``, without ``loc=`` and ``ip=`` if it does not take them."""
     made = callee(f)
     try:
         parameters = signature(made).parameters.values()
@@ -69,7 +69,7 @@ def _function(f: FunctionType) -> FunctionType:
 
 
 def _class(cls: type) -> Any:
-    """Return a class, or what makes an instance of it by its converted ``__init__``."""
+    """Return a class, or a constructor that runs its converted ``__init__``."""
     init = cls.__init__
     if type(init) is not FunctionType or cls.__new__ is not object.__new__:
         return cls

@@ -1,7 +1,7 @@
-"""Conversions of numbers between types, and their bits seen as another type.
+"""Conversions of numbers between types, and bit casts.
 
-Integers to integers: cut off or extended, as C does it.  Floats are rounded to nearest even.  8-bit floats come and go
-by the machine's packed conversions, through ``Float32`` and ``Float16``; they saturate.
+Integers are truncated or extended as in C.  Floats are rounded to nearest even.  8-bit floats use the hardware's packed
+conversions through ``Float32`` and ``Float16``, and saturate.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["bits_as", "cast_ssa"]
 NumberClass = type[Numeric]
 
 EIGHT_BITS = (Float8E4M3FN, Float8E5M2)
-"""The narrow floats that the machine converts (PTX ISA, ``cvt``; sm_89)."""
+"""The 8-bit floats with hardware conversions (PTX ISA, ``cvt``; sm_89)."""
 
 
 def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool = False) -> SSAValue:
-    """Return an SSA value of one number type as another's.  Raises F236 where the machine has no conversion.
+    """Convert an SSA value between number types.  Raises F236 if the hardware has no such conversion.
 
-    ``natural``: it is an integer that is not negative.
+    ``natural``: the value is a non-negative integer.
     """
     from cute_dialect.front.trace import current
 
@@ -63,8 +63,8 @@ def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool
 
 def _refuse(of: NumberClass, to: NumberClass) -> KernelTypeError:
     return KernelTypeError(
-        "F236", f"{of!r} cannot become {to!r} in a kernel: the machine has no conversion",
-        hint="8-bit floats that convert are Float8E4M3FN and Float8E5M2; x.bitcast(cute.Uint8) gives the bits",
+        "F236", f"{of!r} cannot be converted to {to!r} in a kernel: the hardware has no such conversion",
+        hint="of the 8-bit floats, Float8E4M3FN and Float8E5M2 convert; x.bitcast(cute.Uint8) gives the bits",
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def _type(text: str) -> Attribute:
 
 
 def _to_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
-    """Return an ``f32`` value as 8-bit floats: two a conversion."""
+    """Convert an ``f32`` value to 8-bit floats, two per instruction."""
     if to not in EIGHT_BITS:
         raise _refuse(of, to)
     from cute_dialect.front.machine import require_chip
@@ -105,7 +105,7 @@ def _to_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValu
         "rnd": _type("#nvvm.fp_rnd_mode<rn>"), "sat": _type("#nvvm.sat_mode<satfinite>"), "relu": _type("false"),
         "dstTy": to.attribute,
     }  # fmt: skip
-    pairs = [  # the first operand goes to the upper byte
+    pairs = [  # The first operand becomes the upper byte.
         emit("nvvm.convert.f32x2.to.f8x2", [high, low], _type("i16"), **properties)
         for low, high in zip(numbers[::2], numbers[1::2])
     ]
@@ -118,7 +118,7 @@ def _to_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValu
 
 
 def _from_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
-    """Return 8-bit floats as an ``f16`` value, which holds each of them."""
+    """Convert 8-bit floats to ``f16``, which represents all of them exactly."""
     if of not in EIGHT_BITS:
         raise _refuse(of, to)
     from cute_dialect.front.machine import require_chip
@@ -153,10 +153,12 @@ def _tf32_as_f32(value: SSAValue) -> SSAValue:
 
 
 def bits_as(x: Numeric, to: NumberClass) -> Numeric:
-    """Return the bits of a number as a number of another type of as many.  Raises F236."""
+    """Reinterpret the bits of a number as another type of the same width.  Raises F236."""
     of = type(x)
     if Boolean in (of, to) or of.width != to.width:
-        raise KernelTypeError("F236", f"the {of.width} bits of {of!r} are no {to!r}, which has {to.width}")
+        raise KernelTypeError(
+            "F236", f"{of!r} has {of.width} bits and cannot be reinterpreted as {to!r}, which has {to.width}"
+        )
     if of is to:
         return x
     if x.is_static:

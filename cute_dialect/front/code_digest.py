@@ -1,4 +1,4 @@
-"""What a code object says: its content without places, the text of its source, the names that it reads.
+"""Contents of code objects: bytecode without positions, normalized source text, and global names read.
 
 >>> def f(x):
 ...     return math.floor(x) + limit
@@ -25,13 +25,13 @@ _SMALL_INT = opmap.get("LOAD_SMALL_INT", -1)
 _ATTRIBUTES = {opmap[n] for n in ("LOAD_ATTR", "LOAD_METHOD") if n in opmap}
 _EXTENDED, _CACHE, _NOP = opmap["EXTENDED_ARG"], opmap.get("CACHE", 0), opmap["NOP"]
 _ATTRIBUTE_SHIFT = int(version_info >= (3, 12))
-"""LOAD_GLOBAL (since 3.11) and LOAD_ATTR (since 3.12) say something else in the lowest bit."""
+"""The lowest bit of the argument of LOAD_GLOBAL (since 3.11) and LOAD_ATTR (since 3.12) is a flag."""
 
 
 class Read(NamedTuple):
-    """A name of the module, or a module that is imported, and the attributes that are read from it at once.
+    """A read of a global name or an imported module, with the chain of attributes read from it.
 
-    ``level``: -1 for a name, else that of the import.
+    ``level`` is the level of the import, or -1 for a name.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Read(NamedTuple):
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and those of the functions in it."""
+    """Yield a code object and, recursively, the code objects of its nested functions."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -49,7 +49,7 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 
 @lru_cache(maxsize=4096)
 def reads_of(code: CodeType) -> tuple[Read, ...]:
-    """Return what a function and those in it read, each once, in the order of the code."""
+    """Return the reads of a function and its nested functions, without duplicates, in code order."""
     return tuple(dict.fromkeys(r for c in codes_in(code) for r in _reads(c)))
 
 
@@ -91,10 +91,12 @@ _texts: dict[int, tuple[weakref.ref[CodeType], tuple[str, ...]]] = {}
 
 
 def text_of(code: CodeType) -> tuple[str, ...]:
-    """Return the lines of a function's source without comments, blanks and margins; nothing where there is no source.
+    """Return the source lines of a function without comments, blank lines and indentation; () if there is no source.
 
-    Code says all that Python runs, but not the annotations of variables, which convert.  A line where the
-    ``#`` may be in a text keeps it.  The file is read once, before the function is converted.
+    The text is part of the compile key because bytecode does not contain the annotations of local variables, which
+    convert
+    values.  A line keeps its ``#`` if that may be part of a string.  The file is read once, before the function is
+    converted.
     """
     key = id(code)
     known = _texts.get(key)
@@ -118,13 +120,13 @@ def _text(code: CodeType) -> tuple[str, ...]:
 
 
 def _may_be_quoted(line: str, before: str) -> bool:
-    """Tell whether the first ``#`` of a line may be in a text, which may have begun in a line before."""
+    """Return True if the first ``#`` of a line may be part of a string, possibly one opened on an earlier line."""
     head, _, tail = line.partition("#")
     return "'" in head or '"' in head or "'''" in tail or '"""' in tail or before.endswith("\\\n")
 
 
 def content_of(code: CodeType) -> tuple[object, ...]:
-    """Return what of a code object Python runs; no places."""
+    """Return everything in a code object that affects execution. Source positions are left out."""
     return (
         code.co_name, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags,
         code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_exceptiontable,

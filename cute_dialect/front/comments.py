@@ -1,8 +1,10 @@
-"""The comments of the source of a trace, for its text.
+"""Source comments for the text of a trace.
 
-An op is of a statement of the user's, which is in others, in functions that were called.  A comment at the end of such
-a statement's line stands above the first op of it, one above it above the first op of its paragraph: of the statements
-from there to an empty line.  The docstring of a kernel or host function stands above the function.
+Each op belongs to the user's statement that emitted it, and to the enclosing statements of its callers.  A comment at
+the end of a statement's line is placed above the statement's first op.  A comment above a statement is placed above the
+first op of its paragraph, which ends at the next blank line.  The docstring of a kernel or host function is placed
+above
+the function.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _HOISTED = (
     "arith.constant", "cute.static", "cute.atom", "cute.make_tiled_copy", "cute.make_tiled_mma", "cute.get_layout",
     "cute.get_iter", "cute.get_scalars",
 )  # fmt: skip
-"""Ops that stand where their operands do, perhaps far above the others of their statement."""
+"""Ops placed near their operands, possibly far above the other ops of their statement."""
 
 
 class Comment(NamedTuple):
@@ -40,9 +42,9 @@ class Comment(NamedTuple):
 
 
 def comments_of(module: Operation, *, host: bool = True) -> dict[Operation, list[str]]:
-    """Return the lines of comments that belong above ops of a trace; each comment once a function.
+    """Return the comment lines to print above ops of a trace. Each comment appears once per function.
 
-    ``host``: whether the host function is the user's; that of a kernel launched outside of any is not.
+    ``host`` is False for a generated host function, which has no source.
     """
     sources: dict[str, _Source] = {}
     found: dict[Operation, list[str]] = {}
@@ -55,7 +57,7 @@ def comments_of(module: Operation, *, host: bool = True) -> dict[Operation, list
 def _of_function(function: Operation, sources: dict[str, _Source], found: dict[Operation, list[str]]) -> None:
     said: dict[tuple[str, Comment], Operation] = {}
     documented = False
-    end = function.regions[0].blocks[0].last_op  # which is of the launch
+    end = function.regions[0].blocks[0].last_op  # The terminator belongs to the launch.
     for op in function.walk():
         if op is end:
             continue
@@ -76,7 +78,7 @@ def _of_function(function: Operation, sources: dict[str, _Source], found: dict[O
 
 
 def _places(op: Operation) -> Iterator[tuple[str, int]]:
-    """Yield the user's lines that an op is of, that of the kernel first, then those of functions it called."""
+    """Yield the user's source lines of an op: that of the kernel first, then those of called functions."""
     from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, NameLoc
 
     at: object = op.location
@@ -93,19 +95,19 @@ def _places(op: Operation) -> Iterator[tuple[str, int]]:
 
 @lru_cache(maxsize=128)
 def _source(text: str) -> _Source:
-    """Return what is known of the text of a file: many traces are of the same ones."""
+    """Return the parsed text of a file, cached across traces."""
     return _Source(text)
 
 
 class _Source:
-    """The text of a file: its statements and its comments."""
+    """The statements and comments of a file."""
 
     def __init__(self, text: str):
         self._lines = text.splitlines()
         self._own: dict[int, str] = {}
-        """Line -> the comment that is all of it."""
+        """Maps a line to the comment that is all of it."""
         self._ends: dict[int, str] = {}
-        """Line -> the comment at its end."""
+        """Maps a line to the comment at its end."""
         self._known: dict[int, list[Comment]] = {}
         try:
             self._tree: ast.Module = parsed(text)
@@ -113,11 +115,11 @@ class _Source:
                 if token.type == tokenize.COMMENT:
                     there = self._ends if token.line[: token.start[1]].strip() else self._own
                     there[token.start[0]] = token.string.lstrip("#").strip()
-        except (SyntaxError, tokenize.TokenError):  # what was traced is not there any more
+        except (SyntaxError, tokenize.TokenError):  # The file changed since it was traced.
             self._tree = ast.Module([], [])
 
     def _around(self, line: int) -> list[ast.stmt]:
-        """Return the statements that hold a line, the outermost first."""
+        """Return the statements that contain a line, outermost first."""
         around: list[ast.stmt] = []
         body: list[ast.AST] = [self._tree]
         while body:
@@ -133,7 +135,7 @@ class _Source:
         return around
 
     def docstring(self, line: int) -> list[str]:
-        """Return the docstring of the function that a line is in."""
+        """Return the docstring of the function that contains a line."""
         for node in reversed(self._around(line)):
             if isinstance(node, ast.FunctionDef):
                 doc = ast.get_docstring(node, clean=False)
@@ -141,7 +143,7 @@ class _Source:
         return []
 
     def comments(self, line: int) -> list[Comment]:
-        """Return the comments of the statements that hold a line, in the function it is in; the outermost first."""
+        """Return the comments of the statements that contain a line, within its function, outermost first."""
         known = self._known.get(line)
         if known is None:
             around = self._around(line)
@@ -151,7 +153,7 @@ class _Source:
         return known
 
     def _above(self, node: ast.stmt) -> Comment:
-        """Return the comment that a statement's paragraph begins with."""
+        """Return the comment at the start of a statement's paragraph."""
         at = node.lineno - 1
         while at > 0 and (indent := self._indent(at)) >= node.col_offset:
             if at in self._own and indent == node.col_offset:
@@ -164,13 +166,13 @@ class _Source:
         return Comment(last, _for_people(lines))
 
     def _beside(self, node: ast.stmt) -> Comment:
-        """Return the comments at the ends of a statement's lines; of a compound one those of its header."""
+        """Return the comments at the ends of a statement's lines; for a compound statement, those of its header."""
         inner = getattr(node, "body", None)
         last = inner[0].lineno - 1 if isinstance(inner, list) and inner else node.end_lineno or node.lineno
         return Comment(last, _for_people([self._ends[n] for n in range(node.lineno, last + 1) if n in self._ends]))
 
     def _indent(self, line: int) -> int:
-        """Return how far a line is indented, -1 if it is empty."""
+        """Return the indentation of a line, or -1 if it is blank."""
         text = self._lines[line - 1]
         return len(text) - len(text.lstrip()) if text.strip() else -1
 

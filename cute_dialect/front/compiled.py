@@ -1,4 +1,4 @@
-"""One kind of a function, compiled: callable, and all that came out."""
+"""A compiled specialization of a function, with its IR, PTX, cubin and reports."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ STAGES = {
     "trace": "input", "fold": "cute-fold-static", "expand": "cute-expand-ops", "arch": "convert-cute-algo-to-arch",
     "base": "cute-to-base", "llvm": "gpu-module-to-binary",
 }  # fmt: skip
-"""The names of the stages -> the pass after which it is."""
+"""Maps the name of a stage to the pass after which its IR is taken."""
 
 
 def parameter_bytes(chip: str) -> int:
-    """Return the most bytes that the parameters of a kernel have: CUDA 12.1 raised it from sm_70 on.
+    """Return the maximum size of a kernel's parameters, in bytes. CUDA 12.1 raised it for sm_70 and later.
 
     >>> parameter_bytes("sm_90a"), parameter_bytes("sm_61")
     (32764, 4096)
@@ -52,10 +52,13 @@ def parameter_bytes(chip: str) -> int:
 
 
 class Outcome(NamedTuple):
-    """What stays known of a trace: the name of the host function, and what the function returned.
+    """The part of a trace that is kept after the module is discarded.
 
-    ``outputs``: how a function without launches gives back what it computed.
-    ``texts``: constant texts that a function with launches prints in each call.
+    Attributes:
+        name: the name of the host function.
+        result: the value that the function returned.
+        outputs: the results of a function without launches, or None.
+        texts: constant texts that a function with launches prints in each call.
     """
 
     name: str
@@ -65,12 +68,12 @@ class Outcome(NamedTuple):
 
 
 class Compiled:
-    """A compiled kind: ``k(a, b, c)`` launches it and never compiles.
+    """A compiled specialization: ``k(a, b, c)`` launches it and never compiles.
 
-    Made by ``cute.compile(f, a, b, c)`` and by calls of ``f``.
+    ``cute.compile(f, a, b, c)`` returns one; calls of ``f`` create and cache them.
     """
 
-    # Each kind has a ``__call__`` of its own, so that Python calls generated code with no detour.
+    # __call__ is an instance attribute, so that Python calls generated code directly.
     __slots__ = ("__call__", "__dict__", "__weakref__")
     __call__: Callable[..., Any]
 
@@ -78,13 +81,13 @@ class Compiled:
         self, name: str, signature: inspect.Signature | None, specs: Mapping[str, Spec], options: Options,
         trace: Callable[[], Program], found: Found | None = None, receiver: str = "",
     ):  # fmt: skip
-        """``found``: what is traced only when that is asked for."""
+        """Create a specialization. If it was found in the cache on disk (``found``), it is traced only on demand."""
         self.name = name
         self.signature = signature
         self.specs = dict(specs)
         self.options = options
         self.plan: Plan | None = None
-        """Where it is kept on disk."""
+        """The pending entry in the cache on disk."""
         self.notes: list[str] = []
         """Remarks of the front-end."""
         self._trace = trace
@@ -94,7 +97,7 @@ class Compiled:
             Outcome(found.name, found.result, texts=found.texts) if found is not None else self.program.outcome
         )
         self.device: str | int | None = None
-        """Where its calls run; None for the process's default."""
+        """The device of its calls; None is the process's default."""
         self.watched = Watched()
         self._kernels: dict[bool, Kernel] = {}
         self._last_on_cpu = False
@@ -102,7 +105,7 @@ class Compiled:
         self._given = [n for n, s in self.specs.items() if not isinstance(s, StaticSpec)]
         self._all = [n for n in self.specs if n != receiver]
         self._in_order = list(self.specs)[: len(self._given)] == self._given
-        """Whether what a call passes comes before what it may leave out."""
+        """True if the run-time parameters precede the constant ones."""
         self.__call__ = self._called
         if found is not None:
             from cute_dialect.runtime.launch import CompiledModule
@@ -113,14 +116,16 @@ class Compiled:
 
     @property
     def program(self) -> Program:
-        """What was traced; of a kind from the disk that is done now.
+        """The traced program. A specialization loaded from disk is traced on first access.
 
-        Raises F104 where what it depends on has changed since, NotCompiled where the compiler is not here.
+        Raises:
+            CompileError: F104, if a dependency has changed since the specialization was cached.
+            NotCompiled: F105, if the compiler is not installed.
         """
         if self._program is None:
             why = "it is not in the compile cache for these arguments"
             if self._found is not None:
-                why = "it was found in the compile cache, and is not traced"
+                why = "it came from the compile cache and has no trace"
             with needs_compiler(self.name, why):
                 made = self._trace()
             if self._found is not None:
@@ -128,8 +133,8 @@ class Compiled:
 
                 if artifact_key(made.module, self.options, "auto") != self._found.key:
                     raise CompileError(
-                        "F104", f"what '{self.name}' depends on is not what it was when it was found in the compile "
-                        "cache, so its trace is another one", hint="compile it again",
+                        "F104", f"'{self.name}' depends on code or values that changed since it was found in the "
+                        "compile cache, so its trace differs", hint="compile it again",
                     )  # fmt: skip
             self._program = made
         return self._program
@@ -144,18 +149,18 @@ class Compiled:
         return f"<compiled {self.name}({takes}) for {self.options.chip}>"
 
     def on(self, device: str | int) -> Compiled:
-        """Return the same, whose calls run on ``device`` unless they say otherwise."""
+        """Return a copy whose calls run on ``device`` by default."""
         found = copy.copy(self)
         found.device = device
         found.__dict__.pop("_recent", None)
-        found.__call__ = found._called  # a copy's own: what is copied calls the original
+        found.__call__ = found._called  # copy.copy copied the bound method of the original.
         return found
 
     # ------------------------------------------------------------------------------------------------------ calling
 
     @finishes_errors
     def _called(self, *args: Any, **kwargs: Any) -> Any:
-        """Launch.  Arguments that are constants of the kind may be left out."""
+        """Launch. Arguments that are compile-time constants may be omitted."""
         options = {k: kwargs.pop(k) for k in list(kwargs) if k in CALL_OPTIONS and k not in self.specs}
         learns = not kwargs and options.keys() <= {"stream"} and self._in_order and len(args) == len(self._given)
         result = self.run(self.arguments(args, kwargs), options)
@@ -167,7 +172,7 @@ class Compiled:
 
     @finishes_errors
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
-        """Carry out a call that generated code did not recognise."""
+        """Run a call that the generated fast path did not recognize."""
         from cute_dialect.front.fast_path import other_call
 
         left = other_call(self, args, stream, options)
@@ -177,18 +182,18 @@ class Compiled:
 
     @property
     def is_on_gpu(self) -> bool:
-        """Whether its last launch was on a GPU."""
+        """True if the last launch ran on a GPU."""
         return False in self._kernels and not self._last_on_cpu
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call by name.  Raises LaunchError for a wrong number of them."""
+        """Return the arguments of a call by name.  Raises LaunchError if one is missing, unknown or given twice."""
         names = self._names(args, len(kwargs))
         found = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in self.specs or name in found:
-                raise LaunchError(f"{self.name}() has no argument '{name}', or it is given twice")
+                raise LaunchError(f"{self.name}() has no parameter '{name}', or it is given twice")
             found[name] = value
-        # A call that gives no stream is on the current one.
+        # Without a stream argument the call uses the current stream.
         defaults = {} if self.signature is None else self.signature.parameters
         for name in self._given:
             if name not in found and name in defaults and defaults[name].default is not inspect.Parameter.empty:
@@ -197,13 +202,13 @@ class Compiled:
         if missing or len(args) > len(names):
             takes = ", ".join(self._given)
             raise LaunchError(
-                f"{self.name}() takes {len(self._given)} arguments ({takes}), got {len(args) + len(kwargs)}"
+                f"{self.name}() needs {len(self._given)} arguments ({takes}), got {len(args) + len(kwargs)}"
             )
         return {n: found.get(n, s.value if isinstance(s, StaticSpec) else None) for n, s in self.specs.items()}
 
     def _names(self, args: tuple[Any, ...], more: int) -> list[str]:
-        """Return what the arguments of a call are for: all parameters, where constants are given as they are, or those
-        that are not constant.
+        """Return the parameter names for positional arguments: all parameters if constants are passed too, else the
+        run-time parameters only.
         """
         if len(args) + more > len(self._given):
             return self._all
@@ -215,7 +220,7 @@ class Compiled:
         return self._all if given else self._given
 
     def run(self, values: Mapping[str, Any], options: dict[str, Any]) -> Any:
-        """Launch with arguments by name; ``options`` are those of a call."""
+        """Launch with arguments by name and the options of a call."""
         device = options.pop("device", None) or self.device or default_device()
         stream = options.get("stream")
         for name, spec in self.specs.items():
@@ -241,7 +246,7 @@ class Compiled:
             raise
 
     def explain_error(self, error: LaunchError, values: Mapping[str, Any]) -> None:
-        """Say in a launch error what the user's argument is, what would help, and where the call stands."""
+        """Extend a launch error with the user's argument, a hint and the position of the call."""
         text = str(error.args[0]) if error.args else ""
         for name in sorted(self.specs, key=len, reverse=True):
             spec = self.specs[name]
@@ -249,15 +254,15 @@ class Compiled:
                 got = getattr(values[name], "shape", None)
                 if got is not None and isinstance(error, ShapeError) and "?" not in spec.type:
                     text += (
-                        f"; it was compiled for shape {_shape_of(spec.type)}, and this one has shape {tuple(got)}\n"
-                        f"hint: compile it for any shape: from_dlpack({name}).mark_layout_dynamic()"
+                        f"; it was compiled for shape {_shape_of(spec.type)}, but this array has shape {tuple(got)}\n"
+                        f"hint: compile for any shape with from_dlpack({name}).mark_layout_dynamic()"
                     )
                 break
         error.args = (text, *error.args[1:])
 
     @finishes_errors
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
-        """Prepare a launch on these arrays: ``call = k.bind(a, b); call()`` does no more than the driver's launch.
+        """Prepare a launch on these arrays: ``call = k.bind(a, b); call()`` does only the driver's launch.
 
         Raises LaunchError for a host function that prints, because a bound call would skip its texts.
         """
@@ -269,9 +274,9 @@ class Compiled:
         return self.kernel(cpu=False).bind(*unpack(self.specs, self.arguments(args, kwargs)))
 
     def kernel(self, *, cpu: bool, elsewhere: bool = False) -> Kernel:
-        """Return its host function, ready to call; for the CPU no machine code is made.
+        """Return the compiled host function. For the CPU no machine code is generated.
 
-        ``elsewhere``: what must be compiled is compiled in another process.
+        ``elsewhere``: compile in another process.
         """
         found = self._kernels.get(cpu)
         if found is None:
@@ -302,24 +307,23 @@ class Compiled:
 
     @property
     def compiled_module(self) -> CompiledModule:
-        """What :func:`cute_dialect.pipelines.compile` made of it, with machine code."""
+        """The output of :func:`cute_dialect.pipelines.compile`, with machine code."""
         return self.kernel(cpu=False).module
 
     @property
     def ptx(self) -> str:
-        """Its PTX."""
         return self.compiled_module.ptx
 
     @property
     def cubin(self) -> bytes:
-        """Its machine code.  Raises LaunchError where there is no ptxas."""
+        """The machine code.  Raises LaunchError if ptxas is not installed."""
         code = self.compiled_module.artifact.code
         if not code or code[0].cubin is None:
-            raise LaunchError(f"{self.name} has no cubin: there is no ptxas here (pip install nvidia-cuda-nvcc)")
+            raise LaunchError(f"{self.name} has no cubin because ptxas is not installed; pip install nvidia-cuda-nvcc")
         return code[0].cubin
 
     def sass(self) -> str:
-        """Return the machine code as text, by nvdisasm.  Raises LaunchError where there is none, or no ptxas."""
+        """Return the SASS listing from nvdisasm.  Raises LaunchError if there is no cubin or no nvdisasm."""
         from cute_dialect.pipelines.cuda_programs import PtxasError
         from cute_dialect.pipelines.ptxas import disassemble
 
@@ -330,18 +334,18 @@ class Compiled:
 
     @property
     def report(self) -> str:
-        """What ptxas says of registers, spills and shared memory."""
+        """The resource report of ptxas: registers, spills and shared memory."""
         return self.compiled_module.report
 
     @property
     def remarks(self) -> list[str]:
-        """What the front-end and the passes had to say."""
+        """Remarks of the front-end and the passes."""
         module = (next(iter(list(self._kernels.values())), None) or self.kernel(cpu=True)).module
         return [*self.notes, *module.remarks]
 
     @property
     def stages(self) -> dict[str, str]:
-        """The IR after each pass, by its name; ``input`` is the trace."""
+        """The IR after each pass, by the pass's name; ``input`` is the trace."""
         found = self.__dict__.get("_stages")
         if found is None:
             made = self._compile("ptx", keep_stages=True).artifact
@@ -349,10 +353,12 @@ class Compiled:
         return found
 
     def mlir(self, stage: str = "trace", *, aliases: bool = False, comments: bool = False) -> str:
-        """Return the IR after a stage: ``trace``, ``fold``, ``expand``, ``arch``, ``base``, ``llvm``, or a pass.
+        """Return the IR after a stage.
 
-        ``aliases``: long types of a trace get a name, defined at the top.  ``comments``: a trace has the comments of
-        its source above the first ops of their statements, and the docstrings of its functions.
+        Args:
+            stage: ``trace``, ``fold``, ``expand``, ``arch``, ``base``, ``llvm``, or the name of a pass.
+            aliases: define names for long types at the top (trace only).
+            comments: add the source's comments and docstrings (trace only).
         """
         if stage in ("trace", "input"):
             module = self.module()
@@ -369,15 +375,15 @@ class Compiled:
         if stage == "llvm" and name not in found:
             name = list(found)[-1]
         if name not in found:
-            raise ValueError(f"there is no stage '{stage}': there are {', '.join([*STAGES, *found])}")
+            raise ValueError(f"mlir: unknown stage '{stage}'; stages: {', '.join([*STAGES, *found])}")
         return found[name]
 
     def module(self) -> ModuleOp:
-        """Return the traced module, a copy."""
+        """Return a copy of the traced module."""
         return self.program.module.clone()
 
     def as_upstream(self, context: Any, stage: str = "trace") -> Any:
-        """Return the module of a stage as an ``mlir.ir.Module`` in ``context``, cute ops in generic form."""
+        """Return the IR of a stage as an ``mlir.ir.Module`` in ``context``, with cute ops in generic form."""
         import mlir.ir as ir  # pyright: ignore[reportMissingImports]
 
         from cute_dialect.pipelines.embed import load_dialects
@@ -396,19 +402,19 @@ class Compiled:
 
     @property
     def key(self) -> str:
-        """The hash of all that it was compiled from; one key, one machine code."""
+        """The hash of all inputs of the compilation. Equal keys mean equal machine code."""
         from cute_dialect.front.keys import artifact_key
 
         return self._found.key if self._found is not None else artifact_key(self.program.module, self.options, "auto")
 
     def explain(self) -> str:
-        """Return what of the arguments is static, and what each line of the functions emitted."""
+        """Return a report of the static parts of the arguments and the ops that each source line emitted."""
         from cute_dialect.front.explain import explained
 
         return explained(self)
 
     def save(self, folder: str | os.PathLike[str]) -> str:
-        """Write it to a folder that :func:`load` reads; a machine without the compiler can launch it from there."""
+        """Write the specialization to a folder, from which :func:`load` can launch it without the compiler."""
         return self.compiled_module.save(folder)
 
     def export(
@@ -418,11 +424,14 @@ class Compiled:
         *,
         name: str | None = None,
     ) -> dict[str, Path]:
-        """Write it to a folder for other programs, and return the files by their names.
+        """Write the specialization to a folder for use by other programs, and return the files by name.
 
-        ``formats``: ``"ptx"``, ``"cubin"``, ``"mlir"`` (the trace), ``"c"`` (a header and a C file over the CUDA
-        driver), ``"py"`` (a module with a function ``launch``).  ``name``: of files and
-        functions, by default its own.
+        Args:
+            folder: the output folder.
+            formats: ``"ptx"``, ``"cubin"``, ``"mlir"`` (the trace), ``"c"`` (a header and a C file that call the
+                CUDA driver),
+                ``"py"`` (a module with a function ``launch``).
+            name: the name of files and functions; by default the function's own.
         """
         stages = "mlir" in ((formats,) if isinstance(formats, str) else formats)
         module = self._compile("auto", keep_stages=True) if stages else self.compiled_module
@@ -431,14 +440,14 @@ class Compiled:
     def export_to_c(
         self, file_path: str | os.PathLike[str], file_name: str, function_prefix: str = ""
     ) -> dict[str, Path]:
-        """Write an object file with the machine code inside, and its header; return both files by name.
+        """Write an object file that contains the machine code, and its header; return both files by name.
 
-        The functions are those of :meth:`export`, over the CUDA driver, and not those that CuTe DSL writes.
+        The functions are those of :meth:`export` and use the CUDA driver; they differ from the ones CuTe DSL writes.
 
         Args:
             file_path: the folder.
             file_name: the name of both files, without ``.o`` and ``.h``.
-            function_prefix: what the functions' names begin with; by default ``file_name``.
+            function_prefix: prefix of the functions' names; by default ``file_name``.
         """
         from pathlib import Path
         from tempfile import TemporaryDirectory
@@ -452,14 +461,14 @@ class Compiled:
 
 
 _observers: list[Callable[[Compiled, Sequence[Any]], None]] = []
-"""Who is told of calls that are about to launch."""
+"""Callbacks that see each call before its launch."""
 
 
 @contextmanager
 def observed(observe: Callable[[Compiled, Sequence[Any]], None]) -> Generator[None]:
-    """Tell ``observe`` of each call inside: the kind, and its arguments as its host function takes them.
+    """Call ``observe(specialization, leaves)`` before each launch inside the ``with`` block.
 
-    Of calls on a GPU only those that generated code does not know yet are told; on the CPU all are.
+    On a GPU, launches through the generated fast path are not observed.
     """
     _observers.append(observe)
     try:
@@ -470,7 +479,7 @@ def observed(observe: Callable[[Compiled, Sequence[Any]], None]) -> Generator[No
 
 @contextmanager
 def needs_compiler(name: str, why: str) -> Generator[None]:
-    """Say what to do where something is to be compiled, and the compiler is not here.  Raises NotCompiled."""
+    """Raise NotCompiled (F105) if the ``with`` block needs the compiler and it is not installed."""
     from cute_dialect.pipelines.stages import LoweringError
     from cute_dialect.pipelines.upstream_error import UpstreamMissing
     from cute_dialect.runtime.settings import missing_package
@@ -482,14 +491,14 @@ def needs_compiler(name: str, why: str) -> Generator[None]:
         if missing is None or (isinstance(e, ModuleNotFoundError) and e.name == "numpy"):
             raise
         raise NotCompiled(
-            "F105", f"'{name}' must be compiled: {why}, and the compiler is not here: {missing}",
-            hint="compile it where the compiler is, with cute.compile or cute.precompile, for this chip, with this "
-            "CUTE_CACHE_DIR (or one that is copied here); or Compiled.save() and cute.load()",
+            "F105", f"'{name}' must be compiled because {why}, but the compiler is not installed: {missing}",
+            hint="run cute.compile or cute.precompile for this chip on a machine with the compiler, with this "
+            "CUTE_CACHE_DIR (or a copy of it); or use Compiled.save() and cute.load()",
         ) from e  # fmt: skip
 
 
 def _check_parameters(module: CompiledModule, most: int) -> None:
-    """Refuse kernels whose parameters are more bytes than a launch takes."""
+    """Raise F112 if a kernel's parameters exceed the size limit of a launch."""
     from cute_dialect.runtime import abi
 
     for kernel in module.manifest["kernels"]:
@@ -498,13 +507,13 @@ def _check_parameters(module: CompiledModule, most: int) -> None:
         if sum(sizes) > most:
             name, size = max(zip(kernel["names"], sizes), key=lambda pair: pair[1])
             raise KernelTypeError(
-                "F112", f"the kernel '{kernel['name']}' has parameters of {sum(sizes)} bytes, a launch takes "
-                f"{most}; the largest is '{name}' ({size} bytes)", hint="pass an array of them",
+                "F112", f"the parameters of kernel '{kernel['name']}' have {sum(sizes)} bytes, more than the limit of "
+                f"{most}; the largest is '{name}' ({size} bytes)", hint="pass it as an array",
             )  # fmt: skip
 
 
 def load(folder: str | os.PathLike[str]) -> Kernel:
-    """Read what :meth:`Compiled.save` wrote: a function of the arguments that are not constants."""
+    """Load a folder written by :meth:`Compiled.save` as a function of the run-time arguments."""
     from cute_dialect.runtime import load as read
 
     module = read(folder)
@@ -519,6 +528,6 @@ def _shape_of(type: str) -> str:
 CALL_OPTIONS = (
     "stream", "device", "checks", "reports", "schedule", "seed", "max_steps", "blocks", "progress", "unwritten",
 )  # fmt: skip
-"""What a call takes beside its arguments; a parameter of the same name comes first."""
+"""Options of a call, besides the function's arguments. A parameter of the same name takes precedence."""
 
 Launcher = Callable[..., Any]

@@ -1,4 +1,4 @@
-"""Compiling ahead of time: ``cute.compile``, many at once, in the background."""
+"""Ahead-of-time compilation: ``cute.compile``, in parallel or in the background."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ __all__ = ["compile", "compile_async", "precompile", "trace"]
 
 
 class _Compile:
-    """Compile a function before it is called: ``cute.compile(f, x, y)``, ``cute.compile[cute.OptLevel(2)](f, x, y)``.
+    """Compile a function before it is called.
 
-    Arguments are arrays, tensors without memory, numbers, element types.  ``cute.trace`` takes the same, and makes no
-    machine code.
+    ``cute.compile(f, x, y)`` or ``cute.compile[cute.OptLevel(2)](f, x, y)``.  Arguments are arrays, tensors without
+    memory,
+    numbers or element types.  ``cute.trace`` takes the same arguments and generates no machine code.
     """
 
     __slots__ = ("_options", "_traced")
@@ -31,7 +32,7 @@ class _Compile:
         self._traced = traced
 
     def __getitem__(self, options: CompileOption | tuple[CompileOption, ...]) -> _Compile:
-        """Return it with options: ``cute.compile[cute.OptLevel(2)](f, x)``."""
+        """Return the compiler with options set: ``cute.compile[cute.OptLevel(2)](f, x)``."""
         given = options if isinstance(options, tuple) else (options,)
         for option in given:
             made = option() if isinstance(option, type) else option
@@ -48,11 +49,17 @@ class _Compile:
         self, function: Any, *args: Any, chip: str | None = None, options: str = "", cache: bool = True,
         grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, device: Any = None, **kwargs: Any,
     ) -> Compiled:  # fmt: skip
-        """Compile a function for these arguments: arrays, tensors without memory, numbers, element types.
+        """Compile a function for these arguments: arrays, tensors without memory, numbers or element types.
 
-        ``chip``: what to compile for; by default the GPU here.  ``device``: where calls of what is returned run, unless
-        they say; for ``"cpu"`` no machine code is made.  ``grid`` and ``block`` belong to a kernel.  A function
-        with parameters of these names gets them itself.
+        A function with a parameter named like one of the options below receives that argument itself.
+
+        Args:
+            function: a function under ``@cute.jit`` or ``@cute.kernel``.
+            chip: the target architecture; by default that of the current GPU.
+            options: options as text, such as ``"--opt-level 2"``.
+            cache: use the compile cache on disk.
+            grid, block, cluster, smem: sizes of the launch; a kernel needs grid and block.
+            device: the default device of the result's calls; ``"cpu"`` generates no machine code.
         """
         sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem}
         return self._compile(function, args, kwargs, sizes, chip, options, cache, device)
@@ -75,8 +82,8 @@ class _Compile:
         if isinstance(traced, KernelFunction):
             if sizes.get("grid") is None or sizes.get("block") is None:
                 raise KernelTypeError(
-                    "F115", f"the kernel '{traced.name}' is compiled for a launch",
-                    hint="say it: cute.compile(kernel, …, grid=…, block=…)",
+                    "F115", f"cute.compile: the kernel '{traced.name}' needs grid and block",
+                    hint="cute.compile(kernel, …, grid=…, block=…)",
                 )  # fmt: skip
             from cute_dialect.front.host import Launch
 
@@ -94,18 +101,18 @@ class _Compile:
 
 compile = _Compile()
 trace = _Compile(traced=True)
-"""What :data:`compile` gives, before it is compiled: its IR (``.mlir()``), and code when that is first asked for."""
+"""Like :data:`compile`, but only traces: the IR is in ``.mlir()``, and machine code is generated on demand."""
 
 
 def _on_cpu() -> bool:
-    """Tell whether calls run on the interpreter, so that no machine code is needed yet."""
+    """Return True if calls run on the interpreter by default, so that machine code is not needed yet."""
     from cute_dialect.front.target import default_device
 
     return default_device() == "cpu"
 
 
 def _traced(function: Any) -> tuple[Traced, tuple[Any, ...]]:
-    """Return what was decorated, and its receiver."""
+    """Return the decorated function, and its receiver if it is a method."""
     if isinstance(function, Traced):
         return function, ()
     if isinstance(function, BoundMethod):
@@ -114,15 +121,15 @@ def _traced(function: Any) -> tuple[Traced, tuple[Any, ...]]:
     if isinstance(call, Traced):
         return call, (function,)
     raise CompileError(
-        "F102", f"cute.compile takes a function under @cute.jit or @cute.kernel, not {function!r}",
-        hint="add the decorator above it",
+        "F102", f"cute.compile takes a function decorated with @cute.jit or @cute.kernel, got {function!r}",
+        hint="decorate the function",
     )  # fmt: skip
 
 
 def compile_async(function: Any, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Compiled]:
     """Compile in the background: ``cute.compile_async(f, x).result()``.
 
-    It is traced in a thread of this process, and compiled in another process.
+    Tracing runs in a thread of this process, compilation in another process.
     """
     import contextvars
 
@@ -130,11 +137,15 @@ def compile_async(function: Any, *args: Any, **kwargs: Any) -> concurrent.future
 
 
 def precompile(calls: Iterable[tuple[Any, Sequence[Any]]], workers: int | None = None) -> list[Compiled]:
-    """Compile many kinds, each a function with its arguments; what fails raises when all are done.
+    """Compile many specializations in parallel. Errors are raised when all are done.
 
-    All are traced in this process, one after the other, and compiled in ``workers`` others at once, by default one a
-    CPU that this process may use.  On a terminal a bar shows how far it is (``CUTE_PROGRESS``); after ``Ctrl-C``
-    nothing more is begun.
+    Tracing runs in this process, one function after another.  On a terminal a progress bar is shown
+    (``CUTE_PROGRESS``).
+    ``Ctrl-C`` starts no further compilation.
+
+    Args:
+        calls: pairs of a function and its arguments.
+        workers: number of compiling processes; by default one per available CPU.
     """
     from cute_dialect.runtime.progress import Task
 

@@ -1,4 +1,4 @@
-"""Static arguments by what they hold: two values of one key are one constant.
+"""Keys of static arguments. Values with equal keys are the same constant.
 
 >>> static_key((1, 2.0)) == static_key((1, 2.0)), static_key(1) == static_key(True)
 (True, False)
@@ -21,7 +21,7 @@ __all__ = ["Same", "fields_of", "restored", "snapshot", "static_key"]
 
 
 class Same:
-    """A value that is known by what it is, not by what it holds; kept, so that no other gets its place."""
+    """A value compared by identity. It is kept alive, so that its id is not reused."""
 
     __slots__ = ("value",)
 
@@ -36,7 +36,7 @@ class Same:
 
 
 def static_key(value: object, label: str = "value") -> Hashable:
-    """Return what tells a static value from another.  Raises F121 for an array."""
+    """Return a key that identifies a static value.  Raises F121 for an array."""
     return _key(value, label, ())
 
 
@@ -53,8 +53,8 @@ def _key(value: Any, label: str, above: tuple[int, ...]) -> Hashable:
         return form_of(value)
     if is_array(value):
         raise KernelTypeError(
-            "F121", f"argument '{label}' is an array, and a constant of the kernel: its elements would be",
-            hint="pass it as an argument of its own without Constexpr, not inside of an object",
+            "F121", f"argument '{label}' is an array, which cannot be a compile-time constant",
+            hint="pass the array as a separate argument without Constexpr",
         )  # fmt: skip
     if id(value) in above:
         return ("above", above.index(id(value)))
@@ -84,7 +84,7 @@ def _key_of_object(value: Any, label: str, above: tuple[int, ...]) -> Hashable:
     if kind.__module__.startswith("cute_dialect.") and kind.__hash__ not in (None, object.__hash__):
         return (kind, value)
     if kind.__hash__ not in (None, object.__hash__) and not hasattr(value, "__dict__"):
-        return (kind, value)  # element types of numpy and torch, ranges, slices, …
+        return (kind, value)  # Element types of numpy and torch, ranges, slices, …
     fields = fields_of(value)
     if fields is None:
         return Same(value)
@@ -94,12 +94,12 @@ def _key_of_object(value: Any, label: str, above: tuple[int, ...]) -> Hashable:
 def _cell(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not set yet
+    except ValueError:  # The cell is still empty.
         return None
 
 
 def fields_of(value: Any) -> dict[str, Any] | None:
-    """Return the attributes of an instance, None where they cannot be seen."""
+    """Return the attributes of an instance, or None if they are not accessible."""
     slots = [n for c in type(value).__mro__ for n in _slots(c)]
     if not hasattr(value, "__dict__") and not slots:
         return None
@@ -117,7 +117,7 @@ def _slots(kind: type) -> list[str]:
 
 
 def snapshot(*roots: object) -> list[tuple[Any, Any]]:
-    """Return what the objects that ``roots`` reach hold: instances, lists, dicts and sets, not functions or classes."""
+    """Return a copy of the state of all instances, lists, dicts and sets reachable from ``roots``."""
     seen: dict[int, tuple[Any, Any]] = {}
     left: list[Any] = list(roots)
     while left:
@@ -138,7 +138,7 @@ def snapshot(*roots: object) -> list[tuple[Any, Any]]:
 
 
 def restored(state: list[tuple[Any, Any]]) -> None:
-    """Give objects back what they held at the :func:`snapshot`."""
+    """Restore objects to their state at the :func:`snapshot`."""
     for value, held in state:
         if isinstance(value, list):
             if len(value) != len(held) or any(a is not b for a, b in zip(value, held)):

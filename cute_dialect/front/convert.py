@@ -1,7 +1,7 @@
-"""From a function to its converted twin: once a code object, kept as long as that lives.
+"""Conversion of Python functions into traceable twins, once per code object.
 
-``converted(f)`` has the globals, closure, defaults and names of ``f``; its code asks the runtime object
-(:class:`cute_dialect.front.hooks.Hooks`) wherever a value could be known at run time only.
+``converted(f)`` has the globals, closure, defaults and names of ``f``.  Its code calls the hooks
+(:class:`cute_dialect.front.hooks.Hooks`) wherever a value might be known only at run time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _made: dict[int, CodeType] = {}
 
 
 def native(f: F) -> F:
-    """Mark a function that is never converted: it runs as Python does, and sees run-time values as they are.
+    """Exclude a function from conversion: it runs as plain Python and sees run-time values as objects.
 
     >>> @native
     ... def table(n):
@@ -56,18 +56,18 @@ def native(f: F) -> F:
 
 
 def convert_package(name: str) -> None:
-    """Convert functions of a package (or module) of another's too, when kernels call them."""
+    """Convert the functions of an installed package or module too, when kernels call them."""
     _ASKED_FOR.add(name)
     _users.clear()
 
 
 def asked_for() -> frozenset[str]:
-    """Return the packages that :func:`convert_package` was given."""
+    """Return the packages given to :func:`convert_package`."""
     return frozenset(_ASKED_FOR)
 
 
 def is_users(path: str, module: str | None) -> bool:
-    """Tell whether functions of a file are converted: the user's own, and what is written in the language."""
+    """Return True if the functions of a file are converted: the user's code, and this package's kernel code."""
     key = (path, module or "")
     known = _users.get(key)
     if known is None:
@@ -76,7 +76,7 @@ def is_users(path: str, module: str | None) -> bool:
 
 
 def is_asked_for(module: str | None) -> bool:
-    """Return True if :func:`convert_package` was given a module or a package above it."""
+    """Return True if a module, or a package above it, was given to :func:`convert_package`."""
     parts = (module or "").split(".")
     return any(".".join(parts[: k + 1]) in _ASKED_FOR for k in range(len(parts)))
 
@@ -92,7 +92,7 @@ def _is_users(path: str, module: str) -> bool:
 
 
 class Conversion:
-    """A code object's converted twin."""
+    """The converted twin of a code object."""
 
     __slots__ = ("cells", "code", "hooks", "last", "last_made", "runtime")
 
@@ -116,7 +116,7 @@ class Conversion:
                     raise
         else:
             raise SyntaxErrorInKernel(
-                "F150", f"'{code.co_name}' nests too many blocks", hint="put inner ones into functions of their own"
+                "F150", f"'{code.co_name}' nests too many blocks", hint="move inner blocks into other functions"
             )
         self.code = made.replace(co_qualname=code.co_qualname)
         self.hooks = Hooks(rewriter.sites, module_globals)
@@ -127,7 +127,7 @@ class Conversion:
         _remember(self.code)
 
     def bind(self, f: FunctionType) -> FunctionType:
-        """Return the converted twin of one function with this code."""
+        """Return the converted twin of a function with this code."""
         called(f)
         made = self.last_made
         if self.last is not None and self.last() is f and made is not None and made.__defaults__ is f.__defaults__:
@@ -151,32 +151,32 @@ def _remember(code: CodeType) -> None:
 
 
 def is_converted(code: CodeType) -> bool:
-    """Tell whether code is what a conversion made, or inside of it."""
+    """Return True for code produced by a conversion."""
     return id(code) in _made
 
 
 def conversion_of(code: CodeType, module_globals: Mapping[str, object]) -> Conversion | None:
-    """Return the conversion of a code object; None where it has no source."""
+    """Return the conversion of a code object, or None if it has no source."""
     key = id(code)
     known = _codes.get(key)
     if known is not None and known[0]() is code:
         return known[1]
-    text_of(code)  # what the digest is of must not be younger than what is converted
+    text_of(code)  # Read the text for the digest first: it must not be newer than the converted code.
     try:
         made = Conversion(code, module_globals)
     except CompileError as e:
         if e.code != "F102":
             raise
         made = None
-    codes = _codes  # the module's own name is gone when the process ends
+    codes = _codes  # The module's global may already be gone when the process ends.
     codes[key] = (weakref.ref(code, lambda _: codes.pop(key, None)), made)
     return made
 
 
 def converted(f: Any) -> Any:
-    """Return the function that does what ``f`` does and understands values known at run time only.
+    """Return the twin of ``f`` that also handles values known only at run time.
 
-    Raises F101 where the file changed since it was imported; a function without source is returned as it is.
+    A function without source is returned unchanged.  Raises F101 if the file changed after it was imported.
 
     >>> converted(len) is len
     True

@@ -1,4 +1,4 @@
-"""The functions that copy tensors, by an atom, by a tiled copy, or as wide as can be."""
+"""Copies of tensors: by an atom, by a tiled copy, or with the widest possible accesses."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = [
 # -------------------------------------------------------------------------------------------------------------- copying
 
 _STATE = {"tma_bar_ptr": "tma_bar", "mcast_mask": "multicast_mask", "cache_policy": "cache_hint"}
-"""Argument of a copy -> the field of the atom."""
+"""Maps the arguments of a copy to fields of the atom."""
 
 
 def field_value(field: str, value: Any, what: str) -> SSAValue:
-    """Return the SSA value that a field of an atom takes."""
+    """Return the SSA value for a field of an atom."""
     from cute_dialect.front.dtypes import Boolean, Int16, Int64
     from cute_dialect.front.machine import pointer
     from cute_dialect.front.numeric import as_number
@@ -44,12 +44,12 @@ def field_value(field: str, value: Any, what: str) -> SSAValue:
         return to_ssa(value, "coord")
     kinds = {"multicast_mask": Int16, "cache_hint": Int64, "pred": Boolean}
     if field not in kinds:
-        raise KernelTypeError("F254", f"{what}: an atom has no field '{field}'")
+        raise KernelTypeError("F254", f"{what}: unknown atom field '{field}'")
     return kinds[field](as_number(value)).ssa
 
 
 def atom_with_state(atom: CopyAtom, given: dict[str, Any], what: str) -> SSAValue:
-    """Return an atom's SSA value with its state and what the copy gives; raises F254 for what it has no field for."""
+    """Return an atom's SSA value with its state and a copy's arguments.  Raises F254 for a field it lacks."""
     from xdsl.dialects.builtin import StringAttr
 
     from cute_dialect.front.trace import current
@@ -60,16 +60,16 @@ def atom_with_state(atom: CopyAtom, given: dict[str, Any], what: str) -> SSAValu
     having = atom.type.fields()
     for field, x in state.items():
         if field not in having:
-            has = f"it has {', '.join(having)}" if having else "it has no run-time state"
+            has = f"run-time fields: {', '.join(having)}" if having else "it has no run-time fields"
             names = {v: k for k, v in _STATE.items()}
-            raise KernelTypeError("F254", f"{what}: {atom.op.name} takes no {names.get(field, field)} ({has})")
+            raise KernelTypeError("F254", f"{what}: {atom.op.name} does not take {names.get(field, field)} ({has})")
         operands = [value, field_value(field, x, what)]
         value = t.value("cute.atom.set_value", operands, [atom.type], {"field": StringAttr(field)})
     return value
 
 
 def _state_of(atom: CopyAtom, tma_bar_ptr: Any, mcast_mask: Any, cache_policy: Any, what: str) -> dict[str, Any]:
-    """Return the fields that a copy sets; checks the barrier and the mask of multicast copies."""
+    """Return the fields that a copy sets, and check the barrier and the multicast mask."""
     from cute_dialect.front.values import is_dynamic
 
     multicast = getattr(atom.op, "multicast", None)
@@ -77,16 +77,16 @@ def _state_of(atom: CopyAtom, tma_bar_ptr: Any, mcast_mask: Any, cache_policy: A
         mcast_mask = None
     if multicast is False and mcast_mask is not None:
         raise KernelTypeError(
-            "F254", f"{what}: {atom.op.name} takes no mcast_mask",
-            hint="make the atom with cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
+            "F254", f"{what}: {atom.op.name} does not take mcast_mask",
+            hint="create the atom with cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
         )  # fmt: skip
     state = dict(atom.state)
     if multicast is True and mcast_mask is None and "multicast_mask" not in state:
         raise KernelTypeError(
-            "F254", f"{what}: {atom.op.name} needs mcast_mask: a bit for each block that it writes to"
+            "F254", f"{what}: {atom.op.name} needs mcast_mask, with one bit per destination block of the cluster"
         )
     if getattr(atom.op, "needs_barrier", False) and tma_bar_ptr is None and "tma_bar" not in state:
-        raise KernelTypeError("F254", f"{what}: {atom.op.name} needs tma_bar_ptr, the mbarrier of its bytes")
+        raise KernelTypeError("F254", f"{what}: {atom.op.name} needs tma_bar_ptr, the mbarrier that counts its bytes")
     return {"tma_bar": tma_bar_ptr, "multicast_mask": mcast_mask, "cache_hint": cache_policy}
 
 
@@ -95,16 +95,26 @@ def copy(
     tma_bar_ptr: Any = None, mcast_mask: Any = None, cache_policy: Any = None, im2col_offsets: Any = None,
     partial: bool = False, unroll_factor: int | None = None,
 ) -> None:  # fmt: skip
-    """Copy a tensor to one of equal size, by an atom or a tiled copy.
+    """Copy a tensor to one of equal size, with an atom or a tiled copy.
 
-    ``pred``: a register tensor of Boolean, a flag an element, or with stride 0 or size 1 in mode 0 a flag an access.
-    ``thread``: ``src`` and ``dst`` are whole tiles of a tiled copy, of which this thread moves its part.
-    ``tma_bar_ptr``: the mbarrier that counts the bytes of a TMA load; ``mcast_mask``: the blocks of the cluster that a
-    multicast writes to; ``cache_policy``: an L2 cache policy; ``im2col_offsets``: how far, W first, a load of columns
-    moves all pixels.  ``partial``: threads may pass the end of a tensor that the tile does not divide.  A copy that one
-    thread issues (TMA, bulk) is issued by one thread of the warp, unless a tiled copy gives it to several.
+    If the instruction is issued by one thread (TMA, bulk copies), one thread of the warp is elected, unless a tiled
+    copy
+    distributes it over several threads.
+
+    Args:
+        atom: the copy atom or tiled copy.
+        src: the source tensor.
+        dst: the destination tensor.
+        pred: a register tensor of Boolean with one flag per element, or per access if mode 0 has stride 0 or size 1.
+        thread: the thread index, if ``src`` and ``dst`` are whole tiles of a tiled copy.
+        tma_bar_ptr: the mbarrier that counts the bytes of a TMA load.
+        mcast_mask: the blocks of the cluster that a multicast load writes to, one bit per block.
+        cache_policy: an L2 cache policy.
+        im2col_offsets: the filter-tap offsets of an im2col load, W first.
+        partial: allow accesses to be cut at the end of a tensor that the tile does not divide.
+        unroll_factor: ignored; copies are always unrolled.
     """
-    del unroll_factor  # copies are unrolled as far as their layouts ask
+    del unroll_factor  # Copies are always unrolled as far as their layouts need.
     found = copy_atom_of(atom, "cute.copy")
     what = f"cute.copy by {found.op.name}"
     from xdsl.dialects.builtin import UnitAttr
@@ -116,7 +126,7 @@ def copy(
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
     state = _state_of(found, tma_bar_ptr, mcast_mask, cache_policy, what)
     state["im2col_offsets"] = im2col_offsets
-    shared_out = isinstance(atom, TiledCopy) and atom.size > 1  # each of its threads issues what is its own
+    shared_out = isinstance(atom, TiledCopy) and atom.size > 1  # Each thread of the tiled copy issues its own part.
     if found.type.ONE_THREAD and not shared_out and "pred" not in dict(found.state):
         from cute_dialect.front.elect import one_of_the_warp
 
@@ -126,7 +136,7 @@ def copy(
     name = "cute.copy"
     if thread is not None:
         if not isinstance(atom, TiledCopy):
-            raise KernelTypeError("F254", f"{what}: 'thread' is for tiled copies", hint="cute.make_tiled_copy_tv")
+            raise KernelTypeError("F254", f"{what}: 'thread' needs a tiled copy", hint="cute.make_tiled_copy_tv")
         operands = [_with_state(atom, value), *operands[1:], thread_coord(thread)]
         name = "cute.tiled_copy"
     if pred is not None:
@@ -136,11 +146,11 @@ def copy(
     try:
         tracer.op(name, operands, None, None, attributes=attributes)
     except LayoutError as e:
-        refuse("F254", what, e, hint=f"the source is {source!r}, the destination {destination!r}")
+        refuse("F254", what, e, hint=f"src is {source!r}, dst is {destination!r}")
 
 
 def _with_sign(tensor: Any, atom: CopyAtom) -> SSAValue:
-    """Return a tensor's value; where an atom's type says that its integers are unsigned, as a tensor of those."""
+    """Return a tensor's value, recast to unsigned integers if the atom's type requires them."""
     from xdsl.dialects.builtin import IntegerType
 
     from cute_dialect.front.trace import current
@@ -163,10 +173,11 @@ def _with_state(tiled: TiledCopy, atom: SSAValue) -> SSAValue:
 
 
 def _spread(pred: Any, source: Any) -> Any:
-    """Return a predicate of one flag an element, where mode 0 of the given one counts a thread's accesses.
+    """Return a predicate with one flag per element, for a predicate whose mode 0 counts a thread's accesses.
 
-    Mode 0 of a partition is ``(v, rest_v)``; flags ``(rest_v, M, K)`` become ``((v, rest_v), M, K)`` with stride 0
-    along ``v``.
+    Mode 0 of a partition is ``(v, rest_v)``.  Flags ``(rest_v, M, K)`` become ``((v, rest_v), M, K)`` with stride 0
+    along
+    ``v``.
     """
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.values import layout_modes, raw_layout
@@ -193,22 +204,22 @@ def _spread(pred: Any, source: Any) -> Any:
 
 
 def copy_atom_call(atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, **state: Any) -> None:
-    """Copy what one instruction moves; see :func:`copy`."""
+    """Copy the elements of one instruction; see :func:`copy`."""
     copy(atom, src, dst, pred=pred, **state)
 
 
 def autovec_copy(src: Tensor, dst: Tensor) -> None:
-    """Copy a tensor to one of equal size at the widest access that both sides prove."""
+    """Copy a tensor to one of equal size, with the widest access that both layouts and alignments allow."""
     _plain_copy(src, dst, None, "cute.autovec_copy")
 
 
 def basic_copy(src: Tensor, dst: Tensor) -> None:
-    """Copy a tensor to one of equal size, element by element or wider where both sides prove it."""
+    """Copy a tensor to one of equal size, element by element, or wider if both layouts and alignments allow."""
     _plain_copy(src, dst, None, "cute.basic_copy")
 
 
 def basic_copy_if(pred: Tensor, src: Tensor, dst: Tensor) -> None:
-    """Copy the elements whose flag is true."""
+    """Copy the elements whose flag in ``pred`` is true."""
     _plain_copy(src, dst, pred, "cute.basic_copy_if")
 
 
@@ -218,11 +229,13 @@ def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
     tracer = in_kernel(what)
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
     if source.element_type is None or destination.element_type is None:
-        raise KernelTypeError("F254", f"{what}: expected tensors in memory, got coordinates", hint="index them")
+        raise KernelTypeError(
+            "F254", f"{what}: src and dst must be tensors in memory, got a coordinate tensor", hint="index it"
+        )
     from cute_dialect.front.trace import parse_type
 
     atom = tracer.at_top("cute.atom", parse_type(f"!cute_nvgpu.atom.universal_copy<{source.type.data.ptr.element}>"))
-    if pred is None and _rank(source) != _rank(destination):  # element i to element i, in colexicographical order
+    if pred is None and _rank(source) != _rank(destination):  # Copy element i to element i in colexicographic order.
         source, destination = (_as_one_mode(x) for x in (source, destination))
     operands = [atom, source.ssa, destination.ssa]
     if pred is not None:
@@ -230,7 +243,7 @@ def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
     try:
         tracer.op("cute.copy", operands)
     except LayoutError as e:
-        refuse("F254", what, e, hint=f"the source is {source!r}, the destination {destination!r}")
+        refuse("F254", what, e, hint=f"src is {source!r}, dst is {destination!r}")
 
 
 def _rank(x: Tensor) -> int:
@@ -244,9 +257,9 @@ def _as_one_mode(x: Tensor) -> Tensor:
 
 
 def cooperative_copy(src: Tensor, dst: Tensor, thread: Any, threads: int) -> None:
-    """Copy a tile between memories with threads 0 to ``threads - 1``, at the widest access that both sides prove.
+    """Copy a tile with threads 0 to ``threads - 1``, with the widest access that both sides allow.
 
-    Both shapes are static.  Nothing is synchronised.
+    Both shapes must be static.  The call does not synchronize the threads.
     """
     what = "cute.cooperative_copy"
     from cute_dialect.front.machine import as_attribute, in_kernel
@@ -257,13 +270,14 @@ def cooperative_copy(src: Tensor, dst: Tensor, thread: Any, threads: int) -> Non
     try:
         tracer.op("cute.cooperative_copy", operands, None, {"threads": as_attribute(int(threads))})
     except LayoutError as e:
-        refuse("F254", what, e, hint=f"the source is {source!r}, the destination {destination!r}")
+        refuse("F254", what, e, hint=f"src is {source!r}, dst is {destination!r}")
 
 
 def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -> None:
-    """Fetch into the L2 cache what a copy by this atom would read: of TMA the box, of a bulk copy the whole run.
+    """Prefetch into the L2 cache the data that a copy with this atom would read.
 
-    By another atom it is the line that the tensor begins in; ``level`` may be ``"L1"`` then.
+    A TMA atom prefetches its box, a bulk copy its whole range.  Other atoms prefetch the cache line in which the tensor
+    starts, and allow ``level="L1"``.
     """
     from cute_dialect.front.machine import in_kernel
 
@@ -273,7 +287,7 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -
     source = tensor_operand(tensor, what, "source")
     levels = ("L2",) if found.type.ONE_THREAD else ("L1", "L2")
     if level not in levels:
-        raise KernelTypeError("F254", f"{what}: expected level = {' or '.join(levels)}, got {level!r}")
+        raise KernelTypeError("F254", f"{what}: level must be {' or '.join(levels)}, got {level!r}")
     if found.type.TENSOR_MAP:
         from cute_dialect.front.im2col import Im2colOp, prefetch_columns
         from cute_dialect.front.tma import prefetch_tile
@@ -281,13 +295,13 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -
         (prefetch_columns if isinstance(found.op, Im2colOp) else prefetch_tile)(found, source, what)
         return
     if source.memspace != "gmem":
-        raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got {source!r}")
+        raise KernelTypeError("F254", f"{what}: the tensor must be in global memory, got {source!r}")
     from cute_dialect.front.machine import as_attribute
 
     if found.type.ONE_THREAD:
         try:
             tracer.op("cute_nvgpu.arch.bulk_prefetch", [source.ssa], ())
         except LayoutError as e:
-            refuse("F254", what, e, hint=f"the source is {source!r}")
+            refuse("F254", what, e, hint=f"src is {source!r}")
         return
     tracer.op("cute_nvgpu.arch.prefetch", [source.ssa], None, {"level": as_attribute(level)})

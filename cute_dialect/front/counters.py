@@ -1,20 +1,20 @@
-"""Counters of loops over run-time ranges: the numbers that ``scf.for`` or ``scf.while`` counts for a Python ``range``.
+"""Loop counters for run-time ranges: the counter of ``scf.for`` or ``scf.while`` that implements ``range``.
 
-Python's ranges never wrap, and their steps may be negative; a machine counter wraps, and ``scf.for`` only counts up.
-:func:`choose_counter` picks the cheapest counter that yields the numbers of the range:
+Python's ranges never wrap and may have negative steps.  A machine counter wraps, and ``scf.for`` only counts up.
+:func:`choose_counter` selects the cheapest counter that yields the range's values:
 
 ======================================  ====================================================================
 range                                   counter
 ======================================  ====================================================================
-end far from the end of the type        the index itself
+end far from the limit of the type      the index itself
 Int32 with a positive step              the index itself; the interpreter reports a range that wraps
 8 and 16 bits                           ``index * sign`` in Int32
 step known, or known to be positive     ``|index - start|``, from 0 to the distance of the bounds
-the same, if that counter may wrap      the number of the iteration
-any other step                          the index, and the distance that is left to its last number
+the same, if that counter may wrap      the iteration number
+any other step                          the index, and the remaining distance to its last value
 ======================================  ====================================================================
 
-``range(n - 1, -1, -1)`` counts ``j`` from 0 to ``n`` and has ``n - 1 - j`` as its index.
+``range(n - 1, -1, -1)`` counts ``j`` from 0 to ``n``, with the index ``n - 1 - j``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Counter", "choose_counter"]
 
 _MOST_LONG_STEP = 1 << 20
-"""Steps up to this one need 2**43 iterations to wrap a 64-bit distance."""
+"""Steps up to this size need 2**43 iterations to wrap a 64-bit distance."""
 
 _SIZES = ("nvvm.read.ptx.sreg.ntid.", "nvvm.read.ptx.sreg.nctaid.", "nvvm.read.ptx.sreg.cluster.nctaid.")
 
@@ -46,27 +46,27 @@ _GROWING = {
 
 
 class Counter:
-    """The counter of a loop: its bounds, and the index of the range that it stands for."""
+    """A loop counter: its bounds, and the mapping to the index of the range."""
 
     __slots__ = ("known", "left", "origin", "runs", "scale", "size", "start", "step", "stop", "user")
 
     def __init__(self, user: Any, start: Any, stop: Any, step: Any, known: Facts):
         self.user = user
         self.start, self.stop, self.step = start, stop, step
-        self.known = known  # of the index
-        self.origin: Any = None  # the index is origin + scale * counter
+        self.known = known  # facts of the index
+        self.origin: Any = None  # index = origin + scale * counter
         self.scale: Any = 1
-        self.runs: Any = None  # whether there is an iteration, of a loop that counts what is left
-        self.left: Any = None  # distance from the index to the last number of the range
+        self.runs: Any = None  # True if there is a first iteration, for a counter of the remaining distance
+        self.left: Any = None  # distance from the index to the last value of the range
         self.size: Any = None  # absolute value of the step
 
     @property
     def kind(self) -> Any:
-        """Type of the counter."""
+        """The type of the counter."""
         return type(self.start)
 
     def index(self, counter: SSAValue) -> Any:
-        """Return the number of the range in an iteration."""
+        """Return the value of the range in an iteration."""
         number = self.kind.of(counter)
         if type(self.scale) is int and self.scale < 0:
             number = (0 if self.origin is None else self.origin) - number * -self.scale
@@ -78,7 +78,7 @@ class Counter:
 
 
 def _is_launch_size(value: SSAValue, depth: int = 8) -> bool:
-    """Return True for blocks or threads of a launch and what grows with them, such as all threads of the grid."""
+    """Return True for the grid or block size of a launch and values derived by growth, such as the total threads."""
     from xdsl.dialects.arith import ConstantOp
     from xdsl.dialects.builtin import IntegerAttr
     from xdsl.ir import Operation
@@ -94,7 +94,7 @@ def _is_launch_size(value: SSAValue, depth: int = 8) -> bool:
 
 
 def _known(first: Any, last: Any, step: Any) -> Facts:
-    """Return the facts of the numbers of a range."""
+    """Return the known facts about the values of a range."""
     a, b, s = facts_of(first), facts_of(last), facts_of(step)
     divisor = gcd(0 if first.is_static and first.value == 0 else a.divisor, s.divisor) or 1
     above, below = None if b.low is None else b.low + 1, None if b.high is None else b.high - 1
@@ -107,7 +107,7 @@ def _known(first: Any, last: Any, step: Any) -> Facts:
 
 
 def choose_counter(tracer: Tracer, kind: Any, first: Any, last: Any, step: Any) -> Counter:
-    """Return the counter of a range of a type, whose step other than 0 may be of another type if it is static."""
+    """Return the counter of a range of type ``kind``. A static step may be of another type."""
     known = _known(first, last, step)
     if not step.is_static:
         step = kind(step)
@@ -135,15 +135,15 @@ def choose_counter(tracer: Tracer, kind: Any, first: Any, last: Any, step: Any) 
 
 
 def _ends(x: Any) -> tuple[int, int]:
-    """Return the least and greatest value that a number can have."""
+    """Return the minimum and maximum possible value of a number."""
     facts, (low, high) = facts_of(x), least_greatest(type(x))
     return low if facts.low is None else facts.low, high if facts.high is None else facts.high
 
 
 def _may_wrap(kind: Any, last: Any, step: int) -> bool:
-    """Return True if the first number past the end may not fit the type of the index.
+    """Return True if the first value past the end may not fit the type of the index.
 
-    Int32 is left out: it wraps only in ranges that end within a step of 2**31, and is the type of most loops.
+    Int32 is excluded: it is the type of most loops, and wraps only in ranges that end within one step of 2**31.
     """
     if step == 1 or (kind is Int32 and not last.is_static):
         return False
@@ -151,14 +151,14 @@ def _may_wrap(kind: Any, last: Any, step: int) -> bool:
 
 
 def _widened(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:
-    """Count 8 and 16 bits in Int32, which their sums never leave; downwards as upwards, of the opposite numbers."""
+    """Count 8- and 16-bit indices in Int32, which cannot wrap. Descending ranges count the negated index."""
     first, last, step = Int32(first), Int32(last), Int32.exactly(step.value) if step.is_static else Int32(step)
     if step.is_static:
         sign: Any = 1 if step.value > 0 else -1
     else:
         sign = 1 if is_natural(step) else select(step < 0, Int32(-1), Int32(1))
     step = step * sign
-    if not step.is_static and (facts_of(step).low or 0) < 1:  # a step of 0 is an error, and must not hang
+    if not step.is_static and (facts_of(step).low or 0) < 1:  # A step of 0 is an error, but must not hang.
         step = select(step < 1, Int32(1), step)
     if type(sign) is not int or sign < 0:
         first, last = first * sign, last * sign
@@ -168,7 +168,7 @@ def _widened(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Count
 
 
 def _distance(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:
-    """Count from 0 to the distance of the bounds, by the absolute value of the step.  Their sum must not wrap."""
+    """Count from 0 to the distance of the bounds, by the absolute value of the step. The sum must not wrap."""
     down = step.is_static and step.value < 0
     low, high = (last, first) if down else (first, last)
     size = abs(step.value) if step.is_static else _ends(step)[1]
@@ -190,7 +190,7 @@ def _iterations(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Co
     """Count iterations from 0."""
     wide, size, down = _unsigned(kind), abs(step.value), step.value < 0
     low, high = (last, first) if down else (first, last)
-    none = wide.exactly((1 << wide.width) - 1)  # adding 1 gives 0
+    none = wide.exactly((1 << wide.width) - 1)  # Adding 1 gives 0.
     distance: Any = wide(high) - wide(low)
     turns = select(low < high, (distance - 1) // wide(size), none) + 1
     counter = Counter(kind, wide(0), turns, wide(1), known)
@@ -199,7 +199,7 @@ def _iterations(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Co
 
 
 def _remaining(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:
-    """Compare the distance that is left with the step, since the sign of the step is not known."""
+    """Compare the remaining distance with the step, because the sign of the step is unknown."""
     wide = _unsigned(kind)
     forwards: Any = Boolean(first < last)
     left: Any = wide(last) - wide(first)
@@ -228,17 +228,19 @@ def _assert(tracer: Tracer, holds: Any, text: str) -> None:
 
 
 def _check_step(tracer: Tracer, step: Any, *, positive: bool) -> None:
-    """Check, on the interpreter and on request, that a step known at run time is not 0 or, of a launch, positive."""
+    """Emit a check that a run-time step is nonzero or, for a launch size, positive. Only with asserts enabled."""
     if not tracer.state.get("asserts") or (facts_of(step).low or 0) > 0:
         return
     if positive and not is_natural(step):
-        _assert(tracer, step > 0, "the step of a range is not positive: the threads of this launch do not fit Int32")
+        _assert(
+            tracer, step > 0, "the step of range is not positive: the number of threads of this launch exceeds Int32"
+        )
     else:
-        _assert(tracer, step != 0, "the step of a range is 0")
+        _assert(tracer, step != 0, "the step of range is 0")
 
 
 def _check_end(tracer: Tracer, last: Any, step: Any) -> None:
-    """Check, on the interpreter and on request, that an Int32 index does not wrap: machine code does not check."""
+    """Emit a check that an Int32 index does not wrap. Only with asserts enabled; release builds do not check."""
     if not tracer.state.get("asserts"):
         return
     kind, past = type(last), least_greatest(type(last))[1] + 1
@@ -247,5 +249,5 @@ def _check_end(tracer: Tracer, last: Any, step: Any) -> None:
     where = past - step.value if step.is_static else f"{past} minus the step"
     most = kind.exactly(past - step.value) if step.is_static else kind(past - 1) - (step - 1)
     size = f"a step of {step.value}" if step.is_static else "this step"
-    text = f"the index of this range wraps: a range of {kind!r} with {size} ends at {where} at most; count in Int64"
+    text = f"the index of this range wraps: a {kind!r} range with {size} must end at {where} or below; use Int64"
     _assert(tracer, last <= most, text)

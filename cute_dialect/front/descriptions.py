@@ -1,4 +1,4 @@
-"""What atoms are, in words: ``tiled_mma.describe()``, ``cute.atoms(…)``, and the lists in error messages."""
+"""Textual descriptions of atoms, for ``tiled_mma.describe()``, ``cute.atoms(…)`` and error messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["atoms", "atoms_for", "tiled_mma_text"]
 
 @lru_cache(maxsize=64)
 def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
-    """Return family and text of the products that a chip has for elements ``a`` of A, shapes gathered."""
+    """Return the MMA instructions of a chip for element type ``a`` of A, as (family, description with all shapes)."""
     from cute_dialect.arch.atom import MmaAtom
     from cute_dialect.arch.table import ATOMS
 
@@ -52,11 +52,16 @@ def _has(chip: str, needed: str) -> bool:
 
 
 def atoms(chip: str = "", a: Any = None) -> tuple[str, ...]:
-    """Return the products that a chip has for elements of A of a type: shapes, and the types of D, A, B, C.
+    """Return the MMA instructions of a chip: their shapes and the types of (D, A, B, C).
 
-    >>> from cute_dialect.front.dtypes import BFloat16
-    >>> atoms("sm_80", BFloat16)
-    ('fma 1x1x1 (bf16,bf16,bf16,bf16)', 'mma_sync 16x8x8, 16x8x16 (f32,bf16,bf16,f32)')
+    Args:
+        chip: the architecture, such as ``"sm_80"``; by default the compiler's default.
+        a: the element type of A; None lists all.
+
+    Example:
+        >>> from cute_dialect.front.dtypes import BFloat16
+        >>> atoms("sm_80", BFloat16)
+        ('fma 1x1x1 (bf16,bf16,bf16,bf16)', 'mma_sync 16x8x8, 16x8x16 (f32,bf16,bf16,f32)')
     """
     from cute_dialect.arch.targets import DEFAULT_CHIP
     from cute_dialect.front.dtypes import NUMBER_TYPES
@@ -66,13 +71,13 @@ def atoms(chip: str = "", a: Any = None) -> tuple[str, ...]:
 
 
 def atoms_for(tensors: Sequence[Any], chip: str) -> str:
-    """Return the products for the elements of A among the operands D, A, B of a product, in one line."""
+    """Return one line with the MMA instructions for the element type of A, given the operands (D, A, B)."""
     element = getattr(tensors[1], "element_type", None) if len(tensors) > 1 else None
     return "; ".join(text for _, text in _products(chip, element.mlir_type)) if element is not None else ""
 
 
 def tiled_mma_text(mma: TiledMma) -> str:
-    """Return what a tiled MMA is: the instruction, threads, tile, who holds what, and matrix descriptors."""
+    """Describe a tiled MMA: the instruction, threads, tile, operand layouts and matrix descriptors."""
     row = mma.atom.type.row
     lines = [
         f"atom      {mma.atom.type}",
@@ -95,7 +100,7 @@ def _operand_text(mma: TiledMma, row: Any, operand: str) -> str:
 
 
 def _descriptors(row: Any, operand: str, major: str) -> str:
-    """Return leading and stride byte offset of each swizzle, for a tile of an instruction in the layout atoms."""
+    """Return the leading and stride byte offsets for each swizzle, for one instruction's tile."""
     from cute_dialect.arch.descriptors import derive
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.gmma import SWIZZLES, plain_atom, smem_tile

@@ -1,11 +1,11 @@
-"""Digests of functions and values: what a trace of them would depend on, the same in each process.
+"""Digests of functions and values: everything that a trace of them depends on, equal in every process.
 
-A function's digest has its code and source (comments and places apart), defaults, closure, and the digest of all that
-it names, so those of the functions that it calls; a class has its methods and attributes, an instance its class and
-fields.  Nothing of a path, an address or a time is in it.  Installed packages count by their release, this package not
-at all: the key that a digest becomes part of has its sources.
+The digest of a function covers its code and source (without comments and positions), defaults, closure, and everything
+it names, including the functions that it calls.  A class contributes its methods and attributes, an instance its class
+and fields.  Paths, addresses and times are not included.  Installed packages contribute their version.  This package
+is left out, because the key that contains a digest covers its sources.
 
-What has no such digest (an ``object()``, an array on a GPU, the environment) raises :class:`NoDigest`, which names it.
+A value without a stable digest (an ``object()``, an array on a GPU, the environment) raises :class:`NoDigest`.
 
 >>> def f(x):
 ...     return x + 1
@@ -37,13 +37,13 @@ from cute_dialect.front.watched import is_library
 __all__ = ["NoDigest", "Walk", "digest_of"]
 
 _MOST = 50_000
-"""Parts of a value that are looked at."""
+"""Maximum number of parts of a value."""
 _SMALL = 4096
-"""Elements of an array of numpy that is known by what it holds."""
+"""Maximum size of a NumPy array whose contents are digested, in elements."""
 
 
 class NoDigest(Exception):
-    """A value that is another one in each process; ``args[0]`` says which and why."""
+    """A value that differs between processes. ``args[0]`` names it and the reason."""
 
 
 _BUILTINS = {"open", "input", "eval", "exec", "globals", "compile", "breakpoint", "__import__"}
@@ -52,7 +52,7 @@ _OUTSIDE = (
     "secrets", "uuid", "socket", "subprocess", "tempfile", "numpy.random", "torch.cuda", "torch.backends",
     "torch.rand", "torch.randn", "torch.randint", "torch.get_default_dtype",
 )  # fmt: skip
-"""What of libraries says something of the machine or the moment."""
+"""Library functions and modules whose results depend on the machine or the time."""
 _ATTRIBUTES_OF_ALL = {
     "__module__", "__dict__", "__weakref__", "__doc__", "__qualname__", "__firstlineno__", "__static_attributes__",
     "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__abstractmethods__", "__annotate_func__",
@@ -61,7 +61,7 @@ _ATTRIBUTES_OF_ALL = {
 
 
 def digest_of(value: object, name: str = "the value") -> str:
-    """Return the digest of a value.  Raises NoDigest, which names the part that has none."""
+    """Return the digest of a value.  Raises NoDigest, which names the part without a digest."""
     walk = Walk()
     walk.add(value, name)
     return walk.digest()
@@ -75,7 +75,7 @@ def _file_of(module: types.ModuleType | None) -> str | None:
 
 
 def _is_library_module(name: str) -> bool:
-    """Tell whether a module is Python's own, of an installed package, or of this one."""
+    """Return True if a module is part of Python, an installed package, or this package."""
     top = name.partition(".")[0]
     if top in sys.builtin_module_names or top in sys.stdlib_module_names or top == "cute_dialect":
         return True
@@ -85,7 +85,7 @@ def _is_library_module(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _release(module: str) -> str:
-    """Return the release of the package that a module of a library belongs to."""
+    """Return the version of the package that contains a library module."""
     top = module.partition(".")[0]
     if top == "cute_dialect" or top in sys.builtin_module_names or top in sys.stdlib_module_names:
         return top
@@ -99,7 +99,7 @@ def _release(module: str) -> str:
 
 
 def _found_again(value: Any) -> bool:
-    """Tell whether a class or function is what its module has under its name."""
+    """Return True if a class or function can be found in its module by its name."""
     at: Any = sys.modules.get(getattr(value, "__module__", None) or "")
     for part in getattr(value, "__qualname__", "?").split("."):
         at = getattr(at, part, None)
@@ -110,7 +110,7 @@ def _found_again(value: Any) -> bool:
 
 
 class Walk:
-    """One digest in the making: what was met, in order.  ``codes``: those of the functions among it."""
+    """A digest under construction. ``codes`` are the code objects of the functions covered."""
 
     def __init__(self) -> None:
         self.codes: set[types.CodeType] = set()
@@ -119,17 +119,16 @@ class Walk:
         self._symbols: dict[int, int] = {}
 
     def digest(self) -> str:
-        """Return the digest of all that was added."""
         return hashlib.sha256(repr(self._said).encode("utf-8", "surrogatepass")).hexdigest()
 
     def say(self, *parts: str | int | bytes | tuple[object, ...] | None) -> None:
         """Add plain text and numbers."""
         self._said.append(parts)
         if len(self._said) > _MOST:
-            raise NoDigest(f"it leads to more than {_MOST} values")
+            raise NoDigest(f"it refers to more than {_MOST} values")
 
     def add(self, value: Any, name: str) -> None:
-        """Add a value; ``name`` is what messages call it."""
+        """Add a value. ``name`` describes it in messages."""
         kind = type(value)
         if value is None or value is Ellipsis or value is NotImplemented or kind in (bool, int, str, bytes, complex):
             self.say(kind.__name__, repr(value))
@@ -182,7 +181,7 @@ class Walk:
             self._instance(value, name)
 
     def _known_object(self, value: Any, name: str) -> bool:
-        """Add what is neither plain data nor an instance like any other; tells whether it was that."""
+        """Add a value of a specially handled type. Return False for other values."""
         from cute_dialect.front.jit import BoundMethod, Traced
 
         kind = type(value)
@@ -219,7 +218,7 @@ class Walk:
             self.say("pattern", value.pattern, value.flags)
         elif hasattr(value, "__wrapped__") and callable(value):
             self.say(kind.__qualname__)
-            self.add(getattr(value, "__wrapped__"), name)  # noqa: B009  (types know of no such attribute)
+            self.add(getattr(value, "__wrapped__"), name)  # noqa: B009 (the type has no such attribute)
         else:
             return False
         return True
@@ -240,7 +239,7 @@ class Walk:
         self.add(getattr(value, "__bound__", None), name)
 
     def _of_arrays(self, value: Any, name: str) -> None:
-        """Add a value of a library of arrays: types of elements and numbers have texts, arrays are known on the CPU."""
+        """Add a value of an array library: element types and scalars as text, CPU arrays by content."""
         kind = type(value)
         if kind.__name__ == "ndarray":
             if value.size > _SMALL or value.dtype.hasobject:
@@ -269,7 +268,7 @@ class Walk:
         module = value.__module__ or "builtins"
         path = f"{module}.{value.__qualname__}"
         if any(path == p or path.startswith(f"{p}.") for p in _OUTSIDE):
-            raise NoDigest(f"{name} is {path}, which asks the machine")
+            raise NoDigest(f"{name} is {path}, which depends on the machine")
         self.say("library", path, _release(module))
 
     def _function(self, f: types.FunctionType, name: str) -> None:
@@ -317,7 +316,7 @@ class Walk:
                 self.add(note, f"the annotation of '{key}' of {name}")
 
     def _read(self, read: Read, space: Mapping[str, Any], reader: str) -> None:
-        """Add what a function reads of its module."""
+        """Add the value of a global that a function reads."""
         if read.name not in space:
             if read.name in _BUILTINS:
                 raise NoDigest(f"{reader} calls {read.name}()")
@@ -334,11 +333,11 @@ class Walk:
         if isinstance(value, types.ModuleType) and _is_library_module(value.__name__):
             path = ".".join([value.__name__, *attributes])
             if any(path == p or path.startswith(f"{p}.") for p in _OUTSIDE):
-                raise NoDigest(f"{reader} asks {path}")
+                raise NoDigest(f"{reader} uses {path}, which depends on the machine")
         self.add(value, name)
 
     def _import(self, read: Read, reader: str) -> None:
-        """Add what a function imports where it runs."""
+        """Add a module that a function imports in its body."""
         from importlib.util import find_spec
 
         top = read.name.partition(".")[0]
@@ -348,16 +347,16 @@ class Walk:
         if read.level > 0 or not (
             _is_library_module(top) or (spec is not None and spec.origin is not None and is_library(spec.origin))
         ):
-            raise NoDigest(f"{reader} imports '{read.name}' where it runs")
+            raise NoDigest(f"{reader} imports '{read.name}' in its body")
         if read.name in _OUTSIDE or read.name == "os":
-            raise NoDigest(f"{reader} imports {read.name} where it runs, which asks the machine")
+            raise NoDigest(f"{reader} imports {read.name} in its body, which depends on the machine")
         self.say("imports", _release(top) if top in sys.modules else top)
 
     # --------------------------------------------------------------------------------------------- modules and classes
 
     def _module(self, module: types.ModuleType, name: str) -> None:
         if not _is_library_module(module.__name__):
-            raise NoDigest(f"{name} is the module {module.__name__}, and used as a value")
+            raise NoDigest(f"{name} is the module {module.__name__}, used as a value")
         self.say("module", module.__name__, _release(module.__name__))
 
     def _class(self, kind: type, name: str) -> None:
@@ -382,7 +381,7 @@ class Walk:
                     x = getattr(f, a)
                     self.add("missing" if type(x).__name__ == "_MISSING_TYPE" else x, f"{a} of {kind.__name__}.{n}")
         for n, x in held.items():
-            # What dataclasses and NamedTuples write follows from their fields, which stand here.
+            # Methods generated by dataclass and NamedTuple follow from the fields, which are covered above.
             if isinstance(x, types.FunctionType) and x.__code__.co_filename.startswith("<string>"):
                 continue
             if type(x).__name__ == "_tuplegetter" or (n == "__new__" and hasattr(kind, "_field_defaults")):
@@ -394,7 +393,7 @@ class Walk:
         kind = type(value)
         fields = fields_of(value)
         if not fields and _is_library_module(kind.__module__) and not kind.__module__.startswith("cute_dialect."):
-            raise NoDigest(f"{name} is {_shown(value)}, known in this process only")
+            raise NoDigest(f"{name} is {_shown(value)}, which exists only in this process")
         self.say("instance")
         self.add(kind, f"the class of {name}")
         if isinstance(value, tuple | list):

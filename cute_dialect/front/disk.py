@@ -1,11 +1,14 @@
-"""Kinds on disk: found by what they depend on, without tracing, and without the compiler.
+"""Specializations on disk, found by their dependencies without tracing and without the compiler.
+
+::
 
     H(digest of the function, specs of its arguments, constants, options, chip, this package's sources)
-        ->  what else must hold, the key of the compiled module, what the function returns
+      ->  further conditions, the key of the compiled module, the function's return value
 
-What else must hold is found while tracing: functions that were called and that no name leads to (each with its digest),
-the multiprocessors of the GPU where they were asked for, and the releases of xDSL, MLIR and ptxas, where this machine
-has them.  A machine without them takes every entry whose sources agree.
+The further conditions are found by the trace: the digests of functions that were called but not named in the source,
+the
+SM count of the GPU if it was queried, and the versions of xDSL, MLIR and ptxas if installed here.  A machine without
+them accepts every entry whose sources agree.
 """
 
 from __future__ import annotations
@@ -33,12 +36,12 @@ if TYPE_CHECKING:
 __all__ = ["Found", "Plan", "plan_of"]
 
 KIND = "kind.json"
-"""The file of an entry."""
+"""The file name of an entry."""
 _FORMAT = 2
 
 
 class Found(NamedTuple):
-    """A kind from the disk: the compiled module and its key, the name of the host function, what it returns."""
+    """A specialization from disk: the compiled module and its key, the host function's name, and its return value."""
 
     artifact: Artifact
     key: str
@@ -49,7 +52,7 @@ class Found(NamedTuple):
 
 
 class Plan:
-    """Where a kind is, or would be, on disk; ``why`` says why it is not kept, if it is not."""
+    """The location of a specialization on disk. ``why`` is the reason if it cannot be stored."""
 
     def __init__(self, cache: Cache, key: str | None, walk: Walk, why: str = ""):
         self.cache = cache
@@ -60,7 +63,7 @@ class Plan:
         self._answers: dict[str, int] = {}
 
     def find(self) -> Found | None:
-        """Return the kind from the disk, if all holds that it depends on."""
+        """Return the specialization from disk if all its dependencies are unchanged."""
         if self.key is None:
             return None
         files = self.cache.files(self.key)
@@ -78,24 +81,28 @@ class Plan:
             texts = HostTexts(*entry["texts"])
             return Found(artifact, entry["artifact"], str(entry["name"]), result, texts, list(entry["remarks"]))
         except (ValueError, KeyError, TypeError, SyntaxError, AttributeError):
-            return None  # no entry of ours
+            return None  # It is not an entry of this cache.
 
     def called_by_name(self) -> list[FunctionType]:
-        """Return the functions that a kind from the disk called and that no name in its source leads to."""
+        """Return the functions that a specialization called and that its source does not name."""
         return [f for f in map(_function, self._calls) if f is not None]
 
     def note(self, recorder: Recorder, *, changed: bool, asserts: bool) -> None:
         """Record the functions and objects that the trace read.
 
-        ``changed``: whether it changed what it depends on; ``asserts``: whether a kernel has assertions."""
-        walk, self._walk = self._walk, None  # which holds all values
+        Args:
+            recorder: the record of the trace.
+            changed: the trace changed objects it depends on.
+            asserts: a kernel has assertions.
+        """
+        walk, self._walk = self._walk, None  # The walk keeps all values alive.
         if self.key is None or walk is None:
             return
         try:
             if changed:
                 raise NoDigest("its trace changes what it reads")
             if asserts:
-                raise NoDigest("its kernels have asserts, which print the lines that they are at")
+                raise NoDigest("its kernels have asserts, which print their source lines")
             for f in recorder.functions.values():
                 if f.__code__ in walk.codes or is_library(f.__code__.co_filename):
                     continue
@@ -109,7 +116,7 @@ class Plan:
         self._answers = {str(device): n for device, n in recorder.multiprocessors.items()}
 
     def keep(self, artifact: str, outcome: Outcome, remarks: list[str]) -> None:
-        """Keep the kind, whose compiled module is kept under ``artifact``."""
+        """Store the specialization. Its compiled module is stored under ``artifact``."""
         if self.key is None:
             return
         text = repr(outcome.result)
@@ -125,9 +132,9 @@ class Plan:
 
 
 def plan_of(traced: Traced, call: Call, config: object, options: Options) -> Plan | None:
-    """Return where a kind is on disk; None where it is not looked for: on the interpreter, in debug builds.
+    """Return the location of a specialization on disk, or None if it is not cached (interpreter, debug builds).
 
-    Called before anything is traced.
+    Must be called before tracing.
     """
     if not options.cache or options.interpreted or options.lineinfo or options.assertions:
         return None
@@ -150,7 +157,7 @@ def plan_of(traced: Traced, call: Call, config: object, options: Options) -> Pla
 
 
 def _holds(entry: Mapping[str, Any]) -> bool:
-    """Tell whether all that an entry depends on is here as it was there."""
+    """Return True if everything an entry depends on is the same here."""
     if not same_tools(entry["tools"]):
         return False
     for name, digest in entry["calls"].items():
@@ -164,7 +171,7 @@ def _holds(entry: Mapping[str, Any]) -> bool:
 
 
 def _function(name: str) -> FunctionType | None:
-    """Return the function that is called ``module:qualified name`` here."""
+    """Return the function named ``module:qualified name`` in this process."""
     from cute_dialect.front.jit import plain
 
     module, _, path = name.partition(":")
@@ -184,7 +191,7 @@ def _read(text: str) -> object:
 
 
 def _is_literal(value: object) -> bool:
-    """Tell whether a value is told by its text: plain data."""
+    """Return True if a value is plain data that its repr reproduces."""
     if isinstance(value, float):
         return value - value == 0
     if value is None or type(value) in (bool, int, str, bytes):

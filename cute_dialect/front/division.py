@@ -1,4 +1,4 @@
-"""Promises about integers, and division by a number that is used many times."""
+"""Promises about integers, and fast division by a repeated divisor."""
 
 from __future__ import annotations
 
@@ -14,28 +14,34 @@ __all__ = ["FastDivmodDivisor", "assume", "fast_divmod_create_divisor"]
 
 
 def assume(x: Any, divby: int | None = None, *, align: int | None = None, range: Any = None) -> Any:
-    """Return the same integer, of which the kernel may take for granted that ``divby`` divides it.
+    """Promise that an integer is a multiple of ``divby`` or lies in a range; returns the integer.
 
-    ``range``: its least value and the end of the values, either may be None or a number of run time.  The interpreter
-    checks promises, as does GPU code of debug builds (``debug=True``, ``CUTE_ASSERT=1``); elsewhere the results of a
-    broken promise are undefined.
-    ``align``: of a pointer, in bytes.
+    The interpreter checks promises, as does GPU code of debug builds (``debug=True``, ``CUTE_ASSERT=1``).  Otherwise a
+    broken promise gives undefined results.
+
+    Args:
+        x: the integer, or a pointer for ``align``.
+        divby: a divisor of ``x``.
+        align: the alignment of a pointer, in bytes.
+        range: the minimum and the end of the values. Either may be None or a run-time number.
+
+    Example::
 
         n = cute.assume(n, divby=8)          # n % 8 is 0, and (n, 4):(1, n) has aligned rows
     """
     if align is not None:
         if not hasattr(x, "align"):
-            raise KernelTypeError("F239", f"'align' is for pointers, not for {_name(x)}")
+            raise KernelTypeError("F239", f"assume: align= needs a pointer, got {_name(x)}")
         x = x.align(align)
         if divby is None and range is None:
             return x
     number = as_number(x)
     kind = type(number)
     if not kind.is_integer or kind is Boolean:
-        raise KernelTypeError("F239", f"a promise is about integers, not about {_name(x)}")
+        raise KernelTypeError("F239", f"assume needs an integer, got {_name(x)}")
     low, end = (None, None) if range is None else _ends(range)
     if divby is not None and (type(divby) is not int or divby < 1):
-        raise KernelTypeError("F239", f"expected a divisor of 1 or more, got {divby!r}")
+        raise KernelTypeError("F239", f"assume: divby must be an integer of at least 1, got {divby!r}")
     if number.is_static and not is_dynamic(low) and not is_dynamic(end):
         _check(number, divby, low, end)
         return x
@@ -48,7 +54,7 @@ def _name(x: Any) -> str:
 
 
 def _ends(ends: Any) -> tuple[Any, Any]:
-    """Return the least value of a range, and the end of its values."""
+    """Return the minimum and the end of a range."""
     low, end = (ends.start, ends.stop) if hasattr(ends, "stop") else tuple(ends)
     return low, end
 
@@ -56,9 +62,9 @@ def _ends(ends: Any) -> tuple[Any, Any]:
 def _check(number: Numeric, divby: int | None, low: int | None, end: int | None) -> None:
     value = number.value
     if divby is not None and value % divby:
-        raise KernelTypeError("F239", f"{value} is no multiple of {divby}, as is promised")
+        raise KernelTypeError("F239", f"assume: {value} is not a multiple of {divby}")
     if (low is not None and value < low) or (end is not None and value >= end):
-        raise KernelTypeError("F239", f"{value} is not in the promised range")
+        raise KernelTypeError("F239", f"assume: {value} is not in the promised range")
 
 
 def _promised(number: Numeric, divby: int, low: Any, end: Any) -> Numeric:
@@ -81,7 +87,7 @@ def _promised(number: Numeric, divby: int, low: Any, end: Any) -> Numeric:
 
 
 def _known(choose: Any, *numbers: int | None) -> int | None:
-    """Return the one that says most of the bounds that are known."""
+    """Return the tightest of the known bounds."""
     return choose((n for n in numbers if n is not None), default=None)
 
 
@@ -89,10 +95,10 @@ def _known(choose: Any, *numbers: int | None) -> int | None:
 
 
 class FastDivmodDivisor:
-    """A divisor that is known only when the kernel runs, prepared so that dividing by it takes a product and a shift.
+    """A run-time divisor prepared for fast division by a multiplication and a shift.
 
-    Of Int32 and Uint32 numbers that are not negative, by divisors from 1 to 2^31 - 1 (T. Granlund, P. Montgomery,
-    "Division by invariant integers using multiplication", 1994).  ``divmod(x, d)``, ``x // d`` and ``x % d`` use it.
+    The dividend is a non-negative Int32 or Uint32, the divisor is 1 to 2^31 - 1 (T. Granlund, P. Montgomery,
+    "Division by invariant integers using multiplication", 1994).  ``divmod(x, d)``, ``x // d`` and ``x % d`` use it::
 
         d = cute.fast_divmod_create_divisor(n)      # once
         row, col = divmod(i, d)                     # many times
@@ -101,10 +107,10 @@ class FastDivmodDivisor:
     def __init__(self, divisor: Any):
         self.divisor = as_number(divisor)
         if type(self.divisor) not in (Int32, Uint32):
-            raise KernelTypeError("F239", f"expected a divisor of 32 bits, got {_name(divisor)}")
+            raise KernelTypeError("F239", f"the divisor must be Int32 or Uint32, got {_name(divisor)}")
         if self.divisor.is_static:
             if self.divisor.value < 1:
-                raise KernelTypeError("F232", f"a divisor is 1 or more, got {self.divisor.value}")
+                raise KernelTypeError("F232", f"the divisor must be at least 1, got {self.divisor.value}")
             self.multiplier: Any = None
             self.shift: Any = None
             return
@@ -117,16 +123,16 @@ class FastDivmodDivisor:
         self.multiplier = Uint32(((power - Uint64(d)) << 32) // Uint64(d) + 1)
 
     def divide(self, x: Any) -> tuple[Any, Any]:
-        """Return the quotient and the remainder of a number that is not negative."""
+        """Return the quotient and remainder of a non-negative number."""
         number = as_number(x)
         kind = type(number)
         if kind not in (Int32, Uint32):
-            raise KernelTypeError("F239", f"expected an integer of 32 bits to divide, got {_name(x)}")
+            raise KernelTypeError("F239", f"the dividend must be Int32 or Uint32, got {_name(x)}")
         if self.multiplier is None:
             d = kind(self.divisor)
             return number // d, number % d
         if number.is_static and number.value < 0:
-            raise KernelTypeError("F239", f"expected a number that is not negative to divide, got {number.value}")
+            raise KernelTypeError("F239", f"the dividend must not be negative, got {number.value}")
         n = Uint32(number)
         high = Uint32((Uint64(n) * Uint64(self.multiplier)) >> 32)
         quotient = Uint32((Uint64(high) + Uint64(n)) >> Uint64(self.shift))
@@ -151,7 +157,7 @@ class FastDivmodDivisor:
 
 
 def fast_divmod_create_divisor(divisor: Any) -> FastDivmodDivisor:
-    """Return a divisor that is used many times, prepared.
+    """Return a divisor prepared for repeated fast division.
 
     >>> divmod(17, fast_divmod_create_divisor(5))
     (Int32(3), Int32(2))

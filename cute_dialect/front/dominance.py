@@ -1,4 +1,4 @@
-"""Values are used only where they are known: one walk over a trace, before anything else looks at it."""
+"""Dominance check of a trace: values are used only where they are defined. It runs before all other checks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["check_dominance"]
 
 
 def check_dominance(function: Operation) -> None:
-    """Check that no op uses a value of a branch or loop that it is not in (F211).
+    """Raise F211 if an op uses a value from a branch or loop that does not contain the op.
 
-    Such a value went through something that snapshots do not see: a global of another module, an array of objects.
+    Such a value passed through state that snapshots do not cover: a global of another module, or an object array.
     """
     for region in function.regions:
         for block in region.blocks:
@@ -45,25 +45,25 @@ def _leaked(op: Operation, value: SSAValue) -> MergeError:
     name = f"'{value.name_hint}'" if value.name_hint else f"a value of type {value.type}"
     made = place_of_location(getattr(owner, "location", None))
     return MergeError(
-        "F211", f"{name} is used outside of the branch or loop that computes it", place=place_of_location(op.location),
+        "F211", f"{name} is used outside the branch or loop that computes it", place=place_of_location(op.location),
         notes=[("it is computed here", made)] if made is not None else [],
-        hint="it was kept in something that the branch does not see: pass that as an argument, or return the value",
+        hint="it was stored in an object that the branch does not track: pass it as an argument, or return the value",
     )  # fmt: skip
 
 
 def _of_another(op: Operation, value: SSAValue) -> MergeError:
-    """Return the error for a value of another function: of a trace that ended, or of the host in its kernel."""
+    """Return the error for a value of another function: from a finished trace, or from the host in its kernel."""
     name = f"'{value.name_hint}'" if value.name_hint else f"a value of type {value.type}"
     made = place_of_location(getattr(value.owner, "location", None))
     return MergeError(
-        "F212", f"{name} is known in the function that computes it only, and is used in another",
+        "F212", f"{name} is used in a function other than the one that computes it",
         place=place_of_location(op.location), notes=[("it is computed here", made)] if made is not None else [],
         hint="pass it as an argument",
     )  # fmt: skip
 
 
 def _function_of(at: Any) -> Any:
-    """Return the function that an op or a block is in; None outside of any."""
+    """Return the function that contains an op or a block, or None."""
     while at is not None and getattr(at, "name", "") not in ("func.func", "gpu.func"):
         at = at.parent
     return at

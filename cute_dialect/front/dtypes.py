@@ -1,4 +1,4 @@
-"""The number types: classes that convert when called, whose instances are numbers, static or dynamic.
+"""Number types: classes whose instances are numbers, static or dynamic. Calling one converts.
 
 >>> Int32(3).is_static, Int32(3) + 4, Float16.width
 (True, Int32(7), 16)
@@ -50,19 +50,19 @@ __all__ = [
 
 
 class NumericType(type):
-    """The class of number types."""
+    """Metaclass of the number types."""
 
     width: int
-    """Bits."""
+    """Width in bits."""
     is_integer: bool
     is_float: bool
     signed: bool
     mlir_type: str
-    """The text of its MLIR type."""
+    """The MLIR type as text."""
     numpy: str
-    """The name of numpy's (or ml_dtypes') type of the same bits."""
+    """The name of the NumPy (or ml_dtypes) type with the same bits."""
     torch: str
-    """The name of torch's type, empty where there is none."""
+    """The name of the torch type, or "" if there is none."""
 
     def __repr__(cls) -> str:
         return cls.__name__
@@ -72,14 +72,14 @@ class NumericType(type):
 
     @property
     def attribute(cls) -> Attribute:
-        """Its MLIR type, an xDSL attribute."""
+        """The MLIR type as an xDSL attribute."""
         from cute_dialect.front.trace import parse_type
 
         return parse_type(cls.mlir_type)
 
     @property
     def zero(cls) -> Any:
-        """Its zero; of a group of types (``Float``) Python's.
+        """The zero of the type; for abstract types such as ``Float``, a Python zero.
 
         >>> Int8.zero, Float.zero
         (Int8(0), 0.0)
@@ -90,7 +90,7 @@ class NumericType(type):
 
     @property
     def max(cls) -> Any:
-        """Its greatest finite number, a Python number.
+        """The largest finite value, as a Python number.
 
         >>> Int8.max, Float16.max
         (127, 65504.0)
@@ -101,7 +101,7 @@ class NumericType(type):
 
     @property
     def min(cls) -> Any:
-        """Its least finite number, a Python number.
+        """The smallest finite value, as a Python number.
 
         >>> Int8.min, Uint8.min, Float16.min
         (-128, 0, -65504.0)
@@ -111,7 +111,7 @@ class NumericType(type):
         return 2.0**-127 if cls.__name__ == "Float8E8M0FNU" else -cls.max
 
     def is_same_kind(cls, other: NumericType) -> bool:
-        """Tell whether both are types of floats, or both of integers, or both Boolean.
+        """Return True if both types are floating-point, both integer, or both Boolean.
 
         >>> Float16.is_same_kind(Float32), Int8.is_same_kind(Uint8), Int8.is_same_kind(Float16)
         (True, True, False)
@@ -121,22 +121,22 @@ class NumericType(type):
 
     @property
     def epsilon(cls) -> float:
-        """The distance from 1 to the next number of a float type."""
-        return _FLOAT_LIMITS[cls._a_float("distance between its numbers")][1]
+        """The distance from 1 to the next larger value."""
+        return _FLOAT_LIMITS[cls._a_float("epsilon")][1]
 
     @property
     def inf(cls) -> Any:
-        """Its infinity.  Raises F236 where the type has none."""
+        """Infinity.  Raises F236 if the type has none."""
         return cls._special("infinity", float("inf"), _FLOAT_LIMITS[cls._a_float("infinity")][2])
 
     @property
     def nan(cls) -> Any:
-        """What is not a number in it.  Raises F236 where the type has none."""
+        """NaN.  Raises F236 if the type has none."""
         return cls._special("NaN", float("nan"), _FLOAT_LIMITS[cls._a_float("NaN")][3])
 
     def _a_float(cls, what: str) -> str:
         if not cls.is_float:
-            raise KernelTypeError("F236", f"{cls!r} has no {what}: it is a type of integers")
+            raise KernelTypeError("F236", f"{cls!r} has no {what} because it is not a floating-point type")
         return cls.__name__
 
     def _special(cls, what: str, value: float, has: bool) -> Any:
@@ -148,7 +148,7 @@ class NumericType(type):
 class Numeric(Dynamic, metaclass=NumericType):
     """A number: ``value`` is a Python number (``is_static``) or an SSA value.
 
-    ``facts``: what is known of a dynamic integer: least, greatest, and a divisor.
+    ``facts`` holds the known bounds and a divisor of a dynamic integer.
     """
 
     __slots__ = ("facts", "is_static", "value")
@@ -166,19 +166,19 @@ class Numeric(Dynamic, metaclass=NumericType):
 
     def __init__(self, x: object = 0):
         if type(self) in _ABSTRACT:
-            raise TypeError(f"{type(self).__name__} is no type of numbers itself: use one of its subclasses")
+            raise TypeError(f"{type(self).__name__} is abstract: use one of its subclasses")
         self.facts = None
         from cute_dialect.front.numeric import convert
 
         convert(self, x)
 
     def ir_value(self, **_: object) -> Any:
-        """Return the number itself, for programs that hand numbers to ops by this."""
+        """Return the number itself. CuTe DSL programs call this to pass numbers to ops."""
         return self
 
     @classmethod
     def of(cls, ssa: SSAValue, facts: Facts | None = None) -> Any:
-        """Return the dynamic number that is this SSA value."""
+        """Return the dynamic number for an SSA value."""
         made = object.__new__(cls)
         made.value = ssa
         made.is_static = False
@@ -187,7 +187,7 @@ class Numeric(Dynamic, metaclass=NumericType):
 
     @classmethod
     def exactly(cls, value: int | float) -> Any:
-        """Return the static number with this value, which must be one of the type."""
+        """Return the static number with this value, which must be representable."""
         made = object.__new__(cls)
         made.value = value
         made.is_static = True
@@ -196,7 +196,7 @@ class Numeric(Dynamic, metaclass=NumericType):
 
     @property
     def ssa(self) -> SSAValue:
-        """Its SSA value; a static number becomes a constant."""
+        """The SSA value. A static number becomes a constant."""
         if not self.is_static:
             return self.value
         from cute_dialect.front.trace import current
@@ -205,15 +205,14 @@ class Numeric(Dynamic, metaclass=NumericType):
 
     @property
     def dtype(self) -> NumericType:
-        """Its type."""
         return type(self)
 
     def to(self, dtype: NumericType) -> Any:
-        """Return it converted to another type."""
+        """Return the number converted to another type."""
         return dtype(self)
 
     def bitcast(self, dtype: NumericType) -> Any:
-        """Return its bits as a number of another type of as many bits.
+        """Return the bits as a number of another type of the same width.
 
         >>> Float32(1.0).bitcast(Uint32)
         Uint32(1065353216)
@@ -224,7 +223,7 @@ class Numeric(Dynamic, metaclass=NumericType):
 
     def describe(self) -> str:
         name = "" if self.is_static else self.value.name_hint
-        return f"'{name}', {_a(type(self).__name__)}" if name else f"this {type(self).__name__}"
+        return f"'{name}' ({type(self).__name__})" if name else f"this {type(self).__name__}"
 
     def __cute_form__(self) -> Form:
         from cute_dialect.front.number_forms import number_form
@@ -247,16 +246,16 @@ class Numeric(Dynamic, metaclass=NumericType):
         return bool(self.value) if self.is_static else Dynamic.__bool__(self)
 
     def __len__(self) -> int:
-        raise StaticError("F146", f"{self.describe()} is a number, and has no length")
+        raise StaticError("F146", f"{self.describe()} is a number and has no length")
 
     def __iter__(self) -> Any:
-        raise StaticError("F145", f"{self.describe()} is a number, and has no elements", hint="range(n) counts to it")
+        raise StaticError("F145", f"{self.describe()} is a number and cannot be iterated", hint="use range(n)")
 
     def __index__(self) -> int:
         if self.is_static and type(self).is_integer:
             return int(self.value)
         if self.is_static:
-            raise TypeError(f"{self!r} is no integer")
+            raise TypeError(f"{self!r} is not an integer")
         return Dynamic.__index__(self)
 
     def __int__(self) -> int:
@@ -265,7 +264,7 @@ class Numeric(Dynamic, metaclass=NumericType):
     def __float__(self) -> float:
         return float(self.value) if self.is_static else Dynamic.__float__(self)
 
-    if TYPE_CHECKING:  # the operators, which give_operators() makes
+    if TYPE_CHECKING:  # operators, defined by give_operators()
 
         def __add__(self, other: object) -> Any: ...
         def __radd__(self, other: object) -> Any: ...
@@ -308,7 +307,7 @@ class Numeric(Dynamic, metaclass=NumericType):
 
     def __round__(self, digits: int | None = None) -> Any:
         if digits is not None:
-            raise KernelTypeError("F236", "'round' to digits is not defined for numbers of a type")
+            raise KernelTypeError("F236", "round() with a number of digits is not supported for typed numbers")
         return self._whole("round")
 
     def __floor__(self) -> Any:
@@ -321,7 +320,7 @@ class Numeric(Dynamic, metaclass=NumericType):
         return self._whole("trunc")
 
     def _whole(self, how: str) -> Any:
-        """Return a whole number near it, an integer as Python has it."""
+        """Return the number rounded to an integer type, as Python does."""
         if type(self).is_integer:
             return self
         from cute_dialect.front import math_ops
@@ -337,21 +336,17 @@ def _is_number(x: object) -> bool:
 
 
 class Integer(Numeric):
-    """The base of the integer types."""
+    """Base of the integer types."""
 
     __slots__ = ()
     is_integer = True
 
 
 class Float(Numeric):
-    """The base of the floating-point types."""
+    """Base of the floating-point types."""
 
     __slots__ = ()
     is_float = True
-
-
-def _a(word: str) -> str:
-    return ("an " if word[0] in "AEIOU" and not word.startswith("Uint") else "a ") + word
 
 
 class _Row(NamedTuple):
@@ -390,12 +385,12 @@ _FLOAT_LIMITS = {
     "Float6E2M3FN": (7.5, 2.0**-3, False, False), "Float6E3M2FN": (28.0, 2.0**-2, False, False),
     "Float4E2M1FN": (6.0, 2.0**-1, False, False),
 }  # fmt: skip
-"""Of each float type: the greatest number, the distance from 1 to the next, whether it has an infinity and a NaN."""
+"""For each float type: the largest value, epsilon, and whether it has infinity and NaN."""
 
 
 def _make(name: str, base: type[Numeric], row: _Row) -> type[Numeric]:
     signed = not name.startswith("U") and name != "Boolean"
-    what = "truth values" if name == "Boolean" else f"numbers of {row.width} bits, MLIR's ``{row.mlir}``"
+    what = "a truth value" if name == "Boolean" else f"{row.width} bits, MLIR's ``{row.mlir}``"
     body = {
         "__slots__": (), "__doc__": f"The {name} type: {what}.", "__module__": __name__, "width": row.width,
         "signed": signed, "mlir_type": row.mlir, "numpy": row.numpy, "torch": row.torch,
@@ -454,14 +449,14 @@ NUMBER_TYPES: dict[str, type[Numeric]] = {
     **{name: _make(name, Integer, row) for name, row in _INTEGERS.items()},
     **{name: _make(name, Float, row) for name, row in _FLOATS.items()},
 }
-"""All of them by name."""
+"""All concrete number types by name."""
 globals().update(NUMBER_TYPES)
 _ABSTRACT = (Numeric, Integer, Float)
 setattr(NUMBER_TYPES["Boolean"], "__cute_region__", lambda self: self)  # noqa: B010  (``with cute.arch.elect_one():``)
 
 
 def type_of_mlir(text: str, *, signed: bool = True) -> type[Numeric]:
-    """Return the number type of an MLIR type's text; integers are signed unless said otherwise.
+    """Return the number type of an MLIR type's text. Integers are signed unless ``signed`` is False.
 
     >>> type_of_mlir("bf16"), type_of_mlir("i32", signed=False)
     (BFloat16, Uint32)
@@ -469,7 +464,7 @@ def type_of_mlir(text: str, *, signed: bool = True) -> type[Numeric]:
     for kind in NUMBER_TYPES.values():
         if kind.mlir_type == text and (kind.signed == signed or not kind.is_integer or kind.width == 1):
             return kind
-    raise StaticError("F230", f"'{text}' is no type of numbers")
+    raise StaticError("F230", f"'{text}' is not a number type")
 
 
 def _binary(name: str, a: Any, b: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Who issues a copy that one thread issues: one of the warp, unless the code around it has chosen a thread already.
+"""Election of the thread that issues a single-thread copy, unless the surrounding code has already chosen one.
 
-Users write ``if warp == 0: cute.copy(tma_atom, …)``, where the whole warp comes, and ``if cute.arch.elect_one():`` or
-``if tid == 0:``, where one thread does.  Which it is stands in the conditions of the regions that the copy is in: one
-that is made of a thread's or a lane's number (not of a warp's) or of ``elect_one`` has chosen.
+Users write ``if warp == 0: cute.copy(tma_atom, …)``, which the whole warp reaches, or ``if cute.arch.elect_one():`` or
+``if tid == 0:``, which one thread reaches.  The conditions of the enclosing regions tell the cases apart: a condition
+computed from a thread or lane index (not a warp index) or from ``elect_one`` has chosen a thread.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["has_chosen", "issues", "one_of_the_warp", "varies_by_thread", "varies_in_a_warp"]
 
 _OWN = ("nvvm.read.ptx.sreg.tid.", "nvvm.read.ptx.sreg.laneid", "cute_nvgpu.arch.lane_id", "cute_nvgpu.arch.elect_one")
-"""Ops whose result may differ from thread to thread of a warp."""
+"""Ops whose result may differ between the threads of a warp."""
 
 _SHARED = (
     "cute_nvgpu.arch.vote_", "cute_nvgpu.arch.ballot", "cute_nvgpu.arch.redux_sync", "cute_nvgpu.arch.warp_id",
     "cute_nvgpu.arch.mbarrier_try_wait", "cute.memref.load",
 )  # fmt: skip
-"""Ops whose result is one for the warp, or whose operands say nothing about that."""
+"""Ops whose result is warp-uniform, or whose operands do not affect that."""
 
 
 def one_of_the_warp() -> Any:
-    """Return a Boolean that is true for one thread of the warp, or None where the code around has chosen one."""
+    """Return a Boolean that is true for one thread of the warp, or None if the surrounding code has chosen a thread."""
     from cute_dialect.front.arch_ids import elect_one
     from cute_dialect.front.trace import current
 
@@ -38,10 +38,11 @@ def one_of_the_warp() -> Any:
 
 
 def issues() -> Any:
-    """Return whether this thread issues what one thread of the warp shall: true where the code around has chosen one.
+    """Return True for the thread that issues single-thread instructions.
 
-    ``if cute.arch.issues(): cute.arch.mbarrier_arrive_and_expect_tx(bar, n)`` is right for a whole warp that comes,
-    and for one thread.
+    ``if cute.arch.issues(): cute.arch.mbarrier_arrive_and_expect_tx(bar, n)`` works whether the whole warp or one
+    thread
+    reaches it.
     """
     from cute_dialect.front.dtypes import Boolean
 
@@ -50,7 +51,7 @@ def issues() -> Any:
 
 
 def has_chosen(tracer: Tracer) -> bool:
-    """Tell whether a condition around what is being traced may differ from thread to thread of a warp."""
+    """Return True if an enclosing condition may differ between the threads of a warp."""
     from cute_dialect.front.branches import regions
 
     known: dict[SSAValue, bool] = {}
@@ -59,14 +60,14 @@ def has_chosen(tracer: Tracer) -> bool:
 
 
 def varies_in_a_warp(value: SSAValue, known: dict[SSAValue, bool] | None = None) -> bool:
-    """Tell whether a value is made of a thread's number within its warp, as far as the ops before it show.
+    """Return True if the ops that compute a value show that it depends on the thread's index in its warp.
 
-    What comes out of memory or of a loop counts as one for the warp.
+    Values from memory or loops count as warp-uniform.
     """
     known = {} if known is None else known
     found = known.get(value)
     if found is None:
-        known[value] = False  # a cycle adds nothing
+        known[value] = False  # A cycle adds no dependence.
         found = known[value] = _varies(value, known)
     return found
 
@@ -75,10 +76,11 @@ _UNIFORM_REGISTERS = ("ctaid.", "nctaid.", "ntid.", "cluster.ctaid.", "cluster.n
 
 
 def varies_by_thread(value: SSAValue, known: dict[SSAValue, bool] | None = None) -> bool:
-    """Return True unless the ops before a value show that all threads of the block have the same one.
+    """Return True unless the ops that compute a value show that it is uniform across the block.
 
-    Such a value is computed from constants, parameters, the place of the block and the counters of loops whose bounds
-    are such values.  A value out of memory or from a previous iteration counts as one that varies.
+    A uniform value is computed from constants, parameters, block indices and counters of loops with uniform bounds.
+    Values
+    from memory or a previous iteration count as varying.
     """
     known = {} if known is None else known
     found = known.get(value)
@@ -138,7 +140,7 @@ def _varies(value: SSAValue, known: dict[SSAValue, bool]) -> bool:
 
 
 def _parts_warps(op: Operation) -> bool:
-    """Tell whether a comparison of a thread's number parts the threads between warps: ``tid < 32``, ``tid > 63``."""
+    """Return True if a comparison of a thread index splits the block at a warp boundary: ``tid < 32``, ``tid > 63``."""
     if getattr(op.operands[1].owner, "name", "") != "arith.constant":
         return False
     predicate = int(op.properties["predicate"].value.data)  # pyright: ignore
@@ -147,7 +149,7 @@ def _parts_warps(op: Operation) -> bool:
 
 
 def _divisor(op: Operation) -> int:
-    """Return what an op divides its first operand by, 0 if it does not."""
+    """Return the divisor of an op's first operand, or 0 if it is not a division."""
     if op.name in ("arith.divui", "arith.floordivsi", "arith.divsi"):
         return _constant(op.operands[1])
     if op.name in ("arith.shrui", "arith.shrsi"):
@@ -162,10 +164,10 @@ def _constant(value: SSAValue) -> int:
 
 
 def _is_thread_number(value: SSAValue) -> bool:
-    """Tell whether a value counts the threads of the block, so that those of a warp follow each other."""
+    """Return True if a value is the linear thread index, so that the threads of a warp are consecutive."""
     op: Any = value.owner
     name = getattr(op, "name", "")
     if name == "nvvm.read.ptx.sreg.tid.x":
         return True
-    # x + nx * (y + ny * z), as warp_idx has it
+    # x + nx * (y + ny * z), as in warp_idx
     return name == "arith.addi" and getattr(op.operands[0].owner, "name", "") == "nvvm.read.ptx.sreg.tid.x"

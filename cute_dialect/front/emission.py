@@ -1,4 +1,4 @@
-"""Emitting ops of one result on numbers and vectors of them, and what float ops may assume."""
+"""Emission of single-result ops on numbers and vectors, and fast-math flags."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["alike", "emit", "fastmath", "float_flags", "no_wrap_flags", "shaped"]
 
 FLAGS = ("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast")
-"""What float ops may assume (LLVM LangRef, "Fast-Math Flags")."""
+"""Fast-math flags (LLVM LangRef, "Fast-Math Flags")."""
 
 
 def emit(name: str, operands: Sequence[SSAValue], type: Attribute | None = None, **properties: Attribute) -> SSAValue:
-    """Append an op with one result, of the type of its first operand if none is given."""
+    """Append an op with one result. The result type defaults to that of the first operand."""
     from cute_dialect.front.trace import current
 
     return current().value(name, operands, [operands[0].type if type is None else type], properties)
 
 
 def shaped(element: Attribute, like: SSAValue) -> Attribute:
-    """Return a type, or the vector of it where ``like`` is a vector."""
+    """Return ``element``, or a vector of it if ``like`` is a vector."""
     if like.type.name != "vector":
         return element
     from xdsl.dialects.builtin import VectorType
@@ -35,7 +35,7 @@ def shaped(element: Attribute, like: SSAValue) -> Attribute:
 
 
 def alike(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """Return two operands as one type: a number beside a vector becomes a vector of it."""
+    """Return two operands with the same type: a number is broadcast if the other operand is a vector."""
     if a.type != b.type:
         if a.type.name == "vector":
             return a, emit("vector.broadcast", [b], a.type)
@@ -45,7 +45,7 @@ def alike(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
 
 
 def float_flags(flags: str | None = None) -> dict[str, Attribute]:
-    """Return what float ops may assume, as their property: what :class:`fastmath` says, else ``contract``."""
+    """Return the fast-math property of float ops: that of the enclosing :class:`fastmath`, else ``contract``."""
     from cute_dialect.front.trace import active, parse_type
 
     if flags is None:
@@ -62,10 +62,11 @@ def no_wrap_flags() -> dict[str, Attribute]:
 
 
 class fastmath:
-    """Say what float ops inside of a ``with`` block may assume: ``"fast"``, ``"none"``, ``"contract,nsz"``, …
+    """Set the fast-math flags of float ops in a ``with`` block: ``"fast"``, ``"none"``, ``"contract,nsz"``, …
 
-    Outside of any it is ``contract``: a product and a sum may be rounded once.  ``nnan`` and ``ninf`` are promises,
-    which the interpreter checks.
+    The default is ``contract``, which allows fused multiply-add.  ``nnan`` and ``ninf`` are promises, which the
+    interpreter
+    checks::
 
         with cute.fastmath("none"):
             error = a * b - p
@@ -75,7 +76,7 @@ class fastmath:
         self.flags = ",".join(word.strip() for word in flags.split(","))
         for word in self.flags.split(","):
             if word not in FLAGS:
-                raise KernelTypeError("F238", f"'{word}' is none of {', '.join(FLAGS)}")
+                raise KernelTypeError("F238", f"fastmath: unknown flag '{word}'; flags: {', '.join(FLAGS)}")
         self._saved: list[str | None] = []
 
     def __enter__(self) -> None:

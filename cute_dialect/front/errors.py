@@ -1,4 +1,6 @@
-"""Errors of the front-end: a code, what was expected and found, the user's line, both places, the cure.
+r"""Errors of the kernel language.
+
+Each error has a code, a message with the value found, the position in the user's source, and a hint with the cure.
 
 >>> e = KernelTypeError("F203", "'x' is Float32 or Float16", hint="convert one with .to(…)")
 >>> str(e)
@@ -29,11 +31,11 @@ __all__ = [
 
 
 _ABOUT_LAYOUTS = ("F24", "F25")
-"""How the codes of errors begin that name layouts."""
+"""Prefixes of the codes whose messages name layouts."""
 
 
 def _picture(message: str, hint: str) -> str:
-    """Return where the layouts of an error are drawn, "" unless that is asked for."""
+    """Return the path of a drawing of the layouts in the message, or "" if ``CUTE_ERROR_SVG`` is not set."""
     if "CUTE_ERROR_SVG" not in os.environ:
         return ""
     from cute_dialect.runtime.error_pictures import error_picture
@@ -42,7 +44,7 @@ def _picture(message: str, hint: str) -> str:
 
 
 class _WithPicture(CompileError):
-    """Base of the errors that can name layouts: notes the drawing's path if ``CUTE_ERROR_SVG`` is set."""
+    """Base class of errors whose messages name layouts. It adds the path of a drawing if ``CUTE_ERROR_SVG`` is set."""
 
     def __init__(
         self, code: str, message: str, *, hint: str = "", notes: Sequence[tuple[str, Place | None]] = (),
@@ -54,36 +56,36 @@ class _WithPicture(CompileError):
 
 
 class NotCompiled(CompileError):
-    """A kind is not in the compile cache, and the compiler is not here (F105)."""
+    """F105: the specialization is not in the compile cache and the compiler is not installed."""
 
 
 class SyntaxErrorInKernel(CompileError):
-    """A construct that a kernel cannot have (F10x, F15x)."""
+    """F10x, F15x: a Python construct that kernels do not support."""
 
 
 class StaticError(CompileError, TypeError):
-    """A number was needed while compiling, and is known only when the kernel runs (F14x)."""
+    """F14x: a value that must be known at compile time is known only at run time."""
 
 
 class KernelTypeError(_WithPicture, TypeError):
-    """Values whose types do not go together (F11x–F13x, F23x, F25x, F26x)."""
+    """F11x–F13x, F23x, F25x, F26x: operands or arguments of incompatible types."""
 
 
 class UnboundError(CompileError, UnboundLocalError):
-    """A name that is not set on every path (F210, F222)."""
+    """F210, F222: a name that is not assigned on every path."""
 
 
 class MergeError(CompileError, TypeError):
-    """What two paths leave behind cannot be one value (F20x)."""
+    """F20x: the two sides of a branch leave values that cannot be merged."""
 
 
 class LoopError(CompileError, TypeError):
-    """A value that changes from one turn of a loop to the next in a way that one loop cannot have (F22x)."""
+    """F22x: a variable whose type or structure changes between iterations of a loop."""
 
 
 class LayoutError(_WithPicture, ValueError):
-    """What the layout algebra refuses (F24x)."""
+    """F24x: an operation that the layout algebra does not define."""
 
 
 class LimitError(CompileError):
-    """A limit was met (F17x)."""
+    """F17x: a limit of the compiler was exceeded."""

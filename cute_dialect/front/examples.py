@@ -1,8 +1,10 @@
-"""Examples of calls: what a function can be traced with where nobody calls it, as ``cute-check`` and editors do.
+"""Example arguments of functions, with which ``cute-check`` and editors can trace them.
 
-@cute.example(lambda: (cute.runtime.make_fake_compact_tensor(cute.Float32, (cute.sym_int(),)), 2.0))
-@cute.jit
-def scale(x, by): ...
+::
+
+    @cute.example(lambda: (cute.runtime.make_fake_compact_tensor(cute.Float32, (cute.sym_int(),)), 2.0))
+    @cute.jit
+    def scale(x, by): ...
 """
 
 from __future__ import annotations
@@ -18,40 +20,42 @@ __all__ = ["Example", "example", "examples_of"]
 
 T = TypeVar("T")
 ALIGNED = 16
-"""Bytes that tensors made of annotations are aligned to, as arrays of numpy and torch are."""
+"""Alignment of tensors created from annotations, in bytes. NumPy and torch arrays have the same."""
 
 
 class Example(NamedTuple):
-    """A call: what gives its arguments (a tuple; of a method the receiver comes first), and grid, block of a kernel."""
+    """An example call: a function that returns the argument tuple (receiver first), and a kernel's grid and block."""
 
     arguments: Callable[[], Any]
     launch: dict[str, Any]
 
 
 def example(arguments: Callable[[], Any], **launch: Any) -> Callable[[T], T]:
-    """Give a function an example of its arguments; above ``@cute.jit`` or ``@cute.kernel``, once for each kind.
+    """Add example arguments to a function. Place it above ``@cute.jit`` or ``@cute.kernel``, once per specialization.
 
-    ``arguments``: a function that returns a tuple of them, called when the example is traced.  ``launch``: grid and
-    block of a kernel.
+    Args:
+        arguments: a function that returns the tuple of arguments, called when the example is traced.
+        launch: grid and block of a kernel.
 
-    >>> from cute_dialect.front.jit import jit
-    >>> @example(lambda: (1,))
-    ... @jit
-    ... def twice(n): return 2 * n
-    >>> [e.arguments() for e in examples_of(twice)]
-    [(1,)]
+    Example:
+        >>> from cute_dialect.front.jit import jit
+        >>> @example(lambda: (1,))
+        ... @jit
+        ... def twice(n): return 2 * n
+        >>> [e.arguments() for e in examples_of(twice)]
+        [(1,)]
     """
     if not callable(arguments):
         raise KernelTypeError(
-            "F112", f"cute.example takes a function that returns the arguments, got {arguments!r}",
+            "F112", f"cute.example needs a function that returns the arguments, got {arguments!r}",
             hint="cute.example(lambda: (x, y))",
         )  # fmt: skip
 
     def add(function: T) -> T:
         if not isinstance(function, Traced):
             raise CompileError(
-                "F102", f"cute.example goes above @cute.jit or @cute.kernel, not on {function!r}",
-                hint="put it first",
+                "F102", f"cute.example must decorate a function under @cute.jit or @cute.kernel, got {function!r}",
+                hint="place it above the other decorator",
             )  # fmt: skip
         function.__dict__.setdefault("_examples", []).insert(0, Example(arguments, launch))
         return function
@@ -60,11 +64,12 @@ def example(arguments: Callable[[], Any], **launch: Any) -> Callable[[T], T]:
 
 
 def examples_of(function: Traced) -> list[Example]:
-    """Return the examples of a function: those it was given, or one that its annotations make, or none.
+    """Return the examples of a function: those given, or one derived from its annotations, or none.
 
-    Annotations are enough where each parameter without a default is a tensor whose element type and extents are said,
-    or a number of one type.  Extents that are names are symbols; tensors are compact, the last mode first in memory.  A
-    kernel then has one block of 128 threads.
+    Annotations suffice if each parameter without a default is a tensor with an element type and extents, or a number
+    type.
+    Named extents become symbols, and tensors are compact with the last mode contiguous.  A kernel gets one block of 128
+    threads.
     """
     given: list[Example] = function.__dict__.get("_examples", [])
     if given:
@@ -93,13 +98,13 @@ def _of_annotations(function: Traced) -> tuple[Any, ...] | None:
 
 
 def _argument(annotation: object, symbols: dict[str, Any]) -> Any:
-    """Return what stands for an argument of an annotation; None where that does not say enough."""
+    """Return an example argument for an annotation, or None if the annotation is not specific enough."""
     from cute_dialect.front.annotations import TensorAnnotation, is_number_type
     from cute_dialect.front.dtypes import NumericType
     from cute_dialect.front.runtime_tensor import make_fake_compact_tensor
 
     if isinstance(annotation, NumericType) and is_number_type(annotation):
-        return annotation(1)  # numbers are passed: what it is does not matter
+        return annotation(1)  # Numbers are run-time arguments, so any value will do.
     if not isinstance(annotation, TensorAnnotation) or annotation.dims is None:
         return None
     if not isinstance(annotation.dtype, NumericType):

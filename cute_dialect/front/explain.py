@@ -1,4 +1,4 @@
-"""What a trace made of a function, as a table: of each argument what is static, of each line what it emitted."""
+"""Report of a trace: the static part of each argument, and the ops that each source line emitted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["explain", "explained"]
 
 
 def explained(kind: Compiled) -> str:
-    """Return the table of a kind: arguments, kernels, and the ops of each line."""
+    """Return the report of a specialization: arguments, kernels, and the ops of each line."""
     module = kind.program.module
     from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
 
@@ -45,7 +45,7 @@ def _said(spec: Any) -> str:
 
 
 def explain(function: Any, *args: Any, **kwargs: Any) -> str:
-    """Return what a trace makes of a function for these arguments: see :func:`explained`."""
+    """Return the report of a function's trace for these arguments; see :func:`explained`."""
     from cute_dialect.front.compiling import compile
 
     return compile(function, *args, **kwargs).explain()

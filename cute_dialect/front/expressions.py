@@ -1,4 +1,4 @@
-"""Words of CuTe DSL that say what is static; here the value says so, and they check that or do nothing."""
+"""CuTe DSL's markers for static and dynamic values. Staticness follows from the value, so they only check it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def const_expr(value: Any) -> Any:
-    """Return a value that is known while compiling.  Raises F140 for one that is not.
+    """Return a value that is known at compile time.  Raises F140 for a run-time value.
 
     >>> const_expr(2 > 1)
     True
     """
     if is_dynamic(value):
         raise StaticError(
-            "F140", f"'const_expr' of a value that is known only when the kernel runs: {value.describe()}",
-            hint="leave 'const_expr' out: whether a condition is static is seen from its value",
+            "F140", f"const_expr needs a value known at compile time, got {value.describe()}",
+            hint="remove const_expr: conditions are evaluated at compile time if their value allows",
         )  # fmt: skip
     return value
 
 
 def dynamic_expr(value: Any) -> Any:
-    """Return the value: whether a condition is static is seen from it.
+    """Return the value unchanged. Accepted for compatibility with CuTe DSL.
 
     >>> dynamic_expr(3)
     3
@@ -37,5 +37,5 @@ def dynamic_expr(value: Any) -> Any:
 
 
 def dsl_user_op(function: F) -> F:
-    """Return the function: helpers that are called in kernels need no decorator; ``loc`` and ``ip`` stay None."""
+    """Return the function unchanged. Helpers called in kernels need no decorator; ``loc`` and ``ip`` stay None."""
     return function

@@ -1,7 +1,7 @@
-"""Python's own errors that mean something else in a trace: a name without a value, endless recursion, ``raise``.
+"""Translation of Python's own errors during tracing: unbound names, endless recursion, ``raise``.
 
-What a branch or a loop could not merge is an error only when it is read; Python then says that the name is unbound, and
-here that becomes the reason.
+A value that a branch or loop could not merge is an error only when it is read.  Python then reports the name as
+unbound; this module replaces that report with the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAME = re.compile(r"'([^']+)'")
 
 
 def translated(error: BaseException, tracer: Tracer) -> CompileError | None:
-    """Return the error that says what a Python error in a trace means; None where it means itself."""
+    """Return the language's error for a Python error raised during tracing, or None to keep Python's."""
     if isinstance(error, CompileError):
         return None
     frames = _frames(error.__traceback__)
@@ -43,8 +43,8 @@ def translated(error: BaseException, tracer: Tracer) -> CompileError | None:
     code, index = frames[-1]
     if regions(tracer) and is_converted(code) and code.co_code[index] == RAISE:
         return CompileError(
-            "F156", f"{type(error).__name__} would be raised while compiling, whatever the run-time condition: {error}",
-            hint="use 'assert' for what the kernel shall check when it runs", place=place_at(code, index),
+            "F156", f"this raise would run at compile time, whatever the run-time condition: {type(error).__name__}: "
+            f"{error}", hint="use 'assert' for a check at run time", place=place_at(code, index),
         )  # fmt: skip
     return as_ours(error, error.__traceback__) if isinstance(error, Exception) else None
 
@@ -84,21 +84,19 @@ def _lost(name: str, lost: Lost) -> CompileError:
         return MergeError(error.code, text, hint=error.hint, notes=error.notes or [note])
     if error == "target":
         return UnboundError(
-            "F222", f"{shown} is the variable of a loop of run time (line {line}): it has no value after it",
+            "F222", f"{shown} is the variable of a run-time loop (line {line}) and has no value after the loop",
             hint="copy it to another name inside the loop", notes=[note],
         )  # fmt: skip
-    where = f"in a loop that may make no turn (line {line})" if loop else _side(site, error)
-    return UnboundError(
-        "F210", f"{shown} is set only {where}", hint=f"give {shown} a value before line {line}", notes=[note]
-    )
+    where = f"in a loop that may run zero times (line {line})" if loop else _side(site, error)
+    return UnboundError("F210", f"{shown} is set only {where}", hint=f"assign {shown} before line {line}", notes=[note])
 
 
 def _side(site: Site, side: str) -> str:
     line = site.place.line
     if site.text:
-        return f"where no {site.text} came before (line {line})"
-    truth = "true" if side == "side" else "not true"
-    return f"where `{site.place.text()}` is {truth} (line {line})"
+        return f"if no {site.text} ran before it (line {line})"
+    truth = "true" if side == "side" else "false"
+    return f"if `{site.place.text()}` is {truth} (line {line})"
 
 
 def _recursion(frames: list[tuple[CodeType, int]]) -> CompileError | None:
@@ -111,17 +109,17 @@ def _recursion(frames: list[tuple[CodeType, int]]) -> CompileError | None:
     code = max(counts, key=lambda c: counts[c])
     first = next(i for c, i in frames if c is code)
     return CompileError(
-        "F161", f"'{code.co_name}' calls itself without end while compiling: what ends it is known only when the "
-        "kernel runs", hint="write a loop", place=place_at(code, first),
+        "F161", f"'{code.co_name}' recurses without end at compile time: the condition that ends it is known only at "
+        "run time", hint="write a loop", place=place_at(code, first),
     )  # fmt: skip
 
 
-_UNCONVERTED = "this function was not converted: see cute.jit and cute.convert_package"
+_UNCONVERTED = "this function is not compiled as kernel code; see cute.jit and cute.convert_package"
 
 
 def explained(error: StaticError) -> None:
-    """Say what of Python asked for a value of run time: a function that was not converted, or one written in C."""
-    if error.is_located:  # where an inner trace ended
+    """Add a hint that names the Python code that asked for a run-time value: an unconverted function, or one in C."""
+    if error.is_located:  # An inner trace has already explained the error.
         return
     for code, index in reversed(_frames(error.__traceback__)):
         if not is_user_code(code):
@@ -131,24 +129,24 @@ def explained(error: StaticError) -> None:
             return
         if error.code not in ("F143", "F145"):
             return
-        why = "it was called by an operator, a property or a function written in C"
+        why = "an operator, a property or a C function called it"
         if not linecache.getlines(code.co_filename):
             why = "it has no source (F102)"
         elif not is_users(code.co_filename, None):
-            why = "it belongs to a library: see cute.convert_package"
+            why = "it belongs to a library; see cute.convert_package"
         if error.code == "F143":
             error.hint = _UNCONVERTED
-        error.notes.append((f"'{code.co_name}' was not converted: {why}", place_at(code, index)))
+        error.notes.append((f"'{code.co_name}' was not compiled as kernel code: {why}", place_at(code, index)))
         return
 
 
 def _asked_by(error: StaticError, place: Place) -> str:
-    """Return the cure where converted code has Python itself ask for a truth or an index; nothing if none is known."""
+    """Return the hint for converted code in which Python itself asks for a truth value or an index, or ""."""
     if error.code not in ("F143", "F144"):
         return ""
     text = place.text().strip()
     if linecache.getline(place.file, place.line).lstrip().startswith("case "):
-        return "write each alternative that captures a name as a case of its own"
+        return "write each alternative that captures a name as a separate case"
     try:
         node = parsed(text, mode="eval").body
     except SyntaxError:
@@ -157,11 +155,11 @@ def _asked_by(error: StaticError, place: Place) -> str:
         if not isinstance(node, ast.Subscript):
             return ""
         return (
-            f"`{ast.unparse(node.value)}` is Python's, and indexed while compiling: make it a tensor (an array of the "
-            "call, or cute.make_rmem_tensor), choose with 'x if c else y', or pass the index as cute.Constexpr"
+            f"`{ast.unparse(node.value)}` is a Python object, which is indexed at compile time: make it a tensor (an "
+            "array argument or cute.make_rmem_tensor), use 'x if c else y', or pass the index as cute.Constexpr"
         )
     if isinstance(node, ast.Call):
-        return f"Python's own `{ast.unparse(node.func)}` asks for it at once: compare in a loop"
+        return f"Python's `{ast.unparse(node.func)}` needs the values at compile time: compare them in a loop"
     if isinstance(node, ast.Compare):
-        return "Python compares these itself: write a comparison of their numbers"
+        return "Python compares these objects at compile time: compare their numbers instead"
     return ""

@@ -1,7 +1,8 @@
-"""Calls like earlier ones go to the launch without looking for their kind (:mod:`cute_dialect.runtime.fast_call`).
+"""Cached calls: generated code recognizes the arguments of recent calls and launches directly.
 
-A function (or one compiled kind) becomes the generated code that recognises its last call; what is unlike that comes
-back here, is compared with a few calls before, and is read in full at last.
+A function, or one compiled specialization, gets a generated ``__call__`` for its latest call
+(:mod:`cute_dialect.runtime.fast_call`).  A call that this code does not recognize is compared with a few earlier calls,
+and takes the slow path last.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _RECENT = 4
 
 
 class _Opened:
-    """The arguments of a call, taken apart into what generated code compares, and how."""
+    """The arguments of a call, split into the parts that generated code compares."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -40,14 +41,14 @@ class _Opened:
         self.equal: set[int] = set()
         self.stream = -1
         self.state: list[tuple[StaticSpec, object]] = []
-        """Constants that can change."""
+        """Constants with mutable contents."""
 
     def _known(self, value: object) -> str:
         self.values.append(value)
         return f"q{len(self.values) - 1}"
 
     def add(self, spec: Spec, value: Any, at: str) -> bool:
-        """Add a value that stands at ``at``; tells whether generated code can say what it is."""
+        """Add a value found at expression ``at``. Return False if generated code cannot compare it."""
         n = len(self.leaves)
         if isinstance(spec, TreeSpec):
             return self._container(spec, value, at)
@@ -76,10 +77,10 @@ class _Opened:
         self.parts.append(at)
 
     def _wrapped(self, tensor: RuntimeTensor, at: str) -> bool:
-        """Add the array of a tensor, whose marks and types must be what they are."""
+        """Add the array of a tensor, whose marks and types must be unchanged."""
         found: list[object] = []
         ArraySpec(tensor.type, tensor.dtype).leaves(tensor, found, at)
-        if found[0] is not tensor.array:  # its elements are seen as others
+        if found[0] is not tensor.array:  # Its elements are viewed as another type.
             return False
         dtype, alignment, seen_as, extents, strides = tensor.held
         kind, known = self._known(RuntimeTensor), self._known(dtype)
@@ -108,15 +109,17 @@ class _Opened:
             places = [f"{at}[{i}]" for i in range(len(parts))]
         else:
             space = at if isinstance(value, dict) else f"{at}.__dict__"
-            # Where each key is there, and there are no more, they are the same, in any order but that of the names.
+            # Equal keys in the same order imply equal entries.
             self.conditions.append(f"tuple({space}) == {self._known(names)}")
             places = [f"{space}[{self._known(name)}]" for name in names]
         return all(self.add(s, x, place) for s, x, place in zip(spec.parts, parts, places, strict=True))
 
     def unchanged(self, watched: Watched | None) -> tuple[Callable[[], bool] | None, bool]:
-        """Return what tells whether all that can change is as it was, if anything can; and whether that can be told."""
+        """Return a function that checks the mutable parts (None if there are none), and True if such a check is
+        possible.
+        """
         values = [value for _, value in self.state]
-        # The kind was traced from what is noted, so that must still hold before identities stand for it.
+        # The recorded state must still hold before identities can stand for it.
         if watched is not None and watched.has_changed():
             return None, False
         if watched is not None and watched.same is None and watched.contents:
@@ -135,9 +138,10 @@ class _Opened:
 def constants_of(
     specs: Mapping[str, Spec], args: tuple[Any, ...], watched: Watched | None = None
 ) -> tuple[Constants, tuple[Any, ...], tuple[Any, ...]] | None:
-    """Return how generated code compares the arguments, what they are taken apart into, and what of that is passed on.
+    """Return the comparisons for generated code, the argument leaves, and the leaves passed to the launch.
 
-    ``watched``: what the kind depends on beside them.  None where generated code cannot say.
+    The result is None if generated code cannot compare the arguments.  ``watched`` holds the other dependencies of the
+    specialization.
 
     >>> from cute_dialect.front.specs import spec_of
     >>> specs = {"mode": spec_of("fast", None, "mode"), "n": spec_of((3, 4), None, "n")}
@@ -163,7 +167,7 @@ def constants_of(
 
 
 def _watch(entry: Entry) -> Watch:
-    """Return the comparison of an entry in generated code; attributes compare twice as fast as dictionary entries."""
+    """Return the comparison of an entry in generated code. Attributes compare twice as fast as dictionary entries."""
     owner, name, value = entry
     if not isinstance(owner, dict):
         return Watch(owner, name, "", value)
@@ -178,7 +182,7 @@ def _is_plain(name: str) -> bool:
 
 
 def learn(owner: Any, kind: Compiled, args: tuple[Any, ...], *, watch: bool) -> None:
-    """Make ``owner`` (a function or a kind) recognise calls like the one that was just launched with ``args``."""
+    """Make ``owner`` (a function or a specialization) recognize calls like the one just launched with ``args``."""
     outcome = kind.outcome
     if outcome.result is not None or outcome.outputs is not None or any(outcome.texts):
         return
@@ -195,7 +199,7 @@ def learn(owner: Any, kind: Compiled, args: tuple[Any, ...], *, watch: bool) -> 
 
 
 def other_call(owner: Any, args: tuple[object, ...], stream: object, options: dict[str, Any]) -> tuple[Any, ...] | None:
-    """Return the arguments of a call that is not like the last ones; None where it was like one, and is launched."""
+    """Return the arguments of a call that no recent call matches, or None if one matched and was launched."""
     args = tuple([a for a in args if a is not MISSING])
     if not options:
         for quick in owner.__dict__.get("_recent", ())[1:]:

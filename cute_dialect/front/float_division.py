@@ -1,9 +1,9 @@
-"""``//`` and ``%`` of floats as Python has them: exact, with the sign of the divisor.
+"""Exact ``//`` and ``%`` of floats with Python's semantics: the remainder has the sign of the divisor.
 
-The remainder of ``|a|`` by ``|b|`` is found by steps ``r - floor(r / b) * b``, each without rounding: ``r / b`` is
-rounded to p bits, so the difference is less than an ulp of the quotient times ``b``, which p bits hold, and ``fma``
-gives it as it is.  One step does where the quotient is below 2^p; a loop makes more where it is not.  The rest is
-CPython's ``float_divmod``, which numpy's ``floor_divide`` and ``remainder`` follow.
+The remainder of ``|a|`` by ``|b|`` is reduced by steps ``r - floor(r / b) * b``, each without rounding error: ``r / b``
+is rounded to p bits, so the difference is less than an ulp of the quotient times ``b``.  It fits in p bits, and ``fma``
+computes it exactly.  One step suffices if the quotient is below 2^p; otherwise a loop runs more steps.  The final
+correction follows CPython's ``float_divmod``, as do NumPy's ``floor_divide`` and ``remainder``.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def divided_static(name: str, x: float, y: float, *, wide: bool) -> float:
 
 
 def divided(name: str, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Return ``a // b`` or ``a % b`` (``name``: ``floordiv`` or ``mod``) of two floats, or vectors of them."""
+    """Return ``a // b`` or ``a % b`` (``name``: ``floordiv`` or ``mod``) of two floats or vectors of floats."""
     if current().kind == "host":
         current().state.setdefault("float division", (user_places() or [None])[0])
     element = a.type.get_element_type() if a.type.name == "vector" else a.type  # pyright: ignore
-    if element not in (Float32.attribute, Float64.attribute):  # computed in f32, as numpy does
+    if element not in (Float32.attribute, Float64.attribute):  # Narrower types are computed in f32, as in NumPy.
         to = shaped(Float32.attribute, a)
         wide = divided(name, _emit("arith.extf", a, type=to), _emit("arith.extf", b, type=to))
         return _emit("arith.truncf", wide, type=a.type)
@@ -53,11 +53,11 @@ def divided(name: str, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def refuse_in_launcher(tracer: Tracer) -> None:
-    """Raise F113 if a host function that launches kernels divides floats of run time by ``//`` or ``%``."""
+    """Raise F113 if a host function that launches kernels computes ``//`` or ``%`` of run-time floats."""
     if "float division" in tracer.state:
         raise CompileError(
-            "F113", "a host function that launches kernels has no '//' and '%' of floats known only when it runs",
-            place=tracer.state["float division"], hint="do it in the kernel",
+            "F113", "a host function that launches kernels cannot compute '//' or '%' of run-time floats",
+            place=tracer.state["float division"], hint="compute it in the kernel",
         )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def _both(a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 class _Rest:
-    """The rest of a division: what is left of ``a``, with its sign, and what follows from that."""
+    """A float division: the remainder with the sign of ``a``, and the results derived from it."""
 
     def __init__(self, a: SSAValue, b: SSAValue, is_wide: bool):
         self.a, self.b = a, b
@@ -84,19 +84,18 @@ class _Rest:
         self.rest = self.found()
 
     def constant(self, x: float) -> SSAValue:
-        """Return a number, one for each element of a vector."""
+        """Return a constant, broadcast if the operands are vectors."""
         kind = Float64 if self.bits == 53 else Float32
         known = current().constant(x, kind.attribute)
         return known if self.a.type == known.type else emit("vector.broadcast", [known], self.a.type)
 
     def compare(self, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Return a comparison of floats."""
         from cute_dialect.front.numeric import compare_ssa
 
         return compare_ssa(name, a, b, Float64)
 
     def found(self) -> SSAValue:
-        """Return what fmod does."""
+        """Return the remainder as C's fmod computes it."""
         rest = self.step(self.reduced(), self.divisor)
         infinite = self.compare("eq", self.divisor, self.constant(math.inf))
         finite = self.compare("lt", self.size, self.constant(math.inf))
@@ -105,15 +104,17 @@ class _Rest:
         return _emit("math.copysign", rest, self.a)
 
     def step(self, rest: SSAValue, divisor: SSAValue) -> SSAValue:
-        """Return a rest of the same class modulo the divisor; it has either sign, and is less than the divisor
-        where the quotient has no more bits than the type."""
+        """Return a value congruent to ``rest`` modulo the divisor, of either sign.
+
+        Its magnitude is less than the divisor if the quotient fits the precision of the type.
+        """
         size = _emit("math.absf", rest)
         times = _emit("arith.negf", _emit("math.floor", _emit("arith.divf", size, divisor)))
         less = _emit("math.fma", times, divisor, size)
         return _select(self.compare("lt", rest, self.zero), _emit("arith.negf", less), less)
 
     def reduced(self) -> SSAValue:
-        """Return a rest that is less than 2^p divisors, by a loop that makes no turn where the dividend is."""
+        """Return a remainder below 2^p divisors. The loop runs zero times if the dividend already is."""
         from xdsl.ir import Block, Region
 
         tracer = current()
@@ -127,34 +128,32 @@ class _Rest:
         return op.results[0]
 
     def turn(self, rest: SSAValue) -> SSAValue:
-        """Return a rest of p - 1 bits less, where the quotient has more than p."""
+        """Return a remainder reduced by p - 1 bits, for quotients of more than p bits."""
         divisor = self.divisor
-        for _ in range(2):  # where the quotient is no number, a multiple of the divisor is taken that gives one
+        for _ in range(2):  # If the quotient overflows, use a multiple of the divisor for which it does not.
             quotient = _emit("arith.divf", _emit("math.absf", rest), divisor)
             over = self.compare("eq", quotient, self.constant(math.inf))
             divisor = _select(over, _emit("arith.mulf", divisor, self.constant(self.scale)), divisor)
         return _select(self.is_long(rest), self.step(rest, divisor), rest)
 
     def is_long(self, rest: SSAValue) -> SSAValue:
-        """Tell whether a quotient has more bits than the type; one by zero, or of an infinity, has not."""
+        """Return a mask of the quotients with more than p bits. Divisions by zero or of infinity have none."""
         size = _emit("math.absf", rest)
         many = self.compare("ge", _emit("arith.divf", size, self.divisor), self.constant(2.0**self.bits))
         numbers = _both(self.compare("lt", size, self.constant(math.inf)), self.compare("gt", self.divisor, self.zero))
         return _both(many, numbers)
 
     def is_turned(self) -> SSAValue:
-        """Tell whether the rest has the other sign than the divisor."""
+        """Return a mask of the remainders whose sign differs from the divisor's."""
         negative = self.compare("lt", self.rest, self.zero)
         other = emit("arith.xori", [negative, self.compare("lt", self.b, self.zero)])
         return _both(other, self.compare("ne", self.rest, self.zero))
 
     def remainder(self) -> SSAValue:
-        """Return ``a % b``."""
         made = _select(self.is_turned(), _emit("arith.addf", self.rest, self.b), self.rest)
         return _select(self.compare("eq", self.rest, self.zero), _emit("math.copysign", self.zero, self.b), made)
 
     def quotient(self) -> SSAValue:
-        """Return ``a // b``."""
         one = self.constant(1.0)
         whole = _emit("arith.divf", _emit("arith.subf", self.a, self.rest), self.b)
         whole = _select(self.is_turned(), _emit("arith.subf", whole, one), whole)
@@ -167,7 +166,7 @@ class _Rest:
 
 
 def _any(found: SSAValue) -> SSAValue:
-    """Return the truth of one of several."""
+    """Return True if any element is true."""
     if found.type.name != "vector":
         return found
     from cute_dialect.front.vectors import TensorSSA

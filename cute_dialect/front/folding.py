@@ -1,7 +1,7 @@
-"""Static numbers: what a type makes of a Python number, and arithmetic as the type would do it, in Python.
+"""Compile-time arithmetic on static numbers, with the semantics of their types.
 
-Integers wrap to their bits.  Floats are rounded once, to nearest even; what is too large for an 8-bit float becomes its
-greatest number, as the machine's conversion (``cvt.rn.satfinite``) has it, and ``TFloat32`` rounds ties away from zero.
+Integers wrap to their width.  Floats are rounded once, to nearest even.  Values too large for an 8-bit float saturate,
+as in the hardware's conversion (``cvt.rn.satfinite``), and ``TFloat32`` rounds ties away from zero.
 
 >>> from cute_dialect.front.dtypes import Int8
 >>> fitted(Int8, 200), fitted(Float16, 0.1), fitted(Float8E4M3FN, 1000.0)
@@ -37,7 +37,7 @@ SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
     "shl": "<<", "shr": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "pow": "**",
 }  # fmt: skip
-"""What Python writes for an operation."""
+"""Python's symbols of the operations."""
 
 PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "mod": operator.mod,
@@ -45,11 +45,11 @@ PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
     "min": min, "max": max,
 }  # fmt: skip
-"""The operations on Python's integers."""
+"""The operations on Python integers."""
 
 
 def fitted(kind: NumberClass, value: int | float | bool) -> Any:
-    """Return a Python number as the type holds it: integers wrapped to its bits, floats rounded once."""
+    """Return a Python number as represented by a type: integers wrapped, floats rounded once."""
     if kind is Boolean:
         return bool(value)
     if kind.is_integer:
@@ -67,7 +67,7 @@ def fitted(kind: NumberClass, value: int | float | bool) -> Any:
 
 
 def _wide(value: int | float) -> float:
-    """Return a number as a float; a longer integer is rounded to odd, so that rounding again is rounding once."""
+    """Return a number as a float. Long integers are rounded to odd, so that a second rounding is exact."""
     if isinstance(value, float):
         return value
     whole = abs(int(value))
@@ -90,13 +90,13 @@ _FORMATS = {BFloat16: "bf16", Float8E4M3FN: "e4m3", Float8E5M2: "e5m2"}
 
 
 def _narrow(kind: NumberClass, value: float) -> float:
-    """Return a float in a format that numpy does not have."""
+    """Return a float rounded to a format that NumPy lacks."""
     import numpy as np
 
     if kind is TFloat32:
         return _to_tf32(value)
     if kind is not BFloat16 and kind is not Float8E8M0FNU and not math.isnan(value):
-        greatest = kind.max  # conversions to 8 bits and less saturate
+        greatest = kind.max  # Conversions to 8 bits and fewer saturate.
         value = min(max(value, -greatest), greatest)
     name = _FORMATS.get(kind)
     if name is not None:
@@ -109,7 +109,7 @@ def _narrow(kind: NumberClass, value: float) -> float:
 
 
 def _to_tf32(value: float) -> float:
-    """Return a float with 10 bits behind the point, ties away from zero (``cvt.rna.tf32.f32``)."""
+    """Return a float rounded to 10 fraction bits, ties away from zero (``cvt.rna.tf32.f32``)."""
     import struct
 
     single = fitted(Float32, value)
@@ -121,7 +121,7 @@ def _to_tf32(value: float) -> float:
 
 
 def least_greatest(kind: NumberClass) -> tuple[int, int]:
-    """Return the least and greatest integer of an integer type.
+    """Return the minimum and maximum of an integer type.
 
     >>> from cute_dialect.front.dtypes import Int8
     >>> least_greatest(Int8)
@@ -133,37 +133,37 @@ def least_greatest(kind: NumberClass) -> tuple[int, int]:
 
 
 def literal(kind: NumberClass, value: int | float, *, bits: bool = False) -> Any:
-    """Return a Python number that stands beside one of ``kind``.  Raises F230 where it does not fit.
+    """Return a Python literal as a number of type ``kind``.  Raises F230 if it is out of range.
 
-    ``bits``: it is a pattern of bits, which an integer without sign may say.
+    ``bits``: the literal is a bit pattern and may be written as an unsigned integer.
     """
     if kind.is_integer and kind is not Boolean:
         low, high = least_greatest(kind)
         if not low <= value <= high and not (bits and -(1 << kind.width - 1) <= value < 1 << kind.width):
-            raise KernelTypeError("F230", f"{value} does not fit {kind!r}, which holds {low} to {high}")
+            raise KernelTypeError("F230", f"{value} is out of range for {kind!r} ({low} to {high})")
     return kind.exactly(fitted(kind, value))
 
 
 def folded(name: str, a: Any, b: Any, kind: NumberClass) -> Any:
-    """Return what an operation gives for two static numbers of a type."""
+    """Return the result of an operation on two static numbers of a type."""
     x, y = fitted(kind, a), fitted(kind, b)
     if kind.is_float:
         return kind.exactly(fitted(kind, _float(name, x, y, kind)))
     if name in ("floordiv", "mod") and y == 0:
-        raise KernelTypeError("F232", f"division of {x} by zero")
+        raise KernelTypeError("F232", f"division by zero: {x} / 0")
     if name in ("shl", "shr"):
         checked_shift(kind, y)
     return kind.exactly(fitted(kind, PYTHON[name](x, y)))
 
 
 def checked_shift(kind: NumberClass, by: int) -> None:
-    """Raise F233 for a shift by as many bits as a type has, or by less than none."""
+    """Raise F233 for a shift by a negative amount or by the width of the type or more."""
     if not 0 <= by < kind.width:
-        raise KernelTypeError("F233", f"{kind!r} has {kind.width} bits: it cannot be shifted by {by}")
+        raise KernelTypeError("F233", f"{kind!r} has {kind.width} bits and cannot be shifted by {by}")
 
 
 def _float(name: str, x: float, y: float, kind: NumberClass) -> float:
-    """Return an operation on two floats, in more digits than the type has; ``//`` and ``%`` as a kernel does them."""
+    """Return the result of an operation on two floats in higher precision; ``//`` and ``%`` are exact."""
     if name in ("min", "max"):
         if math.isnan(x) or math.isnan(y):
             return math.nan

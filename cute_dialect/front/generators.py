@@ -1,7 +1,7 @@
-"""A ``for`` over a generator that has a loop of run time inside: its body is traced into the generator's loop.
+"""A ``for`` over a generator that contains a run-time loop: its body is traced into the generator's loop.
 
-Tracing is in frames, so the generator is suspended inside of its region while the consumer's body emits into it; the
-region carries the consumer's names and places as its own.
+The generator is suspended inside its run-time loop while the consumer's body emits ops into it.  The loop carries the
+consumer's variables as its own.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["GeneratorFor", "consumers"]
 
 
 def consumers(tracer: Tracer) -> list[Any]:
-    """Return the frames of generators that ``for`` statements are taking values from, outermost first."""
+    """Return the frames of generators that ``for`` statements are consuming, outermost first."""
     return tracer.state.setdefault("consumers", [])
 
 
 class GeneratorFor(Attached):
-    """A ``for`` over a generator of converted code."""
+    """A ``for`` over a converted generator."""
 
     enters = True
 
@@ -47,7 +47,7 @@ class GeneratorFor(Attached):
 
     @property
     def rolled(self) -> bool:
-        """Whether the body is being traced into a loop of the generator, or names get what they are after it."""
+        """True if the body is traced into a loop of the generator, or if names receive their values after it."""
         return self.region is not None
 
     def __iter__(self) -> Iterator[Any]:
@@ -58,7 +58,7 @@ class GeneratorFor(Attached):
             return self.ready.pop()
         if self.region is not None:
             return self.taken(lambda: next(self.generator))
-        frame = sys._getframe(1)  # that of the 'for' statement
+        frame = sys._getframe(1)  # The frame of the 'for' statement.
         values = frame.f_locals
         self.values = [values.get(n, U) for n in self.site.names]
         self.roots = self.site.rooted(values)
@@ -72,24 +72,24 @@ class GeneratorFor(Attached):
             name := self.shared_variable({n: now[n] for n in self.site.names if n in captured and n in now})
         ) is not None:
             error = LoopError(
-                "F160", f"the body of this 'for' changes '{name}', which the generator may read or change while its "
-                "loop of run time goes on", hint="keep it in a list or an object", notes=self.note(),
+                "F160", f"the body of this 'for' changes '{name}', which the generator's run-time loop may also use",
+                hint="keep it in a list or an object", notes=self.note(),
             )  # fmt: skip
             if not self.again(error):
                 raise error
-            self.enters = False  # the body has not run: its names are as the generator left them
+            self.enters = False  # The body has not run, so its names are as the generator left them.
             value = self.ready.pop()
         return value
 
     def shared_variable(self, captured: Mapping[str, Any]) -> str | None:
-        """Return a variable that the body changes and the generator's code captured, as far as the values tell."""
+        """Return a variable changed by the body and captured by the generator, as far as the values show."""
         if not captured:
             return None
         reached = Snapshot([self.generator]).cells()
         return next((n for n, v in captured.items() if any(v is held for held in reached)), None)
 
     def taken(self, step: Any) -> Any:
-        """Run the generator to its next ``yield``, and find out where that is."""
+        """Run the generator to its next ``yield``, and record the region in which it yields."""
         tracer = self.tracer
         waiting = consumers(tracer)
         count = len(waiting)
@@ -103,7 +103,7 @@ class GeneratorFor(Attached):
             del waiting[count:]
         opened = regions(tracer)[self.depth :]
         if not opened:
-            if self.region is not None and self.finals is None:  # its loop is walked from now on
+            if self.region is not None and self.finals is None:  # The generator's loop is unrolled from now on.
                 self.given, self.enters = self.values, True
             self.after()
             self.region = None
@@ -111,10 +111,8 @@ class GeneratorFor(Attached):
             return value
         region = opened[-1]
         if len(opened) > 1 or not isinstance(region, Rolled):
-            error = LoopError(
-                "F160", "a generator yields in a branch or loop of run time inside of another", notes=self.note()
-            )
-            # A loop of the generator over a static range may be walked instead, which leaves fewer of run time.
+            error = LoopError("F160", "a generator yields inside nested run-time branches or loops", notes=self.note())
+            # Unrolling a static loop of the generator leaves fewer run-time loops.
             return self.taken(lambda: self.generator.throw(error))
         if region is not self.region:
             self.after()
@@ -126,7 +124,7 @@ class GeneratorFor(Attached):
         return value
 
     def after(self) -> None:
-        """Take what names are after a loop of the generator that ended."""
+        """Fetch the values of names after a loop of the generator that has ended."""
         if self.finals is not None:
             self.given = self.values = list(self.finals)
             self.roots += self.finals
@@ -134,24 +132,24 @@ class GeneratorFor(Attached):
             self.enters = True
 
     def enter(self) -> Sequence[Any]:
-        """Return what the names that the body assigns are at its head."""
+        """Return the values at the start of the body of the names that it assigns."""
         self.enters = False
         return [self.given[i] for i in self.site.entering]
 
     def leave(self, values: Mapping[str, Any]) -> None:
-        """Take what the names are at the end of a turn; the generator's loop compares."""
+        """Record the values of the names at the end of an iteration. The generator's loop compares them."""
         self.out = [values.get(n, U) for n in self.site.names]
 
     def over(self, flags: Sequence[Any]) -> bool:
-        """Tell whether a jump that is certain has ended the loop."""
+        """Return True if a jump with a static condition has ended the loop."""
         return any(f is True for f in flags)
 
     def results(self) -> Sequence[Any]:
-        """Return what the names are after the loop."""
+        """Return the values of the names after the loop."""
         return [self.given[i] for i in self.site.leaving]
 
     def again(self, error: BaseException) -> bool:
-        """Let the generator's loop walk its range while compiling, if that is what the body needs."""
+        """Unroll the generator's loop if the body requires it."""
         if self.region is None:
             return False
         try:

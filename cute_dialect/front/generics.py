@@ -1,11 +1,13 @@
-"""Generic parameters: constants of a kernel that are given in brackets, or deduced from its arguments.
+"""Generic parameters: compile-time constants given in brackets or deduced from arguments.
 
-@cute.generic("M", "T")
-@cute.kernel
-def scale(x: "cute.Tensor[T, M]"): ...            # or, from Python 3.12 on, def scale[M, T](x: cute.Tensor[T, M])
+::
 
-scale[1024, cute.Float32](x).launch(…)            # given
-scale(x).launch(…)                                # deduced
+    @cute.generic("M", "T")
+    @cute.kernel
+    def scale(x: "cute.Tensor[T, M]"): ...            # or, since Python 3.12, def scale[M, T](x: cute.Tensor[T, M])
+
+    scale[1024, cute.Float32](x).launch(…)            # given
+    scale(x).launch(…)                                # deduced
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ __all__ = ["Reified", "generic", "generic_names", "reify"]
 
 
 class Reified(NamedTuple):
-    """A function whose generic parameters are set, and its annotations."""
+    """A function with its generic parameters set, and its annotations."""
 
     function: Callable[..., Any]
     annotations: dict[str, object]
@@ -41,16 +43,21 @@ class Reified(NamedTuple):
 
 
 def generic(*names: str, **defaults: Any) -> Callable[[Any], Any]:
-    """Give a function generic parameters, above ``@cute.kernel`` or ``@cute.jit``; ``name=value`` has a default."""
+    """Decorate a function with generic parameters. It is placed above ``@cute.kernel`` or ``@cute.jit``.
+
+    Args:
+        names: parameters without a default.
+        defaults: parameters with a default value, ``name=value``.
+    """
     for name in (*names, *defaults):
         if not name.isidentifier():
-            raise TypeError(f"a generic parameter has a name, not {name!r}")
+            raise TypeError(f"generic: parameter names must be identifiers, got {name!r}")
 
     def mark(traced: Any) -> Any:
         from cute_dialect.front.jit import Traced
 
         if not isinstance(traced, Traced):
-            raise TypeError("@cute.generic stands above @cute.kernel or @cute.jit")
+            raise TypeError("@cute.generic must be placed above @cute.kernel or @cute.jit")
         traced.__dict__["generics"] = {**dict.fromkeys(names, _UNSET), **defaults}
         return traced
 
@@ -78,7 +85,7 @@ def generic_names(traced: Traced) -> dict[str, Any]:
 
 
 def _bound(parameter: Any) -> Any:
-    """Return what a bound says: an integer or an element type is the default."""
+    """Return the default of a type parameter: its bound, if that is an integer or an element type."""
     from cute_dialect.front.dtypes import NumericType
 
     bound = getattr(parameter, "__bound__", None)
@@ -86,7 +93,7 @@ def _bound(parameter: Any) -> Any:
 
 
 def applied(traced: Traced, given: Any) -> Traced:
-    """Return a function with its first generic parameters that are not yet given set: ``f[16, cute.Float32]``."""
+    """Return a function with its next generic parameters set: ``f[16, cute.Float32]``."""
     values = given if isinstance(given, tuple) else (given,)
     names = generic_names(traced)
     set_already: dict[str, Any] = traced.__dict__.get("given", {})
@@ -104,7 +111,7 @@ def applied(traced: Traced, given: Any) -> Traced:
 
 
 def reify(traced: Traced, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Reified:
-    """Return the function with its generic parameters set.  Raises F130 for one that cannot be deduced."""
+    """Return the function with its generic parameters set.  Raises F130 if one cannot be deduced."""
     names = generic_names(traced)
     if not names:
         notes = traced.__dict__.get("_notes")
@@ -166,13 +173,13 @@ def _deduce(annotation: object, value: Any, into: dict[str, object], names: Mapp
         if isinstance(x, int) or type(x).__name__ != "Int32":
             if name in into and into[name] != x:
                 raise KernelTypeError(
-                    "F132", f"the generic parameter '{name}' is {into[name]!r}, and {x!r} by argument '{label}'"
+                    "F132", f"the generic parameter '{name}' is {into[name]!r}, but argument '{label}' gives {x!r}"
                 )
             into[name] = x
 
 
 def _with_names(function: Any, values: Mapping[str, Any]) -> Any:
-    """Return the function with these names set: type parameters are cells of its closure, other names globals."""
+    """Return the function with generic parameters bound: type parameters as closure cells, others as globals."""
     code = function.__code__
     cells: list[Any] = list(function.__closure__ or ())
     for i, name in enumerate(code.co_freevars):
@@ -191,5 +198,5 @@ def _with_names(function: Any, values: Mapping[str, Any]) -> Any:
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not set yet
+    except ValueError:  # The cell is still empty.
         return None

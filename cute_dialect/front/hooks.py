@@ -1,4 +1,4 @@
-"""What generated code calls: the object ``.rt`` of a converted function."""
+"""Runtime hooks of converted code: the methods that rewritten expressions and statements call, as ``.rt``."""
 
 from __future__ import annotations
 
@@ -34,39 +34,39 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Text(str):
-    """Text with values of run time in it, shown as ``?``; ``pieces`` are its texts, and values with their formats."""
+    """Text that contains run-time values, shown as ``?``. ``pieces`` are its texts, and values with their formats."""
 
     __slots__ = ("pieces",)
     pieces: tuple[str | tuple[Any, str], ...]
 
 
 def _holds_run_time(value: Any) -> bool:
-    """Tell whether a value, or an element of a tuple of values, is known only when the kernel runs."""
+    """Return True if a value, or an element of a tuple or list, is known only at run time."""
     if isinstance(value, tuple | list):
         return any(map(_holds_run_time, value))
     return is_dynamic(value)
 
 
 def _are_numbers(a: Any, b: Any) -> bool:
-    """Tell whether two values are numbers, one of them of run time."""
+    """Return True if both values are numbers and at least one is a run-time value."""
     from cute_dialect.front.numeric import is_number
 
     return (is_dynamic(a) and is_number(a) and is_number(b)) or (is_dynamic(b) and is_number(b) and is_number(a))
 
 
 def _shown(value: Any) -> str:
-    """Return a value of run time as text: ``?`` stands for numbers, tensors and layouts show what is static."""
+    """Return a run-time value as text. Numbers are shown as ``?``; tensors and layouts show their static part."""
     return f"({','.join(map(_shown, value))})" if isinstance(value, tuple | list) else str(value)
 
 
 def _static_truth(condition: Any) -> bool | None:
-    """Return the truth of a condition, None where it is known only when the kernel runs."""
+    """Return the truth of a condition, or None if it is known only at run time."""
     truth = truth_of(condition)
     return truth if truth is True or truth is False else None
 
 
 class Hooks:
-    """The runtime object of one conversion; ``sites``: the branches and loops of its source, by number."""
+    """The hooks of one converted function. ``sites`` are the branches and loops of its source, by number."""
 
     def __init__(self, sites: list[Site], module_globals: Mapping[str, Any]):
         self.sites = sites
@@ -81,7 +81,7 @@ class Hooks:
     # ------------------------------------------------------------------------------------------ branches and loops
 
     def If(self, condition: Any, n: int) -> Any:
-        """Return the sides of an ``if``."""
+        """Return the sides of an ``if`` to trace."""
         if condition is True:
             return YES
         if condition is False:
@@ -96,13 +96,13 @@ class Hooks:
         return Branch(tracer, truth.ssa, self.sites[n])
 
     def With(self, manager: Any, n: int) -> Any:
-        """Return the sides of a ``with``: one, unless the manager is a condition."""
+        """Return the sides of a ``with`` to trace: one, unless the manager is a run-time condition."""
         region = getattr(type(manager), "__cute_region__", None)
         return YES if region is None else self.If(region(manager), n)
 
     @staticmethod
     def manager(manager: Any) -> Any:
-        """Return what Python's own ``with`` shall enter."""
+        """Return the context manager that Python's ``with`` enters."""
         if getattr(type(manager), "__cute_region__", None) is None:
             return manager
         from contextlib import nullcontext
@@ -110,18 +110,17 @@ class Hooks:
         return nullcontext(manager)
 
     def While(self, n: int, values: Mapping[str, Any]) -> While:
-        """Return a ``while``."""
+        """Return the tracer of a ``while``."""
         return While(active(), self.sites[n], values)
 
     def For(self, iterable: Any, n: int, values: Mapping[str, Any]) -> For | StaticFor | GeneratorFor:
-        """Return a ``for``."""
+        """Return the tracer of a ``for``."""
         return loop_over(active(), iterable, self.sites[n], values)
 
     # -------------------------------------------------------------------------------------------------- expressions
 
     @staticmethod
     def and_(a: Any, b: Callable[[], Any]) -> Any:
-        """Return ``a and b()``."""
         truth = truth_of(a)
         if truth is True or truth is False:
             return b() if truth else a
@@ -129,7 +128,6 @@ class Hooks:
 
     @staticmethod
     def or_(a: Any, b: Callable[[], Any]) -> Any:
-        """Return ``a or b()``."""
         truth = truth_of(a)
         if truth is True or truth is False:
             return a if truth else b()
@@ -137,7 +135,7 @@ class Hooks:
 
     @staticmethod
     def all_(a: Any, b: Callable[[], Any]) -> Any:
-        """Return the truth of ``a and b()``."""
+        """Return the truth of ``a and b()``, as a Boolean."""
         truth = truth_of(a)
         if truth is True or truth is False:
             return truth_of(b()) if truth else False
@@ -145,7 +143,7 @@ class Hooks:
 
     @staticmethod
     def any_(a: Any, b: Callable[[], Any]) -> Any:
-        """Return the truth of ``a or b()``."""
+        """Return the truth of ``a or b()``, as a Boolean."""
         truth = truth_of(a)
         if truth is True or truth is False:
             return True if truth else truth_of(b())
@@ -153,7 +151,6 @@ class Hooks:
 
     @staticmethod
     def not_(a: Any) -> Any:
-        """Return ``not a``."""
         if a is True or a is False:
             return not a
         truth = truth_of(a)
@@ -161,7 +158,6 @@ class Hooks:
 
     @staticmethod
     def pick(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
-        """Return ``a() if condition else b()``."""
         truth = truth_of(condition)
         if truth is True or truth is False:
             return a() if truth else b()
@@ -172,23 +168,23 @@ class Hooks:
 
     @staticmethod
     def compare(word: str, a: Any, b: Any) -> Any:
-        """Return ``a word b``."""
+        """Return ``a word b``, where ``word`` is a comparison operator."""
         if word in ("in", "not in"):
             return Hooks.contains(a, b) if word == "in" else Hooks.lacks(a, b)
         if word in ("is", "is not"):
             flag, known = (b, a) if isinstance(a, bool) else (a, b)
-            if isinstance(known, bool) and is_dynamic_truth(flag):  # it is True, or it is False
+            if isinstance(known, bool) and is_dynamic_truth(flag):  # A comparison with True or False.
                 return flag if known == (word == "is") else inverted(flag)
             if a is not b and not isinstance(known, bool) and _are_numbers(a, b):
                 raise StaticError(
-                    "F152", f"'{word}' asks whether two numbers are one object of Python, whatever their values are",
+                    "F152", f"'{word}' compares two numbers as Python objects, not by value",
                     hint=f"write '{'==' if word == 'is' else '!='}'",
                 )  # fmt: skip
         return _COMPARISONS[word](a, b)
 
     @staticmethod
     def chain(words: Sequence[str], a: Any, b: Any, *later: Callable[[], Any]) -> Any:
-        """Return ``a word b word later()…``, each operand once."""
+        """Return ``a word b word later()…``. Each operand is evaluated once."""
         first = Hooks.compare(words[0], a, b)
         if len(words) == 1:
             return first
@@ -196,39 +192,37 @@ class Hooks:
 
     @staticmethod
     def contains(a: Any, b: Any) -> Any:
-        """Return ``a in b``."""
         from cute_dialect.front.builtins import contains
 
         return contains(a, b)
 
     @staticmethod
     def lacks(a: Any, b: Any) -> Any:
-        """Return ``a not in b``."""
         return Hooks.not_(Hooks.contains(a, b))
 
     @staticmethod
     def sure(condition: Any) -> bool:
-        """Return the truth of what precedes an operand that sets a name.  Raises F153 where it is not static."""
+        """Return the truth of a condition before an operand with ``:=``.  Raises F153 if it is not static."""
         if (truth := _static_truth(condition)) is None:
             raise SyntaxErrorInKernel(
-                "F153", "an operand with ':=' (or 'yield') stands behind a condition known only when the kernel runs",
-                hint="assign the name in a statement before",
+                "F153", "an operand with ':=' or 'yield' follows a condition that is known only at run time",
+                hint="assign the name in a statement before this one",
             )  # fmt: skip
         return truth
 
     @staticmethod
     def clause(condition: Any) -> bool:
-        """Return the truth of a clause of a comprehension.  Raises F157 where it is not static."""
+        """Return the truth of the ``if`` of a comprehension.  Raises F157 if it is not static."""
         if (truth := _static_truth(condition)) is None:
             raise StaticError(
-                "F157", "the 'if' of a comprehension is known only when the kernel runs: the length would be",
-                hint="keep all elements, and select their values: [x if c else 0 for …]",
+                "F157", "the 'if' of a comprehension is known only at run time, so the length would be too",
+                hint="keep all elements and select their values: [x if c else 0 for …]",
             )  # fmt: skip
         return truth
 
     @staticmethod
     def text(*parts: str | tuple[Any, int, str]) -> str:
-        """Return an f-string."""
+        """Return the value of an f-string."""
         pieces: list[str | tuple[Any, str]] = []
         run_time = False
         for part in parts:
@@ -263,7 +257,7 @@ class Hooks:
 
     @staticmethod
     def let(name: str, value: Any) -> Any:
-        """Return a value that gets a name; its SSA value gets it too."""
+        """Return a value assigned to a name. Its SSA value gets the name as a hint."""
         if isinstance(value, Dynamic) and name != "_" and not getattr(value, "is_static", False):
             ssa = getattr(value, "ssa", None)
             if ssa is not None and ssa.name_hint is None and name.isascii():
@@ -272,7 +266,7 @@ class Hooks:
 
     @staticmethod
     def let_each(names: tuple[str, ...], values: Any) -> Any:
-        """Return what is unpacked to these names; its SSA values get them."""
+        """Return a value unpacked to these names. Its SSA values get the names as hints."""
         if type(values) is tuple or type(values) is list:
             for name, value in zip(names, values):
                 Hooks.let(name, value)
@@ -282,7 +276,7 @@ class Hooks:
 
     @staticmethod
     def declared(kind: Callable[[], Any], value: Any) -> Any:
-        """Return what ``x: kind = value`` sets: a number is converted to a number type."""
+        """Return the value assigned by ``x: kind = value``. If ``kind`` is a number type, the value is converted."""
         if active() is None:
             return value
         from cute_dialect.front.dtypes import NumericType
@@ -290,16 +284,18 @@ class Hooks:
 
         try:
             wanted = kind()
-        except Exception:  # Python does not evaluate it either
+        except Exception:  # Python does not evaluate annotations of locals either.
             return value
         return wanted(value) if isinstance(wanted, NumericType) and is_number(value) else value
 
     @staticmethod
     def check(condition: Any, message: Callable[[], Any] | None = None) -> None:
-        """Do ``assert condition, message``.
+        """Run ``assert condition, message``.
 
-        A host function checks it at each call. A kernel checks it when it runs, unless asserts are off; those of this
-        package's kernels are checked in debug builds and on the interpreter only."""
+        A host function checks it at each call.  A kernel checks it at run time, unless asserts are disabled.
+        Asserts in this
+        package's own kernels are checked only in debug builds and on the interpreter.
+        """
         truth = truth_of(condition)
         if truth is True:
             return
@@ -322,32 +318,32 @@ class Hooks:
 
     @staticmethod
     def stores_global(name: str) -> None:
-        """Refuse a store to a global in a trace."""
+        """Raise F158 for an assignment to a global in a trace."""
         if active() is not None:
             raise SyntaxErrorInKernel(
-                "F158", f"the global '{name}' is assigned in a kernel: it would be, once, while compiling",
-                hint="return the value, or keep it in an object that is passed",
+                "F158", f"the global '{name}' is assigned in a kernel, which would happen once, at compile time",
+                hint="return the value, or store it in an object passed as an argument",
             )  # fmt: skip
 
     @staticmethod
     def mark() -> Any:
-        """Return where ops go before a ``try``."""
+        """Return the insertion block before a ``try``."""
         tracer = active()
         return None if tracer is None else tracer.block
 
     @staticmethod
     def caught(mark: Any) -> None:
-        """Refuse an exception that was caught outside of the branch or loop of run time that it left."""
+        """Raise F155 if a caught exception has left a run-time branch or loop."""
         tracer = active()
         if tracer is not None and tracer.block is not mark:
             raise SyntaxErrorInKernel(
-                "F155", "an exception left a branch or loop of run time, and is caught outside of it",
-                hint="catch it inside, or decide while compiling",
+                "F155", "an exception raised in a run-time branch or loop is caught outside it",
+                hint="catch it inside, or make the condition known at compile time",
             )  # fmt: skip
 
     @staticmethod
     def yielded(value: Any, handles: Sequence[Any]) -> Any:
-        """Return what a generator yields.  Raises F160 where no ``for`` can take it from a loop of run time."""
+        """Return a value that a generator yields.  Raises F160 in a run-time loop that no ``for`` consumes."""
         tracer = active()
         if tracer is None:
             return value
@@ -359,27 +355,29 @@ class Hooks:
         waiting = consumers(tracer)
         if not waiting or waiting[-1] is not sys._getframe(1):
             raise LoopError(
-                "F160", "a generator yields in a branch or loop of run time, and no 'for' statement takes it",
-                hint="loop over it by a 'for' statement of a converted function",
+                "F160", "a generator yields in a run-time branch or loop, but no 'for' statement consumes it",
+                hint="loop over it with a 'for' statement in kernel code",
             )  # fmt: skip
         return value
 
     @staticmethod
     def yielded_from(values: Any, handles: Sequence[Any]) -> Any:
-        """Return what ``yield from`` walks.  Raises F160 in a branch or loop of run time."""
+        """Return the iterable of a ``yield from``.  Raises F160 in a run-time branch or loop."""
         if any(getattr(h, "rolled", False) for h in handles):
-            raise LoopError("F160", "'yield from' in a branch or loop that is decided when the kernel runs")
+            raise LoopError(
+                "F160", "'yield from' cannot be used in a run-time branch or loop; write 'for x in …: yield x'"
+            )
         return values
 
 
 def _tracer() -> Any:
     tracer = active()
-    assert tracer is not None, "a value of run time outside of a trace"
+    assert tracer is not None, "a run-time value outside a trace"
     return tracer
 
 
 def _named_each(names: tuple[str, ...], values: Generator[Any]) -> Generator[Any]:
-    """Yield what a generator does; the SSA values get names."""
+    """Yield the values of a generator. Their SSA values get the names as hints."""
     for name, value in zip(names, values):
         yield Hooks.let(name, value)
     yield from values

@@ -1,4 +1,4 @@
-"""Tracing host functions, and kernels where they are launched; both into one module."""
+"""Tracing of host functions, and of each kernel at its launch, into one module."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ try:
 except ImportError:
 
     def converted(f: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function as it is traced."""
         return f
 
 
@@ -47,14 +46,14 @@ YIELD = dis.opmap["YIELD_VALUE"]
 
 
 class Program(NamedTuple):
-    """What a trace made: the module, and what stays known of it without that."""
+    """The result of a trace: the module, and the part that is kept without it."""
 
     module: ModuleOp
     outcome: Outcome
 
 
 def trace_host(traced: Traced, call: Call, config: object, options: Options) -> Program:
-    """Trace a host function whose parameters have these specs."""
+    """Trace a host function for the specs of a call."""
     module = empty_module()
     name = symbol(traced.name)
     bound = call.bound()
@@ -91,7 +90,7 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
 
 
 def _say_symbols(module: ModuleOp, name: str, specs: Mapping[str, Spec]) -> None:
-    """Write down which extents and strides of the arguments are one number, for who launches it."""
+    """Record in the module which extents and strides share a symbol; the launcher checks that they are equal."""
     from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
     said = [f"{symbol}: {' = '.join(places)}" for symbol, places in symbol_places(specs)]
@@ -108,7 +107,7 @@ def _set_asserts(tracer: Tracer, options: Options) -> None:
 
 
 def inlined(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a host function in a trace: it is a part of what is traced there."""
+    """Inline a call of a host function into the current trace."""
     from cute_dialect.front.generics import generic_names, reify
     from cute_dialect.front.specializations import head_of
 
@@ -128,29 +127,29 @@ def inlined(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def _check_host(tracer: Tracer, result: object) -> None:
-    """Refuse what a function that launches cannot have: run-time loops, and results known only when it runs."""
+    """Raise if a function with launches has run-time loops, element accesses or run-time results."""
     for op in tracer.function.walk():
         if op.name in ("scf.for", "scf.while"):
             raise CompileError(
-                "F113", "a host function that launches kernels has no loop whose turns are known only when it runs",
+                "F113", "a host function that launches kernels cannot contain a run-time loop",
                 place=place_of_location(op.location),
-                hint="put the loop into the kernel, or make its bounds cute.Constexpr",
+                hint="move the loop into the kernel, or make its bounds cute.Constexpr",
             )  # fmt: skip
         if op.name in ("cute.memref.load", "cute.memref.store", "cute.memref.load_vec", "cute.memref.store_vec"):
             raise CompileError(
-                "F113", "a host function that launches kernels neither reads nor writes elements of arrays",
+                "F113", "a host function that launches kernels cannot read or write array elements",
                 place=place_of_location(op.location),
-                hint="do it in the kernel, or pass the number as an argument",
+                hint="access them in the kernel, or pass the number as an argument",
             )  # fmt: skip
     if form_of(result).types:
         raise CompileError(
-            "F117", "a host function that launches kernels returns nothing that is known only when it runs",
-            hint="write it to an array in the kernel",
+            "F117", "a host function that launches kernels cannot return a run-time value",
+            hint="write the value to an array in the kernel",
         )  # fmt: skip
 
 
 def trace_launch(traced: Traced, call: Call, config: Any, options: Options) -> Program:
-    """Trace the host function of one launch outside of any: its grid is passed, the rest is static."""
+    """Trace a host function around a launch outside any. Its grid is a parameter, the other sizes are static."""
     module = empty_module()
     name = symbol(f"launch_{traced.name}")
     bound = call.bound()
@@ -169,7 +168,7 @@ def trace_launch(traced: Traced, call: Call, config: Any, options: Options) -> P
 
 
 def symbol(name: str) -> str:
-    """Return a name that a symbol may have.
+    """Return ``name`` as a valid symbol.
 
     >>> symbol("<lambda>"), symbol("cfg.a[0]")
     ('lambda', 'cfg_a_0')
@@ -179,10 +178,9 @@ def symbol(name: str) -> str:
 
 
 class Launch:
-    """A call of a kernel that waits for ``.launch(…)``.
+    """A call of a kernel, to be launched with ``.launch(…)``.
 
-    ``called``: the user wrote the call. If it is dropped without a launch, outside a trace, Python warns, because
-    nothing ran.
+    ``called``: the user wrote the call. Outside a trace, a RuntimeWarning is issued if it is dropped without a launch.
     """
 
     idle = False
@@ -203,7 +201,9 @@ class Launch:
         self.place: Place | None = None
         if tracer is not None:
             if tracer.kind != "host":
-                raise CompileError("F114", f"{self.describe()} is called in a kernel: only host functions launch")
+                raise CompileError(
+                    "F114", f"{self.describe()} is called in a kernel; only host functions can launch kernels"
+                )
             self.place = next(iter(user_places()), None)
             tracer.state["pending"].append(self)
         else:
@@ -212,19 +212,19 @@ class Launch:
     def __del__(self) -> None:
         if self.idle:
             warnings.warn(
-                f"{self.describe()} was called but not launched, so it did not run: write "
+                f"{self.describe()} was called but not launched, so it did not run; write "
                 f"{self.kernel.name}(…).launch(grid=…, block=…)", RuntimeWarning, stacklevel=2,
             )  # fmt: skip
 
     def describe(self) -> str:
-        """Return how messages name it."""
+        """Return its name for messages."""
         return f"the kernel '{self.kernel.name}'"
 
     def __repr__(self) -> str:
         return f"<{self.describe()} with its arguments, to be launched>"
 
     def on(self, **sizes: Any) -> Launch:
-        """Return it with the sizes it is to have as the ``fallback`` of another launch; nothing is launched."""
+        """Set its own sizes as the ``fallback`` of another launch. Nothing is launched."""
         self.sizes = sizes
         self.idle = False
         return self
@@ -235,15 +235,22 @@ class Launch:
         cooperative: bool = False, pdl: bool = False, use_pdl: bool = False, min_blocks_per_mp: int | None = None,
         fallback: Launch | Sequence[Launch] | None = None, **options: Any,
     ) -> Any:  # fmt: skip
-        """Launch the kernel: ``grid`` blocks of ``block`` threads, each a number or up to three.
+        """Launch the kernel.
 
-        ``cluster``: the blocks of a cluster, static.  ``smem``: bytes of dynamic shared memory; by default what the
-        kernel allocates.  ``stream``: the call's by default.  ``cooperative``: all blocks run at once.  ``pdl``: it may
-        begin before the launch before it has ended (``use_pdl`` is the same).  ``min_blocks_per_mp``: how many blocks
-        should fit a multiprocessor, as ``@cute.kernel(min_blocks=…)`` says.  ``fallback``: what is launched where this
-        kernel cannot be, because an argument contradicts what it was compiled for: another kernel with its arguments,
-        ``.on(grid=…, block=…)`` where its sizes are others.  Arguments by ``cute.promise`` need one, of the same sizes;
-        or several that are tried in turn, of which all but the last one may have promises.
+        Args:
+            grid: number of blocks: an integer or up to three.
+            block: threads per block: an integer or up to three.
+            cluster: blocks per cluster, as compile-time constants.
+            smem: dynamic shared memory in bytes; by default the bytes that the kernel allocates.
+            stream: the stream; by default the call's.
+            cooperative: require all blocks to be resident at once.
+            pdl: allow the kernel to start before the preceding launch has finished (programmatic dependent launch).
+            use_pdl: same as ``pdl``.
+            min_blocks_per_mp: number of blocks that should fit on one SM, as ``@cute.kernel(min_blocks=…)``.
+            fallback: a kernel call to launch instead when an argument contradicts an assumption of this kernel. Use
+                ``.on(grid=…, block=…)`` on it if its sizes differ. Arguments with ``cute.promise`` need a fallback
+                of the
+                same sizes. A list is tried in order; all but the last may have promises.
         """
         tracer = active()
         self.idle = False
@@ -257,12 +264,14 @@ class Launch:
         if options:
             raise TypeError(f"launch() got an unexpected keyword argument '{next(iter(options))}'")
         if self not in tracer.state["pending"]:
-            raise CompileError("F119", f"{self.describe()} is launched a second time", hint="call it again")
+            raise CompileError(
+                "F119", f"{self.describe()} is launched twice", hint="call the kernel again for a second launch"
+            )
         tracer.state["pending"].remove(self)
         if stream is not None and stream is not STREAM:
             raise CompileError(
-                "F118", f"a launch is on the stream of the call, not on {stream!r}",
-                hint="give the host function a parameter of cute.Stream and pass that on, or say stream= in the call",
+                "F118", f"launch: stream must be the stream of the host function's call, got {stream!r}",
+                hint="pass a cute.Stream parameter of the host function, or give stream= in the call",
             )  # fmt: skip
         flags = [n for n, on in (("cute.cooperative", cooperative), ("cute.pdl", pdl)) if on]
         following = list(fallback) if isinstance(fallback, list | tuple) else [] if fallback is None else [fallback]
@@ -273,7 +282,7 @@ class Launch:
         if _launch(tracer, self, *sizes, flags, following):
             return None
         if len(following) > 1:
-            raise KernelTypeError("F133", f"{self.describe()} has several fallbacks, and makes no promises")
+            raise KernelTypeError("F133", f"{self.describe()} has several fallbacks but no promised arguments")
         for other in following:
             own = {"grid": grid, "block": block, "cluster": None, "smem": None, **other.sizes}
             _launch(
@@ -299,10 +308,10 @@ def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options:
 
 def _three(value: Any, what: str) -> tuple[Any, Any, Any]:
     if value is None:
-        raise KernelTypeError("F115", f"the launch says no {what}", hint=f"{what}=128, or {what}=(x, y, z)")
+        raise KernelTypeError("F115", f"the launch has no {what}", hint=f"{what}=128, or {what}=(x, y, z)")
     entries = list(value) if isinstance(value, tuple | list) else [value]
     if not 1 <= len(entries) <= 3:
-        raise KernelTypeError("F115", f"{what} has one to three entries, got {len(entries)}")
+        raise KernelTypeError("F115", f"{what} takes one to three integers, got {len(entries)}")
     made: list[Any] = []
     for entry in entries:
         if isinstance(entry, Numeric) and type(entry).is_integer:
@@ -323,7 +332,7 @@ def _static_three(value: Any, kernel: Traced) -> tuple[int, int, int]:
         value = own
     x, y, z = _three(value, "cluster")
     if not all(isinstance(n, int) for n in (x, y, z)):
-        raise KernelTypeError("F115", "cluster takes numbers that are known while compiling")
+        raise KernelTypeError("F115", "cluster must be known at compile time")
     return x, y, z
 
 
@@ -331,7 +340,7 @@ def _launch(
     tracer: Tracer, launch: Launch, grid: Sequence[Any], block: Sequence[Any], cluster: Any, smem: Any,
     flags: Sequence[str], following: Sequence[Launch] = (),
 ) -> bool:  # fmt: skip
-    """Emit a launch; tells whether its fallbacks are in it: the kernels for where a promise is not kept."""
+    """Emit a launch. Return True if its fallbacks are part of it, as variants for unmet promises."""
     from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr, UnitAttr
 
     facts = LaunchFacts(_facts(grid), _facts(block), cluster)
@@ -340,8 +349,8 @@ def _launch(
     *strong, last = (launch, *following) if promises else (launch,)
     if promises and (not following or any(other.sizes for other in following) or _has_promises(last)):
         raise KernelTypeError(
-            "F133", f"{launch.describe()} is launched with promises: what if they are not kept?",
-            hint="say fallback=: another kernel of the same grid and block, with the tensors themselves",
+            "F133", f"{launch.describe()} is launched with promises but without a fallback in case they do not hold",
+            hint="add fallback=: a kernel call with the same grid and block and the plain tensors",
         )  # fmt: skip
     name, passing = _trace_kernel(tracer, last, facts)
     if promises:
@@ -350,8 +359,8 @@ def _launch(
             variant, promised = _trace_kernel(tracer, other, facts)
             if passing.values != promised.values or any(v.type != t for v, t in zip(passing.values, passing.types)):
                 raise KernelTypeError(
-                    "F133", f"{other.describe()} and its fallback, {last.describe()}, take other arguments",
-                    hint="pass the same tensors in the same order, in the fallback without a promise",
+                    "F133", f"{other.describe()} and its fallback, {last.describe()}, take different arguments",
+                    hint="pass the same tensors in the same order; the fallback gets them without a promise",
                 )  # fmt: skip
             variants.append(variant)
         attributes["cute.variants"] = ArrayAttr([SymbolRefAttr("kernels", [n]) for n in variants])
@@ -377,10 +386,11 @@ def _has_promises(launch: Launch) -> bool:
 
 
 def _beside(smem: Any, own: int | None, launch: Launch) -> Any:
-    """Return the bytes of shared memory that a launch needs beside the kernel's own buffers, None for none.
+    """Return the shared memory that a launch needs in addition to the kernel's own buffers, in bytes; None for none.
 
-    ``smem=`` counts all bytes of a block, unless the kernel asks for those beside its own (``get_dyn_smem``; then
-    ``own`` is None).
+    ``smem=`` counts all bytes of a block.  If the kernel calls ``get_dyn_smem`` it counts only the additional bytes,
+    and
+    ``own`` is None.
     """
     if isinstance(smem, Numeric) and smem.is_static:
         smem = int(smem)
@@ -388,14 +398,14 @@ def _beside(smem: Any, own: int | None, launch: Launch) -> Any:
         return smem
     if smem < own:
         raise KernelTypeError(
-            "F111", f"{launch.describe()} allocates {own} bytes of shared memory, and is launched with smem={smem}",
-            hint="leave smem= out: a launch has what the kernel allocates",
+            "F111", f"{launch.describe()} allocates {own} bytes of shared memory but is launched with smem={smem}",
+            hint="remove smem=: the launch then gets what the kernel allocates",
         )  # fmt: skip
     return smem - own or None
 
 
 def _own_smem(tracer: Tracer) -> int | None:
-    """Return the bytes of the buffers of a traced kernel; None if it also has memory that only the launch knows."""
+    """Return the size of a traced kernel's buffers, in bytes; None if the kernel also uses ``get_dyn_smem``."""
     from cute_dialect.ops.shared_memory import storage_bytes
 
     total = 0
@@ -408,7 +418,7 @@ def _own_smem(tracer: Tracer) -> int | None:
 
 
 def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[str, _Passing]:
-    """Trace a kernel for these arguments; returns its name and what is passed to it."""
+    """Trace a kernel for the arguments of a launch. Return its symbol and the values passed to it."""
     from cute_dialect.front.generics import reify
     from cute_dialect.front.specializations import head_of
 
@@ -444,26 +454,26 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
             call.arguments[parameter] = _annotated(value, notes.get(parameter), parameter)
         result = trace_boundary(_body(launch.function or reified.function), *call.args, **call.kwargs)
         if result is not None:
-            raise CompileError("F117", f"{launch.describe()} returns {result!r}: a kernel returns nothing")
+            raise CompileError("F117", f"{launch.describe()} returns {result!r}; a kernel cannot return a value")
     passing.own_smem = _own_smem(inner)
     return name, passing
 
 
 def _body(function: Any) -> Any:
-    """Return the function that is traced.  Raises F150 for a generator."""
+    """Return the function to trace.  Raises F150 for a generator."""
     made = converted(function)
     code = getattr(made, "__code__", None)
     if code is not None and code.co_flags & CO_GENERATOR:
         at = next(n for n, word in enumerate(code.co_code[::2]) if word == YIELD)
         raise SyntaxErrorInKernel(
-            "F150", f"'{code.co_name}' has a 'yield': what is decorated is no generator", place=place_at(code, 2 * at),
-            hint="put the 'yield' into a function of its own, and loop over that by a 'for' statement",
+            "F150", f"'{code.co_name}' has a 'yield': a decorated function cannot be a generator",
+            place=place_at(code, 2 * at), hint="move the 'yield' into another function and loop over it with 'for'",
         )  # fmt: skip
     return made
 
 
 def _annotated(value: Any, note: Any, label: str) -> Any:
-    """Return an argument of a kernel as its annotation wants it: numbers get their type, tensors are checked."""
+    """Apply a kernel parameter's annotation: convert numbers to their type, check tensors."""
     from cute_dialect.front.annotations import TensorAnnotation, is_number_type, without_none
 
     note, _ = without_none(note)
@@ -477,7 +487,7 @@ def _annotated(value: Any, note: Any, label: str) -> Any:
             and isinstance(note.dtype, type)
             and note.dtype is not element
         ):
-            raise KernelTypeError("F129", f"argument '{label}': expected elements of {note.dtype!r}, got {element!r}")
+            raise KernelTypeError("F129", f"argument '{label}' needs elements of {note.dtype!r}, got {element!r}")
     return value
 
 
@@ -494,7 +504,7 @@ def _attributes(kernel: Traced, facts: LaunchFacts, min_blocks: int | None) -> d
         if len(block) == 3 and prod(block) > most:
             raise KernelTypeError(
                 "F115",
-                f"the kernel '{kernel.name}' has blocks of at most {most} threads, and is launched with {prod(block)}",
+                f"the kernel '{kernel.name}' has max_threads={most}, but its blocks have {prod(block)} threads",
             )
         if len(block) < 3:
             made["nvvm.maxntid"] = DenseArrayBase.from_list(i32, [most, 1, 1])
@@ -510,9 +520,9 @@ def _facts(sizes: Sequence[Any]) -> Any:
 
 
 class _Passing:
-    """The parameters of a kernel: one for each SSA value, in order of first use.
+    """The parameters of a kernel, one per SSA value, in order of first use.
 
-    ``types``: of the parameters, which may say more than those of what is passed.
+    ``types`` are the parameter types, which may be more precise than the types of ``values``.
     """
 
     def __init__(self) -> None:
@@ -520,11 +530,11 @@ class _Passing:
         self.values: list[SSAValue] = []
         self.types: list[Attribute] = []
         self.own_smem: int | None = None
-        """The bytes of the kernel's own buffers; None where it also has memory that only the launch knows."""
+        """Size of the kernel's own buffers in bytes; None if the kernel also uses ``get_dyn_smem``."""
         self._at: dict[tuple[SSAValue, Attribute], int] = {}
 
     def add(self, name: str, value: object) -> tuple[Form, list[int]]:
-        """Add the leaves of a value; returns its form and where they are."""
+        """Add the leaves of a value. Return its form and the leaves' positions."""
         form = argument_form(value)
         leaves = form.take(value)
         where: list[int] = []

@@ -1,6 +1,6 @@
-"""Host functions without launches: the interpreter evaluates them, on arrays in CPU memory, as one thread would.
+"""Host functions without launches, which the interpreter runs like one thread on arrays in CPU memory.
 
-The traced body becomes a kernel of one thread; numbers that it returns are written to arrays of one element.
+The traced body becomes a kernel of one thread.  The numbers that it returns are written to arrays of one element.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Outputs", "as_kernel", "launch_it"]
 
 
 class Outputs:
-    """What such a function returns: a tree with places for the numbers that it computes."""
+    """The return value of such a function, with placeholders for the numbers that it computes."""
 
     def __init__(self, tree: Any, numbers: Sequence[Any], *, empty: bool):
         self.tree = tree
@@ -30,7 +30,7 @@ class Outputs:
         self.empty = empty
 
     def run(self, kernel: Kernel | None, leaves: Sequence[Any], options: dict[str, Any]) -> Any:
-        """Evaluate the function, and return what it returns."""
+        """Run the function and return its value."""
         if self.empty or kernel is None:
             return self.tree
         import numpy as np
@@ -44,7 +44,7 @@ class Outputs:
 
 
 class _At:
-    """The place of a number."""
+    """Placeholder of a computed number."""
 
     def __init__(self, index: int):
         self.index = index
@@ -64,7 +64,7 @@ def _filled(tree: Any, numbers: Sequence[Any]) -> Any:
 
 
 def as_kernel(tracer: Tracer, result: Any) -> Outputs:
-    """Write the numbers of a result to parameters that are added; the tracer is at the end of the function."""
+    """Write the numbers of a result to additional parameters, at the end of the traced function."""
     from xdsl.traits import is_side_effect_free
 
     numbers: list[Any] = []
@@ -83,12 +83,12 @@ def as_kernel(tracer: Tracer, result: Any) -> Outputs:
             return {k: walk(x) for k, x in value.items()}
         if form_of(value).types:
             raise CompileError(
-                "F117", f"a host function returns numbers and what is static, not {type(value).__name__}"
+                "F117", f"a host function can return numbers and compile-time values, not {type(value).__name__}"
             )
         return value
 
     tree = walk(result)
-    # What only computes need not run where nothing is returned: its arrays may be a GPU's, or have no memory.
+    # Without results, pure computations need not run: their arrays may be on a GPU or have no memory.
     empty = not numbers and all(is_side_effect_free(op) for op in tracer.entry.ops)
     return Outputs(tree, numbers, empty=empty)
 
@@ -102,7 +102,7 @@ def _write(tracer: Tracer, value: Any) -> None:
 
 
 def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
-    """Make the traced host function a kernel of one thread, and a host function that launches it."""
+    """Turn the traced host function into a kernel of one thread, and add a host function that launches it."""
     from xdsl.dialects.builtin import (
         DenseArrayBase,
         IntegerAttr,

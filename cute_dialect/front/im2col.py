@@ -1,8 +1,10 @@
-"""TMA of columns of pixels: tensor maps of images, which the host makes.
+"""im2col TMA: tensor maps of images for convolutions, built by the host.
 
-On the host ``atom = cute.nvgpu.cpasync.make_im2col_tma_atom(op, image, channels=64, pixels=128, …)``, which goes to a
-kernel.  There ``cute.copy(atom, …)`` moves channels of pixels that follow each other in the box of the map: one side is
-a tensor of coordinates, the channels along dimension 0, the pixels a mode of stride 0, beginning at the first pixel.
+The host creates ``atom = cute.nvgpu.cpasync.make_im2col_tma_atom(op, image, channels=64, pixels=128, …)`` and passes it
+to a kernel.  There ``cute.copy(atom, …)`` moves the channels of consecutive pixels in the box of the map.  One side of
+the copy is a coordinate tensor: the channels lie along dimension 0, and the pixels are a mode of stride 0 that
+starts at
+the first pixel.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ __all__ = ["Im2colOp", "make_im2col_tma_atom", "prefetch_columns"]
 
 
 class Im2colOp(TmaOp):
-    """The base of the descriptors of TMA copies of columns of pixels."""
+    """Base of the descriptors of im2col TMA copies."""
 
     multicast: ClassVar[bool | None] = None
 
@@ -30,19 +32,30 @@ def make_im2col_tma_atom(
     op: Im2colOp, gmem_tensor: Tensor, *, channels: int, pixels: int, lower: Sequence[int], upper: Sequence[int],
     pixel_strides: Sequence[int] | None = None, swizzle: int = 0, oob: str = "zero", l2_promotion: int = 128,
 ) -> CopyAtom:  # fmt: skip
-    """Return the TMA atom of an image (C, W, …, N), of which C is contiguous; on the host.
+    """Create the im2col TMA atom of an image (C, W, …, N) with contiguous C. Called on the host.
 
-    ``channels``, ``pixels``: of one instruction.  ``lower``, ``upper`` (W first): the corners of the box of first
-    pixels, from the image's first and last one.  For a filter of S taps along W, padding p, dilation d: ``lower`` is
-    -p, ``upper`` p - (S - 1) * d; a copy for tap s sets ``atom.set("im2col_offsets", (s * d, …))``.  ``pixel_strides``:
-    of the convolution; ``swizzle``: bytes of the rows in shared memory.
+    For a filter of S taps along W with padding p and dilation d, ``lower`` is -p and ``upper`` is p - (S - 1) * d.
+    A copy
+    for tap s sets ``atom.set("im2col_offsets", (s * d, …))``.
+
+    Args:
+        op: an im2col TMA descriptor.
+        gmem_tensor: the image in global memory.
+        channels: channels per instruction.
+        pixels: pixels per instruction.
+        lower: lower corner of the box of base pixels, W first, as an offset from the image's first pixel.
+        upper: upper corner, W first, as an offset from the image's last pixel.
+        pixel_strides: the strides of the convolution; None means 1.
+        swizzle: the swizzle width of the rows in shared memory, in bytes.
+        oob: fill value for out-of-bounds elements.
+        l2_promotion: L2 promotion size in bytes.
     """
     from cute_dialect.algebra.leaf import AlgebraError
     from cute_dialect.front.trace import current
 
     what = f"make_im2col_tma_atom({getattr(op, 'name', op)})"
     if not isinstance(op, Im2colOp):
-        raise KernelTypeError("F250", f"{what}: expected a TMA copy of columns of pixels")
+        raise KernelTypeError("F250", f"{what}: op must be an im2col TMA descriptor")
     tracer = current()
     source = global_source(gmem_tensor, op, what, "the atom")
     image: Any = reduced(source, op)
@@ -57,25 +70,25 @@ def make_im2col_tma_atom(
     type = parsed_atom(f"!cute_nvgpu.atom.tma_{op.direction}_im2col<{', '.join(words)}>", what)
     made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}_im2col", [image], [type])
     try:
-        made.check_types()  # the type is given, so nothing has looked whether the tensor fits it
+        made.check_types()  # The type was given explicitly, so check that the tensor fits it.
     except AlgebraError as e:
         refuse("F254", what, e, hint=f"the tensor is {source!r}")
     return CopyAtom(type, op, made.results[0])
 
 
 def prefetch_columns(atom: CopyAtom, coords: Any, what: str) -> None:
-    """Fetch what one instruction of a load of columns would read into the L2 cache."""
+    """Prefetch into the L2 cache the data of one im2col load."""
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.front.dtypes import Int16, Int32
     from cute_dialect.front.machine import in_kernel
 
     kind: Any = atom.type
     if coords.is_memory or not kind.LOADS:
-        raise KernelTypeError("F254", f"{what}: expected a TMA load and a tensor of its coordinates, got {coords!r}")
+        raise KernelTypeError("F254", f"{what}: needs an im2col load and a coordinate tensor, got {coords!r}")
     moved = kind.data.channels * kind.data.pixels
     if size(coords.shape_payload) != moved:
         raise KernelTypeError(
-            "F254", f"{what}: expected coordinates of what one instruction loads ({moved} elements), got {coords!r}"
+            "F254", f"{what}: the coordinates must cover one instruction ({moved} elements), got {coords!r}"
         )
     offsets = dict(atom.state).get("im2col_offsets", (0,) * kind.data.spatial)
     where = [*[Int32(x).ssa for x in coords.iterator], *[Int16(x).ssa for x in offsets]]

@@ -1,8 +1,8 @@
 """Indexing of tensors: ``t[c]`` reads an element or takes a slice, ``t[c] = x`` writes.
 
-A coordinate is an integer (it counts the elements, first mode fastest), or a tuple of coordinates as nested as the
-shape or less; ``None`` and ``:`` stand for all of a mode, ``...`` for all modes that are not named.  ``a:b`` with
-static bounds takes a part of a static mode.
+A coordinate is an integer (a linear index, first mode fastest) or a tuple of coordinates nested like the shape or less.
+``None`` and ``:`` select a whole mode, ``...`` all unnamed modes.  ``a:b`` with static bounds selects part of a static
+mode.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["normalised", "read", "stored_value", "write"]
 
 
 def normalised(coord: object, shape: Any, what: str = "tensor") -> Any:
-    """Return a coordinate with ``:`` and ``...`` as underscores, checked against the shape.
+    """Return a coordinate checked against the shape, with ``:`` and ``...`` as underscores.
 
     Leaves are Python integers, dynamic numbers, :data:`~cute_dialect.algebra.values.UNDERSCORE`, or slices with bounds.
-    Raises F241 for a profile that does not fit, F242 for a static coordinate outside of the shape.
+    Raises F241 for a profile that does not match, F242 for a static coordinate out of bounds.
     """
     if isinstance(coord, list):
         coord = tuple(coord)
@@ -42,12 +42,13 @@ def normalised(coord: object, shape: Any, what: str = "tensor") -> Any:
         return _normalised(coord, shape)
     except _Unfit as e:
         raise LayoutError(
-            "F241", f"a coordinate of this {what} does not have the profile of its shape\n"
+            "F241", f"the coordinate does not match the profile of this {what}'s shape\n"
             f"  shape      {coord_text(shape)}\n  coordinate {coord_text(coord)}", hint=str(e),
         ) from None  # fmt: skip
     except _Outside as e:
         raise LayoutError(
-            "F242", f"the coordinate {coord_text(coord)} is outside of this {what} of shape {coord_text(shape)}: {e}"
+            "F242",
+            f"the coordinate {coord_text(coord)} is out of bounds for this {what} of shape {coord_text(shape)}: {e}",
         ) from None
 
 
@@ -61,13 +62,13 @@ class _Outside(Exception):
 
 def _without_ellipsis(coord: tuple[object, ...], shape: Any, what: str) -> tuple[object, ...]:
     if sum(c is Ellipsis for c in coord) > 1:
-        raise LayoutError("F241", f"one '...' can stand in a coordinate, got {coord_text(coord)}")
+        raise LayoutError("F241", f"a coordinate can have one '...', got {coord_text(coord)}")
     at = next(i for i, c in enumerate(coord) if c is Ellipsis)
     rank = len(shape) if isinstance(shape, tuple) else 1
     missing = rank - (len(coord) - 1)
     if missing < 0:
         raise LayoutError(
-            "F241", f"a coordinate of this {what} has more elements than its shape\n"
+            "F241", f"the coordinate has more elements than this {what}'s shape\n"
             f"  shape      {coord_text(shape)}\n  coordinate {coord_text(coord)}",
         )  # fmt: skip
     return coord[:at] + (None,) * missing + coord[at + 1 :]
@@ -87,14 +88,14 @@ def _normalised(coord: Any, shape: Any) -> Any:
                 return _normalised(coord[0], shape)
             raise _Unfit(f"a mode of extent {coord_text(shape)} takes one integer, not a tuple of {len(coord)}")
         if len(coord) != len(shape):
-            raise _Unfit(f"{coord_text(shape)} has {len(shape)} modes, the coordinate {len(coord)}")
+            raise _Unfit(f"{coord_text(shape)} has {len(shape)} modes but the coordinate has {len(coord)}")
         return tuple(_normalised(c, s) for c, s in zip(coord, shape))
     if is_number(coord):
         return _integer(coord, shape)
     index = getattr(type(coord), "__index__", None)
     if index is not None:
         return _integer(index(coord), shape)
-    raise KernelTypeError("F241", f"a coordinate is of integers, None and ':', got {coord!r}")
+    raise KernelTypeError("F241", f"a coordinate consists of integers, None and ':', got {coord!r}")
 
 
 def _integer(x: Any, shape: Any) -> Any:
@@ -103,14 +104,16 @@ def _integer(x: Any, shape: Any) -> Any:
 
     number = as_number(x)
     if not type(number).is_integer:
-        raise KernelTypeError("F241", f"a coordinate is of integers, got {number.describe()}", hint="cute.Int32(x)")
+        raise KernelTypeError(
+            "F241", f"a coordinate consists of integers, got {number.describe()}", hint="cute.Int32(x)"
+        )
     if not number.is_static:
         return number
     value = int(number.value)
     extent = size(shape)
     if value < 0 or (isinstance(extent, int) and value >= extent):
-        among = f"{extent} elements" if isinstance(extent, int) else "the elements counted from 0"
-        raise _Outside(f"{value} is none of {among}")
+        allowed = f"0 to {extent - 1}" if isinstance(extent, int) else "0 or greater"
+        raise _Outside(f"{value} is not {allowed}")
     return value
 
 
@@ -122,8 +125,8 @@ def _range(s: slice, shape: Any) -> Any:
         return UNDERSCORE
     if not isinstance(shape, int):
         raise LayoutError(
-            "F240", f"'a:b' takes a part of a mode of static extent, not of {coord_text(shape)}",
-            hint="cute.domain_offset moves a tensor, cute.local_tile takes a tile of it",
+            "F240", f"'a:b' needs a mode of static extent, got {coord_text(shape)}",
+            hint="use cute.domain_offset to shift a tensor, or cute.local_tile for a tile",
         )  # fmt: skip
     bounds: list[int] = []
     for bound, default in ((s.start, 0), (s.stop, shape)):
@@ -131,14 +134,14 @@ def _range(s: slice, shape: Any) -> Any:
             bounds.append(default if bound is None else _static_int(bound))
         except (StaticError, TypeError):
             raise LayoutError(
-                "F240", "the bounds of 'a:b' must be known while compiling: a dynamic length has no layout",
-                hint="cute.domain_offset moves a tensor by a dynamic coordinate",
+                "F240", "the bounds of 'a:b' must be known at compile time",
+                hint="use cute.domain_offset to shift a tensor by a run-time coordinate",
             ) from None  # fmt: skip
     if s.step is not None and _static_int(s.step) != 1:
-        raise LayoutError("F240", f"'a:b:c' with a step takes no part of a mode, got step {s.step}")
+        raise LayoutError("F240", f"a slice of a tensor cannot have a step, got step {s.step}")
     start, stop = bounds
     if not 0 <= start < stop <= shape:
-        raise _Outside(f"{start}:{stop} is no range of 0:{shape} with an element")
+        raise _Outside(f"{start}:{stop} is empty or exceeds 0:{shape}")
     return UNDERSCORE if (start, stop) == (0, shape) else slice(start, stop)
 
 
@@ -149,7 +152,7 @@ def _static_int(x: Any) -> int:
 
 
 def coord_text(tree: Any) -> str:
-    """Return the text of a coordinate as users write it."""
+    """Return a coordinate as text, in the user's syntax."""
     from cute_dialect.algebra.values import UNDERSCORE
 
     if isinstance(tree, tuple | list):
@@ -164,19 +167,18 @@ def coord_text(tree: Any) -> str:
 
 
 def leaves(coord: Any) -> list[Any]:
-    """List the leaves of a coordinate."""
     return [leaf for c in coord for leaf in leaves(c)] if isinstance(coord, tuple) else [coord]
 
 
 def is_static_coord(coord: Any) -> bool:
-    """Tell whether all integers of a normalised coordinate are known while tracing."""
+    """Return True if all integers of a normalized coordinate are known at compile time."""
     from cute_dialect.front.dtypes import Numeric
 
     return not any(isinstance(leaf, Numeric) for leaf in leaves(coord))
 
 
 def coord_ssa(coord: Any) -> SSAValue:
-    """Return a normalised coordinate as a value of ``!cute.coord``."""
+    """Return a normalized coordinate as a value of type ``!cute.coord``."""
     return Tree(coord, "coord").ssa
 
 
@@ -184,14 +186,14 @@ def coord_ssa(coord: Any) -> SSAValue:
 
 
 def has_open_mode(coord: Any) -> bool:
-    """Tell whether a normalised coordinate leaves a mode open, or a part of one."""
+    """Return True if a normalized coordinate selects a whole mode or part of one."""
     from cute_dialect.algebra.values import UNDERSCORE
 
     return any(leaf is UNDERSCORE or isinstance(leaf, slice) for leaf in leaves(coord))
 
 
 def read(tensor: Tensor, coord: object) -> Any:
-    """Return the element at a coordinate, or the slice of what it leaves open."""
+    """Return the element at a coordinate, or the slice that it selects."""
     where = normalised(coord, tensor.shape_payload)
     _assert_inside(tensor, where)
     if has_open_mode(where):
@@ -209,7 +211,7 @@ def read(tensor: Tensor, coord: object) -> Any:
 
 
 def write(tensor: Tensor, coord: object, value: object) -> None:
-    """Write an element, or all elements that a coordinate leaves open."""
+    """Write an element, or all elements that a coordinate selects."""
     element = _writable(tensor)
     where = normalised(coord, tensor.shape_payload)
     _assert_inside(tensor, where)
@@ -223,11 +225,14 @@ def write(tensor: Tensor, coord: object, value: object) -> None:
 
 
 def _assert_inside(tensor: Tensor, where: Any) -> None:
-    """Emit assertions that the dynamic integers of a coordinate are in their modes, where the build has assertions.
+    """Emit bounds assertions for the dynamic integers of a coordinate, if asserts are enabled.
 
-    A slice reads nothing: one past the end of a dynamic mode is checked where its elements are accessed, since kernels
-    form slices of the next tile before they know whether there is one. A coordinate tensor has no memory, and its
-    coordinates continue past its shape, so it is not checked."""
+    A slice reads nothing, and kernels form slices of the next tile before they know that it exists.  So a slice past
+    the
+    end of a dynamic mode is checked only where its elements are accessed.  A coordinate tensor is not checked,
+    because it
+    has no memory and its coordinates may continue past its shape.
+    """
     from cute_dialect.front.trace import active
 
     tracer = active()
@@ -259,23 +264,23 @@ def _assert_inside(tensor: Tensor, where: Any) -> None:
             tracer.op("cf.assert", [inside.ssa], (), {"msg": StringAttr(text)})
 
     shape = coord_text(tensor.shape_payload)
-    text = f"the coordinate {coord_text(where)} is inside of {tensor.describe()} of shape {shape}"
+    text = f"the coordinate {coord_text(where)} is within the bounds of {tensor.describe()} of shape {shape}"
     check(where, tensor.shape)
 
 
 def _whole_bytes(tensor: Tensor, what: str) -> None:
-    """Refuse to access one element of less than a byte: a store would overwrite its neighbour."""
+    """Raise F264 for access to a single element of less than a byte: a store would overwrite its neighbor."""
     element = tensor.element_type
     if element is not None and 1 < element.width < 8 and tensor.memspace != "rmem":
         raise KernelTypeError(
-            "F264", f"one element of {element!r} is a part of a byte: it cannot be {what} alone",
-            hint="t.load() and t.store(v) move whole vectors, cute.recast_tensor(t, cute.Uint8) sees the bytes",
+            "F264", f"a single element of {element!r} is part of a byte and cannot be {what} alone",
+            hint="use t.load() and t.store(v) for vectors, or cute.recast_tensor(t, cute.Uint8) for the bytes",
         )  # fmt: skip
 
 
 def _writable(tensor: Tensor) -> type[Numeric]:
     if tensor.element_type is None:
-        raise KernelTypeError("F260", "a coordinate tensor holds no memory: its elements cannot be written")
+        raise KernelTypeError("F260", "a coordinate tensor has no memory and cannot be written")
     return tensor.element_type
 
 
@@ -289,7 +294,9 @@ def fill_or_store(tensor: Tensor, value: object) -> None:
         return
     if isinstance(value, Tensor):
         raise KernelTypeError(
-            "F235", "a tensor is written with a vector or a number, not with another tensor", hint="write t.load()"
+            "F235",
+            "a tensor cannot be assigned from another tensor; assign a vector or a number",
+            hint="assign other.load()",
         )
     fill(tensor, value)
 
@@ -302,14 +309,14 @@ def fill(tensor: Tensor, value: object) -> None:
     number = stored_value(value, _writable(tensor))
     if not is_static(tensor.shape_payload):
         raise LayoutError(
-            "F240", f"{tensor.describe()} of shape {coord_text(tensor.shape_payload)} cannot be filled: how many "
-            "elements it has is known only when the kernel runs", hint="fill a tile of it, or each element in a loop",
+            "F240", f"{tensor.describe()} of shape {coord_text(tensor.shape_payload)} cannot be filled because its "
+            "number of elements is known only at run time", hint="fill a tile of it, or assign the elements in a loop",
         )  # fmt: skip
     current().op("cute.fill", [tensor.ssa, number.ssa])
 
 
 def sliced(tensor: Tensor, where: Any) -> Tensor:
-    """Return the part of a tensor that a normalised coordinate leaves open."""
+    """Return the part of a tensor that a normalized coordinate selects."""
     from cute_dialect.front.tensors import Tensor
     from cute_dialect.front.trace import current
 
@@ -321,7 +328,7 @@ def sliced(tensor: Tensor, where: Any) -> Tensor:
 
 
 def part(where: Any, layout: Layout) -> tuple[Layout, int]:
-    """Return the layout and the offset of what a static coordinate leaves open of a static layout."""
+    """Return the layout and offset of the part of a static layout that a static coordinate selects."""
     from cute_dialect.algebra.evaluation import evaluate
     from cute_dialect.algebra.layout import slice_
     from cute_dialect.algebra.values import Layout
@@ -335,28 +342,28 @@ def _map(f: Any, where: Any) -> Any:
 
 
 def _open(where: Any) -> Any:
-    """Return a coordinate with parts of modes as all of the mode."""
+    """Return a coordinate with slices replaced by whole modes."""
     from cute_dialect.algebra.values import UNDERSCORE
 
     return _map(lambda w: UNDERSCORE if isinstance(w, slice) else w, where)
 
 
 def _start(where: Any) -> Any:
-    """Return the first of the coordinates that a coordinate leaves open."""
+    """Return the first coordinate that a coordinate selects."""
     from cute_dialect.algebra.values import UNDERSCORE
 
     return _map(lambda w: 0 if w is UNDERSCORE else w.start if isinstance(w, slice) else w, where)
 
 
 def _narrowed(shape: Any, where: Any) -> Any:
-    """Return the shape in which a part of a mode is all of it."""
+    """Return the shape with each sliced mode reduced to its slice."""
     if isinstance(where, tuple):
         return tuple([_narrowed(s, w) for s, w in zip(shape, where)])
     return where.stop - where.start if isinstance(where, slice) else shape
 
 
 def _narrow(tensor: Tensor, where: Any) -> Tensor:
-    """Return a tensor whose modes are the parts that ``a:b`` in a coordinate takes of them."""
+    """Return a tensor narrowed to the slices ``a:b`` of a coordinate."""
     from cute_dialect.algebra.values import Layout
     from cute_dialect.front.layout_makers import make_layout
     from cute_dialect.front.tensors import Tensor, make_tensor
@@ -364,8 +371,8 @@ def _narrow(tensor: Tensor, where: Any) -> Tensor:
 
     if not isinstance(tensor.payload, Layout):
         raise LayoutError(
-            "F240", f"'a:b' takes no part of a swizzled or composed layout, got {tensor.payload}",
-            hint="cute.local_tile takes a tile of it",
+            "F240", f"'a:b' is not supported on a swizzled or composed layout, got {tensor.payload}",
+            hint="use cute.local_tile for a tile",
         )  # fmt: skip
     start = _map(lambda w: w.start if isinstance(w, slice) else 0, where)
     moved = Tensor.of(current().value("cute.domain_offset", [tensor.ssa, coord_ssa(start)]), tensor.element_type)
@@ -376,7 +383,7 @@ def _narrow(tensor: Tensor, where: Any) -> Tensor:
 
 
 def stored_value(value: object, element: type[Numeric]) -> Numeric:
-    """Return a number as an element of this type: floats convert, integers widen; else F234.
+    """Return a number converted for storage: floats convert, integers widen.  Raises F234 for lossy conversions.
 
     >>> from cute_dialect.front.dtypes import Float16, Int64
     >>> stored_value(1.5, Float16), stored_value(3, Int64)
@@ -385,7 +392,7 @@ def stored_value(value: object, element: type[Numeric]) -> Numeric:
     from cute_dialect.front.numeric import as_number, is_number, literal
 
     if not is_number(value) and getattr(value, "__cute_number__", None) is None:
-        raise KernelTypeError("F234", f"an element of {element!r} is written with a number, not with {_named(value)}")
+        raise KernelTypeError("F234", f"an element of type {element!r} must be assigned a number, got {_named(value)}")
     if isinstance(value, bool) or not isinstance(value, int | float):
         number = as_number(value)
     elif element.width == 1 and value in (0, 1):
@@ -399,7 +406,7 @@ def stored_value(value: object, element: type[Numeric]) -> Numeric:
     if _keeps_value(type(number), element):
         return element(number)
     raise KernelTypeError(
-        "F234", f"{number.describe()} would lose what {element!r} cannot hold ({type(number)!r} to {element!r})",
+        "F234", f"{number.describe()} cannot be stored without loss ({type(number)!r} to {element!r})",
         hint=f"convert it: .to(cute.{element!r})" if element.width > 1 else "compare it: x != 0",
     )  # fmt: skip
 
@@ -411,7 +418,7 @@ def _named(value: object) -> str:
 
 
 def _keeps_value(of: type[Numeric], to: type[Numeric]) -> bool:
-    """Tell whether a store converts by itself: any float to any float, integers to what holds all of theirs."""
+    """Return True if a store converts implicitly: any float to any float, integers to types that hold them."""
     if to.width == 1:
         return False
     if to.is_float:

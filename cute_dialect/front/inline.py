@@ -1,4 +1,4 @@
-"""Inline PTX, and what is a few instructions of it: cache operators, timers, permutes of bytes."""
+"""Inline PTX and thin wrappers of single instructions: cache operators, timers, byte permutes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["access", "clock64", "globaltimer", "inline_ptx", "nanosleep", "prmt", "smid"]
 
 _HELD = ("i16", "i32", "i64", "f16", "bf16", "f32", "f64")
-"""What a register of PTX holds."""
+"""Types that a PTX register can hold."""
 
 
 def _ptx(text: str, operands: Sequence[SSAValue], results: Sequence[type[Numeric]]) -> list[Any]:
@@ -29,21 +29,22 @@ def _ptx(text: str, operands: Sequence[SSAValue], results: Sequence[type[Numeric
 
 
 def inline_ptx(text: str, *operands: Any, result: Any = None, side_effects: bool = True) -> Any:
-    """Emit PTX.  ``$0``, ``$1``, … are the results, then the operands, numbers of 16 to 64 bits or pointers.
+    """Emit PTX. In the text, ``$0``, ``$1``, … are the results, followed by the operands.
 
-    ``result``: the type of the result, a tuple of types for several, None for none.  It is never dropped or moved
-    across memory accesses; ``side_effects=False`` says that this would be allowed.
+    Args:
+        text: the PTX instructions.
+        operands: numbers of 16 to 64 bits, or pointers.
+        result: the type of the result, a tuple of types for several, or None.
+        side_effects: False permits the compiler to drop or move the code; currently it always stays in place.
 
-    A sum: ``inline_ptx("add.s32 $0, $1, $2;", a, b, result=cute.Int32)``.
+    ``inline_ptx("add.s32 $0, $1, $2;", a, b, result=cute.Int32)`` adds two integers.
     """
     from cute_dialect.front.numeric import as_number
 
     results = () if result is None else tuple(result) if isinstance(result, tuple | list) else (result,)
     for kind in results:
         if not (isinstance(kind, type) and issubclass(kind, Numeric)) or kind.mlir_type not in _HELD:
-            raise KernelTypeError(
-                "F251", f"cute.arch.inline_ptx: expected result = types of 16 to 64 bits, got {kind!r}"
-            )
+            raise KernelTypeError("F251", f"cute.arch.inline_ptx: result must be a type of 16 to 64 bits, got {kind!r}")
     from cute_dialect.front.tensors import Pointer
 
     numbers = [x.toint() if isinstance(x, Pointer) else as_number(x) for x in operands]
@@ -51,7 +52,7 @@ def inline_ptx(text: str, *operands: Any, result: Any = None, side_effects: bool
         if type(number).mlir_type not in _HELD:
             raise KernelTypeError(
                 "F251",
-                f"cute.arch.inline_ptx: expected operand {i} to be a number of 16 to 64 bits, got {number.describe()}",
+                f"cute.arch.inline_ptx: operand {i} must be a number of 16 to 64 bits, got {number.describe()}",
             )
     made = _ptx(text, [n.ssa for n in numbers], results)
     return tuple(made) if isinstance(result, tuple | list) else made[0] if made else None
@@ -63,7 +64,7 @@ _SPACES = {"gmem": ".global", "smem": ".shared", "dsmem": ".shared::cluster"}
 def access(
     at: SSAValue, kind: type[Numeric], value: SSAValue | None, sem: str | None, scope: str | None, cache: str, what: str
 ) -> Any:
-    """Return ``*at``, or write ``value`` there: plainly, or as a strong access, or with a cache operator."""
+    """Load ``*at``, or store ``value`` there: as a plain access, a strong access, or with a cache operator."""
     t = in_kernel(what)
     if sem is None and not cache:
         view = t.value("cute.make_view", [at, t.static('!cute.layout<"1:0">')])
@@ -75,7 +76,7 @@ def access(
     from cute_dialect.front.tensors import Pointer
 
     if kind.mlir_type not in _HELD:
-        raise KernelTypeError("F253", f"{what}: expected elements of 16 to 64 bits for sem or cop, got {kind!r}")
+        raise KernelTypeError("F253", f"{what}: sem and cop need elements of 16 to 64 bits, got {kind!r}")
     address = Pointer.of(at).toint().ssa
     order = f".relaxed.{scope or 'gpu'}" if sem else ""
     space = _SPACES[at.type.data.space]  # pyright: ignore[reportAttributeAccessIssue]
@@ -87,26 +88,29 @@ def access(
 
 
 def prmt(a: Any, b: Any, selector: Any) -> Any:
-    """Return four of the eight bytes of ``a`` (bytes 0 to 3) and ``b`` (4 to 7), chosen by a nibble each; an Uint32."""
+    """Return four of the eight bytes of ``a`` (bytes 0 to 3) and ``b`` (4 to 7) as a Uint32.
+
+    Each nibble of ``selector`` selects one byte.
+    """
     words = [operand("i32", x, f"'{n}' of cute.arch.prmt") for x, n in ((a, "a"), (b, "b"), (selector, "selector"))]
     return _ptx("prmt.b32 $0, $1, $2, $3;", words, [Uint32])[0]
 
 
 def nanosleep(nanoseconds: Any) -> None:
-    """Suspend the thread for about that long, at most a millisecond."""
+    """Suspend the thread for about ``nanoseconds``, at most one millisecond."""
     _ptx("nanosleep.u32 $0;", [operand("i32", nanoseconds, "'nanoseconds' of cute.arch.nanosleep")], [])
 
 
 def clock64() -> Any:
-    """Return the multiprocessor's cycle counter, an Int64."""
+    """Return the SM's cycle counter as an Int64."""
     return Int64.of(in_kernel("cute.arch.clock64").value("nvvm.read.ptx.sreg.clock64", (), [Int64.attribute]))
 
 
 def globaltimer() -> Any:
-    """Return the GPU's clock in nanoseconds, an Uint64."""
+    """Return the GPU's global timer in nanoseconds as a Uint64."""
     return Uint64.of(in_kernel("cute.arch.globaltimer").value("nvvm.read.ptx.sreg.globaltimer", (), [Uint64.attribute]))
 
 
 def smid() -> Any:
-    """Return the number of the multiprocessor that the thread is on."""
+    """Return the index of the SM that runs the thread."""
     return Uint32.of(in_kernel("cute.arch.smid").value("nvvm.read.ptx.sreg.smid", (), [Uint32.attribute]))

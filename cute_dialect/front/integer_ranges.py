@@ -1,7 +1,6 @@
-"""What is known of integers that the kernel computes: their least and greatest value, and a divisor.
+"""Known facts about dynamic integers: lower and upper bounds, and a divisor.
 
-A fact is never a guess: where a result may leave the range of its type (and wraps) its range is unknown, and of its
-divisor the power of two is left.
+Facts are exact.  If a result may wrap, its bounds are unknown and only the power of two in its divisor is kept.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ __all__ = [
 ]  # fmt: skip
 
 CAP = 1 << 30
-"""Divisors that are powers of two are known up to this one."""
+"""Largest power of two tracked as a divisor."""
 
 
 class Facts(NamedTuple):
-    """What is known of a dynamic integer: least and greatest value (None: that of its type), and a divisor."""
+    """Facts about a dynamic integer: lower and upper bound (None: that of its type), and a divisor."""
 
     low: int | None = None
     high: int | None = None
@@ -32,7 +31,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(x: Numeric) -> Facts:
-    """Return what is known of an integer."""
+    """Return the facts of an integer."""
     if x.is_static:
         return Facts(int(x.value), int(x.value), abs(int(x.value)))
     known = x.facts or Facts()
@@ -41,7 +40,7 @@ def facts_of(x: Numeric) -> Facts:
 
 
 def is_natural(x: Numeric) -> bool:
-    """Tell whether a number is an integer that is known not to be negative."""
+    """Return True if a number is an integer known to be non-negative."""
     if not type(x).is_integer:
         return False
     low = facts_of(x).low
@@ -49,14 +48,14 @@ def is_natural(x: Numeric) -> bool:
 
 
 def _range(x: Numeric) -> tuple[int, int]:
-    """Return the least and greatest value that a number can have."""
+    """Return the minimum and maximum possible value of a number."""
     facts = facts_of(x)
     low, high = least_greatest(type(x))
     return low if facts.low is None else facts.low, high if facts.high is None else facts.high
 
 
 def known_facts(kind: type[Numeric], low: int, high: int, divisor: int) -> Facts | None:
-    """Return the facts of a result of a type: of one that may have wrapped only what wrapping keeps."""
+    """Return the facts of a result. If it may have wrapped, only facts that survive wrapping are kept."""
     least, greatest = least_greatest(kind)
     if least <= low and high <= greatest:
         return _told(Facts(low if low > least else None, high if high < greatest else None, max(divisor, 1)))
@@ -73,7 +72,7 @@ def converted_facts(x: Numeric, kind: type[Numeric]) -> Facts | None:
 
 
 def binary_facts(name: str, x: Numeric, y: Numeric) -> Facts | None:
-    """Return what is known of the result of an operation on two integers of one type."""
+    """Return the facts of the result of an operation on two integers of one type."""
     kind = type(x)
     a, b = facts_of(x), facts_of(y)
     (a_low, a_high), (b_low, b_high) = _range(x), _range(y)
@@ -109,15 +108,15 @@ def binary_facts(name: str, x: Numeric, y: Numeric) -> Facts | None:
 
 
 def absolute_facts(x: Numeric) -> Facts | None:
-    """Return what is known of ``abs(x)``, which is negative for the least integer of a type alone."""
+    """Return the facts of ``abs(x)``, which is negative only for the minimum of a type."""
     low, high = _range(x)
     return known_facts(type(x), 0, max(-low, high), facts_of(x).divisor)
 
 
 def rounded_up(x: Facts, y: Facts, kind: type[Numeric]) -> Facts | None:
-    """Return what is known of ``ceil(x / y)`` of two integers that are not negative.
+    """Return the facts of ``ceil(x / y)`` for two non-negative integers.
 
-    It is not more than ``x``: the divisor is 1 or more where there is a quotient at all.
+    The result is at most ``x``, because the divisor is at least 1 in any valid division.
 
     >>> from cute_dialect.front.dtypes import Int32
     >>> rounded_up(Facts(0, 1000), Facts(128, 128), Int32)
@@ -129,7 +128,7 @@ def rounded_up(x: Facts, y: Facts, kind: type[Numeric]) -> Facts | None:
 
 
 def joined_facts(a: Facts | None, b: Facts | None) -> Facts | None:
-    """Return what is known of a number that is one of two."""
+    """Return the facts of a number that is one of two values."""
     if a is None or b is None:
         return None
     return _told(

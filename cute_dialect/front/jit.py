@@ -1,16 +1,18 @@
-"""The two decorators: ``@cute.jit`` makes a host function, ``@cute.kernel`` a kernel.  Nothing is read until a call.
+"""The decorators ``@cute.jit`` (host functions) and ``@cute.kernel`` (kernels).
 
-@cute.kernel
-def double(x, y):
-    i = cute.arch.thread_idx().x
-    y[i] = x[i] * 2
+Decorating a function compiles nothing.  The first call with new argument types compiles a specialization::
 
-@cute.jit
-def run(x, y):
-    double(x, y).launch(grid=1, block=32)
+    @cute.kernel
+    def double(x, y):
+        i = cute.arch.thread_idx().x
+        y[i] = x[i] * 2
 
-run(x, y)                  # compiles at the first call of a kind, and launches
-run(x, y, device="cpu")    # the interpreter
+    @cute.jit
+    def run(x, y):
+        double(x, y).launch(grid=1, block=32)
+
+    run(x, y)                  # compiles on the first call of a specialization, then launches
+    run(x, y, device="cpu")    # runs on the interpreter
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ __all__ = ["JitFunction", "KernelFunction", "jit", "kernel"]
 
 
 class Traced:
-    """What the decorators make of a function: the function, and how it was decorated."""
+    """Base class of decorated functions: the Python function and the options of the decorator."""
 
-    # Each has a ``__call__`` of its own, so that Python calls generated code with no detour.
+    # __call__ is an instance attribute, so that Python calls generated code directly.
     __slots__ = ("__call__", "__dict__", "__weakref__", "binds", "methods")
     __call__: Callable[..., Any]
 
@@ -43,9 +45,9 @@ class Traced:
         self.options = options
         self.__call__ = self._called
         self.methods = MethodCalls(self)
-        """Its calls as a method: what takes the receiver first."""
+        """The function's calls as a method, whose first argument is the receiver."""
         self.binds = not isinstance(function, staticmethod | classmethod)
-        """Whether an instance that it is asked of becomes its first argument."""
+        """True if access through an instance binds that instance as the first argument."""
         for name in ("__name__", "__qualname__", "__module__", "__doc__"):
             if hasattr(function, name):
                 self.__dict__[name] = getattr(function, name)
@@ -53,15 +55,15 @@ class Traced:
 
     @property
     def name(self) -> str:
-        """How its kernel or host function is called in what is compiled."""
+        """The function's name in compiled code."""
         own = self.options.get("name") or getattr(self.function, "__name__", "kernel")
         prefix = self.options.get("prefix")
         return f"{prefix}_{own}" if prefix else own
 
     def set_name_prefix(self, prefix: str) -> None:
-        """Let its name in what is compiled from now on begin with ``prefix`` and ``_``."""
+        """Prefix the function's name in code compiled from now on with ``prefix`` and ``_``."""
         if not prefix.isidentifier():
-            raise ValueError(f"a name's prefix has letters, digits and _, not {prefix!r}")
+            raise ValueError(f"set_name_prefix: prefix must be an identifier, got {prefix!r}")
         self.options["prefix"] = prefix
 
     def __repr__(self) -> str:
@@ -73,7 +75,7 @@ class Traced:
         return self if isinstance(self.function, staticmethod) else BoundMethod(self, owner)
 
     def __getitem__(self, given: Any) -> Any:
-        """Return it with generic parameters set: ``f[16, cute.Float32]``."""
+        """Return the function with its generic parameters set: ``f[16, cute.Float32]``."""
         from cute_dialect.front.generics import applied
 
         return applied(self, given)
@@ -83,12 +85,12 @@ class Traced:
         return self.call(args, kwargs)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False) -> Any:
-        """Carry out a call that is not like an earlier one; ``receiver``: the first argument is that of a method."""
+        """Run a call that no cached call matches. ``receiver``: the first argument is the receiver of a method."""
         raise NotImplementedError
 
     @property
     def table(self) -> Kinds:
-        """The kinds that were compiled."""
+        """The table of compiled specializations."""
         found = self.__dict__.get("_table")
         if found is None:
             found = self.__dict__.setdefault("_table", self._new_table())
@@ -98,27 +100,29 @@ class Traced:
         raise NotImplementedError
 
     def kinds(self) -> list[Compiled]:
-        """Return what was compiled, one a kind, the one used longest ago first."""
+        """Return the compiled specializations, least recently used first."""
         return list(self.table)
 
     def cache_info(self) -> CacheInfo:
-        """Return how often a kind was found (``hits``) and made (``misses``), and how many are kept."""
+        """Return the number of lookups that found a specialization (``hits``) or compiled one (``misses``), and the
+        size.
+        """
         return self.table.info()
 
     def cache_clear(self) -> None:
-        """Forget what was compiled; the compile cache on disk keeps it."""
+        """Discard the compiled specializations in memory. The compile cache on disk keeps them."""
         self.forget()
         self.table.clear()
 
     def forget(self) -> None:
-        """Look for the kind at the next call, however much it is like the last one."""
+        """Discard the cached call, so that the next call looks up its specialization again."""
         self.__dict__.pop("_recent", None)
         self.__call__ = self._called
         self.methods = MethodCalls(self)
 
     @finishes_errors
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
-        """Carry out a call that generated code did not recognise."""
+        """Run a call that the generated fast path did not recognize."""
         from cute_dialect.front.fast_path import other_call
 
         left = other_call(self, args, stream, options)
@@ -128,9 +132,9 @@ class Traced:
 
 
 class MethodCalls:
-    """The calls of a function as a method, the first argument its receiver; they are recognised as other calls are."""
+    """The calls of a function as a method, whose first argument is the receiver. They have a fast path too."""
 
-    # As of functions: Python calls generated code with no detour.
+    # As in Traced: __call__ is an instance attribute, so that Python calls generated code directly.
     __slots__ = ("__call__", "__dict__")
     __call__: Callable[..., Any]
 
@@ -144,7 +148,7 @@ class MethodCalls:
 
     @finishes_errors
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
-        """Carry out a call that generated code did not recognise."""
+        """Run a call that the generated fast path did not recognize."""
         from cute_dialect.front.fast_path import other_call
 
         left = other_call(self, args, stream, options)
@@ -154,7 +158,7 @@ class MethodCalls:
 
 
 class BoundMethod:
-    """A decorated method with its receiver, which is static."""
+    """A decorated method bound to its receiver, which is a compile-time constant."""
 
     __slots__ = ("__self__", "function")
 
@@ -167,7 +171,6 @@ class BoundMethod:
         return self.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the method."""
         try:
             return self.function.methods(self.__self__, *args, **kwargs)
         except CuteError as error:
@@ -182,7 +185,7 @@ class BoundMethod:
 
 
 class JitFunction(Traced):
-    """A host function: called from Python it is compiled (once a kind) and run, in a trace it is inlined."""
+    """A function under ``@cute.jit``. A call from Python compiles and runs it; a call in a trace inlines it."""
 
     kind = "jit"
 
@@ -213,7 +216,7 @@ class JitFunction(Traced):
 
 
 class KernelFunction(Traced):
-    """A kernel: called, it gives a :class:`cute_dialect.front.host.Launch`, which does nothing until ``.launch(…)``."""
+    """A function under ``@cute.kernel``. A call returns a :class:`~cute_dialect.front.host.Launch` to be launched."""
 
     kind = "kernel"
 
@@ -223,7 +226,7 @@ class KernelFunction(Traced):
         return Launch(self, args, kwargs, receiver=receiver, called=True)
 
     def find_launch(self, launch: Launch, grid: Any, sizes: dict[str, Any], options: Any = None) -> Compiled:
-        """Return the kind of a launch outside of any host function."""
+        """Return the specialization for a launch outside a host function."""
         from cute_dialect.front.arguments import NumberSpec
         from cute_dialect.front.constant_keys import static_key
         from cute_dialect.front.dtypes import Int32
@@ -243,7 +246,7 @@ class KernelFunction(Traced):
 
 
 class Config:
-    """The sizes of a launch, as a part of a key."""
+    """The sizes of a launch, as part of a specialization's key."""
 
     __slots__ = ("items",)
 
@@ -258,7 +261,7 @@ class Config:
 
 
 def plain(function: Any) -> Any:
-    """Return the function itself of what was decorated."""
+    """Return the undecorated Python function."""
     while True:
         if isinstance(function, staticmethod | classmethod | Traced):
             function = function.__wrapped__
@@ -273,12 +276,19 @@ def jit(
     *, inline: bool = True, debug: bool = False, options: str = "", name: str | None = None
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 def jit(function: Any = None, /, **options: Any) -> Any:
-    """Make a host function: it computes layouts and grids, and launches kernels.
+    """Decorate a host function, which computes layouts and grids and launches kernels.
 
-    >>> @jit
-    ... def run(x, y): ...
-    >>> run
-    <@cute.jit run>
+    Args:
+        inline: must be True; a call in a trace is always inlined.
+        debug: enable all run-time checks on the GPU, as ``EnableAssertions(True)`` does.
+        options: compilation options as text, such as ``"--opt-level 2"``.
+        name: the name in compiled code; by default the function's own.
+
+    Example:
+        >>> @jit
+        ... def run(x, y): ...
+        >>> run
+        <@cute.jit run>
     """
     return _decorate(JitFunction, function, options, ("inline", "debug", "options", "name"))
 
@@ -291,10 +301,14 @@ def kernel(
     cluster: tuple[int, int, int] | None = None, name: str | None = None,
 ) -> Callable[[Callable[..., Any]], KernelFunction]: ...  # fmt: skip
 def kernel(function: Any = None, /, **options: Any) -> Any:
-    """Make a kernel: what each thread of a launch does.
+    """Decorate a kernel: the code that each thread of a launch runs.
 
-    ``max_threads``: the most threads of a block that it is launched with; ``min_blocks``: how many blocks should fit a
-    multiprocessor; ``max_regs``: the most registers of a thread; ``cluster``: the blocks of a cluster.
+    Args:
+        max_threads: upper bound on the threads per block of any launch (PTX ``.maxntid``).
+        min_blocks: number of blocks that should fit on one SM (PTX ``.minnctapersm``).
+        max_regs: upper bound on the registers per thread (PTX ``.maxnreg``).
+        cluster: default cluster size in blocks, ``(x, y, z)``.
+        name: the name in compiled code; by default the function's own.
     """
     return _decorate(KernelFunction, function, options, ("max_threads", "min_blocks", "max_regs", "cluster", "name"))
 
@@ -302,12 +316,12 @@ def kernel(function: Any = None, /, **options: Any) -> Any:
 def _decorate(kind: type[Traced], function: Any, options: dict[str, Any], known: tuple[str, ...]) -> Any:
     for name in options:
         if name not in known:
-            raise TypeError(f"@cute.{kind.kind} takes {', '.join(known)}, not '{name}'")
+            raise TypeError(f"@cute.{kind.kind} has no option '{name}'; options: {', '.join(known)}")
     if options.get("inline", True) is not True:
         from cute_dialect.front.errors import CompileError
 
         raise CompileError(
-            "F103", "inline=False: functions are always inlined where a trace calls them", hint="leave it out"
+            "F103", "inline=False is not supported: a call in a trace is always inlined", hint="remove inline="
         )
     if options.get("options"):
         from cute_dialect.front.options import said
@@ -316,5 +330,7 @@ def _decorate(kind: type[Traced], function: Any, options: dict[str, Any], known:
     if function is None:
         return lambda f: kind(f, options)
     if not callable(function) and not isinstance(function, staticmethod | classmethod):
-        raise TypeError(f"@cute.{kind.kind} decorates functions, not {type(function).__name__}; options have names")
+        raise TypeError(
+            f"@cute.{kind.kind} decorates a function, got {type(function).__name__}; pass options by keyword"
+        )
     return kind(function, options)

@@ -1,10 +1,11 @@
-"""Jumps become flags: after this, the control flow of a function is that of its text.
+"""Replacement of jumps by flags, after which control flow follows the text of a function.
 
-``break`` sets a local of its loop, ``continue`` another, a ``return`` that is not the last statement sets two of the
-function; what stands behind a jump is put under a test of the flags, or into the ``else`` of an ``if`` whose suite
+``break`` and ``continue`` each set a local flag of their loop.  A ``return`` before the last statement sets two
+flags of
+the function.  Statements after a jump move under a test of the flags, or into the ``else`` of an ``if`` whose body
 always jumps.  The flags are ordinary values: under static conditions they are Python's, and the tests fold.
 
-``while c: … break …`` has ``_flags`` naming what ends the loop early.
+The attribute ``_flags`` of a ``while`` names the flags that end it early.
 """
 
 from __future__ import annotations
@@ -21,19 +22,18 @@ __all__ = ["DEEPEST", "DELETE", "LOAD", "RETURNED", "STORE", "VALUE", "Counter",
 RETURNED = ".ret"
 VALUE = ".val"
 DEEPEST = 6
-"""Levels that tests of flags may add to a suite; further ones stand one behind another."""
+"""Maximum nesting that flag tests may add to a suite. Further tests are placed one after another."""
 LONGEST = 8
-"""Levels of an ``elif`` chain; further ones stand behind it.  CPython nests 20 blocks at most."""
+"""Maximum length of an ``elif`` chain; the rest follows it. CPython allows at most 20 nested blocks."""
 
 
 class Counter:
-    """Numbers for names that the rewriting makes."""
+    """Source of unique numbers for generated names."""
 
     def __init__(self) -> None:
         self.n = 0
 
     def next(self) -> int:
-        """Return the next number."""
         self.n += 1
         return self.n
 
@@ -41,18 +41,18 @@ class Counter:
 class _Suite(NamedTuple):
     body: list[ast.stmt]
     may: frozenset[str]
-    """The flags that it may set, of loops and functions around it."""
+    """The flags of enclosing loops and functions that it may set."""
     must: bool
-    """Whether it always ends in a jump."""
+    """True if it always ends in a jump."""
 
 
 _NONE: frozenset[str] = frozenset()
 LOAD, STORE, DELETE = ast.Load(), ast.Store(), ast.Del()
-"""What is done with a name: one object of each serves all names."""
+"""Contexts of names. One object of each serves all names."""
 
 
 def at(node: Any) -> dict[str, Any]:
-    """Return the position of a node, for another one."""
+    """Return the position of a node as keyword arguments."""
     return {
         "lineno": node.lineno, "col_offset": node.col_offset, "end_lineno": node.end_lineno,
         "end_col_offset": node.end_col_offset,
@@ -60,20 +60,17 @@ def at(node: Any) -> dict[str, Any]:
 
 
 def assign(name: str, value: Any, position: dict[str, Any]) -> ast.Assign:
-    """Return ``name = value``."""
     if not isinstance(value, ast.expr):
         value = ast.Constant(value, **position)
     return ast.Assign(targets=[ast.Name(name, STORE, **position)], value=value, **position)
 
 
 def any_of(flags: Any, position: dict[str, Any]) -> ast.expr:
-    """Return ``a or b or …``."""
     names: list[ast.expr] = [ast.Name(f, LOAD, **position) for f in sorted(flags)]
     return names[0] if len(names) == 1 else ast.BoolOp(ast.Or(), names, **position)
 
 
 def none_of(flags: Any, position: dict[str, Any]) -> ast.expr:
-    """Return ``not (a or b or …)``."""
     return ast.UnaryOp(ast.Not(), any_of(flags, position), **position)
 
 
@@ -92,14 +89,14 @@ class _Jumps:
         for i, s in enumerate(body):
             made = self.statement(s)
             new = made.body
-            if guard:  # flat: under a test of its own
+            if guard:  # flat: under its own test
                 new = [self.guarded(guard, new, s)]
             out += new
             may |= made.may
             rest = body[i + 1 :]
             if made.must and not guard:
                 must = True
-                if rest:  # never reached, but its names are local
+                if rest:  # It is never reached, but its names are local.
                     out.append(_dead(rest))
                 break
             if not made.may or not rest:
@@ -111,7 +108,7 @@ class _Jumps:
             last = out[-1]
             later = self.suite(rest, depth + 1)
             falls = getattr(last, "_falls", None) if not guard and len(new) == 1 else None
-            if falls is not None:  # one suite always jumps, the other never
+            if falls is not None:  # One side always jumps, the other never does.
                 setattr(last, falls, [*getattr(last, falls), *later.body])
                 last._falls = None  # pyright: ignore
             else:
@@ -145,13 +142,13 @@ class _Jumps:
 
     def Return(self, s: ast.Return) -> _Suite:
         if self.finals:
-            raise self.refused(s, "'return' in a 'finally' is not supported in a kernel")
+            raise self.refused(s, "'return' in a 'finally' block is not supported in a kernel")
         value = s.value or ast.Constant(None, **at(s))
         return _Suite([assign(VALUE, value, at(s)), assign(RETURNED, True, at(s))], frozenset((RETURNED,)), True)
 
     def leaves_final(self, s: ast.stmt, word: str) -> None:
         if self.finals and self.final_loops[-1] == len(self.loops):
-            raise self.refused(s, f"'{word}' out of a 'finally' is not supported in a kernel")
+            raise self.refused(s, f"'{word}' out of a 'finally' block is not supported in a kernel")
 
     def refused(self, s: ast.stmt, text: str) -> SyntaxErrorInKernel:
         return SyntaxErrorInKernel("F150", text, place=place_in(self.path, s))
@@ -160,7 +157,7 @@ class _Jumps:
         last, length = s, 1
         while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If) and length < self.longest:
             last, length = last.orelse[0], length + 1
-        if len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):  # the rest stands behind it
+        if len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):  # The rest follows after the chain.
             p = at(last.orelse[0].test)
             go = f".go{self.counter.next()}"
             rest = ast.If(ast.Name(go, LOAD, **p), last.orelse, [], **p)
@@ -267,9 +264,9 @@ class _Jumps:
         return _Suite([*before, s, *after], may, False)
 
     def rotated(self, s: Any, body: list[ast.stmt], n: int) -> tuple[list[ast.stmt], str]:
-        """Return the body of a ``while`` whose test sets names, with the test in it; and the flag of its end.
+        """Return the body of a ``while`` whose test sets names, with the test moved into it, and the flag of its end.
 
-        The first turn always begins, so what the test sets has a value after the loop.
+        The first iteration always starts, so the names set by the test have values after the loop.
         """
         where = at(s.test)
         end, tested = f".end{n}", f".c{n}"
@@ -282,7 +279,7 @@ _WORDS = {"brk": "'break'", "end": "end", "cnt": "'continue'", "ret": "'return'"
 
 
 def _dead(rest: list[ast.stmt]) -> ast.stmt:
-    """Return code that is not reached, kept for the names it makes local; a loop around it takes its jumps."""
+    """Return unreachable code, kept for the names that it makes local. A loop around it absorbs its jumps."""
     position = at(rest[0])
     made: Any = ast.While(test=ast.Constant(False, **position), body=rest, orelse=[], **position)
     made._dead = True
@@ -290,7 +287,7 @@ def _dead(rest: list[ast.stmt]) -> ast.stmt:
 
 
 def _has(body: list[ast.stmt]) -> bool:
-    """Tell whether a function has a return that is not its last statement."""
+    """Return True if a function has a return before its last statement."""
     todo: list[ast.AST] = [*body]
     last = body[-1]
     while todo:
@@ -303,7 +300,7 @@ def _has(body: list[ast.stmt]) -> bool:
 
 
 def remove_jumps(function: ast.FunctionDef, path: str, counter: Counter, *, tight: bool = False) -> None:
-    """Rewrite a function's body in place; ``tight``: with the fewest levels."""
+    """Remove the jumps of a function, in place. ``tight`` adds the least possible nesting."""
     jumps = _Jumps(path, counter, tight=tight)
     body = function.body
     last = body[-1]

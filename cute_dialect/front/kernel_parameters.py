@@ -1,7 +1,7 @@
-"""Forms of what a host function hands to a kernel: containers and instances are taken apart, too.
+"""Forms of the arguments that a host function passes to a kernel. Containers and instances are taken apart too.
 
-The kernel gets objects of its own, made of its parameters; those that hold nothing dynamic are the host's.  What is one
-object on the host is one in the kernel.
+The kernel gets its own objects, built from its parameters.  Objects without dynamic values are shared with the host.
+Two references to one object on the host are references to one object in the kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["argument_form"]
 
 
 class ObjectForm(Form):
-    """The form of one object and of all that it holds: the tree of its dynamic leaves."""
+    """The form of an object and everything it holds: the tree of its dynamic leaves."""
 
     __slots__ = ("leaves", "types", "value")
 
@@ -45,17 +45,17 @@ class ObjectForm(Form):
 
 
 def argument_form(value: object) -> Form:
-    """Return the form of an argument of a kernel."""
+    """Return the form of a kernel's argument."""
     if isinstance(value, Dynamic):
         return value.__cute_form__()
     leaves = {key: leaf.__cute_form__() for key, leaf in _dynamic_leaves(value).items()}
-    # Coordinates that are constants are no parameters, and yet each function has a value of its own for them.
+    # Constant coordinates are not parameters, but each function needs its own value for them.
     leaves = {key: form for key, form in leaves.items() if form.types or isinstance(form, TensorForm)}
     return ObjectForm(value, leaves) if leaves else ConstForm(value)
 
 
 def _dynamic_leaves(value: object) -> dict[int, Dynamic]:
-    """Return the dynamic values that an object leads to, by identity, in order of first reach."""
+    """Return the dynamic values reachable from an object, by identity, in order of first reach."""
     found: dict[int, Dynamic] = {}
     seen: set[int] = set()
 
@@ -75,7 +75,7 @@ def _dynamic_leaves(value: object) -> dict[int, Dynamic]:
 
 
 def _rebuilt(value: object, made: dict[int, Any]) -> Any:
-    """Return an object like ``value`` with the dynamic values exchanged; what holds none stays as it is."""
+    """Return a copy of ``value`` with its dynamic values replaced. Parts without dynamic values are shared."""
     done: dict[int, Any] = dict(made)
 
     def changes(x: Any, seen: set[int]) -> bool:

@@ -1,6 +1,6 @@
-"""Traced modules and the compile cache: a module's key is its text without locations, the pipeline and its options.
+"""Cache keys of traced modules: the text without locations, the pipeline and its options.
 
-Code that only moved finds what was compiled, unless its kernels have assertions, which print their lines.
+Code that only moved hits the cache, unless its kernels have assertions, which print their source lines.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["Made", "artifact_key", "compile_traced", "kernel_assertions"]
 
 
 class Made(NamedTuple):
-    """A compiled module, and its key in the cache; none where it is not kept."""
+    """A compiled module, and its cache key; None if it is not cached."""
 
     module: CompiledModule
     key: str | None
 
 
 def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
-    """Return the key of a traced module."""
+    """Return the cache key of a traced module."""
     from cute_dialect.pipelines.recall import text_key
 
     chip, level = _chip(options, emit), _level(options, emit)
@@ -34,7 +34,7 @@ def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
 
 
 def _text(module: ModuleOp) -> str:
-    """Return the text of a module. It names the places of its kernels' assertions, which GPU code prints."""
+    """Return the text of a module, with the source lines of its kernels' assertions, which GPU code prints."""
     from cute_dialect.ir.printing import ir_text
 
     text = ir_text(module, source_names=True)
@@ -43,7 +43,7 @@ def _text(module: ModuleOp) -> str:
 
 
 def kernel_assertions(module: ModuleOp) -> list[Operation]:
-    """Return the assertions in the kernels of a module."""
+    """Return the assertions in a module's kernels."""
     from cute_dialect.ir.editing import all_ops
 
     kernels = [op for op in module.ops if op.name == "gpu.module"]
@@ -67,9 +67,9 @@ def _level(options: Options, emit: Emit) -> int | None:
 def compile_traced(
     module: ModuleOp, options: Options, emit: Emit, *, keep_stages: bool = False, elsewhere: bool = False
 ) -> Made:
-    """Compile a traced module, or take it from the compile cache.  ``elsewhere``: in another process.
+    """Compile a traced module, or load it from the compile cache.
 
-    Raises :class:`cute_dialect.pipelines.stages.CompileError`.
+    ``elsewhere``: compile in another process.  Raises :class:`cute_dialect.pipelines.stages.CompileError`.
     """
     from cute_dialect.pipelines.elsewhere import compile_elsewhere
     from cute_dialect.pipelines.recall import text_key

@@ -1,4 +1,4 @@
-"""Forms of layouts: what of them crosses a branch, a loop or a call is their dynamic leaves."""
+"""Forms of layouts. Their dynamic leaves are passed through branches, loops and calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["LayoutForm"]
 
 
 class LayoutForm(Form):
-    """The form of a layout: its payload.  Its leaves are the integers at its ``?``."""
+    """The form of a layout: its payload. Its leaves are the integers at each ``?``."""
 
     __slots__ = ("kind", "payload", "types")
 
@@ -91,7 +91,7 @@ class _DifferentProfile(Exception):
 
 
 def _joined(a: Any, b: Any) -> Any:
-    """Return the payload that both fit: leaves that differ become dynamic."""
+    """Return the payload that both fit. Leaves that differ become dynamic."""
     if isinstance(a, Layout) and isinstance(b, Layout):
         from cute_dialect.algebra.values import raw_layout
 

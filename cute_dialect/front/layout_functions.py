@@ -1,6 +1,7 @@
-"""Functions on layouts, which take tensors too: composition, divides, products, tiles and partitions.
+"""Layout algebra on layouts and tensors: composition, divides, products, tiles and partitions.
 
-Each is the op of the dialect of the same name (``docs/dialect.md``); see :func:`cute_dialect.front.layouts.apply`.
+Each function applies the dialect op of the same name (``docs/dialect.md``); see
+:func:`cute_dialect.front.layouts.apply`.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ __all__ = [
 
 
 def _tiler(x: Any) -> Any:
-    """Return the second operand of a divide: a layout as it is, a tree as a tile or a shape."""
+    """Return the second operand of a divide: a layout unchanged, a tree as a tiler."""
     return x if isinstance(x, AnyLayout) else as_layout(x) if isinstance(x, str) else Tree(x, "tiler")
 
 
 def composition(lhs: Any, rhs: Any) -> Any:
-    """Return ``c -> lhs(rhs(c))``: ``lhs`` a layout, a tensor or a swizzle; ``rhs`` a layout or a tiler.
+    """Return the composition ``c -> lhs(rhs(c))``.
+
+    ``lhs`` is a layout, tensor or swizzle, ``rhs`` a layout or tiler.
 
     >>> composition(make_layout((6, 10), (10, 1)), make_layout((3, 4), (2, 6)))
     (3,4):(20,1)
@@ -48,7 +51,7 @@ def composition(lhs: Any, rhs: Any) -> Any:
 
 
 def coalesce(x: Any, target_profile: Any = None) -> Any:
-    """Return the same function in as few modes as possible; with a profile mode by mode.
+    """Return the same function with as few modes as possible. With a profile, each mode is coalesced separately.
 
     >>> coalesce(make_layout((2, (1, 6)), (1, (6, 2))))
     12:1
@@ -59,7 +62,7 @@ def coalesce(x: Any, target_profile: Any = None) -> Any:
 
 
 def complement(x: Any, cotarget: Any = None) -> Layout:
-    """Return the layout that reaches what another leaves out, up to the size of ``cotarget``.
+    """Return the layout of the offsets that ``x`` does not reach, up to the size of ``cotarget``.
 
     >>> complement(make_layout((2, 3), (4, 12)), 48)
     (4,2):(1,36)
@@ -71,7 +74,7 @@ def complement(x: Any, cotarget: Any = None) -> Layout:
 
 
 def right_inverse(x: Any) -> Layout:
-    """Return the layout ``R`` with ``x(R(i)) == i``, as far as that goes.
+    """Return the largest layout ``R`` with ``x(R(i)) == i``.
 
     >>> right_inverse(make_layout((5, 3), (3, 1)))
     (3,5):(5,1)
@@ -89,7 +92,7 @@ def left_inverse(x: Any) -> Layout:
 
 
 def recast_layout(new_type_bits: int, old_type_bits: int, x: Any) -> Any:
-    """Return the layout in elements of another width.
+    """Return the layout for elements of another width.
 
     >>> recast_layout(16, 8, make_layout((10, 3)))
     (5,3):(1,5)
@@ -102,18 +105,18 @@ def _divide(name: str, example: str, what: str) -> Callable[..., Any]:
         return apply(f"cute.{name}", as_layout(target), _tiler(tiler))
 
     divide.__name__ = divide.__qualname__ = name
-    divide.__doc__ = f"Return {what}; ``tiler``: a shape, a layout, or a tuple of them and ``None``.\n\n    {example}"
+    divide.__doc__ = f"Return {what}. ``tiler`` is a shape, a layout, or a tuple of them and ``None``.\n\n    {example}"
     return divide
 
 
 logical_divide = _divide("logical_divide", "``(12,10):(10,1)`` by ``(4, 5)`` gives ``((4,3),(5,2)):((10,40),(1,5))``.",
-                         "every mode split into ``(tile, rest)``")  # fmt: skip
+                         "the layout with each mode split into ``(tile, rest)``")  # fmt: skip
 zipped_divide = _divide("zipped_divide", "``(12,10):(10,1)`` by ``(4, 5)`` gives ``((4,5),(3,2)):((10,1),(40,5))``.",
-                        "``((tiles), (rests))``")  # fmt: skip
+                        "the divided layout ``((tiles), (rests))``")  # fmt: skip
 tiled_divide = _divide("tiled_divide", "``(12,10):(10,1)`` by ``(4, 5)`` gives ``((4,5),3,2):((10,1),40,5)``.",
-                       "``((tiles), rest, rest, …)``")  # fmt: skip
+                       "the divided layout ``((tiles), rest, rest, …)``")  # fmt: skip
 flat_divide = _divide("flat_divide", "``(12,10):(10,1)`` by ``(4, 5)`` gives ``(4,5,3,2):(10,1,40,5)``.",
-                      "tiles and rests side by side")  # fmt: skip
+                      "the divided layout ``(tiles…, rests…)``")  # fmt: skip
 
 
 def _product(name: str, what: str) -> Callable[[Any, Any], Any]:
@@ -121,20 +124,20 @@ def _product(name: str, what: str) -> Callable[[Any, Any], Any]:
         return apply(f"cute.{name}", as_layout(block), as_layout(tiler))
 
     product.__name__ = product.__qualname__ = name
-    product.__doc__ = f"Return {what}: ``block`` repeated in the order and number of the layout ``tiler``."
+    product.__doc__ = f"Return {what}, where ``block`` is repeated according to the layout ``tiler``."
     return product
 
 
-logical_product = _product("logical_product", "``(block, repetitions)``")
-zipped_product = _product("zipped_product", "``((block), (repetitions))``")
-tiled_product = _product("tiled_product", "``((block), repetition, repetition, …)``")
-flat_product = _product("flat_product", "the modes of block and repetitions side by side")
-blocked_product = _product("blocked_product", "``(block_i, repetitions_i)`` mode by mode")
-raked_product = _product("raked_product", "``(repetitions_i, block_i)`` mode by mode")
+logical_product = _product("logical_product", "the product ``(block, repetitions)``")
+zipped_product = _product("zipped_product", "the product ``((block), (repetitions))``")
+tiled_product = _product("tiled_product", "the product ``((block), repetition, repetition, …)``")
+flat_product = _product("flat_product", "the product ``(block modes…, repetitions…)``")
+blocked_product = _product("blocked_product", "the product with modes ``(block_i, repetitions_i)``")
+raked_product = _product("raked_product", "the product with modes ``(repetitions_i, block_i)``")
 
 
 def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None) -> Any:
-    """Return a block repeated until it covers a shape, the blocks in an order of the modes.
+    """Return ``atom`` repeated to cover a shape. ``order`` is the order of the modes in which blocks repeat.
 
     >>> tile_to_shape(make_layout((2, 3), (3, 1)), (4, 6), (1, 0))
     ((2,2),(3,2)):((3,12),(1,6))
@@ -149,15 +152,19 @@ def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None) -> Any:
 
 
 def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
-    """Return the tile of a tensor at a coordinate among the tiles: ``(tile modes…, rest modes…)``.
+    """Return the tile of a tensor at a tile coordinate: ``(tile modes…, rest modes…)``.
 
-    Rest modes stay where the coordinate has ``None``.  ``proj`` has ``None`` where tiler and coordinate have an element
-    that the tensor lacks; what the coordinate has beyond it counts modes of the tensor that are not tiled.
+    Args:
+        input: the tensor.
+        tiler: the tile's shape.
+        coord: the coordinate among the tiles. ``None`` keeps a rest mode.
+        proj: a tuple with ``None`` at each element of ``tiler`` and ``coord`` to skip for this tensor. Elements of
+            ``coord`` past its end index untiled modes of the tensor.
     """
     if isinstance(input, AnyLayout):
         raise LayoutError(
-            "F240", f"local_tile: expected a tensor, got {input.describe()}",
-            hint="of a layout take zipped_divide, and slice that",
+            "F240", f"local_tile needs a tensor, got {input.describe()}",
+            hint="for a layout, use zipped_divide and slice the result",
         )  # fmt: skip
     if isinstance(proj, tuple) and isinstance(coord, tuple) and isinstance(tiler, tuple) and len(coord) > len(proj):
         kept = [i for i, p in enumerate(proj) if p is not None]
@@ -171,7 +178,7 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
 
 
 def local_partition(target: Any, tiler: Any, index: Any, proj: Any = None) -> Any:
-    """Return a thread's part of a tensor that is dealt out in tiles of the shape of a thread layout."""
+    """Return a thread's part of a tensor that is distributed in tiles of a thread layout."""
     if proj is not None:
         from cute_dialect.front.tuple_functions import dice
 
@@ -180,9 +187,10 @@ def local_partition(target: Any, tiler: Any, index: Any, proj: Any = None) -> An
 
 
 def outer_partition(target: Any, tiler: Any, coord: Any) -> Any:
-    """Return a part of a tensor that is divided into as many parts as the tiler says: every ``tiler``-th tile's rest.
+    """Return one part of a tensor that is divided into as many parts as the tiler has elements.
 
-    The contrary of ``local_tile``: of ``zipped_divide(target, tiler)`` the first mode is sliced at the coordinate.
+    It slices the first mode of ``zipped_divide(target, tiler)`` at the coordinate, whereas ``local_tile`` slices the
+    second.
     """
     from cute_dialect.front.tuple_functions import slice_
 
@@ -191,7 +199,7 @@ def outer_partition(target: Any, tiler: Any, coord: Any) -> Any:
 
 
 def domain_offset(coord: Any, tensor: Any) -> Any:
-    """Return a tensor whose coordinate ``c`` is coordinate ``c + coord`` of the given one."""
+    """Return the tensor shifted so that its coordinate ``c`` is coordinate ``c + coord`` of the original."""
     return apply("cute.domain_offset", tensor, Tree(coord, "coord"))
 
 
@@ -199,7 +207,7 @@ def domain_offset(coord: Any, tensor: Any) -> Any:
 
 
 def max_common_vector(a: Any, b: Any) -> int:
-    """Return how many elements are contiguous in both layouts, at least 1.
+    """Return the number of elements that are contiguous in both layouts, at least 1.
 
     >>> max_common_vector(make_layout((4, 8), (1, 16)), make_layout((4, 8)))
     4
@@ -222,7 +230,7 @@ def max_common_layout(a: Any, b: Any) -> Layout:
 
 
 def max_alignment(x: Any) -> int:
-    """Return the greatest number that is known to divide every offset of a layout.
+    """Return the largest number known to divide every offset of a layout.
 
     >>> max_alignment(make_layout((4, 8), (16, 64)))
     16
@@ -241,15 +249,15 @@ def max_alignment(x: Any) -> int:
 
 
 def _plain(function: str, x: Any) -> Any:
-    """Return the payload of a plain layout, or of a tensor's."""
+    """Return the payload of a plain layout, or of a tensor's layout."""
     made = layout_of(x)
     if not isinstance(made, Layout):
-        raise LayoutError("F240", f"{function}: expected a plain layout, got {made}")
+        raise LayoutError("F240", f"{function} needs a plain layout, got {made}")
     return made.payload
 
 
 def nullspace(x: Any) -> Layout:
-    """Return the part of the domain along which a static layout stands still.
+    """Return the part of the domain along which a static layout is constant.
 
     >>> nullspace(make_layout((2, (4, 3)), (1, (0, 2))))
     4:2
@@ -260,7 +268,7 @@ def nullspace(x: Any) -> Layout:
 
 
 def filter_zeros(x: Any) -> Any:
-    """Return the layout with extent 1 where the stride is a static 0.
+    """Return the layout with extent 1 in place of every mode with a static stride of 0.
 
     >>> filter_zeros(make_layout((4, 8), (0, 1)))
     (1,8):(0,1)
@@ -279,7 +287,7 @@ def filter_zeros(x: Any) -> Any:
 
 
 def filter(x: Any) -> Any:
-    """Return the layout without the modes along which it stands still, coalesced.
+    """Return the layout without its stride-0 modes, coalesced.
 
     >>> filter(make_layout((4, 8, 2), (0, 1, 8)))
     16:1

@@ -1,4 +1,4 @@
-"""Making layouts: from shapes and strides, orders, texts, threads and values."""
+"""Construction of layouts from shapes and strides, orders, text, and thread and value layouts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def layout(text: Any, *numbers: Any) -> Any:
-    """Return the layout of the dialect's text; ``numbers`` stand at its ``?``, from left to right.
+    """Return the layout for the dialect's text. ``numbers`` replace each ``?`` from left to right.
 
     >>> layout("(8,4):(4,1)"), layout("S<2,3,3> o 0 o (8,8):(8,1)")
     ((8,4):(4,1), S<2,3,3> o 0 o (8,8):(8,1))
@@ -45,13 +45,15 @@ def layout(text: Any, *numbers: Any) -> Any:
         payload = parse_composed_layout(str(text))
         (verify_composed_layout if isinstance(payload, ComposedPayload) else verify_layout)(payload)  # pyright: ignore
     except (TextError, AlgebraError) as e:
-        raise LayoutError("F240", f"no layout: '{text}': {e}") from None
+        raise LayoutError("F240", f"layout: '{text}' is not a layout: {e}") from None
     slots = dynamic_leaves_of(payload)
     if len(slots) != len(numbers):
-        raise LayoutError("F240", f"expected {len(slots)} numbers, one a '?' of '{text}', got {len(numbers)}")
+        raise LayoutError("F240", f"layout: '{text}' needs {len(slots)} numbers, one for each '?', got {len(numbers)}")
     if isinstance(payload, ComposedPayload):
         if slots:
-            raise LayoutError("F240", f"expected a static composed layout, got '{text}'", hint="make_composed_layout")
+            raise LayoutError(
+                "F240", f"layout: a composed layout must be static, got '{text}'", hint="use make_composed_layout"
+            )
         return ComposedLayout(payload)
     if not slots:
         return Layout(payload)
@@ -61,7 +63,7 @@ def layout(text: Any, *numbers: Any) -> Any:
 
 
 def _run_time(value: Any) -> list[Any]:
-    """Return the numbers of run time in a value that was written into a text, from left to right."""
+    """Return the run-time numbers of a value formatted into a string, from left to right."""
     if isinstance(value, tuple | list):
         return [n for x in value for n in _run_time(x)]
     if isinstance(value, Layout):
@@ -70,7 +72,7 @@ def _run_time(value: Any) -> list[Any]:
 
 
 def make_layout(shape: Any, stride: Any = None, order: Any = None) -> Layout:
-    """Return the layout of a shape and strides; compact without strides, first mode fastest or in an order.
+    """Return the layout of a shape and strides. Without strides it is compact, first mode fastest or by ``order``.
 
     >>> make_layout((4, 8)), make_layout((4, 8), (8, 1)), make_layout((4, 8), order=(1, 0))
     ((4,8):(1,4), (4,8):(8,1), (4,8):(8,1))
@@ -89,7 +91,7 @@ def make_layout(shape: Any, stride: Any = None, order: Any = None) -> Layout:
 
 
 def _checked_layout(shape: Tree, stride: Tree) -> Layout:
-    """Return a layout that keeps the numbers it was made of, so that its shape needs no op."""
+    """Return a layout that keeps its input numbers, so that its shape needs no op."""
     from cute_dialect.algebra.values import raw_layout
     from cute_dialect.front.trace import op_class
     from cute_dialect.ops.inference import infer_types_memo
@@ -102,7 +104,7 @@ def _checked_layout(shape: Tree, stride: Tree) -> Layout:
 
 
 def make_ordered_layout(shape: Any, order: Any) -> Layout:
-    """Return the compact layout in which the mode of the least order varies fastest.
+    """Return the compact layout in which the mode with the smallest order varies fastest.
 
     >>> make_ordered_layout((4, 8, 2), order=(2, 1, 0))
     (4,8,2):(16,2,1)
@@ -111,7 +113,7 @@ def make_ordered_layout(shape: Any, order: Any) -> Layout:
 
 
 def make_layout_like(x: Any) -> Layout:
-    """Return the compact layout of the same shape whose modes are ordered as those of a layout.
+    """Return the compact layout of the same shape, with modes in the order of the layout's strides.
 
     >>> make_layout_like(make_layout((6, 5), (20, 2)))
     (6,5):(5,1)
@@ -129,7 +131,7 @@ def make_identity_layout(shape: Any) -> Layout:
 
 
 def make_swizzle(b: int, m: int, s: int) -> Swizzle:
-    """Return the swizzle that xors ``b`` bits at bit ``m`` with those ``s`` above.  Raises F240.
+    """Return the swizzle that XORs ``b`` bits at bit ``m`` with the bits ``s`` above.  Raises F240.
 
     >>> make_swizzle(3, 4, 3)
     Swizzle(3, 4, 3)
@@ -141,7 +143,7 @@ def make_swizzle(b: int, m: int, s: int) -> Swizzle:
 
 
 def make_composed_layout(inner: Any, offset: Any, outer: Any) -> Any:
-    """Return ``inner o offset o outer``; an identity swizzle without offset gives the outer layout.
+    """Return ``inner o offset o outer``. An identity swizzle without offset returns the outer layout.
 
     >>> make_composed_layout(make_swizzle(2, 3, 3), 0, make_layout((8, 8), (8, 1)))
     S<2,3,3> o 0 o (8,8):(8,1)
@@ -156,12 +158,12 @@ def _swizzle(x: Any) -> Any:
     if isinstance(x, Swizzle):
         return _Operand("swizzle", x)
     if callable(x):
-        raise LayoutError("F240", "expected a layout or a swizzle as the inner part, got a function")
+        raise LayoutError("F240", "make_composed_layout: inner must be a layout or a swizzle, got a function")
     return as_layout(x)
 
 
 class _Operand(Tree):
-    """A static operand that is no tree."""
+    """A static operand that is not a tree."""
 
     __slots__ = ()
 
@@ -170,7 +172,7 @@ class _Operand(Tree):
 
 
 def make_layout_tv(thr_layout: Any, val_layout: Any) -> tuple[Any, Layout]:
-    """Return the tile that threads with values each cover, and its thread-value layout.
+    """Return the tile covered by threads with several values each, and its thread-value layout.
 
     >>> make_layout_tv(layout("(4,32):(32,1)"), layout("(4,4):(4,1)"))
     ((16, 128), ((32,4),(4,4)):((64,4),(16,1)))

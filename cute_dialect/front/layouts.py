@@ -1,9 +1,9 @@
-"""Layouts as values, and the functions on them: the algebra where everything is known, ops where not.
+"""Layouts as values: the layout algebra runs at compile time on static operands, and emits ops otherwise.
 
-One way for all functions: :func:`apply` takes the types of the operands, infers the type of the result (the op's own
-inference, which is the algebra run over types), and if that says everything the result is made of it; no op appears.
-Otherwise the op does.  Layouts keep their payload, a tree of integers and dynamic leaves, so their size, shape, rank
-and text need no op.
+All functions use :func:`apply`.  It infers the result type from the operand types with the op's own inference, which
+runs the algebra on types.  If the type describes the result completely, no op is emitted.  Layouts keep their
+payload, a
+tree of integers and dynamic leaves, so their size, shape, rank and text need no op.
 
 >>> from cute_dialect.front.layout_makers import make_layout
 >>> apply("cute.zipped_divide", make_layout((12, 10), (10, 1)), Tree((4, 5), "tiler"))
@@ -47,11 +47,11 @@ __all__ = [
 
 
 class Operand(Protocol):
-    """What an op can take: a layout, a tensor, a :class:`Tree`."""
+    """An operand of an op: a layout, a tensor, or a :class:`Tree`."""
 
     @property
     def ssa(self) -> SSAValue:
-        """An SSA value of it."""
+        """Its SSA value."""
         ...
 
 
@@ -70,7 +70,7 @@ def _open_mode(index: Any) -> Any:
 
 
 class AnyLayout(Dynamic):
-    """The base of layouts: a payload, and numbers or an SSA value for its dynamic leaves."""
+    """Base of layouts: a payload, and numbers or an SSA value for its dynamic leaves."""
 
     __slots__ = ("_made", "_numbers", "_ssa", "is_static", "payload")
     kind = ""
@@ -87,12 +87,11 @@ class AnyLayout(Dynamic):
 
     @property
     def type(self) -> Attribute:
-        """Its type."""
         return cute_type(self.kind, self.payload)
 
     @property
     def ssa(self) -> SSAValue:
-        """Its SSA value; a static layout becomes ``cute.static``, one of numbers is made once in each block."""
+        """The SSA value. A static layout becomes ``cute.static``; one with numbers is built once per block."""
         if self._ssa is not None:
             return self._ssa
         if self.is_static:
@@ -147,28 +146,28 @@ class AnyLayout(Dynamic):
 
     @property
     def rank(self) -> int:
-        """The number of its modes."""
+        """The number of modes."""
         from cute_dialect.algebra.trees import rank
 
         return rank(self.payload)
 
     @property
     def depth(self) -> int:
-        """The levels of nesting of its shape."""
+        """The nesting depth of the shape."""
         from cute_dialect.algebra.trees import depth
 
         return depth(self.payload)
 
     @property
     def max_alignment(self) -> int:
-        """The greatest number that is known to divide every offset."""
+        """The largest number known to divide every offset."""
         from cute_dialect.front.layout_functions import max_alignment
 
         return max_alignment(self)
 
     def __call__(self, *coord: Any) -> Any:
         at = coord[0] if len(coord) == 1 else coord
-        if _is_open(at):  # as in CuTe, the modes that None leaves open
+        if _is_open(at):  # As in CuTe, None keeps a mode.
             return apply("cute.slice", self, Tree(at, "coord"))
         return apply("cute.layout_eval", Tree(at, "coord"), self)
 
@@ -189,7 +188,7 @@ class AnyLayout(Dynamic):
         return self.rank
 
     def get_hier_coord(self, idx: Any) -> Any:
-        """Return the coordinate, as nested as the shape, whose offset is ``idx``; the layout's image has no gaps.
+        """Return the coordinate with offset ``idx``, nested like the shape. The layout's image must have no gaps.
 
         >>> from cute_dialect.front.layout_makers import make_layout
         >>> make_layout((4, (2, 3))).get_hier_coord(7), make_layout((4, 2), stride=(2, 1)).get_hier_coord(7)
@@ -198,7 +197,7 @@ class AnyLayout(Dynamic):
         return map_tree(lambda s, d: _along(idx, s, d), self.shape, self.stride)  # pyright: ignore
 
     def get_flat_coord(self, idx: Any) -> Any:
-        """Return the coordinate whose offset is ``idx``, one number a mode; see :meth:`get_hier_coord`.
+        """Return the coordinate with offset ``idx``, one number per mode; see :meth:`get_hier_coord`.
 
         >>> from cute_dialect.front.layout_makers import make_layout
         >>> make_layout((4, (2, 3))).get_flat_coord(15)
@@ -212,7 +211,7 @@ class AnyLayout(Dynamic):
         return tuple([crd2idx(c, s) if isinstance(s, tuple) else c for c, s in zip(coord, shape)])
 
     def get_1d_coord(self, idx: Any) -> Any:
-        """Return the number of the element whose offset is ``idx``; see :meth:`get_hier_coord`.
+        """Return the linear index of the element with offset ``idx``; see :meth:`get_hier_coord`.
 
         >>> from cute_dialect.front.layout_makers import make_layout
         >>> make_layout((4, 2), stride=(2, 1)).get_1d_coord(3)
@@ -245,27 +244,26 @@ class Layout(AnyLayout):
 
     @property
     def outer(self) -> Layout:
-        """Itself: what a composed layout has as :attr:`ComposedLayout.outer`."""
+        """The layout itself, as :attr:`ComposedLayout.outer` is for a composed layout."""
         return self
 
     @property
     def inner(self) -> None:
-        """None: no swizzle is applied to what it gives."""
+        """Always None: a plain layout has no swizzle."""
         return None
 
     @property
     def shape(self) -> Any:
-        """Its shape."""
         return tree_of(self.payload.shape, iter(self.numbers))
 
     @property
     def stride(self) -> Any:
-        """Its strides, a tree like the shape."""
+        """The strides, nested like the shape."""
         return tree_of(self.payload.stride, iter(self.numbers[len(dynamic_leaves_of(self.payload.shape)) :]))
 
 
 class ComposedLayout(AnyLayout):
-    """A composed layout ``inner o offset o outer``: ``inner(offset + outer(c))``; the inner part is often a swizzle."""
+    """A composed layout ``inner o offset o outer``: ``inner(offset + outer(c))``. The inner part is often a swizzle."""
 
     __slots__ = ()
     kind = "composed_layout"
@@ -276,18 +274,18 @@ class ComposedLayout(AnyLayout):
 
     @property
     def outer(self) -> Layout:
-        """The layout whose domain counts."""
+        """The outer layout, which is applied first and defines the domain."""
         return self._part(self.payload.outer, 0)
 
     @property
     def offset(self) -> Any:
-        """What is added before the inner part."""
+        """The offset added before the inner part is applied."""
         skipped = len(dynamic_leaves_of(self.payload.outer))
         return tree_of(self.payload.offset, iter(self.numbers[skipped:]))
 
     @property
     def inner(self) -> Any:
-        """The swizzle or layout that is applied last."""
+        """The swizzle or layout applied last."""
         if isinstance(self.payload.inner, Swizzle):
             return self.payload.inner
         skipped = len(dynamic_leaves_of(self.payload.outer)) + len(dynamic_leaves_of(self.payload.offset))
@@ -295,17 +293,17 @@ class ComposedLayout(AnyLayout):
 
     @property
     def shape(self) -> Any:
-        """The shape of the outer part."""
+        """The shape of the outer layout."""
         return self.outer.shape
 
     @property
     def stride(self) -> Any:
-        """The strides of the outer part."""
+        """The strides of the outer layout."""
         return self.outer.stride
 
 
 def is_layout(x: object) -> bool:
-    """Tell whether a value is a layout, composed or not."""
+    """Return True for a layout or a composed layout."""
     return isinstance(x, AnyLayout)
 
 
@@ -313,15 +311,20 @@ def is_layout(x: object) -> bool:
 
 
 def operand_type(x: Any) -> Attribute:
-    """Return the type that an operand of an op has."""
+    """Return the type of an op's operand."""
     return x.type if hasattr(x, "type") else x.ssa.type
 
 
 def apply(name: str, *operands: Any, called: str = "", **properties: Any) -> Any:
-    """Return what an op of the dialect gives for layouts, tensors and trees; nothing is emitted if its type says it.
+    """Apply a dialect op to layouts, tensors and trees. Nothing is emitted if the result type is static.
 
-    ``properties``: integers become ``i32``, sequences a mode path.  Raises F240 with the operands in it, in the words
-    ``called`` if what the user called is not named as the op is.
+    Args:
+        name: the op.
+        operands: its operands.
+        called: the name of the called function for error messages, if it differs from the op's.
+        properties: properties of the op; integers become ``i32``, sequences a mode path.
+
+    Raises F240 with the operands.
 
     >>> from cute_dialect.front.layout_makers import make_layout
     >>> apply("cute.zipped_divide", make_layout(12), Tree(4, "tiler"))
@@ -345,7 +348,7 @@ def apply(name: str, *operands: Any, called: str = "", **properties: Any) -> Any
 
 
 def refused(name: str, operands: Sequence[Any], error: AlgebraError, called: str = "") -> LayoutError:
-    """Return the error of an op that its operands do not suit."""
+    """Return the error for operands that an op rejects."""
     texts = [x.text if isinstance(x, Tree) else str(x) for x in operands]
     message = str(error).removeprefix(f"'{name}' op ")
     called = called or f"{name.removeprefix('cute.')}({', '.join(texts)})"
@@ -363,7 +366,7 @@ def _attribute(x: Any) -> Attribute:
 
 
 def _of_static_type(type: Any) -> tuple[Any] | None:
-    """Return the value that a type describes completely (in a tuple of one), None if it does not."""
+    """Return the value that a type describes completely, in a tuple of one, or None."""
     from cute_dialect.memory_types import CoordTensorType
     from cute_dialect.types import CuteType
 
@@ -377,7 +380,7 @@ def _of_static_type(type: Any) -> tuple[Any] | None:
 
 
 def _untracked(type: Any) -> Any:
-    """Return the same type; divisors of 1 are no divisors, as in a type that was read."""
+    """Return the same type with divisors of 1 removed, as in a parsed type."""
     from cute_dialect.types import CuteType
 
     if not isinstance(type, CuteType):
@@ -390,7 +393,7 @@ def _without_one(leaf: Any) -> Any:
 
 
 def of_payload(kind: str, payload: Any, numbers: Sequence[Numeric]) -> Any:
-    """Return the user's value of a payload with these numbers for its dynamic leaves."""
+    """Return the user-level value of a payload, with ``numbers`` for its dynamic leaves."""
     if kind == "layout":
         return Layout(payload, numbers=numbers)
     if kind == "composed_layout":
@@ -399,9 +402,9 @@ def of_payload(kind: str, payload: Any, numbers: Sequence[Numeric]) -> Any:
 
 
 def from_value(ssa: SSAValue, element_type: Any = None) -> Any:
-    """Return the user's value of an SSA value: a layout, an int tuple, a tensor, a Boolean.
+    """Return the user-level value of an SSA value: a layout, an int tuple, a tensor or a Boolean.
 
-    ``element_type``: of tensors whose elements' MLIR type does not say their sign.
+    ``element_type``: for tensors whose MLIR element type lacks the signedness.
     """
     type: Any = ssa.type
     name = type.name
@@ -421,19 +424,19 @@ def from_value(ssa: SSAValue, element_type: Any = None) -> Any:
 
 
 def is_tensor(x: object) -> bool:
-    """Tell whether a value is a tensor: an iterator with a layout."""
+    """Return True for a tensor, which is an iterator with a layout."""
     return hasattr(type(x), "iterator")
 
 
 def over_layout(tensor: Any, f: Callable[[Any], Any]) -> Any:
-    """Return the tensor of the same iterator whose layout is what a function makes of its layout."""
+    """Return the tensor with the same iterator and the layout ``f(tensor.layout)``."""
     from cute_dialect.front.tensors import make_tensor
 
     return make_tensor(tensor.iterator, f(tensor.layout))
 
 
 def as_layout(x: Any) -> Any:
-    """Return a layout for a layout, the text of one, or a shape, which is compact; other values stay."""
+    """Return a layout for a layout, its text, or a shape (compact). Other values are returned unchanged."""
     from cute_dialect.front.layout_makers import layout, make_layout
 
     if isinstance(x, str):
@@ -448,7 +451,7 @@ def as_layout(x: Any) -> Any:
 
 
 def layout_of(x: Any) -> Any:
-    """Return the layout of a tensor, or what :func:`as_layout` gives."""
+    """Return the layout of a tensor, or the result of :func:`as_layout`."""
     return x.layout if not isinstance(x, AnyLayout) and hasattr(type(x), "layout") else as_layout(x)
 
 
@@ -456,5 +459,5 @@ def static_layout(function: str, x: Any) -> LayoutPayload:
     """Return the payload of a layout that must be static and plain."""
     made = as_layout(x)
     if not isinstance(made, Layout) or not made.is_static:
-        raise LayoutError("F240", f"{function}: expected a static layout, got {made}")
+        raise LayoutError("F240", f"{function} needs a static layout, got {made}")
     return made.payload

@@ -1,4 +1,6 @@
-"""Loops that say what they carry, ``for k, tmp in range_(n, iter_args=[tmp])`` with ``tmp = yield tmp``: as plain ones.
+"""Loops with explicit carried values, ``for k, tmp in range_(n, iter_args=[tmp])``, rewritten as plain loops.
+
+::
 
     for k, tmp in range_(n, iter_args=[zero]):         .c = zero; out = .c
         tmp += a[k]                             ->      for k in range_(n):
@@ -6,8 +8,8 @@
                                                             tmp += a[k]
                                                             .c = tmp; out = .c
 
-So the function is no generator, and the loop carries ``.c`` as it carries anything else.  A third target is what the
-loop gives, as in upstream's ``scf.for_``; of several ``iter_args`` the second target is a tuple.
+After the rewriting the function is not a generator, and the loop carries ``.c`` like any other name.  A third target
+receives the loop's results, as in upstream's ``scf.for_``.  With several ``iter_args`` the second target is a tuple.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ __all__ = ["without_carries"]
 
 
 def without_carries(node: FunctionNode, names: Mapping[str, object], path: str) -> None:
-    """Rewrite the loops of a function that carry by ``yield``.  Raises F150 for what such a loop cannot be."""
+    """Rewrite the loops of a function that carry values with ``yield``.  Raises F150 for unsupported forms."""
     if not isinstance(node, ast.Lambda):
         node.body = _Carries(names, path).block(node.body)
 
@@ -35,7 +37,7 @@ class _Carries:
         self.count = 0
 
     def block(self, body: list[ast.stmt], carry: _Carry | None = None) -> list[ast.stmt]:
-        """Return the statements of a block; ``carry``: the loop that they are in."""
+        """Return the rewritten statements of a block. ``carry`` is the enclosing loop."""
         return [made for statement in body for made in self.statement(statement, carry)]
 
     def statement(self, node: ast.stmt, carry: _Carry | None) -> list[ast.stmt]:
@@ -53,7 +55,7 @@ class _Carries:
         return [node]
 
     def is_carrying(self, call: ast.expr) -> bool:
-        """Tell whether a loop's range is :func:`cute_dialect.lang.extras.range_` with ``iter_args``."""
+        """Return True if the iterable is :func:`cute_dialect.lang.extras.range_` with ``iter_args``."""
         if not isinstance(call, ast.Call) or not any(k.arg == "iter_args" for k in call.keywords):
             return False
         parts: list[str] = []
@@ -71,16 +73,19 @@ class _Carries:
         initial = next(k.value for k in call.keywords if k.arg == "iter_args")
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else []
         if not isinstance(initial, ast.List | ast.Tuple) or not initial.elts:
-            raise self.refused(initial, "expected iter_args=[…], the values of the first turn")
+            raise self.refused(initial, "iter_args must be a list of the initial values, iter_args=[…]")
         if len(targets) not in (2, 3) or node.orelse:
-            raise self.refused(node.target, "expected targets 'index, carried' or 'index, carried, results', no 'else'")
+            raise self.refused(
+                node.target,
+                "a loop with iter_args needs the targets 'index, carried' or 'index, carried, results' and no 'else'",
+            )
         self.count += 1
         carry = _Carry(f".c{self.count}", targets[2] if len(targets) == 3 else None)
         first = initial.elts[0] if len(initial.elts) == 1 else ast.Tuple(initial.elts, ast.Load())
         call.keywords = [k for k in call.keywords if k.arg != "iter_args"]
         body = self.block(node.body, carry)
         if not carry.count:
-            raise self.refused(node.target, "this loop carries values, and never yields the next ones")
+            raise self.refused(node.target, "this loop has iter_args but never yields the next values")
         node.target = targets[0]
         node.body = [carry.to(targets[1], node), *body]
         before = [_assign(carry.stored(), first, node)]
@@ -92,7 +97,7 @@ class _Carries:
 
 
 class _Carry:
-    """What one loop carries, in a name of its own, and the targets of its results."""
+    """The carried values of one loop, held in a name of their own, and the targets of its results."""
 
     def __init__(self, name: str, results: ast.expr | None):
         self.name = name
@@ -104,7 +109,7 @@ class _Carry:
         return ast.Name(self.name, ast.Store())
 
     def to(self, target: ast.expr, where: ast.stmt) -> ast.stmt:
-        """Return the statement that sets a target to what is carried."""
+        """Return the statement that assigns the carried values to a target."""
         return _assign(_again(target), ast.Name(self.name, ast.Load()), where)
 
     def yielded(self, node: ast.Assign | ast.Expr, value: ast.Yield) -> list[ast.stmt]:
@@ -128,7 +133,6 @@ def _assign(target: ast.expr, value: ast.expr, where: ast.stmt) -> ast.stmt:
 
 
 def _again(target: ast.expr) -> ast.expr:
-    """Return a copy of a target."""
     import copy
 
     return copy.deepcopy(target)

@@ -1,4 +1,4 @@
-"""Ranges of loops: ``cute.range``, ``cute.range_constexpr``, and ``range`` with a bound of run time."""
+"""Loop ranges: ``cute.range``, ``cute.range_constexpr``, and ``range`` with a run-time bound."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["LoopRange", "UnrolledRange", "loop_range", "range_constexpr"]
 
 
 class LoopRange:
-    """The numbers from ``start`` to before ``stop``, which a ``for`` of run time walks."""
+    """The range of a run-time loop: ``start`` up to but excluding ``stop``."""
 
     __slots__ = ("start", "step", "stop", "unroll")
 
@@ -23,23 +23,23 @@ class LoopRange:
 
     @property
     def is_static(self) -> bool:
-        """Whether the bounds and the step are known."""
+        """True if the bounds and the step are known at compile time."""
         return not any(is_dynamic(x) for x in (self.start, self.stop, self.step))
 
     def python(self) -> range:
-        """Return Python's range of static bounds."""
+        """Return the equivalent Python range, for static bounds."""
         return range(int(self.start), int(self.stop), int(self.step))
 
     def reversed(self) -> LoopRange:
-        """Return the same numbers, the last one first; the step must be static."""
+        """Return the range in reverse order. The step must be static."""
         step = int(self.step)
         turns = (self.stop - self.start + (step - 1 if step > 0 else step + 1)) // step
         return LoopRange(self.start + (turns - 1) * step, self.start - step, -step, self.unroll)
 
     def __iter__(self) -> NoReturn:
         raise StaticError(
-            "F145", "how many turns this range has is known only when the kernel runs",
-            hint="write a 'for' statement, in a function that is converted",
+            "F145", "the number of iterations of this range is known only at run time",
+            hint="use a 'for' statement in kernel code",
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class LoopRange:
 
 
 class UnrolledRange:
-    """Python's range that is walked while compiling."""
+    """A range that is unrolled at compile time."""
 
     __slots__ = ("numbers",)
 
@@ -63,37 +63,37 @@ class UnrolledRange:
 
 def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     if not 1 <= len(args) <= 3:
-        raise TypeError(f"expected 1 to 3 arguments, got {len(args)}")
+        raise TypeError(f"range takes 1 to 3 arguments, got {len(args)}")
     return (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args  # pyright: ignore
 
 
 def loop_range(
     *args: Any, unroll: int = 0, unroll_full: bool = False, prefetch_stages: int | None = None, vectorize: Any = None
 ) -> LoopRange | UnrolledRange:
-    """Return a range that becomes one loop when the kernel runs, static bounds or not.
+    """Return a range for a run-time loop, even with static bounds.
 
-    ``unroll``: copies of the body a turn, 1 for one only (else ``ptxas`` decides); ``unroll_full``: all of them, as
-    Python's own loop (static bounds).
-    Raises F142 for hints that nothing would follow.
+    Args:
+        args: ``stop``, ``start, stop`` or ``start, stop, step``, as for Python's ``range``.
+        unroll: number of copies of the loop body; 1 prevents unrolling, 0 leaves the decision to ptxas.
+        unroll_full: unroll completely at compile time; needs static bounds.
+        prefetch_stages, vectorize: not supported; F142 is raised if given.
     """
     start, stop, step = _bounds(args)
     for name, value in (("prefetch_stages", prefetch_stages), ("vectorize", vectorize)):
         if value:
-            raise StaticError(
-                "F142", f"'{name}={value!r}' would have no effect: loops have no such hint", hint=f"leave '{name}' out"
-            )
+            raise StaticError("F142", f"range: {name}={value!r} is not supported", hint=f"remove {name}=")
     if unroll_full:
         return range_constexpr(*args)
     return LoopRange(start, stop, step, unroll)
 
 
 def range_constexpr(*args: Any) -> UnrolledRange:
-    """Return a range that is walked while compiling.  Raises F140 where a bound is known at run time only."""
+    """Return a range that is unrolled at compile time.  Raises F140 if a bound is known only at run time."""
     bounds = _bounds(args)
     for bound in bounds:
         if is_dynamic(bound):
             raise StaticError(
-                "F140", f"a bound of 'range_constexpr' is known only when the kernel runs: {bound.describe()}",
+                "F140", f"range_constexpr needs bounds known at compile time, got {bound.describe()}",
                 hint="use 'range', or pass the bound as cute.Constexpr",
             )  # fmt: skip
     return UnrolledRange(range(*(int(b) for b in bounds)))

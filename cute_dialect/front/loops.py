@@ -1,7 +1,7 @@
-"""``for``: Python's own over what is static, ``scf.for`` over ranges, ``scf.while`` where a jump may end it.
+"""``for`` loops: Python's own over static iterables, ``scf.for`` over ranges, ``scf.while`` if a jump may end it.
 
-A loop over a static range is traced once, as one of run time; if its body needs the index as a Python number, or what
-it changes cannot be carried, it becomes Python's loop.
+A kernel's loop over a static range is traced once, as a run-time loop.  It is unrolled instead if its body needs the
+index as a Python number, or changes values that a run-time loop cannot carry.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["MOST_TURNS", "For", "StaticFor", "loop_over"]
 
 MOST_TURNS = 4096
-"""Turns of a loop that is walked while compiling."""
+"""Maximum number of iterations of a loop that is unrolled at compile time."""
 
 
 class StaticFor:
-    """A ``for`` over something that Python walks while compiling."""
+    """A ``for`` loop that Python runs at compile time."""
 
     __slots__ = ("iterable",)
     rolled = False
@@ -49,12 +49,12 @@ class StaticFor:
         return iter(self.iterable)
 
     def over(self, flags: Sequence[Any]) -> bool:
-        """Tell whether a jump that is certain has ended the loop."""
+        """Return True if a jump with a static condition has ended the loop."""
         return any(f is True for f in flags)
 
 
 class For(Rolled):
-    """A ``for`` over a range of run time, or over a static one that is traced once if that works."""
+    """A ``for`` over a run-time range, or over a static range that is traced once if possible."""
 
     def __init__(
         self, tracer: Tracer, numbers: LoopRange, site: Site, values: Mapping[str, Any], *, static: range | None
@@ -65,20 +65,20 @@ class For(Rolled):
         self.rolled = self.enters = True
         self.caught: tuple[type[BaseException], ...] = (Exception,) if static is not None else ()
         self.bounds()
-        self.last_op = tracer.block.last_op  # a trace that is dropped leaves the bounds
+        self.last_op = tracer.block.last_op  # The bounds stay if the trace of the body is discarded.
         self.guess()
 
     def bounds(self) -> None:
-        """Find the type of the index and the counter of the loop."""
+        """Choose the type of the index and the loop counter."""
         from cute_dialect.front.dtypes import Boolean, Int32
         from cute_dialect.front.numeric import as_number, literal, promoted
 
         start, stop, step = (as_number(x) for x in (self.numbers.start, self.numbers.stop, self.numbers.step))
         for x in (start, stop, step):
             if not type(x).is_integer:
-                raise LoopError("F224", f"a bound of a range is no integer: {x.describe()}", notes=self.note())
+                raise LoopError("F224", f"range bounds must be integers, got {x.describe()}", notes=self.note())
         if step.is_static and step.value == 0:
-            raise LoopError("F223", "the step of a range is 0", notes=self.note())
+            raise LoopError("F223", "the step of range is 0", notes=self.note())
         bounds = (self.numbers.start, self.numbers.stop, self.numbers.step)
         written = [x for x, y in zip((start, stop, step), bounds) if not isinstance(y, int)]
         kind = Int32
@@ -116,11 +116,11 @@ class For(Rolled):
         return False
 
     def over(self, flags: Sequence[Any]) -> bool:
-        """Tell whether a jump that is certain has ended the loop."""
+        """Return True if a jump with a static condition has ended the loop."""
         return any(f is True for f in flags)
 
     def leave(self, values: Mapping[str, Any]) -> None:
-        """End a turn: compare, and make the loop if all that changes is carried."""
+        """End an iteration: compare the values, and emit the loop if all changes are carried."""
         tracer = self.tracer
         del regions(tracer)[self.depth + 1 :]
         out = self.ending(values)
@@ -133,7 +133,7 @@ class For(Rolled):
         else:
             self.make_for(out, heap)
         if self.static is not None and not any(f is not False for f in flags):
-            for i, name in enumerate(self.site.names):  # the last index is known
+            for i, name in enumerate(self.site.names):  # The last index is known.
                 if (name,) == self.site.targets and same(out[i], self.number_now):
                     self.final[i] = self.static[-1]
 
@@ -144,7 +144,7 @@ class For(Rolled):
         return [self.values[i] for i in self.site.entering]
 
     def make_for(self, out: Sequence[Any], heap: Mapping[int, Any]) -> None:
-        """Make the ``scf.for``."""
+        """Emit the ``scf.for``."""
         from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
         from xdsl.ir import Region
 
@@ -162,7 +162,7 @@ class For(Rolled):
         self.finished(op.results)
 
     def forbid_copies(self) -> None:
-        """Keep ptxas from making copies of the body, which it does of short loops, if the range asks for one."""
+        """Prevent ptxas from unrolling the loop if the range was given ``unroll=1``."""
         if self.numbers.unroll != 1:
             return
         from xdsl.dialects.builtin import StringAttr
@@ -175,9 +175,9 @@ class For(Rolled):
         self.body.insert_op_before(pragma, first)
 
     def make_while(self, out: Sequence[Any], heap: Mapping[int, Any], flags: Sequence[Any]) -> None:
-        """Make an ``scf.while`` with the counter, where a jump may end the loop or its step has no known sign.
+        """Emit an ``scf.while`` with a counter, for loops that a jump may end or whose step has an unknown sign.
 
-        The last value that the latter carries is whether it goes on.
+        With an unknown sign the last carried value is the continue flag.
         """
         from xdsl.ir import Block, Region
 
@@ -185,7 +185,7 @@ class For(Rolled):
 
         tracer, counter = self.tracer, self.counter
         if any(f is not False for f in flags):
-            text = "a jump may end this loop, so that its turns are not counted: it is a while"
+            text = "this loop is compiled as a while loop because a jump may end it early"
             remark("R1", text, self.site.place)
         else:
             self.forbid_copies()
@@ -223,7 +223,7 @@ class For(Rolled):
             self.final[self.names.index(name)] = Boolean.of(value)
 
     def again(self, error: BaseException) -> bool:
-        """Walk a static range as Python does, if tracing it once did not work."""
+        """Unroll the loop over a static range if tracing it once failed."""
         if self.static is None or not self.rolled or isinstance(error, RecursionError | LimitError):
             return False
         if isinstance(error, SyntaxErrorInKernel) and error.code in ("F150", "F158"):
@@ -232,20 +232,21 @@ class For(Rolled):
             if isinstance(error, StaticError) and error.code != "F141":
                 locate(error)
                 raise StaticError(
-                    "F141", f"this loop of {len(self.static)} turns cannot be one loop of run time: {error.message}",
-                    hint=f"at most {MOST_TURNS} turns are walked while compiling", notes=[("here", error.place)],
+                    "F141", f"this loop of {len(self.static)} iterations cannot be a run-time loop: {error.message}",
+                    hint=f"loops of at most {MOST_TURNS} iterations are unrolled at compile time",
+                    notes=[("here", error.place)],
                 ) from error  # fmt: skip
             return False
         if isinstance(error, CompileError):
             locate(error)
             why = f" ({error.place})" if error.place is not None else ""
-            text = f"the {len(self.static)} turns of this loop are traced one after the other: {error.message}{why}"
+            text = f"the {len(self.static)} iterations of this loop are unrolled: {error.message}{why}"
             remark("R2", text, self.site.place)
         self.walk()
         return True
 
     def walk(self) -> None:
-        """Become Python's loop."""
+        """Continue as a Python loop at compile time."""
         assert self.static is not None
         self.dropped()
         self.rolled = False
@@ -257,7 +258,7 @@ class For(Rolled):
 def loop_over(
     tracer: Tracer | None, iterable: Any, site: Site, values: Mapping[str, Any]
 ) -> For | StaticFor | GeneratorFor:
-    """Return the loop over what a ``for`` was given."""
+    """Return the loop over the iterable of a ``for``."""
     cls = type(iterable)
     if cls is range:
         if tracer is None or tracer.kind != "kernel" or len(iterable) < 2:

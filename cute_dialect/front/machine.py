@@ -1,7 +1,8 @@
-"""Emitting machine-level ops: operands made of what a user wrote, checks of the tables said in the user's words.
+"""Emission of machine-level ops: operands from user values, and checks reported in the user's vocabulary.
 
-Ops of ``cute_nvgpu.arch`` are rows of a table (:mod:`cute_dialect.cute_nvgpu.sync.ops`) that says what each takes and
-which chip has it first; functions of ``cute.arch`` that emit one op are made by :func:`instruction` here.
+The ops of ``cute_nvgpu.arch`` are rows of a table (:mod:`cute_dialect.cute_nvgpu.sync.ops`), which lists their operands
+and the first architecture that supports them.  :func:`instruction` creates the functions of ``cute.arch`` that emit one
+op.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ __all__ = ["as_attribute", "emit_machine", "in_kernel", "instruction", "operand"
 
 
 def in_kernel(what: str) -> Any:
-    """Return the tracer of the kernel that is traced.  Raises F119 in a host function, which has no threads."""
+    """Return the tracer of the kernel being traced.  Raises F119 in a host function, which has no threads."""
     tracer = current()
     if tracer.kind != "kernel":
-        raise KernelTypeError("F119", f"{what} is for kernels; this is a host function", hint="call it in the kernel")
+        raise KernelTypeError(
+            "F119", f"{what} can only be used in a kernel, not in a host function", hint="call it in the kernel"
+        )
     return tracer
 
 
 def require_chip(what: str, needed: int | str) -> None:
-    """Raise F280 unless the target has an instruction: ``needed`` is ``90``, or ``sm_90a`` for that chip only."""
+    """Raise F280 unless the target supports an instruction. ``needed`` is ``90``, or ``sm_90a`` for exactly that
+    target.
+    """
     from cute_dialect.arch.targets import TARGETS
 
     chip = current().chip
@@ -38,13 +43,13 @@ def require_chip(what: str, needed: int | str) -> None:
     if target is None or (chip == needed if exact else target.number >= number):
         return
     first = needed if isinstance(needed, str) else f"sm_{needed}"
-    raise KernelTypeError("F280", f"{what} needs {first}{'' if exact else ' or later'}, the target is {chip}")
+    raise KernelTypeError("F280", f"{what} needs {first}{'' if exact else ' or later'}, but the target is {chip}")
 
 
 def pointer(x: object, what: str, element: str = "", spaces: Sequence[str] = ()) -> SSAValue:
-    """Return the SSA value of a pointer, or of the iterator of a tensor; raises F262 for anything else.
+    """Return the SSA value of a pointer, or of a tensor's iterator.  Raises F262 for anything else.
 
-    ``element``: what it must point at; ``spaces``: the memories it may point at.
+    ``element`` is the required element type, ``spaces`` the allowed memory spaces.
     """
     from cute_dialect.memory_types import PtrType
 
@@ -53,10 +58,10 @@ def pointer(x: object, what: str, element: str = "", spaces: Sequence[str] = ())
         given = getattr(getattr(x, "iterator", None), "ssa", given)
     wanted = f"a pointer to {element or 'numbers'}{' in ' + ' or '.join(spaces) if spaces else ''}"
     if given is None or not isinstance(given.type, PtrType):
-        raise KernelTypeError("F262", f"expected {wanted} as {what}, got {_shown(x)}")
+        raise KernelTypeError("F262", f"{what} must be {wanted}, got {_shown(x)}")
     data = given.type.data
     if (element and str(data.element) != element) or (spaces and data.space not in spaces):
-        raise KernelTypeError("F262", f"expected {wanted} as {what}, got a pointer to {data.element} in {data.space}")
+        raise KernelTypeError("F262", f"{what} must be {wanted}, got a pointer to {data.element} in {data.space}")
     return given
 
 
@@ -66,7 +71,7 @@ def _shown(x: object) -> str:
 
 
 def barrier_pointer(x: object, what: str) -> SSAValue:
-    """Return the SSA value of a pointer to an mbarrier; one to Uint64 is the same."""
+    """Return the SSA value of an mbarrier pointer. Its element type may be Int64 or Uint64."""
     return pointer(x, what, "i64", ("smem",))
 
 
@@ -78,7 +83,7 @@ def _number(kind: type[Numeric]) -> Callable[[object, str], SSAValue]:
         if number.is_static or type(number) is kind:
             return kind(number).ssa
         if type(number).is_integer != kind.is_integer or type(number).width > kind.width:
-            raise KernelTypeError("F234", f"expected {kind!r} as {what}, got {number.describe()}", hint="convert it")
+            raise KernelTypeError("F234", f"{what} must be {kind!r}, got {number.describe()}", hint="convert it")
         return kind(number).ssa
 
     return convert
@@ -93,16 +98,16 @@ OPERANDS: Mapping[str, Callable[[object, str], SSAValue]] = {
     "i1": _number(Boolean),
     "f32": _number(Float32),
 }
-"""How an operand of each kind is made."""
+"""Converters for each kind of operand."""
 
 
 def operand(kind: str, x: object, what: str) -> SSAValue:
-    """Return the SSA value of an operand of one of the kinds of :data:`OPERANDS`; ``what`` names it in messages."""
+    """Return the SSA value of an operand. ``kind`` is a key of :data:`OPERANDS`, ``what`` names it in messages."""
     return OPERANDS[kind](x, what)
 
 
 def as_attribute(value: object) -> Attribute:
-    """Return a property: words, i32 numbers and flags from Python values."""
+    """Return an attribute for a Python bool, int or str."""
     from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, i32
 
     if isinstance(value, bool):
@@ -115,9 +120,9 @@ def as_attribute(value: object) -> Attribute:
 
 
 def emit_machine(op: str, operands: Sequence[SSAValue] = (), *, what: str = "", **properties: object) -> Operation:
-    """Append ``cute_nvgpu.arch.OP``; None properties are left out.  ``what``: the user's name for it.
+    """Append the op ``cute_nvgpu.arch.OP``. Properties that are None are omitted; ``what`` is the user's name for it.
 
-    Raises F280 where the target lacks the instruction, F251 for a property that its table refuses.
+    Raises F280 if the target lacks the instruction, F251 for an invalid property.
     """
     name = f"cute_nvgpu.arch.{op}"
     what = what or f"cute.arch.{op}"
@@ -136,9 +141,15 @@ def emit_machine(op: str, operands: Sequence[SSAValue] = (), *, what: str = "", 
 def instruction(
     name: str, operands: str, doc: str, *, op: str = "", result: type[Numeric] | None = None, **properties: object
 ) -> Callable[..., Any]:
-    """Return the function of ``cute.arch`` that emits one op.
+    """Return a function of ``cute.arch`` that emits one op.
 
-    ``operands``: names and kinds, ``"ptr:bar, count:i32"``.  ``op``: the op where it is called otherwise.
+    Args:
+        name: the function's name.
+        operands: names and kinds of its operands, ``"ptr:bar, count:i32"``.
+        doc: its docstring.
+        op: the op's name if it differs.
+        result: the type of the result, or None.
+        properties: properties of the op.
 
     >>> instruction("popular", "x:f32", "Return x.").__name__
     'popular'

@@ -1,4 +1,4 @@
-"""What patterns of ``match`` ask of the structure of a subject, which is known while compiling."""
+"""Structural tests of ``match`` patterns, which are decided at compile time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 __all__ = ["attribute_of", "has_keys", "is_instance", "is_sequence", "part_of", "rest_of"]
 
 _THEMSELVES = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
-"""The classes whose one positional pattern is about the subject itself."""
+"""Classes whose single positional pattern matches the subject itself."""
 
 
 def is_sequence(subject: Any, count: int, more: bool) -> bool:
-    """Tell whether a subject is a sequence of ``count`` elements, or of more where ``more`` says so.
+    """Return True if a subject is a sequence of ``count`` elements, or at least ``count`` with ``more``.
 
     >>> is_sequence((1, 2), 2, False), is_sequence([1, 2], 1, True), is_sequence("ab", 2, False)
     (True, True, False)
@@ -23,7 +23,7 @@ def is_sequence(subject: Any, count: int, more: bool) -> bool:
 
 
 def part_of(subject: Any, first: int, last: int | None) -> list[Any]:
-    """Return the elements that a starred name captures; ``last`` counts from the end.
+    """Return the elements captured by a starred name. ``last`` counts from the end.
 
     >>> part_of((1, 2, 3), 1, None), part_of((1, 2, 3), 0, -1)
     ([2, 3], [1, 2])
@@ -32,7 +32,7 @@ def part_of(subject: Any, first: int, last: int | None) -> list[Any]:
 
 
 def has_keys(subject: Any, *keys: Any) -> bool:
-    """Tell whether a subject is a mapping with these keys.
+    """Return True if a subject is a mapping with these keys.
 
     >>> has_keys({"a": 1}, "a"), has_keys([], "a")
     (True, False)
@@ -41,7 +41,7 @@ def has_keys(subject: Any, *keys: Any) -> bool:
 
 
 def rest_of(subject: Any, *keys: Any) -> dict[Any, Any]:
-    """Return what a mapping has beside these keys.
+    """Return the items of a mapping without these keys.
 
     >>> rest_of({"a": 1, "b": 2}, "a")
     {'b': 2}
@@ -50,7 +50,7 @@ def rest_of(subject: Any, *keys: Any) -> dict[Any, Any]:
 
 
 def is_instance(subject: Any, cls: Any, count: int, *names: str) -> bool:
-    """Tell whether a subject is of a class, and has what ``count`` positional patterns and these names ask for."""
+    """Return True if a subject is an instance of a class and has the attributes that the sub-patterns need."""
     if not isinstance(subject, cls):
         return False
     if cls not in _THEMSELVES:
@@ -61,7 +61,7 @@ def is_instance(subject: Any, cls: Any, count: int, *names: str) -> bool:
 
 
 def attribute_of(subject: Any, cls: Any, n: int) -> Any:
-    """Return what the positional pattern ``n`` of a class is about."""
+    """Return the value matched by positional pattern ``n`` of a class."""
     return subject if cls in _THEMSELVES else getattr(subject, _positional(cls, n + 1)[n])
 
 

@@ -1,8 +1,9 @@
-"""Functions of numbers and vectors: ``cute.math``.
+"""Math functions of numbers and vectors: ``cute.math``.
 
-Static arguments give static results, computed in double precision and rounded to the type; what a kernel computes may
-differ from them in the last places.  Integers count as ``Float32`` (``Float64`` if they have 64 bits).  With
-``fastmath=True`` it is the approximate instruction of ``Float32`` where there is one; other ops may assume ``fast``.
+Static arguments give static results, computed in double precision and rounded to the type.  Results computed in a
+kernel
+may differ in the last digits.  Integers are converted to ``Float32`` (64-bit integers to ``Float64``).
+``fastmath=True`` selects the approximate ``Float32`` instruction if there is one, and the ``fast`` flag otherwise.
 
 >>> from cute_dialect.front.dtypes import Float32
 >>> sqrt(Float32(2.25)), popc(0b1011), clamp(7, 0, 5), fma(2.0, 3.0, 1.0)
@@ -33,7 +34,7 @@ __all__ = [
 
 
 def over(f: Callable[..., Any], *args: Any, by_element: bool = False) -> Any:
-    """Return ``f`` of numbers; where one of them is a vector, element by element (``__cute_map__``)."""
+    """Apply ``f`` to numbers, or elementwise if an argument is a vector (``__cute_map__``)."""
     for x in args:
         mapping = getattr(x, "__cute_map__", None)
         if mapping is not None:
@@ -42,7 +43,7 @@ def over(f: Callable[..., Any], *args: Any, by_element: bool = False) -> Any:
 
 
 def _as_float(x: Any) -> Numeric:
-    """Return a number in the float type that functions of it compute in."""
+    """Return a number converted to the float type in which its functions are computed."""
     number = computed(as_number(x))
     kind = type(number)
     return (Float64 if kind.width == 64 else Float32)(number) if kind.is_integer else number
@@ -54,7 +55,7 @@ def _unary(name: str, python: Callable[[float], float], approximate: Callable[[S
         kind = type(number)
         if number.is_static:
             return kind.exactly(fitted(kind, _total(python, number.value)))
-        if kind is BFloat16:  # the machine computes it as a Float32
+        if kind is BFloat16:  # The hardware computes it in Float32.
             return kind(of_number(Float32(number), fastmath))
         if fastmath and approximate is not None and kind is Float32:
             return kind.of(approximate(number.value))
@@ -68,7 +69,7 @@ def _unary(name: str, python: Callable[[float], float], approximate: Callable[[S
 
 
 def _total(python: Callable[[float], float], x: float) -> float:
-    """Return a function of a float as IEEE 754 has it where Python raises."""
+    """Return ``python(x)`` with IEEE 754 results in place of Python's exceptions."""
     if math.isnan(x):
         return x
     try:
@@ -80,7 +81,7 @@ def _total(python: Callable[[float], float], x: float) -> float:
 
 
 def _machine(name: str, before: float | None = None, after: float | None = None) -> Callable[[SSAValue], SSAValue]:
-    """Return the approximate instruction of an f32, its operand or its result scaled."""
+    """Return the approximate f32 instruction, with its operand or result scaled."""
 
     def approximate(x: SSAValue) -> SSAValue:
         from cute_dialect.front.trace import current
@@ -110,7 +111,7 @@ def _to_even(x: float) -> float:
 
 
 def round_half_even(x: float) -> int:
-    """Return the nearest integer, the even one of two.
+    """Return the nearest integer, ties to even.
 
     >>> round_half_even(2.5), round_half_even(3.5)
     (2, 4)
@@ -160,7 +161,7 @@ def exp2(x: Any, fastmath: bool = False) -> Any:
 
 
 def expm1(x: Any, fastmath: bool = False) -> Any:
-    """Return ``e^x - 1``, exact near 0."""
+    """Return ``e^x - 1``, accurate near 0."""
     return _expm1(x, fastmath)
 
 
@@ -184,7 +185,7 @@ def log10(x: Any, fastmath: bool = False) -> Any:
 
 
 def log1p(x: Any, fastmath: bool = False) -> Any:
-    """Return the natural logarithm of ``1 + x``, exact near 0."""
+    """Return the natural logarithm of ``1 + x``, accurate near 0."""
     return _log1p(x, fastmath)
 
 
@@ -194,7 +195,7 @@ def sqrt(x: Any, fastmath: bool = False) -> Any:
 
 
 def rsqrt(x: Any, fastmath: bool = False) -> Any:
-    """Return one divided by the square root.
+    """Return the reciprocal square root.
 
     >>> rsqrt(4.0)
     Float32(0.5)
@@ -234,17 +235,17 @@ def tan(x: Any, fastmath: bool = False) -> Any:
 
 
 def asin(x: Any, fastmath: bool = False) -> Any:
-    """Return the angle of this sine."""
+    """Return the arcsine."""
     return _asin(x, fastmath)
 
 
 def acos(x: Any, fastmath: bool = False) -> Any:
-    """Return the angle of this cosine."""
+    """Return the arccosine."""
     return _acos(x, fastmath)
 
 
 def atan(x: Any, fastmath: bool = False) -> Any:
-    """Return the angle of this tangent."""
+    """Return the arctangent."""
     return _atan(x, fastmath)
 
 
@@ -259,7 +260,7 @@ def erf(x: Any, fastmath: bool = False) -> Any:
 
 
 def floor(x: Any, fastmath: bool = False) -> Any:
-    """Return the greatest whole number that is not greater, as a float.
+    """Return ``x`` rounded down to an integral value, as a float.
 
     >>> floor(-1.5)
     Float32(-2.0)
@@ -268,17 +269,17 @@ def floor(x: Any, fastmath: bool = False) -> Any:
 
 
 def ceil(x: Any, fastmath: bool = False) -> Any:
-    """Return the least whole number that is not less, as a float."""
+    """Return ``x`` rounded up to an integral value, as a float."""
     return _ceil(x, fastmath)
 
 
 def trunc(x: Any, fastmath: bool = False) -> Any:
-    """Return the whole number towards zero, as a float."""
+    """Return ``x`` rounded toward zero to an integral value, as a float."""
     return _trunc(x, fastmath)
 
 
 def round(x: Any, fastmath: bool = False) -> Any:
-    """Return the nearest whole number, the even one of two, as a float.
+    """Return ``x`` rounded to the nearest integral value, ties to even, as a float.
 
     >>> round(2.5), round(-0.25)
     (Float32(2.0), Float32(-0.0))
@@ -287,12 +288,12 @@ def round(x: Any, fastmath: bool = False) -> Any:
 
 
 def absf(x: Any, fastmath: bool = False) -> Any:
-    """Return the magnitude of a float."""
+    """Return the absolute value of a float."""
     return over(lambda n: absolute(_as_float(n)), x)
 
 
 def absi(x: Any) -> Any:
-    """Return the magnitude of an integer.
+    """Return the absolute value of an integer.
 
     >>> absi(-3)
     Int32(3)
@@ -304,7 +305,7 @@ def absi(x: Any) -> Any:
 
 
 def _floats(args: tuple[Any, ...], name: str) -> list[Numeric]:
-    """Return numbers in the one float type that they meet in; Python's adapt to the others."""
+    """Return numbers converted to their common float type. Python numbers adapt to the others."""
     given = [x for x in args if isinstance(x, Numeric)] or [as_number(x) for x in args]
     met = computed(given[0])
     for x in given[1:]:
@@ -336,7 +337,7 @@ def _several(name: str, python: Callable[..., float], args: tuple[Any, ...], fas
 
 
 def _fused(kind: type[Numeric], *operands: float) -> float:
-    """Return ``a·b + c``: rounded once if ``kind`` is Float64, else in digits that allow to round it again."""
+    """Return ``a·b + c``, rounded once for Float64, else with enough digits to be rounded again."""
     import numpy as np
 
     from cute_dialect.interp.rounding import fma_f64, sticky_fma
@@ -347,7 +348,7 @@ def _fused(kind: type[Numeric], *operands: float) -> float:
 
 
 def fma(a: Any, b: Any, c: Any, fastmath: bool = False) -> Any:
-    """Return ``a * b + c``, rounded once."""
+    """Return ``a * b + c`` with a single rounding."""
     return _several("fma", _fused, (a, b, c), fastmath)
 
 
@@ -361,12 +362,12 @@ def copysign(x: Any, sign: Any) -> Any:
 
 
 def atan2(y: Any, x: Any, fastmath: bool = False) -> Any:
-    """Return the angle of the point ``(x, y)``."""
+    """Return the angle of the point ``(x, y)``, in radians."""
     return _several("atan2", lambda kind, a, b: math.atan2(a, b), (y, x), fastmath)
 
 
 def power_of_floats(x: float, y: float) -> float:
-    """Return ``x ** y`` of floats as IEEE 754 has it."""
+    """Return ``x ** y`` with IEEE 754 semantics."""
     import numpy as np
 
     with np.errstate(all="ignore"):
@@ -374,7 +375,7 @@ def power_of_floats(x: float, y: float) -> float:
 
 
 def powf(x: Any, y: Any, fastmath: bool = False) -> Any:
-    """Return ``x ** y``; with ``fastmath`` as ``exp2(y * log2(x))``, of positive ``x``.
+    """Return ``x ** y``. With ``fastmath`` it is ``exp2(y * log2(x))``, which needs a positive ``x``.
 
     >>> powf(2.0, 3)
     Float32(8.0)
@@ -385,7 +386,7 @@ def powf(x: Any, y: Any, fastmath: bool = False) -> Any:
 
 
 def max(a: Any, b: Any, *more: Any) -> Any:
-    """Return the greatest of numbers or vectors; of floats NaN if one is.
+    """Return the maximum of numbers or vectors. For floats it is NaN if any operand is.
 
     >>> max(3, 7, 5)
     Int32(7)
@@ -395,7 +396,7 @@ def max(a: Any, b: Any, *more: Any) -> Any:
 
 
 def min(a: Any, b: Any, *more: Any) -> Any:
-    """Return the least of numbers or vectors; of floats NaN if one is.
+    """Return the minimum of numbers or vectors. For floats it is NaN if any operand is.
 
     >>> min(3, 7, 2)
     Int32(2)
@@ -409,7 +410,7 @@ def _either(name: str, x: Any, y: Any) -> Any:
 
 
 def clamp(x: Any, low: Any, high: Any) -> Any:
-    """Return ``x``, or the bound that it is beyond."""
+    """Return ``x`` limited to the range ``[low, high]``."""
     return min(max(x, low), high)
 
 
@@ -420,7 +421,7 @@ def _integer(x: Any, name: str) -> Numeric:
     number = as_number(x)
     kind = type(number)
     if not kind.is_integer:
-        raise KernelTypeError("F236", f"'{name}' is for integers, not for {kind!r}")
+        raise KernelTypeError("F236", f"{name} needs an integer, got {kind!r}")
     return Int32(number) if kind is Boolean else number
 
 
@@ -436,7 +437,7 @@ def _of_bits(name: str, op: str, python: Callable[[int, int], int], x: Any) -> A
 
 
 def popc(x: Any) -> Any:
-    """Return how many bits of an integer are set.
+    """Return the number of set bits of an integer.
 
     >>> popc(255)
     Int32(8)
@@ -445,7 +446,7 @@ def popc(x: Any) -> Any:
 
 
 def clz(x: Any) -> Any:
-    """Return how many bits of an integer are zero above the first that is set.
+    """Return the number of leading zero bits of an integer.
 
     >>> clz(1)
     Int32(31)

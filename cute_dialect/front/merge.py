@@ -16,7 +16,7 @@ __all__ = ["RecordForm", "TupleForm", "UnsaidForm", "is_value", "structural_form
 
 
 class TupleForm(Form):
-    """The form of a tuple, named or not."""
+    """The form of a tuple or named tuple."""
 
     __slots__ = ("kind", "parts", "types")
 
@@ -51,12 +51,12 @@ class TupleForm(Form):
         return TupleForm(self.kind, [p.loosened() for p in self.parts])
 
     def describe(self) -> str:
-        """Return how messages name it."""
-        return f"a {self.kind.__name__} of {len(self.parts)}"
+        """Return its description for messages."""
+        return f"a {self.kind.__name__} of {len(self.parts)} elements"
 
 
 class RecordForm(Form):
-    """The form of an instance that is a value: of a frozen dataclass, or of a class that says so (:func:`is_value`)."""
+    """The form of an immutable instance: of a frozen dataclass, or any class for which :func:`is_value` holds."""
 
     __slots__ = ("like", "names", "parts", "types")
 
@@ -92,7 +92,7 @@ class RecordForm(Form):
             raise MergeError("F204", f"it is {self.describe()} or {getattr(other, 'describe', lambda: other)()}")
         if self.names != other.names:
             only = ", ".join(sorted({*self.names} ^ {*other.names}))
-            raise MergeError("F207", f"{self.describe()} has other attributes on one side than on the other: {only}")
+            raise MergeError("F207", f"{self.describe()} has different attributes on the two sides: {only}")
         return RecordForm(self.like, self.names, [a.join(b) for a, b in zip(self.parts, other.parts)])
 
     def widened(self) -> Form:
@@ -102,14 +102,14 @@ class RecordForm(Form):
         return RecordForm(self.like, self.names, [p.loosened() for p in self.parts])
 
     def describe(self) -> str:
-        """Return how messages name it."""
+        """Return its description for messages."""
         return f"an instance of {type(self.like).__name__}"
 
 
 class UnsaidForm(Form):
-    """The form of a setting that differs from turn to turn, and has no value until it is set again.
+    """The form of a setting that differs between iterations and is undefined until it is set again.
 
-    ``marker``: what stands for it, which its readers refuse.
+    ``marker`` replaces the value; reading it raises an error.
     """
 
     __slots__ = ("marker",)
@@ -135,8 +135,10 @@ class UnsaidForm(Form):
 
 
 def is_value(value: object) -> bool:
-    """Tell whether an instance is what it holds, whichever object it is: its dataclass is frozen, or its class has the
-    two methods by which CuTe DSL takes instances apart and makes them again.
+    """Return True if an instance is compared by content rather than identity.
+
+    This holds for frozen dataclasses, and for classes with CuTe DSL's methods ``__extract_mlir_values__`` and
+    ``__new_from_mlir_values__``.
     """
     cls = type(value)
     params = getattr(cls, "__dataclass_params__", None)
@@ -146,7 +148,7 @@ def is_value(value: object) -> bool:
 
 
 def structural_form(value: object) -> Form | None:
-    """Return the form of a container or of an instance that is a value, or None for what is neither."""
+    """Return the form of a tuple or of an immutable instance, or None for other values."""
     if isinstance(value, tuple):
         return TupleForm(type(value), [form_of(x) for x in value])
     held = getattr(value, "__dict__", None)

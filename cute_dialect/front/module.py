@@ -1,4 +1,4 @@
-"""Making the module of a trace: the empty module, functions with their parameters, and the ends of functions."""
+"""Construction of a trace's module: the empty module, functions with parameters, and their ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 KERNELS = "kernels"
-"""The name of the ``gpu.module`` that holds a trace's kernels."""
+"""The name of the ``gpu.module`` that contains a trace's kernels."""
 
 
 def empty_module() -> ModuleOp:
@@ -43,7 +43,7 @@ def kernel_function(
     module: ModuleOp, name: str, parameters: Sequence[tuple[str, Attribute]], *, launch: LaunchFacts, chip: str,
     attributes: Mapping[str, Attribute] | None = None,
 ) -> Generator[tuple[Tracer, tuple[SSAValue, ...]]]:  # fmt: skip
-    """Make ``gpu.func @name`` and trace into it inside; gives its tracer and the values of its parameters."""
+    """Create ``gpu.func @name`` and trace into it within the ``with`` block; yields its tracer and parameters."""
     from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, i32
 
     more: dict[str, Attribute] = {"gpu.kernel": UnitAttr(), **(attributes or {})}
@@ -66,7 +66,7 @@ def host_function(
     module: ModuleOp, name: str, parameters: Sequence[tuple[str, Attribute]], *, chip: str,
     attributes: Mapping[str, Attribute] | None = None,
 ) -> Generator[tuple[Tracer, tuple[SSAValue, ...]]]:  # fmt: skip
-    """Make ``func.func @name`` and trace into it inside; gives its tracer and the values of its parameters."""
+    """Create ``func.func @name`` and trace into it within the ``with`` block; yields its tracer and parameters."""
     function = _function("func.func", name, parameters, attributes or {})
     module.body.block.add_op(function)
     tracer = Tracer("host", module, function, launch=LaunchFacts(), chip=chip)
@@ -88,12 +88,12 @@ def _function(
 def function_op(
     kind: str, name: str, types: Sequence[Attribute], attributes: Mapping[str, Attribute], body: Region
 ) -> Operation:
-    """Make a ``func.func`` or ``gpu.func`` without results, its name where upstream has it."""
+    """Create a ``func.func`` or ``gpu.func`` without results, with its name stored as upstream does."""
     from xdsl.dialects.builtin import FunctionType, IntegerAttr, StringAttr
 
     properties: dict[str, Attribute] = {"function_type": FunctionType.from_lists(types, [])}
     more: dict[str, Attribute] = dict(attributes)
-    if kind == "gpu.func":  # whose name is no property upstream
+    if kind == "gpu.func":  # Upstream stores its name as a discardable attribute.
         more |= {"sym_name": StringAttr(name), "workgroup_attributions": IntegerAttr(0, 64)}
     else:
         properties["sym_name"] = StringAttr(name)
@@ -108,5 +108,5 @@ def _named(function: Operation, parameters: Sequence[tuple[str, Attribute]]) -> 
 
 
 def trace_boundary(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a user's function in a trace; frames outside of this one are not the kernel's."""
+    """Call a user's function in a trace. Frames outside this one do not belong to the kernel."""
     return f(*args, **kwargs)

@@ -1,17 +1,17 @@
-"""Snapshots of the Python objects that a branch or a loop of run time can change.
+"""Snapshots of the Python objects that a run-time branch or loop can change.
 
-A place is an element of a list or a dict, an attribute of an instance, a class or a function, or a variable that a
-closure captured.  A :class:`Snapshot` copies the places that can be reached from the names a region reads, so that the
-region can be traced again from the same state and the states its sides leave can be merged::
+A place is an element of a list or dict, an attribute of an instance, class or function, or a captured variable of a
+closure.  A :class:`Snapshot` copies the places reachable from the names that a region reads.  The region can then be
+traced again from the same state, and the states that its sides leave can be merged::
 
     xs = [a]
     if a > 3:                  # snapshot: the list's element is a
         xs[0] = 7              # state after this side: [7]
                                # the other side starts from a again; afterwards xs[0] is an scf.if result
 
-The search follows containers, instances and their classes, closures, defaults of parameters, and the module-level
-objects that the user's functions name.  State that Python cannot copy (iterators, arrays, module globals) is compared
-instead, and a change of it is refused.  Libraries and the language's own values are not searched.
+The search follows containers, instances and their classes, closures, parameter defaults, and the module-level objects
+that the user's functions name.  State that Python cannot copy (iterators, arrays, module globals) is compared instead,
+and a change raises an error.  Libraries and the language's own values are not searched.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from cute_dialect.front.values import Dynamic, same_static
 __all__ = ["LIMIT", "Snapshot", "U", "attributes_of", "is_mutable", "kept_in", "same"]
 
 LIMIT = 20_000
-"""Objects that a snapshot may reach."""
+"""Maximum number of objects that a snapshot may reach."""
 
 
 WATCHED = 1 << 16
-"""Largest array, in bytes, whose contents are compared before and after a region."""
+"""Maximum size, in bytes, of an array whose contents are compared before and after a region."""
 
 
 class _Unbound:
-    """What a name without a value has while it is carried about."""
+    """Placeholder for the value of an unbound name."""
 
     def __repr__(self) -> str:
         return "<unbound>"
@@ -75,9 +75,9 @@ _KINDS: dict[type, int] = {
     FrameType: _LEAF,
 }  # fmt: skip
 _USERS: set[type] = set()
-"""Classes of the user's among those in ``_KINDS``: an instance leads to its class."""
+"""User-defined classes among those in ``_KINDS``. The search continues from an instance to its class."""
 _WITH_DICT: set[type] = set()
-"""Subclasses of containers whose instances have attributes besides their elements."""
+"""Subclasses of containers whose instances have attributes in addition to elements."""
 _FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes"))
 _SLOT_NAMES: dict[type, tuple[str, ...]] = {}
 _NAMES_READ: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
@@ -98,7 +98,7 @@ def _new_kind(cls: type) -> int:
     if issubclass(cls, type):
         return _CLASS
     if cls.__module__ == "numpy" and cls.__name__ == "ndarray":
-        return _ITERATOR  # compared, not restored
+        return _ITERATOR  # It is compared rather than restored.
     if issubclass(cls, enum.Enum) or cls.__module__.split(".")[0] in _FOREIGN:
         return _LEAF
     for base, kind in ((list, _LIST), (dict, _DICT), (set, _SET), (tuple, _TUPLE), (ModuleType, _MODULE)):
@@ -119,7 +119,7 @@ def _new_kind(cls: type) -> int:
 
 @lru_cache(maxsize=4096)
 def _is_users_class(cls: type) -> bool:
-    """Return True if a class was written by the user, or is part of what this package writes in the language."""
+    """Return True for a user-defined class, or one of this package's kernel code."""
     module = sys.modules.get(cls.__module__)
     if module is None or cls.__module__ == "__main__":
         return True
@@ -128,7 +128,7 @@ def _is_users_class(cls: type) -> bool:
 
 
 def _is_users_module(names: Mapping[str, Any]) -> bool:
-    """Return True if these are the globals of a module of the user's."""
+    """Return True if these are the globals of a user's module."""
     name = names.get("__name__", "")
     file = names.get("__file__")
     if name.split(".")[0] == "cute_dialect":
@@ -142,7 +142,7 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 
 def kept_in(obj: Any) -> dict[Any, Any] | list[Any] | set[Any] | None:
-    """Return a copy of what a mutable object holds: by index, key or attribute; None for values and for classes."""
+    """Return a copy of a mutable object's contents by index, key or attribute; None for values and classes."""
     kind = _KINDS.get(type(obj))
     return _kept(obj, _kind(type(obj)) if kind is None else kind)
 
@@ -171,7 +171,7 @@ def _kept(obj: Any, kind: int) -> dict[Any, Any] | list[Any] | set[Any] | None:
 
 
 def _attributes(cls: type) -> dict[str, Any]:
-    """Return the attributes of a class, without those that Python computes when they are first read."""
+    """Return the attributes of a class, except those that Python computes on first access."""
     return {
         n: v for n, v in vars(cls).items()
         if not (n.startswith("__") and n.endswith("__")) or isinstance(v, FunctionType | classmethod | staticmethod)
@@ -179,7 +179,7 @@ def _attributes(cls: type) -> dict[str, Any]:
 
 
 def is_mutable(obj: Any) -> bool:
-    """Return True if an object has places of its own, so that two names for it see each other's changes."""
+    """Return True if an object has mutable state, so that aliases see each other's changes."""
     kind = _KINDS.get(type(obj))
     if kind is None:
         kind = _kind(type(obj))
@@ -194,7 +194,7 @@ def _is_frozen(cls: type) -> bool:
 
 
 def put_back(obj: Any, kept: Any) -> None:
-    """Restore what an object held."""
+    """Restore an object's contents."""
     kind = _KINDS[type(obj)]
     if kind == _LIST:
         obj[:] = kept
@@ -246,8 +246,10 @@ def put(obj: Any, slot: Any, value: Any) -> None:
 
 
 def _led_to(f: FunctionType) -> list[Any]:
-    """Return a function's captured variables and, of a user's function, its attributes, the defaults of its parameters
-    and the module-level objects that its code names.
+    """Return the objects reachable from a function.
+
+    These are its captured variables and, for a user's function, its attributes, parameter defaults and the module-level
+    objects that its code names.
     """
     code = f.__code__
     found: list[Any] = [*(f.__closure__ or ())]
@@ -270,7 +272,7 @@ def _led_to(f: FunctionType) -> list[Any]:
 
 
 def _names_read(code: CodeType) -> Collection[str]:
-    """Return the names of globals and attributes in a function and in those inside it."""
+    """Return the global and attribute names in a function and its nested functions."""
     known = _NAMES_READ.get(id(code))
     if known is None or known[0] is not code:
         names: dict[str, None] = {}
@@ -284,7 +286,7 @@ def _names_read(code: CodeType) -> Collection[str]:
 
 
 def attributes_of(module: ModuleType, names: Collection[str]) -> list[Any]:
-    """Return the values of these names in a user's module and in the user's modules that it holds."""
+    """Return the values of these names in a user's module and in the user's modules that it refers to."""
     found: list[Any] = []
     seen: set[int] = set()
     todo = [module]
@@ -314,17 +316,17 @@ def _behind(obj: Any) -> list[Any]:
 def _referents(obj: Any) -> list[Any]:
     found: list[Any] = []
     for part in get_referents(obj):
-        # Such a dict can be the table of a cache or of a class, which Python code must not rewrite.
+        # Such a dict may be the table of a cache or class, which must not be restored.
         found += part.values() if type(part) is dict else (part,)
     return found
 
 
 class Snapshot:
-    """The state of the reachable mutable objects at one moment.
+    """The state of the reachable mutable objects at one point.
 
     Args:
-        roots: the objects that the search starts from.
-        names: the globals of the function that the region is in; None if a function among the roots leads to them.
+        roots: the objects at which the search starts.
+        names: the globals of the region's function; None if a function among the roots leads to them.
     """
 
     __slots__ = ("iterators", "objects", "seen", "spaces")
@@ -339,12 +341,12 @@ class Snapshot:
         self.add(roots)
 
     def watch(self, names: Mapping[str, Any]) -> None:
-        """Compare the globals of a user's module later."""
+        """Watch the globals of a user's module for later comparison."""
         if id(names) not in self.spaces and _is_users_module(names):
             self.spaces[id(names)] = (names, dict(names))
 
     def add(self, roots: Iterable[Any]) -> None:
-        """Search from further roots; the state of objects that are known already stays as it was recorded."""
+        """Continue the search from further roots. Objects that are already known keep their recorded state."""
         seen, objects, kinds = self.seen, self.objects, _KINDS
         todo = list(roots)
         while todo:
@@ -397,38 +399,38 @@ class Snapshot:
                 todo.append(obj.__dict__)
             if len(seen) > LIMIT:
                 raise LimitError(
-                    "F170", f"more than {LIMIT:,} objects can be reached from what this branch or loop reads",
-                    hint="keep large Python data in arrays of numpy, or out of the functions that kernels call",
+                    "F170", f"more than {LIMIT:,} Python objects are reachable from the names in this branch or loop",
+                    hint="keep large Python data in NumPy arrays, or away from functions that kernels call",
                 )  # fmt: skip
 
     def cells(self) -> list[Any]:
-        """Return the values of the captured variables."""
         return [kept[0] for obj, kept in self.objects.values() if type(obj) is CellType]
 
     def moved(self) -> Any:
-        """Return an iterator that was advanced, or an array that was changed, since the snapshot; None if none was."""
+        """Return an iterator that was advanced, or an array that was changed, since the snapshot; or None."""
         return next(
             (obj for obj, before in self.iterators.values() if not _same_position(_position(obj), before)), None
         )
 
     def rebound_global(self) -> tuple[str, str] | None:
-        """Return a global that was assigned since the snapshot, and its module; None if none was."""
+        """Return the name and module of a global assigned since the snapshot, or None."""
         for names, before in self.spaces.values():
             for name, value in names.items():
                 if name.startswith("__") or value is before.get(name, U):
                     continue
-                if name in before or not isinstance(value, type | ModuleType | FunctionType):  # imported meanwhile
+                # It was imported meanwhile.
+                if name in before or not isinstance(value, type | ModuleType | FunctionType):
                     return name, str(names.get("__name__"))
         return None
 
     def restore(self) -> None:
-        """Put everything back."""
+        """Restore all objects."""
         for obj, kept in self.objects.values():
             if not _holds(_kept_now(obj), kept):
                 put_back(obj, kept)
 
     def state(self) -> dict[int, Any]:
-        """Return what the objects hold now."""
+        """Return the current contents of all objects."""
         return {key: _kept_now(obj) for key, (obj, _) in self.objects.items()}
 
 
@@ -453,7 +455,7 @@ def _position(obj: Any) -> Any:
         pass
     if type(obj).__module__ != "itertools":
         return None
-    try:  # the only way to see where 'count' and 'product' are; Python 3.14 drops it
+    try:  # Only __reduce__ shows the state of 'count' and 'product'; Python 3.14 removes it.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             return obj.__reduce__()
@@ -462,7 +464,7 @@ def _position(obj: Any) -> Any:
 
 
 def _same_position(now: Any, before: Any) -> bool:
-    """Return True if two positions are equal; values in them are compared by identity, as ``==`` may emit ops."""
+    """Return True if two positions are equal. Values are compared by identity, because ``==`` may emit ops."""
     if isinstance(now, tuple) and isinstance(before, tuple):
         return len(now) == len(before) and all(map(_same_position, now, before))
     return now is before or (type(now) is type(before) and isinstance(now, int | bytes | str) and now == before)
@@ -479,7 +481,7 @@ def _holds(now: Any, kept: Any) -> bool:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Tell whether two values are one: the same object, equal static values of a type, or one form and leaves."""
+    """Return True if two values are the same object, equal static values, or have the same form and leaves."""
     if a is b:
         return True
     if type(a) is not type(b):
@@ -488,7 +490,7 @@ def same(a: Any, b: Any) -> bool:
         if getattr(a, "is_static", False) or getattr(b, "is_static", False):
             return same_static(a, b)
         if isinstance(a, Numeric):
-            return a.value is b.value  # whatever is known of it
+            return a.value is b.value  # Facts may differ.
         form = a.__cute_form__()
         if form != b.__cute_form__():
             return False

@@ -1,4 +1,4 @@
-"""Forms of numbers: what of them crosses a branch, a loop or a call."""
+"""Forms of numbers. Their SSA value is passed through branches, loops and calls."""
 
 from __future__ import annotations
 
@@ -72,22 +72,21 @@ class NumberForm(Form):
         if not isinstance(value, int | float):
             raise MergeError("F208", f"it is {kind!r} or {value!r}")
         if kind is Boolean and not isinstance(value, bool):
-            raise MergeError("F202", f"it is Boolean or the number {value!r}")
+            raise MergeError("F202", f"it is a Boolean or the number {value!r}")
         if isinstance(value, bool) and kind is not Boolean:
             raise MergeError("F202", f"it is {kind!r} or {value!r}")
         if kind.is_integer and (
             isinstance(value, float) or not least_greatest(kind)[0] <= value <= least_greatest(kind)[1]
         ):
-            raise MergeError("F201", f"it is {kind!r} or {value!r}, which is none")
+            raise MergeError("F201", f"it is {kind!r} or {value!r}, which {kind!r} cannot represent")
         if kind.is_float and isinstance(value, int) and fitted(kind, value) != value:
-            raise MergeError("F201", f"it is {kind!r} or {value!r}, which is none exactly")
+            raise MergeError("F201", f"it is {kind!r} or {value!r}, which {kind!r} cannot represent exactly")
         if not kind.is_integer:
             return None
         return joined_facts(self.facts, Facts(int(value), int(value), abs(int(value))))
 
 
 def number_form(x: Numeric) -> Form:
-    """Return the form of a number."""
     return ConstForm(x) if x.is_static else NumberForm(type(x), x.facts)
 
 
@@ -100,7 +99,7 @@ def _type_of_static(value: object) -> NumberClass | None:
 
 
 def join_static(a: object, b: object) -> Form | None:
-    """Return the form that two different static values have together, None where there is none."""
+    """Return the common form of two different static values, or None if there is none."""
     x, y = _type_of_static(a), _type_of_static(b)
     if x is None or y is None:
         return None
@@ -113,12 +112,12 @@ def join_static(a: object, b: object) -> Form | None:
         if isinstance(b, Numeric) and not isinstance(a, Numeric):
             return NumberForm(y, _of_both(b, b)).join(ConstForm(a))
         code = "F202" if plain else "F203"
-        raise MergeError(code, f"it is {a!r} or {b!r}: {x!r} or {y!r}", hint="write both as one type")
+        raise MergeError(code, f"it is {a!r} or {b!r}: {x!r} or {y!r}", hint="use the same type for both")
     return NumberForm(x, _of_both(a, b))
 
 
 def _of_both(a: Any, b: Any) -> Facts | None:
-    """Return what is known of a number that is one of two static ones: nothing unless they are integers."""
+    """Return the facts of a number that is one of two static integers; None for other values."""
     x, y = (n.value if isinstance(n, Numeric) else n for n in (a, b))
     if type(x) is not int or type(y) is not int:
         return None
@@ -126,6 +125,6 @@ def _of_both(a: Any, b: Any) -> Facts | None:
 
 
 def widen_static(value: object) -> Form | None:
-    """Return the form of a dynamic number like this static one, None for what is no number."""
+    """Return the form of a dynamic number with the type of a static one, or None for other values."""
     kind = _type_of_static(value)
     return NumberForm(kind) if kind is not None else None

@@ -1,7 +1,8 @@
-"""Arithmetic of numbers: static ones in Python, exactly as the type would; dynamic ones by ops of arith.
+"""Arithmetic on numbers: static ones are computed in Python, dynamic ones by ops of the arith dialect.
 
-Two types meet as section 'Numbers' of the language says: Python's numbers take the type of the other side, integers the
-wider type, floats the wider one; floats of 8 bits and less, and ``TFloat32``, are for memory and compute as Float32.
+Type promotion follows section "Numbers" of the language reference.  Python numbers take the type of the other operand;
+among typed numbers the wider type wins.  Floats of 8 bits and fewer, and ``TFloat32``, are storage types and compute as
+Float32.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ NumberClass = type[Numeric]
 
 
 def convert(made: Numeric, x: object) -> None:
-    """Set the value of a new number from what its class was called with."""
+    """Set the value of a new number from its constructor's argument."""
     kind = type(made)
     if kind.is_integer and kind is not Boolean and isinstance(x, int) and not isinstance(x, bool):
         made.value, made.is_static = literal(kind, x, bits=True).value, True
@@ -76,18 +77,18 @@ def convert(made: Numeric, x: object) -> None:
 
 
 def _checked(kind: NumberClass, value: int | float) -> int | float:
-    """Return a static number that is to be converted.  Raises F230 for a float that no integer of the type is."""
+    """Return a static number to be converted.  Raises F230 for a float out of the integer type's range."""
     if kind.is_integer and kind is not Boolean and isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
-            raise KernelTypeError("F230", f"{value} is no integer: it cannot become {kind!r}")
+            raise KernelTypeError("F230", f"{value} cannot be converted to {kind!r}")
         low, high = least_greatest(kind)
         if not low <= int(value) <= high:
-            raise KernelTypeError("F230", f"{value} does not fit {kind!r}, which holds {low} to {high}")
+            raise KernelTypeError("F230", f"{value} is out of range for {kind!r} ({low} to {high})")
     return value
 
 
 def as_number(x: object) -> Numeric:
-    """Return a number for what a user wrote.  Raises F230 where it is none.
+    """Return a user's value as a typed number.  Raises F230 if it is not a number.
 
     >>> as_number(3), as_number(1.5), as_number(True)
     (Int32(3), Float32(1.5), Boolean(True))
@@ -101,13 +102,13 @@ def as_number(x: object) -> Numeric:
             low, high = least_greatest(kind)
             if low <= x <= high:
                 return kind.exactly(int(x))
-        raise KernelTypeError("F230", f"{x} does not fit 64 bits")
+        raise KernelTypeError("F230", f"{x} does not fit in 64 bits")
     if isinstance(x, float):
         return Float32.exactly(fitted(Float32, x))
     to_number = getattr(x, "__cute_number__", None)
     if to_number is not None:
         return to_number()
-    if hasattr(x, "dtype") and hasattr(x, "item") and getattr(x, "ndim", 1) == 0:  # numpy's scalars, 0-d arrays
+    if hasattr(x, "dtype") and hasattr(x, "item") and getattr(x, "ndim", 1) == 0:  # NumPy scalars and 0-d arrays
         name = str(x.dtype).removeprefix("torch.")  # pyright: ignore
         for kind in NUMBER_TYPES.values():
             if name in (kind.numpy, kind.torch) and kind is not TFloat32:
@@ -120,18 +121,18 @@ def _name(x: object) -> str:
 
 
 def is_number(x: object) -> bool:
-    """Tell whether a value is a number: Python's, numpy's, or ours."""
+    """Return True for a number: Python's, NumPy's, or one of this package."""
     return isinstance(x, Numeric | int | float) or (hasattr(x, "dtype") and getattr(x, "ndim", 1) == 0)
 
 
 # ------------------------------------------------------------------------------------------------------- operators
 
 _ORDER_MATTERS = ("lt", "le", "gt", "ge", "floordiv", "mod", "shr", "min", "max")
-"""Operations whose result depends on whether the bits have a sign."""
+"""Operations whose result depends on signedness."""
 
 
 def promoted(a: Numeric, b: Numeric, name: str) -> NumberClass:
-    """Return the type two numbers meet in."""
+    """Return the type to which two operands are promoted."""
     x, y = type(a), type(b)
     if x is Boolean and y is Boolean:
         return Boolean if name in ("and", "or", "xor", "eq", "ne", "where") else Int32
@@ -151,21 +152,21 @@ def promoted(a: Numeric, b: Numeric, name: str) -> NumberClass:
         return x if x.width > y.width else y
     if name in _ORDER_MATTERS:
         raise KernelTypeError(
-            "F231", f"{x!r} and {y!r} differ in sign: '{SIGNS.get(name, name)}' would depend on which is meant",
+            "F231", f"'{SIGNS.get(name, name)}' is ambiguous because {x!r} and {y!r} differ in signedness",
             hint=f"convert one of them, e.g. {x!r}(b)",
         )  # fmt: skip
     return x if not x.signed else y
 
 
 def _computing(x: NumberClass, beside: NumberClass) -> NumberClass:
-    """Return the type that a number computes in: narrow floats as Float32, truth values as numbers."""
+    """Return the type in which a number is computed: narrow floats as Float32, Booleans as integers."""
     if x is Boolean:
         return Int32 if beside.is_integer else beside
     return Float32 if x.is_float and (x.width < 16 or x is TFloat32) else x
 
 
 def pair(a: object, b: object, name: str) -> tuple[Numeric, Numeric, NumberClass]:
-    """Return two operands as numbers, and the type they meet in; a Python number adapts to the other side."""
+    """Return two operands as numbers, and the type to which they are promoted. Python numbers adapt to the other."""
     if isinstance(a, Numeric) and isinstance(b, Numeric):
         return a, b, promoted(a, b, name)
     if isinstance(a, Numeric):
@@ -201,15 +202,15 @@ _FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 
 
 def binary(name: str, a: object, b: object) -> Any:
-    """Return ``a`` op ``b`` for two numbers, one of them ours; ``name`` is ``add sub mul truediv floordiv mod …``."""
+    """Return ``a op b`` for two numbers, at least one typed. ``name``: ``add sub mul truediv floordiv mod …``."""
     left, right, kind = pair(a, b, name)
     if name in ("shl", "shr") and isinstance(a, Numeric):
-        kind = _computing(type(left), Int32)  # what is shifted says the type
+        kind = _computing(type(left), Int32)  # The left operand determines the type.
     if name == "truediv" and kind.is_integer:
         kind = Float64 if kind.width == 64 else Float32
     if name in ("and", "or", "xor", "shl", "shr") and (kind.is_float or type(right).is_float):
         wrong = kind if kind.is_float else type(right)
-        raise KernelTypeError("F236", f"'{SIGNS[name]}' is for integers, not for {wrong!r}")
+        raise KernelTypeError("F236", f"'{SIGNS[name]}' needs integers, got {wrong!r}")
     if left.is_static and right.is_static:
         return folded(name, left.value, right.value, kind)
     x, y = _of_type(kind, left), _of_type(kind, right)
@@ -228,10 +229,10 @@ def _of_type(kind: NumberClass, x: Numeric) -> Numeric:
 
 
 def _simplified(name: str, x: Numeric, y: int) -> Numeric | None:
-    """Return what an operation with a static right side is where nothing has to be computed."""
+    """Return the result of an operation with a static right operand if nothing needs to be computed, else None."""
     kind = type(x)
     if name in ("floordiv", "mod") and y == 0:
-        raise KernelTypeError("F232", f"division of {x.describe()} by zero")
+        raise KernelTypeError("F232", f"division by zero: {x.describe()} / 0")
     if name in ("shl", "shr"):
         checked_shift(kind, y)
     if (name in ("add", "sub", "or", "xor", "shl", "shr") and y == 0) or (name in ("mul", "floordiv") and y == 1):
@@ -252,9 +253,9 @@ def _simplified(name: str, x: Numeric, y: int) -> Numeric | None:
 
 def _emit_integer(name: str, x: Numeric, y: Numeric, kind: NumberClass) -> SSAValue:
     natural = not kind.signed or is_natural(x)
-    unsigned = not kind.signed or (natural and is_natural(y))  # of two that are not negative the sign is an empty bit
+    unsigned = not kind.signed or (natural and is_natural(y))  # The sign bit of non-negative numbers is zero.
     if name in ("floordiv", "mod") and y.is_static and y.value > 0 and y.value & (y.value - 1) == 0:
-        # Rounding down, the powers of two are shifts and masks for negative numbers too.
+        # Floor division by a power of two is a shift, and its remainder a mask, for negative numbers too.
         y = kind.exactly(y.value.bit_length() - 1 if name == "floordiv" else y.value - 1)
         name = "shr" if name == "floordiv" else "and"
     a, b = alike(x.ssa, y.ssa)
@@ -282,7 +283,7 @@ def _emit_float(name: str, x: Numeric, y: Numeric) -> SSAValue:
 
 
 def compare(name: str, a: object, b: object) -> Any:
-    """Return the comparison of two numbers: a bool where both are static, else a Boolean."""
+    """Return the comparison of two numbers: a bool if both are static, else a Boolean."""
     left, right, kind = pair(a, b, name)
     if left.is_static and right.is_static:
         return bool(PYTHON[name](fitted(kind, left.value), fitted(kind, right.value)))
@@ -292,9 +293,9 @@ def compare(name: str, a: object, b: object) -> Any:
 
 
 def compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass, *, natural: bool = False) -> SSAValue:
-    """Return the comparison of two SSA values of a number type: ordered, but for ``!=``.
+    """Return the comparison of two SSA values of a number type. Float comparisons are ordered, except ``!=``.
 
-    ``natural``: neither is negative, so that their bits compare as they do.
+    ``natural``: both are non-negative, so that unsigned comparison is valid.
     """
     from cute_dialect.front.trace import parse_type
 
@@ -310,18 +311,17 @@ def compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass, *, natur
 
 
 def computing(kind: NumberClass) -> NumberClass:
-    """Return the type that numbers of a type compute in: Float32 for 8-bit floats, Int32 for Booleans."""
+    """Return the type in which a type's numbers are computed: Float32 for 8-bit floats, Int32 for Booleans."""
     return _computing(kind, Int32)
 
 
 def computed(x: Numeric) -> Numeric:
-    """Return a number in the type that it computes in."""
+    """Return a number converted to the type in which it is computed."""
     kind = computing(type(x))
     return x if type(x) is kind else kind(x)
 
 
 def negated(x: Numeric) -> Any:
-    """Return ``-x``."""
     x = computed(x)
     if type(x).is_integer:
         return binary("sub", type(x).exactly(0), x)
@@ -331,17 +331,16 @@ def negated(x: Numeric) -> Any:
 
 
 def inverted(x: Numeric) -> Any:
-    """Return ``~x``; of a Boolean its contrary."""
+    """Return ``~x``. For a Boolean this is its negation."""
     kind = type(x)
     if kind.is_float:
-        raise KernelTypeError("F236", f"'~' is for integers, not for {kind!r}")
+        raise KernelTypeError("F236", f"'~' needs an integer, got {kind!r}")
     if kind is Boolean:
         return binary("xor", x, Boolean.exactly(True))
     return binary("xor", x, kind.exactly(-1 if kind.signed else (1 << x.width) - 1))
 
 
 def absolute(x: Numeric) -> Any:
-    """Return ``abs(x)``."""
     x = computed(x)
     kind = type(x)
     if x.is_static:
@@ -352,7 +351,7 @@ def absolute(x: Numeric) -> Any:
 
 
 def power(x: Any, n: Any) -> Any:
-    """Return ``x ** n``; by products where ``n`` is a small static integer."""
+    """Return ``x ** n``, by repeated multiplication if ``n`` is a small static integer."""
     base: Any = computed(as_number(x))
     exponent: Any = n
     if isinstance(exponent, Numeric) and exponent.is_static:
@@ -378,5 +377,4 @@ def power(x: Any, n: Any) -> Any:
 
 
 def power_of(n: Numeric, x: object) -> Any:
-    """Return ``x ** n``."""
     return power(as_number(x), n)

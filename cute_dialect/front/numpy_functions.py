@@ -1,4 +1,4 @@
-"""Functions of numpy on values of a kernel: operators with numpy's numbers are ours, all others are refused."""
+"""NumPy functions on kernel values: operators with NumPy scalars work, all other functions are rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPERATORS = {
     "remainder": "mod", "power": "pow", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
     "left_shift": "lshift", "right_shift": "rshift",
 }  # fmt: skip
-"""What numpy's numbers call where Python has an operator."""
+"""Maps NumPy ufuncs to Python operators."""
 _COMPARISONS = {
     "less": "gt",
     "less_equal": "ge",
@@ -23,12 +23,12 @@ _COMPARISONS = {
     "equal": "eq",
     "not_equal": "ne",
 }
-"""Comparisons -> the same one with its sides exchanged."""
+"""Maps comparisons to the operator with exchanged operands."""
 _OTHERS = {"maximum": "max", "minimum": "min", "absolute": "abs", "power": "**", "fabs": "abs"}
 
 
 def ufunc(self: Dynamic, function: Any, method: str, *inputs: Any, **more: Any) -> Any:
-    """Return what an operator gives whose left side is a number of numpy.  Raises F236 for any other function."""
+    """Return the result of an operator whose left operand is a NumPy scalar.  Raises F236 for other functions."""
     name = function.__name__
     if method == "__call__" and not more and len(inputs) == 2 and not isinstance(inputs[0], Dynamic):
         swapped = f"__r{_OPERATORS[name]}__" if name in _OPERATORS else f"__{_COMPARISONS.get(name)}__"
@@ -37,7 +37,7 @@ def ufunc(self: Dynamic, function: Any, method: str, *inputs: Any, **more: Any) 
         if found is not NotImplemented:
             return found
     raise KernelTypeError(
-        "F236", f"numpy's '{name}' computes with numbers that are known while compiling, got {self.describe()}",
+        "F236", f"np.{name} cannot be applied to run-time values, got {self.describe()}",
         hint=_cure(name),
     )  # fmt: skip
 
@@ -47,4 +47,6 @@ def _cure(name: str) -> str:
 
     if name in _OTHERS:
         return f"use '{_OTHERS[name]}'"
-    return f"use cute.math.{name}" if name in math_ops.__all__ else "cute.math has the functions of kernels"
+    return (
+        f"use cute.math.{name}" if name in math_ops.__all__ else "see cute.math for the functions available in kernels"
+    )

@@ -1,4 +1,4 @@
-"""Python's operators for classes of values whose arithmetic is a few functions."""
+"""Python operators for classes whose arithmetic is defined by a few functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BINARY = {
     "lshift": "shl",
     "rshift": "shr",
 }
-"""Python's name of an operator -> ours."""
+"""Maps Python's operator names to this package's."""
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 _OF_ONE = {"neg": "negated", "invert": "inverted", "abs": "absolute", "pow": "power", "rpow": "power_of"}
 
@@ -21,10 +21,14 @@ def give_operators(
     cls: type, *, takes: Callable[[Any], bool], binary: Callable[[str, Any, Any], Any],
     compare: Callable[[str, Any, Any], Any], apply: Callable[..., Any],
 ) -> None:  # fmt: skip
-    """Give a class Python's operators.
+    """Define Python's operators on a class.
 
-    ``takes``: whether a value may stand on the other side; ``binary`` and ``compare``: what ``a op b`` is, by the name
-    of the operation; ``apply``: what a function of :mod:`cute_dialect.front.numeric`, by its name, gives for a value.
+    Args:
+        cls: the class.
+        takes: returns True if a value may be the other operand.
+        binary: computes ``a op b``, given the name of the operation.
+        compare: computes a comparison, given its name.
+        apply: calls a function of :mod:`cute_dialect.front.numeric`, given its name.
     """
 
     def two(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
@@ -48,4 +52,4 @@ def give_operators(
         setattr(cls, f"__{name}__", comparison(name))
     for name, ours in _OF_ONE.items():
         setattr(cls, f"__{name}__", one(ours))
-    setattr(cls, "__pos__", lambda self: self)  # noqa: B010  (as the others)
+    setattr(cls, "__pos__", lambda self: self)  # noqa: B010 (consistent with the others)

@@ -1,8 +1,10 @@
-"""Options of compilation: as ``cute.compile[…]`` takes them, as texts, and all of them together.
+"""Compilation options, as objects, as text, and combined.
 
-cute.compile[cute.OptLevel(2), cute.GenerateLineInfo(True)](f, x)
-cute.compile(f, x, options="--opt-level 2 --generate-line-info")
-@cute.jit(options="--opt-level 2")                                      # for every kind; cute.compile overrides it
+::
+
+    cute.compile[cute.OptLevel(2), cute.GenerateLineInfo(True)](f, x)
+    cute.compile(f, x, options="--opt-level 2 --generate-line-info")
+    @cute.jit(options="--opt-level 2")              # for every specialization; options of cute.compile override it
 """
 
 from __future__ import annotations
@@ -24,24 +26,24 @@ __all__ = [
 
 
 class Options(NamedTuple):
-    """How a kind is compiled."""
+    """All options with which a specialization is compiled."""
 
     chip: str
     opt_level: int | None = None
     cache: bool = True
     lineinfo: bool = False
     assertions: bool = False
-    """whether GPU code checks promises, coordinates, loop steps and this package's own asserts, too"""
+    """True if GPU code checks promises, coordinates, loop steps and this package's own assertions."""
     asserts: bool = True
-    """whether GPU code checks the assert statements of the user's kernels"""
+    """True if GPU code checks the ``assert`` statements of the user's kernels."""
     interpreted: bool = False
-    """for the interpreter, which checks asserts, promises, coordinates and loop steps in every build"""
+    """True if compiled for the interpreter, which always checks asserts, promises, coordinates and loop steps."""
     ptxas: tuple[str, ...] = ()
-    """further options of ptxas"""
+    """Additional ptxas options."""
 
 
 class CompileOption:
-    """An option of ``cute.compile[…]``."""
+    """Base class of the options of ``cute.compile[…]``."""
 
     def __init__(self, value: Any = True):
         self.value = value
@@ -51,36 +53,40 @@ class CompileOption:
 
 
 class OptLevel(CompileOption):
-    """How hard machine code is optimised, 0 to 3."""
+    """Optimization level of ptxas, 0 to 3."""
 
 
 class GenerateLineInfo(CompileOption):
-    """Machine code says which lines of the source it is from."""
+    """Emit line information that maps machine code to source lines."""
 
 
 class KeepPTX(CompileOption):
-    """PTX is kept: it always is, ``Compiled.ptx``."""
+    """Accepted for compatibility: PTX is always kept, as ``Compiled.ptx``."""
 
 
 class KeepCUBIN(CompileOption):
-    """The machine code is kept: it always is, ``Compiled.cubin``."""
+    """Accepted for compatibility: the cubin is always kept, as ``Compiled.cubin``."""
 
 
 class EnableAssertions(CompileOption):
-    """Whether GPU code checks assertions. True adds promises (``cute.assume``), coordinates and loop steps to the
-    assert statements, which are checked by default; False leaves out all of them."""
+    """Select the run-time checks in GPU code.
+
+    By default only ``assert`` statements are checked.  True adds promises (``cute.assume``), coordinates and loop
+    steps.
+    False removes all checks.
+    """
 
 
 class EnableTVMFFI(CompileOption):
-    """Calls are as fast as they are anyway."""
+    """Accepted for compatibility; it has no effect."""
 
 
 class GPUArch(CompileOption):
-    """The chip that is compiled for: ``GPUArch("sm_90a")``."""
+    """The target architecture: ``GPUArch("sm_90a")``."""
 
 
 class PtxasOptions(CompileOption):
-    """Further options of ptxas, as it takes them: ``PtxasOptions("-dlcm=cg --maxrregcount 128")``."""
+    """Additional ptxas options: ``PtxasOptions("-dlcm=cg --maxrregcount 128")``."""
 
 
 _WORDS = {
@@ -90,11 +96,11 @@ _WORDS = {
 }  # fmt: skip
 _WITH_VALUE = (OptLevel, GPUArch, PtxasOptions)
 _OWN = ("-o", "--output-file", "-arch", "--gpu-name", "-c", "--compile-only", "-O", "--opt-level", "-lineinfo")
-"""Options of ptxas that are ours to give."""
+"""ptxas options that the compiler sets itself."""
 
 
 def said(text: str, given: Sequence[CompileOption] = ()) -> dict[type[CompileOption], Any]:
-    """Return what options say, as objects and as a text; the text has the last word.  Raises F103.
+    """Return options given as objects and as text. The text overrides the objects.  Raises F103.
 
     >>> said("--opt-level 2 --keep-ptx")
     {<class 'cute_dialect.front.options.OptLevel'>: 2, <class 'cute_dialect.front.options.KeepPTX'>: True}
@@ -110,7 +116,8 @@ def said(text: str, given: Sequence[CompileOption] = ()) -> dict[type[CompileOpt
             found[kind] = value == "true"
             continue
         if kind is None or (value and kind not in _WITH_VALUE):
-            raise CompileError("F103", f"options: '{word}' is none that is known", hint="--opt-level 3")
+            names = ", ".join(f"--{n}" for n in _WORDS if len(n) > 1)
+            raise CompileError("F103", f"options: unknown option '{word}'", hint=f"options: {names}")
         if kind in _WITH_VALUE:
             value = value or next(words, "")
             found[kind] = int(value) if kind is OptLevel and value.isdigit() else value
@@ -118,7 +125,7 @@ def said(text: str, given: Sequence[CompileOption] = ()) -> dict[type[CompileOpt
             found[kind] = True
     level = found.get(OptLevel)
     if level is not None and (type(level) is not int or level not in (0, 1, 2, 3)):
-        raise CompileError("F103", f"OptLevel is 0, 1, 2 or 3, not {level!r}")
+        raise CompileError("F103", f"OptLevel must be 0, 1, 2 or 3, got {level!r}")
     return found
 
 
@@ -126,9 +133,14 @@ def options_of(
     traced: Traced, device: object, own: Mapping[type[CompileOption], Any] | None = None, *, chip: str | None = None,
     cache: bool = True,
 ) -> Options:  # fmt: skip
-    """Return how a kind is compiled that a call makes on a device (None: that of calls that name none).
+    """Return the options with which a call on a device compiles its specialization.
 
-    ``own``: what a compilation says, after what the decorator does.
+    Args:
+        traced: the decorated function, whose own options come first.
+        device: the device of the call; None is the default device.
+        own: options of this compilation, which override the decorator's.
+        chip: the target architecture; by default that of the current GPU.
+        cache: use the compile cache on disk.
     """
     from cute_dialect.runtime.settings import flag
 
@@ -150,7 +162,7 @@ def _chip(name: object) -> str | None:
 
     if name is None or name in TARGETS:
         return name  # pyright: ignore[reportReturnType]
-    raise CompileError("F103", f"GPUArch is one of {', '.join(TARGETS)}, not {name!r}")
+    raise CompileError("F103", f"GPUArch must be one of {', '.join(TARGETS)}, got {name!r}")
 
 
 def _ptxas(text: object) -> tuple[str, ...]:
@@ -158,8 +170,8 @@ def _ptxas(text: object) -> tuple[str, ...]:
         return ()
     words = tuple(shlex.split(text)) if isinstance(text, str) else ()
     if not words or not words[0].startswith("-"):
-        raise CompileError("F103", f"PtxasOptions are texts like '-dlcm=cg', not {text!r}")
+        raise CompileError("F103", f"PtxasOptions takes text such as '-dlcm=cg', got {text!r}")
     for word in words:
         if word.partition("=")[0] in _OWN or word[:2] == "-O":
-            raise CompileError("F103", f"PtxasOptions: '{word}' is not among those that can be given")
+            raise CompileError("F103", f"PtxasOptions: '{word}' is set by the compiler and cannot be given")
     return words

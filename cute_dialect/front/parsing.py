@@ -1,7 +1,7 @@
-"""Parsing Python, one thread at a time.
+"""Parsing of Python source, one thread at a time.
 
-CPython 3.11 counts the depth of trees that it makes in one place for all threads, and gives up with a SystemError
-where two threads make one at once.
+CPython 3.11 tracks the recursion depth of AST conversion in state shared by all threads, and raises SystemError if two
+threads convert at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ONE = threading.Lock()
 
 
 def parsed(text: str, mode: str = "exec") -> Any:
-    """Return the tree of a text, as ``ast.parse`` does.
+    """Return the AST of a text, as ``ast.parse`` does.
 
     >>> parsed("1 + 1", mode="eval").body.op.__class__.__name__
     'Add'

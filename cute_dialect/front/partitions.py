@@ -1,11 +1,13 @@
 """Checks of a traced kernel's partitions: the end of static tiles, and the threads that tiles need.
 
+::
+
     copy = cute.make_tiled_copy_tv(atom, …)        # a tile of 4 x 32
     part = copy.get_slice(t).partition_S(tile)     # of a static tile of 6 x 32: its second step ends 2 rows past it
     cute.copy(atom, part, …)                       # F254 without pred=, unless a branch keeps threads from it
 
-The checks look at the finished function, where the ops of discarded traces are gone and the conditions around a copy
-are known.  The compiler makes the same checks of text (``cute-opt``).
+The checks run on the finished function, where the ops of discarded traces are gone and the conditions around a copy are
+known.  The compiler applies the same checks to textual IR (``cute-opt``).
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ _CALLS = {
     "cute.tiled_copy": "cute.copy with thread=", "cute.cooperative_gemm": "cute.gemm with thread=",
     "cute.cooperative_copy": "cute.cooperative_copy",
 }  # fmt: skip
-"""Op on a whole tile -> the call that makes it."""
+"""Maps an op on a whole tile to the call that emits it."""
 
 
 def check_partitions(function: Operation) -> None:
-    """Refuse copies past the end of static tiles, and tiles that need more threads than the block has (F254)."""
+    """Raise F254 for copies past the end of static tiles, and for tiles that need more threads than the block has."""
     _check_threads(function)
     known: dict[SSAValue, bool] = {}
     for op in function.walk():
@@ -46,7 +48,7 @@ def _check_threads(function: Operation) -> None:
         raise KernelTypeError(
             "F254", f"{_CALLS.get(name, name.rpartition('.')[2])}: {missing.message}",
             place=place_of_location(missing.op.location),
-            hint=f"launch with block={missing.threads}, deal the tile out among fewer threads, or take several slices "
+            hint=f"launch with block={missing.threads}, distribute the tile over fewer threads, or take several slices "
             "in each thread",
         )  # fmt: skip
 
@@ -64,7 +66,7 @@ def _check_tile(op: Operation, known: dict[SSAValue, bool]) -> None:
             return
         raise KernelTypeError(
             "F254", f"copy of a partition: {e.fact}", place=place_of_location(op.location),
-            hint="give cute.copy pred=, use a tile that divides, or partial=True if threads may go past the end",
+            hint="add pred= to cute.copy, use a tile that divides the tensor, or add partial=True",
         ) from None  # fmt: skip
 
 

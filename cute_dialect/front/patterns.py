@@ -1,7 +1,7 @@
-"""``match`` as a chain of ``if``: what a pattern asks of values may be known when the kernel runs only.
+"""``match`` statements as chains of ``if``, for patterns whose comparisons may be known only at run time.
 
-What a pattern asks of the *structure* of its subject (the elements of a tuple, its class, its keys) is known while
-compiling, and is asked first; then come the comparisons of values.  ``case (0, y) if y > 2: …`` on ``m`` becomes::
+Tests of the subject's *structure* (the length of a tuple, its class, its keys) are decided at compile time and come
+first, followed by the comparisons of values.  ``case (0, y) if y > 2: …`` on ``m`` becomes::
 
     .g = False
     if <m is a sequence of 2>:
@@ -9,9 +9,9 @@ compiling, and is asked first; then come the comparisons of values.  ``case (0, 
         if .v: y = m[1]
         .g = .v and m[1] > 2        # the guard sees the captured values, under names of their own
     if .g: y = m[1]; body
-    else: …                         # the cases after it
+    else: …                         # the remaining cases
 
-A call of a constant, ``"is_sequence"(m, 2)``, is a call of that method of the runtime object, once expressions are
+A call of a constant, ``"is_sequence"(m, 2)``, becomes a call of that method of the runtime hooks when expressions are
 rewritten.
 """
 
@@ -28,13 +28,13 @@ Position = dict[str, Any]
 
 
 def asked(name: str, args: list[ast.expr], p: Position) -> ast.expr:
-    """Return a call of a method of the runtime object."""
+    """Return a call of a method of the runtime hooks."""
     return ast.Call(ast.Constant(name, **p), args, [], **p)
 
 
 @dataclass
 class _Wanted:
-    """What a pattern asks: of the structure, of values; and what it captures."""
+    """The tests of a pattern (structure and values), and its captures."""
 
     structure: list[ast.expr] = field(default_factory=list[ast.expr])
     values: list[ast.expr] = field(default_factory=list[ast.expr])
@@ -42,20 +42,20 @@ class _Wanted:
 
 
 class _Undecided(Exception):
-    """A pattern that Python decides."""
+    """The pattern must be left to Python."""
 
 
 class Patterns:
-    """The chains of one function; ``number`` gives numbers for names, ``position`` the position of a node."""
+    """The chains of one function. ``number`` generates unique numbers, ``position`` returns a node's position."""
 
     def __init__(self, number: Callable[[], int], position: Callable[[Any], Position]):
         self.number = number
         self.position = position
 
     def chain(self, s: ast.Match) -> list[ast.stmt] | None:
-        """Return a ``match`` as a chain of ``if``; None where Python must decide.
+        """Return a ``match`` as a chain of ``if``, or None if it must be left to Python.
 
-        That is where alternatives capture names, or a guard after a capture assigns some.
+        That is the case if alternatives capture names, or a guard after a capture assigns some.
         """
         p = self.position(s.subject)
         subject = f".m{self.number()}"
@@ -69,7 +69,7 @@ class Patterns:
         return [self.assign(subject, s.subject, p), *chain]
 
     def case(self, case: ast.match_case, asks: _Wanted, later: list[ast.stmt]) -> list[ast.stmt]:
-        """Return one case, and the cases after it."""
+        """Return one case, followed by the later cases."""
         q = self.position(case.pattern)
         tests = [*asks.structure, *asks.values]
         captured: list[ast.stmt] = [self.assign(name, e, q) for name, e in asks.captures]
@@ -99,17 +99,16 @@ class Patterns:
         return [*begin, ast.If(ast.Name(goes, ast.Load(), **q), [*again, *case.body], later, **q)]
 
     def assign(self, name: str, value: ast.expr, p: Position) -> ast.stmt:
-        """Return ``name = value``."""
         return ast.Assign([ast.Name(name, ast.Store(), **p)], value, **p)
 
     def wanted(self, pattern: ast.pattern, subject: ast.expr) -> _Wanted:
-        """Return what a pattern asks of a subject."""
+        """Return the tests and captures of a pattern on a subject."""
         found = _Wanted()
         self.ask(pattern, subject, found)
         return found
 
     def ask(self, pattern: ast.pattern, subject: ast.expr, into: _Wanted) -> None:
-        """Add to ``into`` what a pattern asks of a subject."""
+        """Add the tests and captures of a pattern on a subject to ``into``."""
         method: Callable[..., None] = getattr(self, f"_{type(pattern).__name__}")
         method(pattern, subject, into, self.position(pattern))
 
@@ -169,19 +168,18 @@ class Patterns:
 
 
 def _all(tests: list[ast.expr], p: Position) -> ast.expr:
-    """Return ``a and b and …``."""
     return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests, **p)
 
 
 class _Renamed(ast.NodeTransformer):
-    """A guard, which reads captured values under other names."""
+    """Renames captured values in a guard."""
 
     def __init__(self, names: dict[str, str], position: Position):
         self.names = names
         self.position = position
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        """Rename what a lambda reads that is no parameter of its own."""
+        """Rename in a lambda the captured names that are not its parameters."""
         args = node.args
         own = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg) if a}
         names, self.names = self.names, {k: v for k, v in self.names.items() if k not in own}

@@ -1,4 +1,4 @@
-"""Pointers: typed addresses in a space of memory."""
+"""Pointers: typed addresses in a memory space."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["AddressSpace", "Pointer", "element_class", "make_ptr", "pointer_text
 
 
 class AddressSpace(StrEnum):
-    """The spaces of memory."""
+    """Memory spaces."""
 
     generic = "generic"
     gmem = "gmem"
     """Global memory."""
     smem = "smem"
-    """Shared memory of a block."""
+    """Shared memory of the block."""
     rmem = "rmem"
-    """Registers of a thread."""
+    """Registers of the thread."""
     tmem = "tmem"
     """Tensor memory."""
     dsmem = "dsmem"
-    """Shared memory of another block of the cluster."""
+    """Distributed shared memory: that of another block in the cluster."""
 
     def __repr__(self) -> str:
         return f"AddressSpace.{self.value}"
 
 
 def element_class(element: Attribute) -> type[Numeric]:
-    """Return the number type of an MLIR element type; integers without a sign are signed."""
+    """Return the number type of an MLIR element type. Signless integers are signed."""
     from cute_dialect.front.dtypes import type_of_mlir
 
     text = str(element)
@@ -47,7 +47,7 @@ def element_class(element: Attribute) -> type[Numeric]:
 
 
 class Pointer(Dynamic):
-    """An address in a space of memory, of elements of a type."""
+    """A typed address in a memory space."""
 
     __slots__ = ("dtype", "ssa")
 
@@ -55,14 +55,14 @@ class Pointer(Dynamic):
     dtype: builtins.type[Numeric]
 
     def __class_getitem__(cls, element: object) -> object:
-        """Return the annotation of a pointer to elements of a type."""
+        """Return the annotation ``Pointer[element]``."""
         from cute_dialect.front.annotations import subscripted
 
         return subscripted(cls, element)
 
     @classmethod
     def of(cls, ssa: SSAValue, dtype: builtins.type[Numeric] | None = None) -> Pointer:
-        """Return the pointer that is this value of ``!cute.ptr``."""
+        """Return the pointer for a value of type ``!cute.ptr``."""
         made = object.__new__(cls)
         made.ssa = ssa
         made.dtype = element_class(made._type.element) if dtype is None else dtype
@@ -74,36 +74,35 @@ class Pointer(Dynamic):
 
     @property
     def type(self) -> Attribute:
-        """Its MLIR type."""
         return self.ssa.type
 
     @property
     def memspace(self) -> AddressSpace:
-        """The space it points into."""
+        """The memory space."""
         return AddressSpace(self._type.space)
 
     @property
     def alignment(self) -> int:
-        """What it is known to be aligned to, in bytes."""
+        """The known alignment, in bytes."""
         return self._type.alignment
 
     @property
     def ptr(self) -> Pointer:
-        """Itself, as for other fields of a structure."""
+        """The pointer itself, as for other struct fields."""
         return self
 
     def data_ptr(self) -> Pointer:
-        """Return itself, as for other fields of a structure."""
+        """Return the pointer itself, as for other struct fields."""
         return self
 
     @property
     def value_type(self) -> builtins.type[Numeric]:
-        """The number type of what lies there, as ``dtype``."""
+        """The element type; same as ``dtype``."""
         return self.dtype
 
     @property
     def swizzle(self) -> Any:
-        """The swizzle of its byte address, None if it has none."""
+        """The swizzle of the byte address, or None."""
         return self._type.swizzle
 
     # ---------------------------------------------------------------------------------------------------- arithmetic
@@ -116,7 +115,7 @@ class Pointer(Dynamic):
             return NotImplemented
         number = as_number(offset)
         if not type(number).is_integer:
-            raise KernelTypeError("F262", f"a pointer moves by a number of elements, got {number.describe()}")
+            raise KernelTypeError("F262", f"a pointer offset must be an integer, got {number.describe()}")
         if number.is_static and number.value == 0:
             return self
         from cute_dialect.front.tuples import to_ssa
@@ -132,11 +131,11 @@ class Pointer(Dynamic):
         return self + negated(as_number(offset)) if is_number(offset) else NotImplemented
 
     def align(self, min_align: int) -> Pointer:
-        """Return it with the promise that it is a multiple of so many bytes, a power of two."""
+        """Return the pointer with a promised alignment: a power of two, in bytes."""
         from cute_dialect.front.trace import current
 
         if min_align < 1 or min_align & (min_align - 1):
-            raise KernelTypeError("F262", f"an alignment is a power of two in bytes, got {min_align}")
+            raise KernelTypeError("F262", f"the alignment must be a power of two, got {min_align}")
         if min_align <= self.alignment:
             return self
         type = _pointer_type(self._type.element, self._type.space, min_align, self._type.swizzle)
@@ -144,11 +143,11 @@ class Pointer(Dynamic):
 
     @property
     def llvm_ptr(self) -> Pointer:
-        """The pointer itself, for programs that hand pointers to ops by this."""
+        """The pointer itself. CuTe DSL programs use this to pass pointers to ops."""
         return self
 
     def toint(self) -> Any:
-        """Return its address: an Int64; of shared memory an Int32, which counts from the start of the window."""
+        """Return the address as Int64. For shared memory it is an Int32, relative to the shared window."""
         from cute_dialect.front.dtypes import Int32, Int64
         from cute_dialect.front.trace import current
 
@@ -160,11 +159,11 @@ class Pointer(Dynamic):
     # -------------------------------------------------------------------------------------------------------- access
 
     def load(self) -> Any:
-        """Return the element it points at."""
+        """Return the element at the pointer."""
         return self._first()[0]
 
     def store(self, value: object) -> None:
-        """Write the element it points at; converts as a store to a tensor does."""
+        """Store the element at the pointer, with the conversions of a store to a tensor."""
         self._first()[0] = value
 
     def _first(self) -> Any:
@@ -181,7 +180,7 @@ class Pointer(Dynamic):
 
     def describe(self) -> str:
         name = self.ssa.name_hint
-        return f"'{name}', a pointer" if name else "this pointer"
+        return f"pointer '{name}'" if name else "this pointer"
 
     def __repr__(self) -> str:
         return f"ptr<{pointer_text(self._type, self.dtype)}>"
@@ -193,7 +192,7 @@ class Pointer(Dynamic):
 
 
 def pointer_text(p: Any, dtype: builtins.type[Numeric] | None = None) -> str:
-    """Return what a pointer type says, without its name; ``dtype``: of the elements, for their sign."""
+    """Return the parameters of a pointer type as text. ``dtype`` adds the signedness."""
     unsigned = dtype is not None and dtype.is_integer and not dtype.signed and dtype.width > 1
     parts = [f"u{str(p.element).removeprefix('u')}" if unsigned else str(p.element), p.space]
     if p.align:
@@ -219,10 +218,16 @@ def _llvm_pointer(space: str) -> str:
 def make_ptr(
     dtype: builtins.type[Numeric], value: Any, mem_space: str = "gmem", *, assumed_align: int | None = None
 ) -> Pointer:
-    """Return the pointer with an address, aligned as its element if not said otherwise.
+    """Return the pointer with an address.
 
-    ``value``: an integer, in a kernel one of run time, such as an element of an array of addresses.  Outside of a trace
-    it is an argument for one (``cute.runtime.make_ptr``).
+    Outside a trace it returns an argument for one (``cute.runtime.make_ptr``).
+
+    Args:
+        dtype: the element type.
+        value: the address, an integer; in a kernel it may be a run-time value, such as an element of an array of
+            pointers.
+        mem_space: the memory space.
+        assumed_align: the alignment in bytes; by default that of the element.
     """
     from cute_dialect.front.trace import active
 
@@ -240,12 +245,13 @@ def make_ptr(
     kind = Int32 if space in ("smem", "dsmem") else Int64
     number = as_number(value)
     if not type(number).is_integer:
-        raise KernelTypeError("F262", f"an address is an integer, got {number.describe()}")
+        raise KernelTypeError("F262", f"make_ptr: the address must be an integer, got {number.describe()}")
     natural = natural_alignment(dtype.attribute)
     align = natural if assumed_align is None else assumed_align
     if align < natural or align & (align - 1):
         raise KernelTypeError(
-            "F262", f"a pointer to {dtype!r} is aligned to a power of two of at least {natural} bytes, got {align}"
+            "F262",
+            f"make_ptr: the alignment for {dtype!r} must be a power of two of at least {natural} bytes, got {align}",
         )
     t = current()
     address = t.value("llvm.inttoptr", [kind(number).ssa], [_parse_llvm(space)])
@@ -254,10 +260,10 @@ def make_ptr(
 
 
 def recast_ptr(ptr: Pointer, swizzle: Any = None, dtype: builtins.type[Numeric] | None = None) -> Pointer:
-    """Return a pointer to the same bytes as elements of another type, or with a swizzle of the byte address.
+    """Return a pointer to the same bytes with another element type or a swizzle of the byte address.
 
-    A swizzle takes the place of one that the pointer had: the memory is then read and written in another order.
-    The alignment stays as far as it is one of the new elements.
+    A swizzle replaces an existing one, so the memory is then accessed in another order.  The alignment is kept if it is
+    valid for the new elements.
     """
     from cute_dialect.front.trace import current
     from cute_dialect.memory_types import natural_alignment
@@ -267,20 +273,20 @@ def recast_ptr(ptr: Pointer, swizzle: Any = None, dtype: builtins.type[Numeric] 
     natural = natural_alignment(kind.attribute)
     if ptr.alignment < natural:
         raise KernelTypeError(
-            "F262", f"{ptr!r} is aligned to {ptr.alignment} bytes, elements of {kind!r} to {natural}",
-            hint=f"promise it: p.align({natural})",
+            "F262", f"{ptr!r} is aligned to {ptr.alignment} bytes, but {kind!r} needs {natural}",
+            hint=f"promise the alignment with p.align({natural})",
         )  # fmt: skip
     t = current()
     if swizzle is not None:
         if ptr.memspace != "smem":
-            raise KernelTypeError("F262", f"a swizzle acts on shared memory, {ptr!r} is not of it")
+            raise KernelTypeError("F262", f"a swizzle needs a pointer to shared memory, got {ptr!r}")
         from cute_dialect.algebra.swizzle import masks
 
         block = 1 << masks(swizzle)[1].bit_length()
         if ptr.alignment < block:
             raise KernelTypeError(
-                "F262", f"{swizzle} moves bytes within blocks of {block}, {ptr!r} is aligned to {ptr.alignment} bytes",
-                hint=f"allocate it at {block} bytes or more: byte_alignment=, cute.struct.Align[…]",
+                "F262", f"{swizzle} permutes blocks of {block} bytes, but {ptr!r} is aligned to {ptr.alignment} bytes",
+                hint=f"allocate it aligned to {block} bytes or more with byte_alignment= or cute.struct.Align[…]",
             )  # fmt: skip
         plain = t.value(
             "builtin.unrealized_conversion_cast", [ptr.ssa], [_parse_llvm(old.space)]

@@ -1,7 +1,8 @@
-"""Printing while a kernel runs: formatted text, tensors, and assertions.
+"""Run-time printing from kernels: formatted text, tensors, and assertions.
 
-``cute.printf("x = {}, at {}", x, (i, j))`` prints values; so do C's ``"%d"`` and an f-string, ``cute.printf(f"{x=}")``.
-What is static is in the text already; numbers known only at run time become arguments of ``gpu.printf``.
+``cute.printf("x = {}, at {}", x, (i, j))`` prints values.  C formats (``"%d"``) and f-strings
+(``cute.printf(f"{x=}")``) work too.  Static values become part of the text; run-time numbers become arguments of
+``gpu.printf``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["HostTexts", "assert_", "breakpoint", "pretty_str", "print_tensor", "printf", "take_host_texts", "trap"]
 
 MAX_ARGUMENTS = 32
-"""The arguments that printf of a GPU takes (CUDA C++ Programming Guide, "Formatted Output")."""
+"""Maximum number of arguments of device printf (CUDA C++ Programming Guide, "Formatted Output")."""
 
 _LEAF = re.compile(r"\?(\{[^}]*\})?")
 _C_SPEC = re.compile(r"%([-+ #0]*)(\d+)?(?:\.(\d+))?(?:hh|h|ll|l)?([diouxXeEfFgGcs%])")
@@ -31,36 +32,38 @@ _FORMAT_SPEC = re.compile(r"(0?)(\d+)?(?:\.(\d+))?([dxXobeEfFgG]?)$")
 
 
 class HostTexts(NamedTuple):
-    """Constant texts that a host function prints in each call: before its first launch, and after it."""
+    """Constant texts that a host function prints in each call, before and after its first launch."""
 
     before: str = ""
     after: str = ""
 
 
 class _Line:
-    """A format string of C with its arguments, as it is put together."""
+    """A C format string under construction, with its arguments."""
 
     def __init__(self) -> None:
         self.text = ""
         self.arguments: list[Numeric] = []
 
     def static(self, text: str) -> None:
-        """Add text as it is."""
+        """Add literal text."""
         self.text += text.replace("%", "%%")
 
     def number(self, x: Numeric, spec: str = "", flags: str = "") -> None:
-        """Add a number: ``spec`` is C's conversion (``d``, ``x``, ``f``, …), that of its type if empty."""
+        """Add a number. ``spec`` is C's conversion (``d``, ``x``, ``f``, …); by default that of its type."""
         kind = type(x)
         if kind.is_float:
             if spec and spec not in "eEfFgG":
                 raise KernelTypeError(
-                    "F239", f"'%{spec}' prints integers, {x.describe()} is none", hint="cute.Int32(x)"
+                    "F239", f"printf: '%{spec}' needs an integer, got {x.describe()}", hint="cute.Int32(x)"
                 )
             self.text += f"%{flags}{spec or 'f'}"
             self.arguments.append(Float64(x))
             return
         if spec and spec in "eEfFgG":
-            raise KernelTypeError("F239", f"'%{spec}' prints floats, {x.describe()} is none", hint="cute.Float32(x)")
+            raise KernelTypeError(
+                "F239", f"printf: '%{spec}' needs a float, got {x.describe()}", hint="cute.Float32(x)"
+            )
         wide = kind.width == 64
         spec = spec or ("d" if kind.signed or kind is Boolean else "u")
         self.text += f"%{flags}{'ll' if wide else ''}{spec}"
@@ -68,7 +71,7 @@ class _Line:
         self.arguments.append(x if kind.width in (32, 64) else (Int32 if signed else Uint32)(x))
 
     def value(self, x: Any, spec: str = "") -> None:
-        """Add any value as ``{}`` shows it."""
+        """Add any value, formatted as ``{}`` does."""
         from cute_dialect.front.layouts import AnyLayout
         from cute_dialect.front.tensors import Tensor
         from cute_dialect.front.vectors import TensorSSA
@@ -106,20 +109,22 @@ class _Line:
         found = _FORMAT_SPEC.match(spec)
         if found is None:
             raise KernelTypeError(
-                "F239", f"the format '{spec}' is none that printf of a GPU knows", hint="{:8.3f}, {:04d}"
+                "F239",
+                f"printf: device printf does not support the format '{spec}'",
+                hint="use formats such as {:8.3f}, {:04d}",
             )
         zero, width, digits, kind = found.groups()
         flags = f"{zero}{width or ''}" + (f".{digits}" if digits is not None else "")
         if kind == "b":
             raise KernelTypeError(
-                "F239", "printf of a GPU does not print binary numbers", hint="{:x} prints hexadecimal ones"
+                "F239", "printf: device printf cannot print binary numbers", hint="use {:x} for hexadecimal"
             )
         self.number(x, kind, flags)
 
     def layout(self, x: Any) -> None:
         """Add a layout with its numbers."""
         numbers = list(x.numbers)
-        if isinstance(x.payload, ComposedLayout):  # the text has the inner part first
+        if isinstance(x.payload, ComposedLayout):  # In the text the inner part comes first.
             from cute_dialect.front.tuples import dynamic_leaves_of
 
             outer = len(dynamic_leaves_of(x.payload.outer))
@@ -142,7 +147,7 @@ class _Line:
                 self.value(*piece)
 
     def emit(self, end: str) -> None:
-        """Append the op.  Raises F172 for more arguments than printf takes."""
+        """Append the op.  Raises F172 for too many arguments."""
         from xdsl.dialects.builtin import StringAttr
 
         from cute_dialect.front.trace import current
@@ -150,8 +155,8 @@ class _Line:
         t = current()
         if len(self.arguments) > MAX_ARGUMENTS:
             raise LimitError(
-                "F172", f"one printf has at most {MAX_ARGUMENTS} numbers, this one {len(self.arguments)}",
-                hint="cute.print_tensor prints tensors and vectors of any size",
+                "F172", f"a printf can print at most {MAX_ARGUMENTS} numbers, this one has {len(self.arguments)}",
+                hint="use cute.print_tensor for tensors and vectors",
             )  # fmt: skip
         text = self.text + end
         t.op("gpu.printf", [x.ssa for x in self.arguments], (), {"format": StringAttr(text)})
@@ -160,7 +165,7 @@ class _Line:
 def take_host_texts(tracer: Tracer) -> HostTexts:
     """Remove the printf ops of a host function that launches kernels, and return their texts.
 
-    Raises F260 for a text with values of run time, or under a condition of run time.
+    Raises F260 for a text with run-time values, or under a run-time condition.
     """
     from xdsl.dialects.builtin import StringAttr
 
@@ -172,11 +177,11 @@ def take_host_texts(tracer: Tracer) -> HostTexts:
         if op.name != "gpu.printf":
             continue
         if op.operands or op.parent is not tracer.entry:
-            why = "prints values known only when it runs" if op.operands else "prints under a condition of run time"
+            why = "prints run-time values" if op.operands else "prints under a run-time condition"
             raise KernelTypeError(
-                "F260", f"a host function that launches kernels {why}; it can print constant text only",
+                "F260", f"a host function that launches kernels {why}; only constant text is supported",
                 place=place_of_location(op.location),
-                hint="print(…) prints while tracing; cute.printf in the kernel prints when that runs",
+                hint="use print(…) to print at compile time, or cute.printf in the kernel",
             )  # fmt: skip
         text = op.properties["format"]
         assert isinstance(text, StringAttr)
@@ -187,9 +192,12 @@ def take_host_texts(tracer: Tracer) -> HostTexts:
 
 
 def printf(fmt: Any, *args: Any, end: str | None = None) -> None:
-    r"""Print when the kernel runs: ``{}`` (or C's ``%d``, ``%f``, …) stand for the arguments.
+    """Print at run time. ``{}`` (or C's ``%d``, ``%f``, …) are replaced by the arguments.
 
-    ``fmt`` may be an f-string, or a value alone.  A new line follows unless the text ends with one or ``end`` is given.
+    Args:
+        fmt: the format; an f-string, or a single value, works too.
+        args: the values.
+        end: text to append; by default a newline, unless the text ends with one.
     """
     line = _Line()
     pieces = getattr(fmt, "pieces", None)
@@ -211,22 +219,22 @@ def _brace_format(line: _Line, fmt: str, args: Sequence[Any]) -> None:
     try:
         parts = list(string.Formatter().parse(fmt)) if args else [(fmt, None, None, None)]
     except ValueError as e:
-        raise KernelTypeError("F239", f"'{fmt}' is no format: {e}") from None
+        raise KernelTypeError("F239", f"printf: invalid format '{fmt}': {e}") from None
     for text, field, spec, _ in parts:
         line.static(text)
         if field is None:
             continue
         if field and not field.isdigit():
             raise KernelTypeError(
-                "F239", f"the fields of printf are counted: '{{{field}}}' is a name", hint="an f-string"
+                "F239", f"printf: named fields such as '{{{field}}}' are not supported", hint="use an f-string"
             )
         index = int(field) if field else taken
         if index >= len(args):
-            raise KernelTypeError("F239", f"'{fmt}' takes more arguments than {len(args)}")
+            raise KernelTypeError("F239", f"printf: '{fmt}' needs more arguments than the {len(args)} given")
         taken = index + 1
         line.value(args[index], spec or "")
     if taken < len(args) and not any(field for _, field, _, _ in parts):
-        raise KernelTypeError("F239", f"'{fmt}' takes {taken} arguments, got {len(args)}")
+        raise KernelTypeError("F239", f"printf: '{fmt}' needs {taken} arguments, got {len(args)}")
 
 
 def _c_format(line: _Line, fmt: str, args: Sequence[Any]) -> None:
@@ -235,7 +243,7 @@ def _c_format(line: _Line, fmt: str, args: Sequence[Any]) -> None:
     given = iter(args)
     wanted = sum(m[4] != "%" for m in _C_SPEC.finditer(fmt))
     if wanted != len(args):
-        raise KernelTypeError("F239", f"'{fmt}' takes {wanted} arguments, got {len(args)}")
+        raise KernelTypeError("F239", f"printf: '{fmt}' needs {wanted} arguments, got {len(args)}")
     at = 0
     for found in _C_SPEC.finditer(fmt):
         line.text += fmt[at : found.start()].replace("%", "%%")
@@ -258,9 +266,9 @@ def _c_format(line: _Line, fmt: str, args: Sequence[Any]) -> None:
 
 
 def print_tensor(tensor: Any, verbose: bool = False) -> None:
-    """Print a tensor or vector of static shape when the kernel runs: its type, then its elements, a row a mode-0 index.
+    """Print a tensor or vector of static shape at run time: its type, then one row of elements per index of mode 0.
 
-    ``verbose``: an element a line, with its coordinate.  One in registers names the thread.
+    ``verbose`` prints one element per line, with its coordinate.  The header of a register tensor names the thread.
     """
     from cute_dialect.front.trace import current
     from cute_dialect.front.vectors import TensorSSA
@@ -292,17 +300,19 @@ def _printable_shape(tensor: Any) -> Any:
 
     if not isinstance(tensor, Tensor | TensorSSA):
         raise KernelTypeError(
-            "F239", f"print_tensor prints a tensor or a vector, got {tensor!r}", hint="cute.printf(x)"
+            "F239", f"print_tensor needs a tensor or a vector, got {tensor!r}", hint="use cute.printf(x)"
         )
     shape = tensor.shape_payload if isinstance(tensor, Tensor) else tensor.shape
     if not is_static(shape):
         raise LayoutError(
-            "F240", f"print_tensor needs a static shape, {tensor.describe()} has {tree_text(tensor.shape)}",
+            "F240", f"print_tensor needs a static shape, but {tensor.describe()} has shape {tree_text(tensor.shape)}",
             hint="print a tile or a slice of it",
         )  # fmt: skip
     count = size(shape)
     if isinstance(count, int) and count > MAX_ELEMENTS:
-        raise LimitError("F171", f"print_tensor prints at most {MAX_ELEMENTS} elements, {tree_text(shape)} has {count}")
+        raise LimitError(
+            "F171", f"print_tensor prints at most {MAX_ELEMENTS} elements, but {tree_text(shape)} has {count}"
+        )
     return shape
 
 
@@ -314,7 +324,7 @@ def _ids(register: str) -> tuple[Any, ...]:
 
 
 def _print_rows(tensor: Any, shape: Any) -> None:
-    """Print ``[[…],\\n […]]``: mode 0 downwards, all other modes to the right."""
+    r"""Print ``[[…],\\n […]]`` with one row per index of mode 0."""
     from cute_dialect.algebra.evaluation import size
 
     modes = shape if isinstance(shape, tuple) else (shape,)
@@ -336,7 +346,7 @@ def _print_rows(tensor: Any, shape: Any) -> None:
 
 
 def _width(tensor: Any) -> int:
-    """Return the most numbers that an element prints."""
+    """Return the maximum count of numbers that one element prints."""
     from cute_dialect.front.tuples import leaves
 
     return 1 if tensor.element_type is not None else len(leaves(tensor.iterator))
@@ -354,7 +364,7 @@ def _print_each(tensor: Any, shape: Any) -> None:
 
 
 def pretty_str(x: Any) -> str:
-    """Return what ``print`` shows of a value while tracing, ``?`` for what is known at run time only.
+    """Return the text that ``print`` shows for a value at compile time, with ``?`` for run-time values.
 
     >>> pretty_str((4, (None, 8)))
     '(4,(_,8))'
@@ -366,9 +376,10 @@ def pretty_str(x: Any) -> str:
 
 
 def assert_(condition: Any, message: str = "") -> None:
-    """Stop the kernel with a message where a condition does not hold, in every build; a static one is decided at once.
+    """Stop the kernel with a message if a condition is false, in every build. Static conditions are checked at once.
 
-    The statement ``assert`` can be switched off: ``python -O``, ``CUTE_ASSERT=0``, ``--enable-assertions=false``.
+    Unlike this function, ``assert`` statements can be disabled: ``python -O``, ``CUTE_ASSERT=0``,
+    ``--enable-assertions=false``.
     """
     from xdsl.dialects.builtin import StringAttr
 
@@ -379,19 +390,21 @@ def assert_(condition: Any, message: str = "") -> None:
             raise AssertionError(message)
         return
     if not isinstance(condition, Numeric) or type(condition) is not Boolean:
-        raise KernelTypeError("F151", f"a condition is Boolean, got {condition!r}", hint="compare it: x != 0")
+        raise KernelTypeError(
+            "F151", f"assert_: the condition must be a Boolean, got {condition!r}", hint="compare it: x != 0"
+        )
     current().op("cf.assert", [condition.ssa], (), {"msg": StringAttr(str(message) or "assertion failed")})
 
 
 def breakpoint() -> None:
-    """Raise F163: kernels are not stepped through.
+    """Raise F163: kernels cannot be stepped through.
 
-    Python's own ``breakpoint()`` stops where the kernel is traced, with its values of that time.
+    Python's own ``breakpoint()`` stops while the kernel is traced.
     """
     raise StaticError(
         "F163", "kernels cannot be stepped through",
-        hint="print with cute.printf, check with cute.assert_, and run with device='cpu', which finds races and what "
-        "is not written; Python's breakpoint() stops while the kernel is traced",
+        hint="print with cute.printf, check with cute.assert_, or run with device='cpu', which reports races and "
+        "uninitialized reads; Python's breakpoint() stops while the kernel is traced",
     )  # fmt: skip
 
 

@@ -1,11 +1,14 @@
-"""Promises about the arrays of a launch: a kernel for what they allow, and another one where they do not hold.
+"""Promises about the arrays of a launch, with a fallback kernel for arrays that do not satisfy them.
 
-@cute.jit
-def run(x, y):
-    fast = (cute.promise(t, "(?,?):(?{div=4},1)", align=16) for t in (x, y))
-    kernel_v(*fast).launch(grid=…, block=…, fallback=kernel(x, y))
+::
 
-The launcher looks at each call whether the promises hold; the first kernel may then move vectors without a test.
+    @cute.jit
+    def run(x, y):
+        fast = (cute.promise(t, "(?,?):(?{div=4},1)", align=16) for t in (x, y))
+        kernel_v(*fast).launch(grid=…, block=…, fallback=kernel(x, y))
+
+The launcher checks the promises at each call.  The first kernel may therefore use vector accesses without run-time
+checks.
 """
 
 from __future__ import annotations
@@ -26,13 +29,13 @@ __all__ = ["Promised", "promise", "promise_vectors"]
 
 
 class Promised(Dynamic):
-    """A tensor of a host function of which a launch says more than its type does; a kernel gets it as a tensor."""
+    """A tensor of a host function with a promised layout. The kernel receives it as an ordinary tensor."""
 
     __slots__ = ("tensor", "type")
 
     tensor: Tensor
     type: Attribute
-    """The type that a kernel gets it by."""
+    """The type of the kernel's parameter."""
 
     def __init__(self, tensor: Tensor, type: Attribute):
         self.tensor = tensor
@@ -40,9 +43,9 @@ class Promised(Dynamic):
 
     @property
     def view(self) -> Tensor:
-        """The tensor of that type on the host: for tensor maps, and for a kernel whose fallback takes other arguments.
+        """The tensor with the promised type on the host, for tensor maps and for fallbacks with different arguments.
 
-        The launch checks what the kernel's parameters promise, as it does for any.
+        The launch checks the promises of the kernel's parameters as usual.
         """
         from cute_dialect.front.layouts import Layout
         from cute_dialect.front.tensors import make_tensor
@@ -55,11 +58,11 @@ class Promised(Dynamic):
 
     @property
     def element_type(self) -> Any:
-        """The number type of its elements."""
+        """The element type."""
         return self.tensor.element_type
 
     def describe(self) -> str:
-        return "a promised tensor, which only a kernel can use"
+        return "a tensor with a promise, which can only be passed to a kernel"
 
     def __repr__(self) -> str:
         return f"<{self.tensor!r}, promised {self.type}>"
@@ -69,7 +72,7 @@ class Promised(Dynamic):
 
 
 class PromisedForm(Form):
-    """The form of a tensor with a promise: its leaf has the type of the host's, the kernel's parameter the stronger."""
+    """The form of a promised tensor: its leaf has the host's type, the kernel's parameter the stronger one."""
 
     __slots__ = ("element_type", "types")
 
@@ -98,33 +101,38 @@ class PromisedForm(Form):
     def join(self, other: Form) -> Form:
         if self == other:
             return self
-        raise KernelTypeError("F133", "a tensor with a promise does not depend on a branch", hint="promise it there")
+        raise KernelTypeError(
+            "F133", "a tensor with a promise cannot depend on a branch", hint="call cute.promise after the branch"
+        )
 
 
 def promise(tensor: Tensor, layout: Any, align: int | None = None) -> Promised:
-    """Return a tensor of a host function, promised to a kernel by a layout that says more than its own does.
+    """Return a tensor of a host function with a promise about its layout, to be passed to a kernel.
 
-    ``layout``: the text of a layout of the same modes, each leaf as it is or stronger, such as
-    ``"(?,?):(?{div=4},1)"``.  ``align``: what its address is a multiple of, in bytes.  The launch needs a ``fallback``,
-    which is launched for arrays that do not keep the promise.
+    The launch needs a ``fallback``, which is launched for arrays that do not satisfy the promise.
+
+    Args:
+        tensor: a tensor in memory.
+        layout: the text of a layout with the same modes and equal or stronger leaves, such as ``"(?,?):(?{div=4},1)"``.
+        align: the alignment of the address, in bytes.
     """
     from cute_dialect.algebra.text import TextError, parse_layout
     from cute_dialect.front.tensors import Tensor
     from cute_dialect.front.trace import current
 
     if current().kind != "host":
-        raise KernelTypeError("F133", "promises are made in host functions, and kept or not at the launch")
+        raise KernelTypeError("F133", "cute.promise can only be used in a host function")
     if not isinstance(tensor, Tensor) or not tensor.is_memory:
-        raise KernelTypeError("F133", f"a promise is about a tensor in memory, got {tensor!r}")
+        raise KernelTypeError("F133", f"cute.promise needs a tensor in memory, got {tensor!r}")
     try:
         strong = parse_layout(str(layout))
     except TextError as e:
-        raise LayoutError("F240", f"no layout: '{layout}': {e}") from None
+        raise LayoutError("F240", f"cute.promise: '{layout}' is not a layout: {e}") from None
     weak: Any = tensor.payload
     if not _stronger(strong.shape, weak.shape) or not _stronger(strong.stride, weak.stride):
         raise KernelTypeError(
-            "F133", f"the promise '{layout}' is not about a tensor of layout {weak}: it has other modes, "
-            "or denies what is known",
+            "F133", f"the promised layout '{layout}' is incompatible with the tensor's layout {weak}; it must have the "
+            "same modes and agree with every known leaf",
         )  # fmt: skip
     return _promised(tensor, strong, align or 1)
 
@@ -139,10 +147,12 @@ def _promised(tensor: Tensor, strong: Any, align: int) -> Promised:
 
 
 def promise_vectors(tensor: Tensor, elements: int) -> Tensor | Promised | None:
-    """Return a tensor of a host function, promised to be made of whole vectors of so many elements.
+    """Return a tensor of a host function, promised to consist of whole vectors of ``elements`` elements.
 
-    Its address, the extent of its contiguous mode and the strides of the others are multiples of a vector then, as in
-    ``"(?,?{div=8}):(?{div=8},1)"``.  Gives the tensor itself where that is known, None where it is known to be wrong.
+    Its address, the extent of its contiguous mode and the strides of its other modes are then multiples of a vector,
+    as in
+    ``"(?,?{div=8}):(?{div=8},1)"``.  The tensor itself is returned if this is already known, None if it is known to
+    be false.
     """
     from cute_dialect.algebra.leaf import Dyn
     from cute_dialect.algebra.values import raw_layout
@@ -156,7 +166,7 @@ def promise_vectors(tensor: Tensor, elements: int) -> Tensor | Promised | None:
         return None
 
     def leaf(x: Any) -> Any:
-        """Return a leaf with the promise in it, None if it contradicts that."""
+        """Return a leaf with the promise added, or None if it contradicts the promise."""
         if isinstance(x, Dyn):
             return Dyn(x.width, math.lcm(max(1, x.div), elements))
         return x if x % elements == 0 else None
@@ -174,7 +184,7 @@ def promise_vectors(tensor: Tensor, elements: int) -> Tensor | Promised | None:
 
 
 def _leaves(weak: Any, strong: Any) -> list[bool]:
-    """Tell of each dynamic leaf of a layout whether it is dynamic in a stronger one, too."""
+    """For each dynamic leaf of a layout, return True if it is dynamic in a stronger layout too."""
     from cute_dialect.algebra.leaf import Dyn
 
     def walk(w: Any, s: Any) -> list[bool]:
@@ -186,7 +196,7 @@ def _leaves(weak: Any, strong: Any) -> list[bool]:
 
 
 def _stronger(strong: Any, weak: Any) -> bool:
-    """Tell whether each leaf of a tree says as much as that of another one, or more."""
+    """Return True if each leaf of a tree is at least as specific as that of another."""
     from cute_dialect.algebra.leaf import Dyn
 
     if isinstance(strong, tuple) or isinstance(weak, tuple):

@@ -1,6 +1,7 @@
-"""Python's errors in code that is traced, told as the language's are: the user's line, the calls, a name like it.
+"""Python errors raised in traced code, reported with the user's line, the call chain and a spelling suggestion.
 
-``except AttributeError`` catches what was an AttributeError; the original error is its ``original``.
+Each error keeps its original class as a base, so ``except AttributeError`` still works. The original error is the
+attribute ``original``.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ __all__ = ["RAISE", "PythonError", "arguments_error", "as_ours"]
 RAISE = dis.opmap["RAISE_VARARGS"]
 _KEYWORD = re.compile(r"(\S+)\(\) got an unexpected keyword argument '(\w+)'")
 _KEPT = ("name", "obj", "value")
-"""Attributes of Python's errors that are no entries of ``__dict__``."""
+"""Attributes of Python's errors that are not in their ``__dict__``."""
 
 
 class PythonError(CompileError):
-    """An error of Python in code that is traced (F162); each is of a subclass that is of the original's class too."""
+    """F162: a Python error in traced code. Instances belong to a subclass that also derives from the original class."""
 
 
 def as_ours(error: Exception, at: TracebackType | None) -> CompileError | None:
-    """Return what tells a Python error of a trace; None for one that is ours to mend, or that has no user's line."""
+    """Return the language's form of a Python error raised during tracing.
+
+    The result is None for an internal error of the compiler, or if no user's line led to it.
+    """
     frames: list[tuple[FrameType, int]] = []
     while at is not None:
         frames.append((at.tb_frame, at.tb_lasti))
@@ -50,7 +54,7 @@ def as_ours(error: Exception, at: TracebackType | None) -> CompileError | None:
 
 
 def _is_said(error: Exception, frame: FrameType, index: int) -> bool:
-    """Tell whether the language raised an error itself, by a ``raise`` with words for the user."""
+    """Return True if the front-end raised the error on purpose, with a message for the user."""
     code: CodeType = frame.f_code
     if code.co_code[index] != RAISE or not is_machinery(code):
         return False
@@ -61,7 +65,7 @@ def _made(error: Exception, text: str, hint: str, place: Place) -> CompileError 
     try:
         kind = _class_for(type(error))
         made = kind.__new__(kind, "F162", text)
-    except TypeError:  # a class that nothing can be derived from
+    except TypeError:  # Some classes cannot be subclassed.
         return None
     CompileError.__init__(made, "F162", text, hint=hint, place=place)
     made.__dict__.update({k: v for k, v in error.__dict__.items() if k not in made.__dict__ and k != "__notes__"})
@@ -102,12 +106,12 @@ def _like(name: str, candidates: Iterable[str]) -> str:
 def _attributes(of: object) -> list[str]:
     try:
         return [n for n in dir(of) if not n.startswith("__")]
-    except Exception:  # a __dir__ of the user's
+    except Exception:  # A user-defined __dir__ may raise anything.
         return []
 
 
 def _called(place: Place, frame: FrameType) -> Any:
-    """Return the function that a call's text names, if looking it up runs nothing of the user's."""
+    """Return the function called at ``place``, or None if looking it up could run user code."""
     try:
         node = parsed(place.text().strip(), mode="eval").body
     except (SyntaxError, ValueError):
@@ -132,14 +136,14 @@ def _parameters(function: Any, wrong: str) -> str:
         names = [n for n in inspect.signature(function).parameters if n not in ("self", "_")]
     except (TypeError, ValueError):
         return ""
-    return _like(wrong, names) or f"it takes {', '.join(names)}"
+    return _like(wrong, names) or f"parameters: {', '.join(names)}"
 
 
 def arguments_error(error: TypeError, signature: inspect.Signature, given: Mapping[str, object]) -> tuple[str, str]:
-    """Return the message and the hint for arguments that a function does not take: names it has not come first."""
+    """Return the message and hint for arguments that do not match a signature; unknown names are reported first."""
     names = list(signature.parameters)
     kinds = {p.kind for p in signature.parameters.values()}
     unknown = [n for n in given if n not in names]
     if not unknown or inspect.Parameter.VAR_KEYWORD in kinds:
         return str(error), ""
-    return f"there is no parameter '{unknown[0]}'", _like(unknown[0], names) or f"it takes {', '.join(names)}"
+    return f"there is no parameter '{unknown[0]}'", _like(unknown[0], names) or f"parameters: {', '.join(names)}"

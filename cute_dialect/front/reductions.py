@@ -1,4 +1,4 @@
-"""Reductions of vectors: pairwise, so that rounding errors grow with the logarithm of the length, or one by one."""
+"""Vector reductions, pairwise (the rounding error grows with the logarithm of the length) or serial."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ReductionOp", "reduced"]
 
 
 class ReductionOp(Enum):
-    """How elements are combined."""
+    """Reduction operators."""
 
     ADD = "add"
     MUL = "mul"
@@ -32,10 +32,10 @@ class ReductionOp(Enum):
 def reduced(v: TensorSSA, op: Any, init: Any, profile: Any, order: str) -> Any:
     """Return the reduction of a vector (:meth:`TensorSSA.reduce`)."""
     if order not in ("tree", "serial"):
-        raise KernelTypeError("F238", f"the order of a reduction is 'tree' or 'serial', got {order!r}")
+        raise KernelTypeError("F238", f"reduce: order must be 'tree' or 'serial', got {order!r}")
     name = _name(op)
     combine: Callable[[Any, Any], Any] = op if name is None else lambda a, b: numeric.binary(name, a, b)
-    if name in ("add", "mul", "max", "min"):  # 8-bit floats and Booleans compute in a wider type
+    if name in ("add", "mul", "max", "min"):  # 8-bit floats and Booleans are computed in a wider type.
         v = v.to(numeric.computing(v.dtype))
     kept, rows = _rows(v, profile)
     if len(rows[0]) == 1 and not kept:
@@ -48,7 +48,7 @@ def reduced(v: TensorSSA, op: Any, init: Any, profile: Any, order: str) -> Any:
 
 
 def _name(op: Any) -> str | None:
-    """Return the name of an operation of numbers; None for a function of the user's."""
+    """Return the name of an arithmetic reduction, or None for a user-defined function."""
     if isinstance(op, ReductionOp):
         return op.value
     if isinstance(op, str) and op in ReductionOp._value2member_map_:
@@ -56,11 +56,11 @@ def _name(op: Any) -> str | None:
     if callable(op):
         return None
     known = ", ".join(f"ReductionOp.{x.name}" for x in ReductionOp)
-    raise KernelTypeError("F238", f"a reduction is by one of {known}, or by a function of two numbers, got {op!r}")
+    raise KernelTypeError("F238", f"reduce: op must be one of {known}, or a function of two numbers, got {op!r}")
 
 
 def _rows(v: TensorSSA, profile: Any) -> tuple[Any, list[list[int]]]:
-    """Return the shape that stays, and for each reduced coordinate the elements that it has there."""
+    """Return the remaining shape, and the element indices at each reduced coordinate."""
     from cute_dialect.algebra.trees import weakly_congruent
     from cute_dialect.algebra.values import Layout
 
@@ -72,15 +72,15 @@ def _rows(v: TensorSSA, profile: Any) -> tuple[Any, list[list[int]]]:
     coord = as_coord(profile)
     if not weakly_congruent(coord, v.shape):
         raise LayoutError(
-            "F241", f"the profile of a reduction of shape {vectors.shape_text(v.shape)} is no deeper than that, "
-            f"got {indexing.coord_text(profile)}",
+            "F241", f"reduce: the reduction profile {indexing.coord_text(profile)} does not match the shape "
+            f"{vectors.shape_text(v.shape)}",
         )  # fmt: skip
     whole = Layout(v.shape)
     if not indexing.has_open_mode(coord):
         return (), [[i] for i in range(v.size)]
     keeps, _ = indexing.part(coord, whole)
     kept = [cast("int", keeps(i)) for i in range(cast("int", size(keeps)))]
-    if not indexing.has_open_mode(_other(coord)):  # nothing is reduced
+    if not indexing.has_open_mode(_other(coord)):  # Nothing is reduced.
         return keeps.shape, [kept]
     drops, _ = indexing.part(_other(coord), whole)
     return keeps.shape, [[cast("int", drops(r)) + i for i in kept] for r in range(cast("int", size(drops)))]
@@ -95,7 +95,7 @@ def _other(coord: Any) -> Any:
 def _scalar(
     v: TensorSSA, name: str | None, combine: Callable[[Any, Any], Any], init: Any, picked: list[int], order: str
 ) -> Any:
-    """Return some elements combined into a number."""
+    """Return the combination of the selected elements as a number."""
     if order == "serial" or name is None:
         elements = [v.dtype.of(vectors.extract(v.ssa, i)) for i in picked]
         return _folded(elements, combine, init, order)

@@ -1,8 +1,9 @@
-"""Expressions that can meet a run-time value ask the runtime object, which generated code calls ``.rt``.
+"""Rewriting of expressions that may involve run-time values into calls of the runtime hooks, named ``.rt``.
 
-``a and b`` is ``.rt.and_(a, lambda: b)``, ``a < b < c`` is ``.rt.chain(("<", "<"), a, lambda: b, lambda: c)``, a
-ternary ``.rt.pick(c, lambda: a, lambda: b)``, a call ``f(x)`` is ``.rt.callee(f)(x)``.  An operand that sets a name
-stays in its frame: such an expression works where what precedes it is static (F153).
+``a and b`` becomes ``.rt.and_(a, lambda: b)``, ``a < b < c`` becomes
+``.rt.chain(("<", "<"), a, lambda: b, lambda: c)``, a ternary ``.rt.pick(c, lambda: a, lambda: b)``, and a call ``f(x)``
+becomes ``.rt.callee(f)(x)``.  An operand that sets a name stays in its frame; this works only if the preceding
+condition is static (F153).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 _ASKED = {ast.Eq: "eq", ast.NotEq: "ne", ast.In: "contains", ast.NotIn: "lacks"}
 _OF_THE_FRAME = frozenset(word for word in BOUND_TO_THE_FRAME if word.isidentifier() and not iskeyword(word))
-"""Builtins that look at the frame they are called from."""
+"""Builtins that inspect the frame they are called from."""
 
 
 def load(name: str, position: dict[str, Any]) -> ast.Name:
@@ -39,12 +40,10 @@ def store(name: str, position: dict[str, Any]) -> ast.Name:
 
 
 def method(of: str, name: str, args: list[ast.expr], position: dict[str, Any]) -> ast.Call:
-    """Return ``of.name(*args)``."""
     return ast.Call(ast.Attribute(load(of, position), name, LOAD, **position), args, [], **position)
 
 
 def deferred(body: ast.expr, position: dict[str, Any]) -> ast.Lambda:
-    """Return ``lambda: body``."""
     return ast.Lambda(
         ast.arguments(posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]),
         body, **position,
@@ -52,7 +51,7 @@ def deferred(body: ast.expr, position: dict[str, Any]) -> ast.Lambda:
 
 
 def _stays(nodes: Sequence[ast.expr]) -> bool:
-    """Tell whether expressions set names or suspend, so that they cannot move into a function of their own."""
+    """Return True if expressions set names or suspend, so that they cannot move into a function of their own."""
     todo: list[ast.AST] = [*nodes]
     while todo:
         node = todo.pop()
@@ -66,7 +65,7 @@ def _stays(nodes: Sequence[ast.expr]) -> bool:
 
 
 def _is_of_the_frame(node: ast.Call) -> bool:
-    """Return True if a call looks at the frame that it stands in, as ``super()`` without arguments does."""
+    """Return True if a call inspects its own frame, as ``super()`` without arguments does."""
     func = node.func
     return isinstance(func, ast.Name) and func.id in _OF_THE_FRAME and not (func.id == "super" and node.args)
 
@@ -76,17 +75,17 @@ def _is_none(node: ast.expr) -> bool:
 
 
 class Expressions:
-    """The rewriting of expressions; changes nodes in place where it can."""
+    """Rewriter of expressions. It changes nodes in place where possible."""
 
     path: str
     counter: Counter
     moves = False
-    """Whether no expression of the function is bound to its frame."""
+    """True if no expression of the function is bound to its frame."""
     handles: list[str]
-    """The branches and loops around what is being rewritten, outermost first."""
+    """The enclosing branches and loops, outermost first."""
 
     def expression(self, node: Any) -> Any:
-        """Return what stands for an expression."""
+        """Return the rewritten expression."""
         cls = type(node)
         if cls is ast.Name or cls is ast.Constant:
             return node
@@ -94,11 +93,11 @@ class Expressions:
         return own(node) if own is not None else self.parts(node)
 
     def stays(self, *nodes: ast.expr) -> bool:
-        """Tell whether expressions are bound to the frame they stand in."""
+        """Return True if expressions are bound to their frame."""
         return not self.moves and _stays(nodes)
 
     def parts(self, node: Any) -> Any:
-        """Rewrite the parts of a node."""
+        """Rewrite the child expressions of a node."""
         for name in node._fields:
             value = getattr(node, name)
             if isinstance(value, ast.expr):
@@ -110,7 +109,7 @@ class Expressions:
         return node
 
     def condition(self, node: Any) -> Any:
-        """Return what stands for an expression of which only the truth matters."""
+        """Return the rewritten expression, of which only the truth value is used."""
         if isinstance(node, ast.BoolOp):
             return self._xBoolOp(node, truth=True)
         return self.expression(node)
@@ -170,7 +169,7 @@ class Expressions:
         return method(RUNTIME, "chain", [words, rewritten[0], rewritten[1], *later], position)
 
     def static_chain(self, node: ast.Compare, operands: list[Any], position: dict[str, Any]) -> ast.expr:
-        """Return a chain whose later operands set names: each comparison but the last must be static."""
+        """Return a comparison chain whose later operands set names. All comparisons but the last must be static."""
         names = [f".t{self.counter.next()}" for _ in operands]
         made: ast.expr | None = None
         for k in range(len(node.ops) - 1, -1, -1):
@@ -193,7 +192,7 @@ class Expressions:
 
     def _xCall(self, node: ast.Call) -> ast.expr:
         func = node.func
-        if isinstance(func, ast.Constant):  # of cute_dialect.front.patterns
+        if isinstance(func, ast.Constant):  # A marker from cute_dialect.front.patterns.
             return method(RUNTIME, str(func.value), [self.expression(x) for x in node.args], at(node))
         if _is_of_the_frame(node):
             return self.parts(node)
@@ -224,14 +223,14 @@ class Expressions:
         return node
 
     def defaults(self, args: ast.arguments) -> ast.arguments:
-        """Rewrite the defaults of parameters, which belong to the scope around the function."""
+        """Rewrite parameter defaults, which belong to the enclosing scope."""
         args.defaults = [self.expression(d) for d in args.defaults]
         args.kw_defaults = [None if d is None else self.expression(d) for d in args.kw_defaults]
         return args
 
     def _xcomprehension(self, node: ast.comprehension) -> ast.comprehension:
         if node.is_async:
-            # unreachable: it stands in an async function, which is refused before
+            # unreachable: async functions are rejected earlier
             raise SyntaxErrorInKernel("F150", "'async' is not supported in a kernel")
         node.iter = self.expression(node.iter)
         node.ifs = [method(RUNTIME, "clause", [self.condition(c)], at(c)) for c in node.ifs]

@@ -1,20 +1,21 @@
-"""Statements that can meet a run-time value ask the runtime object; see :class:`cute_dialect.front.convert.Runtime`.
+"""Rewriting of statements that may involve run-time values into calls of :class:`cute_dialect.front.hooks.Hooks`.
 
 An ``if`` becomes::
 
     .s1 = .rt.If(test, 0)                       # 0: the number of the site
-    for .k1 in .s1:                             # static: one side; decided at run time: both, one after the other
-        if .k1 > 1:                             # at run time: each side begins with the values from before
-            x, = .s1.enter(.rt.locals())        # those that may be read before they are assigned
-            if x is .rt.U: del x                # what was unbound is unbound
+    for .k1 in .s1:                             # static: one side; run time: both, one after the other
+        if .k1 > 1:                             # run time: each side starts with the values from before the branch
+            x, = .s1.enter(.rt.locals())        # names that may be read before they are assigned
+            if x is .rt.U: del x                # restore unbound names
         if .k1 & 1: …
         else: …
         if .k1 > 1: .s1.leave(.rt.locals())
     if .k1 > 1:
-        x, = .s1.results()                      # those that may be read later
+        x, = .s1.results()                      # names that may be read later
         if x is .rt.U: del x
 
-Loops likewise.  Nothing is duplicated, locals stay locals of one frame, nodes have the positions of what they replace.
+Loops are rewritten likewise.  No code is duplicated, locals stay locals of one frame, and nodes keep the positions of
+what they replace.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _locals(p: Position) -> ast.expr:
 
 
 def name_super(function: ast.FunctionDef) -> None:
-    """Spell out ``super()`` as ``super(__class__, self)``, which works in a function of its own, too."""
+    """Replace ``super()`` by ``super(__class__, self)``, which also works in a function of its own."""
     args = [*function.args.posonlyargs, *function.args.args]
     todo: list[ast.AST] = [*function.body] if args else []
     while todo:
@@ -69,7 +70,7 @@ def name_super(function: ast.FunctionDef) -> None:
 
 
 class Rewriter(Expressions):
-    """The rewriting of a function and of those inside it; ``sites`` are its branches and loops, by number."""
+    """Rewriter of a function and its nested functions. ``sites`` are its branches and loops, by number."""
 
     def __init__(self, path: str, owner: str | None, *, tight: bool = False):
         self.path = path
@@ -91,7 +92,7 @@ class Rewriter(Expressions):
         else:
             never = self.never
             name_super(node)
-            forget_names(node)  # the function around it has asked for them
+            forget_names(node)  # The enclosing function has cached them.
             remove_jumps(node, self.path, self.counter, tight=self.tight)
             free = free_stores(node)
             analyse(node, self.path, self.mangled)
@@ -104,14 +105,14 @@ class Rewriter(Expressions):
         self.handles = handles
 
     def mangled(self, name: str) -> str:
-        """Return a name as the class around it spells it."""
+        """Return a private name as mangled by the enclosing class."""
         if self.owner is None or not name.startswith("__") or name.endswith("__"):
             return name
         owner = self.owner.lstrip("_")
         return f"_{owner}{name}" if owner else name
 
     def refused(self, node: ast.AST, text: str, code: str = "F150") -> SyntaxErrorInKernel:
-        """Return the error of a construct that is not supported."""
+        """Return the error for an unsupported construct."""
         return SyntaxErrorInKernel(code, text, place=place_in(self.path, node))
 
     def suite(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -127,7 +128,7 @@ class Rewriter(Expressions):
         return made
 
     def own_stores(self, s: Any) -> frozenset[str]:
-        """Return the names that a statement sets, without those that the statements in it set."""
+        """Return the names that a statement sets, excluding its nested statements."""
         if not isinstance(s, _WITH_SUITES):
             return names_in(s).stores
         parts: list[ast.AST] = [getattr(s, n) for n in ("test", "iter", "subject") if hasattr(s, n)]
@@ -137,7 +138,7 @@ class Rewriter(Expressions):
         return stored(parts).union(named)
 
     def names(self, *words: str) -> list[str]:
-        """Return names for a branch or a loop; those one behind another share them, as few locals are quick to read."""
+        """Return names for a branch or loop. Consecutive ones share names, because few locals are faster to read."""
         return [f".{word}{len(self.handles)}" for word in words]
 
     def number(self, node: Any, p: Position) -> ast.expr:
@@ -146,7 +147,7 @@ class Rewriter(Expressions):
         return ast.Constant(len(self.sites) - 1, **p)
 
     def restored(self, site: Site, which: tuple[int, ...], value: ast.expr, p: Position) -> list[ast.stmt]:
-        """Return the statements that set names of a site to what a call gives, and unbind what it gives no value."""
+        """Return statements that assign the result of a call to names of a site, and delete those without a value."""
         names = [site.names[i] for i in which]
         if not names:
             return [ast.Expr(value, **p)]
@@ -176,7 +177,7 @@ class Rewriter(Expressions):
     def branch(
         self, s: Any, made: ast.expr, inner: list[ast.stmt], site: Site, handle: str, side: str, p: Position
     ) -> list[ast.stmt]:
-        """Return a branch: ``inner`` runs once a side."""
+        """Return a branch, in which ``inner`` runs once per side."""
         enter = self.restored(site, site.entering, method(handle, "enter", [_locals(p)], p), p)
         leave = ast.Expr(method(handle, "leave", [_locals(p)], p), **p)
         results = self.restored(site, site.leaving, method(handle, "results", [], p), p)
@@ -263,7 +264,7 @@ class Rewriter(Expressions):
     def loop(
         self, s: Any, made: ast.expr, turn: list[ast.stmt], handle: str, target: str, error: str, p: Position
     ) -> list[ast.stmt]:
-        """Return a loop: ``turn`` runs once a turn, or once a trace of the rolled loop's body."""
+        """Return a loop, in which ``turn`` runs once per iteration, or once per trace of a run-time loop's body."""
         settled = ast.UnaryOp(ast.Not(), method(handle, "again", [load(error, p)], p), **p)
         again = ast.If(settled, [ast.Raise(None, None, **p)], [], **p)
         caught = ast.ExceptHandler(ast.Attribute(load(handle, p), "caught", LOAD, **p), error, [again], **p)
@@ -329,11 +330,11 @@ class Rewriter(Expressions):
         raise self.refused(s, "'async' functions are not supported in a kernel")
 
     def _sAsyncFor(self, s: ast.AST) -> list[ast.stmt]:
-        # unreachable: it stands in an async function, which is refused before
+        # unreachable: async functions are rejected earlier
         raise self.refused(s, "'async for' is not supported in a kernel")
 
     def _sAsyncWith(self, s: ast.AST) -> list[ast.stmt]:
-        # unreachable: it stands in an async function, which is refused before
+        # unreachable: async functions are rejected earlier
         raise self.refused(s, "'async with' is not supported in a kernel")
 
     def _sClassDef(self, s: ast.ClassDef) -> list[ast.stmt]:

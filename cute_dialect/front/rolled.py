@@ -1,7 +1,7 @@
-"""What loops of run time share: which places are carried, rounds of tracing, comparison of a turn's end with its head.
+"""Common parts of run-time loops: carried places, tracing rounds, comparison of the end of an iteration with its start.
 
-A loop is traced once, if the guess is right which places change from turn to turn; what else turns out to change is
-added, what was traced is dropped, and the body is traced again.
+The body is traced once if the initial guess of the carried places is right.  Otherwise the places that turn out to
+change are added, the trace is discarded, and the body is traced again.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 __all__ = ["MOST_ROUNDS", "Attached", "Retrace", "Rolled", "show_prints"]
 
 MOST_ROUNDS = 8
-"""Times a body is traced before a loop counts as one that does not settle."""
+"""Number of times that a body is traced before an error is raised."""
 _OURS = ("regions", "lost", "consumers")
 
 
 class Retrace(BaseException):
-    """Tells a loop to drop what was traced and to begin anew."""
+    """Signals a loop to discard its trace and start again."""
 
     def __init__(self, loop: Rolled):
         super().__init__()
@@ -49,7 +49,7 @@ class Retrace(BaseException):
 
 
 def show_prints(tracer: Tracer) -> None:
-    """Print what loops of run time printed, once none is being traced: what was traced in vain prints nothing."""
+    """Print the output of Python's ``print`` in run-time loops once none is open. Discarded traces print nothing."""
     printed: list[Any] = tracer.state.get("printed", [])
     if printed and not any(isinstance(r, Rolled) for r in regions(tracer)):
         for args, more in printed:
@@ -58,26 +58,26 @@ def show_prints(tracer: Tracer) -> None:
 
 
 class Attached:
-    """The ``for`` statement whose body runs inside of a generator's loop of run time."""
+    """A ``for`` statement whose body runs inside a generator's run-time loop."""
 
     site: Site
     values: list[Any]
-    """What its names are before."""
+    """The values of its names before the loop."""
     roots: list[Any]
     out: list[Any]
-    """What its names are at the end of a turn."""
+    """The values of its names at the end of an iteration."""
     finals: list[Any] | None = None
-    """What its names are after the generator's loop."""
+    """The values of its names after the generator's loop."""
     first = 0
-    """The number of its first name among those of the loop."""
+    """The index of its first name among those of the loop."""
 
     def note(self) -> list[Any]:
-        """Return where it is, for errors."""
+        """Return a note with its position, for errors."""
         return [("the loop", self.site.place)]
 
 
 class Rolled:
-    """What loops of run time share: places that are carried, rounds of tracing, comparison."""
+    """Base of run-time loops: carried places, tracing rounds, comparison."""
 
     site: Site
     tracer: Tracer
@@ -85,7 +85,7 @@ class Rolled:
     caught: tuple[type[BaseException], ...]
 
     def begin(self, tracer: Tracer, site: Site, values: Mapping[str, Any]) -> None:
-        """Remember where the loop begins and what everything is there."""
+        """Record the insertion point and the state at the start of the loop."""
         check_depth(tracer)
         self.tracer = tracer
         self.site = site
@@ -109,7 +109,7 @@ class Rolled:
         self.ended = False
 
     def dropped(self) -> None:
-        """Drop what was traced since the loop began, and put objects back."""
+        """Discard everything traced since the loop began, and restore the objects."""
         tracer = self.tracer
         tracer.block = self.saved
         for region in regions(tracer)[self.depth :][::-1]:
@@ -125,7 +125,7 @@ class Rolled:
             op = op.prev_op
         dropped: set[Operation] = set()
         for op in reversed(made):
-            # A part of a value from before the loop serves everything that sees the value, and objects remember it.
+            # A part of a value from before the loop serves all uses of the value, and objects refer to it.
             if not tracer.is_part(op) or any(v.owner in dropped for v in op.operands):
                 dropped.add(op)
         for op in made:
@@ -134,7 +134,7 @@ class Rolled:
                 op.erase(safe_erase=False)
 
     def again_from_the_start(self) -> None:
-        """Drop a round."""
+        """Discard a tracing round."""
         if self not in regions(self.tracer):
             regions(self.tracer).append(self)
         self.dropped()
@@ -142,12 +142,12 @@ class Rolled:
     # ---------------------------------------------------------------------------------------------------- a round
 
     def guess(self) -> None:
-        """Choose what is carried at first: numbers that are read in the next turn and assigned in this one."""
+        """Choose the initially carried names: numbers assigned in an iteration and read in the next."""
         for i in range(len(self.names)):
             self.guess_one(i)
 
     def guess_one(self, i: int) -> None:
-        """Choose whether a name is carried at first."""
+        """Decide whether a name is carried initially."""
         site, name, value = self.owners[i], self.names[i], self.values[i]
         if value is U or name[0] == "." or name in site.targets or name not in site.reads:
             return
@@ -158,12 +158,12 @@ class Rolled:
             self.locals[i] = form
 
     def open_round(self, block: Block) -> None:
-        """Begin a trace of the body: give carried places the arguments of ``block``."""
+        """Begin a trace of the body, with arguments of ``block`` for the carried places."""
         tracer = self.tracer
         self.rounds += 1
         if self.rounds > MOST_ROUNDS:
             names = ", ".join(f"'{self.names[i]}'" for i in self.locals if self.names[i][0] != ".")
-            raise LoopError("F221", f"what changes from turn to turn does not settle: {names}", notes=self.note())
+            raise LoopError("F221", f"the types of the loop-carried values do not converge: {names}", notes=self.note())
         if self.rounds > 1:
             self.again_from_the_start()
         self.blocks = [block]
@@ -174,7 +174,7 @@ class Rolled:
         for i, form in self.locals.items():
             entry[i] = form.make(self.arguments(block, form))
         for i, (site, name) in enumerate(zip(self.owners, self.names)):
-            if name in site.flags:  # a turn begins only if none of them is set
+            if name in site.flags:  # An iteration begins only if no flag is set.
                 entry[i] = False
         for (key, slot), form in self.heap.items():
             put(self.snap.objects[key][0], slot, form.make(self.arguments(block, form)))
@@ -182,11 +182,11 @@ class Rolled:
         self.entry_heap = self.snap.state()
 
     def attach(self, consumer: Attached) -> None:
-        """Carry what the body of a ``for`` changes that takes what this loop yields."""
+        """Also carry the changes of a ``for`` body that consumes the values yielded by this loop."""
         if self.attached is consumer:
             return
         if self.attached is not None or self.rounds > 1:
-            raise LoopError("F160", "a loop of run time yields to two 'for' statements", notes=self.note())
+            raise LoopError("F160", "a run-time loop yields to two 'for' statements", notes=self.note())
         self.attached = consumer
         first = len(self.names)
         site = consumer.site
@@ -207,29 +207,29 @@ class Rolled:
         self.joined(first, now)
 
     def joined(self, first: int, heap: Mapping[int, Any]) -> None:
-        """Take note of names that were attached, from number ``first`` on."""
+        """Called after names were attached, from index ``first`` on."""
 
     def ending(self, values: Mapping[str, Any]) -> list[Any]:
-        """Return what the names are at the end of a turn, those of a consumer too."""
+        """Return the values of the names at the end of an iteration, including a consumer's."""
         own = [values.get(n, U) for n in self.site.names]
         if self.attached is None:
             return own
         for name, value in zip(self.attached.site.names, self.attached.out):
             if name in self.attached.site.flags and value is not False:
                 raise LoopError(
-                    "F160", "'break' or 'return' out of a 'for' over a generator with a loop of run time",
-                    hint="write the generator's loop here", notes=self.attached.note(),
+                    "F160", "'break' or 'return' cannot leave a 'for' over a generator with a run-time loop",
+                    hint="write the generator's loop in place of the 'for'", notes=self.attached.note(),
                 )  # fmt: skip
         return [*own, *self.attached.out]
 
     def arguments(self, block: Block, form: Form) -> list[SSAValue]:
-        """Give a block arguments for the leaves of a form."""
+        """Add block arguments for the leaves of a form."""
         made: list[SSAValue] = [block.insert_arg(t, len(block.args)) for t in form.types]
         self.args += made
         return made
 
     def compare(self, values: Sequence[Any], heap: Mapping[int, Any]) -> bool:
-        """Compare the end of a turn with its head; tell whether more must be carried than is."""
+        """Compare the end of an iteration with its start. Return True if more must be carried."""
         check_unmoved(self.snap)
         grown = False
         self.unchanged: list[int] = []
@@ -251,11 +251,11 @@ class Rolled:
             if isinstance(x, set):
                 if x != y:
                     raise self.place_error(
-                        MergeError("F207", "the elements of a set change from turn to turn"), obj, None
+                        MergeError("F207", "the elements of a set change between iterations"), obj, None
                     )
                 continue
             try:
-                check_shape(obj, x, y, "at the head of a turn", "at its end")
+                check_shape(obj, x, y, "at the start of an iteration", "at its end")
             except MergeError as e:
                 raise self.place_error(e, obj, None) from None
             for slot in slots_of(x):
@@ -264,12 +264,12 @@ class Rolled:
         return grown
 
     def lose(self, i: int, error: MergeError | str) -> None:
-        """Give a name no value from turn to turn and after the loop."""
+        """Leave a name without a value in the loop and after it."""
         self.lost[i] = Lost(self.site, error)
         remember_lost(self.tracer, self.names[i], self.lost[i], self.owners[i].path)
 
     def fits(self, i: int, form: Form, after: Any) -> bool:
-        """Tell whether the form of a carried local must change."""
+        """Return True if the form of a carried name must change."""
         name = self.names[i]
         if name == VALUE and after is U:
             return False
@@ -279,7 +279,7 @@ class Rolled:
                 return False
             self.locals[i] = joined
         except MergeError:
-            try:  # a literal before the loop takes the type of what follows
+            try:  # A literal assigned before the loop adapts to the type in the loop.
                 joined = form_of(self.values[i]).join(form_of(after)).loosened()
                 if joined == form or self.rounds > MOST_ROUNDS // 2:
                     raise
@@ -290,7 +290,7 @@ class Rolled:
         return True
 
     def carry(self, i: int, name: str, before: Any, after: Any) -> bool:
-        """Carry a local that changed; tell whether that is news."""
+        """Carry a name that changed. Return True if this was not known before."""
         site = self.owners[i]
         if name in site.flags:
             return self.carry_flag(i, after)
@@ -301,14 +301,16 @@ class Rolled:
             self.locals[i] = form_of(after).loosened()
             return True
         if before is U:
-            return False  # set in the body: without a value before, and so after
+            return False  # It is set in the body, and has no value before the loop or after it.
         if after is U:
             self.lose(i, "side")
             return True
         try:
             if _other_mutable(before, after):
                 kind = type(before if is_mutable(before) else after).__name__
-                raise MergeError("F220", f"it is another {kind} after a turn", hint="change it in place")
+                raise MergeError(
+                    "F220", f"it is a different {kind} object after an iteration", hint="change it in place"
+                )
             form = form_of(before).widened().loosened()
             if len(form.types) != 1 or not isinstance(before, int | float):
                 form = form_of(before).join(form_of(after)).loosened()
@@ -321,19 +323,19 @@ class Rolled:
         return True
 
     def carry_flag(self, i: int, after: Any) -> bool:
-        """Note that a jump may end the loop; tell whether that is news."""
+        """Record that a jump may end the loop. Return True if this was not known before."""
         raise NotImplementedError
 
     def carry_place(self, obj: Any, key: int, slot: Any, before: Any, after: Any) -> bool:
-        """Carry a place of an object that changed; tell whether that is news."""
+        """Carry an object's place that changed. Return True if this was not known before."""
         form = self.heap.get((key, slot))
         if same(before, after) or before is after is U:
             return False
         try:
             if _other_mutable(before, after):
-                raise MergeError("F220", "it is another object after a turn", hint="change it in place")
+                raise MergeError("F220", "it is a different object after an iteration", hint="change it in place")
             first = form_of(self.snap.objects[key][1][slot])
-            if form is None and first.widened() != first:  # a number: as a local
+            if form is None and first.widened() != first:  # A number is treated like a local.
                 joined = first.widened().loosened()
             else:
                 try:
@@ -355,24 +357,24 @@ class Rolled:
         return True
 
     def place_error(self, e: MergeError, obj: Any, slot: Any) -> LoopError:
-        """Return the error of a place that one loop cannot carry."""
+        """Return the error for a place that a run-time loop cannot carry."""
         code = e.code if e.code == "F207" else "F220"
-        text = f"{place_name(obj, slot)} changes from one turn of this loop to the next: {e.message}"
+        text = f"{place_name(obj, slot)} changes between iterations of this loop: {e.message}"
         if code == "F207":
             text = e.message
         return LoopError(code, text, hint=e.hint, notes=self.note())
 
     def changes(self, e: MergeError, name: str) -> MergeError:
-        """Return the error of a name that one loop cannot carry."""
-        text = f"'{name}' changes from one turn of this loop to the next: {e.message}"
+        """Return the error for a name that a run-time loop cannot carry."""
+        text = f"'{name}' changes between iterations of this loop: {e.message}"
         return MergeError("F220", text, hint=e.hint, notes=self.note())
 
     def note(self) -> list[Any]:
-        """Return where the loop is, for errors."""
+        """Return a note with the position of the loop, for errors."""
         return [("the loop", self.site.place)]
 
     def settle(self) -> bool:
-        """Take out of what is carried the numbers that came back as they went; tell whether there were any."""
+        """Stop carrying numbers that did not change. Return True if there were any."""
         out = [i for i in self.unchanged if i in self.locals and i not in self.settled and self.names[i] != VALUE]
         self.settled.update(out)
         for i in out:
@@ -381,7 +383,7 @@ class Rolled:
         return bool(out)
 
     def initial(self) -> list[SSAValue]:
-        """Return the values that enter the loop."""
+        """Return the initial values of the loop."""
         leaves: list[SSAValue] = []
         with self.tracer.into(self.saved):
             for i, form in self.locals.items():
@@ -392,7 +394,7 @@ class Rolled:
         return leaves
 
     def outgoing(self, values: Sequence[Any], heap: Mapping[int, Any]) -> list[SSAValue]:
-        """Return the values that leave a turn."""
+        """Return the values at the end of an iteration."""
         leaves: list[SSAValue] = []
         for i, form in self.locals.items():
             leaves += blank(form, self.tracer) if values[i] is U else form.take(values[i])
@@ -401,7 +403,7 @@ class Rolled:
         return leaves
 
     def finished(self, results: Sequence[SSAValue]) -> None:
-        """Give everything its value after the loop."""
+        """Set the values of names and places after the loop."""
         self.snap.restore()
         at = 0
         final: list[Any] = []
@@ -421,7 +423,7 @@ class Rolled:
         self.conclude(final)
 
     def left_without(self, final: list[Any], i: int) -> None:
-        """Remember why a name has no value after the loop, if it has none."""
+        """Record why a name has no value after the loop, if it has none."""
         site, name = self.owners[i], self.names[i]
         if i in self.lost:
             final[i] = U
@@ -431,7 +433,7 @@ class Rolled:
             remember_lost(self.tracer, name, Lost(self.site, why), site.path)
 
     def conclude(self, final: list[Any]) -> None:
-        """End the loop: what names are after it is known."""
+        """End the loop. ``final`` are the values of the names after it."""
         self.final = final
         self.ended = True
         show_prints(self.tracer)
@@ -439,16 +441,16 @@ class Rolled:
             self.attached.finals = final[self.attached.first :]
 
     def results(self) -> Sequence[Any]:
-        """Return what the names that the loop assigns are after it, those that may be read."""
+        """Return the values after the loop of the assigned names that may be read."""
         return [self.final[i] for i in self.site.leaving]
 
     def enter(self) -> Sequence[Any]:
-        """Return what the names that the loop assigns are at the head of a turn, those that may be read."""
+        """Return the values at the start of an iteration of the assigned names that may be read."""
         return [self.entry[i] for i in self.site.entering]
 
 
 def _other_mutable(before: Any, after: Any) -> bool:
-    """Tell whether an object that can change was exchanged for another."""
+    """Return True if a mutable object was replaced by another."""
     if before is after:
         return False
     if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):

@@ -1,4 +1,4 @@
-"""Tensors outside of a trace: an array of some library with what of its layout is static, and ones without memory.
+"""Tensors outside a trace: arrays with marks of their static extents and strides, and fake tensors without memory.
 
 >>> import numpy
 >>> from_dlpack(numpy.zeros((4, 8), numpy.float32)).mark_compact_shape_dynamic(0).type
@@ -25,13 +25,13 @@ __all__ = [
 
 
 class SymInt:
-    """An extent or stride that is known at a call: where the same one stands, the numbers must be equal."""
+    """A symbolic extent or stride, known at a call. All its uses must be equal."""
 
     __slots__ = ("divisibility", "name", "width")
 
     def __init__(self, divisibility: int = 1, width: int = 32, name: str | None = None):
         if width not in (32, 64):
-            raise ValueError(f"a symbol has 32 or 64 bits, not {width}")
+            raise ValueError(f"SymInt: width must be 32 or 64, got {width}")
         self.divisibility = divisibility
         self.width = width
         self.name = name
@@ -41,17 +41,17 @@ class SymInt:
 
 
 def sym_int(divisibility: int = 1, width: int = 32) -> SymInt:
-    """Return a new symbol: a number that is known at a call, a multiple of ``divisibility``."""
+    """Return a new symbol for a number known at a call, which is a multiple of ``divisibility``."""
     return SymInt(divisibility, width)
 
 
 def sym_int32(divisibility: int = 1) -> SymInt:
-    """Return a new symbol of 32 bits."""
+    """Return a new 32-bit symbol."""
     return SymInt(divisibility, 32)
 
 
 def sym_int64(divisibility: int = 1) -> SymInt:
-    """Return a new symbol of 64 bits."""
+    """Return a new 64-bit symbol."""
     return SymInt(divisibility, 64)
 
 
@@ -81,7 +81,7 @@ class _Leaf:
 
 
 class RuntimeTensor:
-    """An array, and which extents and strides of it are static; made by :func:`from_dlpack`, all static at first."""
+    """An array with marks of its static extents and strides. :func:`from_dlpack` creates it fully static."""
 
     __slots__ = ("_extents", "_strides", "alignment", "array", "dtype", "seen_as", "shape", "stride", "view")
 
@@ -100,7 +100,7 @@ class RuntimeTensor:
 
     @property
     def element_type(self) -> NumericType:
-        """The number type of its elements; it may be set to another of as many bytes."""
+        """The element type. It may be set to another type of the same size."""
         return self.dtype
 
     @element_type.setter
@@ -110,17 +110,19 @@ class RuntimeTensor:
             self.view = _seen_as(self.view, kind)
             self.seen_as = True
         elif kind.width != self.dtype.width:
-            raise KernelTypeError("F123", f"elements of {self.dtype!r} cannot be seen as {kind!r}: other bytes")
+            raise KernelTypeError(
+                "F123", f"elements of {self.dtype!r} cannot be viewed as {kind!r}, which has a different size"
+            )
         self.dtype = kind
 
     @property
     def leading_dim(self) -> int | None:
-        """The last dimension of stride 1, one with several elements first; None where there is none."""
+        """The last dimension of stride 1, or None. A dimension with several elements comes first."""
         return leading_dimension(self.shape, self.stride)
 
     @property
     def memspace(self) -> AddressSpace:
-        """The address space of its memory: global."""
+        """The memory space: always global memory."""
         from cute_dialect.front.pointers import AddressSpace
 
         return AddressSpace.gmem
@@ -134,12 +136,12 @@ class RuntimeTensor:
 
     @property
     def held(self) -> tuple[object, ...]:
-        """All that its type, its symbols and its array's place follow from, as generated code compares it."""
+        """Everything that determines its type, symbols and array address, for comparison in generated code."""
         return (self.dtype, self.alignment, self.seen_as, self._extents, self._strides)
 
     @property
     def symbols(self) -> list[tuple[int, bool, SymInt]]:
-        """Its symbols: the mode, whether it is the stride, the symbol."""
+        """Its symbols, as (mode, True for a stride, symbol)."""
         return [
             (i, is_stride, leaf.symbol)
             for is_stride, leaves in ((False, self._extents), (True, self._strides))
@@ -149,7 +151,7 @@ class RuntimeTensor:
 
     @property
     def is_static(self) -> bool:
-        """Whether its extents and strides are all static."""
+        """True if all extents and strides are static."""
         return not any(isinstance(leaf, _Leaf) for leaf in (*self._extents, *self._strides))
 
     def __repr__(self) -> str:
@@ -159,17 +161,22 @@ class RuntimeTensor:
         return self
 
     def mark_layout_dynamic(self, leading_dim: int | None = None) -> RuntimeTensor:
-        """Make all extents and strides dynamic but the stride 1 of the leading dimension; returns the tensor itself.
+        """Make all extents and strides dynamic, except the stride 1 of the leading dimension. Returns the tensor
+        itself.
 
-        Without ``leading_dim`` it is the dimension of stride 1; with several, the one with more than one element.
+        ``leading_dim`` defaults to the dimension of stride 1; if there are several, to the one with more than one
+        element.
         """
         if leading_dim is None:
             leading_dim = -1 if 0 in self.shape and 1 not in self.stride else self._leading()
         elif not -len(self.shape) <= leading_dim < len(self.shape):
-            raise KernelTypeError("F125", f"this tensor of shape {self.shape} has no dimension {leading_dim}")
+            raise KernelTypeError(
+                "F125", f"mark_layout_dynamic: leading_dim={leading_dim} is out of range for shape {self.shape}"
+            )
         elif self.stride[leading_dim] != 1:
             raise KernelTypeError(
-                "F120", f"the leading dimension has stride 1: dimension {leading_dim} of strides {self.stride} has not"
+                "F120",
+                f"mark_layout_dynamic: leading_dim={leading_dim} must have stride 1, but the strides are {self.stride}",
             )
         empty = 0 in self.shape
         lead = leading_dim % len(self.shape) if self.shape and 1 in self.stride else -1
@@ -185,8 +192,8 @@ class RuntimeTensor:
         if len(several) > 1 or not ones:
             which = "no" if not ones else "more than one"
             raise KernelTypeError(
-                "F120", f"{which} dimension of shape {self.shape} and strides {self.stride} is the contiguous one",
-                hint="say it: mark_layout_dynamic(leading_dim=…)" if ones else "use mark_dynamic(modes)",
+                "F120", f"{which} dimension of shape {self.shape} and strides {self.stride} is contiguous",
+                hint="use mark_layout_dynamic(leading_dim=…)" if ones else "use mark_dynamic(modes)",
             )  # fmt: skip
         return several[0] if several else ones[-1]
 
@@ -194,11 +201,15 @@ class RuntimeTensor:
         self, mode: int, stride_order: Sequence[int] | None = None, divisibility: int = 1, *,
         dim_order: Sequence[int] | None = None,
     ) -> RuntimeTensor:  # fmt: skip
-        """Make one extent dynamic, a multiple of ``divisibility``; strides beyond it follow as products.
+        """Make one extent dynamic, as a multiple of ``divisibility``. The strides that depend on it become dynamic too.
 
-        ``stride_order``: of each dimension its rank, 0 for the fastest; ``dim_order``: the dimensions from the slowest
-        to the fastest, as torch's ``Tensor.dim_order()`` gives them (which is what ``stride_order`` is taken for
-        if only that is how the tensor lies).
+        Args:
+            mode: the dimension.
+            stride_order: the rank of each dimension, 0 for the fastest. It is read as ``dim_order`` if only that
+                reading
+                matches the tensor's strides.
+            divisibility: a divisor of the extent.
+            dim_order: the dimensions from slowest to fastest, as torch's ``Tensor.dim_order()`` returns them.
         """
         rank = len(self.shape)
         mode = self._mode(mode)
@@ -217,8 +228,8 @@ class RuntimeTensor:
     def _order(self, stride_order: Sequence[int] | None, dim_order: Sequence[int] | None) -> list[int]:
         rank = len(self.shape)
         if stride_order is not None:
-            # CuTe DSL's programs give the dimensions from the slowest to the fastest here; only one reading can be
-            # that of a tensor with its strides, extents of 1 apart.
+            # CuTe DSL programs pass the dimensions from slowest to fastest. Only one reading can match the tensor's
+            # strides, except for extents of 1.
             given = [int(n) for n in stride_order]
             reverse = [rank - 1 - given.index(i) if i in given else -1 for i in range(rank)]
             order = given if self._compact(given) or not self._compact(reverse) else reverse
@@ -230,16 +241,16 @@ class RuntimeTensor:
             order = [ranked.index(i) for i in range(rank)]
         if sorted(order) != list(range(rank)):
             name, what = ("stride_order", stride_order) if stride_order is not None else ("dim_order", dim_order)
-            raise KernelTypeError("F125", f"{name}={what} does not name each of the {rank} dimensions once")
+            raise KernelTypeError("F125", f"{name}={what} must name each of the {rank} dimensions once")
         if not self._compact(order):
             raise KernelTypeError(
-                "F126", f"a tensor of shape {self.shape} and strides {self.stride} is not compact in this order",
+                "F126", f"the tensor of shape {self.shape} and strides {self.stride} is not compact in this order",
                 hint="use mark_layout_dynamic() or mark_dynamic(modes)",
             )  # fmt: skip
         return order
 
     def _compact(self, order: list[int]) -> bool:
-        """Tell whether the tensor is compact with dimensions of these ranks, 0 the fastest."""
+        """Return True if the tensor is compact with dimensions of these ranks, 0 the fastest."""
         step = 1
         for place in range(len(self.shape)):
             i = order.index(place) if place in order else -1
@@ -249,7 +260,7 @@ class RuntimeTensor:
         return True
 
     def mark_dynamic(self, modes: int | Sequence[int], divisibility: int = 1) -> RuntimeTensor:
-        """Make the extents and strides of these dimensions dynamic (a stride of 0 or 1 stays)."""
+        """Make the extents and strides of these dimensions dynamic. A stride of 0 or 1 stays static."""
         for mode in [modes] if isinstance(modes, int) else modes:
             mode = self._mode(mode)
             self._extents[mode] = self._dynamic_extent(mode, divisibility)
@@ -267,14 +278,14 @@ class RuntimeTensor:
 
     def _mode(self, mode: int) -> int:
         if not -len(self.shape) <= mode < len(self.shape):
-            raise KernelTypeError("F125", f"this tensor of shape {self.shape} has no dimension {mode}")
+            raise KernelTypeError("F125", f"dimension {mode} is out of range for shape {self.shape}")
         return mode % len(self.shape)
 
     def _dynamic_extent(self, mode: int, divisibility: int) -> _Leaf:
         n = self.shape[mode]
         if divisibility < 1 or (isinstance(n, int) and n % divisibility):
             raise KernelTypeError(
-                "F127", f"dimension {mode} has {n} elements, which is no multiple of divisibility={divisibility}"
+                "F127", f"dimension {mode} has {n} elements, which is not a multiple of divisibility={divisibility}"
             )
         return _Leaf(divisibility, _width(n, extent=True))
 
@@ -290,7 +301,7 @@ def _width(n: Any, *, extent: bool = False) -> int:
 
 
 def number_type(dtype: object, *, what: str = "dtype") -> NumericType:
-    """Return the number type of ours, of torch's or numpy's type, or of a text."""
+    """Return the number type for a type of this package, torch or NumPy, or for a name."""
     from cute_dialect.front.dtypes import NUMBER_TYPES
 
     if isinstance(dtype, NumericType):
@@ -302,22 +313,29 @@ def number_type(dtype: object, *, what: str = "dtype") -> NumericType:
     for kind in NUMBER_TYPES.values():
         if name == kind.mlir_type or name.lower() == kind.__name__.lower():
             return kind
-    raise KernelTypeError("F123", f"{what}: {dtype!r} is no type of elements")
+    raise KernelTypeError("F123", f"{what}: {dtype!r} is not an element type")
 
 
 def from_dlpack(
     array: Any, assumed_align: int | None = None, *, dtype: object = None, enable_tvm_ffi: bool = False, **_: object
 ) -> RuntimeTensor:
-    """Return a tensor over an array (of torch, numpy, cupy, jax, …), static in full until it is marked otherwise.
+    """Return a tensor over an array (of torch, numpy, cupy, jax, …). It is fully static until it is marked otherwise.
 
-    An extent of 0 is dynamic, because layouts have no static extent of 0.
-    ``assumed_align``: what the address is a multiple of, in bytes, checked at each launch; by default 16 if it is, else
-    the element's bytes.  ``dtype``: another element type of as many bytes, for types the library does not have.
-    A fake tensor of torch, or one on its device "meta", gives a tensor without memory, for ``cute.compile``.
+    An extent of 0 is dynamic, because layouts have no static extent of 0.  A fake tensor of torch, or one on its device
+    "meta", gives a tensor without memory, for ``cute.compile``.
+
+    Args:
+        array: the array.
+        assumed_align: the alignment of the address in bytes, checked at each launch; by default 16 if the address
+            has it,
+            else the element size.
+        dtype: another element type of the same size, for types that the library lacks.
+        enable_tvm_ffi: ignored; accepted for compatibility.
     """
     if isinstance(array, RuntimeTensor):
         return array
-    if type(array).__name__ == "FakeTensor" or getattr(array, "is_meta", False) is True:  # torch's, without memory
+    # a torch tensor without memory
+    if type(array).__name__ == "FakeTensor" or getattr(array, "is_meta", False) is True:
         fake: Any = array
         shape, stride = ([int(n) for n in ns] for ns in (fake.shape, fake.stride()))
         return make_fake_tensor(fake.dtype if dtype is None else dtype, shape, stride, assumed_align)
@@ -340,7 +358,9 @@ def from_dlpack(
 
 def _seen_as(view: ArrayView, kind: NumericType) -> ArrayView:
     if element_bytes(kind.mlir_type) != element_bytes(view.dtype) or kind.width < 8:
-        raise KernelTypeError("F123", f"elements of {view.dtype} cannot be seen as {kind!r}: other bytes")
+        raise KernelTypeError(
+            "F123", f"elements of {view.dtype} cannot be viewed as {kind!r}, which has a different size"
+        )
     return view._replace(dtype=kind.mlir_type)
 
 
@@ -348,17 +368,17 @@ def _leaf(n: Any, what: str) -> Any:
     if isinstance(n, SymInt):
         return _Leaf(n.divisibility, n.width, n)
     if isinstance(n, int):
-        return n if n or what != "extents" else _Leaf()  # layouts have no static extent of 0
-    raise KernelTypeError("F125", f"{what} of a fake tensor are numbers and symbols (cute.sym_int()), got {n!r}")
+        return n if n or what != "extents" else _Leaf()  # Layouts have no static extent of 0.
+    raise KernelTypeError("F125", f"{what} of a fake tensor must be integers or symbols (cute.sym_int()), got {n!r}")
 
 
 def make_fake_tensor(
     dtype: object, shape: Sequence[Any], stride: Sequence[Any], assumed_align: int | None = None, **_: object
 ) -> RuntimeTensor:
-    """Return a tensor without memory, for ``cute.compile``: extents and strides are numbers and symbols."""
+    """Return a tensor without memory, for ``cute.compile``. Extents and strides are integers or symbols."""
     kind = number_type(dtype)
     if len(shape) != len(stride):
-        raise KernelTypeError("F125", f"a fake tensor of {len(shape)} extents has {len(stride)} strides")
+        raise KernelTypeError("F125", f"make_fake_tensor: shape has {len(shape)} extents but stride has {len(stride)}")
     extents, strides = [_leaf(n, "extents") for n in shape], [_leaf(d, "strides") for d in stride]
     return RuntimeTensor(None, kind, extents, strides, assumed_align or element_bytes(kind.mlir_type))
 
@@ -369,13 +389,13 @@ def make_fake_compact_tensor(
 ) -> RuntimeTensor:  # fmt: skip
     """Return a compact tensor without memory, for ``cute.compile``.
 
-    ``stride_order``: of each dimension its rank, 0 for the fastest; by default the first is.
+    ``stride_order`` is the rank of each dimension, 0 for the fastest; by default the first dimension is the fastest.
     """
     kind = number_type(dtype)
     rank = len(shape)
     order = list(range(rank)) if stride_order is None else [int(n) for n in stride_order]
     if sorted(order) != list(range(rank)):
-        raise KernelTypeError("F125", f"stride_order={stride_order} does not name each of the {rank} dimensions once")
+        raise KernelTypeError("F125", f"stride_order={stride_order} must name each of the {rank} dimensions once")
     extents = [_leaf(n, "extents") for n in shape]
     strides: list[Any] = [0] * rank
     step: int | None = 1
@@ -392,7 +412,7 @@ def make_fake_compact_tensor(
 
 
 class FakeStream:
-    """A stream that is given at the call."""
+    """Placeholder for a stream given at the call."""
 
     __slots__ = ()
 
@@ -401,12 +421,12 @@ class FakeStream:
 
 
 def make_fake_stream(**_: object) -> FakeStream:
-    """Return what stands for a stream in ``cute.compile``."""
+    """Return a placeholder for a stream in ``cute.compile``."""
     return FakeStream()
 
 
 class RuntimePointer:
-    """An address with the type of what lies there."""
+    """An address with an element type."""
 
     __slots__ = ("address", "alignment", "dtype", "space")
 
@@ -429,9 +449,9 @@ class RuntimePointer:
 def make_ptr(
     dtype: object, value: Any, mem_space: object = "gmem", *, assumed_align: int | None = None
 ) -> RuntimePointer:
-    """Return a pointer to pass: ``value`` is an address, or an array whose address is meant."""
+    """Return a pointer argument. ``value`` is an address, or an array whose address is used."""
     kind = number_type(dtype)
     space = str(mem_space)
     if space not in ("gmem", "generic"):
-        raise KernelTypeError("F125", f"a pointer that is passed points to global memory, not to {space}")
+        raise KernelTypeError("F125", f"make_ptr: a pointer argument must point to global memory, got {space}")
     return RuntimePointer(kind, value, "gmem", assumed_align or element_bytes(kind.mlir_type))

@@ -1,4 +1,4 @@
-"""Shared memory: buffers of a block, made in the order of the trace, plain or typed by structures."""
+"""Shared memory: buffers of a block, allocated in the order of the trace, untyped or typed by structures."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ __all__ = ["SmemAllocator", "UnionSmem", "alloc_smem", "dynamic_smem_size", "get
 def smem_tensor(
     element_type: type[Numeric], layout: Any, byte_alignment: int | None = None, swizzle: Any = None
 ) -> Tensor:
-    """Return a new buffer of shared memory with a static layout, plain or swizzled.
+    """Allocate a shared memory buffer with a static layout, plain or swizzled.
 
-    ``swizzle``: one of the byte address, at whose period the buffer is aligned.  ``byte_alignment``: 16 if not given.
+    Args:
+        element_type: the element type.
+        layout: a static layout.
+        byte_alignment: the alignment in bytes; 16 by default.
+        swizzle: a swizzle of the byte address; the buffer is aligned to its period.
     """
     from cute_dialect.front.tensors import Tensor
     from cute_dialect.memory_types import MemRef, MemRefType, ptr
@@ -49,13 +53,13 @@ def _static_layout(layout: Any) -> Any:
 
     made = as_layout(layout)
     if not made.is_static:
-        raise LayoutError("F240", f"a buffer of shared memory has a static layout, got {made}")
+        raise LayoutError("F240", f"a shared memory buffer needs a static layout, got {made}")
     return made.payload
 
 
 def _power(align: int) -> int:
     if align < 1 or align & (align - 1):
-        raise KernelTypeError("F262", f"an alignment is a power of two in bytes, got {align}")
+        raise KernelTypeError("F262", f"the alignment must be a power of two, got {align}")
     return align
 
 
@@ -77,12 +81,12 @@ def _byte_buffer(n: int, align: int) -> Attribute:
 
 
 def _alloc(type: Any, n: int) -> Any:
-    """Append the buffer.  Raises F261 with all buffers so far where the chip has not as much shared memory."""
+    """Emit the allocation.  Raises F261 with a list of all buffers if the target lacks the space."""
     from cute_dialect.front.trace import current
 
     t = current()
     if t.kind != "kernel":
-        raise KernelTypeError("F260", "shared memory is a block's: it can be allocated in a kernel only")
+        raise KernelTypeError("F260", "shared memory can only be allocated in a kernel")
     _check_room(type, n)
     return t.value("cute.memref.alloc_smem", (), [type])
 
@@ -101,13 +105,13 @@ def _check_room(type: Any, n: int) -> None:
     rows = [f"  {size:8} bytes  {v.name_hint or '_':12} {v.type}" for v, size in zip(found, sizes)]
     rows.append(f"  {n:8} bytes  {'this one':12} {type}")
     raise LimitError(
-        "F261", f"a block has {room} bytes of shared memory on {t.chip}, the buffers of the kernel take {sum(sizes)}:\n"
-        + "\n".join(rows), hint="fewer stages, smaller tiles; cute.union_smem() lets buffers of two phases share bytes",
+        "F261", f"the kernel's shared memory buffers need {sum(sizes)} bytes, but a block has {room} on {t.chip}:\n"
+        + "\n".join(rows), hint="use fewer stages or smaller tiles, or reuse bytes with cute.union_smem()",
     )  # fmt: skip
 
 
 def alloc_smem(element_type: type[Numeric], size: int, alignment: int | None = None) -> Pointer:
-    """Return a pointer to ``size`` new elements of shared memory."""
+    """Allocate ``size`` elements of shared memory and return a pointer."""
     natural = max(1, element_type.width // 8)
     bits = size * (8 if element_type.width == 1 else element_type.width)
     start = _bytes(max(1, -(-bits // 8)), max(natural, 1 if alignment is None else alignment))
@@ -115,9 +119,10 @@ def alloc_smem(element_type: type[Numeric], size: int, alignment: int | None = N
 
 
 def get_dyn_smem(element_type: type[Numeric], alignment: int | None = None) -> Pointer:
-    """Return a pointer to the shared memory that the launch asks for beside the kernel's own buffers (``smem=``).
+    """Return a pointer to the dynamic shared memory requested at the launch (``smem=``), besides the kernel's own
+    buffers.
 
-    It is aligned to 1024 bytes; more is F262.
+    The memory is aligned to 1024 bytes.  Raises F262 for a larger ``alignment``.
     """
     from cute_dialect.front.dtypes import Uint8
     from cute_dialect.front.trace import current
@@ -125,15 +130,15 @@ def get_dyn_smem(element_type: type[Numeric], alignment: int | None = None) -> P
     start = Pointer.of(current().value("cute.smem_base"), Uint8)
     if alignment is not None and _power(alignment) > start.alignment:
         raise KernelTypeError(
-            "F262", f"dynamic shared memory is aligned to {start.alignment} bytes, not to {alignment}"
+            "F262", f"get_dyn_smem: the alignment can be at most {start.alignment} bytes, got {alignment}"
         )
     return recast_ptr(start, dtype=element_type)
 
 
 def dynamic_smem_size() -> Any:
-    """Return the bytes of dynamic shared memory of the block: what the launch asks for with ``smem=``.
+    """Return the size of the block's dynamic shared memory in bytes.
 
-    The kernel's own buffers count where they are dynamic, too: where they have more than 48 KiB.
+    It includes the kernel's own buffers if they exceed 48 KiB, because they are then dynamic too.
     """
     from cute_dialect.front.dtypes import Int32
     from cute_dialect.front.integer_ranges import Facts
@@ -144,10 +149,10 @@ def dynamic_smem_size() -> Any:
 
 
 class SmemAllocator:
-    """Makes buffers of shared memory, one behind the other in the order of the calls."""
+    """Allocator of shared memory buffers, placed one after another in the order of the calls."""
 
     def allocate(self, size_or_type: Any, byte_alignment: int = 1) -> Any:
-        """Return new shared memory: of so many bytes, for a number, or for a structure (``cute.struct``)."""
+        """Allocate shared memory: a number of bytes, one number of a type, or a structure (``cute.struct``)."""
         from cute_dialect.front.structs import Struct
 
         if isinstance(size_or_type, Struct):
@@ -157,24 +162,24 @@ class SmemAllocator:
             return alloc_smem(size_or_type, 1, byte_alignment)
         if not isinstance(size_or_type, int) or size_or_type < 1:
             raise KernelTypeError(
-                "F263", f"shared memory is allocated by bytes, a type or a structure, got {size_or_type!r}"
+                "F263", f"allocate needs a number of bytes, a number type or a structure, got {size_or_type!r}"
             )
-        # As in CuTe DSL, where the first bytes are aligned to 1024: what of a swizzled layout fits in is whole there.
+        # CuTe DSL aligns the first bytes to 1024. A swizzled layout that fits is complete at this alignment.
         return _bytes(size_or_type, max(byte_alignment, min(1024, 1 << size_or_type.bit_length() - 1)))
 
     def allocate_array(self, element_type: type[Numeric], num_elems: int = 1, byte_alignment: int = 1) -> Pointer:
-        """Return a pointer to so many new elements."""
+        """Allocate ``num_elems`` elements and return a pointer."""
         return alloc_smem(element_type, num_elems, byte_alignment)
 
     def allocate_tensor(
         self, element_type: type[Numeric], layout: Any, byte_alignment: int = 16, swizzle: Any = None
     ) -> Tensor:
-        """Return a new tensor in shared memory (:func:`smem_tensor`)."""
+        """Allocate a tensor in shared memory; see :func:`smem_tensor`."""
         return smem_tensor(element_type, layout, byte_alignment, swizzle)
 
     @staticmethod
     def capacity(chip: str) -> int:
-        """Return the bytes of shared memory that a block may have on a chip.
+        """Return the shared memory available to a block on an architecture, in bytes.
 
         >>> SmemAllocator.capacity("sm_90a")
         232448
@@ -188,7 +193,7 @@ class SmemAllocator:
 
 
 class UnionSmem:
-    """Shared memory that buffers of several phases share; see :func:`union_smem`."""
+    """Shared memory reused by the buffers of several phases; see :func:`union_smem`."""
 
     def __init__(self) -> None:
         from cute_dialect.front.dtypes import Uint8
@@ -200,13 +205,13 @@ class UnionSmem:
         self._size = 1
 
     def next(self) -> None:
-        """Begin the next phase: its buffers start at the first byte again."""
+        """Begin the next phase, whose buffers start at the first byte again."""
         self._at = 0
 
     def take(self, n: int, align: int) -> Pointer:
         """Return a pointer to the next bytes of the phase."""
         if align > 1024:
-            raise KernelTypeError("F262", f"buffers that share bytes are aligned to at most 1024 bytes, got {align}")
+            raise KernelTypeError("F262", f"union_smem: the alignment can be at most 1024 bytes, got {align}")
         at = -(-self._at // align) * align
         self._at = at + n
         self._size = max(self._size, self._at)
@@ -214,7 +219,7 @@ class UnionSmem:
         return self._start + at
 
     def close(self) -> None:
-        """Give the buffer its size."""
+        """Set the size of the buffer."""
         from xdsl.rewriter import Rewriter
 
         self._buffer = Rewriter.replace_value_with_new_type(self._buffer, _byte_buffer(self._size, 1024))
@@ -222,7 +227,7 @@ class UnionSmem:
 
 @contextmanager
 def union_smem() -> Generator[UnionSmem]:
-    """Let the buffers that are allocated inside share bytes: those before and those behind ``.next()``.
+    """Let buffers allocated in different phases share bytes. ``.next()`` begins the next phase.
 
     ::
 
@@ -231,14 +236,14 @@ def union_smem() -> Generator[UnionSmem]:
             phases.next()
             sC = cute.smem_tensor(cute.Float32, (64, 32))
 
-    A barrier must stand between the last use of one phase and the first of the next; the interpreter's race check
-    tells where none does.
+    A barrier must separate the last use in one phase from the first use in the next.  The interpreter's race detector
+    reports a missing one.
     """
     from cute_dialect.front.trace import current
 
     unions: list[UnionSmem] = current().state.setdefault("smem_unions", [])
     if unions:
-        raise KernelTypeError("F263", "one union_smem() cannot stand inside another")
+        raise KernelTypeError("F263", "union_smem() cannot be nested")
     union = UnionSmem()
     unions.append(union)
     try:

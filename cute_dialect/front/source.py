@@ -1,7 +1,7 @@
-"""The source of a function: its syntax tree, checked against the code that Python runs.
+"""The syntax tree of a function's source, checked against its bytecode.
 
-The text is compiled unchanged and compared with the function's code object, so a file that changed since it was
-imported is an error (F101), never another program.
+The source is compiled unmodified and compared with the function's code object.  A file that changed after its import
+raises F101, so the tree always matches the running program.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _FUTURE = reduce(or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 _NO_TYPES: dict[str, Any] = {"type_params": []} if sys.version_info >= (3, 12) else {}
 BOUND_TO_THE_FRAME = (":=", "yield", "await", "super", "locals", "globals", "vars", "dir", "eval", "exec")
-"""What an expression has in it that cannot move into a function of its own: it sets names, suspends, or looks at the
-frame.  A text with none of these has no such expression (``_moves`` on its definition).
+"""Words that mark an expression as bound to its frame: it sets names, suspends, or inspects the frame.
+
+Such an expression cannot move into a function of its own.  A text without these words has no such expression
+(``_moves`` on its definition).
 """
 _LOOK_AHEAD = 200
-"""Lines after the last one with code that may belong to a function: closing brackets, ``pass``."""
+"""Maximum number of lines after the last line with code that may belong to a function (closing brackets, ``pass``)."""
 
 
 def class_of(qualname: str) -> str | None:
-    """Return the class whose private names (``__x``) a function of this qualified name sees.
+    """Return the class whose private names (``__x``) are visible in a function with this qualified name.
 
     >>> class_of("Outer.method.<locals>.helper"), class_of("f.<locals>.g")
     ('Outer', None)
@@ -48,16 +50,16 @@ def class_of(qualname: str) -> str | None:
 
 
 def node_of(code: CodeType, module_globals: Mapping[str, object]) -> FunctionNode:
-    """Return the definition of a function, without decorators, defaults and annotations of parameters.
+    """Return the definition of a function, without decorators, defaults and parameter annotations.
 
-    Its positions are those of the file.  Raises F102 where there is no source, F101 where it is another.
+    Its positions are those of the file.  Raises F102 if there is no source, F101 if the source has changed.
     """
     path = code.co_filename
     linecache.checkcache(path)
     lines = linecache.getlines(path, dict(module_globals))
     if not lines:
         raise SyntaxErrorInKernel(
-            "F102", f"'{code.co_name}' cannot be converted: there is no source for {path}",
+            "F102", f"'{code.co_name}' cannot be compiled because its source is not available: {path}",
             hint="put the function into a file or a notebook cell; without source, only code without run-time "
             "conditions and loops works",
         )  # fmt: skip
@@ -69,8 +71,8 @@ def node_of(code: CodeType, module_globals: Mapping[str, object]) -> FunctionNod
 
 def _changed(code: CodeType) -> SyntaxErrorInKernel:
     return SyntaxErrorInKernel(
-        "F101", f"the source of '{code.co_name}' is not what Python runs: {code.co_filename} changed since it was "
-        "imported", hint="start Python again, or reload the module",
+        "F101", f"'{code.co_name}' does not match its source because {code.co_filename} changed after it was "
+        "imported", hint="restart Python, or reload the module",
         place=Place(code.co_filename, code.co_firstlineno, 1),
     )  # fmt: skip
 
@@ -109,7 +111,7 @@ def _lambda(code: CodeType, lines: list[str]) -> FunctionNode | None:
             _strip(node)
             if _agrees(node, code):
                 found.append(node)
-    if len(found) > 1:  # the same text twice in a line: by their columns
+    if len(found) > 1:  # The same text occurs twice in the line; columns tell the occurrences apart.
         found = [n for n in found if list(compiled_in(n, code, ()).co_positions()) == list(code.co_positions())]
     return found[0] if found else None
 
@@ -148,16 +150,16 @@ def _strip(node: FunctionNode) -> None:
 
 
 def compiled_in(node: FunctionNode, code: CodeType, more: tuple[str, ...], imported: Sequence[str] = ()) -> CodeType:
-    """Compile a definition where the cells of ``code`` and those called ``more`` are free variables.
+    """Compile a definition with the cells of ``code`` and the names ``more`` as free variables.
 
-    ``imported``: names that its module imports; calls of their attributes are compiled in another way.
+    ``imported``: names that the module imports. Python compiles calls of their attributes differently.
     """
     p = {"lineno": node.lineno, "col_offset": 0, "end_lineno": node.lineno, "end_col_offset": 0}
     inner: ast.stmt = ast.Return(node, **p) if isinstance(node, ast.Lambda) else node
     owner = class_of(code.co_qualname)
     outer: list[ast.stmt] = []
     if owner is None and not isinstance(node, ast.Lambda) and node.name not in code.co_freevars:
-        outer = [ast.Global([node.name], **p)]  # inside, the name is that of the module
+        outer = [ast.Global([node.name], **p)]  # Inside the function its own name is the module's global.
     if owner is not None:
         if owner not in code.co_freevars:
             outer = [ast.Global([owner], **p)]
@@ -185,11 +187,11 @@ def _first(module: CodeType) -> CodeType:
 
 
 def _agrees(node: FunctionNode, code: CodeType) -> bool:
-    """Tell whether a definition is what Python compiled."""
-    if "@pytest_ar" in code.co_names:  # pytest compiled it with other asserts
+    """Return True if a definition compiles to ``code``."""
+    if "@pytest_ar" in code.co_names:  # pytest rewrites assert statements before it compiles them.
         return True
     lines = linecache.getlines(code.co_filename)
-    # CPython looks at the name alone: a local that is called like an import counts, too.
+    # CPython checks only the name, so a local variable named like an import counts too.
     read = {n for c in _codes(code) for n in (*c.co_names, *c.co_varnames, *c.co_cellvars, *c.co_freevars)}
     guess = tuple(n for n in _imports_of_text(code.co_filename, lines) if n in read)
     if _same_code(compiled_in(node, code, (), guess), code):
@@ -203,11 +205,11 @@ _IMPORTED = re.compile(r"([^\W\d]\w*)[\w.]*(?:\s+as\s+(\w+))?")
 
 
 _imports: dict[str, tuple[list[str], frozenset[str]]] = {}
-"""Of each file its lines, when they were read last, and the names that its import statements bind."""
+"""For each file: its lines when last read, and the names bound by its import statements."""
 
 
 def _imports_of_text(path: str, lines: list[str]) -> frozenset[str]:
-    """Return the names that import statements of a file bind, without a look at where these stand."""
+    """Return the names bound by a file's import statements, whatever their scope."""
     known = _imports.get(path)
     if known is None or known[0] is not lines:
         found: set[str] = set()
@@ -220,7 +222,7 @@ def _imports_of_text(path: str, lines: list[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _imports_of_tree(text: str) -> tuple[str, ...]:
-    """Return the names that a module imports outside of functions and classes."""
+    """Return the names that a module imports outside functions and classes."""
     found: dict[str, None] = {}
     todo: list[ast.AST] = list(_tree(text).body)
     while todo:

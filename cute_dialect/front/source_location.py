@@ -1,4 +1,4 @@
-"""Places of the user's frames: which line emits, and through which calls it was reached."""
+"""Source positions of user frames: the line that emits an op, and the calls that led to it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WRITTEN_IN_THE_LANGUAGE = ("lang", "kernels")
 
 @lru_cache(maxsize=4096)
 def _is_hidden(filename: str) -> bool:
-    """Tell whether frames of a file belong to the front-end, to other machinery of this package, or to Python's."""
+    """Return True if frames of a file belong to this package's machinery or to Python."""
     if not filename.startswith(PACKAGE):
         return filename.startswith("<frozen") or (filename.startswith(_STANDARD) and "site-packages" not in filename)
     return filename[len(PACKAGE) :].split("/")[0] not in _WRITTEN_IN_THE_LANGUAGE
@@ -48,7 +48,7 @@ _positions: dict[int, tuple[CodeType, list[Place]]] = {}
 
 
 def place_at(code: CodeType, index: int) -> Place:
-    """Return the place of an instruction, given by its offset in bytes."""
+    """Return the position of an instruction, given by its offset in bytes."""
     known = _positions.get(id(code))
     if known is None or known[0] is not code:
         file = code.co_filename
@@ -63,40 +63,40 @@ def place_at(code: CodeType, index: int) -> Place:
 
 
 def is_machinery(code: CodeType) -> bool:
-    """Tell whether code is this package's, and none of what it has written in the language."""
+    """Return True for code of this package, except its kernel code."""
     return code.co_filename.startswith(PACKAGE) and _is_hidden(code.co_filename)
 
 
 def is_library(code: CodeType) -> bool:
-    """Tell whether code is of what this package has written in the language for users to call."""
+    """Return True for code in ``lang``, which this package provides in the language itself."""
     return code.co_filename.startswith(f"{PACKAGE}lang/")
 
 
 def holds(code: CodeType, place: Place) -> bool:
-    """Tell whether a place is in the text of a function."""
+    """Return True if a position lies in the text of a function."""
     if code.co_filename != place.file:
         return False
     return code.co_firstlineno <= place.line <= max((line for _, _, line in code.co_lines() if line), default=0)
 
 
 def is_user_code(code: CodeType) -> bool:
-    """Tell whether frames of this code are the user's, not machinery of the front-end."""
+    """Return True for user code, as opposed to the front-end's machinery."""
     return not _is_hidden(code.co_filename)
 
 
 def place_of(function: object) -> Place:
-    """Return where a function is defined."""
+    """Return the position of a function's definition."""
     code = getattr(function, "__code__", None)
     return Place(code.co_filename, code.co_firstlineno, 1) if code is not None else Place("?", 0, 0)
 
 
 def place_of_frame(frame: FrameType) -> Place:
-    """Return where a frame is."""
+    """Return the current position of a frame."""
     return place_at(frame.f_code, frame.f_lasti)
 
 
 def user_frames(frame: FrameType | None = None) -> Iterator[FrameType]:
-    """Yield the frames of the trace that are the user's, innermost first; what started the trace ends them."""
+    """Yield the user's frames of the trace, innermost first, up to the start of the trace."""
     at = frame if frame is not None else sys._getframe(1)
     while at is not None:
         code = at.f_code
@@ -108,12 +108,12 @@ def user_frames(frame: FrameType | None = None) -> Iterator[FrameType]:
 
 
 def user_places(frame: FrameType | None = None) -> list[Place]:
-    """Return the places of the user's frames, innermost first."""
+    """Return the positions of the user's frames, innermost first."""
     return [place_of_frame(f) for f in user_frames(frame or sys._getframe(1))]
 
 
 def place_of_location(at: object) -> Place | None:
-    """Return the user's line that the location of an op says, the innermost of its calls."""
+    """Return the user's source position in an op's location, of the innermost call."""
     from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, NameLoc
 
     while isinstance(at, CallSiteLoc | NameLoc):
@@ -122,8 +122,8 @@ def place_of_location(at: object) -> Place | None:
 
 
 def location() -> LocationAttr:
-    """Return the location of the op that is being made: the user's line, and the calls that led there."""
-    # The same text in two files is equal code, at different places.
+    """Return the location for a new op: the user's line, and the calls that led to it."""
+    # Identical text in two files gives equal code objects at different positions.
     key = tuple((f.f_code, f.f_lasti, f.f_code.co_filename) for f in user_frames(sys._getframe(1)))
     return _location(key)
 

@@ -1,7 +1,7 @@
-"""The kinds of a function: found by what of the arguments is static, compiled at the first call of each.
+"""The specializations of a function, each compiled at the first call that needs it.
 
-The *kind* of a call is what its arguments, the generic parameters and the chip say while compiling.  The functions,
-globals and objects that its trace read are compared at each call (:mod:`cute_dialect.front.watched`).
+A specialization is selected by the static parts of the arguments, the generic parameters and the compile options.
+The functions, globals and objects that its trace read are compared at each call (:mod:`cute_dialect.front.watched`).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 __all__ = ["CacheInfo", "Call", "Kinds", "read_call"]
 
 MOST = 512
-"""Kinds of one function that are kept in memory."""
+"""Number of specializations of one function kept in memory."""
 MOST_OF_ONE = 32
-"""Values of one constant argument before that is said."""
+"""Number of values of one constant argument before a remark is issued."""
 
 
 class CacheInfo(NamedTuple):
-    """How often a kind was found and made, how many are kept, and how many at most."""
+    """Statistics of the specializations: lookups that hit and missed, current and maximum number."""
 
     hits: int
     misses: int
@@ -49,7 +49,7 @@ class CacheInfo(NamedTuple):
 
 
 class Call(NamedTuple):
-    """The arguments of a call: by name, their specs, and the function with its generic parameters set."""
+    """A call: the function with its generic parameters set, and its arguments with their specs."""
 
     function: Callable[..., Any]
     signature: inspect.Signature
@@ -57,22 +57,22 @@ class Call(NamedTuple):
     values: dict[str, Any]
     key: tuple[Any, ...]
     receiver: str = ""
-    """The parameter that is a method's object."""
+    """The name of the parameter that receives a method's object."""
 
     def bound(self) -> inspect.BoundArguments:
-        """Return them as ``inspect`` binds them; for a trace to set them."""
+        """Return the arguments as ``inspect`` binds them; a trace fills in the values."""
         return inspect.BoundArguments(self.signature, dict(self.values))  # pyright: ignore[reportArgumentType]
 
 
 class _Head(NamedTuple):
-    """A function without its decorators and its signature, read once for each state of the function."""
+    """An undecorated function and its signature, cached while the function does not change."""
 
     function: Callable[..., Any]
     signature: inspect.Signature
 
 
 def head_of(traced: Traced) -> _Head:
-    """Return a decorated function without its decorators, and its signature."""
+    """Return the undecorated function and its signature."""
     from cute_dialect.front.jit import plain
 
     found, state = traced.__dict__.get("_head", (None, ()))
@@ -84,16 +84,18 @@ def head_of(traced: Traced) -> _Head:
 
 
 def _state(function: Any) -> tuple[object, ...]:
-    """Return the objects that a signature follows from."""
+    """Return the objects that determine a function's signature."""
     return tuple([getattr(function, n, None) for n in ("__code__", "__defaults__", "__kwdefaults__")])
 
 
 def read_call(
     traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any], *, partial: bool = False, receiver: bool = False
 ) -> Call:
-    """Return what a call says; ``partial``: arguments may be missing whose annotations say enough.
+    """Return the call described by these arguments.
 
-    Raises F116 for arguments that the function does not take, and F12x, F130.
+    With ``partial``, arguments may be missing if their annotations are specific enough.  Raises F116 for arguments
+    that the
+    function does not take, and F12x and F130.
     """
     function, signature = head_of(traced)
     try:
@@ -131,14 +133,14 @@ def read_call(
 
 
 def _of_default(default: object, note: object, name: str) -> Spec:
-    """Return the spec of an argument that is left out: a constant, unless its annotation says a type of numbers."""
+    """Return the spec of an omitted argument: a constant, unless its annotation is a number type."""
     if is_number_type(note):
         return spec_of(default, note, name)
     return StaticSpec(default, static_key(default, name))
 
 
 class Kinds:
-    """All kinds of one function.  ``trace``: how a kind is traced, one of the functions of ``front.host``."""
+    """All specializations of one function. ``trace`` names the function of ``front.host`` that traces them."""
 
     def __init__(self, traced: Traced, trace: Literal["trace_host", "trace_launch"]):
         self.traced = traced
@@ -147,7 +149,7 @@ class Kinds:
         self._lock = threading.RLock()
         self._making: dict[Any, threading.Lock] = {}
         self._seen: dict[str, set[int]] = {}
-        """Hashes of the constants of each argument, the first few."""
+        """Hashes of the values seen for each constant argument, up to a limit."""
         self._hits = 0
         self._misses = 0
 
@@ -155,18 +157,18 @@ class Kinds:
         return iter(list(self._kinds.values()))
 
     def info(self) -> CacheInfo:
-        """Return how the kinds were used."""
+        """Return the statistics."""
         return CacheInfo(self._hits, self._misses, len(self._kinds))
 
     def clear(self) -> None:
-        """Forget all kinds."""
+        """Discard all specializations."""
         with self._lock:
             self._kinds.clear()
             self._seen.clear()
             self._hits = self._misses = 0
 
     def find(self, call: Call, options: Options | None = None, config: Any = None) -> Compiled:
-        """Return the kind of a call, compiled if it is new.  ``config``: what else it depends on."""
+        """Return the specialization for a call, compiling it if needed. ``config`` is an additional part of the key."""
         options = options or Options(current_target())
         key = (call.key, options, config)
         found = self._known(key)
@@ -191,18 +193,18 @@ class Kinds:
             return made
 
     def _made(self, call: Call, config: Any, options: Options) -> Compiled:
-        """Find a kind on disk, or trace it."""
+        """Load a specialization from disk, or trace it."""
         from cute_dialect.front.disk import plan_of
 
         constants = [s.value for s in call.specs.values() if isinstance(s, StaticSpec)]
         watched = watched_by(call.function, *constants)
         plan = plan_of(self.traced, call, config, options)
         found = plan.find() if plan is not None else None
-        # What is passed is put in by the trace; a kind keeps no array.
+        # A trace uses placeholders for run-time arguments, so that a specialization keeps no array alive.
         own = call._replace(values={n: s.value if isinstance(s, StaticSpec) else None for n, s in call.specs.items()})
 
         def trace() -> Program:
-            from cute_dialect.front import host  # not where a kind comes from the disk
+            from cute_dialect.front import host  # The import is not needed for specializations from disk.
 
             state = snapshot(*constants)
             try:
@@ -222,22 +224,23 @@ class Kinds:
                 plan.note(recorder, changed=changed, asserts=bool(kernel_assertions(made.program.module)))
                 made.plan = plan
                 if plan.why:
-                    text = f"'{self.traced.name}' is traced anew in each process: {plan.why}"
+                    text = f"'{self.traced.name}' is retraced in every process: {plan.why}"
                     made.notes.append(said("R3", text, place_of(call.function)))
         self._count(call, made)
         return made
 
     def _count(self, call: Call, made: Compiled) -> None:
-        """Remark on a constant number that had so many values that passing it would save compilations."""
+        """Issue a remark for a constant number with so many values that a run-time argument would save compilations."""
         for name, spec in call.specs.items():
-            if isinstance(spec, StaticSpec) and isinstance(spec.value, int | float):  # others cannot be passed
+            # Other types cannot be run-time arguments.
+            if isinstance(spec, StaticSpec) and isinstance(spec.value, int | float):
                 seen = self._seen.setdefault(name, set())
                 if len(seen) <= MOST_OF_ONE:
                     seen.add(hash(spec))
                 if len(seen) > MOST_OF_ONE:
                     text = (
-                        f"'{name}' of '{self.traced.name}' is a constant, and had more than {MOST_OF_ONE} values, each "
-                        "compiled anew; a number that is passed (cute.Int32, no annotation) is compiled once"
+                        f"'{name}' of '{self.traced.name}' is a compile-time constant and had more than {MOST_OF_ONE} "
+                        "values, each compiled separately; a run-time number (cute.Int32, no annotation) compiles once"
                     )
                     made.notes.append(said("R4", text, place_of(call.function)))
 
@@ -255,7 +258,7 @@ class Kinds:
 
 
 def split_options(traced: Traced, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the keyword arguments of a function, and the options of the call."""
+    """Split keyword arguments into those of the function and the options of the call."""
     if not kwargs:
         return kwargs, {}
     own = head_of(traced).signature.parameters
@@ -264,5 +267,5 @@ def split_options(traced: Traced, kwargs: dict[str, Any]) -> tuple[dict[str, Any
 
 
 def described(kinds: Sequence[Compiled]) -> Mapping[str, Compiled]:
-    """Return kinds by what tells them apart."""
+    """Return specializations by their description."""
     return {repr(k): k for k in kinds}

@@ -1,4 +1,4 @@
-"""From an argument and the annotation of its parameter to its spec (:mod:`cute_dialect.front.arguments`)."""
+"""The spec of an argument (:mod:`cute_dialect.front.arguments`), from its value and annotation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["spec_of"]
 
 
 def spec_of(value: Any, annotation: object, label: str) -> Spec:
-    """Return the spec of an argument.  Raises F12x for one that cannot be passed.
+    """Return the spec of an argument.  Raises F12x if it cannot be passed.
 
     >>> spec_of(3, None, "n"), spec_of(3, Int64, "n"), spec_of("fast", None, "mode")
     (Int32, Int64, 'fast')
@@ -68,8 +68,8 @@ def _by_annotation(value: Any, annotation: Any, label: str) -> Spec | None:
     if _is_called(annotation, "Tensor") and _is_of_numbers(value):
         raise KernelTypeError(
             "F122",
-            f"argument '{label}': expected an array, got {_what(value)}",
-            hint="numpy.asarray(…, dtype=…) makes one",
+            f"argument '{label}' must be an array, got {_what(value)}",
+            hint="convert it with numpy.asarray(…, dtype=…)",
         )
     if is_int_tuple(annotation) and isinstance(value, tuple | list | int):
         return _int_tuple(value, label)
@@ -84,13 +84,13 @@ def _is_pointer(annotation: object) -> bool:
 
 
 def _is_called(annotation: object, name: str) -> bool:
-    """Tell whether an annotation is a class of ours by its name."""
+    """Return True for the annotation class ``name`` of this package."""
     ours = isinstance(annotation, type) and annotation.__module__.startswith("cute_dialect.")
     return ours and annotation.__name__ == name
 
 
 def _is_of_numbers(value: object) -> bool:
-    """Tell whether a value is text, a number of Python's, or a list of them."""
+    """Return True for text, a Python number, or a list of these."""
     if isinstance(value, list):
         return all(map(_is_of_numbers, value))
     return isinstance(value, int | float | str)
@@ -100,8 +100,8 @@ def _number(value: Any, kind: NumericType, label: str) -> Spec:
     if value is kind or isinstance(value, int | float | Numeric) or hasattr(value, "item"):
         return NumberSpec(kind)
     if isinstance(value, NumericType):
-        raise KernelTypeError("F123", f"argument '{label}' is {kind!r}, and compiled as {value!r}")
-    raise KernelTypeError("F123", f"argument '{label}': expected a number for {kind!r}, got {_what(value)}")
+        raise KernelTypeError("F123", f"argument '{label}' is annotated {kind!r} but compiled as {value!r}")
+    raise KernelTypeError("F123", f"argument '{label}' is {kind!r} and needs a number, got {_what(value)}")
 
 
 def _what(value: object) -> str:
@@ -110,7 +110,7 @@ def _what(value: object) -> str:
 
 
 def _int_tuple(value: Any, label: str) -> Spec:
-    """Python's integers stay static, Int32 ones are passed."""
+    """Return the spec of an integer tree. Python integers are constants, Int32 leaves are parameters."""
     if isinstance(value, tuple | list):
         return _tree(value, [_int_tuple(x, f"{label}[{i}]") for i, x in enumerate(value)])
     if isinstance(value, Numeric):
@@ -130,10 +130,10 @@ def _pointer(value: Any, dtype: object, label: str) -> Spec:
     if is_array(value):
         kind = kind or type_of_element(_view(value, label).dtype)
     elif not isinstance(value, int) and type(value).__name__ != "CUdeviceptr":
-        raise KernelTypeError("F128", f"argument '{label}': expected a pointer, got {_what(value)}")
+        raise KernelTypeError("F128", f"argument '{label}' must be a pointer, got {_what(value)}")
     if kind is None:
         raise KernelTypeError(
-            "F128", f"argument '{label}' is an address without a type of elements",
+            "F128", f"argument '{label}' is an address without an element type",
             hint="annotate it cute.Pointer[cute.Float32], or pass cute.runtime.make_ptr(dtype, address)",
         )  # fmt: skip
     return PointerSpec(f"!cute.ptr<{kind.mlir_type}, gmem>", kind)
@@ -159,12 +159,12 @@ def _annotated_tensor(value: Any, annotation: TensorAnnotation, label: str) -> S
     elif isinstance(value, TensorAnnotation) and value is not annotation:
         spec = _spec_of_annotation(value, label)
     else:
-        raise KernelTypeError("F122", f"argument '{label}': expected an array for {annotation!r}, got {_what(value)}")
+        raise KernelTypeError("F122", f"argument '{label}' must be an array for {annotation!r}, got {_what(value)}")
     dtype: Any = annotation.dtype
     if isinstance(dtype, NumericType):
         if dtype is not spec.dtype and dtype.mlir_type not in (spec.dtype.mlir_type, "tf32"):
             raise KernelTypeError(
-                "F129", f"argument '{label}': expected elements of {dtype!r}, got {spec.dtype!r}",
+                "F129", f"argument '{label}' needs elements of {dtype!r}, got {spec.dtype!r}",
                 hint=f"pass {label}.to(…)" if type(value).__module__.startswith("torch") else f"pass {label}.astype(…)",
             )  # fmt: skip
         spec.dtype = dtype
@@ -193,9 +193,7 @@ def _with_dims(spec: ArraySpec, dims: tuple[Any, ...], label: str, value: Any) -
     shape, _, stride = layout.removesuffix('">').partition("):(")
     extents = _split(shape.removeprefix("("))
     if len(extents) != len(dims):
-        raise KernelTypeError(
-            "F129", f"argument '{label}': expected an array of rank {len(dims)}, got rank {len(extents)}"
-        )
+        raise KernelTypeError("F129", f"argument '{label}' must have rank {len(dims)}, got rank {len(extents)}")
     symbols: list[tuple[int, bool, Any]] = list(spec.symbols)
     numbers = tuple(getattr(value, "shape", ()))
     for i, dim in enumerate(dims):
@@ -203,7 +201,7 @@ def _with_dims(spec: ArraySpec, dims: tuple[Any, ...], label: str, value: Any) -
         if isinstance(name, int):
             if isinstance(numbers[i], int) and numbers[i] != name:
                 raise KernelTypeError(
-                    "F129", f"argument '{label}', mode {i}: expected extent {name}, got {numbers[i]}"
+                    "F129", f"argument '{label}', mode {i}: the extent must be {name}, got {numbers[i]}"
                 )  # fmt: skip
             extents[i] = str(name)
         elif isinstance(name, str):
@@ -249,7 +247,7 @@ def _by_value(value: Any, label: str) -> Spec:
 
 def _spec_of_annotation(annotation: TensorAnnotation, label: str) -> Spec:
     if annotation.layout is None or not isinstance(annotation.dtype, NumericType):
-        raise KernelTypeError("F122", f"argument '{label}': {annotation!r} does not say a whole layout")
+        raise KernelTypeError("F122", f"argument '{label}': {annotation!r} needs an element type and a layout")
     blank = ArraySpec("", annotation.dtype)
     return ArraySpec(_layout_type(annotation, blank), annotation.dtype)
 
@@ -269,7 +267,7 @@ def _is_stream(value: Any) -> bool:
 
 
 def _container(value: Any, label: str) -> Spec | None:
-    """Return the spec of a container; None for what holds nothing that is passed."""
+    """Return the spec of a container, or None if it holds nothing to pass."""
     kind = type(value)
     flatten = getattr(kind, "__cute_flatten__", None)
     if flatten is not None:
@@ -291,7 +289,9 @@ def _container(value: Any, label: str) -> Spec | None:
         return _tree(value, [_field(x, notes.get(n), f"{label}.{n}", frozen) for n, x in fields.items()])
     if _is_instance(value) and _holds_leaves(value, arrays=False):
         if label.count(".") > _DEEPEST:
-            raise KernelTypeError("F121", f"argument '{label[:60]}…' leads to itself, and holds arrays")
+            raise KernelTypeError(
+                "F121", f"argument '{label[:60]}…' contains itself and holds arrays; pass the arrays directly"
+            )
         return _tree(value, [_attribute(x, f"{label}.{n}") for n, x in vars(value).items()])
     return None
 
@@ -303,14 +303,14 @@ def _field(value: Any, annotation: object, label: str, frozen: bool) -> Spec:
 
 
 def _attribute(value: Any, label: str) -> Spec:
-    """Return the spec of what an instance of the user's holds: static, but for what holds arrays or typed numbers."""
+    """Return the spec of an attribute of a user-defined object: a constant, unless it holds arrays or typed numbers."""
     if _holds_leaves(value, arrays=False) or _is_stream(value):
         return spec_of(value, None, label)
     return StaticSpec(value, static_key(value, label))
 
 
 class _Static:
-    """The static part of a class that takes itself apart, compared by its key."""
+    """The static part of an object with ``__cute_flatten__``, compared by its key."""
 
     __slots__ = ("key", "value")
 
@@ -336,7 +336,7 @@ def _annotation(given: object, kind: type) -> object:
 
     try:
         return eval(given, dict(vars(sys.modules[kind.__module__])))
-    except Exception:  # whatever the user's own names say
+    except Exception:  # Evaluating user-defined names may raise anything.
         return None
 
 
@@ -345,7 +345,7 @@ _OTHERS = ("torch", "numpy", "cupy", "jax", "builtins", "types", "functools", "c
 
 
 def _is_instance(value: Any) -> bool:
-    """Tell whether a value is an instance of a class of the user's own."""
+    """Return True for an instance of a user-defined class."""
     return (
         hasattr(value, "__dict__")
         and not isinstance(value, type | types.ModuleType | Enum)
@@ -354,9 +354,9 @@ def _is_instance(value: Any) -> bool:
 
 
 def _holds_leaves(value: Any, seen: set[int] | None = None, *, arrays: bool = True) -> bool:
-    """Tell whether an instance holds tensors, typed numbers or pointers, at any depth.
+    """Return True if an instance holds tensors, typed numbers or pointers, at any depth.
 
-    ``arrays``: arrays of some library count, too.
+    ``arrays``: raw arrays of other libraries count too.
     """
     seen = set() if seen is None else seen
     if id(value) in seen:

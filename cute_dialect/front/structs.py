@@ -1,12 +1,14 @@
-"""Structures of shared memory: classes whose annotated fields have sizes, alignments and offsets.
+"""Structures in shared memory: classes whose annotated fields have sizes, alignments and offsets.
+
+::
 
     @cute.struct
     class Storage:
         barriers: cute.struct.MemRange[cute.Int64, 4]
         tile: cute.struct.Align[cute.struct.MemRange[cute.Float16, 64 * 64], 1024]
 
-A field lies at the next multiple of its alignment, as in C; ``Storage.size_in_bytes()`` and ``Storage.describe()``
-work outside of kernels.
+As in C, each field starts at the next multiple of its alignment.  ``Storage.size_in_bytes()`` and
+``Storage.describe()`` also work outside kernels.
 """
 
 from __future__ import annotations
@@ -27,25 +29,25 @@ __all__ = ["Align", "Field", "MemRange", "Struct", "StructView", "TensorField", 
 
 
 class Field:
-    """What a field of a structure is: its size and alignment in bytes, and its view at a pointer."""
+    """Base class of struct fields, with a size and an alignment in bytes."""
 
     size: int
     alignment: int
 
     def at(self, start: Pointer) -> Any:
-        """Return the field at a pointer to its first byte."""
+        """Return a view of the field that starts at ``start``."""
         raise NotImplementedError
 
 
 def _bytes_of(dtype: type[Numeric], n: int) -> int:
     bits = n * (8 if dtype.width == 1 else dtype.width)
     if bits % 8:
-        raise KernelTypeError("F263", f"{n} elements of {dtype!r} do not fill whole bytes")
+        raise KernelTypeError("F263", f"{n} elements of {dtype!r} are not a whole number of bytes")
     return bits // 8
 
 
 class Scalar(Field):
-    """A field that is one number: its view is a pointer."""
+    """A field with one number. Its view is a pointer."""
 
     def __init__(self, dtype: type[Numeric]):
         self.dtype = dtype
@@ -72,10 +74,10 @@ class MemRange(Field):
         import operator
 
         if not (isinstance(dtype, type) and issubclass(dtype, Numeric)) or not hasattr(type(n), "__index__"):
-            raise KernelTypeError("F263", f"a MemRange is MemRange[type, elements], got MemRange[{args!r}]")
+            raise KernelTypeError("F263", f"MemRange takes a type and a number of elements, got MemRange[{args!r}]")
         count = operator.index(n)  # pyright: ignore[reportArgumentType]
         if count < 0:
-            raise KernelTypeError("F263", f"a MemRange has elements, got {count}")
+            raise KernelTypeError("F263", f"MemRange: the number of elements is negative ({count})")
         return cls(dtype, count)
 
     def at(self, start: Pointer) -> MemRangeView:
@@ -86,7 +88,7 @@ class MemRange(Field):
 
 
 class TensorField(Field):
-    """A field that is a tensor: ``cute.struct.Tensor[T, layout]``; a swizzled layout too."""
+    """A tensor field: ``cute.struct.Tensor[T, layout]``. The layout may be swizzled."""
 
     def __init__(self, dtype: type[Numeric], layout: Any):
         from cute_dialect.front.layouts import as_layout
@@ -96,13 +98,13 @@ class TensorField(Field):
         self.dtype = dtype
         self.layout = as_layout(layout)
         if not self.layout.is_static:
-            raise KernelTypeError("F263", f"a field has a static layout, got {self.layout}")
+            raise KernelTypeError("F263", f"a tensor field needs a static layout, got {self.layout}")
         self.size = storage_bytes(MemRefType(MemRef(ptr(dtype.attribute, "smem"), self.layout.payload)))
         self.alignment = 16
 
     def __class_getitem__(cls, args: Any) -> TensorField:
         if not isinstance(args, tuple) or len(args) != 2:
-            raise KernelTypeError("F263", f"a tensor field is Tensor[type, layout], got Tensor[{args!r}]")
+            raise KernelTypeError("F263", f"Tensor takes a type and a layout, got Tensor[{args!r}]")
         return cls(*args)
 
     def at(self, start: Pointer) -> Any:
@@ -115,18 +117,18 @@ class TensorField(Field):
 
 
 class Align(Field):
-    """A field at a multiple of so many bytes: ``cute.struct.Align[F, bytes]``."""
+    """A field with a larger alignment: ``cute.struct.Align[F, bytes]``."""
 
     def __init__(self, field: Any, alignment: int):
         self.field = as_field(field)
         if alignment < 1 or alignment & (alignment - 1):
-            raise KernelTypeError("F262", f"an alignment is a power of two in bytes, got {alignment}")
+            raise KernelTypeError("F262", f"Align: the alignment must be a power of two, got {alignment}")
         self.size = self.field.size
         self.alignment = max(alignment, self.field.alignment)
 
     def __class_getitem__(cls, args: Any) -> Align:
         if not isinstance(args, tuple) or len(args) != 2 or not isinstance(args[1], int):
-            raise KernelTypeError("F263", f"a field is aligned by Align[field, bytes], got Align[{args!r}]")
+            raise KernelTypeError("F263", f"Align takes a field and a number of bytes, got Align[{args!r}]")
         return cls(*args)
 
     def at(self, start: Pointer) -> Any:
@@ -137,13 +139,13 @@ class Align(Field):
 
 
 def as_field(x: Any) -> Field:
-    """Return a field for what stands in an annotation.  Raises F263 for what has no size."""
+    """Return the field for an annotation.  Raises F263 if it has no size."""
     if isinstance(x, Field):
         return x
     if isinstance(x, type) and issubclass(x, Numeric) and x.width:
         return Scalar(x)
     raise KernelTypeError(
-        "F263", f"a field of a structure is a number type, MemRange[T, n], Tensor[T, layout], Align[field, bytes] or a "
+        "F263", "a field must be a number type, MemRange[T, n], Tensor[T, layout], Align[field, bytes] or a "
         f"structure, got {x!r}",
     )  # fmt: skip
 
@@ -164,14 +166,14 @@ class Struct(Field):
         self.size = -(-max(end, 1) // self.alignment) * self.alignment
 
     def size_in_bytes(self) -> int:
-        """Return its size, a multiple of its alignment."""
+        """Return the size in bytes, a multiple of the alignment."""
         return self.size
 
     def __sizeof__(self) -> int:
         return self.size
 
     def describe(self) -> str:
-        """Return the table of its fields: offset, bytes, alignment, name, type."""
+        """Return a table of the fields: offset, bytes, alignment, name, type."""
         rows = [
             f"{self.offsets[key]:8} {field.size:8} {field.alignment:6}  {key}: {field!r}"
             for key, field in self.fields.items()
@@ -180,11 +182,10 @@ class Struct(Field):
         return head + "\n".join(rows)
 
     def at(self, start: Pointer) -> StructView:
-        """Return the structure at a pointer to its first byte."""
         return StructView(self, start)
 
     def __call__(self, start: Pointer) -> StructView:
-        """Return the structure that lies at a pointer: ``Storage(smem.allocate(Storage.size_in_bytes(), 16))``."""
+        """Return a view of the structure at a pointer: ``Storage(smem.allocate(Storage.size_in_bytes(), 16))``."""
         return self.at(start)
 
     def __repr__(self) -> str:
@@ -192,22 +193,22 @@ class Struct(Field):
 
 
 class _View(Dynamic):
-    """The base of views: what a field is at a pointer."""
+    """Base class of views: a field at a pointer."""
 
     __slots__ = ("_start",)
     _start: Pointer
 
     def moved_to(self, start: Pointer) -> _View:
-        """Return the same field at another pointer."""
+        """Return the same view at another pointer."""
         raise NotImplementedError
 
     def data_ptr(self) -> Pointer:
-        """Return the pointer to its first element."""
+        """Return the pointer to the first element."""
         return self._start
 
     @property
     def ptr(self) -> Pointer:
-        """The pointer to its first element."""
+        """Pointer to the first element."""
         return self._start
 
     def __cute_form__(self) -> Form:
@@ -215,7 +216,7 @@ class _View(Dynamic):
 
 
 class MemRangeView(_View):
-    """Elements of shared memory: a field of a structure."""
+    """A view of a ``MemRange`` field in shared memory."""
 
     __slots__ = ("size",)
 
@@ -227,9 +228,12 @@ class MemRangeView(_View):
         return MemRangeView(start, self.size)
 
     def get_tensor(self, layout: Any, swizzle: Any = None, dtype: type[Numeric] | None = None) -> Any:
-        """Return the elements as a tensor; ``swizzle`` acts on the byte address, ``dtype`` reads other elements.
+        """Return the elements as a tensor.
 
-        Raises F263 for a layout that reaches behind the field.
+        Args:
+            layout: the layout of the tensor. F263 is raised if it reaches past the end of the field.
+            swizzle: a swizzle of the byte address.
+            dtype: the element type; by default the field's.
         """
         from cute_dialect.front.tensors import make_tensor
         from cute_dialect.ops.shared_memory import storage_bytes
@@ -239,8 +243,8 @@ class MemRangeView(_View):
         room = _bytes_of(self._start.dtype, self.size)
         if made.layout.is_static and (reach := storage_bytes(made.type)) > room:
             raise KernelTypeError(
-                "F263", f"the layout {made.layout} of {start.dtype!r} takes {reach} bytes, the field has {room}",
-                hint="a swizzle moves elements in whole blocks" if swizzle is not None else "",
+                "F263", f"the layout {made.layout} of {start.dtype!r} needs {reach} bytes, but the field has {room}",
+                hint="a swizzled layout needs whole swizzle blocks" if swizzle is not None else "",
             )  # fmt: skip
         return made
 
@@ -255,7 +259,7 @@ class MemRangeView(_View):
 
 
 class StructView(_View):
-    """A structure in shared memory: its fields are attributes."""
+    """A view of a structure in shared memory. Its fields are attributes."""
 
     __slots__ = ("_struct",)
 
@@ -269,7 +273,7 @@ class StructView(_View):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name not in self._struct.fields:
             known = ", ".join(self._struct.fields)
-            raise AttributeError(f"structure {self._struct.name} has no field {name!r}; it has {known}")
+            raise AttributeError(f"structure {self._struct.name} has no field {name!r}; fields: {known}")
         field = self._struct.fields[name]
         return field.at((self._start + self._struct.offsets[name]).align(field.alignment))
 
@@ -280,7 +284,7 @@ class StructView(_View):
         place = getattr(self, name)
         if not isinstance(place, Pointer):
             raise KernelTypeError(
-                "F263", f"field {name!r} of {self._struct.name} is no number: store into its elements"
+                "F263", f"field {name!r} of {self._struct.name} is not a number; assign to its elements instead"
             )
         place.store(value)
 
@@ -289,7 +293,7 @@ class StructView(_View):
 
 
 class _ViewForm(Form):
-    """The form of a view: that of its pointer."""
+    """The form of a view, derived from its pointer."""
 
     __slots__ = ("pointer", "types", "view")
 
@@ -328,18 +332,18 @@ class _ViewForm(Form):
 
 
 class _StructDecorator:
-    """``@cute.struct`` and the kinds of fields: ``cute.struct.MemRange``, ``Align``, ``Tensor``, ``union``."""
+    """The decorator ``@cute.struct`` and the field types ``MemRange``, ``Align``, ``Tensor`` and ``union``."""
 
     MemRange = MemRange
     Align = Align
     Tensor = TensorField
 
     def __call__(self, cls: type) -> Struct:
-        """Return the structure that a class's annotations say."""
+        """Return the structure defined by a class's annotations."""
         return Struct(cls.__name__, _fields(cls, sys._getframe(1).f_locals))
 
     def union(self, cls: type) -> Struct:
-        """Return the structure whose fields all lie at offset 0."""
+        """Return a union: a structure whose fields all start at offset 0."""
         return Struct(cls.__name__, _fields(cls, sys._getframe(1).f_locals), union=True)
 
 
@@ -348,9 +352,10 @@ def _fields(cls: type, names: Mapping[str, object]) -> dict[str, Field]:
     found: dict[str, Field] = {}
     for base in reversed(cls.__mro__):
         for name, said in vars(base).get("__annotations__", {}).items():
-            found[name] = as_field(eval(said, space) if isinstance(said, str) else said)  # the user's own annotation
+            # The annotation is the user's own.
+            found[name] = as_field(eval(said, space) if isinstance(said, str) else said)
     if not found:
-        raise KernelTypeError("F263", f"the structure {cls.__name__} has no annotated field")
+        raise KernelTypeError("F263", f"structure {cls.__name__} has no annotated fields")
     return found
 
 

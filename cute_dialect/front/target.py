@@ -1,6 +1,8 @@
-"""The chip that is compiled for, and the device that a call runs on where it does not say.
+"""The target architecture, and the default device of calls.
 
-    CUTE_CHIP=sm_90a     the chip where there is no GPU to ask
+::
+
+    CUTE_CHIP=sm_90a     the architecture if there is no GPU to query
     CUTE_DEVICE=cpu      calls run on the interpreter
 
 >>> with target("sm_80"):
@@ -23,12 +25,12 @@ __all__ = ["current_target", "default_device", "forget_quick_calls", "remember_q
 
 _chosen: ContextVar[str | None] = ContextVar("cute_dialect_target", default=None)
 _quick: weakref.WeakSet[Any] = weakref.WeakSet()
-"""The functions whose next call may be recognised without asking for the chip."""
+"""Functions with a cached call, which is recognized without querying the target."""
 
 
 @contextmanager
 def target(chip: str) -> Generator[None]:
-    """Compile for ``chip`` inside: ``with cute.target("sm_80"): …``."""
+    """Compile for ``chip`` within the ``with`` block: ``with cute.target("sm_80"): …``."""
     from cute_dialect.arch.targets import default_features, find_target
 
     find_target(chip, default_features(chip))
@@ -42,19 +44,19 @@ def target(chip: str) -> Generator[None]:
 
 
 def remember_quick_calls(function: Any) -> None:
-    """Say that a function has a quick call."""
+    """Register a function with a cached call."""
     _quick.add(function)
 
 
 def forget_quick_calls() -> None:
-    """Make the next call of each function look for its kind again."""
+    """Discard all cached calls, so that each function looks up its specialization at the next call."""
     for function in list(_quick):
         function.forget()
     _quick.clear()
 
 
 def current_target() -> str:
-    """Return the chip that is compiled for: that of :func:`target`, of the GPU, of ``CUTE_CHIP``, else sm_90a."""
+    """Return the target architecture: that of :func:`target`, of the GPU, of ``CUTE_CHIP``, or sm_90a."""
     from cute_dialect.front.trace import active
 
     tracer = active()
@@ -71,7 +73,7 @@ def _default_chip() -> str:
 
 @lru_cache(maxsize=1)
 def _gpus_chip() -> str | None:
-    """Return the chip of the first GPU, None where there is none."""
+    """Return the architecture of the first GPU, or None."""
     from cute_dialect.runtime.driver import CudaError, NoGpuError, driver
 
     try:
@@ -82,17 +84,17 @@ def _gpus_chip() -> str | None:
 
 
 _devices: list[str] = []
-"""The devices that ``running_on`` has set, the innermost last."""
+"""The devices set by ``running_on``, innermost last."""
 
 
 def default_device() -> str:
-    """Return the device of calls that name none."""
+    """Return the device of calls without ``device=``."""
     return _devices[-1] if _devices else word("CUTE_DEVICE", ("gpu", "cpu")) or "gpu"
 
 
 @contextmanager
 def running_on(device: str) -> Generator[None]:
-    """Run calls that name no device on this one, in all threads."""
+    """Set the device of calls without ``device=`` within the ``with`` block, in all threads."""
     _devices.append(device)
     try:
         yield

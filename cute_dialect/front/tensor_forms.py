@@ -1,4 +1,4 @@
-"""Forms of tensors and pointers: how they cross branches, loops and the boundaries of functions."""
+"""Forms of tensors and pointers, which pass them through branches, loops and function boundaries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["PlaceForm", "PointerForm", "TensorForm"]
 
 
 class PointerForm(Form):
-    """The form of pointers of one type; two of different alignment meet in what both promise."""
+    """The form of pointers of one type. Pointers of different alignment join at the weaker one."""
 
     __slots__ = ("dtype", "type", "types")
 
@@ -63,7 +63,7 @@ class PointerForm(Form):
 
 
 def _weaker_pointer(a: Any, b: Any) -> Any:
-    """Return what two pointer types both promise, None if they differ in more than alignment."""
+    """Return the pointer type that both types satisfy, or None if they differ in more than alignment."""
     from cute_dialect.memory_types import ptr
 
     if (a.element, a.space, a.swizzle) != (b.element, b.space, b.swizzle):
@@ -78,7 +78,7 @@ def _unlike(form: Form, other: Form) -> MergeError:
 
 
 class TensorForm(Form):
-    """The form of tensors of one type; two meet in a type whose leaves are dynamic where theirs differ."""
+    """The form of tensors of one type. Differing leaves become dynamic when two are joined."""
 
     __slots__ = ("element_type", "type", "types")
 
@@ -89,7 +89,7 @@ class TensorForm(Form):
 
     @staticmethod
     def of(tensor: Tensor) -> Form:
-        """Return the form of a tensor: of one in registers that it is this very one."""
+        """Return the form of a tensor. For a register tensor it is the form of this very tensor."""
         return PlaceForm(tensor) if tensor.memspace == "rmem" else TensorForm(tensor.type, tensor.element_type)
 
     def __eq__(self, other: object) -> bool:
@@ -139,14 +139,14 @@ class TensorForm(Form):
 
 
 def _numbers(payload: Any, tree: Any) -> list[Numeric]:
-    """Return the numbers of a tree that stand at the dynamic leaves of a payload."""
+    """Return the numbers of a tree at the dynamic leaves of a payload."""
     if isinstance(payload, tuple):
         return [n for p, t in zip(payload, tree) for n in _numbers(p, t)]
     return [] if isinstance(payload, int) else [as_number(tree)]
 
 
 class PlaceForm(Form):
-    """The form of one register tensor: a place, which no other one can stand for."""
+    """The form of one register tensor, which no other tensor can replace."""
 
     __slots__ = ("tensor",)
     types = ()
@@ -177,7 +177,7 @@ class PlaceForm(Form):
         if self == other:
             return self
         raise MergeError(
-            "F206", "it is one register tensor or another one" if isinstance(other, PlaceForm) else
-            "it is a register tensor or something else",
-            hint="a register tensor is a place, not a value: make one before, and write into it on both sides",
+            "F206", "it is one of two register tensors" if isinstance(other, PlaceForm) else
+            "it is a register tensor or another value",
+            hint="register tensors cannot be selected at run time: create one before, and write to it on both sides",
         )  # fmt: skip

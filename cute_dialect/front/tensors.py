@@ -1,7 +1,7 @@
-"""Tensors: memory with a layout over it, and coordinates with one.
+"""Tensors: memory or coordinates with a layout.
 
-A tensor is an iterator (a pointer, or an int tuple for a coordinate tensor) and a layout.  What of it is static stands
-in the type of its SSA value; ``t.shape`` and ``t.stride`` are trees of Python integers and ``Int32``.
+A tensor is an iterator (a pointer, or an int tuple for a coordinate tensor) and a layout.  Its static part is in the
+type of its SSA value.  ``t.shape`` and ``t.stride`` are trees of Python integers and ``Int32``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Tensor(Dynamic):
-    """Memory, or coordinates, with a layout: ``t[c]`` reads, ``t[c] = x`` writes, ``t[None, i]`` slices."""
+    """Memory or coordinates with a layout: ``t[c]`` reads, ``t[c] = x`` writes, ``t[None, i]`` slices."""
 
     __slots__ = ("_layout", "_ssa", "element_type", "type")
 
@@ -36,20 +36,20 @@ class Tensor(Dynamic):
     """Its MLIR type."""
     _layout: Any
     _ssa: SSAValue | None
-    element_type: Any  # a number type; None of coordinates, which users of memory need not ask about
-    """The number type of its elements; None for a coordinate tensor."""
+    element_type: Any  # a number type; None for a coordinate tensor (typed Any so that code on memory need not check)
+    """The element type; None for a coordinate tensor."""
 
     def __class_getitem__(cls, what: object) -> object:
-        """Return the annotation of a tensor: its element type, and its extents or its layout as a text."""
+        """Return the annotation of a tensor: its element type, followed by its extents or its layout as text."""
         from cute_dialect.front.annotations import TensorAnnotation
 
         return TensorAnnotation.of(what)
 
     @classmethod
     def of(cls, ssa: SSAValue, element_type: type[Numeric] | None = None) -> Tensor:
-        """Return the tensor that is this value of ``!cute.memref`` or ``!cute.coord_tensor``.
+        """Return the tensor for a value of type ``!cute.memref`` or ``!cute.coord_tensor``.
 
-        ``element_type``: for elements whose MLIR type does not say their sign.
+        ``element_type``: for elements whose MLIR type lacks the signedness.
         """
         made = cls._of_type(ssa.type, element_type)
         made._ssa = ssa
@@ -57,7 +57,7 @@ class Tensor(Dynamic):
 
     @classmethod
     def static(cls, type: Attribute) -> Tensor:
-        """Return the coordinate tensor that a static type says."""
+        """Return the coordinate tensor described by a static type."""
         return cls._of_type(type)
 
     @classmethod
@@ -73,7 +73,6 @@ class Tensor(Dynamic):
 
     @property
     def ssa(self) -> SSAValue:
-        """Its SSA value."""
         if self._ssa is not None:
             return self._ssa
         from cute_dialect.front.trace import current
@@ -86,57 +85,56 @@ class Tensor(Dynamic):
 
     @property
     def is_memory(self) -> bool:
-        """Whether its elements lie in memory: false for a coordinate tensor."""
+        """True if the elements are in memory, False for a coordinate tensor."""
         return hasattr(self._data, "ptr")
 
     @property
     def is_static(self) -> bool:
-        """Whether its type says all of it: a coordinate tensor without a dynamic leaf."""
+        """True for a coordinate tensor without dynamic leaves, which its type describes completely."""
         return not self.is_memory and is_static(self._data.iter) and is_static(self._data.layout)
 
     @property
     def payload(self) -> AnyLayout:
-        """Its layout as its type says it, of :mod:`cute_dialect.algebra`."""
+        """The layout of its type, as a value of :mod:`cute_dialect.algebra`."""
         return self._data.layout
 
     @property
     def shape_payload(self) -> IntTuple:
-        """Its shape as its type says it."""
+        """The shape of its type."""
         layout: Any = self.payload
         return (layout.outer if hasattr(layout, "outer") else layout).shape
 
     @property
     def dtype(self) -> type[Numeric] | None:
-        """The number type of its elements."""
+        """The element type; None for a coordinate tensor."""
         return self.element_type
 
-    _dtype = dtype  # programs for CuTe DSL read this name
+    _dtype = dtype  # CuTe DSL programs use this name.
 
     @property
     def width(self) -> int:
-        """The bits of an element."""
+        """The width of an element in bits."""
         if self.element_type is None:
-            raise KernelTypeError("F260", "a coordinate tensor has no elements in memory, and so no width")
+            raise KernelTypeError("F260", "a coordinate tensor has no element width")
         return self.element_type.width
 
     @property
     def memspace(self) -> AddressSpace | None:
-        """The space of memory it lies in; None for a coordinate tensor."""
+        """The memory space; None for a coordinate tensor."""
         return AddressSpace(self._data.ptr.space) if self.is_memory else None
 
     @property
     def shape(self) -> Any:
-        """Its shape: a tree of integers."""
+        """The shape: a tree of integers."""
         return self.layout.shape
 
     @property
     def stride(self) -> Any:
-        """Its strides, in elements: a tree of integers."""
+        """The strides in elements: a tree of integers."""
         return self.layout.stride
 
     @property
     def layout(self) -> Any:
-        """Its layout."""
         from cute_dialect.front.layouts import ComposedLayout, Layout
 
         if self._layout is None:
@@ -147,7 +145,7 @@ class Tensor(Dynamic):
 
     @property
     def leading_dim(self) -> int | None:
-        """The mode of stride 1: one of more than one element if there is such a mode; None if no stride is 1."""
+        """The mode of stride 1, or None. A mode with more than one element comes first."""
         shape, stride = self.shape, self.stride
         modes = list(zip(shape, stride)) if isinstance(shape, tuple) else [(shape, stride)]
         units = [i for i, (_, d) in enumerate(modes) if type(d) is int and d == 1]
@@ -156,14 +154,14 @@ class Tensor(Dynamic):
 
     @property
     def size(self) -> Any:
-        """How many elements it has."""
+        """The number of elements."""
         from cute_dialect.front.tuple_functions import size
 
         return size(self.shape)
 
     @property
     def iterator(self) -> Any:
-        """Its pointer; the first coordinate of a coordinate tensor."""
+        """The pointer, or the first coordinate of a coordinate tensor."""
         if self.is_static:
             return self._data.iter
         from cute_dialect.front.tuples import from_ssa
@@ -182,27 +180,27 @@ class Tensor(Dynamic):
         write(self, coord, value)
 
     def load(self) -> TensorSSA:
-        """Return all elements as a vector; the shape is static."""
+        """Return all elements as a vector. The shape must be static."""
         from cute_dialect.front.vectors import load
 
         return load(self)
 
     def store(self, vector: TensorSSA) -> None:
-        """Write a vector of its shape and element type to all elements."""
+        """Store a vector with the same shape and element type."""
         from cute_dialect.front.vectors import store
 
         store(self, vector)
 
     def fill(self, value: object) -> None:
-        """Write a number to all elements; the shape is static."""
+        """Set all elements to a number. The shape must be static."""
         from cute_dialect.front.indexing import fill
 
         fill(self, value)
 
     def __iter__(self) -> NoReturn:
         raise StaticError(
-            "F145", f"{self.describe()} is no sequence of Python's: it has no elements one after the other",
-            hint="for i in range(cute.size(t)): t[i]",
+            "F145", f"{self.describe()} cannot be iterated",
+            hint="write 'for i in range(cute.size(t))' and use t[i]",
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -217,7 +215,7 @@ class Tensor(Dynamic):
 
     def describe(self) -> str:
         name = self._ssa.name_hint if self._ssa is not None else None
-        return f"'{name}', a tensor" if name else "this tensor"
+        return f"tensor '{name}'" if name else "this tensor"
 
     def __repr__(self) -> str:
         if self.is_memory:
@@ -231,7 +229,7 @@ class Tensor(Dynamic):
 
 
 def _behind(name: str, value: SSAValue) -> SSAValue:
-    """Return a part of a value, taken where the value is defined, so that all who see the value may use the part."""
+    """Return a part of a value, computed at the value's definition so that it dominates all uses."""
     from cute_dialect.front.trace import current
 
     return current().after(value, name, [value]).results[0]
@@ -244,7 +242,7 @@ def _tuple_text(tree: object) -> str:
 
 
 def make_tensor(iterator: Any, layout: Any) -> Tensor:
-    """Return a tensor: memory at a pointer, or coordinates from an int tuple on, with a layout (or a compact shape)."""
+    """Return a tensor with a layout (or a compact shape) over memory at a pointer, or coordinates from an int tuple."""
     from xdsl.utils.exceptions import VerifyException
 
     from cute_dialect.front.layouts import as_layout
@@ -258,7 +256,7 @@ def make_tensor(iterator: Any, layout: Any) -> Tensor:
         dtype = None
         iterator = Tree(iterator, "int_tuple")
     else:
-        raise KernelTypeError("F262", f"a tensor is made of a pointer or an int tuple, got {iterator!r}")
+        raise KernelTypeError("F262", f"make_tensor needs a pointer or an int tuple, got {iterator!r}")
     try:
         if dtype is None and iterator.is_static and over.is_static:
             from cute_dialect.memory_types import CoordTensor, CoordTensorType
@@ -274,7 +272,7 @@ def _named(iterator: Any) -> str:
 
 
 def make_identity_tensor(shape: Any) -> Tensor:
-    """Return the coordinate tensor whose element at each coordinate of a shape is that coordinate.
+    """Return the coordinate tensor whose element at each coordinate is that coordinate.
 
     >>> make_identity_tensor((4, 8))[1, 2]
     (1, 2)
@@ -286,16 +284,16 @@ def make_identity_tensor(shape: Any) -> Tensor:
 
 
 def recast_tensor(tensor: Tensor, dtype: builtins.type[Numeric]) -> Tensor:
-    """Return a tensor of the same bytes as elements of another type; mode extents and strides follow.
+    """Return a tensor over the same bytes with another element type. Extents and strides are rescaled.
 
-    Eight f16 side by side are four i32.
+    For example, eight contiguous f16 become four i32.
     """
     from cute_dialect.algebra.leaf import AlgebraError
     from cute_dialect.front.trace import current
     from cute_dialect.ops.tensors import recast_type
 
     if not tensor.is_memory:
-        raise KernelTypeError("F260", "a coordinate tensor holds no memory that could be recast")
+        raise KernelTypeError("F260", "recast_tensor: a coordinate tensor has no memory and cannot be recast")
     try:
         target = recast_type(tensor.type, dtype.attribute)
     except AlgebraError as e:
@@ -304,7 +302,7 @@ def recast_tensor(tensor: Tensor, dtype: builtins.type[Numeric]) -> Tensor:
 
 
 def make_rmem_tensor(layout_or_shape: Any, dtype: builtins.type[Numeric]) -> Tensor:
-    """Return a new register tensor: a place of the thread's own, whose elements are undefined at first.
+    """Create a register tensor, private to the thread, with undefined elements.
 
     A shape gives a compact layout, first mode fastest.
     """
@@ -318,9 +316,9 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: builtins.type[Numeric]) -> Ten
 
 
 def make_rmem_tensor_like(like: Any, dtype: builtins.type[Numeric] | None = None) -> Tensor:
-    """Return a new register tensor of the shape of a tensor or layout, compact in the order of its strides.
+    """Create a register tensor with the shape of a tensor or layout, compact in the order of its strides.
 
-    ``dtype``: its element type, if not that of the tensor.
+    ``dtype`` is the element type; by default the tensor's.
     """
     from cute_dialect.front.trace import current
     from cute_dialect.ops.memory import compact_like, fragment_like
@@ -328,12 +326,14 @@ def make_rmem_tensor_like(like: Any, dtype: builtins.type[Numeric] | None = None
     if isinstance(like, Tensor):
         element = like.element_type if dtype is None else dtype
         if element is None:
-            raise KernelTypeError("F260", "a coordinate tensor has no element type to take", hint="give a dtype")
+            raise KernelTypeError(
+                "F260", "make_rmem_tensor_like: a coordinate tensor has no element type", hint="pass dtype="
+            )
         _static_shape_of(like, "a register tensor")
         type = fragment_like(like.type, element.attribute)
         return Tensor.of(current().value("cute.make_fragment_like", [like.ssa], [type]), element)
     if dtype is None:
-        raise KernelTypeError("F260", "a layout has no element type to take", hint="give a dtype")
+        raise KernelTypeError("F260", "make_rmem_tensor_like: a layout has no element type", hint="pass dtype=")
     payload = getattr(like, "payload", like)
     return make_rmem_tensor(compact_like(payload.outer if hasattr(payload, "outer") else payload), dtype)
 
@@ -341,16 +341,16 @@ def make_rmem_tensor_like(like: Any, dtype: builtins.type[Numeric] | None = None
 def _static_shape_of(tensor: Tensor, what: str) -> None:
     if not is_static(tensor.shape_payload):
         raise LayoutError(
-            "F240", f"{what} needs a static shape, {tensor.describe()} has {_tuple_text(tensor.shape_payload)}",
-            hint="take a tile or a slice of static shape",
+            "F240", f"{what} needs a static shape, but {tensor.describe()} has {_tuple_text(tensor.shape_payload)}",
+            hint="use a tile or a slice of static shape",
         )  # fmt: skip
 
 
 def clear(tensor: Tensor) -> None:
-    """Write zero to all elements of a tensor of static shape."""
+    """Set all elements of a tensor of static shape to zero."""
     from cute_dialect.front.trace import current
 
     if not tensor.is_memory:
-        raise KernelTypeError("F260", "a coordinate tensor holds no memory: its elements cannot be written")
-    _static_shape_of(tensor, "clearing")
+        raise KernelTypeError("F260", "a coordinate tensor has no memory and cannot be written")
+    _static_shape_of(tensor, "clear")
     current().op("cute.clear", [tensor.ssa])

@@ -1,4 +1,4 @@
-"""Tiled products: an MMA atom dealt out over threads and values, its fragments, and ``gemm``."""
+"""Tiled MMAs: an MMA atom distributed over threads and values, its fragments, and ``gemm``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ThrMma", "TiledMma", "gemm", "make_tiled_mma", "mma_atom_call", "spa
 
 
 class _Unsaid:
-    """What ``accumulate`` is at the head of a loop whose turns leave it otherwise than it was."""
+    """Marks ``accumulate`` as undefined at the start of a loop that changes it."""
 
     def __repr__(self) -> str:
         return "<set in some turns>"
@@ -28,10 +28,10 @@ _UNSAID = _Unsaid()
 
 
 class TiledMma(Tiled):
-    """A product of tiles by many threads: an atom, how many of it along M, N and K, and a permutation of each.
+    """An MMA of tiles by many threads: an atom, its repetitions along M, N and K, and a permutation of each.
 
-    ``accumulate``: whether a product of ``wgmma`` adds to what its accumulators hold, None while nobody has said;
-    ``set(Field.ACCUMULATE, x)`` sets it.  ``get_slice(tid)`` gives one thread's part in it.
+    ``accumulate`` selects whether a ``wgmma`` adds to its accumulators; ``set(Field.ACCUMULATE, x)`` sets it, and None
+    means not set.  ``get_slice(tid)`` returns one thread's part.
     """
 
     __slots__ = ("accumulate",)
@@ -66,7 +66,7 @@ class TiledMma(Tiled):
 
     @property
     def shape_mnk(self) -> tuple[int, int, int]:
-        """The extents of one instruction."""
+        """The shape ``(M, N, K)`` of one instruction."""
         return self.atom.shape_mnk
 
     @property
@@ -75,30 +75,30 @@ class TiledMma(Tiled):
 
     @property
     def tile_shape_mnk(self) -> tuple[int, int, int]:
-        """The extents that all threads cover at once."""
+        """The extents ``(M, N, K)`` that all threads cover at once."""
         return self._tiled.tile_size
 
     def get_tile_size(self, mode: int) -> int:
-        """Return the extent of mode 0 (M), 1 (N) or 2 (K) that all threads cover at once."""
+        """Return the extent that all threads cover at once along mode 0 (M), 1 (N) or 2 (K)."""
         return self.tile_shape_mnk[mode]
 
     @property
     def permutation_mnk(self) -> tuple[Any, ...]:
-        """The permutation of each of M, N and K, None where there is none."""
+        """The permutation of each of M, N and K, or None."""
         from cute_dialect.algebra.values import UNDERSCORE
 
         return tuple(None if p is UNDERSCORE else _tile_value(p) for p in self.type.data.permutation)
 
     @property
     def thr_layout_vmnk(self) -> Any:
-        """(thread of the atom, M, N, K) -> thread."""
+        """Layout (thread of the atom, M, N, K) -> thread."""
         from cute_dialect.front.layouts import Layout
 
         return Layout(self._tiled.threads)
 
     @property
     def thr_id(self) -> Any:
-        """The logical thread of the instruction -> the thread of the warp or warp group."""
+        """Layout from the instruction's logical threads to the threads of the warp or warpgroup."""
         return self.atom.thr_id
 
     @property
@@ -108,11 +108,11 @@ class TiledMma(Tiled):
         return int(size(self._tiled.threads.shape))
 
     def tv_layout(self, operand: str) -> Any:
-        """Return (thread, value) -> column-major index in the tile of operand A, B, C or E that all threads cover."""
+        """Return the layout (thread, value) -> column-major index in the whole tile of operand A, B, C or E."""
         from cute_dialect.front.layouts import Layout
 
         if operand == "E" and not self.atom.type.SPARSE:
-            raise KernelTypeError("F251", f"{self.name} is dense: it has no operand E")
+            raise KernelTypeError("F251", f"{self.name} is dense and has no operand E")
         tiled = self.type.tiling(operand)
         return Layout(tiled.layout_tv(operand, self.atom.type.row.layout(operand)))
 
@@ -154,7 +154,7 @@ class TiledMma(Tiled):
     # ------------------------------------------------------------------------------------------------------- state
 
     def set(self, field: Any, value: Any) -> None:
-        """Set ``Field.ACCUMULATE``: a Python bool, or a Boolean that is known when the kernel runs."""
+        """Set ``Field.ACCUMULATE`` to a Python bool or a run-time Boolean."""
         self._check_field(field)
         from cute_dialect.front.dtypes import Boolean, Numeric
 
@@ -166,23 +166,25 @@ class TiledMma(Tiled):
             self.accumulate = None if value is None else bool(value)
 
     def get(self, field: Any) -> Any:
-        """Return a field of its state; None while nobody has set it."""
+        """Return a field of the state, or None if it has not been set."""
         self._check_field(field)
         return self.accumulate
 
     def _check_field(self, field: Any) -> None:
         if str(getattr(field, "value", field)) != "accumulate":
-            raise KernelTypeError("F254", f"{self.name} has no field {field!r}", hint="Field.ACCUMULATE")
+            raise KernelTypeError(
+                "F254", f"{self.name} has no field {field!r}", hint="the only field is Field.ACCUMULATE"
+            )
         if not self.atom.is_asynchronous:
             raise KernelTypeError(
-                "F254", f"{self.name} has no field ACCUMULATE: only products of a warp group (wgmma) do",
-                hint="give gemm the tensor C, or clear the accumulators",
+                "F254", f"{self.name} has no field ACCUMULATE, which only wgmma instructions have",
+                hint="pass C to gemm, or clear the accumulators",
             )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------------- partitioning
 
     def get_slice(self, thr_idx: Any) -> ThrMma:
-        """Return one thread's part in it."""
+        """Return one thread's part of the tiled MMA."""
         return ThrMma(self.type, self.atom, self.accumulate, thr_idx)
 
     def _shape(self, operand: str, shape: Any) -> Any:
@@ -203,15 +205,15 @@ class TiledMma(Tiled):
         return from_value(current().value(name, [self.ssa, given.ssa], [made]))
 
     def partition_shape_A(self, shape_mk: Any) -> Any:
-        """Return the shape of a thread's part of A of the shape (M, K): ``(V, RestM, RestK)``."""
+        """Return the shape ``(V, RestM, RestK)`` of a thread's part of A, for a shape (M, K)."""
         return self._shape("A", shape_mk)
 
     def partition_shape_B(self, shape_nk: Any) -> Any:
-        """Return the shape of a thread's part of B of the shape (N, K): ``(V, RestN, RestK)``."""
+        """Return the shape ``(V, RestN, RestK)`` of a thread's part of B, for a shape (N, K)."""
         return self._shape("B", shape_nk)
 
     def partition_shape_C(self, shape_mn: Any) -> Any:
-        """Return the shape of a thread's part of C of the shape (M, N): ``(V, RestM, RestN)``."""
+        """Return the shape ``(V, RestM, RestN)`` of a thread's part of C, for a shape (M, N)."""
         return self._shape("C", shape_mn)
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
@@ -229,7 +231,7 @@ class TiledMma(Tiled):
         try:
             element: Any = self.atom.type.element(operand)
             if str(element).startswith("ui") and not self.atom.type.in_shared_memory(operand):
-                # Types of the language's tensors say no sign: the atom's does.
+                # Memref types are signless, so take the signedness from the atom.
                 (type,) = infer_types_memo(op_class(name), [self.type, given.type], {})
                 return make_rmem_tensor(type.data.layout, element_class(element))  # pyright: ignore
             made = tracer.value(name, [self.ssa, given])
@@ -238,25 +240,29 @@ class TiledMma(Tiled):
         return Tensor.of(made, source.element_type if made is given and isinstance(source, Tensor) else None)
 
     def make_fragment_A(self, source: Any) -> Tensor:
-        """Return registers for a part of A, or its shape; the part itself where the atom reads A from shared memory."""
+        """Return registers for a partition of A or its shape. If the atom reads A from shared memory, return the
+        partition.
+        """
         return self._fragment("A", source)
 
     def make_fragment_B(self, source: Any) -> Tensor:
-        """Return registers for a part of B, or its shape; the part itself where the atom reads B from shared memory."""
+        """Return registers for a partition of B or its shape. If the atom reads B from shared memory, return the
+        partition.
+        """
         return self._fragment("B", source)
 
     def make_fragment_C(self, source: Any) -> Tensor:
-        """Return accumulators for a part of C, or its shape."""
+        """Return accumulator registers for a partition of C or its shape."""
         return self._fragment("C", source)
 
     def make_fragment_E(self, source: Any) -> Tensor:
-        """Return registers for a part of the metadata E of a sparse A, or its shape."""
+        """Return registers for a partition of the sparse metadata E or its shape."""
         return self._fragment("E", source)
 
     # ------------------------------------------------------------------------------------------------------ describe
 
     def describe(self) -> str:
-        """Return a text: the instruction, who holds what, and the descriptors of operands in shared memory."""
+        """Describe the instruction, the operand layouts, and the matrix descriptors of operands in shared memory."""
         from cute_dialect.front.descriptions import tiled_mma_text
 
         return tiled_mma_text(self)
@@ -279,7 +285,7 @@ def _tile_value(p: Any) -> Any:
 
 
 class ThrMma(TiledMma):
-    """One thread's part in a tiled MMA."""
+    """One thread's part of a tiled MMA."""
 
     __slots__ = ("thr_idx",)
 
@@ -305,19 +311,21 @@ class ThrMma(TiledMma):
         return Tensor.of(made, t.element_type)
 
     def partition_A(self, tensor: Tensor) -> Tensor:
-        """Return the thread's part of A, a tensor (M, K, …): ``(V, RestM, RestK, …)``."""
+        """Return the thread's part ``(V, RestM, RestK, …)`` of A, a tensor (M, K, …)."""
         return self._partition("A", tensor)
 
     def partition_B(self, tensor: Tensor) -> Tensor:
-        """Return the thread's part of B, a tensor (N, K, …): ``(V, RestN, RestK, …)``."""
+        """Return the thread's part ``(V, RestN, RestK, …)`` of B, a tensor (N, K, …)."""
         return self._partition("B", tensor)
 
     def partition_C(self, tensor: Tensor) -> Tensor:
-        """Return the thread's part of C, a tensor (M, N, …) of any type or of coordinates: ``(V, RestM, RestN, …)``."""
+        """Return the thread's part ``(V, RestM, RestN, …)`` of C, a tensor (M, N, …) of any element type or of
+        coordinates.
+        """
         return self._partition("C", tensor)
 
     def partition_E(self, tensor: Tensor) -> Tensor:
-        """Return the thread's part of the metadata E of a sparse A, a tensor of words (M, K / columns, …)."""
+        """Return the thread's part of the sparse metadata E, a tensor of words (M, K / columns, …)."""
         return self._partition("E", tensor)
 
 
@@ -325,10 +333,14 @@ class ThrMma(TiledMma):
 
 
 def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutation_mnk: Any = None) -> TiledMma:
-    """Return the tiled MMA of an atom, or of a descriptor: ``atom_layout_mnk`` atoms along M, N, K.
+    """Create a tiled MMA from an atom or a descriptor.
 
-    ``permutation_mnk``: for each of M, N, K an extent or a layout, None for what the atoms cover.  Two warps along M
-    and two along N: ``cute.make_tiled_mma(op, (2, 2, 1))``.
+    Args:
+        op_or_atom: an MMA atom or descriptor.
+        atom_layout_mnk: the number of atoms along M, N and K, or a layout of them.
+        permutation_mnk: an extent or a layout for each of M, N and K; None keeps the extent of the atoms.
+
+    For example, ``cute.make_tiled_mma(op, (2, 2, 1))`` has two atoms along M and two along N.
     """
     from cute_dialect.algebra.leaf import AlgebraError
     from cute_dialect.algebra.trees import shape_to_tile
@@ -340,7 +352,9 @@ def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutatio
     layout = static_payload(_as_tuple(atom_layout_mnk), f"{what}, atom_layout_mnk")
     given = (None, None, None) if permutation_mnk is None else tuple(permutation_mnk)
     if len(given) != 3:
-        raise KernelTypeError("F251", f"{what}: expected a permutation of M, N and K, got {permutation_mnk!r}")
+        raise KernelTypeError(
+            "F251", f"{what}: permutation_mnk needs an entry for each of M, N and K, got {permutation_mnk!r}"
+        )
     permutation: list[Any] = []
     for p in given:
         if p is None:
@@ -365,21 +379,26 @@ def _mma_of(x: Any, what: str) -> tuple[MmaAtom, SSAValue]:
         return x, x.ssa
     if isinstance(x, MmaOp):
         raise KernelTypeError(
-            "F250", f"{what}: expected a tiled MMA or an MMA atom, got {x!r}", hint="cute.make_tiled_mma"
+            "F250", f"{what}: mma must be a tiled MMA or an MMA atom, got {x!r}", hint="use cute.make_tiled_mma"
         )
-    raise KernelTypeError("F250", f"{what}: expected a tiled MMA or an MMA atom, got {x!r}")
+    raise KernelTypeError("F250", f"{what}: mma must be a tiled MMA or an MMA atom, got {x!r}")
 
 
 def gemm(
     mma: TiledMma | MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor | None = None, *, accumulate: Any = None,
     thread: Any = None,
 ) -> None:  # fmt: skip
-    """Multiply parts of matrices: ``D = A * B + C``, without C ``D = A * B``; with ``accumulate`` ``D = A * B + D``.
+    """Compute ``D = A * B + C``, or ``D = A * B`` without C, or ``D = A * B + D`` with ``accumulate``.
 
-    The parts are a thread's: ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``, or without K, or without M and N.
-    ``accumulate`` may be a Boolean that is known when the kernel runs, for products of a warp group (``wgmma``), which
-    take theirs from ``Field.ACCUMULATE`` where it is set and ``accumulate`` is not given.  ``thread``: ``a`` and ``b``
-    are whole tiles (M, K) and (N, K) in shared memory, which all threads of the tiled MMA multiply together.
+    Args:
+        mma: a tiled MMA or an MMA atom.
+        d, a, b, c: a thread's fragments ``(V, M, N)``, ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``; K, or M and
+        N, may
+            be absent.
+        accumulate: add to D. For ``wgmma`` it may be a run-time Boolean, and defaults to ``Field.ACCUMULATE`` if set.
+        thread: the thread index, if ``a`` and ``b`` are whole tiles (M, K) and (N, K) in shared memory, which all
+            threads
+            of the tiled MMA multiply together.
     """
     what = "cute.gemm"
     atom, value = _mma_of(mma, what)
@@ -397,7 +416,7 @@ def sparse_gemm(
     mma: TiledMma | MmaAtom, d: Tensor, a: Tensor, b: Tensor, e: Tensor, c: Tensor | None = None, *,
     accumulate: Any = None,
 ) -> None:  # fmt: skip
-    """Multiply where A is sparse: A holds the kept elements, E the words that say which they are; see :func:`gemm`."""
+    """Compute a GEMM with a sparse A; see :func:`gemm`. A holds the kept elements, E the metadata that locates them."""
     what = "cute.sparse_gemm"
     atom, value = _mma_of(mma, what)
     operands = _operands(atom, what, d, a, b, e)
@@ -423,8 +442,8 @@ def _accumulating(
     said = accumulate if accumulate is not None else own if atom.is_asynchronous else None
     if said is _UNSAID:
         raise KernelTypeError(
-            "F254", f"{what}: whether it accumulates was set otherwise by the turn before than ahead of the loop",
-            hint="set it in the loop before this product: mma.set(Field.ACCUMULATE, …), or say accumulate=",
+            "F254", f"{what}: ACCUMULATE is undefined here, because an iteration of the loop changes its initial value",
+            hint="set it in the loop before this gemm with mma.set(Field.ACCUMULATE, …), or pass accumulate=",
         )  # fmt: skip
     if isinstance(said, Numeric):
         said = Boolean(said)
@@ -435,14 +454,13 @@ def _accumulating(
     if said is None:
         return value, [] if c is None else [c.ssa]
     if c is not None and c.ssa is not d.ssa:
-        raise KernelTypeError("F254", f"{what}: with 'accumulate' C is D itself, another tensor was given")
+        raise KernelTypeError("F254", f"{what}: with accumulate=, C must be D itself")
     if not isinstance(said, Numeric):
         return value, [d.ssa] if said else []
     if not atom.is_asynchronous:
         raise KernelTypeError(
-            "F254", f"{what}: whether {atom.type} accumulates is known while compiling, or not at all: only products "
-            "of a warp group (wgmma) take it when the kernel runs",
-            hint="clear the accumulators (acc.fill(0)) and accumulate always",
+            "F254", f"{what}: accumulate must be known at compile time for {atom.type}; only wgmma allows run time",
+            hint="clear the accumulators with acc.fill(0) and always accumulate",
         )  # fmt: skip
     from xdsl.dialects.builtin import StringAttr
 
@@ -465,7 +483,7 @@ def _emit_product(name: str, what: str, atom: MmaAtom, operands: list[SSAValue],
     except LayoutError as e:
         shown = ", ".join(f"{n} {t!r}" for n, t in zip(("D", "A", "B"), tensors))
         others = atoms_for(tensors, tracer.chip)
-        hint = f"the operands are {shown}" + (f"\nfor such elements {tracer.chip} has {others}" if others else "")
+        hint = f"the operands are {shown}" + (f"\n{tracer.chip} has for these elements: {others}" if others else "")
         refuse("F254", f"{what} by {atom.type}", e, hint=hint)
 
 
@@ -477,10 +495,10 @@ def _cooperative(mma: Any, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate: An
 
     what = "cute.gemm of whole tiles"
     if not isinstance(mma, TiledMma):
-        raise KernelTypeError("F254", f"{what}: expected a tiled MMA, got {mma!r}")
+        raise KernelTypeError("F254", f"{what}: mma must be a tiled MMA, got {mma!r}")
     operands = _operands(atom, what, d, a, b)
     if isinstance(accumulate, Numeric) and not accumulate.is_static:
-        raise KernelTypeError("F254", f"{what}: 'accumulate' must be known while compiling")
+        raise KernelTypeError("F254", f"{what}: accumulate must be known at compile time")
     properties = {} if accumulate else {"accumulate": BoolAttr.from_bool(False)}
     ssa = [mma.ssa, *(t.ssa for t in operands), thread_coord(thread)]
     try:
@@ -490,5 +508,5 @@ def _cooperative(mma: Any, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate: An
 
 
 def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
-    """Multiply what one instruction does; see :func:`gemm`."""
+    """Compute the MMA of one instruction; see :func:`gemm`."""
     gemm(atom, d, a, b, c)

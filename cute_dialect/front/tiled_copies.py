@@ -1,4 +1,4 @@
-"""Tiled copies: an atom dealt out over threads and values; a thread's part in one."""
+"""Tiled copies: a copy atom distributed over threads and values, and one thread's part of it."""
 
 from __future__ import annotations
 
@@ -35,41 +35,41 @@ __all__ = [
 
 
 class Tiled(Record):
-    """The base of copies and products of tiles by many threads: an atom, and the type that says who does what."""
+    """Base of tiled copies and tiled MMAs: an atom, and a type that assigns the work to threads."""
 
     __slots__ = ("atom", "type")
 
     making: ClassVar[str]
-    """The op that makes it of its atom."""
+    """The op that creates it from its atom."""
     atom: Any
     type: Attribute
     is_static = True
 
     @property
     def name(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         raise NotImplementedError
 
     @property
     def size(self) -> int:
-        """How many threads it is for."""
+        """The number of threads."""
         raise NotImplementedError
 
     @property
     def ssa(self) -> SSAValue:
-        """Its SSA value, without the state of its atom."""
+        """The SSA value, without the state of its atom."""
         from cute_dialect.front.trace import current
 
         return current().at_top(self.making, self.type, [self.atom.ssa])
 
     @property
     def op(self) -> Any:
-        """The descriptor that its atom was made of."""
+        """The descriptor of its atom."""
         return self.atom.op
 
     def __cute_size__(self, path: Any) -> int:
         if path:
-            raise KernelTypeError("F251", f"{self.name} has no modes: cute.size counts its threads")
+            raise KernelTypeError("F251", f"{self.name} has no modes; cute.size returns its number of threads")
         return self.size
 
     def __repr__(self) -> str:
@@ -77,9 +77,9 @@ class Tiled(Record):
 
 
 class TiledCopy(Tiled):
-    """A copy of tiles by many threads: an atom, which thread has which values, and the tile that all cover.
+    """A copy of tiles by many threads: an atom, the assignment of values to threads, and the tile that they cover.
 
-    ``get_slice(tid)`` gives one thread's part in it.
+    ``get_slice(tid)`` returns one thread's part.
     """
 
     __slots__ = ()
@@ -107,12 +107,12 @@ class TiledCopy(Tiled):
 
     @property
     def value_type(self) -> Any:
-        """The type of the values it moves."""
+        """The element type."""
         return self.atom.value_type
 
     @property
     def layout_tv_tiled(self) -> Any:
-        """(thread, value) -> column-major index in the tile."""
+        """Layout (thread, value) -> column-major index in the tile."""
         from cute_dialect.front.layouts import Layout
 
         return Layout(self.type.data.layout_tv)
@@ -136,11 +136,11 @@ class TiledCopy(Tiled):
         return int(size(layout_modes(self.type.data.layout_tv)[0]))
 
     def set(self, field: str, value: Any) -> None:
-        """Set a field of its atom's run-time state; see :class:`CopyAtom`."""
+        """Set a field of the atom's run-time state; see :class:`CopyAtom`."""
         self.atom.set(field, value)
 
     def get_slice(self, thr_idx: Any) -> ThrCopy:
-        """Return one thread's part in it."""
+        """Return one thread's part of the copy."""
         return ThrCopy(self.type, self.atom, thr_idx)
 
     def retile(self, src: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ class TiledCopy(Tiled):
         return _view("cute.tiled.copy.retile", self.ssa, src, (), f"retile by {self.name}", "fragment")
 
     def describe(self) -> str:
-        """Return a text: the instruction, who moves what, and the tile."""
+        """Describe the instruction, the thread-value layout and the tile."""
         lines = [
             f"atom      {self.atom.type}",
             f"threads   {self.size}, values of {self.value_type!r}",
@@ -159,7 +159,7 @@ class TiledCopy(Tiled):
 
 
 class ThrCopy(TiledCopy):
-    """One thread's part in a tiled copy."""
+    """One thread's part of a tiled copy."""
 
     __slots__ = ("thr_idx",)
 
@@ -173,7 +173,7 @@ class ThrCopy(TiledCopy):
         return (self.atom, self.thr_idx)
 
     def partition_S(self, src: Tensor) -> Tensor:
-        """Return the thread's part of a source: ``((v,rest_v), RestM, RestN, …)``, ``v`` the values of one atom."""
+        """Return the thread's part ``((v,rest_v), RestM, RestN, …)`` of a source; ``v`` are the values of one atom."""
         return self._partition("S", src)
 
     def partition_D(self, dst: Tensor) -> Tensor:
@@ -195,26 +195,26 @@ class ThrCopy(TiledCopy):
 
 
 def thread_coord(thr_idx: Any) -> SSAValue:
-    """Return a thread's number as a coordinate; tuples of coordinates are refused (F254)."""
+    """Return a thread index as a coordinate.  Raises F254 if it is not an integer."""
     from cute_dialect.front.numeric import as_number
     from cute_dialect.front.tuples import to_ssa
 
     number = as_number(thr_idx)
     if not type(number).is_integer:
-        raise KernelTypeError("F254", f"expected a thread's number, got {number.describe()}")
+        raise KernelTypeError("F254", f"the thread index must be an integer, got {number.describe()}")
     return to_ssa(int(number.value) if number.is_static else number, "coord")
 
 
 def tensor_operand(x: Any, what: str, role: str) -> Any:
-    """Return a tensor; raises F254 for anything else."""
+    """Return ``x`` if it is a tensor.  Raises F254 otherwise."""
     from cute_dialect.front.tensors import Tensor
 
     if not isinstance(x, Tensor):
         from cute_dialect.front.values import Dynamic
 
         shown = x.describe() if isinstance(x, Dynamic) else repr(x)
-        hint = "store it in a register tensor first: r.store(v)" if hasattr(type(x), "__cute_store__") else ""
-        raise KernelTypeError("F254", f"{what}: expected a tensor as the {role}, got {shown}", hint=hint)
+        hint = "store it in a register tensor first with r.store(v)" if hasattr(type(x), "__cute_store__") else ""
+        raise KernelTypeError("F254", f"{what}: the {role} must be a tensor, got {shown}", hint=hint)
     return x
 
 
@@ -234,7 +234,7 @@ def _view(name: str, tiled: SSAValue, tensor: Any, more: Sequence[SSAValue], wha
 
 
 def static_payload(x: Any, what: str) -> LayoutPayload:
-    """Return the payload of a static plain layout, or of the compact one of a shape; raises F251 for others."""
+    """Return the payload of a static plain layout, or of the compact layout of a shape.  Raises F251 for others."""
     from cute_dialect.algebra.trees import is_static
     from cute_dialect.front.layouts import as_layout
 
@@ -243,16 +243,18 @@ def static_payload(x: Any, what: str) -> LayoutPayload:
     found = as_layout(x)
     payload = getattr(found, "payload", None)
     if not isinstance(payload, LayoutPayload) or not is_static(payload):
-        raise KernelTypeError("F251", f"{what}: expected a static layout, got {found}")
+        raise KernelTypeError("F251", f"{what} must be a static layout, got {found}")
     return payload
 
 
 def copy_atom_of(x: Any, what: str) -> CopyAtom:
-    """Return a copy atom, or that of a tiled copy; raises F250 for anything else."""
+    """Return a copy atom, or that of a tiled copy.  Raises F250 for anything else."""
     if isinstance(x, TiledCopy):
         return x.atom
     if not isinstance(x, CopyAtom):
-        raise KernelTypeError("F250", f"{what}: expected a copy atom, got {x!r}", hint="cute.make_copy_atom(op, dtype)")
+        raise KernelTypeError(
+            "F250", f"{what}: atom must be a copy atom, got {x!r}", hint="use cute.make_copy_atom(op, dtype)"
+        )
     return x
 
 
@@ -268,9 +270,9 @@ def _tiled(atom: Any, what: str, layout_tv: LayoutPayload, extents: Any) -> Tile
 
 
 def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Any, val_layout: Any) -> TiledCopy:
-    """Return the tiled copy of a layout of threads and a layout of the values of each, side by side.
+    """Create a tiled copy from a thread layout and a layout of each thread's values.
 
-    ``(4,32):(32,1)`` threads of ``(4,4):(4,1)`` values cover a tile of 16 x 128.
+    For example, ``(4,32):(32,1)`` threads with ``(4,4):(4,1)`` values each cover a tile of 16 x 128.
     """
     from cute_dialect.algebra.leaf import AlgebraError
     from cute_dialect.algebra.tiled_copy import make_layout_tv
@@ -288,7 +290,7 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Any, val_layout: Any) -> Tile
 
 
 def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tiler_mn: Any) -> TiledCopy:
-    """Return the tiled copy of a layout (thread, value) -> column-major index in a tile of the extents ``tiler_mn``."""
+    """Create a tiled copy from a layout (thread, value) -> column-major index in a tile of extents ``tiler_mn``."""
     what = "cute.make_tiled_copy"
     return _tiled(atom, what, static_payload(layout_tv, f"{what}, layout_tv"), _extents(tiler_mn, what))
 
@@ -305,7 +307,7 @@ def _extents(tiler: Any, what: str) -> Any:
     payload = static_payload(tiler, f"{what}, tiler_mn")
     n = int(size(payload))
     if str(coalesce(payload)) != f"{n}:1":
-        raise KernelTypeError("F251", f"{what}: expected a tiler of whole ranges, got {payload}")
+        raise KernelTypeError("F251", f"{what}: tiler_mn must cover contiguous ranges, got {payload}")
     return n
 
 
@@ -314,7 +316,7 @@ def _of_mma(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
     what = f"cute.make_tiled_copy_{operand}"
     if not isinstance(tiled_mma, TiledMma):
-        raise KernelTypeError("F251", f"{what}: expected a tiled MMA, got {tiled_mma!r}")
+        raise KernelTypeError("F251", f"{what}: tiled_mma must be a tiled MMA, got {tiled_mma!r}")
     found = copy_atom_of(atom, what)
     from cute_dialect.algebra.leaf import AlgebraError
     from cute_dialect.front.trace import op_class
@@ -328,34 +330,34 @@ def _of_mma(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_A(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Return the tiled copy that moves exactly the fragments of A of a tiled MMA."""
+    """Create the tiled copy for the fragments of A of a tiled MMA."""
     return _of_mma("A", atom, tiled_mma)
 
 
 def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Return the tiled copy that moves exactly the fragments of B of a tiled MMA."""
+    """Create the tiled copy for the fragments of B of a tiled MMA."""
     return _of_mma("B", atom, tiled_mma)
 
 
 def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Return the tiled copy that moves exactly the accumulators of a tiled MMA."""
+    """Create the tiled copy for the accumulators of a tiled MMA."""
     return _of_mma("C", atom, tiled_mma)
 
 
 def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """Return the tiled copy by ``atom`` of the same threads, values and tile as another, whose source they are."""
+    """Create a tiled copy with the threads, values and tile of another, for use on its source side."""
     return _tiled(atom, "cute.make_tiled_copy_S", tiled_copy.type.data.layout_tv, tiled_copy.tiler_mn)
 
 
 def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """Return the tiled copy by ``atom`` of the same threads, values and tile as another, whose destination they are."""
+    """Create a tiled copy with the threads, values and tile of another, for use on its destination side."""
     return _tiled(atom, "cute.make_tiled_copy_D", tiled_copy.type.data.layout_tv, tiled_copy.tiler_mn)
 
 
 def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Return the smallest tiled copy that moves accumulators of a tiled MMA by ``atom``: one instruction a warp.
+    """Create the smallest tiled copy that moves accumulators of a tiled MMA: one instruction per warp.
 
-    Its tile is as long as the atom needs along N: values of the accumulators one after another.
+    Its tile extends along N as far as one atom needs, over consecutive accumulator values.
     """
     from cute_dialect.algebra.compose import compose
     from cute_dialect.algebra.inverses import left_inverse
@@ -374,18 +376,18 @@ def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def _covered(layout_tv: LayoutPayload, rows: int, what: str) -> tuple[int, int]:
-    """Return the extents of what a layout (thread, value) -> m + rows * n covers; refuses one with gaps."""
+    """Return the extents covered by a layout (thread, value) -> m + rows * n.  Raises F251 if it has gaps."""
     from cute_dialect.algebra.evaluation import evaluate, size
 
     places = {int(evaluate(i, layout_tv)) for i in range(int(size(layout_tv)))}  # pyright: ignore[reportArgumentType]
     m, n = 1 + max(i % rows for i in places), 1 + max(i // rows for i in places)
     if len(places) != m * n:
-        raise KernelTypeError("F251", f"{what}: the values of one atom leave gaps in the tile {m} x {n}: {layout_tv}")
+        raise KernelTypeError("F251", f"{what}: the values of one atom leave gaps in the {m} x {n} tile: {layout_tv}")
     return m, n
 
 
 def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Any, data_layout: Any) -> TiledCopy:
-    """Return the tiled copy of a layout (thread, value) -> offset in ``data_layout``."""
+    """Create a tiled copy from a layout (thread, value) -> offset in ``data_layout``."""
     from cute_dialect.algebra.compose import compose
     from cute_dialect.algebra.inverses import left_inverse
     from cute_dialect.algebra.leaf import AlgebraError

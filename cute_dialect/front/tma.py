@@ -1,7 +1,7 @@
-"""TMA: tensor maps, which the host makes, and what a kernel does with their atoms and coordinates.
+"""TMA: tensor maps built by the host, and their atoms and coordinates in kernels.
 
-On the host ``atom, coords = cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, tile)``; both go to a kernel.
-There tiles of ``coords`` are copied to or from shared memory by ``cute.copy(atom, …)``.
+The host creates ``atom, coords = cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, tile)`` and passes both
+to a kernel.  There, ``cute.copy(atom, …)`` copies tiles of ``coords`` to or from shared memory.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ __all__ = [
 
 
 class TmaOp(CopyOp):
-    """The base of the descriptors of TMA copies.
+    """Base of the descriptors of TMA copies.
 
-    ``direction``: load, store or reduce.  ``multicast``: whether a load writes to several blocks of the cluster, None
-    for what is no load.
+    ``direction`` is load, store or reduce.  ``multicast`` is True if a load writes to several blocks of the cluster,
+    and None
+    for other directions.
     """
 
     chip: ClassVar[str] = "sm_90"
@@ -43,15 +44,15 @@ class TmaOp(CopyOp):
 
     def atom_text(self, dtype: type[Numeric], bits: int | None) -> str:
         raise KernelTypeError(
-            "F250", f"cute.make_copy_atom: a TMA atom is a tensor map, which the host makes; got {self.name}",
-            hint="cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, cta_tiler) on the host",
+            "F250", f"cute.make_copy_atom: a TMA atom needs a tensor map built by the host, got {self.name}",
+            hint="use cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, cta_tiler) on the host",
         )  # fmt: skip
 
 
 def _shared_layout(layout: Any, dtype: type[Numeric], what: str) -> tuple[SSAValue, int]:
-    """Return the layout of a tile in shared memory, and the bytes of the swizzle that the pointer has, 0 for none.
+    """Return the layout of a tile in shared memory, and the width of the pointer's swizzle in bytes (0: none).
 
-    A composed layout may have its swizzle on elements, or on bytes (``S<b,4,3>``), as pointers have it.
+    The swizzle of a composed layout may act on elements, or on bytes (``S<b,4,3>``) as for pointers.
     """
     from cute_dialect.algebra.values import Swizzle
     from cute_dialect.arch.gmma import SWIZZLES
@@ -64,7 +65,7 @@ def _shared_layout(layout: Any, dtype: type[Numeric], what: str) -> tuple[SSAVal
             return found.outer.ssa, SWIZZLES[inner.bits]
         return found.ssa, 0
     if not isinstance(found, Layout):
-        raise KernelTypeError("F254", f"{what}: expected a layout of a tile in shared memory, got {layout!r}")
+        raise KernelTypeError("F254", f"{what}: smem_layout must be a layout, got {layout!r}")
     return found.ssa, 0
 
 
@@ -72,11 +73,17 @@ def make_tiled_tma_atom(
     op: TmaOp, gmem_tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int = 1, *,
     internal_type: Any = None, oob: str = "zero", l2_promotion: int = 128,
 ) -> tuple[CopyAtom, Tensor]:  # fmt: skip
-    """Return the TMA atom of a global tensor and the tensor of its coordinates; on the host.
+    """Create the TMA atom of a global tensor and its coordinate tensor. Called on the host.
 
-    ``smem_layout``: of one tile in shared memory, plain or swizzled; ``cta_tiler``: the tile's extents.  With
-    ``num_multicast`` blocks each loads its part of a tile, for all of them.  ``oob``: what loads give outside of the
-    tensor, zero or nan.
+    Args:
+        op: a TMA descriptor.
+        gmem_tensor: the tensor in global memory.
+        smem_layout: the layout of one tile in shared memory, plain or swizzled.
+        cta_tiler: the tile's extents.
+        num_multicast: number of blocks that share a tile; each loads its part and multicasts it to all of them.
+        internal_type: must be the tensor's element type; use ``cute.recast_tensor`` for another.
+        oob: fill value for out-of-bounds elements, ``"zero"`` or ``"nan"``.
+        l2_promotion: L2 promotion size in bytes.
     """
     from cute_dialect.front.layouts import is_layout
     from cute_dialect.front.machine import as_attribute
@@ -85,19 +92,21 @@ def make_tiled_tma_atom(
     from cute_dialect.front.tuples import Tree
 
     if not isinstance(op, TmaOp):
-        raise KernelTypeError("F250", f"cute.nvgpu.cpasync.make_tiled_tma_atom: expected a TMA copy, got {op!r}")
+        raise KernelTypeError(
+            "F250", f"cute.nvgpu.cpasync.make_tiled_tma_atom: op must be a TMA descriptor, got {op!r}"
+        )
     what = f"make_tiled_tma_atom({op.name})"
     tracer = current()
     source = global_source(gmem_tensor, op, what, "atom and coordinates")
     if internal_type is not None and internal_type is not source.element_type:
         raise KernelTypeError(
-            "F254", f"{what}: the elements are {source.element_type!r}, as {internal_type!r} they cannot be copied",
-            hint="cute.recast_tensor",
+            "F254", f"{what}: internal_type must be the element type {source.element_type!r}, got {internal_type!r}",
+            hint="use cute.recast_tensor",
         )  # fmt: skip
     if num_multicast != 1 and not op.multicast:
         raise KernelTypeError(
-            "F254", f"{what}: num_multicast = {num_multicast} is for multicast loads",
-            hint="cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
+            "F254", f"{what}: num_multicast={num_multicast} needs a multicast load",
+            hint="use cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
         )  # fmt: skip
     layout, swizzle = _shared_layout(smem_layout, source.element_type, what)
     tiler = cta_tiler.ssa if is_layout(cta_tiler) else Tree(_tuple(cta_tiler), "tiler").ssa
@@ -113,34 +122,34 @@ def make_tiled_tma_atom(
     try:
         made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}", [reduced(source, op), layout, tiler], None, properties)
     except LayoutError as e:
-        refuse("F254", what, e, hint=f"the tensor is {source!r}, the layout in shared memory {smem_layout}")
+        refuse("F254", what, e, hint=f"the tensor is {source!r}, smem_layout is {smem_layout}")
     atom, coords = made.results
     return CopyAtom(atom.type, op, atom), Tensor.of(coords)
 
 
 def global_source(tensor: Any, op: TmaOp, what: str, result: str) -> Tensor:
-    """Return the global tensor that a tensor map is made of, after checking place, target and memory.
+    """Return the global tensor of a tensor map, after checking that this is the host and that the target supports TMA.
 
-    ``what`` names the function in errors, ``result`` what it gives to kernels.  Raises F260 in a kernel, F254 for a
-    tensor of coordinates.
+    ``what`` names the function in errors, ``result`` the values that it returns.  Raises F260 in a kernel, F254 for a
+    coordinate tensor.
     """
     from cute_dialect.front.tiled_copies import tensor_operand
     from cute_dialect.front.trace import current
 
     if current().kind != "host":
         raise KernelTypeError(
-            "F260", f"{what}: a tensor map is made on the host, not in a kernel",
-            hint=f"make it in the function under @cute.jit that launches, and pass {result}",
+            "F260", f"{what}: a tensor map can only be created in a host function",
+            hint=f"create it in the @cute.jit function that launches the kernel, and pass {result}",
         )  # fmt: skip
     check_target(op.name, op.chip)
     source = tensor_operand(tensor, what, "global tensor")
     if source.element_type is None:
-        raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got coordinates")
+        raise KernelTypeError("F254", f"{what}: gmem_tensor must be in memory, got a coordinate tensor")
     return source
 
 
 def reduced(source: Tensor, op: TmaOp) -> SSAValue:
-    """Return a global tensor as the map of an op sees it: a reduction asks whether integers are unsigned."""
+    """Return a global tensor as an op's map needs it. A reduction depends on the signedness of integers."""
     from cute_dialect.front.atoms import element_text
     from cute_dialect.front.trace import current, parse_type
     from cute_dialect.ops.tensors import recast_type
@@ -166,7 +175,7 @@ def _of_operand(modes: tuple[int, int], mcast: int, op: Any, gmem: Any, smem: An
 def make_tiled_tma_atom_A(
     op: TmaOp, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: Any, cluster_shape_vmnk: Any = None
 ) -> tuple[CopyAtom, Tensor]:
-    """Return the TMA atom and coordinates of operand A (M, K) of a product; multicast goes along N of the cluster."""
+    """Create the TMA atom and coordinates of operand A (M, K) of a GEMM. Multicast is along N of the cluster."""
     del tiled_mma
     return _of_operand((0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, cluster_shape_vmnk)
 
@@ -174,7 +183,7 @@ def make_tiled_tma_atom_A(
 def make_tiled_tma_atom_B(
     op: TmaOp, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: Any, cluster_shape_vmnk: Any = None
 ) -> tuple[CopyAtom, Tensor]:
-    """Return the TMA atom and coordinates of operand B (N, K) of a product; multicast goes along M of the cluster."""
+    """Create the TMA atom and coordinates of operand B (N, K) of a GEMM. Multicast is along M of the cluster."""
     del tiled_mma
     return _of_operand((1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, cluster_shape_vmnk)
 
@@ -184,12 +193,12 @@ def make_tiled_tma_atom_B(
 
 def _tma_atom(atom: Any, what: str) -> CopyAtom:
     if not isinstance(atom, CopyAtom) or not isinstance(atom.op, TmaOp):
-        raise KernelTypeError("F254", f"{what}: expected a TMA atom, got {atom!r}")
+        raise KernelTypeError("F254", f"{what}: atom must be a TMA atom, got {atom!r}")
     return atom
 
 
 def prefetch_descriptor(atom: CopyAtom) -> None:
-    """Fetch the tensor map of a TMA atom, before it is first used."""
+    """Prefetch the tensor map of a TMA atom."""
     from cute_dialect.front.machine import in_kernel
 
     what = "cute.nvgpu.cpasync.prefetch_descriptor"
@@ -197,16 +206,16 @@ def prefetch_descriptor(atom: CopyAtom) -> None:
 
 
 def prefetch_tile(atom: CopyAtom, coords: Any, what: str) -> None:
-    """Fetch a box of a TMA load into the L2 cache."""
+    """Prefetch one box of a TMA load into the L2 cache."""
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.front.dtypes import Int32
     from cute_dialect.front.machine import in_kernel
 
     if coords.is_memory or not hasattr(atom.type, "LOADS") or not atom.type.LOADS:
-        raise KernelTypeError("F254", f"{what}: expected a TMA load and a tensor of its coordinates, got {coords!r}")
+        raise KernelTypeError("F254", f"{what}: needs a TMA load and its coordinate tensor, got {coords!r}")
     if size(coords.shape_payload) != atom.type.values():
         raise KernelTypeError(
-            "F254", f"{what}: expected coordinates of one box ({atom.type.values()} elements), got {coords!r}"
+            "F254", f"{what}: the coordinates must cover one box ({atom.type.values()} elements), got {coords!r}"
         )
     where = [Int32(x).ssa for x in coords.iterator]
     in_kernel(what).op("cute_nvgpu.arch.tma_prefetch", [atom.ssa, *where])
@@ -215,10 +224,16 @@ def prefetch_tile(atom: CopyAtom, coords: Any, what: str) -> None:
 def tma_partition(
     atom: CopyAtom, cta_coord: Any, cta_layout: Any, smem_tensor: Tensor, gmem_tensor: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return shared memory and coordinates as a TMA atom copies them: ``(tile, rest…)``, mode 0 what one copy moves.
+    """Partition shared memory and coordinates for a TMA atom: ``(tile, rest…)``, with one copy per element of the rest.
 
-    Mode 0 of both tensors is the tile.  With multicast it is this block's part of the tile: ``cta_layout`` counts the
-    blocks that share the tile, ``cta_coord`` is this block's place among them.
+    Mode 0 of both tensors is the tile.  With multicast the result is this block's part of the tile.
+
+    Args:
+        atom: a TMA atom.
+        cta_coord: this block's position among the blocks that share the tile.
+        cta_layout: the layout of those blocks.
+        smem_tensor: the tensor in shared memory.
+        gmem_tensor: the TMA coordinate tensor.
     """
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.front.tiled_copies import static_payload, tensor_operand
@@ -229,21 +244,21 @@ def tma_partition(
     gmem = tensor_operand(gmem_tensor, what, "tensor of coordinates")
     if gmem.is_memory or not smem.is_memory:
         raise KernelTypeError(
-            "F254", f"{what}: expected a tensor in shared memory and one of TMA coordinates, got {smem!r} and {gmem!r}"
+            "F254", f"{what}: needs a tensor in shared memory and a TMA coordinate tensor, got {smem!r} and {gmem!r}"
         )
     here, there = _first_size(smem), _first_size(gmem)
     if here != there:
         raise KernelTypeError(
-            "F254", f"{what}: mode 0 of both tensors is the tile, its sizes are {here} and {there}",
-            hint=f"cute.group_modes(t, 0, 2) makes one mode of two\nthe tensors are {smem!r} and {gmem!r}",
+            "F254", f"{what}: mode 0 of both tensors must be the tile, but the sizes are {here} and {there}",
+            hint=f"merge modes with cute.group_modes(t, 0, 2)\nthe tensors are {smem!r} and {gmem!r}",
         )  # fmt: skip
     blocks = int(size(static_payload(cta_layout, f"{what}, cta_layout")))
     if blocks == 1:
         return smem, gmem
     if not isinstance(found.op, TmaOp) or not found.op.multicast:
         raise KernelTypeError(
-            "F254", f"{what}: {found.op.name} loads a tile for one block, cta_layout has {blocks}",
-            hint="cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
+            "F254", f"{what}: {found.op.name} loads for one block, but cta_layout has {blocks}",
+            hint="use cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
         )  # fmt: skip
     place = cta_layout(cta_coord) if callable(cta_layout) else cta_coord
     return _slice(smem, smem, blocks, place, what), _slice(gmem, smem, blocks, place, what)
@@ -257,7 +272,7 @@ def _first_size(tensor: Any) -> Any:
 
 
 def _slice(tensor: Any, smem: Any, blocks: int, place: Any, what: str) -> Any:
-    """Return block ``place``'s part of mode 0 of a tensor: parts follow each other in shared memory."""
+    """Return block ``place``'s part of mode 0 of a tensor. The parts are consecutive in shared memory."""
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.inverses import right_inverse
     from cute_dialect.algebra.tiling import logical_divide
@@ -272,7 +287,7 @@ def _slice(tensor: Any, smem: Any, blocks: int, place: Any, what: str) -> Any:
     order = right_inverse(tile)
     n = int(size(tile))
     if int(size(order)) != n or n % blocks:
-        raise KernelTypeError("F254", f"{what}: expected a tile that {blocks} blocks can share, got {tile}")
+        raise KernelTypeError("F254", f"{what}: the tile {tile} cannot be split evenly over {blocks} blocks")
     parts = Layout(logical_divide(order, raw_layout(n // blocks, 1)))
     rest = (None,) * (len(tensor.shape_payload) - 1 if isinstance(tensor.shape_payload, tuple) else 0)
     return composition(tensor, (parts, *rest))[((None, place), *rest)]
@@ -282,9 +297,9 @@ def _slice(tensor: Any, smem: Any, blocks: int, place: Any, what: str) -> Any:
 
 
 def make_layout_image_mask(layout: Any, coord: Any, mode: int) -> Any:
-    """Return the Int16 with a bit for each block that a layout reaches from ``coord`` along one mode.
+    """Return an Int16 mask with a bit for each block that a layout reaches from ``coord`` along one mode.
 
-    Of ``(2,4):(1,2)`` along mode 1 from (1, 0): blocks 1, 3, 5 and 7, ``0b10101010``.
+    For ``(2,4):(1,2)`` along mode 1 from (1, 0) these are blocks 1, 3, 5 and 7: ``0b10101010``.
     """
     from cute_dialect.algebra.evaluation import evaluate, size
     from cute_dialect.algebra.values import layout_modes
@@ -295,9 +310,9 @@ def make_layout_image_mask(layout: Any, coord: Any, mode: int) -> Any:
     payload = static_payload(layout, f"{what}, layout")
     modes = layout_modes(payload)
     if not isinstance(coord, tuple | list) or len(coord) != len(modes):
-        raise KernelTypeError("F254", f"{what}: expected a coordinate of {len(modes)} modes, got {coord!r}")
+        raise KernelTypeError("F254", f"{what}: coord must have {len(modes)} modes, got {coord!r}")
     if int(size(payload)) > 16:
-        raise KernelTypeError("F254", f"{what}: expected a cluster of at most 16 blocks, got {payload}")
+        raise KernelTypeError("F254", f"{what}: the cluster can have at most 16 blocks, got {payload}")
     along = modes[mode]
     pattern = 0
     for i in range(int(size(along))):

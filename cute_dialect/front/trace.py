@@ -1,7 +1,7 @@
-"""The tracer: the module that is being made, and where in it ops go.
+"""The tracer: the module under construction and the current insertion point.
 
-One trace makes one module: a host function and the kernels that it launches, or one kernel.  Ops are made by name, cute
-ops infer their results; each knows the user's lines that led to it.
+One trace builds one module: a host function with the kernels that it launches, or a single kernel.  Ops are created by
+name.  cute ops infer their result types, and each op carries the user's source lines as its location.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class LaunchFacts(NamedTuple):
-    """What a kernel's launch says while the kernel is traced: sizes that are static, None for others."""
+    """Sizes of a launch known while its kernel is traced; None for run-time sizes."""
 
     grid: tuple[int | None, int | None, int | None] = (None, None, None)
     block: tuple[int | None, int | None, int | None] = (None, None, None)
@@ -51,7 +51,7 @@ _current: ContextVar[Tracer | None] = ContextVar("cute_dialect_tracer", default=
 
 @lru_cache(maxsize=1)
 def context() -> Context:
-    """Return the context of all traces: every dialect, each read when it is first used."""
+    """Return the context shared by all traces. It has every dialect, loaded on first use."""
     from cute_dialect.ir.context import make_context
 
     return make_context("all")
@@ -59,14 +59,13 @@ def context() -> Context:
 
 @lru_cache(maxsize=8192)
 def parse_type(text: str) -> Attribute:
-    """Return the type or attribute that a text says."""
     from xdsl.parser import Parser
 
     return Parser(context(), text).parse_attribute()
 
 
 class Tracer:
-    """The function that is being traced, and the block of it that ops go to."""
+    """The function being traced, and the block to which ops are appended."""
 
     def __init__(self, kind: str, module: ModuleOp, function: Operation, *, launch: LaunchFacts, chip: str):
         self.kind = kind
@@ -80,7 +79,7 @@ class Tracer:
         self._last_constant: Operation | None = None
         self._parts: set[Operation] = set()
         self.state: dict[str, Any] = {}
-        """What modules of the front-end keep for this function, by a name of their own."""
+        """Per-function state of other front-end modules, each under its own key."""
 
     # ------------------------------------------------------------------------------------------------------ ops
 
@@ -95,7 +94,10 @@ class Tracer:
         regions: Sequence[Region] = (),
         attributes: Mapping[str, Attribute] | None = None,
     ) -> Operation:
-        """Append an op.  ``types``: those of the results, inferred if not given; ``segments``: operandSegmentSizes."""
+        """Append an op.
+
+        ``types``: the result types, inferred by default.  ``segments``: the operandSegmentSizes.
+        """
         from cute_dialect.ir.editing import make_op
         from cute_dialect.ir.xdsl_compat import append_op
 
@@ -127,7 +129,7 @@ class Tracer:
         properties: Mapping[str, Attribute] | None = None,
         **more: Any,
     ) -> SSAValue:
-        """Append an op with one result and return that."""
+        """Append an op with one result and return the result."""
         (result,) = self.op(name, operands, types, properties, **more).results
         return result
 
@@ -138,7 +140,7 @@ class Tracer:
         operands: Sequence[SSAValue] = (),
         properties: Mapping[str, Attribute] | None = None,
     ) -> Operation:
-        """Insert an op where ``value`` is defined, right behind that: it serves all places that see the value."""
+        """Insert an op directly after the definition of ``value``, so that it dominates all uses of the value."""
         from xdsl.ir import Block
 
         from cute_dialect.ir.editing import make_op
@@ -159,7 +161,7 @@ class Tracer:
         return op
 
     def is_part(self, op: Operation) -> bool:
-        """Return True if :meth:`after` inserted an op."""
+        """Return True if :meth:`after` inserted ``op``."""
         return op in self._parts
 
     def _inferred(self, cls: type[Any], types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> Any:
@@ -172,7 +174,7 @@ class Tracer:
             raise LayoutError("F240", str(e)) from None
 
     def constant(self, value: int | float, type: Attribute) -> SSAValue:
-        """Return a constant; one of each in a function, at its top."""
+        """Return a constant. Equal constants share one op at the top of the function."""
         from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 
         key = (float(value).hex() if isinstance(value, float) else int(value), type)
@@ -184,7 +186,7 @@ class Tracer:
         return known
 
     def static(self, type: str | Attribute) -> SSAValue:
-        """Return the value of a static cute type (or of its text); one of each in a function, at its top."""
+        """Return the value of a static cute type. Equal types share one op at the top of the function."""
         t = parse_type(type) if isinstance(type, str) else type
         known = self._constants.get((None, t))
         if known is None:
@@ -192,7 +194,7 @@ class Tracer:
         return known
 
     def at_top(self, name: str, type: Attribute, operands: Sequence[SSAValue] = ()) -> SSAValue:
-        """Return the result of an op at the function's top, one of each: an atom, a tiled copy, a tiled MMA."""
+        """Return the result of an op at the top of the function (an atom, tiled copy or tiled MMA), shared if equal."""
         key = (name, type, *operands)
         known = self._constants.get(key)
         if known is None:
@@ -216,12 +218,12 @@ class Tracer:
 
     @property
     def last_constant(self) -> Operation | None:
-        """The last of the constants at the function's top."""
+        """The last constant at the top of the function."""
         return self._last_constant
 
     @contextmanager
     def into(self, block: Block) -> Generator[Block]:
-        """Append to ``block`` inside."""
+        """Append to ``block`` within the ``with`` block."""
         saved, self.block = self.block, block
         try:
             yield block
@@ -231,32 +233,33 @@ class Tracer:
 
 @lru_cache(maxsize=2048)
 def op_class(name: str) -> type[Any]:
-    """Return the class of an op."""
     found = context().get_optional_op(name)
     if found is None:
-        # unreachable: the front-end names ops that there are
-        raise ValueError(f"there is no op '{name}'")
+        # unreachable: the front-end names registered ops only
+        raise ValueError(f"unknown op '{name}'")
     return found
 
 
 def active() -> Tracer | None:
-    """Return the tracer of the trace that runs, if one does."""
+    """Return the tracer of the running trace, or None."""
     return _current.get()
 
 
 def current() -> Tracer:
-    """Return the tracer of the trace that runs.  Raises F100 where none does."""
+    """Return the tracer of the running trace.  Raises F100 if there is none."""
     found = _current.get()
     if found is None:
         raise CompileError(
-            "F100", "this works inside of a function under @cute.kernel or @cute.jit only, while that is traced"
+            "F100",
+            "this works only while a function under @cute.kernel or @cute.jit is traced",
+            hint="call it inside such a function",
         )
     return found
 
 
 @contextmanager
 def tracing(tracer: Tracer) -> Generator[Tracer]:
-    """Let ``tracer`` be the current one inside; errors that leave get the user's place."""
+    """Make ``tracer`` current within the ``with`` block, and locate errors that leave it in the user's source."""
     token = _current.set(tracer)
     try:
         yield tracer
@@ -283,10 +286,10 @@ def tracing(tracer: Tracer) -> Generator[Tracer]:
 
 
 def finish_error(error: CuteError) -> None:
-    """Complete an error that leaves the outermost call of the language: add the user's call, shorten the traceback.
+    """Add the user's call to an error that leaves the outermost call, and shorten the traceback.
 
-    The call becomes the position of an error that has none, and else the last of the calls that led to it. An error
-    inside of a trace is left unchanged.
+    The call becomes the place of an error that has none, otherwise the last entry of its call chain. Errors inside a
+    trace are unchanged.
     """
     if active() is not None:
         return
@@ -306,7 +309,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def finishes_errors(call: _F) -> _F:
-    """Decorate the outermost function of a call: errors that leave it are finished."""
+    """Decorate the outermost function of a call so that :func:`finish_error` completes the errors that leave it."""
 
     @wraps(call)
     def finishing(*args: Any, **kwargs: Any) -> Any:
@@ -320,9 +323,9 @@ def finishes_errors(call: _F) -> _F:
 
 
 def locate(error: CompileError) -> None:
-    """Say where an error comes from: the innermost frame of the user's, and what called it.
+    """Set the place and call chain of an error from the user's frames in its traceback.
 
-    Each trace that the error leaves does so again: the frames of a host function come after those of its kernels.
+    Each trace that the error leaves calls this again, so the frames of a host function follow those of its kernels.
     """
     frames: list[tuple[CodeType, Place]] = []
     at = error.__traceback__
@@ -334,11 +337,11 @@ def locate(error: CompileError) -> None:
     frames.reverse()
     if not error.is_located:
         error.is_located, error.stated = True, error.place
-    if error.stated is None:  # what the library says is said of the line that called it
+    if error.stated is None:  # An error raised in a library is reported at the line that called the library.
         outside = next((n for n, (code, _) in enumerate(frames) if not is_library(code)), 0)
         frames = frames[outside:]
     calls = [place for _, place in frames]
-    if error.stated is not None:  # the frames that it is in led to it themselves
+    if error.stated is not None:  # Frames that contain the stated place led to it and are not its callers.
         inner = [n for n, (code, _) in enumerate(frames) if holds(code, error.stated)]
         calls = calls[inner[-1] + 1 if inner else 0 :]
     elif places := calls or user_places()[:1]:

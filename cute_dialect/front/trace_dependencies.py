@@ -1,6 +1,6 @@
-"""What a trace came by that no name in the source says: the functions that it called, what it asked of the GPU.
+"""Record of a trace's dependencies that its source does not name: called functions, and GPU properties queried.
 
-The cache on disk compares both before it believes an entry (:mod:`cute_dialect.front.disk`).
+The cache on disk compares both before it accepts an entry (:mod:`cute_dialect.front.disk`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ __all__ = ["Recorder", "called", "multiprocessors", "recorded", "remark", "said"
 
 
 class Recorder:
-    """The notes of one trace."""
+    """The record of one trace."""
 
     def __init__(self) -> None:
         self.functions: dict[int, FunctionType] = {}
-        """By the identity of their code."""
+        """The called functions, by the identity of their code."""
         self.multiprocessors: dict[int, int] = {}
-        """Of each GPU that was asked for."""
+        """The SM count of each GPU that was queried."""
         self.remarks: dict[str, None] = {}
-        """What the front-end has to say, each once."""
+        """Remarks of the front-end, without duplicates."""
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("cute_dialect_recorder", default=None)
@@ -36,7 +36,7 @@ _recorder: ContextVar[Recorder | None] = ContextVar("cute_dialect_recorder", def
 
 @contextmanager
 def recorded() -> Generator[Recorder]:
-    """Note what traces inside come by."""
+    """Record the dependencies of traces within the ``with`` block."""
     recorder = Recorder()
     token = _recorder.set(recorder)
     try:
@@ -46,14 +46,14 @@ def recorded() -> Generator[Recorder]:
 
 
 def called(f: FunctionType) -> None:
-    """Note a function that a trace calls."""
+    """Record a function that a trace calls."""
     recorder = _recorder.get()
     if recorder is not None:
         recorder.functions.setdefault(id(f.__code__), f)
 
 
 def remark(code: str, text: str, place: Place | None) -> None:
-    """Note what a user may want to know of a trace, and that is no error."""
+    """Record a remark for the user that is not an error."""
     recorder = _recorder.get()
     if recorder is not None:
         recorder.remarks[said(code, text, place)] = None
@@ -65,7 +65,7 @@ def said(code: str, text: str, place: Place | None) -> str:
 
 
 def multiprocessors(device: int) -> int:
-    """Return the SMs of a GPU; without one those of an H100 or H200 SXM."""
+    """Return the number of SMs of a GPU. Without a GPU it is that of an H100 or H200 SXM."""
     from cute_dialect.runtime.driver import CudaError, driver
 
     try:

@@ -1,6 +1,6 @@
 """Arithmetic on shapes and coordinates: products, quotients, comparisons, indices.
 
-What multiplies, divides or compares numbers that are known only when the kernel runs is an op of the dialect.
+Operations on run-time numbers emit ops of the dialect.
 
 >>> product_each((4, (2, 3))), ceil_div((7, 9), (2, 4)), idx2crd(20, (6, 4))
 ((4, 6), (4, 3), (2, 3))
@@ -55,7 +55,7 @@ def product_each(x: Any) -> Any:
 
 
 def product_like(x: Any, target_profile: Any) -> Any:
-    """Return the products of the parts that stand at the leaves of a profile.
+    """Return the product of the subtree at each leaf of a profile.
 
     >>> product_like(((2, 3), (4, 5)), (0, (0, 0)))
     (6, (4, 5))
@@ -63,12 +63,12 @@ def product_like(x: Any, target_profile: Any) -> Any:
     if not isinstance(target_profile, tuple | list):
         return product(x)
     if not isinstance(x, tuple | list) or len(x) != len(target_profile):
-        raise LayoutError("F241", f"expected a tree of the profile {tree_text(target_profile)}, got {tree_text(x)}")
+        raise LayoutError("F241", f"product_like: {tree_text(x)} does not have the profile {tree_text(target_profile)}")
     return tuple(map(product_like, x, target_profile))
 
 
 def tuple_max(x: Any) -> Any:
-    """Return the greatest leaf.
+    """Return the largest leaf.
 
     >>> tuple_max((4, (7, 3)))
     7
@@ -80,7 +80,7 @@ def tuple_max(x: Any) -> Any:
 
 
 def min_dim(x: Any) -> Any:
-    """Return the least leaf.
+    """Return the smallest leaf.
 
     >>> min_dim((4, (7, 3)))
     3
@@ -110,7 +110,7 @@ def elem_sub(a: Any, b: Any) -> Any:
 
 
 def ceil_div(a: Any, b: Any) -> Any:
-    """Return the quotient rounded up: of numbers, or mode by mode, as many tiles as cover a shape.
+    """Return the quotient rounded up, of numbers or mode by mode: the number of tiles that cover a shape.
 
     >>> ceil_div(7, 2), ceil_div((7, 9, 4), (2, 4))
     (4, (4, 3, 4))
@@ -130,14 +130,14 @@ def ceil_div(a: Any, b: Any) -> Any:
 
 
 def _are_natural(*numbers: Any) -> bool:
-    """Tell whether all are integers that are known not to be negative."""
+    """Return True if all are integers known to be non-negative."""
     return all(isinstance(x, Numeric | int) and is_natural(as_number(x)) for x in numbers)
 
 
 def _quotient(a: Numeric, b: Any) -> Any:
-    """Return ``ceil(a / b)`` of two numbers that are not negative, by a division without signs.
+    """Return ``ceil(a / b)`` of two non-negative numbers by an unsigned division.
 
-    ``a + b - 1`` fits: neither is more than half of what the type without a sign holds.
+    ``a + b - 1`` does not overflow, because both are at most half the range of the unsigned type.
     """
     x, y, kind = pair(a, b, "floordiv")
     if y.is_static and (y.value == 0 or facts_of(x).divisor % y.value == 0):
@@ -148,10 +148,10 @@ def _quotient(a: Numeric, b: Any) -> Any:
 
 
 def _tell_quotients(result: Any, a: Any, b: Any) -> None:
-    """Note what is known of quotients, mode by mode, of what is not negative."""
+    """Attach known facts to the quotients of non-negative numbers, mode by mode."""
     if isinstance(result, tuple):
         own = isinstance(b, tuple | list)
-        for i, made in enumerate(result):  # an integer is used up mode by mode: what is left of it is 1 or more
+        for i, made in enumerate(result):  # An integer divisor is divided by each mode in turn, and at least 1 remains.
             _tell_quotients(made, a[i], 1 if not own and i > 0 else b if not own else b[i] if i < len(b) else 1)
     elif isinstance(result, Numeric) and not result.is_static and _are_natural(a, b):
         known = rounded_up(facts_of(as_number(a)), facts_of(as_number(b)), type(result))
@@ -160,7 +160,7 @@ def _tell_quotients(result: Any, a: Any, b: Any) -> None:
 
 
 def round_up(a: Any, b: Any) -> Any:
-    """Return the least multiple of ``b`` that is at least ``a``; mode by mode for trees.
+    """Return the smallest multiple of ``b`` that is at least ``a``; mode by mode for trees.
 
     >>> round_up(7, 4), round_up((7, 9), (2, 4))
     (8, (8, 12))
@@ -172,7 +172,7 @@ def round_up(a: Any, b: Any) -> Any:
 
 
 def shape_div(a: Any, b: Any) -> Any:
-    """Return a shape divided by a shape, where one of two extents divides the other.
+    """Return a shape divided by a shape. One of each pair of extents must divide the other.
 
     >>> shape_div((6, 4), 12)
     (1, 2)
@@ -196,7 +196,7 @@ def gcd(*numbers: Any) -> int:
 
 
 def _condition(name: str, a: Any, b: Any) -> Any:
-    """Return what a comparison gives: a truth value of Python if the types decide it, else a Boolean."""
+    """Return a Python bool if the types decide a comparison, else a Boolean."""
     from cute_dialect.front.layouts import from_value, operand_type
     from cute_dialect.front.trace import current, op_class
     from cute_dialect.ops.typed_values import track, typed
@@ -211,7 +211,7 @@ def _condition(name: str, a: Any, b: Any) -> Any:
 
 
 def elem_less(a: Any, b: Any) -> Any:
-    """Tell whether each leaf of ``a`` is less than that of ``b``.
+    """Return True if each leaf of ``a`` is less than the corresponding leaf of ``b``.
 
     >>> elem_less((3, (1, 2)), (4, (2, 3)))
     True
@@ -220,7 +220,7 @@ def elem_less(a: Any, b: Any) -> Any:
 
 
 def equal(a: Any, b: Any) -> Any:
-    """Tell whether two trees, or two layouts, are the same.
+    """Return True if two trees, or two layouts, are equal.
 
     >>> from cute_dialect.front.layout_makers import make_layout
     >>> equal((4, (2, 3)), (4, (2, 3))), equal(make_layout(8), make_layout(8, 2))
@@ -256,9 +256,9 @@ def _either(a: Any, b: Any) -> Any:
 
 
 def _ordered(a: Any, b: Any, what: str) -> Any:
-    """Return the comparison of leaves that are given most significant first."""
+    """Return the comparison of trees in lexicographic or colexicographic order."""
     if not congruent(a, b):
-        raise LayoutError("F241", f"{what}: expected trees of one profile, got {tree_text(a)} and {tree_text(b)}")
+        raise LayoutError("F241", f"{what} needs trees of the same profile, got {tree_text(a)} and {tree_text(b)}")
     pairs = list(zip(leaves(a), leaves(b)))
     if what == "colex_less":
         pairs.reverse()
@@ -271,7 +271,7 @@ def _ordered(a: Any, b: Any, what: str) -> Any:
 
 
 def lex_less(a: Any, b: Any) -> Any:
-    """Tell whether ``a`` comes before ``b``, the first mode deciding first.
+    """Return True if ``a`` precedes ``b`` in lexicographic order (first mode most significant).
 
     >>> lex_less((1, 5), (2, 0)), lex_less((2, 5), (2, 0))
     (True, False)
@@ -280,7 +280,7 @@ def lex_less(a: Any, b: Any) -> Any:
 
 
 def colex_less(a: Any, b: Any) -> Any:
-    """Tell whether ``a`` comes before ``b``, the last mode deciding first.
+    """Return True if ``a`` precedes ``b`` in colexicographic order (last mode most significant).
 
     >>> colex_less((1, 5), (2, 0)), colex_less((1, 0), (2, 0))
     (False, True)
@@ -292,7 +292,7 @@ def colex_less(a: Any, b: Any) -> Any:
 
 
 def crd2idx(coord: Any, x: Any) -> Any:
-    """Return the index of a coordinate: column-major in a shape, or what a layout maps it to.
+    """Return the index of a coordinate: column-major in a shape, or the offset in a layout.
 
     >>> from cute_dialect.front.layout_makers import make_layout
     >>> crd2idx((1, (1, 2)), (2, (3, 4))), crd2idx((1, 2), make_layout((4, 8), (8, 1)))
@@ -312,7 +312,7 @@ def idx2crd(index: Any, x: Any) -> Any:
 
 
 def increment_coord(coord: Any, x: Any) -> Any:
-    """Return the next coordinate of a shape, the first leaf fastest.
+    """Return the next coordinate in a shape, first leaf fastest.
 
     >>> increment_coord((5, 1), (6, 3))
     (0, 2)

@@ -1,6 +1,6 @@
-"""Functions on shapes, coordinates, layouts and tensors: sizes, profiles, modes.
+"""Sizes, profiles and modes of shapes, coordinates, layouts and tensors.
 
-Of Python's tuples they are Python; of layouts and tensors they are ops of the dialect, or nothing.
+On Python tuples they are computed in Python; on layouts and tensors they emit ops if needed.
 
 >>> size((4, (2, 3))), group_modes((2, 3, 4), 0, 2)
 (24, ((2, 3), 4))
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def modes_of(x: Any) -> Any:
-    """Return the tree whose profile counts: the shape of a layout or a tensor, a tree itself."""
+    """Return the shape of a layout or tensor, or a tree itself."""
     return x if is_tree(x) else x.shape
 
 
@@ -48,7 +48,7 @@ def _path(mode: Any) -> list[int] | None:
 
 
 def size(x: Any, mode: Any = None) -> Any:
-    """Return the number of elements of a shape, a layout, a tensor or a tiled operation, or of one of its modes.
+    """Return the number of elements of a shape, layout, tensor or tiled operation, or of one of its modes.
 
     >>> size((4, (2, 3))), size((4, (2, 3)), mode=[1]), size(make_layout((4, 8)), mode=[0])
     (24, 6, 4)
@@ -69,7 +69,7 @@ def size(x: Any, mode: Any = None) -> Any:
 
 
 def counted(n: Any) -> Any:
-    """Return a number of elements, which is not negative."""
+    """Return a number of elements, marked as non-negative."""
     if isinstance(n, Numeric) and not n.is_static:
         facts = n.facts or Facts()
         n.facts = Facts(max(0, facts.low or 0), facts.high, facts.divisor)
@@ -77,7 +77,7 @@ def counted(n: Any) -> Any:
 
 
 def cosize(x: Any, mode: Any = None) -> Any:
-    """Return one more than the largest offset that a layout reaches.
+    """Return the largest offset of a layout plus one.
 
     >>> cosize(make_layout((5, 3), (1, 7)))
     19
@@ -86,7 +86,7 @@ def cosize(x: Any, mode: Any = None) -> Any:
 
 
 def size_in_bytes(dtype: Any, x: Any) -> Any:
-    """Return the bytes that elements of a type in a layout take, from the first to the last.
+    """Return the size of a layout's elements in memory, from the first to the last, in bytes.
 
     >>> from cute_dialect.front.dtypes import Float16
     >>> size_in_bytes(Float16, make_layout((4, 8)))
@@ -110,7 +110,7 @@ def rank(x: Any, mode: Any = None) -> int:
 
 
 def depth(x: Any) -> int:
-    """Return the levels of nesting, 0 for an integer.
+    """Return the nesting depth, 0 for an integer.
 
     >>> depth((4, (2, 3)))
     2
@@ -120,7 +120,7 @@ def depth(x: Any) -> int:
 
 
 def is_static(x: Any) -> bool:
-    """Tell whether everything of a tree, a layout or a number is known while tracing."""
+    """Return True if a tree, layout or number is completely known at compile time."""
     if isinstance(x, tuple | list):
         return all(map(is_static, x))
     if hasattr(x, "is_static"):
@@ -129,7 +129,7 @@ def is_static(x: Any) -> bool:
 
 
 def congruent(a: Any, b: Any) -> bool:
-    """Tell whether two trees have one profile.
+    """Return True if two trees have the same profile.
 
     >>> congruent((1, (2, 3)), (4, (5, 6))), congruent((1, 2), (4, (5, 6)))
     (True, False)
@@ -141,7 +141,7 @@ def congruent(a: Any, b: Any) -> bool:
 
 
 def weakly_congruent(a: Any, b: Any) -> bool:
-    """Tell whether ``a`` is no deeper than ``b``.
+    """Return True if the profile of ``a`` is a coarsening of the profile of ``b``.
 
     >>> weakly_congruent((1, 2), (4, (5, 6)))
     True
@@ -153,7 +153,7 @@ def weakly_congruent(a: Any, b: Any) -> bool:
 
 
 def is_major(mode: int, stride: Any) -> bool:
-    """Tell whether the stride of a mode is a static 1.
+    """Return True if the stride of a mode is a static 1.
 
     >>> is_major(0, (1, 8)), is_major(1, (1, 8))
     (True, False)
@@ -162,7 +162,7 @@ def is_major(mode: int, stride: Any) -> bool:
 
 
 def has_underscore(x: Any) -> bool:
-    """Tell whether a coordinate leaves a mode open.
+    """Return True if a coordinate leaves a mode open.
 
     >>> has_underscore((1, (None, 2)))
     True
@@ -171,7 +171,7 @@ def has_underscore(x: Any) -> bool:
 
 
 def shape(x: Any, mode: Any = None) -> Any:
-    """Return the shape of a layout or a tensor, or of one of its modes; a shape is its own.
+    """Return the shape of a layout or tensor, or of one of its modes. A shape is returned unchanged.
 
     >>> shape(make_layout((4, (2, 3))), mode=[1])
     (2, 3)
@@ -199,14 +199,14 @@ def get(x: Any, mode: Any) -> Any:
         modes: Sequence[Any] = at if isinstance(at, tuple | list) else (at,)
         if not 0 <= which < len(modes):
             raise LayoutError(
-                "F240", f"expected a mode in [0, {len(modes)}) at depth {i} of {tree_text(x)}, got {which}"
+                "F240", f"get: the mode at depth {i} of {tree_text(x)} must be in [0, {len(modes)}), got {which}"
             )
         at = modes[which]
     return at
 
 
 def select(x: Any, mode: Sequence[int]) -> Any:
-    """Return the chosen modes, in that order.
+    """Return the selected modes, in the given order.
 
     >>> select((4, 5, 6), [2, 0]), select(make_layout((4, 8, 2)), [1])
     ((6, 4), (8):(4))
@@ -246,7 +246,7 @@ def _padded(name: str, x: Any, element: Any, up_to_rank: int | None) -> Any:
 
 
 def append(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
-    """Return a tree or a layout with a mode more behind, or with as many as make the rank.
+    """Append a mode to a tree or layout, or as many as needed for a rank.
 
     >>> append((4, 5), 6), append(make_layout(6, 2), make_layout(1, 0), up_to_rank=3)
     ((4, 5, 6), (6,1,1):(2,0,0))
@@ -255,7 +255,7 @@ def append(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
 
 
 def prepend(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
-    """Return a tree or a layout with a mode more before, or with as many as make the rank.
+    """Prepend a mode to a tree or layout, or as many as needed for a rank.
 
     >>> prepend((4, 5), 6)
     (6, 4, 5)
@@ -264,7 +264,7 @@ def prepend(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
 
 
 def append_ones(x: Any, up_to_rank: int | None = None) -> Any:
-    """Return a shape or a layout with modes of extent 1 behind.
+    """Append modes of extent 1 to a shape or layout.
 
     >>> append_ones((4, 5), up_to_rank=4)
     (4, 5, 1, 1)
@@ -273,7 +273,7 @@ def append_ones(x: Any, up_to_rank: int | None = None) -> Any:
 
 
 def prepend_ones(x: Any, up_to_rank: int | None = None) -> Any:
-    """Return a shape or a layout with modes of extent 1 before.
+    """Prepend modes of extent 1 to a shape or layout.
 
     >>> prepend_ones((4, 5))
     (1, 4, 5)
@@ -282,7 +282,7 @@ def prepend_ones(x: Any, up_to_rank: int | None = None) -> Any:
 
 
 def group_modes(x: Any, begin: int, end: int | None = None) -> Any:
-    """Return a tree, a layout or a tensor with modes ``begin … end-1`` wrapped into one.
+    """Group modes ``begin`` to ``end-1`` of a tree, layout or tensor into one mode.
 
     >>> group_modes((2, 3, 4), 0, 2), group_modes(make_layout((2, 3, 4)), 1, 3)
     (((2, 3), 4), (2,(3,4)):(1,(2,6)))
@@ -292,7 +292,7 @@ def group_modes(x: Any, begin: int, end: int | None = None) -> Any:
         return apply("cute.group_modes", as_layout(x), begin=begin, end=last)
     modes = tuple(x) if isinstance(x, tuple | list) else (x,)
     if not 0 <= begin < last <= len(modes):
-        raise LayoutError("F240", f"group_modes({tree_text(x)}): expected 0 <= begin < end <= {len(modes)}, got "
+        raise LayoutError("F240", f"group_modes({tree_text(x)}): needs 0 <= begin < end <= {len(modes)}, got "
                           f"{begin} and {last}")  # fmt: skip
     return (*modes[:begin], modes[begin:last], *modes[last:])
 
@@ -309,7 +309,7 @@ def flatten(x: Any) -> Any:
 
 
 def flatten_to_tuple(x: Any) -> tuple[Any, ...]:
-    """Return the leaves of a tree as a tuple, also of one leaf.
+    """Return the leaves of a tree as a tuple, even for a single leaf.
 
     >>> flatten_to_tuple(4), flatten_to_tuple((4, (2, 3)))
     ((4,), (4, 2, 3))
@@ -318,7 +318,7 @@ def flatten_to_tuple(x: Any) -> tuple[Any, ...]:
 
 
 def unflatten(sequence: Any, profile: Any) -> Any:
-    """Return the elements of a sequence as a tree of a profile.
+    """Return the elements of a sequence as a tree with a given profile.
 
     >>> unflatten((4, 2, 3), (0, (0, 0)))
     (4, (2, 3))
@@ -326,7 +326,7 @@ def unflatten(sequence: Any, profile: Any) -> Any:
     given = list(leaves(sequence))
     if len(given) != len(leaves(profile)):
         raise LayoutError(
-            "F241", f"expected {len(leaves(profile))} elements for {tree_text(profile)}, got {len(given)}"
+            "F241", f"unflatten: {tree_text(profile)} needs {len(leaves(profile))} elements, got {len(given)}"
         )
     source = iter(given)
     return map_tree(lambda _: next(source), profile)
@@ -346,7 +346,7 @@ def slice_(x: Any, coord: Any) -> Any:
 
 
 def dice(x: Any, coord: Any) -> Any:
-    """Return the modes that a coordinate fixes; of a tree and of a tiler those at integers.
+    """Return the modes at which a coordinate has an integer.
 
     >>> dice((4, (2, 3)), (1, (None, 0))), dice(make_layout((4, 8)), (None, 2))
     ((4, 3), (8):(4))
@@ -363,14 +363,14 @@ def _open_or_zero(leaf: Any) -> Any:
 
 
 def _part(x: Any, coord: Any, part: Callable[..., Any]) -> Any:
-    """Return what of a tree stands at the open (or the fixed) places of a coordinate."""
+    """Return the parts of a tree at the open (or the fixed) modes of a coordinate."""
     if not weakly_congruent(coord, x):
-        raise LayoutError("F241", f"expected a coordinate that fits {tree_text(x)}, got {tree_text(coord)}")
+        raise LayoutError("F241", f"the coordinate {tree_text(coord)} does not match the profile of {tree_text(x)}")
     return part(map_tree(_open_or_zero, coord), map_tree(lambda leaf: leaf, x))
 
 
 def repeat(x: Any, n: int) -> Any:
-    """Return a tuple of ``n`` times the element; the element itself for 1.
+    """Return a tuple with the element repeated ``n`` times, or the element itself if ``n`` is 1.
 
     >>> repeat(4, 3), repeat(4, 1)
     ((4, 4, 4), 4)
@@ -379,7 +379,7 @@ def repeat(x: Any, n: int) -> Any:
 
 
 def repeat_as_tuple(x: Any, n: int) -> tuple[Any, ...]:
-    """Return a tuple of ``n`` times the element, also for 1.
+    """Return a tuple with the element repeated ``n`` times, even for 1.
 
     >>> repeat_as_tuple(4, 1)
     (4,)
@@ -388,7 +388,7 @@ def repeat_as_tuple(x: Any, n: int) -> tuple[Any, ...]:
 
 
 def repeat_like(x: Any, target: Any) -> Any:
-    """Return a tree of the profile of ``target`` with the element at each leaf.
+    """Return a tree with the profile of ``target`` and the element at each leaf.
 
     >>> repeat_like(1, (4, (2, 3)))
     (1, (1, 1))
@@ -397,7 +397,7 @@ def repeat_like(x: Any, target: Any) -> Any:
 
 
 def transform_leaf(f: Callable[..., Any], *trees: Any) -> Any:
-    """Return the tree of what a function gives for the leaves of one or more trees of one profile.
+    """Apply a function to the corresponding leaves of trees with the same profile.
 
     >>> transform_leaf(lambda a, b: a * b, (2, (3, 4)), (5, (6, 7)))
     (10, (18, 28))
@@ -406,7 +406,7 @@ def transform_leaf(f: Callable[..., Any], *trees: Any) -> Any:
 
 
 def tuple_cat(*tuples: Any) -> tuple[Any, ...]:
-    """Return the modes of all trees, one behind the other.
+    """Return the concatenated modes of all trees.
 
     >>> tuple_cat((1, 2), 3, (4,))
     (1, 2, 3, 4)

@@ -1,9 +1,9 @@
 """Int tuples: shapes, coordinates, strides and tilers as users write them, and as operands of ops.
 
-What a user writes is plain Python: integers, numbers of the language, ``None`` or ``:`` for "all of this mode", tuples
-of them, layouts as parts of a tiler, ``E(0)`` for a basis element.  A :class:`Tree` is such a value with what it is
-meant as (``"shape"``, ``"coord"``, …): it knows its type, and makes an SSA value when an op asks for one.
-:func:`tree_of` is the way back.
+Users write plain Python: integers, typed numbers, ``None`` or ``:`` for a whole mode, tuples of these, layouts as
+parts of
+a tiler, and ``E(0)`` for a basis element.  A :class:`Tree` combines such a value with its kind (``"shape"``,
+``"coord"``, …).  It has a type, and creates an SSA value when an op needs one.  :func:`tree_of` is the inverse.
 
 >>> Tree((4, (None, 8)), "coord").text
 '(4,(_,8))'
@@ -35,11 +35,11 @@ __all__ = [
 ]  # fmt: skip
 
 DIVISOR_CAP = 1 << 30
-"""Known divisors are written up to this one."""
+"""Largest divisor recorded in types."""
 
 
 class ScaledBasis:
-    """A step of ``value`` along one mode of a coordinate: the strides of coordinate tensors.
+    """A step of ``value`` along one mode of a coordinate. Coordinate tensors have such strides.
 
     >>> E(0), 4 * E(1, 0)
     (1@0, 4@0@1)
@@ -69,7 +69,7 @@ class ScaledBasis:
 
 
 def E(*path: int) -> ScaledBasis:
-    """Return the basis element of a mode, outermost index first.
+    """Return the basis element of a mode, given as a path with the outermost index first.
 
     >>> E(1)
     1@1
@@ -81,7 +81,7 @@ def E(*path: int) -> ScaledBasis:
 
 
 def is_tree(x: object) -> bool:
-    """Tell whether a value is an int tuple: an integer, ``None``, or a tuple of them."""
+    """Return True for an int tuple: an integer, ``None``, or a tuple of these."""
     if isinstance(x, Numeric):
         return type(x).is_integer
     return x is None or isinstance(x, int | tuple | list | ScaledBasis) or (isinstance(x, slice) and x == slice(None))
@@ -99,7 +99,7 @@ def leaves(tree: object) -> list[Any]:
 
 
 def map_tree(f: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """Return the tree of what a function gives for each leaf (and for what stands there in other trees).
+    """Apply a function to each leaf of a tree, and the corresponding leaves of other trees.
 
     >>> map_tree(lambda n: n * 2, (1, (2, 3)))
     (2, (4, 6))
@@ -107,14 +107,14 @@ def map_tree(f: Callable[..., Any], tree: Any, *others: Any) -> Any:
     inner = isinstance(tree, tuple | list)
     for other in others:
         if isinstance(other, tuple | list) != inner or (inner and len(other) != len(tree)):
-            raise LayoutError("F241", f"expected trees of one profile, got {tree_text(tree)} and {tree_text(other)}")
+            raise LayoutError("F241", f"the trees {tree_text(tree)} and {tree_text(other)} have different profiles")
     if not inner:
         return f(tree, *others)
     return tuple(map_tree(f, *branches) for branches in zip(tree, *others))
 
 
 def tree_text(tree: object) -> str:
-    """Return an int tuple as messages and ``print`` show it.
+    """Return an int tuple as text for messages and ``print``.
 
     >>> tree_text((4, (None, 8)))
     '(4,(_,8))'
@@ -127,14 +127,14 @@ def tree_text(tree: object) -> str:
 
 
 def dynamic_numbers(x: object) -> list[Numeric]:
-    """Return the numbers in an int tuple or a layout that are known only when the kernel runs, in storage order."""
+    """Return the run-time numbers in an int tuple or a layout, in storage order."""
     numbers: list[Numeric] = []
     _split(x, numbers)
     return numbers
 
 
 def _split(x: Any, numbers: list[Numeric]) -> Any:
-    """Return the payload of what a user wrote; dynamic numbers are appended."""
+    """Return the payload of a user's value, and append its dynamic numbers."""
     kind = type(x)
     if kind is int:
         return x
@@ -144,7 +144,11 @@ def _split(x: Any, numbers: list[Numeric]) -> Any:
         return UNDERSCORE
     if isinstance(x, Numeric):
         if not kind.is_integer:
-            raise LayoutError("F241", f"expected an integer, got {x.describe()}", hint="convert with cute.Int32(x)")
+            raise LayoutError(
+                "F241",
+                f"a shape, stride or coordinate needs integers, got {x.describe()}",
+                hint="convert with cute.Int32(x)",
+            )
         if x.is_static:
             return int(x.value)
         number = _as_index(x)
@@ -160,11 +164,11 @@ def _split(x: Any, numbers: list[Numeric]) -> Any:
         return x
     if hasattr(x, "__index__") and not isinstance(x, bool):
         return index(x)
-    raise LayoutError("F241", f"expected an integer, None or a tuple of them, got {x!r}")
+    raise LayoutError("F241", f"a shape, stride or coordinate consists of integers, None and tuples, got {x!r}")
 
 
 def _as_index(x: Numeric) -> Numeric:
-    """Return an integer as one of the two types that leaves have."""
+    """Return an integer as Int32 or Int64, the types of dynamic leaves."""
     kind = type(x)
     if kind is Int32 or kind is Int64:
         return x
@@ -187,16 +191,16 @@ def _divisor(number: Numeric) -> int:
 
 @lru_cache(maxsize=8192)
 def cute_type(kind: str, payload: Any) -> Attribute:
-    """Return the type of a kind of value.  Raises AlgebraError where the payload is none."""
+    """Return the cute type of a payload.  Raises AlgebraError for an invalid payload."""
     from cute_dialect.ops.typed_values import Typed, wrap
 
     return wrap(Typed(kind, payload))
 
 
 class Tree:
-    """An int tuple with what it is meant as: ``"int_tuple"``, ``"shape"``, ``"coord"``, ``"stride"``, ``"tiler"``.
+    """An int tuple with its kind: ``"int_tuple"``, ``"shape"``, ``"coord"``, ``"stride"`` or ``"tiler"``.
 
-    A tiler that holds a layout or ``None`` is a tile, another one a shape.
+    A tiler that contains a layout or ``None`` is a tile, otherwise a shape.
     """
 
     __slots__ = ("kind", "numbers", "payload")
@@ -213,7 +217,6 @@ class Tree:
 
     @property
     def type(self) -> Attribute:
-        """Its type."""
         try:
             return cute_type(self.kind, self.payload)
         except AlgebraError as e:
@@ -221,17 +224,17 @@ class Tree:
 
     @property
     def is_static(self) -> bool:
-        """Whether everything of it is known while tracing."""
+        """True if it is completely known at compile time."""
         return not self.numbers
 
     @property
     def ssa(self) -> SSAValue:
-        """An SSA value of it; emits ``cute.make_coord`` and the like."""
+        """The SSA value, created with ``cute.make_coord`` and the like."""
         return filled(self.kind, self.payload, self.numbers)
 
     @property
     def text(self) -> str:
-        """Its text, as the dialect writes it."""
+        """The text in the dialect's syntax."""
         return to_text(self.payload, self.kind)
 
 
@@ -242,7 +245,7 @@ def _is_tile(payload: Any) -> bool:
 
 
 def _tile(payload: Any) -> Any:
-    """Return a tile: extents in it become layouts."""
+    """Return a tile, with extents replaced by layouts."""
     if isinstance(payload, tuple):
         return tuple([_tile(x) for x in payload])
     if isinstance(payload, int | Dyn):
@@ -251,7 +254,7 @@ def _tile(payload: Any) -> Any:
 
 
 def filled(kind: str, payload: Any, numbers: Sequence[Numeric]) -> SSAValue:
-    """Return the SSA value of a payload whose dynamic leaves are these numbers, in storage order."""
+    """Return the SSA value of a payload, with ``numbers`` for its dynamic leaves in storage order."""
     from cute_dialect.front.trace import current
 
     tracer = current()
@@ -284,7 +287,7 @@ def dynamic_leaves_of(payload: Any) -> list[Dyn]:
 
 
 def _scalar(number: Numeric, leaf: Dyn) -> SSAValue:
-    """Return the operand for a dynamic leaf, which knows the divisor that the leaf promises."""
+    """Return the operand for a dynamic leaf, annotated with the leaf's divisor."""
     from cute_dialect.front.trace import current
 
     value = (Int32 if leaf.width == 32 else Int64)(number).ssa
@@ -301,7 +304,7 @@ def _constrained(width: int, divisor: int) -> Attribute:
 
 
 def to_ssa(tree: object, kind: str = "coord") -> SSAValue:
-    """Return an SSA value of an int tuple: ``kind`` is ``"coord"``, ``"shape"``, ``"stride"``, ``"int_tuple"``, …"""
+    """Return the SSA value of an int tuple; ``kind`` is ``"coord"``, ``"shape"``, ``"stride"``, ``"int_tuple"``, …"""
     return Tree(tree, kind).ssa
 
 
@@ -309,7 +312,7 @@ def to_ssa(tree: object, kind: str = "coord") -> SSAValue:
 
 
 def scalars_of(ssa: SSAValue) -> Sequence[SSAValue]:
-    """Return the dynamic integers of an SSA value; one ``cute.get_scalars`` a value, beside its definition."""
+    """Return the dynamic integers of an SSA value, from one ``cute.get_scalars`` per value next to its definition."""
     from cute_dialect.front.trace import current
 
     tracer = current()
@@ -324,7 +327,7 @@ def scalars_of(ssa: SSAValue) -> Sequence[SSAValue]:
 
 
 def numbers_of(ssa: SSAValue, payload: Any, *, shapes: int = 0) -> list[Numeric]:
-    """Return the dynamic integers of an SSA value as numbers; the first ``shapes`` are extents, which are positive."""
+    """Return the dynamic integers of an SSA value as numbers. The first ``shapes`` are extents, which are positive."""
     from cute_dialect.front.numeric import Facts
 
     return [
@@ -334,7 +337,7 @@ def numbers_of(ssa: SSAValue, payload: Any, *, shapes: int = 0) -> list[Numeric]
 
 
 def tree_of(payload: Any, numbers: Iterator[Numeric]) -> Any:
-    """Return the int tuple of a payload; dynamic leaves are taken from ``numbers``."""
+    """Return the int tuple of a payload. Dynamic leaves are taken from ``numbers``."""
     if isinstance(payload, tuple):
         return tuple([tree_of(x, numbers) for x in payload])
     if isinstance(payload, Dyn):

@@ -1,4 +1,4 @@
-"""Names for the long types of a trace, so that its text can be read: that of ``%gA`` is ``!gA``."""
+"""Aliases for the long types of a trace: the type of ``%gA`` becomes ``!gA``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 __all__ = ["type_names"]
 
 LONG = 30
-"""Types of as many characters as this get a name."""
+"""Minimum length of a type that gets an alias, in characters."""
 
 
 def type_names(module: Operation) -> dict[str, Attribute]:
-    """Return a name for each long type: that of the first value of the type that has one, else what kind it is."""
+    """Return an alias for each long type: the name of the first named value of that type, else the type's kind."""
     named: dict[Attribute, str | None] = {}
     for value in _values(module):
         if named.get(value.type) is None and value.type.name.startswith(("cute.", "cute_nvgpu.")):

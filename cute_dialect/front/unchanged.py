@@ -1,4 +1,4 @@
-"""Whether objects still hold what they held: asked by each quick call, so it compares identities only.
+"""Fast check that objects still hold the same contents, by identity only. Every cached call runs it.
 
 >>> config = {"tile": (16, 8)}
 >>> same = unchanged_since([config])
@@ -21,29 +21,30 @@ __all__ = ["never_changes", "unchanged_since"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), Enum, type, types.BuiltinFunctionType, types.ModuleType)
 _MOST = 256
-"""Objects that a call looks at; more are compared by the way of all calls."""
+"""Maximum number of objects checked by a cached call. Beyond it, calls take the slow path."""
 
 
 def never_changes(value: object) -> bool:
-    """Tell whether a value is what it is for ever."""
+    """Return True if a value is immutable."""
     if isinstance(value, _PLAIN) or (isinstance(value, Numeric) and value.is_static):
         return True
     if isinstance(value, tuple):
         return all(map(never_changes, value))
-    return isinstance(value, types.FunctionType) and value.__closure__ is None  # its code is watched by itself
+    return isinstance(value, types.FunctionType) and value.__closure__ is None  # Its code is watched separately.
 
 
 def _holds_attributes_only(kind: type) -> bool:
-    """Tell whether instances of a class are what their attributes are: of a user's class, or of one of this package."""
+    """Return True if instances of a class are fully described by their attributes."""
     return is_users_class(kind) or kind is types.SimpleNamespace or kind.__module__.startswith("cute_dialect.")
 
 
 def unchanged_since(
     values: Iterable[object], *, others: Callable[[object], bool] = lambda _: False
 ) -> Callable[[], bool] | None:
-    """Return what tells whether the values hold what they hold now; None where identities do not say that.
+    """Return a function that checks whether the values still hold the same objects, or None if identities do not
+    suffice.
 
-    ``others``: which objects that are not looked into are taken to be unchanged.
+    ``others(x)`` returns True for opaque objects that are assumed not to change.
     """
     sequences: list[tuple[Any, int, tuple[object, ...]]] = []
     spaces: list[tuple[Any, Any, Mapping[str, Any], list[object], tuple[object, ...]]] = []

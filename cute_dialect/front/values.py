@@ -1,8 +1,7 @@
-"""What the front-end knows of any value: whether it holds SSA values, and what of it is static.
+"""Forms of values: their static part and the types of their SSA values.
 
-A :class:`Form` is what of a value is static, with the types of its dynamic leaves; two values of one form differ in
-SSA values only.  Branches, loops and kernel arguments take values apart and put them together by their forms, so a
-class of dynamic values needs ``__cute_form__`` and no more to cross them.
+Two values of the same :class:`Form` differ only in their SSA values.  Branches, loops and kernel arguments use forms to
+take values apart and rebuild them.  A class of dynamic values needs only ``__cute_form__`` to cross them.
 """
 
 from __future__ import annotations
@@ -20,22 +19,21 @@ __all__ = ["ConstForm", "Dynamic", "Form", "form_of", "is_dynamic", "made_of"]
 
 def _needs(code: str, what: str, cure: str) -> Any:
     def method(self: Dynamic, *others: object) -> NoReturn:
-        raise StaticError(code, f"{what} of {self.describe()} is known only when the kernel runs", hint=cure)
+        raise StaticError(code, f"{what} of {self.describe()} is known only at run time", hint=cure)
 
     return method
 
 
 class Dynamic:
-    """The base of values that hold SSA values; what Python would ask of a number at once raises (F143–F147)."""
+    """Base of values that hold SSA values. Operations for which Python needs the value at once raise F143–F147."""
 
     __slots__ = ()
 
     def describe(self) -> str:
-        """Return how messages name it."""
+        """Return its description for messages."""
         return f"this {type(self).__name__}"
 
     def __cute_form__(self) -> Form:
-        """Return its form."""
         raise NotImplementedError(type(self))
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **more: Any) -> Any:
@@ -43,18 +41,18 @@ class Dynamic:
 
         return ufunc(self, function, method, *inputs, **more)
 
-    __bool__ = _needs("F143", "the truth", "Python must know it here, while compiling")
-    __index__ = _needs("F144", "the value", "a Python number is needed here: pass it as cute.Constexpr")
+    __bool__ = _needs("F143", "the truth value", "Python needs it here at compile time")
+    __index__ = _needs("F144", "the value", "Python needs the number here at compile time: pass it as cute.Constexpr")
     __int__ = _needs("F144", "the value", "convert with cute.Int32(x) or x.to(…)")
     __float__ = _needs("F144", "the value", "convert with cute.Float32(x) or x.to(…)")
     __iter__ = _needs("F145", "the number of elements", "loop over a range")
     __len__ = _needs("F146", "the length", "use cute.size")
-    __contains__ = _needs("F147", "what is in the elements", "compare each")
-    refuse_hash = _needs("F147", "the value", "it can be no element of a set and no key of a dict: use a list")
+    __contains__ = _needs("F147", "the result of 'in' on the elements", "compare each element")
+    refuse_hash = _needs("F147", "the value", "it cannot be in a set or a key of a dict: use a list")
 
 
 class Form:
-    """What of a value is static, and the types of its dynamic leaves; see the module.  Compared by structure."""
+    """The static part of a value, and the types of its SSA leaves. Compared by structure."""
 
     __slots__ = ()
 
@@ -62,28 +60,28 @@ class Form:
     """The types of the leaves."""
 
     def take(self, value: object) -> list[SSAValue]:
-        """Return the leaves of a value that fits this form; emits conversions where the value is less dynamic."""
+        """Return the leaves of a value that fits this form. Conversions are emitted if it is more static."""
         raise NotImplementedError
 
     def make(self, leaves: Sequence[SSAValue]) -> object:
-        """Return the value of this form that has these leaves."""
+        """Return the value of this form with these leaves."""
         raise NotImplementedError
 
     def join(self, other: Form) -> Form:
-        """Return the least form that values of both fit.  Raises MergeError where there is none."""
+        """Return the most specific form that both fit.  Raises MergeError if there is none."""
         raise NotImplementedError
 
     def widened(self) -> Form:
-        """Return the form in which static numbers are dynamic, for what changes from turn to turn of a loop."""
+        """Return the form with static numbers made dynamic, for values that change between loop iterations."""
         return self
 
     def loosened(self) -> Form:
-        """Return the form that says nothing of the values of numbers, for what changes from turn to turn of a loop."""
+        """Return the form without value facts of numbers, for values that change between loop iterations."""
         return self
 
 
 def made_of(forms: Iterable[Form], leaves: Sequence[SSAValue]) -> list[object]:
-    """Return the values of several forms, whose leaves follow one another."""
+    """Return the values of several forms, given their concatenated leaves."""
     made: list[object] = []
     at = 0
     for form in forms:
@@ -136,13 +134,13 @@ class ConstForm(Form):
 
 
 def same_static(a: object, b: object) -> bool:
-    """Tell whether two static values are one: the same object, or equal values of one type."""
+    """Return True if two static values are identical or are equal values of the same type."""
     if a is b:
         return True
     if type(a) is not type(b):
         return False
     if isinstance(a, float) and isinstance(b, float):
-        return a.hex() == b.hex()  # -0.0 is not 0.0, nan is nan
+        return a.hex() == b.hex()  # This distinguishes -0.0 from 0.0 and finds nan equal to nan.
     from cute_dialect.front.dtypes import Numeric
 
     if isinstance(a, Numeric) and isinstance(b, Numeric):
@@ -161,12 +159,12 @@ def _short(value: object) -> str:
 
 
 def is_dynamic(value: object) -> bool:
-    """Tell whether a value holds SSA values: itself, not what containers hold."""
+    """Return True if the value itself holds SSA values. The elements of containers are not examined."""
     return isinstance(value, Dynamic) and not getattr(value, "is_static", False)
 
 
 def form_of(value: object) -> Form:
-    """Return the form of any value; containers and instances are looked into (:mod:`cute_dialect.front.merge`)."""
+    """Return the form of any value. Containers and instances are examined (:mod:`cute_dialect.front.merge`)."""
     if isinstance(value, Dynamic):
         return value.__cute_form__()
     if value is None or isinstance(value, int | float | str | type):

@@ -1,4 +1,4 @@
-"""Functions of vectors: making, choosing, joining."""
+"""Functions that create, select and join vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def full(shape: Any, fill_value: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
-    """Return a vector whose elements are all one number: of its type unless another is given."""
+    """Return a vector with all elements equal to a number. The element type defaults to the number's."""
     number = numeric.as_number(fill_value)
     number = (
         number
@@ -37,35 +37,35 @@ def _is_literal(x: object, dtype: type[Numeric]) -> bool:
 
 
 def full_like(like: Any, fill_value: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
-    """Return a vector of the shape and element type of a vector or tensor, whose elements are all one number."""
+    """Return a vector with the shape and element type of a vector or tensor and all elements equal to a number."""
     return full(like.shape, fill_value, like.element_type if dtype is None else dtype)
 
 
 def zeros_like(like: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
-    """Return a vector of zeros like a vector or tensor."""
+    """Return a vector of zeros with the shape and element type of a vector or tensor."""
     return full_like(like, 0, dtype)
 
 
 def ones_like(like: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
-    """Return a vector of ones like a vector or tensor."""
+    """Return a vector of ones with the shape and element type of a vector or tensor."""
     return full_like(like, 1, dtype)
 
 
 def empty_like(like: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
-    """Return a vector like a vector or tensor whose elements mean nothing; they are zero."""
+    """Return a vector with the shape and element type of a vector or tensor. Its elements are zero."""
     return full_like(like, 0, dtype)
 
 
 def arange(start: int, stop: int | None = None, step: int = 1, dtype: type[Numeric] = Int32) -> TensorSSA:
-    """Return the vector of the integers of ``range(start, stop, step)``, or below ``start`` if that is all there is."""
+    """Return the integers of ``range(start, stop, step)``, or of ``range(start)``, as a vector."""
     numbers = range(start) if stop is None else range(start, stop, step)
     if not numbers:
-        raise LayoutError("F243", f"a vector has an element, {numbers} has none")
+        raise LayoutError("F243", f"arange: a vector cannot be empty, got {numbers}")
     return vector_of([numeric.literal(dtype, n) for n in numbers])
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """Return ``x`` where the condition holds, else ``y``, element by element; both are computed."""
+    """Return ``x`` where the condition is true, else ``y``, element by element. Both are evaluated."""
     if isinstance(condition, bool) or (isinstance(condition, Numeric) and condition.is_static):
         condition = Boolean.exactly(bool(condition))
     if any(isinstance(v, TensorSSA) for v in (condition, x, y)):
@@ -76,7 +76,9 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 def _select(condition: Any, x: Any, y: Any) -> Numeric:
     test = numeric.as_number(condition)
     if type(test) is not Boolean:
-        raise KernelTypeError("F151", f"a condition is Boolean, got {test.describe()}", hint="compare it: x != 0")
+        raise KernelTypeError(
+            "F151", f"where: the condition must be Boolean, got {test.describe()}", hint="compare it: x != 0"
+        )
     a, b, kind = numeric.pair(x if isinstance(y, Numeric) else numeric.as_number(x), y, "where")
     a, b = (kind(a), kind(b)) if type(a) is not kind or type(b) is not kind else (a, b)
     if test.is_static:
@@ -90,12 +92,14 @@ def _select(condition: Any, x: Any, y: Any) -> Numeric:
 
 
 def concat(*parts: TensorSSA) -> TensorSSA:
-    """Return the elements of vectors of one type behind each other, as a vector of one mode."""
+    """Return the concatenated elements of vectors of the same type, as a vector with one mode."""
     first = parts[0]
     for p in parts:
         if p.dtype is not first.dtype:
             raise KernelTypeError(
-                "F203", f"the elements of a vector have one type, got {first.dtype!r} and {p.dtype!r}", hint=".to(…)"
+                "F203",
+                f"concat: the vectors must have one element type, got {first.dtype!r} and {p.dtype!r}",
+                hint="convert with .to(…)",
             )
     ssa, n = first.ssa, first.size
     for p in parts[1:]:
@@ -105,10 +109,10 @@ def concat(*parts: TensorSSA) -> TensorSSA:
 
 
 def any_(v: TensorSSA) -> Boolean:
-    """Tell whether one of the elements of a vector is true."""
+    """Return True if any element of a vector is true."""
     return v.any()
 
 
 def all_(v: TensorSSA) -> Boolean:
-    """Tell whether all elements of a vector are true."""
+    """Return True if all elements of a vector are true."""
     return v.all()

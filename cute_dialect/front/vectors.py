@@ -1,7 +1,7 @@
-"""Vectors of a thread: all elements of a small tensor as one value, with Python's operators element by element.
+"""Per-thread vectors: all elements of a small tensor as one value, with elementwise operators.
 
-A vector has a static shape; its elements stand in the order of the linear index of that shape (first mode fastest).
-Shapes meet as numpy's do: a mode of extent 1 is repeated, missing leading modes are of extent 1.
+A vector has a static shape, and its elements are in the order of the shape's linear index (first mode fastest).
+Broadcasting follows NumPy: a mode of extent 1 is repeated, and missing leading modes have extent 1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["MAX_ELEMENTS", "TensorSSA", "broadcast_shape", "load", "mapped", "st
 NumberClass = type[Numeric]
 
 MAX_ELEMENTS = 1024
-"""The elements a vector may have: more would not fit the registers of a thread."""
+"""Maximum number of elements. More would not fit in a thread's registers."""
 
 
 class TensorSSA(Dynamic):
@@ -39,13 +39,13 @@ class TensorSSA(Dynamic):
 
     ssa: SSAValue
     shape: Any
-    """Its shape: a tree of Python integers."""
+    """The shape: a tree of Python integers."""
     dtype: NumberClass
-    """The number type of its elements."""
+    """The element type."""
 
     @classmethod
     def of(cls, ssa: SSAValue, shape: Any, dtype: NumberClass) -> TensorSSA:
-        """Return the vector that is this value of ``vector<N x T>``."""
+        """Return the vector for a value of type ``vector<N x T>``."""
         made = object.__new__(cls)
         made.ssa = ssa
         made.shape = shape
@@ -54,50 +54,50 @@ class TensorSSA(Dynamic):
 
     @property
     def element_type(self) -> NumberClass:
-        """The number type of its elements."""
+        """The element type."""
         return self.dtype
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return cast("int", size(self.shape))
 
     @property
     def number(self) -> Numeric:
-        """All of it as one number whose SSA value is a vector: what the functions of numbers work on."""
+        """The vector as one number whose SSA value is a vector, for the functions of numbers."""
         return self.dtype.of(self.ssa)
 
     def to(self, dtype: NumberClass) -> TensorSSA:
-        """Return it with its elements converted to another type."""
+        """Return the vector with its elements converted to another type."""
         return self if dtype is self.dtype else TensorSSA.of(dtype(self.number).ssa, self.shape, dtype)
 
     def bitcast(self, dtype: NumberClass) -> TensorSSA:
-        """Return its bits as elements of another type; narrower or wider ones change the extent of the first mode.
+        """Return the bits as elements of another type. A different width rescales the extent of the first mode.
 
-        A word's bits as Boolean are 32, the lowest first.
+        The bits of a 32-bit word as Boolean are 32 elements, lowest bit first.
         """
         if self.dtype.width == 1:
-            raise KernelTypeError("F236", f"{self.dtype!r} elements have no bits that {dtype!r} could be")
+            raise KernelTypeError("F236", f"{self.dtype!r} elements cannot be reinterpreted as {dtype!r}")
         shape = _recast_shape(self.shape, self.dtype.width, dtype.width)
         if shape is None:
             raise KernelTypeError(
-                "F243", f"the first mode of {shape_text(self.shape)} does not hold whole elements of {dtype!r} "
+                "F243", f"the first mode of {shape_text(self.shape)} is not a whole number of {dtype!r} elements "
                 f"({self.dtype.width} to {dtype.width} bits)",
             )  # fmt: skip
         return TensorSSA.of(numeric.emit("vector.bitcast", [self.ssa], vector_type(dtype, shape)), shape, dtype)
 
     def reshape(self, shape: Any) -> TensorSSA:
-        """Return the same elements in the same order under another shape of as many."""
+        """Return the same elements in the same order with another shape of equal size."""
         shape = static_shape(shape)
         if size(shape) != self.size:
             raise LayoutError(
-                "F243", f"{shape_text(shape)} has {size(shape)} elements, the vector of {shape_text(self.shape)} "
-                f"has {self.size}",
+                "F243", f"reshape: {shape_text(shape)} has {size(shape)} elements, but the vector of shape "
+                f"{shape_text(self.shape)} has {self.size}",
             )  # fmt: skip
         return TensorSSA.of(self.ssa, shape, self.dtype)
 
     def broadcast_to(self, shape: Any) -> TensorSSA:
-        """Return it with modes of extent 1 repeated, and leading modes added, to have this shape."""
+        """Return the vector broadcast to a shape: modes of extent 1 are repeated, and leading modes added."""
         shape = static_shape(shape)
         if not _spreads_to(self.shape, shape):
             raise _unfit(self.shape, shape)
@@ -120,12 +120,12 @@ class TensorSSA(Dynamic):
 
     def __setitem__(self, coord: object, value: object) -> None:
         raise KernelTypeError(
-            "F237", "a vector is a value: its elements cannot be written",
-            hint="write into the register tensor that it came from, or into one of cute.make_rmem_tensor",
+            "F237", "a vector is a value, and its elements cannot be assigned",
+            hint="assign to the register tensor that it came from, or to one created with cute.make_rmem_tensor",
         )  # fmt: skip
 
     def _in_registers(self) -> Any:
-        """Return a register tensor that holds the vector: where an index is known only when the kernel runs."""
+        """Return a register tensor that holds the vector, for run-time indices."""
         from cute_dialect.front.tensors import make_rmem_tensor
 
         held = make_rmem_tensor(self.shape, self.dtype)
@@ -145,36 +145,39 @@ class TensorSSA(Dynamic):
     # ------------------------------------------------------------------------------------------------------ reductions
 
     def reduce(self, op: Any, init_val: Any = None, reduction_profile: Any = 0, *, order: str = "tree") -> Any:
-        """Return its elements combined into a number, or into a vector of the modes that stand as ``None``.
+        """Return the elements combined into a number, or into a vector of the modes given as ``None``.
 
-        ``op``: a :class:`~cute_dialect.front.reductions.ReductionOp`, or a function of two numbers.  ``order``:
-        ``"tree"`` combines neighbours pairwise, ``"serial"`` from the first to the last.
+        Args:
+            op: a :class:`~cute_dialect.front.reductions.ReductionOp`, or a function of two numbers.
+            init_val: an initial value, or None.
+            reduction_profile: a coordinate with ``None`` at each mode to keep.
+            order: ``"tree"`` combines neighbors pairwise, ``"serial"`` goes from the first element to the last.
         """
         from cute_dialect.front.reductions import reduced
 
         return reduced(self, op, init_val, reduction_profile, order)
 
     def sum(self) -> Any:
-        """Return the sum of its elements, added pairwise."""
+        """Return the sum of the elements, added pairwise."""
         return self.reduce("add")
 
     def max(self) -> Any:
-        """Return the greatest element."""
+        """Return the largest element."""
         return self.reduce("max")
 
     def min(self) -> Any:
-        """Return the least element."""
+        """Return the smallest element."""
         return self.reduce("min")
 
     def all(self) -> Boolean:
-        """Tell whether all elements are true."""
+        """Return True if all elements are true."""
         return self.to(Boolean).reduce("and")
 
     def any(self) -> Boolean:
-        """Tell whether one of the elements is true."""
+        """Return True if any element is true."""
         return self.to(Boolean).reduce("or")
 
-    if TYPE_CHECKING:  # the operators, which _operators() makes
+    if TYPE_CHECKING:  # operators, defined by give_operators()
 
         def __add__(self, other: object) -> TensorSSA: ...
         def __radd__(self, other: object) -> TensorSSA: ...
@@ -212,7 +215,7 @@ class TensorSSA(Dynamic):
     # ------------------------------------------------------------------------------------------------------ protocols
 
     def __cute_size__(self, path: Sequence[int] | None) -> int:
-        """Return how many elements it, or a mode of it, has."""
+        """Return the number of elements of the vector or of one of its modes."""
         shape = self.shape
         for i in path or ():
             shape = shape[i]
@@ -230,7 +233,7 @@ class TensorSSA(Dynamic):
 
     def describe(self) -> str:
         name = self.ssa.name_hint
-        return f"'{name}', a vector of {self.dtype!r}" if name else f"this vector of {self.dtype!r}"
+        return f"vector '{name}' of {self.dtype!r}" if name else f"this vector of {self.dtype!r}"
 
     def __repr__(self) -> str:
         return f"vector<{self.size}x{self.dtype}> o {shape_text(self.shape)}"
@@ -254,10 +257,11 @@ give_operators(
 
 
 def mapped(f: Callable[..., Any], args: Sequence[Any], *, by_element: bool = False) -> TensorSSA:
-    """Return ``f`` of numbers for each element of vectors; numbers among the arguments stand for all elements.
+    """Apply ``f`` to numbers for each element of vectors. Scalars among the arguments are broadcast.
 
-    ``f`` gets numbers whose SSA values are vectors of one type, which the ops of arith and math take as they take
-    numbers; with ``by_element`` it gets the elements, one set after the other.  It returns a number.
+    ``f`` receives numbers whose SSA values are vectors, which the arith and math ops accept.  With ``by_element`` it
+    receives
+    one set of elements at a time.  It returns a number.
     """
     shape: Any = 1
     for x in args:
@@ -271,20 +275,22 @@ def mapped(f: Callable[..., Any], args: Sequence[Any], *, by_element: bool = Fal
     found = f(*(x.dtype.of(_spread(x, shape)) if isinstance(x, TensorSSA) else x for x in args))
     result = numeric.as_number(found)
     ssa = result.ssa
-    if ssa.type.name != "vector":  # what the arguments do not decide
+    if ssa.type.name != "vector":  # The result does not depend on the arguments.
         ssa = numeric.emit("vector.broadcast", [ssa], vector_type(type(result), shape))
     return TensorSSA.of(ssa, shape, type(result))
 
 
 def vector_of(numbers: Sequence[Any], shape: Any = None) -> TensorSSA:
-    """Return the vector of numbers of one type, in the order of the linear index of ``shape``."""
+    """Return a vector of numbers of one type, in the order of the linear index of ``shape``."""
     found = [numeric.as_number(x) for x in numbers]
     shape = len(found) if shape is None else shape
     dtype = type(found[0])
     for x in found:
         if type(x) is not dtype:
             raise KernelTypeError(
-                "F203", f"the elements of a vector have one type, got {dtype!r} and {type(x)!r}", hint=".to(…)"
+                "F203",
+                f"the elements of a vector must have one type, got {dtype!r} and {type(x)!r}",
+                hint="convert with .to(…)",
             )
     return TensorSSA.of(
         numeric.emit("vector.from_elements", [x.ssa for x in found], vector_type(dtype, shape)), shape, dtype
@@ -309,12 +315,12 @@ def static_shape(shape: Any) -> Any:
     if isinstance(shape, tuple | list):
         return tuple(static_shape(s) for s in shape)
     if isinstance(shape, Numeric) and not shape.is_static:
-        raise LayoutError("F240", "a vector needs a static shape: an extent is known only when the kernel runs")
+        raise LayoutError("F240", "a vector needs a static shape, but an extent is known only at run time")
     return operator.index(shape)
 
 
 def broadcast_shape(a: Any, b: Any) -> Any:
-    """Return the shape that vectors of two shapes have together.  Raises F243 where they do not meet.
+    """Return the common shape of two broadcast vectors.  Raises F243 if their shapes do not match.
 
     >>> broadcast_shape((4, 1), (4, 8)), broadcast_shape((8,), (4, 8)), broadcast_shape((), (2, (2, 3)))
     ((4, 8), (4, 8), (2, (2, 3)))
@@ -327,7 +333,7 @@ def broadcast_shape(a: Any, b: Any) -> Any:
 
 def _met(a: Any, b: Any) -> Any:
     found = _broadcast(a, b)
-    if found is None and isinstance(a, int) != isinstance(b, int):  # a vector without modes is one of a single mode
+    if found is None and isinstance(a, int) != isinstance(b, int):  # A plain extent is treated as a shape of one mode.
         found = _broadcast((a,) if isinstance(a, int) else a, (b,) if isinstance(b, int) else b)
     return found
 
@@ -354,27 +360,26 @@ def _spreads_to(shape: Any, target: Any) -> bool:
 
 def _unfit(a: Any, b: Any) -> LayoutError:
     return LayoutError(
-        "F243", f"vectors of the shapes {shape_text(a)} and {shape_text(b)} do not meet: "
-        "modes have equal extents, or one of 1",
+        "F243", f"vectors of shapes {shape_text(a)} and {shape_text(b)} cannot be broadcast: the extents of a "
+        "mode must be equal, or one of them 1",
     )  # fmt: skip
 
 
 def _size_checked(shape: Any) -> int:
     n = cast("int", size(shape))
     if n > MAX_ELEMENTS:
-        raise LimitError("F171", f"a vector has at most {MAX_ELEMENTS} elements, {shape_text(shape)} has {n}")
+        raise LimitError("F171", f"a vector can have at most {MAX_ELEMENTS} elements, but {shape_text(shape)} has {n}")
     return n
 
 
 def shape_text(shape: Any) -> str:
-    """Return the text of a shape."""
     from cute_dialect.algebra.text import to_text
 
     return to_text(shape)
 
 
 def _recast_shape(shape: Any, old: int, new: int) -> Any:
-    """Return a shape with its first extent in units of other elements, None where that is no integer."""
+    """Return a shape with its first extent in elements of another width, or None if it is not a whole number."""
     if isinstance(shape, tuple):
         first = _recast_shape(shape[0], old, new) if shape else None
         return None if first is None else (first, *shape[1:])
@@ -404,7 +409,7 @@ def _positions(numbers: tuple[int, ...]) -> Attribute:
 
 
 def _spread(x: TensorSSA, shape: Any) -> SSAValue:
-    """Return the SSA value of a vector broadcast to a shape that it meets."""
+    """Return the SSA value of a vector broadcast to a matching shape."""
     if size(shape) == x.size:
         return x.ssa
     if x.size == 1:
@@ -415,7 +420,7 @@ def _spread(x: TensorSSA, shape: Any) -> SSAValue:
 
 
 def _repeating(shape: Any, stride: Any, target: Any) -> Any:
-    """Return strides for ``target`` that read elements of ``shape``, which broadcasts to it."""
+    """Return strides over ``target`` that repeat the elements of ``shape``."""
     if isinstance(target, tuple):
         if isinstance(shape, tuple):
             missing = len(target) - len(shape)
@@ -430,12 +435,11 @@ def _zeros(target: Any) -> Any:
 
 
 def extract(vector: SSAValue, index: int) -> SSAValue:
-    """Return an element of a vector."""
     return numeric.emit("vector.extract", [vector], vector.type.element_type, static_position=_positions((index,)))
 
 
 def shuffle(vector: SSAValue, picked: Sequence[int], other: SSAValue | None = None) -> SSAValue:
-    """Return the picked elements of a vector (of two: those of the other are counted on)."""
+    """Return selected elements of a vector. Indices past its end select elements of ``other``."""
     chosen = tuple(picked)
     if other is None and chosen == tuple(range(vector.type.get_shape()[0])):
         return vector
@@ -445,7 +449,7 @@ def shuffle(vector: SSAValue, picked: Sequence[int], other: SSAValue | None = No
 
 
 def concatenated(a: SSAValue, b: SSAValue) -> SSAValue:
-    """Return the elements of two vectors of one type behind each other."""
+    """Return the concatenated elements of two vectors of the same type."""
     return shuffle(a, range(a.type.get_shape()[0] + b.type.get_shape()[0]), b)
 
 
@@ -459,37 +463,39 @@ def load(tensor: Tensor) -> TensorSSA:
     shape = tensor.shape_payload
     dtype = tensor.element_type
     if dtype is None:
-        raise KernelTypeError("F260", "a coordinate tensor holds no memory: index it to get integers")
+        raise KernelTypeError(
+            "F260", "a coordinate tensor has no memory and cannot be loaded; index it to get integers"
+        )
     if not is_static(shape):
         raise LayoutError(
-            "F240", f"a vector needs a static shape, {tensor.describe()} has {shape_text(shape)}",
-            hint="take a tile or a slice of static shape",
+            "F240", f"a vector needs a static shape, but {tensor.describe()} has shape {shape_text(shape)}",
+            hint="use a tile or a slice of static shape",
         )  # fmt: skip
     _size_checked(shape)
     return TensorSSA.of(current().value("cute.memref.load_vec", [tensor.ssa]), shape, dtype)
 
 
 def store(tensor: Tensor, vector: Any) -> None:
-    """Write the elements of a vector to a tensor of its shape and element type."""
+    """Store the elements of a vector to a tensor with the same shape and element type."""
     from cute_dialect.front.trace import current
 
     if not isinstance(vector, TensorSSA):
         raise KernelTypeError(
-            "F235", f"a tensor stores a vector, got {vector!r}", hint="t.fill(x) writes a number to each element"
+            "F235", f"store needs a vector, got {vector!r}", hint="use t.fill(x) to set all elements to a number"
         )
     if tensor.element_type is None:
-        raise KernelTypeError("F260", "a coordinate tensor holds no memory: its elements cannot be written")
+        raise KernelTypeError("F260", "a coordinate tensor has no memory and cannot be written")
     if vector.dtype is not tensor.element_type:
         raise KernelTypeError(
             "F235", f"a vector of {vector.dtype!r} cannot be stored in a tensor of {tensor.element_type!r}",
-            hint=f"convert it: v.to(cute.{tensor.element_type!r})",
+            hint=f"convert it with v.to(cute.{tensor.element_type!r})",
         )  # fmt: skip
     shape = tensor.shape_payload
     if vector.shape != shape:
         if not is_static(shape) or not _spreads_to(vector.shape, shape):
             raise LayoutError(
                 "F243", f"a vector of shape {shape_text(vector.shape)} cannot be stored in a tensor of shape "
-                f"{shape_text(shape)}", hint="v.reshape(…) keeps the elements under another shape",
+                f"{shape_text(shape)}", hint="use v.reshape(…) for a different shape of equal size",
             )  # fmt: skip
         vector = vector.broadcast_to(shape)
     current().op("cute.memref.store_vec", [vector.ssa, tensor.ssa])
@@ -504,7 +510,7 @@ class VectorForm(Form):
     __slots__ = ("dtype", "shape", "types")
 
     def __init__(self, shape: Any, dtype: NumberClass):
-        self.shape = (shape,) if isinstance(shape, int) else shape  # an extent is a shape of one mode
+        self.shape = (shape,) if isinstance(shape, int) else shape  # A plain extent is treated as a shape of one mode.
         self.dtype = dtype
         self.types = (vector_type(dtype, shape),)
 
@@ -529,9 +535,9 @@ class VectorForm(Form):
             return self
         if isinstance(other, VectorForm):
             raise MergeError(
-                "F205", f"it is a vector of {self.dtype!r}, shape {shape_text(self.shape)}, or of {other.dtype!r}, "
-                f"shape {shape_text(other.shape)}",
-                hint="v.to(…) converts, v.reshape(…) and v.broadcast_to(…) change the shape",
+                "F205", f"it is a vector of {self.dtype!r} with shape {shape_text(self.shape)} or one of "
+                f"{other.dtype!r} with shape {shape_text(other.shape)}",
+                hint="convert with v.to(…), or change the shape with v.reshape(…) or v.broadcast_to(…)",
             )  # fmt: skip
         none = isinstance(other, ConstForm) and other.value is None
         raise MergeError("F208" if none else "F205", f"it is a vector of {self.dtype!r} or {other!r}")

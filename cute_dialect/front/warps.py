@@ -1,4 +1,4 @@
-"""Among the threads of a warp: shuffles of any value, votes, reductions."""
+"""Warp-level operations: shuffles of any value, votes, reductions."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ FULL_MASK = 0xFFFFFFFF
 
 
 def whole_warp(mask: object, what: str) -> None:
-    """Raise F253 unless a mask names all threads of a warp."""
+    """Raise F253 unless a mask selects all threads of the warp."""
     from cute_dialect.front.numeric import as_number
 
     number = as_number(mask)
     if not number.is_static or int(number.value) & FULL_MASK != FULL_MASK:
         raise KernelTypeError(
-            "F253", f"{what} is executed by the whole warp: expected the mask FULL_MASK, got {mask!r}"
+            "F253", f"{what}: the mask must be FULL_MASK, because the whole warp executes it; got {mask!r}"
         )
 
 
 def _width(mode: str, clamp: int | None, what: str) -> int:
-    """Return the lanes of a group that PTX's operand c of ``shfl`` means (PTX ISA, "shfl.sync")."""
+    """Return the group size in lanes given by operand c of ``shfl`` (PTX ISA, "shfl.sync")."""
     last = 0 if mode == "up" else 31
     if clamp is None:
         return 32
@@ -57,7 +57,7 @@ def _width(mode: str, clamp: int | None, what: str) -> int:
     width = 32 - segments
     if found != last or width & (width - 1) or clamp >> 13:
         raise KernelTypeError(
-            "F253", f"{what}: expected mask_and_clamp = {last} | (32 - width) << 8 with a width of 1, 2, 4, 8, 16 or "
+            "F253", f"{what}: mask_and_clamp must be {last} | (32 - width) << 8 with a width of 1, 2, 4, 8, 16 or "
             f"32, got {clamp:#x}",
         )  # fmt: skip
     return width
@@ -66,10 +66,19 @@ def _width(mode: str, clamp: int | None, what: str) -> int:
 def shuffle_sync_op(
     value: Any, offset: Any, mask: int = FULL_MASK, mask_and_clamp: int | None = None, kind: str = "idx"
 ) -> Any:
-    """Return the value of another lane: ``offset`` (idx), ``lane - offset`` (up), ``+`` (down), ``^`` (bfly).
+    """Return the value of another lane.
 
-    Values may be numbers of 8 to 64 bits, Booleans, vectors, tuples and objects of them.  ``mask_and_clamp``: operand c
-    of the instruction, ``(32 - width) << 8 | 31`` for groups of ``width`` lanes (0 in place of 31 for up).
+    Values may be numbers of 8 to 64 bits, Booleans, vectors, and tuples or objects of these.
+
+    Args:
+        value: the value to read.
+        offset: the lane (idx), or its distance: ``lane - offset`` (up), ``lane + offset`` (down), ``lane ^ offset``
+            (bfly).
+        mask: must be FULL_MASK.
+        mask_and_clamp: operand c of the instruction, ``(32 - width) << 8 | 31`` for groups of ``width`` lanes (``|
+            0`` for
+            up).
+        kind: ``"idx"``, ``"up"``, ``"down"`` or ``"bfly"``.
     """
     what = "cute.arch.shuffle_sync" + ("" if kind == "idx" else f"_{kind}")
     whole_warp(mask, what)
@@ -82,7 +91,7 @@ def shuffle_sync_op(
 
     form = form_of(value).widened()
     if not form.types:
-        raise KernelTypeError("F253", f"{what}: expected a number, a vector or an object of them, got {value!r}")
+        raise KernelTypeError("F253", f"{what}: value must be a number, a vector or an object of these, got {value!r}")
     return form.make([_piecewise(leaf, one, what) for leaf in form.take(value)])
 
 
@@ -92,12 +101,12 @@ def shuffle_sync(value: Any, offset: Any, mask: int = FULL_MASK, mask_and_clamp:
 
 
 def shuffle_sync_up(value: Any, offset: Any, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Any:
-    """Return the value of lane ``lane - offset``, the thread's own where there is none; see :func:`shuffle_sync_op`."""
+    """Return the value of lane ``lane - offset``, or the thread's own if there is none; see :func:`shuffle_sync_op`."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, "up")
 
 
 def shuffle_sync_down(value: Any, offset: Any, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Any:
-    """Return the value of lane ``lane + offset``, the thread's own where there is none; see :func:`shuffle_sync_op`."""
+    """Return the value of lane ``lane + offset``, or the thread's own if there is none; see :func:`shuffle_sync_op`."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, "down")
 
 
@@ -107,7 +116,7 @@ def shuffle_sync_bfly(value: Any, offset: Any, mask: int = FULL_MASK, mask_and_c
 
 
 def _piecewise(value: SSAValue, one: Callable[[SSAValue], SSAValue], what: str) -> SSAValue:
-    """Apply ``one``, which takes numbers of 8 to 64 bits, to a leaf: truth values as i32, vectors word by word."""
+    """Apply ``one``, which takes numbers of 8 to 64 bits, to a leaf. Booleans are widened, vectors split into words."""
     from xdsl.dialects.builtin import IntegerType, VectorType
 
     from cute_dialect.front.trace import current
@@ -119,7 +128,7 @@ def _piecewise(value: SSAValue, one: Callable[[SSAValue], SSAValue], what: str) 
         return t.value("arith.trunci", [one(word)], [kind], {"overflowFlags": _none_overflow()})
     if not isinstance(kind, VectorType):
         if str(kind) not in _SHUFFLED:
-            raise KernelTypeError("F253", f"{what}: expected values of {', '.join(_SHUFFLED)}, got {kind}")
+            raise KernelTypeError("F253", f"{what}: values must be {', '.join(_SHUFFLED)}, got {kind}")
         return one(value)
     return _vector_piecewise(value, kind, one)
 
@@ -152,7 +161,7 @@ def _vector_piecewise(value: SSAValue, kind: Any, one: Callable[[SSAValue], SSAV
 
 
 def make_warp_uniform(value: Any) -> Any:
-    """Return the first lane's value, known to be the same for the warp, all of which executes it."""
+    """Return the first lane's value, which is warp-uniform. All threads of the warp must execute the call."""
     from cute_dialect.front.numeric import as_number
 
     number = as_number(value)
@@ -173,28 +182,28 @@ def _vote(op: str, predicate: object, mask: object, name: str) -> SSAValue:
 
 
 def vote_any_sync(pred: Any, mask: int = FULL_MASK) -> Any:
-    """Return whether ``pred`` holds for a thread of the warp."""
+    """Return True if ``pred`` is true for any thread of the warp."""
     return Boolean.of(_vote("vote_any", pred, mask, "vote_any_sync"))
 
 
 def vote_all_sync(pred: Any, mask: int = FULL_MASK) -> Any:
-    """Return whether ``pred`` holds for all threads of the warp."""
+    """Return True if ``pred`` is true for all threads of the warp."""
     return Boolean.of(_vote("vote_all", pred, mask, "vote_all_sync"))
 
 
 def vote_uni_sync(pred: Any, mask: int = FULL_MASK) -> Any:
-    """Return whether ``pred`` is the same for all threads of the warp."""
+    """Return True if ``pred`` is the same for all threads of the warp."""
     ballot = vote_ballot_sync(pred, mask)
     return (ballot == 0) | (ballot == FULL_MASK)
 
 
 def vote_ballot_sync(pred: Any, mask: int = FULL_MASK) -> Any:
-    """Return one bit for each thread of the warp, an Uint32: bit ``i`` is ``pred`` of lane ``i``."""
+    """Return a Uint32 with one bit per thread of the warp: bit ``i`` is ``pred`` of lane ``i``."""
     return Uint32.of(_vote("ballot", pred, mask, "vote_ballot_sync"))
 
 
 def match_any(value: Any, mask: int = FULL_MASK) -> Any:
-    """Return a bit for each thread of the warp that has the same 32- or 64-bit value as this one, an Uint32 (sm_70)."""
+    """Return a Uint32 with a bit for each thread of the warp with the same 32- or 64-bit value (sm_70 or later)."""
     from cute_dialect.front.machine import require_chip
     from cute_dialect.front.numeric import as_number
     from cute_dialect.front.trace import parse_type
@@ -205,7 +214,7 @@ def match_any(value: Any, mask: int = FULL_MASK) -> Any:
     require_chip(what, 70)
     number = as_number(value)
     if type(number).width not in (32, 64):
-        raise KernelTypeError("F253", f"{what}: expected a value of 32 or 64 bits, got {number.describe()}")
+        raise KernelTypeError("F253", f"{what}: value must have 32 or 64 bits, got {number.describe()}")
     ssa = number.ssa
     if not type(number).is_integer:
         word = parse_type(f"i{type(number).width}")
@@ -221,7 +230,10 @@ _REDUX = ("add", "and", "or", "xor", "min", "max")
 
 
 def warp_redux_sync(value: Any, kind: str, mask_and_clamp: int = FULL_MASK) -> Any:
-    """Return a 32-bit integer combined over the warp by one instruction: add, and, or, xor, min, max (sm_80)."""
+    """Return a 32-bit integer reduced over the warp by one instruction (sm_80 or later).
+
+    ``kind``: ``"add"``, ``"and"``, ``"or"``, ``"xor"``, ``"min"`` or ``"max"``.
+    """
     from cute_dialect.front.numeric import as_number
 
     what = "cute.arch.warp_redux_sync"
@@ -230,7 +242,7 @@ def warp_redux_sync(value: Any, kind: str, mask_and_clamp: int = FULL_MASK) -> A
     dtype = type(number)
     if kind not in _REDUX or dtype not in (Int32, Uint32):
         raise KernelTypeError(
-            "F253", f"{what}: expected an Int32 or Uint32 and one of {', '.join(_REDUX)}, "
+            "F253", f"{what}: needs an Int32 or Uint32 and one of {', '.join(_REDUX)}, "
             f"got {number.describe()} and {kind!r}",
             hint="use cute.arch.warp_reduction for other types",
         )  # fmt: skip
@@ -239,14 +251,14 @@ def warp_redux_sync(value: Any, kind: str, mask_and_clamp: int = FULL_MASK) -> A
 
 
 def warp_reduction(val: Any, op: Callable[[Any, Any], Any], threads_in_group: int = 32) -> Any:
-    """Return ``val`` combined by ``op`` over groups of lanes, the same result in each lane of a group.
+    """Return ``val`` reduced by ``op`` over groups of lanes. Every lane of a group gets the result.
 
     Lanes are combined as a tree: distance 16 first, then 8, 4, 2, 1.
     """
     if threads_in_group not in (1, 2, 4, 8, 16, 32):
         raise KernelTypeError(
             "F253",
-            f"cute.arch.warp_reduction: expected groups of 1, 2, 4, 8, 16 or 32 threads, got {threads_in_group!r}",
+            f"cute.arch.warp_reduction: threads_in_group must be 1, 2, 4, 8, 16 or 32, got {threads_in_group!r}",
         )
     distance = threads_in_group // 2
     while distance:
@@ -265,7 +277,7 @@ def _reduced(name: str, kind: str, val: Any, threads_in_group: int) -> Any:
 
     if kind != "add" and not isinstance(number, Numeric):
         raise KernelTypeError(
-            "F253", f"cute.arch.warp_reduction_{name}: expected a number, got a {type(val).__name__}",
+            "F253", f"cute.arch.warp_reduction_{name}: val must be a number, got a {type(val).__name__}",
             hint="use cute.arch.warp_reduction(v, op)",
         )  # fmt: skip
 
@@ -287,10 +299,10 @@ def warp_reduction_sum(val: Any, threads_in_group: int = 32) -> Any:
 
 
 def warp_reduction_max(val: Any, threads_in_group: int = 32) -> Any:
-    """Return the greatest over groups of lanes; see :func:`warp_reduction`."""
+    """Return the maximum over groups of lanes; see :func:`warp_reduction`."""
     return _reduced("max", "max", val, threads_in_group)
 
 
 def warp_reduction_min(val: Any, threads_in_group: int = 32) -> Any:
-    """Return the least over groups of lanes; see :func:`warp_reduction`."""
+    """Return the minimum over groups of lanes; see :func:`warp_reduction`."""
     return _reduced("min", "min", val, threads_in_group)

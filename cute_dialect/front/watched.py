@@ -31,7 +31,7 @@ __all__ = ["Entry", "Watched", "can_change", "is_library", "is_users", "is_users
 
 @lru_cache(maxsize=1024)
 def is_library(filename: str) -> bool:
-    """Tell whether a file belongs to Python, to an installed package, or to this one."""
+    """Return True if a file belongs to Python, to an installed package, or to this package."""
     if filename.startswith("<frozen"):
         return True
     paths = sysconfig.get_paths()
@@ -40,7 +40,7 @@ def is_library(filename: str) -> bool:
 
 
 def is_users(function: Any) -> bool:
-    """Return True if a function is in no installed package, or in one that ``cute.convert_package`` was given."""
+    """Return True if a function is user code, or of a package given to ``cute.convert_package``."""
     code = getattr(function, "__code__", None)
     if code is None:
         return False
@@ -48,9 +48,9 @@ def is_users(function: Any) -> bool:
 
 
 class Entry(NamedTuple):
-    """An object that a trace read by name: compared by identity before each call.
+    """An object that a trace read by name, compared by identity before each call.
 
-    ``owner``: the dictionary of a module; or, with a ``name`` that is an attribute, a cell or a function.
+    ``owner`` is a module's dictionary, or a cell or function of which ``name`` is an attribute.
     """
 
     owner: Any
@@ -58,12 +58,12 @@ class Entry(NamedTuple):
     value: object
 
     def now(self) -> object:
-        """Return the object that stands there now."""
+        """Return the current object of that name."""
         if isinstance(self.owner, dict):
             return cast("dict[str, object]", self.owner).get(self.name, _GONE)
         try:
             return getattr(self.owner, self.name)
-        except (AttributeError, ValueError):  # an empty cell
+        except (AttributeError, ValueError):  # The cell is empty.
             return _GONE
 
 
@@ -133,7 +133,7 @@ class _Walk:
         self._parts = 0
 
     def watched(self) -> Watched:
-        """Walk, and return what was met."""
+        """Run the walk and return the watch list."""
         while self._left:
             x = _plain(self._left.pop())
             if id(x) in self._seen:
@@ -154,7 +154,7 @@ class _Walk:
         self._look(value)
 
     def _look(self, value: object) -> None:
-        """Watch what a value that a function reads holds, and the functions in it."""
+        """Watch the contents of a value that a function reads, and the functions in it."""
         self._left.append(value)
         if id(value) not in self._contents and can_change(value):
             self._contents[id(value)] = (value, _content(value))
@@ -164,7 +164,7 @@ class _Walk:
         self._left += [x for base in kind.__mro__ if is_users_class(base) for x in vars(base).values()]
 
     def _parts_of(self, x: Any) -> Iterator[object]:
-        """Yield the objects in a value among which there may be functions, up to ``_MOST`` in all."""
+        """Yield the parts of a value that may be or contain functions, up to ``_MOST`` in all."""
         self._parts += 1
         if self._parts > _MOST:
             return
@@ -188,7 +188,7 @@ class _Walk:
             yield getattr(x, "__wrapped__", None)
 
     def _function(self, f: types.FunctionType) -> None:
-        if is_users(f):  # each of these costs a call 20 ns
+        if is_users(f):  # Each entry costs a call 20 ns.
             self._entry(f, _CODE, f.__code__)
             # A function that had no defaults was called with all of its arguments, so new defaults are not used.
             if f.__defaults__ is not None:
@@ -203,13 +203,13 @@ class _Walk:
         for cell in f.__closure__ or ():
             try:
                 value = cell.cell_contents
-            except ValueError:  # not set yet
+            except ValueError:  # The cell is still empty.
                 continue
             self._entry(cell, "cell_contents", value)
             self._module(f, value)
 
     def _module(self, f: types.FunctionType, module: object) -> None:
-        """Watch the names of a module that a function may ask for: those that are in its code."""
+        """Watch the attributes of a module that a function may read: the names in its code."""
         if isinstance(module, types.ModuleType) and _is_users_module(module):
             for name in set(_names(f.__code__)) & vars(module).keys():
                 value = vars(module)[name]
@@ -218,9 +218,9 @@ class _Walk:
                     self._module(f, value)
 
     def _read(self, f: types.FunctionType, read: Read) -> None:
-        """Watch a global that a function reads, and the attributes of the user's modules that follow it."""
+        """Watch a global that a function reads, and the attributes read from the user's modules."""
         space, name, attributes = f.__globals__, read.name, list(read.attributes)
-        if read.level >= 0:  # an import where the function runs
+        if read.level >= 0:  # The function itself runs the import.
             path, package = "." * read.level + read.name, space.get("__package__")
             if read.level == 0:
                 self._module(f, sys.modules.get(read.name.partition(".")[0]))
@@ -245,7 +245,7 @@ _MOST, _DEEPEST = 4096, 64
 
 @lru_cache(maxsize=1024)
 def is_users_class(kind: type) -> bool:
-    """Tell whether a class is in no installed package."""
+    """Return True if a class is defined outside installed packages."""
     if kind.__module__ == "__main__":
         return True
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
@@ -257,7 +257,7 @@ def _is_array(value: object) -> bool:
 
 
 def can_change(value: object) -> bool:
-    """Return True if a value may hold something else later."""
+    """Return True if a value is mutable or contains mutable values."""
     if isinstance(value, tuple):
         return any(map(can_change, value))
     if isinstance(value, type):
@@ -271,7 +271,7 @@ _CONTAINERS = (list, dict, set, deque, bytearray, types.MappingProxyType, types.
 
 
 def _defines(name: str, value: object) -> bool:
-    """Return True if an entry of a class says what its instances do; Python keeps other names with two underscores."""
+    """Return True if a class entry affects its instances. Python reserves most other names with two underscores."""
     return not name.startswith("__") or isinstance(value, _METHODS) or hasattr(value, "__wrapped__")
 
 
@@ -279,7 +279,7 @@ _METHODS = (types.FunctionType, staticmethod, classmethod, property)
 
 
 def _content(value: object) -> Hashable:
-    """Return what a value holds, of up to ``_MOST`` parts; functions and objects of libraries are known by identity."""
+    """Return the contents of a value, up to ``_MOST`` parts. Functions and library objects are compared by identity."""
     left = [_MOST]
     above: set[int] = set()
 
@@ -317,7 +317,7 @@ def _content(value: object) -> Hashable:
 
 
 def _is_users_module(module: types.ModuleType) -> bool:
-    """Return True if a module is in no installed package; it may have no file."""
+    """Return True if a module is user code. It may have no file."""
     file = getattr(module, "__file__", None)
     if file is not None:
         return not is_library(file)
@@ -325,7 +325,7 @@ def _is_users_module(module: types.ModuleType) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return the function under decorators and of a method; any other value as it is."""
+    """Return the undecorated function, also of a method; other values unchanged."""
     from cute_dialect.front.jit import BoundMethod, plain
 
     if isinstance(value, BoundMethod):

@@ -1,4 +1,4 @@
-"""Around products of a warp group: fence, groups, waits, and the layouts of their operands in shared memory."""
+"""Warpgroup MMA (wgmma) support: fence, commit, wait, and the shared memory layouts of operands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["SmemLayoutAtomKind", "commit_group", "fence", "make_smem_layout_atom
 
 
 class SmemLayoutAtomKind(StrEnum):
-    """The layouts that ``wgmma`` reads shared memory in: the contiguous index, and the width of the swizzle."""
+    """Shared memory layouts of ``wgmma`` operands: the contiguous mode, and the width of the swizzle in bytes."""
 
     MN_INTER = "mn_0"
     MN_SW32 = "mn_32"
@@ -24,11 +24,13 @@ class SmemLayoutAtomKind(StrEnum):
 
 
 def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any) -> Any:
-    """Return a layout atom of shared memory: a swizzle over the smallest tile that it leaves in place.
+    """Return a layout atom of shared memory: a swizzle over the smallest tile that it maps to itself.
 
-    The swizzle is on bytes, as a pointer has it: ``K_SW128`` of Float16 is ``S<3,4,3> o 0 o (8,64):(64,1)``, of which a
-    tensor is made with the swizzle on the pointer and the outer part as its layout.  Without a swizzle (``K_INTER``) it
-    is that layout alone, whose ``inner`` is None.
+    The swizzle acts on bytes, as for pointers: ``K_SW128`` of Float16 is ``S<3,4,3> o 0 o (8,64):(64,1)``.  Create a
+    tensor
+    from it with the swizzle on the pointer and the outer part as the layout.  Without a swizzle (``K_INTER``) the
+    result is
+    a plain layout, whose ``inner`` is None.
     """
     from cute_dialect.algebra.values import ComposedLayout
     from cute_dialect.arch.gmma import plain_atom, pointer_swizzle
@@ -36,7 +38,9 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any) -> Any:
 
     major, _, width = SmemLayoutAtomKind(kind).value.partition("_")
     if element_type.width not in (8, 16, 32):
-        raise KernelTypeError("F250", f"expected elements of 8, 16 or 32 bits, got {element_type!r}")
+        raise KernelTypeError(
+            "F250", f"make_smem_layout_atom: the elements must have 8, 16 or 32 bits, got {element_type!r}"
+        )
     plain = plain_atom(major, int(width), element_type.width)
     return as_layout(ComposedLayout(pointer_swizzle(int(width)), 0, plain) if int(width) else plain)
 
@@ -52,15 +56,15 @@ def _emit(name: str, operands: tuple[Any, ...], what: str, **properties: Any) ->
 
 
 def fence(*acc: Any) -> None:
-    """Order what instructions did to registers before products of the warp group read or add to them.
+    """Order earlier register accesses before wgmma instructions that read or accumulate into the registers.
 
-    It stands before the first product, and wherever other instructions have written the accumulators.
+    It is needed before the first wgmma, and after other instructions have written the accumulators.
     """
     _emit("wgmma_fence", acc, "cute.nvgpu.warpgroup.fence")
 
 
 def commit_group() -> None:
-    """Make a group of the products since the last one."""
+    """Commit the preceding wgmma instructions as a group."""
     _emit("wgmma_commit_group", (), "cute.nvgpu.warpgroup.commit_group")
     from cute_dialect.front.trace import current
 
@@ -68,17 +72,17 @@ def commit_group() -> None:
 
 
 def _groups(tracer: Any) -> list[dict[Any, Any]]:
-    """Return the accumulators of each group of products of this function, the open group last."""
+    """Return the accumulators of each wgmma group of this function, the open group last."""
     return tracer.state.setdefault("wgmma groups", [{}])
 
 
 def note_product(tracer: Any, accumulators: Any) -> None:
-    """Take note that a product of the open group writes a tensor."""
+    """Record that a wgmma of the open group writes a tensor."""
     _groups(tracer)[-1][_allocated(accumulators.ssa)] = None
 
 
 def _allocated(value: Any) -> Any:
-    """Return the register tensor that a view was made of."""
+    """Return the register tensor underlying a view."""
     from xdsl.ir import Block
 
     from cute_dialect.memory_types import MemRefType, PtrType
@@ -93,9 +97,10 @@ def _allocated(value: Any) -> Any:
 
 
 def _written(tracer: Any, n: int) -> list[Any]:
-    """Return the accumulators of groups that a wait for ``n`` groups ends, and of none after them.
+    """Return the accumulators of the groups that a wait for ``n`` groups completes, excluding those of later groups.
 
-    Groups are those of the trace: what a loop has under way from its last turn stands at its end.
+    Groups are those of the trace.  Groups that a loop leaves pending in its last iteration count at the end of the
+    loop.
     """
     groups = _groups(tracer)
     committed, open_group = groups[:-1], groups[-1]
@@ -107,7 +112,7 @@ def _written(tracer: Any, n: int) -> list[Any]:
 
 
 def _is_visible(value: Any, tracer: Any) -> bool:
-    """Tell whether a value is defined in the block that is traced into or around it."""
+    """Return True if a value is defined in the current block or one that encloses it."""
     from xdsl.ir import Block
 
     from cute_dialect.front.branches import regions
@@ -120,16 +125,15 @@ def _is_visible(value: Any, tracer: Any) -> bool:
 
 
 def wait_group(group: int, *acc: Any) -> None:
-    """Wait until at most ``group`` of the latest groups are under way.
+    """Wait until at most ``group`` of the most recent groups are pending.
 
-    Nothing that reads the accumulators of the groups before moves before the wait; ``acc`` names others for which that
-    shall hold.
+    Reads of the accumulators of completed groups stay after the wait.  ``acc`` names further tensors to order likewise.
     """
     from cute_dialect.front.values import is_dynamic
 
     what = "cute.nvgpu.warpgroup.wait_group"
     if is_dynamic(group):
-        raise StaticError("F144", f"the 'group' of {what} must be known when the kernel is compiled")
+        raise StaticError("F144", f"the 'group' of {what} must be known at compile time")
     from cute_dialect.front.machine import in_kernel
     from cute_dialect.front.tensors import Tensor
 

@@ -1,4 +1,4 @@
-"""``while``: Python's own until a test is one of run time, then ``scf.while``."""
+"""``while`` loops: run by Python while their tests are static, compiled to ``scf.while`` otherwise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_STATIC_TESTS = 1 << 16
 
 
 class While(Rolled):
-    """A ``while``: Python's until its test is one of run time; then ``scf.while``, from the first turn on."""
+    """A ``while`` loop. At the first run-time test it restarts as an ``scf.while`` from the first iteration."""
 
     rolled = enters = False
 
@@ -49,7 +49,7 @@ class While(Rolled):
             self.turns += 1
             if self.turns > MOST_STATIC_TESTS and self.caught:
                 raise StaticError(
-                    "F141", f"this loop has made {MOST_STATIC_TESTS} turns while compiling", notes=self.note()
+                    "F141", f"this loop ran for {MOST_STATIC_TESTS} iterations at compile time", notes=self.note()
                 )
             return 1
         if self.ended:
@@ -60,7 +60,7 @@ class While(Rolled):
         return 3
 
     def test(self, condition: Any, values: Mapping[str, Any]) -> bool:
-        """Tell whether the body is run (or, of a loop of run time, traced)."""
+        """Return True if the body runs or, in a run-time loop, is traced."""
         truth = truth_of(condition)
         if not self.rolled:
             if truth is True or truth is False:
@@ -83,12 +83,12 @@ class While(Rolled):
         return True
 
     def again(self, error: BaseException) -> bool:
-        """Begin anew, rolled, if that is what was raised."""
+        """Restart as a run-time loop if that is the exception raised."""
         if not isinstance(error, Retrace) or error.loop is not self:
             return False
         if self.yielded:
             raise LoopError(
-                "F160", "whether this loop goes on becomes known only when the kernel runs, after it has yielded",
+                "F160", "the condition of this loop becomes a run-time value after the loop has yielded",
                 notes=self.note(),
             )  # fmt: skip
         self.dropped()
@@ -121,13 +121,13 @@ class While(Rolled):
     def open_round(self, block: Block) -> None:
         super().open_round(block)
         at = 0
-        for i, form in self.locals.items():  # here the test reads the flags itself
+        for i, form in self.locals.items():  # The test reads the flags itself.
             if self.owners[i] is self.site and self.names[i] in self.site.flags:
                 self.entry[i] = form.make(self.args[at : at + 1])
             at += len(form.types)
 
     def leave(self, values: Mapping[str, Any]) -> None:
-        """End a turn: compare, and make the loop if all that changes is carried."""
+        """End an iteration: compare the values, and emit the loop if all changes are carried."""
         tracer = self.tracer
         del regions(tracer)[self.depth + 1 :]
         out = self.ending(values)
@@ -142,7 +142,7 @@ class While(Rolled):
         self.make(forwarded, exits)
 
     def exits(self) -> list[tuple[Any, Form, list[SSAValue]]]:
-        """Return what places hold where the loop ends: after a test that fails."""
+        """Return the contents of places at the exit, which follows a failed test."""
         found: list[tuple[Any, Form, list[SSAValue]]] = []
         for i, (site, name) in enumerate(zip(self.owners, self.names)):
             value = self.tested[i]
@@ -163,7 +163,7 @@ class While(Rolled):
         return found
 
     def forwarded(self, exits: Sequence[tuple[Any, Form, list[SSAValue]]]) -> list[SSAValue]:
-        """Return the values of the first region that the second one or what follows reads; rewire the second one."""
+        """Return the first region's values used in the second region or after the loop; rewire the second region."""
         made = [*self.before.args, *(r for op in self.before.ops for r in op.results)]
         inside = set(made)
         needed: dict[SSAValue, None] = {}
@@ -183,7 +183,7 @@ class While(Rolled):
         return [value for value in made if value in needed]
 
     def make(self, forwarded: list[SSAValue], exits: Sequence[tuple[Any, Form, list[SSAValue]]]) -> None:
-        """Make the ``scf.while``."""
+        """Emit the ``scf.while``."""
         from xdsl.ir import Region
 
         tracer = self.tracer
@@ -213,7 +213,7 @@ class While(Rolled):
 
 
 def _within(op: Any, block: Block) -> bool:
-    """Tell whether an op is in a block or in a region of one of its ops."""
+    """Return True if an op is nested in a block."""
     at = op.parent_block()
     while at is not None:
         if at is block:

@@ -65,7 +65,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 cute.compile(run, X, cute.Float32)
 #: KernelTypeError
-#: arguments.py:6:1: error F123: argument 'n' is Int32, and compiled as Float32
+#: arguments.py:6:1: error F123: argument 'n' is annotated Int32 but compiled as Float32
 #:     6 | cute.compile(run, X, cute.Float32)
 #:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
@@ -77,7 +77,7 @@ def run(p: cute.Pointer):
 
 cute.compile(run, 4096)
 #: KernelTypeError
-#: arguments.py:6:1: error F128: argument 'p' is an address without a type of elements
+#: arguments.py:6:1: error F128: argument 'p' is an address without an element type
 #:     6 | cute.compile(run, 4096)
 #:       | ^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: annotate it cute.Pointer[cute.Float32], or pass cute.runtime.make_ptr(dtype, address)
@@ -121,17 +121,17 @@ cute.compile(run)
 # ===== layouts and extents in one annotation
 cute.Tensor[Float32, "(4,8):(8,1)", 4]
 #: KernelTypeError
-#: error F124: an annotation Tensor[…] has a layout or extents, got (Float32, '(4,8):(8,1)', 4)
+#: error F124: Tensor[…] takes either a layout or extents, got (Float32, '(4,8):(8,1)', 4)
 
 # ===== an annotation that is called
 cute.Tensor[Float32](4)
 #: TypeError
-#: Tensor[Float32] is an annotation, and makes no values
+#: Tensor[Float32] is an annotation and cannot be called
 
 # ===== a constant annotation that is called
 cute.Constexpr[int](4)
 #: TypeError
-#: Constexpr[int] is an annotation, and makes no values
+#: Constexpr[int] is an annotation and cannot be called
 
 # ===== a generic parameter that is no name
 @cute.generic("1")
@@ -139,7 +139,7 @@ cute.Constexpr[int](4)
 def k(x: cute.Tensor):
     pass
 #: TypeError
-#: a generic parameter has a name, not '1'
+#: generic: parameter names must be identifiers, got '1'
 
 # ===== generic below the decorator
 @cute.kernel
@@ -147,7 +147,7 @@ def k(x: cute.Tensor):
 def k(x: cute.Tensor):
     pass
 #: TypeError
-#: @cute.generic stands above @cute.kernel or @cute.jit
+#: @cute.generic must be placed above @cute.kernel or @cute.jit
 
 # ===== an argument that an inlined host function has not
 @cute.jit
@@ -194,7 +194,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 run(X, 2)
 #: KernelTypeError
-#: arguments.py:3:5: error F115: cluster takes numbers that are known while compiling
+#: arguments.py:3:5: error F115: cluster must be known at compile time
 #:     3 |     call(lambda x: None, x).launch(grid=1, block=1, cluster=n)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:6:1  run(X, 2)
@@ -202,7 +202,7 @@ run(X, 2)
 # ===== a launch of no grid
 call(lambda x: None, X).launch(block=1)
 #: KernelTypeError
-#: arguments.py:1:1: error F115: the launch says no grid
+#: arguments.py:1:1: error F115: the launch has no grid
 #:     1 | call(lambda x: None, X).launch(block=1)
 #:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: grid=128, or grid=(x, y, z)
@@ -210,7 +210,7 @@ call(lambda x: None, X).launch(block=1)
 # ===== a grid of four entries
 call(lambda x: None, X).launch(grid=(1, 1, 1, 1), block=1)
 #: KernelTypeError
-#: arguments.py:1:1: error F115: grid has one to three entries, got 4
+#: arguments.py:1:1: error F115: grid takes one to three integers, got 4
 #:     1 | call(lambda x: None, X).launch(grid=(1, 1, 1, 1), block=1)
 #:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
@@ -222,7 +222,7 @@ def k(x: cute.Tensor):
 
 k(X).launch(grid=1, block=1)
 #: CompileError
-#: arguments.py:6:1: error F117: the kernel 'k' returns 5: a kernel returns nothing
+#: arguments.py:6:1: error F117: the kernel 'k' returns 5; a kernel cannot return a value
 #:     6 | k(X).launch(grid=1, block=1)
 #:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
@@ -239,7 +239,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: arguments.py:8:5: error F129: argument 'x': expected elements of Float16, got Float32
+#: arguments.py:8:5: error F129: argument 'x' needs elements of Float16, got Float32
 #:     8 |     k(x).launch(grid=1, block=1)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:11:1  run(X)
@@ -294,21 +294,21 @@ def run(x: cute.Tensor):
 
 cute.compile[cute.OptLevel(7)](run, X)
 #: CompileError
-#: arguments.py:6:1: error F103: OptLevel is 0, 1, 2 or 3, not 7
+#: arguments.py:6:1: error F103: OptLevel must be 0, 1, 2 or 3, got 7
 #:     6 | cute.compile[cute.OptLevel(7)](run, X)
 #:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
 # ===== a decorated number
 cute.kernel(5)
 #: TypeError
-#: @cute.kernel decorates functions, not int; options have names
+#: @cute.kernel decorates a function, got int; pass options by keyword
 
 # ===== an option of the decorator that is none
 @cute.kernel(threads=5)
 def k():
     pass
 #: TypeError
-#: @cute.kernel takes max_threads, min_blocks, max_regs, cluster, name, not 'threads'
+#: @cute.kernel has no option 'threads'; options: max_threads, min_blocks, max_regs, cluster, name
 
 # ===== a stage that there is not
 @cute.jit
@@ -318,7 +318,7 @@ def run(x: cute.Tensor):
 
 cute.compile(run, X).mlir("ptx2")
 #: ValueError
-#: there is no stage 'ptx2': there are trace, fold, expand, arch, base, llvm, input, cute-fold-static, cute-expand-ops, convert-cute-algo-to-arch, cute-check-target, cute-to-base, cute-strong-atomics, cute-wgmma-registers, base-prepare, one-shot-convert-to-llvm, attach-nvvm-target
+#: mlir: unknown stage 'ptx2'; stages: trace, fold, expand, arch, base, llvm, input, cute-fold-static, cute-expand-ops, convert-cute-algo-to-arch, cute-check-target, cute-to-base, cute-strong-atomics, cute-wgmma-registers, base-prepare, one-shot-convert-to-llvm, attach-nvvm-target
 
 # ===== a promise in a kernel
 trace(lambda x: cute.promise(x, "(8,8):(8,1)"))
@@ -389,7 +389,7 @@ def run(x: cute.Tensor, n: cute.Constexpr[int]):
 
 cute.compile(run, X, 3)(X, 4)
 #: ShapeError
-#: argument n is a constant of this kernel: expected 3, got 4
+#: argument n was compiled as the constant 3, got 4
 #: called from arguments.py:6:1
 
 # ===== an argument that a compiled kind has not
@@ -400,7 +400,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 cute.compile(run, X, 3)(X, m=4)
 #: LaunchError
-#: run() has no argument 'm', or it is given twice
+#: run() has no parameter 'm', or it is given twice
 #: called from arguments.py:6:1
 
 # ===== text for a number
@@ -411,7 +411,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 cute.compile(run, X, 3)(X, "many")
 #: DtypeError
-#: argument n expects a number for Int32, got str
+#: argument n is Int32 and needs a number, got str
 #: called from arguments.py:6:1
 
 # ===== an array for a number
@@ -422,7 +422,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 cute.compile(run, X, 3)(X, np.zeros(3))
 #: DtypeError
-#: argument n expects one number for Int32, got ndarray of several
+#: argument n is Int32 and needs one number, got ndarray with several
 #: called from arguments.py:6:1
 
 # ===== a float for an integer
@@ -433,7 +433,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 cute.compile(run, X, 3)(X, 2.5)
 #: DtypeError
-#: argument n expects an integer for Int32, got 2.5
+#: argument n is Int32 and needs an integer, got 2.5
 #: called from arguments.py:6:1
 
 # ===== a number that does not fit
@@ -444,7 +444,7 @@ def run(x: cute.Tensor, n: cute.Uint8):
 
 cute.compile(run, X, 3)(X, 300)
 #: RangeError
-#: argument n: 300 does not fit Uint8
+#: argument n: 300 is out of range for Uint8
 #: called from arguments.py:6:1
 
 # ===== a tuple of other parts
@@ -455,7 +455,7 @@ def run(pair):
 
 cute.compile(run, (X, 1))((X, 1, 2))
 #: ShapeError
-#: argument pair expects tuple(!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">, Int32), got tuple of 3
+#: argument pair must be tuple(!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">, Int32), got tuple of 3
 #: called from arguments.py:6:1
 
 # ===== too few arguments
@@ -466,7 +466,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 cute.compile(run, X, 3)(X)
 #: LaunchError
-#: run() takes 2 arguments (x, n), got 1
+#: run() needs 2 arguments (x, n), got 1
 #: called from arguments.py:6:1
 
 # ===== another shape than the compiled one
@@ -477,8 +477,8 @@ def run(x: cute.Tensor):
 
 cute.compile(run, cute.from_dlpack(X))(np.zeros((8, 4), np.float32))
 #: ShapeError
-#: argument x, mode 1: expected extent 8, got 4 (!cute.memref<f32, gmem, align<16>, "(8,8):(8,1)">); it was compiled for shape (8, 8), and this one has shape (8, 4)
-#: hint: compile it for any shape: from_dlpack(x).mark_layout_dynamic()
+#: argument x, mode 1: expected extent 8, got 4 (!cute.memref<f32, gmem, align<16>, "(8,8):(8,1)">); it was compiled for shape (8, 8), but this array has shape (8, 4)
+#: hint: compile for any shape with from_dlpack(x).mark_layout_dynamic()
 #: called from arguments.py:6:1
 
 # ===== another element type than the compiled one
@@ -549,7 +549,7 @@ run([1.0, 2.0])
 #: arguments.py:6:1: error F122: argument 'x': expected an array, got list [1.0, 2.0]
 #:     6 | run([1.0, 2.0])
 #:       | ^^^^^^^^^^^^^^^
-#: hint: numpy.asarray(…, dtype=…) makes one
+#: hint: convert it with numpy.asarray(…, dtype=…)
 
 # ===== two extents of one symbol
 n = cute.sym_int()

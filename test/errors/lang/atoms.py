@@ -40,7 +40,7 @@ def TILED():
 # ===== an MMA atom of a copy
 trace(lambda x: cute.make_mma_atom(nvgpu.CopyUniversalOp()))
 #: KernelTypeError
-#: atoms.py:1:17: error F250: cute.make_mma_atom: expected the descriptor of a product, got CopyUniversalOp()
+#: atoms.py:1:17: error F250: cute.make_mma_atom: op must be an MMA descriptor, got CopyUniversalOp()
 #:     1 | trace(lambda x: cute.make_mma_atom(nvgpu.CopyUniversalOp()))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: such as cute.nvgpu.MmaUniversalOp(…), cute.nvgpu.warp.MmaF16BF16Op(…), cute.nvgpu.warpgroup.MmaF16BF16Op(…)
@@ -156,7 +156,7 @@ trace(f)
 # ===== a thread for a copy that is not tiled
 trace(lambda x: cute.copy(ATOM(), x, x, thread=0))
 #: KernelTypeError
-#: atoms.py:1:17: error F254: cute.copy by CopyUniversalOp: 'thread' is for tiled copies
+#: atoms.py:1:17: error F254: cute.copy by CopyUniversalOp: 'thread' needs a tiled copy
 #:     1 | trace(lambda x: cute.copy(ATOM(), x, x, thread=0))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: cute.make_tiled_copy_tv
@@ -166,17 +166,17 @@ trace(lambda x: cute.copy(ATOM(), x, x, thread=0))
 # ===== a copy of coordinates
 trace(lambda x: cute.basic_copy(cute.make_identity_tensor((4,)), cute.make_identity_tensor((4,))))
 #: KernelTypeError
-#: atoms.py:1:17: error F254: cute.basic_copy: expected tensors in memory, got coordinates
+#: atoms.py:1:17: error F254: cute.basic_copy: src and dst must be tensors in memory, got a coordinate tensor
 #:     1 | trace(lambda x: cute.basic_copy(cute.make_identity_tensor((4,)), cute.make_identity_tensor((4,))))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: index them
+#: hint: index it
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a prefetch of registers
 trace(lambda x: cute.prefetch(ATOM(), cute.make_rmem_tensor(4, Float32)))
 #: KernelTypeError
-#: atoms.py:1:17: error F254: cute.prefetch by CopyUniversalOp: expected a tensor in gmem, got tensor<ptr<f32, rmem, align<16>> o 4:1>
+#: atoms.py:1:17: error F254: cute.prefetch by CopyUniversalOp: the tensor must be in global memory, got tensor<ptr<f32, rmem, align<16>> o 4:1>
 #:     1 | trace(lambda x: cute.prefetch(ATOM(), cute.make_rmem_tensor(4, Float32)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -188,7 +188,7 @@ trace(lambda x: cute.copy(ATOM(), x, x, colour=1))
 #: atoms.py:1:17: error F162: TypeError: copy() got an unexpected keyword argument 'colour'
 #:     1 | trace(lambda x: cute.copy(ATOM(), x, x, colour=1))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: it takes atom, src, dst, pred, thread, tma_bar_ptr, mcast_mask, cache_policy, im2col_offsets, partial, unroll_factor
+#: hint: parameters: atom, src, dst, pred, thread, tma_bar_ptr, mcast_mask, cache_policy, im2col_offsets, partial, unroll_factor
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -452,7 +452,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: atoms.py:8:5: error F254: cute.copy by CopyBulkTensorTileG2SMulticastOp: CopyBulkTensorTileG2SMulticastOp needs mcast_mask: a bit for each block that it writes to
+#: atoms.py:8:5: error F254: cute.copy by CopyBulkTensorTileG2SMulticastOp: CopyBulkTensorTileG2SMulticastOp needs mcast_mask, with one bit per destination block of the cluster
 #:     8 |     cute.copy(atom, tg, ts, tma_bar_ptr=bar)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from atoms.py:15:5  k(atom, c).launch(grid=2, block=32, cluster=2)

@@ -84,7 +84,7 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: branches.py:6:12: error F204: 'x' differs after this branch: it is a tuple of 2 or of 3
+#: branches.py:6:12: error F204: 'x' differs after this branch: it is a tuple of 2 or 3 elements
 #:     6 |     return x
 #:       |            ^
 #: branches.py:2:8: note: the branch
@@ -103,13 +103,13 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: branches.py:3:8: error F207: a list has 1 element on one side, 0 on the other
+#: branches.py:3:8: error F207: a list has 1 element on one side and 0 on the other
 #:     3 |     if a < b:
 #:       |        ^^^^^
 #: branches.py:3:8: note: the branch
 #:     3 |     if a < b:
 #:       |        ^^^^^
-#: hint: its length must be known while compiling: append on both sides, or select the value to append
+#: hint: its length must be known at compile time: append on both sides, or select the value to append
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -124,7 +124,7 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: branches.py:4:8: error F207: a Box has other attributes on one side than on the other: v
+#: branches.py:4:8: error F207: a Box has different attributes on one side and on the other: v
 #:     4 |     if a < b:
 #:       |        ^^^^^
 #: branches.py:4:8: note: the branch
@@ -198,7 +198,7 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: branches.py:3:10: error F209: it is one list or another, one of which was there before the branch
+#: branches.py:3:10: error F209: it is one of two list objects, one of which existed before the branch
 #:     3 |     zs = xs if a < b else ys
 #:       |          ^^^^^^^^^^^^^^^^^^^
 #: hint: change it in place, or copy it on both sides
@@ -214,13 +214,13 @@ def f(a, b):
 
 trace(f)
 #: UnboundError
-#: branches.py:4:12: error F210: 'only' is set only where `a == 0` is true (line 2)
+#: branches.py:4:12: error F210: 'only' is set only if `a == 0` is true (line 2)
 #:     4 |     return only
 #:       |            ^^^^
 #: branches.py:2:8: note: the branch
 #:     2 |     if a == 0:
 #:       |        ^^^^^^
-#: hint: give 'only' a value before line 2
+#: hint: assign 'only' before line 2
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -236,10 +236,10 @@ def f(a, b):
 
 trace(f)
 #: SyntaxErrorInKernel
-#: branches.py:5:8: error F158: the global 'limit' of module 'settings' is assigned in a branch or loop of run time: it would be, once, while compiling
+#: branches.py:5:8: error F158: the global 'limit' of module 'settings' is assigned in a run-time branch or loop, which would happen once, at compile time
 #:     5 |     if a < b:
 #:       |        ^^^^^
-#: hint: return the value, or keep it in an object that is passed
+#: hint: return the value, or store it in an object passed as an argument
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -254,10 +254,10 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: branches.py:4:8: error F209: an object of type 'array' is changed in a branch or loop of run time
+#: branches.py:4:8: error F209: an object of type 'array' is changed in a run-time branch or loop
 #:     4 |     if a < b:
 #:       |        ^^^^^
-#: hint: keep what changes in a list, or in a tensor of registers
+#: hint: keep the changing values in a list or in a register tensor
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -272,10 +272,10 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: branches.py:4:8: error F159: an iterator that was made before a branch or loop of run time is advanced inside of it
+#: branches.py:4:8: error F159: an iterator created before a run-time branch or loop is advanced inside it
 #:     4 |     if a < b and numbers.__next__() == 0:
 #:       |        ^^^^^
-#: hint: make it inside, or use an index
+#: hint: create it inside, or use an index
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 

@@ -24,10 +24,10 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: calls.py:4:9: error F160: a generator yields in a branch or loop of run time, and no 'for' statement takes it
+#: calls.py:4:9: error F160: a generator yields in a run-time branch or loop, but no 'for' statement consumes it
 #:     4 |         yield i
 #:       |         ^^^^^^^
-#: hint: loop over it by a 'for' statement of a converted function
+#: hint: loop over it with a 'for' statement in kernel code
 #: called from calls.py:7:16  list(numbers(a))
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
@@ -92,7 +92,7 @@ def f(a, b):
 
 trace(f)
 #: CompileError
-#: calls.py:2:12: error F161: 'fact' calls itself without end while compiling: what ends it is known only when the kernel runs
+#: calls.py:2:12: error F161: 'fact' recurses without end at compile time: the condition that ends it is known only at run time
 #:     2 |     return 1 if n < 2 else n * fact(n - 1)
 #:       |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: write a loop

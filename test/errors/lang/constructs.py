@@ -49,7 +49,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: constructs.py:2:9: error F151: the value of 'and' would be a truth or 5, depending on the run
+#: constructs.py:2:9: error F151: 'and' would give a bool or 5, depending on a run-time condition
 #:     2 |     x = a < b and 5
 #:       |         ^^^^^
 #: hint: compare both sides, or write 'x if c else y'
@@ -65,10 +65,10 @@ def f(a, b):
 
 trace(f)
 #: SyntaxErrorInKernel
-#: constructs.py:2:8: error F153: an operand with ':=' (or 'yield') stands behind a condition known only when the kernel runs
+#: constructs.py:2:8: error F153: an operand with ':=' or 'yield' follows a condition that is known only at run time
 #:     2 |     if a < b and (n := a + b) > 3:
 #:       |        ^^^^^
-#: hint: assign the name in a statement before
+#: hint: assign the name in a statement before this one
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -84,10 +84,10 @@ def f(a, b):
 
 trace(f)
 #: SyntaxErrorInKernel
-#: constructs.py:5:12: error F155: an exception left a branch or loop of run time, and is caught outside of it
+#: constructs.py:5:12: error F155: an exception raised in a run-time branch or loop is caught outside it
 #:     5 |     except IndexError:
 #:       |            ^^^^^^^^^^
-#: hint: catch it inside, or decide while compiling
+#: hint: catch it inside, or make the condition known at compile time
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -100,10 +100,10 @@ def f(a, b):
 
 trace(f)
 #: CompileError
-#: constructs.py:3:9: error F156: ValueError would be raised while compiling, whatever the run-time condition: a is too small
+#: constructs.py:3:9: error F156: this raise would run at compile time, whatever the run-time condition: ValueError: a is too small
 #:     3 |         raise ValueError('a is too small')
 #:       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: use 'assert' for what the kernel shall check when it runs
+#: hint: use 'assert' for a check at run time
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -114,10 +114,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: constructs.py:2:38: error F157: the 'if' of a comprehension is known only when the kernel runs: the length would be
+#: constructs.py:2:38: error F157: the 'if' of a comprehension is known only at run time, so the length would be too
 #:     2 |     return len([x for x in (a, b) if x > 0])
 #:       |                                      ^^^^^
-#: hint: keep all elements, and select their values: [x if c else 0 for …]
+#: hint: keep all elements and select their values: [x if c else 0 for …]
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -128,7 +128,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: constructs.py:2:12: error F157: 'sorted' needs values that are known while compiling
+#: constructs.py:2:12: error F157: 'sorted' needs values known at compile time
 #:     2 |     return sorted([a, b])
 #:       |            ^^^^^^^^^^^^^^
 #: called from preamble.py:8:5  f(a, b)
@@ -143,10 +143,10 @@ def f(a, b):
 
 trace(f)
 #: SyntaxErrorInKernel
-#: constructs.py:3:5: error F158: the global 'count' is assigned in a kernel: it would be, once, while compiling
+#: constructs.py:3:5: error F158: the global 'count' is assigned in a kernel, which would happen once, at compile time
 #:     3 |     count = a
 #:       |     ^^^^^^^^^
-#: hint: return the value, or keep it in an object that is passed
+#: hint: return the value, or store it in an object passed as an argument
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -162,10 +162,10 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: constructs.py:4:13: error F159: an iterator that was made before a branch or loop of run time is advanced inside of it
+#: constructs.py:4:13: error F159: an iterator created before a run-time branch or loop is advanced inside it
 #:     4 |         x = next(values)
 #:       |             ^^^^^^^^^^^^
-#: hint: make it inside, or use an index
+#: hint: create it inside, or use an index
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -232,7 +232,7 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: constructs.py:3:9: error F160: 'yield from' in a branch or loop that is decided when the kernel runs
+#: constructs.py:3:9: error F160: 'yield from' cannot be used in a run-time branch or loop; write 'for x in …: yield x'
 #:     3 |         yield from [1, 2]
 #:       |         ^^^^^^^^^^^^^^^^^
 #: called from constructs.py:7:14  numbers(a)
@@ -264,7 +264,7 @@ trace(f)
 #: preamble.py:8:5: error F150: 'f' nests too many blocks
 #:     8 |     f(a, b)
 #:       |     ^
-#: hint: put inner ones into functions of their own
+#: hint: move inner blocks into other functions
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
 # ===== a while that never ends while compiling

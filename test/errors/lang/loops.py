@@ -53,13 +53,13 @@ def f(a, b):
 
 trace(f)
 #: UnboundError
-#: loops.py:4:12: error F210: 'last' is set only in a loop that may make no turn (line 2)
+#: loops.py:4:12: error F210: 'last' is set only in a loop that may run zero times (line 2)
 #:     4 |     return last
 #:       |            ^^^^
 #: loops.py:2:14: note: the loop
 #:     2 |     for i in range(a):
 #:       |              ^^^^^^^^
-#: hint: give 'last' a value before line 2
+#: hint: assign 'last' before line 2
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -75,13 +75,13 @@ def f(a, b):
 
 trace(f)
 #: UnboundError
-#: loops.py:7:12: error F210: 't' is set only in a loop that may make no turn (line 3)
+#: loops.py:7:12: error F210: 't' is set only in a loop that may run zero times (line 3)
 #:     7 |     return t
 #:       |            ^
 #: loops.py:3:14: note: the loop
 #:     3 |     for i in range(3):
 #:       |              ^^^^^^^^
-#: hint: give 't' a value before line 3
+#: hint: assign 't' before line 3
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -95,7 +95,7 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: loops.py:4:14: error F220: 'x' changes from one turn of this loop to the next: it is a tuple of 2 or a tuple of 3
+#: loops.py:4:14: error F220: 'x' changes from one turn of this loop to the next: it is a tuple of 2 elements or a tuple of 3 elements
 #:     4 |         x = (x[0], x[1], i)
 #:       |              ^
 #: loops.py:3:14: note: the loop
@@ -155,13 +155,13 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: loops.py:3:14: error F207: a list has 1 element at the head of a turn, 2 at its end
+#: loops.py:3:14: error F207: a list has 1 element at the head of a turn and 2 at its end
 #:     3 |     for i in range(b):
 #:       |              ^^^^^^^^
 #: loops.py:3:14: note: the loop
 #:     3 |     for i in range(b):
 #:       |              ^^^^^^^^
-#: hint: its length must be known while compiling: append on both sides, or select the value to append
+#: hint: its length must be known at compile time: append on both sides, or select the value to append
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -174,7 +174,7 @@ def f(a, b):
 
 trace(f)
 #: UnboundError
-#: loops.py:4:12: error F222: 'i' is the variable of a loop of run time (line 2): it has no value after it
+#: loops.py:4:12: error F222: 'i' is the variable of a run-time loop (line 2) and has no value after the loop
 #:     4 |     return i
 #:       |            ^
 #: loops.py:2:14: note: the loop
@@ -193,7 +193,7 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: loops.py:2:14: error F223: the step of a range is 0
+#: loops.py:2:14: error F223: the step of range is 0
 #:     2 |     for i in range(a, b, 0):
 #:       |              ^^^^^^^^^^^^^^
 #: loops.py:2:14: note: the loop
@@ -211,7 +211,7 @@ def f(a, b):
 
 trace(f, 1, cute.Float32(2))
 #: LoopError
-#: loops.py:2:14: error F224: a bound of a range is no integer: 'b', a Float32
+#: loops.py:2:14: error F224: range bounds must be integers, got 'b', a Float32
 #:     2 |     for i in range(b):
 #:       |              ^^^^^^^^
 #: loops.py:2:14: note: the loop
@@ -230,12 +230,12 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: loops.py:3:14: error F141: this loop of 5000 turns cannot be one loop of run time: the value of 'i', an Int32 is known only when the kernel runs
+#: loops.py:3:14: error F141: this loop of 5000 iterations cannot be a run-time loop: the value of 'i', an Int32 is known only at run time
 #:     3 |     for i in range(5000):
 #:       |              ^^^^^^^^^^^
 #: loops.py:4:14: note: here
 #:     4 |         a += xs[i]
 #:       |              ^^^^^
-#: hint: at most 4096 turns are walked while compiling
+#: hint: loops of at most 4096 iterations are unrolled at compile time
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

@@ -20,7 +20,7 @@ def trace(f, x=X):
 # ===== cluster_arrive that is not aligned
 trace(lambda x: arch.cluster_arrive(aligned=False))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.cluster_arrive: expected aligned=True: all threads of the warp arrive
+#: machine.py:1:17: error F253: cute.arch.cluster_arrive: aligned=False is not supported; all threads of the warp must arrive
 #:     1 | trace(lambda x: arch.cluster_arrive(aligned=False))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -29,7 +29,7 @@ trace(lambda x: arch.cluster_arrive(aligned=False))
 # ===== cluster_wait that is not aligned
 trace(lambda x: arch.cluster_wait(aligned=False))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.cluster_wait: expected aligned=True: all threads of the warp wait
+#: machine.py:1:17: error F253: cute.arch.cluster_wait: aligned=False is not supported; all threads of the warp must wait
 #:     1 | trace(lambda x: arch.cluster_wait(aligned=False))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -38,7 +38,7 @@ trace(lambda x: arch.cluster_wait(aligned=False))
 # ===== a predicate of an mbarrier of its own block
 trace(lambda x: arch.mbarrier_arrive(arch.alloc_smem(cute.Int64, 1), pred=x[0, 0] > 0))
 #: TypeError
-#: machine.py:1:17: error F162: TypeError: cute.arch.mbarrier_arrive takes 'pred' with 'peer_cta_rank_in_cluster' only: use an if
+#: machine.py:1:17: error F162: TypeError: cute.arch.mbarrier_arrive: 'pred' needs 'peer_cta_rank_in_cluster'; use an if statement
 #:     1 | trace(lambda x: arch.mbarrier_arrive(arch.alloc_smem(cute.Int64, 1), pred=x[0, 0] > 0))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -47,7 +47,7 @@ trace(lambda x: arch.mbarrier_arrive(arch.alloc_smem(cute.Int64, 1), pred=x[0, 0
 # ===== a number of groups of run time
 trace(lambda x: arch.cp_async_wait_group(arch.thread_idx().x))
 #: StaticError
-#: machine.py:1:17: error F144: the 'n' of cute.arch.cp_async_wait_group must be known when the kernel is compiled, got this Int32
+#: machine.py:1:17: error F144: the 'n' of cute.arch.cp_async_wait_group must be known at compile time, got this Int32
 #:     1 | trace(lambda x: arch.cp_async_wait_group(arch.thread_idx().x))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -56,7 +56,7 @@ trace(lambda x: arch.cp_async_wait_group(arch.thread_idx().x))
 # ===== an atomic sum of another type
 trace(lambda x: arch.atomic_add(x.iterator, arch.thread_idx().x))
 #: KernelTypeError
-#: machine.py:1:17: error F234: cute.arch.atomic_add: the pointer is to Float32, got this Int32
+#: machine.py:1:17: error F234: cute.arch.atomic_add: the pointer has element type Float32, got this Int32
 #:     1 | trace(lambda x: arch.atomic_add(x.iterator, arch.thread_idx().x))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: convert with .to(Float32)
@@ -66,7 +66,7 @@ trace(lambda x: arch.atomic_add(x.iterator, arch.thread_idx().x))
 # ===== an atomic sum of text
 trace(lambda x: arch.atomic_add(x.iterator, "one"))
 #: KernelTypeError
-#: machine.py:1:17: error F234: cute.arch.atomic_add: the pointer is to Float32, got 'one'
+#: machine.py:1:17: error F234: cute.arch.atomic_add: the pointer has element type Float32, got 'one'
 #:     1 | trace(lambda x: arch.atomic_add(x.iterator, "one"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -75,7 +75,7 @@ trace(lambda x: arch.atomic_add(x.iterator, "one"))
 # ===== an order of memory that there is not
 trace(lambda x: arch.atomic_add(x.iterator, 1.0, sem="strict"))
 #: KernelTypeError
-#: machine.py:1:17: error F251: cute.arch.atomic_add: expected sem = relaxed, acquire, release or acq_rel, got 'strict'
+#: machine.py:1:17: error F251: cute.arch.atomic_add: sem must be relaxed, acquire, release or acq_rel, got 'strict'
 #:     1 | trace(lambda x: arch.atomic_add(x.iterator, 1.0, sem="strict"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -84,7 +84,7 @@ trace(lambda x: arch.atomic_add(x.iterator, 1.0, sem="strict"))
 # ===== a scope that there is not
 trace(lambda x: arch.atomic_add(x.iterator, 1.0, scope="warp"))
 #: KernelTypeError
-#: machine.py:1:17: error F251: cute.arch.atomic_add: expected scope = cta, cluster, gpu or sys, got 'warp'
+#: machine.py:1:17: error F251: cute.arch.atomic_add: scope must be cta, cluster, gpu or sys, got 'warp'
 #:     1 | trace(lambda x: arch.atomic_add(x.iterator, 1.0, scope="warp"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -93,7 +93,7 @@ trace(lambda x: arch.atomic_add(x.iterator, 1.0, scope="warp"))
 # ===== bits of floats under an atomic and
 trace(lambda x: arch.atomic_and(x.iterator, 1))
 #: KernelTypeError
-#: machine.py:1:17: error F252: cute.arch.atomic_and: expected a pointer to one of i32, i64, got one to f32
+#: machine.py:1:17: error F252: cute.arch.atomic_and: the element type must be one of i32, i64, got f32
 #:     1 | trace(lambda x: arch.atomic_and(x.iterator, 1))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -102,7 +102,7 @@ trace(lambda x: arch.atomic_and(x.iterator, 1))
 # ===== atomic_fmax of integers
 trace(lambda x: arch.atomic_fmax(x.iterator, 1), np.zeros((8, 8), np.int32))
 #: KernelTypeError
-#: machine.py:1:17: error F252: cute.arch.atomic_fmax: expected a pointer to f32 or f64, got one to i32
+#: machine.py:1:17: error F252: cute.arch.atomic_fmax: the element type must be f32 or f64, got i32
 #:     1 | trace(lambda x: arch.atomic_fmax(x.iterator, 1), np.zeros((8, 8), np.int32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -111,7 +111,7 @@ trace(lambda x: arch.atomic_fmax(x.iterator, 1), np.zeros((8, 8), np.int32))
 # ===== a reduction that there is not
 trace(lambda x: arch.red(x.iterator, 1.0, op="mean"))
 #: KernelTypeError
-#: machine.py:1:17: error F251: cute.arch.red: expected op = add, min, max, and, or, xor, got 'mean'
+#: machine.py:1:17: error F251: cute.arch.red: op must be add, min, max, and, or, or xor, got 'mean'
 #:     1 | trace(lambda x: arch.red(x.iterator, 1.0, op="mean"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -120,7 +120,7 @@ trace(lambda x: arch.red(x.iterator, 1.0, op="mean"))
 # ===== a load of another type
 trace(lambda x: arch.load(x.iterator, cute.Int32))
 #: KernelTypeError
-#: machine.py:1:17: error F252: cute.arch.load: the pointer is to Float32, not to Int32
+#: machine.py:1:17: error F252: cute.arch.load: the pointer has element type Float32, but dtype is Int32
 #:     1 | trace(lambda x: arch.load(x.iterator, cute.Int32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: use cute.recast_ptr
@@ -130,7 +130,7 @@ trace(lambda x: arch.load(x.iterator, cute.Int32))
 # ===== an acquire of floats
 trace(lambda x: arch.load(x.iterator, cute.Float32, sem="acquire"))
 #: KernelTypeError
-#: machine.py:1:17: error F252: cute.arch.load: expected a pointer to i32 or i64 for acquire, got one to f32
+#: machine.py:1:17: error F252: cute.arch.load: sem='acquire' needs an i32 or i64 pointer, got f32
 #:     1 | trace(lambda x: arch.load(x.iterator, cute.Float32, sem="acquire"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -139,7 +139,7 @@ trace(lambda x: arch.load(x.iterator, cute.Float32, sem="acquire"))
 # ===== a load that releases
 trace(lambda x: arch.load(x.iterator, cute.Float32, sem="release"))
 #: KernelTypeError
-#: machine.py:1:17: error F251: cute.arch.load: expected sem = relaxed or acquire, got 'release'
+#: machine.py:1:17: error F251: cute.arch.load: sem must be relaxed or acquire, got 'release'
 #:     1 | trace(lambda x: arch.load(x.iterator, cute.Float32, sem="release"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -148,7 +148,7 @@ trace(lambda x: arch.load(x.iterator, cute.Float32, sem="release"))
 # ===== a release of floats
 trace(lambda x: arch.store(x.iterator, 1.0, sem="release"))
 #: KernelTypeError
-#: machine.py:1:17: error F252: cute.arch.store: expected a pointer to i32 or i64 for release, got one to f32
+#: machine.py:1:17: error F252: cute.arch.store: sem='release' needs an i32 or i64 pointer, got f32
 #:     1 | trace(lambda x: arch.store(x.iterator, 1.0, sem="release"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -157,7 +157,7 @@ trace(lambda x: arch.store(x.iterator, 1.0, sem="release"))
 # ===== a store that acquires
 trace(lambda x: arch.store(x.iterator, 1.0, sem="acquire"))
 #: KernelTypeError
-#: machine.py:1:17: error F251: cute.arch.store: expected sem = relaxed or release, got 'acquire'
+#: machine.py:1:17: error F251: cute.arch.store: sem must be relaxed or release, got 'acquire'
 #:     1 | trace(lambda x: arch.store(x.iterator, 1.0, sem="acquire"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -166,7 +166,7 @@ trace(lambda x: arch.store(x.iterator, 1.0, sem="acquire"))
 # ===== a cache operator that there is not
 trace(lambda x: arch.load(x.iterator, cute.Float32, cop="zz"))
 #: KernelTypeError
-#: machine.py:1:17: error F251: cute.arch.load: expected cop = ca, cg, cs, lu, cv, got 'zz'
+#: machine.py:1:17: error F251: cute.arch.load: cop must be one of ca, cg, cs, lu, cv, got 'zz'
 #:     1 | trace(lambda x: arch.load(x.iterator, cute.Float32, cop="zz"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -268,7 +268,7 @@ def run(n: cute.Int32):
 
 run(32)
 #: KernelTypeError
-#: machine.py:3:5: error F251: cute.arch.barrier: expected number_of_threads, since the launch does not say the block's size
+#: machine.py:3:5: error F251: cute.arch.barrier: number_of_threads is required, because the block size is not a constant of the launch
 #:     3 |     arch.barrier(barrier_id=1)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from machine.py:8:5  waits(n).launch(grid=1, block=n)

@@ -70,7 +70,7 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:5:12: error F204: 'v' differs after this branch: it is a tuple of 2 or the layout ?:1
+#: merges.py:5:12: error F204: 'v' differs after this branch: it is a tuple of 2 elements or the layout ?:1
 #:     5 |     return v
 #:       |            ^
 #: merges.py:3:8: note: the branch
@@ -395,7 +395,7 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:3:8: error F207: a set has other elements on one side than on the other
+#: merges.py:3:8: error F207: a set has different elements on the two sides
 #:     3 |     if x[0, 0] > 0:
 #:       |        ^^^^^^^^^^^
 #: merges.py:3:8: note: the branch
@@ -415,13 +415,13 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:6:12: error F209: 'seen' differs after this branch: it is one set or another
+#: merges.py:6:12: error F209: 'seen' differs after this branch: it is one of two sets
 #:     6 |     return seen
 #:       |            ^^^^
 #: merges.py:2:8: note: the branch
 #:     2 |     if x[0, 0] > 0:
 #:       |        ^^^^^^^^^^^
-#: hint: use a list, or one set for both
+#: hint: use a list, or the same set on both sides
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -457,12 +457,13 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:7:12: error F209: 'b' differs after this branch: two names share one list on one side, and hold different ones on the other
+#: merges.py:7:12: error F209: 'b' differs after this branch: two names share one list object on one side and have different ones on the other
 #:     7 |     a[0] = b[0]
 #:       |            ^
 #: merges.py:2:8: note: the branch
 #:     2 |     if x[0, 0] > 0:
 #:       |        ^^^^^^^^^^^
+#: hint: use a separate object for each name
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -475,10 +476,10 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:3:8: error F159: an iterator that was made before a branch or loop of run time is advanced inside of it
+#: merges.py:3:8: error F159: an iterator created before a run-time branch or loop is advanced inside it
 #:     3 |     if x[0, 0] > 0:
 #:       |        ^^^^^^^^^^^
-#: hint: make it inside, or use an index
+#: hint: create it inside, or use an index
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -491,10 +492,10 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:3:14: error F159: an iterator that was made before a branch or loop of run time is advanced inside of it
+#: merges.py:3:14: error F159: an iterator created before a run-time branch or loop is advanced inside it
 #:     3 |     for i in range(x.shape[0]):
 #:       |              ^^^^^^^^^^^^^^^^^
-#: hint: make it inside, or use an index
+#: hint: create it inside, or use an index
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -542,7 +543,7 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:11:12: error F207: 'v' differs after this branch: an A has other attributes on one side than on the other: a, b
+#: merges.py:11:12: error F207: 'v' differs after this branch: an A has different attributes on one side and on the other: a, b
 #:    11 |     return v.b
 #:       |            ^
 #: merges.py:7:8: note: the branch
@@ -637,10 +638,10 @@ def f(x):
 
 trace(f)
 #: SyntaxErrorInKernel
-#: merges.py:7:8: error F158: the global 'kept' of module 'hidden' is assigned in a branch or loop of run time: it would be, once, while compiling
+#: merges.py:7:8: error F158: the global 'kept' of module 'hidden' is assigned in a run-time branch or loop, which would happen once, at compile time
 #:     7 |     if x[0, 0] > 0:
 #:       |        ^^^^^^^^^^^
-#: hint: return the value, or keep it in an object that is passed
+#: hint: return the value, or store it in an object passed as an argument
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 

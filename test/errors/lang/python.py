@@ -94,7 +94,7 @@ trace(f)
 #: python.py:6:12: error F162: TypeError: helper() got an unexpected keyword argument 'factor'
 #:     6 |     return helper(x, factor=2)
 #:       |            ^^^^^^^^^^^^^^^^^^^
-#: hint: it takes x, scale
+#: hint: parameters: x, scale
 #: called from preamble.py:20:5  f(x)
 #: called from preamble.py:25:5  call(f, X).launch(grid=1, block=1)
 
@@ -254,10 +254,10 @@ def counts(x: cute.Tensor):
 
 counts(X).launch(grid=1, block=1)
 #: SyntaxErrorInKernel
-#: python.py:4:9: error F150: 'counts' has a 'yield': what is decorated is no generator
+#: python.py:4:9: error F150: 'counts' has a 'yield': a decorated function cannot be a generator
 #:     4 |         yield x[i]
 #:       |         ^^^^^^^^^^
-#: hint: put the 'yield' into a function of its own, and loop over that by a 'for' statement
+#: hint: move the 'yield' into another function and loop over it with 'for'
 #: called from python.py:7:1  counts(X).launch(grid=1, block=1)
 
 # ===== a host function that yields
@@ -268,10 +268,10 @@ def run(x: cute.Tensor):
 
 run(X)
 #: SyntaxErrorInKernel
-#: python.py:3:5: error F150: 'run' has a 'yield': what is decorated is no generator
+#: python.py:3:5: error F150: 'run' has a 'yield': a decorated function cannot be a generator
 #:     3 |     yield x
 #:       |     ^^^^^^^
-#: hint: put the 'yield' into a function of its own, and loop over that by a 'for' statement
+#: hint: move the 'yield' into another function and loop over it with 'for'
 #: called from python.py:6:1  run(X)
 
 # ===== a value of an earlier trace
@@ -289,7 +289,7 @@ def f(x):
 trace(keep)
 trace(f)
 #: MergeError
-#: python.py:9:5: error F212: a value of type f32 is known in the function that computes it only, and is used in another
+#: python.py:9:5: error F212: a value of type f32 is used in a function other than the one that computes it
 #:     9 |     x[0] = kept[0]
 #:       |     ^
 #: python.py:5:17: note: it is computed here
@@ -312,7 +312,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 run(X, 3)
 #: MergeError
-#: python.py:7:9: error F212: 'm' is known in the function that computes it only, and is used in another
+#: python.py:7:9: error F212: 'm' is used in a function other than the one that computes it
 #:     7 |         x[0] = m
 #:       |         ^
 #: python.py:3:9: note: it is computed here

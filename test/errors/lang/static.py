@@ -24,13 +24,13 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:5:24: error F143: the truth of this Boolean is known only when the kernel runs
+#: static.py:5:24: error F143: the truth value of this Boolean is known only at run time
 #:     5 |         return True if self.a < other.a else False
 #:       |                        ^^^^^^^^^^^^^^^^
-#: static.py:5:24: note: '__lt__' was not converted: it was called by an operator, a property or a function written in C
+#: static.py:5:24: note: '__lt__' was not compiled as kernel code: an operator, a property or a C function called it
 #:     5 |         return True if self.a < other.a else False
 #:       |                        ^^^^^^^^^^^^^^^^
-#: hint: this function was not converted: see cute.jit and cute.convert_package
+#: hint: this function is not compiled as kernel code; see cute.jit and cute.convert_package
 #: called from static.py:7:12  Key(a) < Key(b)
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
@@ -45,10 +45,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:4:14: error F144: the value of 'i', an Int32 is known only when the kernel runs
+#: static.py:4:14: error F144: the value of 'i', an Int32 is known only at run time
 #:     4 |         a += xs[i]
 #:       |              ^^^^^
-#: hint: `xs` is Python's, and indexed while compiling: make it a tensor (an array of the call, or cute.make_rmem_tensor), choose with 'x if c else y', or pass the index as cute.Constexpr
+#: hint: `xs` is a Python object, which is indexed at compile time: make it a tensor (an array argument or cute.make_rmem_tensor), use 'x if c else y', or pass the index as cute.Constexpr
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -73,10 +73,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F143: the truth of this Boolean is known only when the kernel runs
+#: static.py:2:12: error F143: the truth value of this Boolean is known only at run time
 #:     2 |     return [a, b].count(a)
 #:       |            ^^^^^^^^^^^^^^^
-#: hint: Python's own `[a, b].count` asks for it at once: compare in a loop
+#: hint: Python's `[a, b].count` needs the values at compile time: compare them in a loop
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -87,10 +87,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F143: the truth of this Boolean is known only when the kernel runs
+#: static.py:2:12: error F143: the truth value of this Boolean is known only at run time
 #:     2 |     return (a, b) < (b, a)
 #:       |            ^^^^^^^^^^^^^^^
-#: hint: Python compares these itself: write a comparison of their numbers
+#: hint: Python compares these objects at compile time: compare their numbers instead
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -104,10 +104,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:3:15: error F143: the truth of this Boolean is known only when the kernel runs
+#: static.py:3:15: error F143: the truth value of this Boolean is known only at run time
 #:     3 |         case (0, y) | (y, 0):
 #:       |               ^
-#: hint: write each alternative that captures a name as a case of its own
+#: hint: write each alternative that captures a name as a separate case
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -132,7 +132,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F152: 'is' asks whether two numbers are one object of Python, whatever their values are
+#: static.py:2:12: error F152: 'is' compares two numbers as Python objects, not by value
 #:     2 |     return a is b
 #:       |            ^^^^^^
 #: hint: write '=='
@@ -147,7 +147,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:3:12: error F152: 'is not' asks whether two numbers are one object of Python, whatever their values are
+#: static.py:3:12: error F152: 'is not' compares two numbers as Python objects, not by value
 #:     3 |     return n is not a
 #:       |            ^^^^^^^^^^
 #: hint: write '!='
@@ -161,10 +161,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F144: the value of 'a', an Int32 is known only when the kernel runs
+#: static.py:2:12: error F144: the value of 'a', an Int32 is known only at run time
 #:     2 |     return "abc"[a:]
 #:       |            ^^^^^^^^^
-#: hint: `'abc'` is Python's, and indexed while compiling: make it a tensor (an array of the call, or cute.make_rmem_tensor), choose with 'x if c else y', or pass the index as cute.Constexpr
+#: hint: `'abc'` is a Python object, which is indexed at compile time: make it a tensor (an array argument or cute.make_rmem_tensor), use 'x if c else y', or pass the index as cute.Constexpr
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -188,10 +188,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F147: the value of 'a', an Int32 is known only when the kernel runs
+#: static.py:2:12: error F147: the value of 'a', an Int32 is known only at run time
 #:     2 |     return {a: 1}[b]
 #:       |            ^^^^^^
-#: hint: it can be no element of a set and no key of a dict: use a list
+#: hint: it cannot be in a set or a key of a dict: use a list
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -204,9 +204,9 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:4:12: error F144: the value of 'a', an Int32 is known only when the kernel runs
+#: static.py:4:12: error F144: the value of 'a', an Int32 is known only at run time
 #:     4 |     return math.factorial(a)
 #:       |            ^^^^^^^^^^^^^^^^^
-#: hint: a Python number is needed here: pass it as cute.Constexpr
+#: hint: Python needs the number here at compile time: pass it as cute.Constexpr
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

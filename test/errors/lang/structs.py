@@ -35,33 +35,33 @@ run(X)
 class S:
     a: cute.struct.MemRange[cute.Int4, 3]
 #: KernelTypeError
-#: error F263: 3 elements of Int4 do not fill whole bytes
+#: error F263: 3 elements of Int4 are not a whole number of bytes
 
 # ===== a range of no type
 @cute.struct
 class S:
     a: cute.struct.MemRange["f32", 3]
 #: KernelTypeError
-#: error F263: a MemRange is MemRange[type, elements], got MemRange[('f32', 3)]
+#: error F263: MemRange takes a type and a number of elements, got MemRange[('f32', 3)]
 
 # ===== a range of fewer than no elements
 @cute.struct
 class S:
     a: cute.struct.MemRange[Float32, -1]
 #: KernelTypeError
-#: error F263: a MemRange has elements, got -1
+#: error F263: MemRange: the number of elements is negative (-1)
 
 # ===== a tensor field without a layout
 @cute.struct
 class S:
     a: cute.struct.Tensor[Float32]
 #: KernelTypeError
-#: error F263: a tensor field is Tensor[type, layout], got Tensor[Float32]
+#: error F263: Tensor takes a type and a layout, got Tensor[Float32]
 
 # ===== a tensor field of a layout of run time
 trace(lambda x: cute.struct.Tensor[Float32, x.layout])
 #: KernelTypeError
-#: structs.py:1:17: error F263: a field has a static layout, got (?,?):(?{div=4},1)
+#: structs.py:1:17: error F263: a tensor field needs a static layout, got (?,?):(?{div=4},1)
 #:     1 | trace(lambda x: cute.struct.Tensor[Float32, x.layout])
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -72,28 +72,28 @@ trace(lambda x: cute.struct.Tensor[Float32, x.layout])
 class S:
     a: cute.struct.Align[Int32, 3]
 #: KernelTypeError
-#: error F262: an alignment is a power of two in bytes, got 3
+#: error F262: Align: the alignment must be a power of two, got 3
 
 # ===== an alignment of nothing
 @cute.struct
 class S:
     a: cute.struct.Align[Int32]
 #: KernelTypeError
-#: error F263: a field is aligned by Align[field, bytes], got Align[Int32]
+#: error F263: Align takes a field and a number of bytes, got Align[Int32]
 
 # ===== a field of a class of Python
 @cute.struct
 class S:
     a: int
 #: KernelTypeError
-#: error F263: a field of a structure is a number type, MemRange[T, n], Tensor[T, layout], Align[field, bytes] or a structure, got <class 'int'>
+#: error F263: a field must be a number type, MemRange[T, n], Tensor[T, layout], Align[field, bytes] or a structure, got <class 'int'>
 
 # ===== a structure without a field
 @cute.struct
 class S:
     pass
 #: KernelTypeError
-#: error F263: the structure S has no annotated field
+#: error F263: structure S has no annotated fields
 
 # ===== two views of shared memory
 @cute.struct

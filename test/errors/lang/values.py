@@ -48,27 +48,27 @@ trace(lambda x: arch.thread_idx().x // 0)
 # ===== a float that the machine cannot convert to
 trace(lambda x: x[0, 0].to(cute.Float8E8M0FNU))
 #: KernelTypeError
-#: values.py:1:17: error F236: Float32 cannot become Float8E8M0FNU in a kernel: the machine has no conversion
+#: values.py:1:17: error F236: Float32 cannot be converted to Float8E8M0FNU in a kernel: the hardware has no such conversion
 #:     1 | trace(lambda x: x[0, 0].to(cute.Float8E8M0FNU))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: 8-bit floats that convert are Float8E4M3FN and Float8E5M2; x.bitcast(cute.Uint8) gives the bits
+#: hint: of the 8-bit floats, Float8E4M3FN and Float8E5M2 convert; x.bitcast(cute.Uint8) gives the bits
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a float that the machine cannot convert from
 trace(lambda x: arch.alloc_smem(cute.Float8E8M0FNU, 16).load().to(Float32))
 #: KernelTypeError
-#: values.py:1:17: error F236: Float8E8M0FNU cannot become Float32 in a kernel: the machine has no conversion
+#: values.py:1:17: error F236: Float8E8M0FNU cannot be converted to Float32 in a kernel: the hardware has no such conversion
 #:     1 | trace(lambda x: arch.alloc_smem(cute.Float8E8M0FNU, 16).load().to(Float32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: 8-bit floats that convert are Float8E4M3FN and Float8E5M2; x.bitcast(cute.Uint8) gives the bits
+#: hint: of the 8-bit floats, Float8E4M3FN and Float8E5M2 convert; x.bitcast(cute.Uint8) gives the bits
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a quick divisor of a long integer
 trace(lambda x: cute.FastDivmodDivisor(3).__rdivmod__(cute.Int64(arch.thread_idx().x)))
 #: KernelTypeError
-#: values.py:1:17: error F239: expected an integer of 32 bits to divide, got this Int64
+#: values.py:1:17: error F239: the dividend must be Int32 or Uint32, got this Int64
 #:     1 | trace(lambda x: cute.FastDivmodDivisor(3).__rdivmod__(cute.Int64(arch.thread_idx().x)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -77,7 +77,7 @@ trace(lambda x: cute.FastDivmodDivisor(3).__rdivmod__(cute.Int64(arch.thread_idx
 # ===== a quick division of a negative number
 trace(lambda x: divmod(Int32(-3), cute.FastDivmodDivisor(arch.thread_idx().x)))
 #: KernelTypeError
-#: values.py:1:17: error F239: expected a number that is not negative to divide, got -3
+#: values.py:1:17: error F239: the dividend must not be negative, got -3
 #:     1 | trace(lambda x: divmod(Int32(-3), cute.FastDivmodDivisor(arch.thread_idx().x)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -470,7 +470,7 @@ trace(lambda x: cute.full((4,), 1, Int32).reduce("add", reduction_profile=(None,
 # ===== max with a key
 trace(lambda x: max(x[0, 0], x[0, 1], key=lambda v: -v))
 #: StaticError
-#: values.py:1:17: error F157: 'max' with a key needs values that are known while compiling
+#: values.py:1:17: error F157: 'max' with key= needs values known at compile time
 #:     1 | trace(lambda x: max(x[0, 0], x[0, 1], key=lambda v: -v))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)

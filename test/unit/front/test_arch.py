@@ -310,9 +310,9 @@ def test_pairs_of_floats_are_rounded_as_single_ones() -> None:
 
 @pytest.mark.parametrize("pair", [1.0, (1.0,), (1.0, 2)])
 def test_pairs_are_of_two_floats(pair: Any) -> None:
-    with pytest.raises(CuteError, match="mul_packed_f32x2: expected pairs of Float32, got"):
+    with pytest.raises(CuteError, match="mul_packed_f32x2: the operands must be pairs of Float32, got"):
         run(lambda out: arch.mul_packed_f32x2(pair, (1.0, 2.0)))
-    with pytest.raises(CuteError, match="add_packed_f32x2: expected rnd = 'rn' and ftz = False, got rz and False"):
+    with pytest.raises(CuteError, match="add_packed_f32x2: rnd must be 'rn' and ftz must be False, got rz and False"):
         run(lambda out: arch.add_packed_f32x2((1.0, 2.0), (1.0, 2.0), rnd="rz"))
 
 
@@ -370,27 +370,27 @@ def test_elect_and_registers() -> None:
 
 
 ERRORS = {
-    "F119: cute.arch.thread_idx is for kernels; this is a host function\nhint: call it in the kernel": (
+    "F119: cute.arch.thread_idx can only be used in a kernel, not in a host function\nhint: call it in the kernel": (
         lambda: arch.thread_idx()
     ),
-    "F251: cute.arch.barrier: expected a barrier_id from 0 to 15, got 16": lambda: arch.barrier(16),
-    "F251: cute.arch.barrier: expected number_of_threads = a multiple of 32, got 33": lambda: arch.barrier(1, 33),
+    "F251: cute.arch.barrier: barrier_id must be 0 to 15, got 16": lambda: arch.barrier(16),
+    "F251: cute.arch.barrier: number_of_threads must be a positive multiple of 32, got 33": lambda: arch.barrier(1, 33),
     "F251: cute.arch.setmaxregister_increase: expected count = a multiple of 8 from 24 to 256 (i32), got 13 : i32": (
         lambda: arch.setmaxregister_increase(13)
     ),
     "F251: cute.arch.fence_proxy: expected one of 'async.shared', space='cta', 'async.shared', space='cluster', "
     "'async.shared', 'async.global', 'async', got 'alias', space=None": lambda: arch.fence_proxy("alias"),
-    "F253: cute.arch.warp_redux_sync: expected an Int32 or Uint32 and one of add, and, or, xor, min, max, "
+    "F253: cute.arch.warp_redux_sync: needs an Int32 or Uint32 and one of add, and, or, xor, min, max, "
     "got this Float32 and 'add'\nhint: use cute.arch.warp_reduction for other types": (
         lambda: arch.warp_redux_sync(1.5, "add")
     ),
-    "F253: cute.arch.vote_any_sync is executed by the whole warp: expected the mask FULL_MASK, got 15": (
+    "F253: cute.arch.vote_any_sync: the mask must be FULL_MASK, because the whole warp executes it; got 15": (
         lambda: arch.vote_any_sync(True, 15)
     ),
-    "F262: expected a pointer to i64 in smem as 'ptr' of cute.arch.mbarrier_wait, got 3": (
+    "F262: 'ptr' of cute.arch.mbarrier_wait must be a pointer to i64 in smem, got 3": (
         lambda: arch.mbarrier_wait(3, 0)
     ),
-    "F251: cute.arch.inline_ptx: expected result = types of 16 to 64 bits, got Int8": (
+    "F251: cute.arch.inline_ptx: result must be a type of 16 to 64 bits, got Int8": (
         lambda: arch.inline_ptx("mov.b32 $0, 0;", result=cute.Int8)
     ),
 }  # fmt: skip
@@ -419,4 +419,4 @@ def test_a_target_that_lacks_the_instruction() -> None:
         trace_kernel(lambda: arch.elect_one(), {}, chip="sm_80")
     caught.value.place = None
     caught.value.calls = []
-    assert str(caught.value) == "error F280: cute.arch.elect_one needs sm_90 or later, the target is sm_80"
+    assert str(caught.value) == "error F280: cute.arch.elect_one needs sm_90 or later, but the target is sm_80"

@@ -252,7 +252,7 @@ def test_prefetches_by_level() -> None:
         plain = cute.make_copy_atom(nvgpu.CopyUniversalOp(), cute.Float32)
         cute.prefetch(plain, x, level="L1")
         cute.prefetch(plain, x)
-        with pytest.raises(CuteError, match=r"F254: cute.prefetch by BulkCopyOp: expected level = L2, got 'L1'"):
+        with pytest.raises(CuteError, match=r"F254: cute.prefetch by BulkCopyOp: level must be L2, got 'L1'"):
             cute.prefetch(cute.make_copy_atom(nvgpu.BulkCopyOp(), cute.Float32), x, level="L1")
 
     text = text_of(trace_kernel(body, {"x": f"!cute.memref<{F32}>"}, Tensor.of))
@@ -348,7 +348,7 @@ def a_kernel(call: Any) -> Any:
 
 
 ERRORS = {
-    "F250: cute.make_copy_atom: expected the descriptor of a copy, got the class CopyUniversalOp: call it\n"
+    "F250: cute.make_copy_atom: op must be a copy descriptor, got the class CopyUniversalOp: call it\n"
     "hint: such as cute.nvgpu.CopyUniversalOp(), cute.nvgpu.cpasync.CopyG2SOp(), "
     "cute.nvgpu.warp.LdMatrix8x8x16bOp()": (
         lambda x, y: cute.make_copy_atom(nvgpu.CopyUniversalOp, cute.Float32)
@@ -364,14 +364,14 @@ ERRORS = {
     "F250: cute.make_copy_atom(CopyUniversalOp, …): expected a number type such as cute.Float16, got 'f32'": (
         lambda x, y: cute.make_copy_atom(nvgpu.CopyUniversalOp(), "f32")
     ),
-    "F254: cute.copy by CopyUniversalOp: expected a tensor as the source, got 3": lambda x, y: cute.copy(atom(), 3, y),
+    "F254: cute.copy by CopyUniversalOp: the source must be a tensor, got 3": lambda x, y: cute.copy(atom(), 3, y),
     "F254: cute.copy by CopyUniversalOp: operand #2 must have elements as wide as the atom's f32, got f16\n"
-    "hint: the source is tensor<ptr<f32, gmem, align<16>> o (16,64):(64,1)>, the destination "
+    "hint: src is tensor<ptr<f32, gmem, align<16>> o (16,64):(64,1)>, dst is "
     "tensor<ptr<f16, gmem> o (16,32):(32,1)>": lambda x, y: cute.copy(atom(), x, y),
-    "F254: cute.copy by CopyUniversalOp: CopyUniversalOp takes no tma_bar_ptr (it has no run-time state)": (
+    "F254: cute.copy by CopyUniversalOp: CopyUniversalOp does not take tma_bar_ptr (it has no run-time fields)": (
         lambda x, y: cute.copy(atom(), x, x, tma_bar_ptr=shared_tensor('i64, smem, "1:0"').iterator)
     ),
-    "F251: cute.make_tiled_copy: expected a tiler of whole ranges, got 4:2": (
+    "F251: cute.make_tiled_copy: tiler_mn must cover contiguous ranges, got 4:2": (
         lambda x, y: cute.make_tiled_copy(atom(), "(4,1):(1,0)", (cute.make_layout(4, stride=2),))
     ),
 }  # fmt: skip
@@ -387,7 +387,7 @@ def test_errors(message: str) -> None:
 
 
 def test_a_target_without_cp_async() -> None:
-    with pytest.raises(CuteError, match="F280: CopyG2SOp needs sm_80 or later, the target is sm_75"):
+    with pytest.raises(CuteError, match="F280: CopyG2SOp needs sm_80 or later, but the target is sm_75"):
         trace_kernel(
             lambda: cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=32), {}, chip="sm_75"
         )

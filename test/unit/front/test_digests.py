@@ -91,12 +91,16 @@ def test_what_a_kernel_gets_to_counts(tmp_path: Path, what: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expression", "said"),
     [
-        ("T = threading.Lock()", "T and 1", "'T' (a global of kernel) is a _thread.lock(), known in this process only"),
+        (
+            "T = threading.Lock()",
+            "T and 1",
+            "'T' (a global of kernel) is a _thread.lock(), which exists only in this process",
+        ),
         ("T = np.zeros(5000)", "T[0]", "'T' (a global of kernel) is an array of 5000 elements"),
-        ("T = [1, object()]", "T[0]", "'T' (a global of kernel)[1] is an object(), known in this process only"),
-        ("import os as T", "T.getenv('A')", "kernel asks os.getenv"),
-        ("from os import getenv as T", "T('A')", "'T' (a global of kernel) is os.getenv, which asks the machine"),
-        ("import random as T", "T.random()", "kernel asks random.random"),
+        ("T = [1, object()]", "T[0]", "'T' (a global of kernel)[1] is an object(), which exists only in this process"),
+        ("import os as T", "T.getenv('A')", "kernel uses os.getenv, which depends on the machine"),
+        ("from os import getenv as T", "T('A')", "'T' (a global of kernel) is os.getenv, which depends on the machine"),
+        ("import random as T", "T.random()", "kernel uses random.random, which depends on the machine"),
     ],
 )
 def test_what_has_none(tmp_path: Path, text: str, expression: str, said: str) -> None:

@@ -165,15 +165,15 @@ def test_an_annotation_of_a_variable_counts_though_no_code_says_it(folder: Path)
     [
         (
             "KEY = object()\ndef key(): return KEY and 0\n",
-            "'KEY' (a global of key) is an object(), known in this process only",
+            "'KEY' (a global of key) is an object(), which exists only in this process",
         ),
         ("import os\ndef key(): return int(os.environ.get('NOTHING', 0))\n", "key asks os.environ.get"),
         ("import time\ndef key(): return 0 * int(time.time())\n", "key asks time.time"),
         ("def key(): return len(open(__file__).read()) * 0\n", "key calls open()"),
-        ("def key():\n    import helper\n    return 0\n", "key imports 'helper' where it runs"),
+        ("def key():\n    import helper\n    return 0\n", "key imports 'helper' in its body"),
         (
             "def key(): return 0 * len(str(helper))\n",
-            "'helper' (a global of key) is the module helper, and used as a value",
+            "'helper' (a global of key) is the module helper, used as a value",
         ),
     ],
 )
@@ -183,7 +183,7 @@ def test_what_has_no_digest_is_traced_each_time_and_said(folder: Path, change: s
     for _ in range(2):
         found = run(folder)
         line = 1 + text[: text.index("@cute.jit")].count("\n")
-        remark = f"{folder}/program.py:{line}:1: remark R3: 'run' is traced anew in each process: {said}"
+        remark = f"{folder}/program.py:{line}:1: remark R3: 'run' is retraced in every process: {said}"
         assert (found["traced"], found["remarks"]) == (True, [remark])
 
 
@@ -295,14 +295,14 @@ except program.cute.NotCompiled as e:
 """
     said = [json.loads(line) for line in run(folder, "-c", WITHOUT + miss)["said"].splitlines()]
     assert (
-        "program.py:43:9: error F105: 'run' must be compiled: it is not in the compile cache for these arguments, and "
-        "the compiler is not here: xdsl is not installed: pip install 'xdsl==0.74.*'\n"
+        "program.py:43:9: error F105: 'run' must be compiled because it is not in the compile cache for these arguments, but "
+        "the compiler is not installed: xdsl is not installed: pip install 'xdsl==0.74.*'\n"
     ) in said[0]["error"]
     assert said[0]["error"].endswith(
-        "\nhint: compile it where the compiler is, with cute.compile or cute.precompile, for this chip, with this "
-        "CUTE_CACHE_DIR (or one that is copied here); or Compiled.save() and cute.load()"
+        "\nhint: run cute.compile or cute.precompile for this chip on a machine with the compiler, with this "
+        "CUTE_CACHE_DIR (or a copy of it); or use Compiled.save() and cute.load()"
     )
-    assert "it was found in the compile cache, and is not traced" in said[2]["error"]
+    assert "it came from the compile cache and has no trace" in said[2]["error"]
 
 
 def test_another_release_of_the_compiler_is_a_miss(folder: Path) -> None:

@@ -36,8 +36,8 @@ def test_changed_file(tmp_path: Path) -> None:
     with pytest.raises(CuteError) as error:
         converted(names["f"])
     assert str(error.value) == (
-        f"{path}:1:1: error F101: the source of 'f' is not what Python runs: {path} changed since it was imported\n"
-        "    1 | def f(a):\n      | ^\nhint: start Python again, or reload the module"
+        f"{path}:1:1: error F101: 'f' does not match its source because {path} changed after it was imported\n"
+        "    1 | def f(a):\n      | ^\nhint: restart Python, or reload the module"
     )
 
 
@@ -48,8 +48,8 @@ def test_no_source() -> None:
     assert converted(names["f"]) is names["f"]
     with pytest.raises(CuteError) as error:
         Traced(names["f"], [Int32])
-    assert "error F143: the truth of this Boolean is known only when the kernel runs" in str(error.value)
-    assert "note: 'f' was not converted: it has no source (F102)" in str(error.value)
+    assert "error F143: the truth value of this Boolean is known only at run time" in str(error.value)
+    assert "note: 'f' was not compiled as kernel code: it has no source (F102)" in str(error.value)
 
 
 def test_a_value_that_leaks_is_refused() -> None:
@@ -63,13 +63,13 @@ def f(a, b):
     assert (
         refusal(source, hidden=ContextVar("hidden"))
         == """\
-k.py:4:12: error F211: a value of type i32 is used outside of the branch or loop that computes it
+k.py:4:12: error F211: a value of type i32 is used outside the branch or loop that computes it
     4 |     return hidden.get() + 1
       |            ^
 k.py:3:20: note: it is computed here
     3 |         hidden.set(a + b)
       |                    ^
-hint: it was kept in something that the branch does not see: pass that as an argument, or return the value"""
+hint: it was stored in an object that the branch does not track: pass it as an argument, or return the value"""
     )
 
 
@@ -83,10 +83,10 @@ def f(a, b):
     assert (
         refusal(source, table=np.zeros(3))
         == """\
-k.py:2:8: error F209: an array of numpy is changed in a branch or loop of run time
+k.py:2:8: error F209: a NumPy array is changed in a run-time branch or loop
     2 |     if a < b:
       |        ^^^^^
-hint: keep what changes in a list, or in a tensor of registers"""
+hint: keep the changing values in a list or in a register tensor"""
     )
 
 

@@ -197,37 +197,37 @@ MATRIX = '!cute.memref<f32, gmem, "(4,(2,?)):(8,(1,2))">'
     ("body", "text"),
     [
         (lambda x: x[1, 2, 3],
-         "F241: a coordinate of this tensor does not have the profile of its shape\n"
+         "F241: the coordinate does not match the profile of this tensor's shape\n"
          "  shape      (4,(2,?))\n  coordinate (1,2,3)\n"
          "hint: (4,(2,?)) has 2 modes, the coordinate 3"),
         (lambda x: x[(1, 2), 3],
-         "F241: a coordinate of this tensor does not have the profile of its shape\n"
+         "F241: the coordinate does not match the profile of this tensor's shape\n"
          "  shape      (4,(2,?))\n  coordinate ((1,2),3)\n"
          "hint: a mode of extent 4 takes one integer, not a tuple of 2"),
-        (lambda x: x[..., 1, ...], "F241: one '...' can stand in a coordinate, got (...,1,...)"),
+        (lambda x: x[..., 1, ...], "F241: a coordinate can have one '...', got (...,1,...)"),
         (lambda x: x[1, 2, 3, ...],
-         "F241: a coordinate of this tensor has more elements than its shape\n"
+         "F241: the coordinate has more elements than this tensor's shape\n"
          "  shape      (4,(2,?))\n  coordinate (1,2,3,...)"),
         (lambda x: x[4, 0],
-         "F242: the coordinate (4,0) is outside of this tensor of shape (4,(2,?)): 4 is none of 4 elements"),
+         "F242: the coordinate (4,0) is out of bounds for this tensor of shape (4,(2,?)): 4 is not 0 to 3"),
         (lambda x: x[None, (-1, None)],
-         "F242: the coordinate (_,(-1,_)) is outside of this tensor of shape (4,(2,?)): -1 is none of 2 elements"),
+         "F242: the coordinate (_,(-1,_)) is out of bounds for this tensor of shape (4,(2,?)): -1 is not 0 to 1"),
         (lambda x: x[1, thread() * 1.5],
-         "F241: a coordinate is of integers, got this Float32\nhint: cute.Int32(x)"),
-        (lambda x: x["a"], "F241: a coordinate is of integers, None and ':', got 'a'"),
+         "F241: a coordinate consists of integers, got this Float32\nhint: cute.Int32(x)"),
+        (lambda x: x["a"], "F241: a coordinate consists of integers, None and ':', got 'a'"),
         (lambda x: x[1, 1:3],
-         "F240: 'a:b' takes a part of a mode of static extent, not of (2,?)\n"
+         "F240: 'a:b' needs a mode of static extent, got (2,?)\n"
          "hint: cute.domain_offset moves a tensor, cute.local_tile takes a tile of it"),
         (lambda x: x[thread():3, 1],
-         "F240: the bounds of 'a:b' must be known while compiling: a dynamic length has no layout\n"
+         "F240: the bounds of 'a:b' must be known at compile time\n"
          "hint: cute.domain_offset moves a tensor by a dynamic coordinate"),
-        (lambda x: x[0:4:2, 1], "F240: 'a:b:c' with a step takes no part of a mode, got step 2"),
+        (lambda x: x[0:4:2, 1], "F240: a slice of a tensor cannot have a step, got step 2"),
         (lambda x: x[2:2, 1],
-         "F242: the coordinate (2:2,1) is outside of this tensor of shape (4,(2,?)): "
-         "2:2 is no range of 0:4 with an element"),
-        (lambda x: x.__setitem__((0, 0), "a"), "F234: an element of Float32 is written with a number, not with 'a'"),
+         "F242: the coordinate (2:2,1) is out of bounds for this tensor of shape (4,(2,?)): "
+         "2:2 is empty or exceeds 0:4"),
+        (lambda x: x.__setitem__((0, 0), "a"), "F234: an element of type Float32 must be assigned a number, got 'a'"),
         (lambda x: x.__setitem__((0, None), x[0, None]),
-         "F235: a tensor is written with a vector or a number, not with another tensor\nhint: write t.load()"),
+         "F235: a tensor cannot be assigned from another tensor\nhint: write t.load()"),
     ],
 )  # fmt: skip
 def test_errors(body: Callable[..., object], text: str) -> None:
@@ -246,13 +246,13 @@ def test_a_store_that_would_lose() -> None:
 
     small = '!cute.memref<i16, gmem, "4:1">'
     assert message(float_to_int, {"i": small, "f": VECTOR}) == (
-        "F234: this Float32 would lose what Int16 cannot hold (Float32 to Int16)\nhint: convert it: .to(cute.Int16)"
+        "F234: this Float32 cannot be stored without loss (Float32 to Int16)\nhint: convert it: .to(cute.Int16)"
     )
     assert message(narrow, {"i": small, "f": VECTOR}) == (
-        "F234: this Int32 would lose what Int16 cannot hold (Int32 to Int16)\nhint: convert it: .to(cute.Int16)"
+        "F234: this Int32 cannot be stored without loss (Int32 to Int16)\nhint: convert it: .to(cute.Int16)"
     )
     assert message(truth, {"b": '!cute.memref<i1, gmem, "4:1">', "f": VECTOR}) == (
-        "F234: this Int32 would lose what Boolean cannot hold (Int32 to Boolean)\nhint: compare it: x != 0"
+        "F234: this Int32 cannot be stored without loss (Int32 to Boolean)\nhint: compare it: x != 0"
     )
 
 

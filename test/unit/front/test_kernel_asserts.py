@@ -133,7 +133,7 @@ def run_promises(x: cute.Tensor, n: cute.Int32, how: cute.Constexpr):
         ("low", 7, "8 or more was promised"),
         ("divby", 7, "a multiple of 4 was promised"),
         ("static coordinate", 7, "the coordinate"),
-        ("step", 7, "the step of a range is 0"),
+        ("step", 7, "the step of range is 0"),
     ],
 )
 def test_the_interpreter_checks_promises_coordinates_and_steps(how: str, n: int, line: str) -> None:

@@ -134,7 +134,7 @@ def test_generics() -> None:
     half = generic_kernel[32]
     half[cute.Float32](x, y).launch(grid=1, block=32)
     assert (y == x + 64).all()
-    with pytest.raises(cute.KernelTypeError, match="F132: the generic parameter 'N' is 16, and 32 by argument 'x'"):
+    with pytest.raises(cute.KernelTypeError, match="F132: the generic parameter 'N' is 16, but argument 'x' gives 32"):
         generic_kernel[16](x, y).launch(grid=1, block=32)
     with pytest.raises(cute.KernelTypeError, match=r"F131: .* has 3 generic parameters \(N, T, BLOCK\), got 4"):
         generic_kernel[1, 2, 3, 4]
@@ -241,7 +241,7 @@ def test_host_functions_without_launches() -> None:
         scale(x, x, 2).launch(grid=1, block=1)
         return n
 
-    with pytest.raises(cute.CompileError, match="F117: a host function that launches kernels returns nothing that is"):
+    with pytest.raises(cute.CompileError, match="F117: a host function that launches kernels cannot return a run-time"):
         both(x, 3)
 
 
@@ -256,11 +256,11 @@ def test_compile_ahead_of_time(tmp_path: Path) -> None:
     assert (y == FACTOR * x).all()
     loaded = cute.load(k.save(tmp_path / "saved"))
     assert loaded.name == "run" and len(loaded.params) == 2
-    with pytest.raises(cute.KernelTypeError, match="F115: the kernel 'scale' is compiled for a launch"):
+    with pytest.raises(cute.KernelTypeError, match="F115: cute.compile: the kernel 'scale' needs grid and block"):
         cute.compile(scale, x, y, 1)
-    with pytest.raises(cute.CompileError, match=r"F102: cute.compile takes a function under @cute.jit"):
+    with pytest.raises(cute.CompileError, match=r"F102: cute.compile takes a function decorated with @cute.jit"):
         cute.compile(len, x)
-    with pytest.raises(cute.CompileError, match="F103: options: '--fast' is none that is known"):
+    with pytest.raises(cute.CompileError, match="F103: options: unknown option '--fast'"):
         cute.compile(run, x, y, options="--fast")
     many = cute.precompile([(run, (x, y)), (Scaler(2), (x, y))], workers=2)
     y[:] = 0
@@ -330,10 +330,13 @@ def test_what_a_launch_refuses() -> None:
         return f
 
     for how, text in (
-        ({"grid": 1, "block": 32, "stream": 5}, "F118: a launch is on the stream of the call, not on 5"),
+        (
+            {"grid": 1, "block": 32, "stream": 5},
+            "F118: launch: stream must be the stream of the host function's call, got 5",
+        ),
         ({"grid": 1.5, "block": 32}, "F115: grid takes integers, got 1.5"),
-        ({"grid": 1, "block": (1, 2, 3, 4)}, "F115: block has one to three entries, got 4"),
-        ({"grid": 1}, "F115: the launch says no block"),
+        ({"grid": 1, "block": (1, 2, 3, 4)}, "F115: block takes one to three integers, got 4"),
+        ({"grid": 1}, "F115: the launch has no block"),
     ):
         with pytest.raises(cute.CompileError, match=text):
             launched(**how)(x, y)
@@ -342,7 +345,7 @@ def test_what_a_launch_refuses() -> None:
     def nested(x: cute.Tensor) -> None:
         scale(x, x, 1).launch(grid=1, block=1)
 
-    with pytest.raises(cute.CompileError, match="F114: the kernel 'scale' is called in a kernel: only host functions"):
+    with pytest.raises(cute.CompileError, match="F114: the kernel 'scale' is called in a kernel; only host functions"):
         nested(x).launch(grid=1, block=1)
 
     @cute.jit
@@ -351,16 +354,16 @@ def test_what_a_launch_refuses() -> None:
         one.launch(grid=1, block=1)
         one.launch(grid=1, block=1)
 
-    with pytest.raises(cute.CompileError, match="F119: the kernel 'scale' is launched a second time"):
+    with pytest.raises(cute.CompileError, match="F119: the kernel 'scale' is launched twice"):
         twice(x, y)
 
     @cute.kernel(max_threads=64)
     def small(x: cute.Tensor) -> None:
         x[0] = 1
 
-    with pytest.raises(cute.CompileError, match="F115: the kernel 'small' has blocks of at most 64 threads, and is"):
+    with pytest.raises(cute.CompileError, match="F115: the kernel 'small' has max_threads=64, but"):
         small(x).launch(grid=1, block=128)
-    with pytest.raises(TypeError, match=r"@cute.kernel takes max_threads, .* not 'threads'"):
+    with pytest.raises(TypeError, match=r"@cute.kernel has no option 'threads'; options: max_threads"):
         cute.kernel(threads=3)  # type: ignore[call-overload]
 
 
@@ -380,10 +383,10 @@ def test_shared_memory_of_a_launch() -> None:
     x, _ = arrays()
     with pytest.raises(cute.KernelTypeError) as caught:
         launched(255)(x)
-    assert "error F111: the kernel 'k' allocates 256 bytes of shared memory, and is launched with smem=255" in str(
+    assert "error F111: the kernel 'k' allocates 256 bytes of shared memory but is launched with smem=255" in str(
         caught.value
     )
-    assert "hint: leave smem= out: a launch has what the kernel allocates" in str(caught.value)
+    assert "hint: remove smem=: the launch then gets what the kernel allocates" in str(caught.value)
     for smem, said in ((256, ""), (300, " dynamic_shared_memory_size %c44_i32")):
         f = launched(smem)
         f(x)

@@ -57,8 +57,8 @@ def test_wrong_launches() -> None:
         return f
 
     x = np.zeros(32, np.float32)
-    with pytest.raises(KernelTypeError, match="F115: the launch says no block"):
+    with pytest.raises(KernelTypeError, match="F115: the launch has no block"):
         launched(grid=1)(x, device="cpu")
-    with pytest.raises(KernelTypeError, match="F115: grid has one to three entries, got 4"):
+    with pytest.raises(KernelTypeError, match="F115: grid takes one to three integers, got 4"):
         launched(grid=(1, 1, 1, 1), block=1)(x, device="cpu")
     run(x, x, 1, device="cpu")

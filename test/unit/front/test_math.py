@@ -175,13 +175,13 @@ def test_promises() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: cute.assume(12, divby=8), "error F239: 12 is no multiple of 8, as is promised"),
-        (lambda: cute.assume(12, range=(0, 12)), "error F239: 12 is not in the promised range"),
-        (lambda: cute.assume(1.5, divby=2), "error F239: a promise is about integers, not about 1.5"),
-        (lambda: cute.assume(8, divby=0), "error F239: expected a divisor of 1 or more, got 0"),
-        (lambda: cute.assume(8, align=16), "error F239: 'align' is for pointers, not for 8"),
-        (lambda: cute.FastDivmodDivisor(0), "error F232: a divisor is 1 or more, got 0"),
-        (lambda: cute.FastDivmodDivisor(1.0), "error F239: expected a divisor of 32 bits, got 1.0"),
+        (lambda: cute.assume(12, divby=8), "error F239: assume: 12 is not a multiple of 8"),
+        (lambda: cute.assume(12, range=(0, 12)), "error F239: assume: 12 is not in the promised range"),
+        (lambda: cute.assume(1.5, divby=2), "error F239: assume needs an integer, got 1.5"),
+        (lambda: cute.assume(8, divby=0), "error F239: assume: divby must be an integer of at least 1, got 0"),
+        (lambda: cute.assume(8, align=16), "error F239: assume: align= needs a pointer, got 8"),
+        (lambda: cute.FastDivmodDivisor(0), "error F232: the divisor must be at least 1, got 0"),
+        (lambda: cute.FastDivmodDivisor(1.0), "error F239: the divisor must be Int32 or Uint32, got 1.0"),
     ],
 )  # fmt: skip
 def test_what_is_refused(call: Any, text: str) -> None:

@@ -79,15 +79,15 @@ def test_other_types_of_the_same_bytes() -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        (lambda p: p + 1.5, "F262: a pointer moves by a number of elements, got this Float32"),
-        (lambda p: p.align(24), "F262: an alignment is a power of two in bytes, got 24"),
+        (lambda p: p + 1.5, "F262: a pointer offset must be an integer, got this Float32"),
+        (lambda p: p.align(24), "F262: the alignment must be a power of two, got 24"),
         (lambda p: recast_ptr(p + 1, dtype=Int64),
-         "F262: ptr<f32, gmem> is aligned to 4 bytes, elements of Int64 to 8\nhint: promise it: p.align(8)"),
+         "F262: ptr<f32, gmem> is aligned to 4 bytes, but Int64 needs 8\nhint: promise it: p.align(8)"),
         (lambda p: recast_ptr(p, swizzle=3),
-         "F262: a swizzle acts on shared memory, ptr<f32, gmem, align<16>> is not of it"),
-        (lambda p: make_ptr(Float32, 1.5), "F262: an address is an integer, got this Float32"),
+         "F262: a swizzle needs a pointer to shared memory, got ptr<f32, gmem, align<16>>"),
+        (lambda p: make_ptr(Float32, 1.5), "F262: make_ptr: the address must be an integer, got this Float32"),
         (lambda p: make_ptr(Float32, p.toint(), assumed_align=2),
-         "F262: a pointer to Float32 is aligned to a power of two of at least 4 bytes, got 2"),
+         "F262: make_ptr: the alignment for Float32 must be a power of two of at least 4 bytes, got 2"),
     ],
 )  # fmt: skip
 def test_errors(body: Callable[[Any], object], text: str) -> None:

@@ -329,5 +329,5 @@ def test_errors(message: str) -> None:
 
 def test_a_target_without_wgmma() -> None:
     for chip in ("sm_80", "sm_100"):
-        with pytest.raises(CuteError, match=f"F280: MmaF16BF16Op needs sm_90a, the target is {chip}"):
+        with pytest.raises(CuteError, match=f"F280: MmaF16BF16Op needs sm_90a, but the target is {chip}"):
             trace_kernel(hopper, {}, chip=chip)

@@ -97,8 +97,8 @@ def test_a_promise_needs_a_fallback_of_the_same_arguments() -> None:
     def swapped(x: Any, y: Any) -> None:
         strong(cute.promise(x, STRONG), y).launch(grid=1, block=8, fallback=weak(y, x))
 
-    assert "'strong' is launched with promises: what if they are not kept?" in refused(alone)
-    assert "'strong' and its fallback, the kernel 'weak', take other arguments" in refused(swapped)
+    assert "'strong' is launched with promises but without a fallback" in refused(alone)
+    assert "'strong' and its fallback, the kernel 'weak', take different arguments" in refused(swapped)
 
 
 def test_a_promise_says_more_than_is_known() -> None:
@@ -114,8 +114,8 @@ def test_a_promise_says_more_than_is_known() -> None:
     def in_kernel(x: Any, y: Any) -> None:
         inside(x, y).launch(grid=1, block=1)
 
-    assert "it has other modes, or denies what is known" in refused(denied)
-    assert "promises are made in host functions" in refused(in_kernel)
+    assert "it must have the same modes and agree with every known leaf" in refused(denied)
+    assert "cute.promise can only be used in a host function" in refused(in_kernel)
 
 
 @cute.kernel
@@ -183,5 +183,5 @@ def test_several_fallbacks_are_for_promises() -> None:
         first, second = (strong(cute.promise(x, STRONG), y) for _ in range(2))
         first.launch(grid=1, block=8, fallback=[second])
 
-    assert "'weak' has several fallbacks, and makes no promises" in refused(none)
-    assert "'strong' is launched with promises: what if they are not kept?" in refused(last)
+    assert "'weak' has several fallbacks but no promised arguments" in refused(none)
+    assert "'strong' is launched with promises but without a fallback" in refused(last)

@@ -106,7 +106,7 @@ def test_objects_of_classes_with_the_protocol_are_values(n: int) -> None:
 
 def test_other_objects_are_still_the_ones_they_are() -> None:
     with pytest.raises(
-        CuteError, match="F220: 'p' changes from one turn of this loop to the next: it is another Plain"
+        CuteError, match="F220: 'p' changes between iterations of this loop: it is a different Plain object"
     ):
         plain_kernel(np.ones(3, np.float32), 3).launch(grid=1, block=32, device="cpu")
 

@@ -38,9 +38,7 @@ def test_loops_that_are_not_counted() -> None:
                 break
             x[i] = 1.0
 
-    assert remarks(jumps) == [
-        "+2:18: remark R1: a jump may end this loop, so that its turns are not counted: it is a while"
-    ]
+    assert remarks(jumps) == ["+2:18: remark R1: this loop is compiled as a while loop because a jump may end it early"]
 
 
 def test_loops_whose_turns_are_traced() -> None:
@@ -51,7 +49,7 @@ def test_loops_whose_turns_are_traced() -> None:
             x[i] = numbers[i]
 
     (said,) = remarks(unrolled)
-    assert said.startswith("+3:18: remark R2: the 3 turns of this loop are traced one after the other: ")
+    assert said.startswith("+3:18: remark R2: the 3 iterations of this loop are unrolled: ")
     assert said.endswith(" (+4:20)")
 
 
@@ -80,8 +78,8 @@ def test_a_constant_of_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
     said = [cute.compile(run, X, n).remarks for n in range(5)]
     place = f"{__file__}:{run.function.__code__.co_firstlineno}:1"
     remark = (
-        f"{place}: remark R4: 'n' of 'run' is a constant, and had more than 3 values, each compiled anew; a number "
-        "that is passed (cute.Int32, no annotation) is compiled once"
+        f"{place}: remark R4: 'n' of 'run' is a compile-time constant and had more than 3 values, each compiled "
+        "separately; a run-time number (cute.Int32, no annotation) compiles once"
     )
     assert said == [[], [], [], [remark], [remark]]
     run.cache_clear()

@@ -244,21 +244,21 @@ def test_errors() -> None:
         smem_tensor(Float32, (128, 256))
 
     assert message(too_much) == (
-        "F261: a block has 232448 bytes of shared memory on sm_90a, the buffers of the kernel take 262144:\n"
+        "F261: the kernel's shared memory buffers need 262144 bytes, but a block has 232448 on sm_90a:\n"
         '    131072 bytes  sA           !cute.memref<f32, smem, align<16>, "(128,256):(1,128)">\n'
         '    131072 bytes  this one     !cute.memref<f32, smem, align<16>, "(128,256):(1,128)">\n'
         "hint: fewer stages, smaller tiles; cute.union_smem() lets buffers of two phases share bytes"
     )
     assert (
         message(lambda n: smem_tensor(Float32, (n, 4)))
-        == "F240: a buffer of shared memory has a static layout, got (?,4):(1,?)"
+        == "F240: a shared memory buffer needs a static layout, got (?,4):(1,?)"
     )
-    assert message(lambda n: smem_tensor(Float32, 4, 24)) == "F262: an alignment is a power of two in bytes, got 24"
+    assert message(lambda n: smem_tensor(Float32, 4, 24)) == "F262: the alignment must be a power of two, got 24"
     assert message(lambda n: SmemAllocator().allocate("a")) == (
-        "F263: shared memory is allocated by bytes, a type or a structure, got 'a'"
+        "F263: allocate needs a number of bytes, a number type or a structure, got 'a'"
     )
     assert message(lambda n: get_dyn_smem(Float32, 2048)) == (
-        "F262: dynamic shared memory is aligned to 1024 bytes, not to 2048"
+        "F262: get_dyn_smem: the alignment can be at most 1024 bytes, got 2048"
     )
 
     @struct
@@ -266,7 +266,7 @@ def test_errors() -> None:
         a: struct.MemRange[Float16, 8]
 
     assert message(lambda n: SmemAllocator().allocate(Small).a.get_tensor((4, 4))) == (
-        "F263: the layout (4,4):(1,4) of Float16 takes 32 bytes, the field has 16"
+        "F263: the layout (4,4):(1,4) of Float16 needs 32 bytes, but the field has 16"
     )
 
     @struct
@@ -275,19 +275,19 @@ def test_errors() -> None:
 
     swizzle = cute.make_swizzle(3, 4, 3)
     assert message(lambda n: cute.recast_ptr(SmemAllocator().allocate_array(Float16, 512, 64), swizzle)) == (
-        "F262: S<3,4,3> moves bytes within blocks of 128, ptr<f16, smem, align<64>> is aligned to 64 bytes\n"
+        "F262: S<3,4,3> permutes blocks of 128 bytes, but ptr<f16, smem, align<64>> is aligned to 64 bytes\n"
         "hint: allocate it at 128 bytes or more: byte_alignment=, cute.struct.Align[…]"
     )
     assert message(lambda n: SmemAllocator().allocate(Rows).short.get_tensor((10, 10), swizzle=swizzle)) == (
-        "F263: the layout (10,10):(1,10) of Float16 takes 256 bytes, the field has 200\n"
-        "hint: a swizzle moves elements in whole blocks"
+        "F263: the layout (10,10):(1,10) of Float16 needs 256 bytes, but the field has 200\n"
+        "hint: a swizzled layout needs whole swizzle blocks"
     )
 
     def nested(n: Any) -> None:
         with union_smem(), union_smem():
             pass
 
-    assert message(nested) == "F263: one union_smem() cannot stand inside another"
+    assert message(nested) == "F263: union_smem() cannot be nested"
     with pytest.raises(AttributeError, match="structure Small has no field 'b'; it has a"):
         trace_kernel(lambda n: SmemAllocator().allocate(Small).b, {"n": "i32"})
 
@@ -309,11 +309,11 @@ def test_errors_of_structures() -> None:
             pass
 
     assert message(bad) == (
-        "F263: a field of a structure is a number type, MemRange[T, n], Tensor[T, layout], Align[field, bytes] or a "
+        "F263: a field must be a number type, MemRange[T, n], Tensor[T, layout], Align[field, bytes] or a "
         "structure, got <class 'int'>"
     )
-    assert message(empty) == "F263: the structure _Empty has no annotated field"
+    assert message(empty) == "F263: structure _Empty has no annotated fields"
     assert message(lambda: struct.MemRange[Float32]) == (
-        "F263: a MemRange is MemRange[type, elements], got MemRange[Float32]"
+        "F263: MemRange takes a type and a number of elements, got MemRange[Float32]"
     )
-    assert message(lambda: struct.Align[Float32, 3]) == "F262: an alignment is a power of two in bytes, got 3"
+    assert message(lambda: struct.Align[Float32, 3]) == "F262: Align: the alignment must be a power of two, got 3"

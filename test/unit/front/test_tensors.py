@@ -217,11 +217,11 @@ def test_errors() -> None:
         "F205: it is ptr<f32, gmem> or ptr<f16, gmem>"
     )
     assert message(lambda x, h: form_of(cute.make_fragment_like(x)).join(form_of(cute.make_fragment_like(x)))) == (
-        "F206: it is one register tensor or another one\n"
+        "F206: it is one of two register tensors\n"
         "hint: a register tensor is a place, not a value: make one before, and write into it on both sides"
     )
     assert message(lambda x, h: cute.make_tensor("p", (4, 8))) == (
-        "F262: a tensor is made of a pointer or an int tuple, got 'p'"
+        "F262: make_tensor needs a pointer or an int tuple, got 'p'"
     )
     assert message(lambda x, h: cute.make_tensor(x.iterator, cute.make_identity_layout((4, 8)))) == (
         "F240: make_tensor(ptr<f32, gmem>, (4,8):(1@0,1@1)): expected integer strides in a memref (basis strides make "
@@ -229,7 +229,7 @@ def test_errors() -> None:
     )
     assert message(lambda x, h: cute.recast_tensor(h[1:4], Float32)).startswith("F240: recast_tensor(")
     assert message(lambda x, h: cute.clear(cute.make_identity_tensor((4, 8)))) == (
-        "F260: a coordinate tensor holds no memory: its elements cannot be written"
+        "F260: a coordinate tensor has no memory and cannot be written"
     )
 
 
@@ -254,7 +254,7 @@ def test_elements_of_less_than_a_byte() -> None:
         held[1] = held[0]
         nibbles.store(held.load())
         for access in (lambda: nibbles[2], lambda: nibbles.__setitem__(2, 1), lambda: nibbles.iterator.load()):
-            with pytest.raises(CuteError, match="F264: one element of Int4 is a part of a byte"):
+            with pytest.raises(CuteError, match="F264: a single element of Int4 is part of a byte"):
                 access()
 
     x = np.array([0x21, 0x83, 0x54, 0xF7], np.uint8).view(np.int8)
@@ -287,9 +287,13 @@ def test_a_build_with_assertions_checks_coordinates() -> None:
     types = {"x": '!cute.memref<f32, gmem, "(?,4):(8,1)">', "out": '!cute.memref<f32, gmem, "1:1">', "i": "i32"}
     memory = np.zeros((3, 8), np.float32)
     run(body, types, memory[:, :4], np.zeros(1, np.float32), 2)
-    with pytest.raises(Exception, match=r"the coordinate \(\?,1\) is inside of 'x', a tensor of shape \(\?,4\)"):
+    with pytest.raises(
+        Exception, match=r"the coordinate \(\?,1\) is within the bounds of tensor 'x' of shape \(\?,4\)"
+    ):
         run(body, types, memory[:, :4], np.zeros(1, np.float32), 3)
-    with pytest.raises(Exception, match=r"the coordinate \(_,\?\) is inside of 'x', a tensor of shape \(\?,4\)"):
+    with pytest.raises(
+        Exception, match=r"the coordinate \(_,\?\) is within the bounds of tensor 'x' of shape \(\?,4\)"
+    ):
         run(body, types, memory[:, :4], np.zeros(1, np.float32), 1)
 
 

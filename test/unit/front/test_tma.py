@@ -148,7 +148,7 @@ def host_atom(op: Any, *more: Any, **kinds: Any) -> Any:
 
 
 ERRORS = {
-    "F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): num_multicast = 2 is for multicast loads\n"
+    "F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): num_multicast=2 needs a multicast load\n"
     "hint: cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()": lambda: host_atom(
         cpasync.G2S(), cute.make_layout((64, 64), stride=(64, 1)), (64, 64), num_multicast=2
     ),
@@ -173,7 +173,7 @@ def test_a_map_is_made_on_the_host() -> None:
     caught.value.place = None
     caught.value.calls = []
     assert str(caught.value) == (
-        "error F260: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): a tensor map is made on the host, not in a kernel\n"
+        "error F260: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): a tensor map can only be created in a host function\n"
         "hint: make it in the function under @cute.jit that launches, and pass atom and coordinates"
     )
 
@@ -242,19 +242,19 @@ def test_one_thread_of_a_warp_issues(condition: Any) -> None:
 
 
 KERNEL_ERRORS = {
-    "F254: cute.copy by CopyBulkTensorTileG2SOp: CopyBulkTensorTileG2SOp needs tma_bar_ptr, the mbarrier of its "
+    "F254: cute.copy by CopyBulkTensorTileG2SOp: CopyBulkTensorTileG2SOp needs tma_bar_ptr, the mbarrier that counts its "
     "bytes": (
         lambda load, where, s, bar: cute.copy(load, where, s)
     ),
-    "F254: cute.copy by CopyBulkTensorTileG2SOp: CopyBulkTensorTileG2SOp takes no mcast_mask\n"
-    "hint: make the atom with cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()": (
+    "F254: cute.copy by CopyBulkTensorTileG2SOp: CopyBulkTensorTileG2SOp does not take mcast_mask\n"
+    "hint: create the atom with cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()": (
         lambda load, where, s, bar: cute.copy(load, where, s, tma_bar_ptr=bar, mcast_mask=3)
     ),
     "F254: cute.copy by CopyBulkTensorTileG2SOp: operand #1 must be a !cute.coord_tensor of TMA coordinates, the "
     "source of cute_nvgpu.atom.tma_load, got !cute.memref<f16, smem, align<1024>, S<3,4,3>, \"(64,64):(64,1)\">\n"
-    "hint: the source is tensor<ptr<f16, smem, align<1024>, S<3,4,3>> o (64,64):(64,1)>, the destination "
+    "hint: src is tensor<ptr<f16, smem, align<1024>, S<3,4,3>> o (64,64):(64,1)>, dst is "
     "tensor<(0,0) o (64,64):(1@1,1@0)>": lambda load, where, s, bar: cute.copy(load, s, where, tma_bar_ptr=bar),
-    "F254: cute.nvgpu.cpasync.tma_partition: CopyBulkTensorTileG2SOp loads a tile for one block, cta_layout has 2\n"
+    "F254: cute.nvgpu.cpasync.tma_partition: CopyBulkTensorTileG2SOp loads for one block, but cta_layout has 2\n"
     "hint: cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()": (
         lambda load, where, s, bar: cpasync.tma_partition(
             load, 0, cute.make_layout(2), cute.group_modes(s, 0, 2), cute.group_modes(where, 0, 2)
@@ -290,7 +290,7 @@ def columns(op: Any, body: Any = None, dtype: Any = cute.Float16, **changes: Any
 
 LOAD = cpasync.CopyBulkTensorIm2colG2SOp()
 COLUMN_ERRORS = {
-    "F250: make_im2col_tma_atom(CopyBulkTensorTileG2SOp): expected a TMA copy of columns of pixels": (
+    "F250: make_im2col_tma_atom(CopyBulkTensorTileG2SOp): op must be an im2col TMA descriptor": (
         lambda: columns(cpasync.G2S())
     ),
     "F250: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): expected a lower corner of 1 to 3 numbers (W, H, D), got "
@@ -309,7 +309,7 @@ COLUMN_ERRORS = {
             LOAD, lambda atom: cute.prefetch(atom, cute.make_tensor((0, 0, 0), cute.layout("(64,8):(1@0,0)")))
         )
     ),
-    "F260: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): a tensor map is made on the host, not in a kernel": (
+    "F260: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): a tensor map can only be created in a host function": (
         lambda: columns(LOAD, lambda atom: cpasync.make_im2col_tma_atom(
             LOAD, cute.make_rmem_tensor(4, cute.Float16), channels=32, pixels=8, lower=[0], upper=[0]
         ))

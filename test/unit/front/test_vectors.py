@@ -373,7 +373,7 @@ def test_forms_of_vectors() -> None:
             form.join(form_of(v.to(Float16).reshape(24)))
         assert str(caught.value) == (
             "error F205: it is a vector of Float32, shape (4,6), or of Float16, shape (24)\n"
-            "hint: v.to(…) converts, v.reshape(…) and v.broadcast_to(…) change the shape"
+            "hint: convert with v.to(…), or change the shape with v.reshape(…) or v.broadcast_to(…)"
         )
 
     trace_kernel(body, {"x": memref(Float32), "n": memref(Float32)}, Tensor.of)
@@ -383,48 +383,48 @@ def test_forms_of_vectors() -> None:
     ("body", "text"),
     [
         (lambda x, n: n.load(),
-         "F240: a vector needs a static shape, 'n', a tensor has (?,4)\nhint: take a tile or a slice of static shape"),
+         "F240: a vector needs a static shape, but tensor 'n' has shape (?,4)\nhint: take a tile or a slice of static shape"),
         (lambda x, n: x.load() + x.load()[None, 0],
-         "F243: vectors of the shapes (4,6) and (4) do not meet: modes have equal extents, or one of 1"),
-        (lambda x, n: x.load().reshape((5, 5)), "F243: (5,5) has 25 elements, the vector of (4,6) has 24"),
+         "F243: vectors of shapes (4,6) and (4) cannot be broadcast: the extents of a mode must be equal, or one of them 1"),
+        (lambda x, n: x.load().reshape((5, 5)), "F243: reshape: (5,5) has 25 elements, but the vector of shape (4,6) has 24"),
         (lambda x, n: x.load().broadcast_to((4, 7)),
-         "F243: vectors of the shapes (4,6) and (4,7) do not meet: modes have equal extents, or one of 1"),
+         "F243: vectors of shapes (4,6) and (4,7) cannot be broadcast: the extents of a mode must be equal, or one of them 1"),
         (lambda x, n: x.store(x.load().to(Float16)),
-         "F235: a vector of Float16 cannot be stored in a tensor of Float32\nhint: convert it: v.to(cute.Float32)"),
+         "F235: a vector of Float16 cannot be stored in a tensor of Float32\nhint: convert it with v.to(cute.Float32)"),
         (lambda x, n: x.store(x.load().reshape((6, 4))),
          "F243: a vector of shape (6,4) cannot be stored in a tensor of shape (4,6)\n"
          "hint: v.reshape(…) keeps the elements under another shape"),
         (lambda x, n: x.store(1.0),
-         "F235: a tensor stores a vector, got 1.0\nhint: t.fill(x) writes a number to each element"),
+         "F235: store needs a vector, got 1.0\nhint: t.fill(x) writes a number to each element"),
         (lambda x, n: x.load().__setitem__(0, 1.0),
-         "F237: a vector is a value: its elements cannot be written\n"
+         "F237: a vector is a value, and its elements cannot be assigned\n"
          "hint: write into the register tensor that it came from, or into one of cute.make_rmem_tensor"),
         (lambda x, n: x.load()[4, 0],
-         "F242: the coordinate (4,0) is outside of this vector of shape (4,6): 4 is none of 4 elements"),
+         "F242: the coordinate (4,0) is out of bounds for this vector of shape (4,6): 4 is not 0 to 3"),
         (lambda x, n: x.load().reduce(3),
-         "F238: a reduction is by one of ReductionOp.ADD, ReductionOp.MUL, ReductionOp.MAX, ReductionOp.MIN, "
-         "ReductionOp.AND, ReductionOp.OR, ReductionOp.XOR, or by a function of two numbers, got 3"),
+         "F238: reduce: op must be one of ReductionOp.ADD, ReductionOp.MUL, ReductionOp.MAX, ReductionOp.MIN, "
+         "ReductionOp.AND, ReductionOp.OR, ReductionOp.XOR, or a function of two numbers, got 3"),
         (lambda x, n: x.load().reduce("add", order="fast"),
-         "F238: the order of a reduction is 'tree' or 'serial', got 'fast'"),
+         "F238: reduce: order must be 'tree' or 'serial', got 'fast'"),
         (lambda x, n: x.load().reduce("add", reduction_profile=(None, None, 1)),
-         "F241: the profile of a reduction of shape (4,6) is no deeper than that, got (_,_,1)"),
-        (lambda x, n: vf.full((33, 32), 1.0), "F171: a vector has at most 1024 elements, (33,32) has 1056"),
-        (lambda x, n: (x.load() > 1).bitcast(Int8), "F236: Boolean elements have no bits that Int8 could be"),
+         "F241: reduce: the reduction profile (_,_,1) does not match the shape (4,6)"),
+        (lambda x, n: vf.full((33, 32), 1.0), "F171: a vector can have at most 1024 elements, but (33,32) has 1056"),
+        (lambda x, n: (x.load() > 1).bitcast(Int8), "F236: Boolean elements cannot be reinterpreted as Int8"),
         (lambda x, n: x.load().to(Float16).reshape((3, 8)).bitcast(Float32),
-         "F243: the first mode of (3,8) does not hold whole elements of Float32 (16 to 32 bits)"),
-        (lambda x, n: x.load() & 1, "F236: '&' is for integers, not for Float32"),
+         "F243: the first mode of (3,8) is not a whole number of Float32 elements (16 to 32 bits)"),
+        (lambda x, n: x.load() & 1, "F236: '&' needs integers, got Float32"),
         (lambda x, n: n.fill(0),
-         "F240: 'n', a tensor of shape (?,4) cannot be filled: how many elements it has is known only when the kernel "
-         "runs\nhint: fill a tile of it, or each element in a loop"),
+         "F240: tensor 'n' of shape (?,4) cannot be filled because its number of elements is known only at run "
+         "time\nhint: fill a tile of it, or assign the elements in a loop"),
         (lambda x, n: make_rmem_tensor_like(n),
-         "F240: a register tensor needs a static shape, 'n', a tensor has (?,4)\n"
+         "F240: a register tensor needs a static shape, but tensor 'n' has (?,4)\n"
          "hint: take a tile or a slice of static shape"),
         (lambda x, n: vf.concat(x.load(), x.load().to(Int32)),
-         "F203: the elements of a vector have one type, got Float32 and Int32\nhint: .to(…)"),
+         "F203: the vectors must have one element type, got Float32 and Int32\nhint: .to(…)"),
         (lambda x, n: vf.where(x.load(), 1.0, 2.0),
-         "F151: a condition is Boolean, got this Float32\nhint: compare it: x != 0"),
-        (lambda x, n: bool(x.load() == 1), "F143: the truth of this vector of Boolean is known only when the kernel "
-         "runs\nhint: this function was not converted: see cute.jit and cute.convert_package"),
+         "F151: where: the condition must be Boolean, got this Float32\nhint: compare it: x != 0"),
+        (lambda x, n: bool(x.load() == 1), "F143: the truth value of this vector of Boolean is known only at run "
+         "time\nhint: this function is not compiled as kernel code; see cute.jit and cute.convert_package"),
     ],
 )  # fmt: skip
 def test_errors(body: Callable[..., object], text: str) -> None:

@@ -109,7 +109,7 @@ def test_a_stream_may_be_left_out() -> None:
     compiled = cute.compile(row_sum, x, out, cute.runtime.make_fake_stream(), device="cpu")
     compiled(x, out)
     assert (out == 8).all()
-    with pytest.raises(cute.LaunchError, match=r"row_sum\(\) takes 3 arguments \(x, out, stream\), got 1"):
+    with pytest.raises(cute.LaunchError, match=r"row_sum\(\) needs 3 arguments \(x, out, stream\), got 1"):
         compiled(x)
 
 
@@ -123,5 +123,5 @@ def test_another_shape_is_told_by_the_shape() -> None:
     with pytest.raises(cute.ShapeError) as e:
         compiled(cute.from_dlpack(torch.ones(4, 32)), out)
     assert str(e.value).startswith("argument x, mode 1: expected extent 8, got 32")
-    assert "compiled for shape (4, 8), and this one has shape (4, 32)" in str(e.value)
+    assert "compiled for shape (4, 8), but this array has shape (4, 32)" in str(e.value)
     assert "from_dlpack(x).mark_layout_dynamic()" in str(e.value)

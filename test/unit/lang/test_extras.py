@@ -124,9 +124,9 @@ def values_kernel(out: cute.Tensor):
 def test_what_is_refused() -> None:
     out = np.zeros(1, np.int32)
     for kernel, text in (
-        (no_yield_kernel, "F150: this loop carries values, and never yields the next ones"),
-        (targets_kernel, "F150: expected targets 'index, carried' or 'index, carried, results', no 'else'"),
-        (values_kernel, r"F150: expected iter_args=\[…\], the values of the first turn"),
+        (no_yield_kernel, "F150: this loop has iter_args but never yields the next values"),
+        (targets_kernel, "F150: a loop with iter_args needs the targets 'index, carried' or"),
+        (values_kernel, r"F150: iter_args must be a list of the initial values, iter_args=\[…\]"),
     ):
         with pytest.raises(cute.SyntaxErrorInKernel, match=text):
             kernel(out).launch(grid=1, block=1, device="cpu")
