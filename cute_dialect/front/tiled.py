@@ -349,7 +349,7 @@ def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutatio
 
     what = "cute.make_tiled_mma"
     atom = make_mma_atom(op_or_atom)
-    layout = static_payload(_as_tuple(atom_layout_mnk), f"{what}, atom_layout_mnk")
+    layout = static_payload(_as_tuple(atom_layout_mnk), f"{what}: atom_layout_mnk")
     given = (None, None, None) if permutation_mnk is None else tuple(permutation_mnk)
     if len(given) != 3:
         raise KernelTypeError(
@@ -362,7 +362,7 @@ def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutatio
         elif isinstance(p, int):
             permutation.append(shape_to_tile(p))
         else:
-            permutation.append(static_payload(p, f"{what}, permutation_mnk"))
+            permutation.append(static_payload(p, f"{what}: permutation_mnk"))
     try:
         return TiledMma(TiledMmaType.of(atom.type, layout, tuple(permutation)), atom)  # pyright: ignore
     except AlgebraError as e:

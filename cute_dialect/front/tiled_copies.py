@@ -279,8 +279,8 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Any, val_layout: Any) -> Tile
 
     what = "cute.make_tiled_copy_tv"
     threads, values = (
-        static_payload(thr_layout, f"{what}, thr_layout"),
-        static_payload(val_layout, f"{what}, val_layout"),
+        static_payload(thr_layout, f"{what}: thr_layout"),
+        static_payload(val_layout, f"{what}: val_layout"),
     )
     try:
         extents, layout_tv = make_layout_tv(threads, values)
@@ -292,7 +292,7 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Any, val_layout: Any) -> Tile
 def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tiler_mn: Any) -> TiledCopy:
     """Create a tiled copy from a layout (thread, value) -> column-major index in a tile of extents ``tiler_mn``."""
     what = "cute.make_tiled_copy"
-    return _tiled(atom, what, static_payload(layout_tv, f"{what}, layout_tv"), _extents(tiler_mn, what))
+    return _tiled(atom, what, static_payload(layout_tv, f"{what}: layout_tv"), _extents(tiler_mn, what))
 
 
 def _extents(tiler: Any, what: str) -> Any:
@@ -304,7 +304,7 @@ def _extents(tiler: Any, what: str) -> Any:
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.layout import coalesce
 
-    payload = static_payload(tiler, f"{what}, tiler_mn")
+    payload = static_payload(tiler, f"{what}: tiler_mn")
     n = int(size(payload))
     if str(coalesce(payload)) != f"{n}:1":
         raise KernelTypeError("F251", f"{what}: tiler_mn must cover contiguous ranges, got {payload}")
@@ -393,9 +393,9 @@ def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Any, data_layout: Any) -> 
     from cute_dialect.algebra.leaf import AlgebraError
 
     what = "cute.make_cotiled_copy"
-    data = static_payload(data_layout, f"{what}, data_layout")
+    data = static_payload(data_layout, f"{what}: data_layout")
     try:
-        layout_tv = compose(left_inverse(data), static_payload(atom_layout_tv, f"{what}, atom_layout_tv"))
+        layout_tv = compose(left_inverse(data), static_payload(atom_layout_tv, f"{what}: atom_layout_tv"))
     except AlgebraError as e:
         refuse("F251", what, e)
     return _tiled(atom, what, layout_tv, data.shape)

@@ -252,7 +252,7 @@ def tma_partition(
             "F254", f"{what}: mode 0 of both tensors must be the tile, but the sizes are {here} and {there}",
             hint=f"merge modes with cute.group_modes(t, 0, 2)\nthe tensors are {smem!r} and {gmem!r}",
         )  # fmt: skip
-    blocks = int(size(static_payload(cta_layout, f"{what}, cta_layout")))
+    blocks = int(size(static_payload(cta_layout, f"{what}: cta_layout")))
     if blocks == 1:
         return smem, gmem
     if not isinstance(found.op, TmaOp) or not found.op.multicast:
@@ -307,7 +307,7 @@ def make_layout_image_mask(layout: Any, coord: Any, mode: int) -> Any:
     from cute_dialect.front.tiled_copies import static_payload
 
     what = "cute.make_layout_image_mask"
-    payload = static_payload(layout, f"{what}, layout")
+    payload = static_payload(layout, f"{what}: layout")
     modes = layout_modes(payload)
     if not isinstance(coord, tuple | list) or len(coord) != len(modes):
         raise KernelTypeError("F254", f"{what}: coord must have {len(modes)} modes, got {coord!r}")

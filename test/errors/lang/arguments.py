@@ -20,17 +20,17 @@ def trace(f, x=X):
 # ===== a symbol of 16 bits
 cute.sym_int(width=16)
 #: ValueError
-#: a symbol has 32 or 64 bits, not 16
+#: SymInt: width must be 32 or 64, got 16
 
 # ===== a dimension that a tensor has not
 cute.from_dlpack(X).mark_layout_dynamic(leading_dim=5)
 #: KernelTypeError
-#: error F125: this tensor of shape (8, 8) has no dimension 5
+#: error F125: mark_layout_dynamic: leading_dim=5 is out of range for shape (8, 8)
 
 # ===== an element type that there is not
 cute.runtime.make_fake_compact_tensor("float33", (4,))
 #: KernelTypeError
-#: error F123: dtype: 'float33' is no type of elements
+#: error F123: dtype: 'float33' is not an element type
 
 # ===== an array that is none
 cute.from_dlpack([1, 2, 3])
@@ -40,22 +40,22 @@ cute.from_dlpack([1, 2, 3])
 # ===== a fake tensor of text
 cute.runtime.make_fake_tensor(Float32, ("n",), stride=(1,))
 #: KernelTypeError
-#: error F125: extents of a fake tensor are numbers and symbols (cute.sym_int()), got 'n'
+#: error F125: extents of a fake tensor must be integers or symbols (cute.sym_int()), got 'n'
 
 # ===== a fake tensor of too few strides
 cute.runtime.make_fake_tensor(Float32, (4, 4), stride=(1,))
 #: KernelTypeError
-#: error F125: a fake tensor of 2 extents has 1 strides
+#: error F125: make_fake_tensor: shape has 2 extents but stride has 1
 
 # ===== a stride order that names a dimension twice
 cute.runtime.make_fake_compact_tensor(Float32, (4, 4), stride_order=(0, 0))
 #: KernelTypeError
-#: error F125: stride_order=(0, 0) does not name each of the 2 dimensions once
+#: error F125: stride_order=(0, 0) must name each of the 2 dimensions once
 
 # ===== a pointer to shared memory that is passed
 cute.runtime.make_ptr(Float32, 0, "smem")
 #: KernelTypeError
-#: error F125: a pointer that is passed points to global memory, not to smem
+#: error F125: make_ptr: a pointer argument must point to global memory, got smem
 
 # ===== a number of another type than the annotation
 @cute.jit
@@ -90,7 +90,7 @@ def run(x: cute.Tensor[Float32]):
 
 run(5)
 #: KernelTypeError
-#: arguments.py:6:1: error F122: argument 'x': expected an array for Tensor[Float32], got int 5
+#: arguments.py:6:1: error F122: argument 'x' must be an array for Tensor[Float32], got int 5
 #:     6 | run(5)
 #:       | ^^^^^^
 
@@ -102,7 +102,7 @@ def run(x: cute.Tensor[Float32, 4, 8]):
 
 run(X)
 #: KernelTypeError
-#: arguments.py:6:1: error F129: argument 'x', mode 0: expected extent 4, got 8
+#: arguments.py:6:1: error F129: argument 'x', mode 0: the extent must be 4, got 8
 #:     6 | run(X)
 #:       | ^^^^^^
 
@@ -114,7 +114,7 @@ def run(x: cute.Tensor[Float32]):
 
 cute.compile(run)
 #: KernelTypeError
-#: arguments.py:6:1: error F122: argument 'x': expected an array for Tensor[Float32], got TensorAnnotation Tensor[Float32]
+#: arguments.py:6:1: error F122: argument 'x' must be an array for Tensor[Float32], got TensorAnnotation Tensor[Float32]
 #:     6 | cute.compile(run)
 #:       | ^^^^^^^^^^^^^^^^^
 
@@ -252,7 +252,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: CompileError
-#: arguments.py:6:1: error F117: a host function returns numbers and what is static, not Tensor
+#: arguments.py:6:1: error F117: a host function can return numbers and compile-time values, not Tensor
 #:     6 | run(X)
 #:       | ^^^^^^
 
@@ -323,7 +323,7 @@ cute.compile(run, X).mlir("ptx2")
 # ===== a promise in a kernel
 trace(lambda x: cute.promise(x, "(8,8):(8,1)"))
 #: KernelTypeError
-#: arguments.py:1:17: error F133: promises are made in host functions, and kept or not at the launch
+#: arguments.py:1:17: error F133: cute.promise can only be used in a host function
 #:     1 | trace(lambda x: cute.promise(x, "(8,8):(8,1)"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -337,7 +337,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 run(X, 3)
 #: KernelTypeError
-#: arguments.py:3:5: error F133: a promise is about a tensor in memory, got Int32(?)
+#: arguments.py:3:5: error F133: cute.promise needs a tensor in memory, got Int32(?)
 #:     3 |     cute.promise(n, "(8,8):(8,1)")
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:6:1  run(X, 3)
@@ -350,7 +350,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: LayoutError
-#: arguments.py:3:5: error F240: no layout: '(8,8):(8,': expected an integer, '?', a basis element or '(', got the end at offset 9
+#: arguments.py:3:5: error F240: cute.promise: '(8,8):(8,' is not a layout: expected an integer, '?', a basis element or '(', got the end at offset 9
 #:     3 |     cute.promise(x, "(8,8):(8,")
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:6:1  run(X)
@@ -363,7 +363,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: arguments.py:3:5: error F133: the promise '8:1' is not about a tensor of layout (?,?):(?{div=4},1): it has other modes, or denies what is known
+#: arguments.py:3:5: error F133: the promised layout '8:1' is incompatible with the tensor's layout (?,?):(?{div=4},1); it must have the same modes and agree with every known leaf
 #:     3 |     cute.promise(x, "8:1")
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:6:1  run(X)
@@ -376,7 +376,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: arguments.py:3:26: error F133: the promise '(?,?):(?,1)' is not about a tensor of layout (?,?):(?{div=4},1): it has other modes, or denies what is known
+#: arguments.py:3:26: error F133: the promised layout '(?,?):(?,1)' is incompatible with the tensor's layout (?,?):(?{div=4},1); it must have the same modes and agree with every known leaf
 #:     3 |     call(lambda x: None, cute.promise(x, "(?,?):(?,1)", 16)).launch(grid=1, block=1)
 #:       |                          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:6:1  run(X)
@@ -546,7 +546,7 @@ def run(x: cute.Tensor):
 
 run([1.0, 2.0])
 #: KernelTypeError
-#: arguments.py:6:1: error F122: argument 'x': expected an array, got list [1.0, 2.0]
+#: arguments.py:6:1: error F122: argument 'x' must be an array, got list [1.0, 2.0]
 #:     6 | run([1.0, 2.0])
 #:       | ^^^^^^^^^^^^^^^
 #: hint: convert it with numpy.asarray(…, dtype=…)
@@ -599,7 +599,7 @@ def run(x: cute.Tensor["f32", "m"]):
 
 cute.compile(run)
 #: KernelTypeError
-#: arguments.py:6:1: error F122: argument 'x': expected an array for Tensor[Float32, 'm'], got TensorAnnotation Tensor[Float32, 'm']
+#: arguments.py:6:1: error F122: argument 'x' must be an array for Tensor[Float32, 'm'], got TensorAnnotation Tensor[Float32, 'm']
 #:     6 | cute.compile(run)
 #:       | ^^^^^^^^^^^^^^^^^
 

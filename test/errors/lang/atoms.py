@@ -50,17 +50,17 @@ trace(lambda x: cute.make_mma_atom(nvgpu.CopyUniversalOp()))
 # ===== a copy atom that is a product
 trace(lambda x: cute.make_tiled_copy_tv(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8, 16)), cute.make_layout(32), cute.make_layout(4)))
 #: KernelTypeError
-#: atoms.py:1:17: error F250: cute.make_tiled_copy_tv: expected a copy atom, got MmaF16BF16Op(ab_dtype=Float16, acc_dtype=Float32, shape_mnk=(16, 8, 16), a_major_mode=<OperandMajorMode.K: 'k'>, b_major_mode=<OperandMajorMode.K: 'k'>)
+#: atoms.py:1:17: error F250: cute.make_tiled_copy_tv: atom must be a copy atom, got MmaF16BF16Op(ab_dtype=Float16, acc_dtype=Float32, shape_mnk=(16, 8, 16), a_major_mode=<OperandMajorMode.K: 'k'>, b_major_mode=<OperandMajorMode.K: 'k'>)
 #:     1 | trace(lambda x: cute.make_tiled_copy_tv(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8, 16)), cute.make_layout(32), cute.make_layout(4)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: cute.make_copy_atom(op, dtype)
+#: hint: use cute.make_copy_atom(op, dtype)
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a permutation of two modes
 trace(lambda x: cute.make_tiled_mma(MMA(), permutation_mnk=(16, 8)))
 #: KernelTypeError
-#: atoms.py:1:17: error F251: cute.make_tiled_mma: expected a permutation of M, N and K, got (16, 8)
+#: atoms.py:1:17: error F251: cute.make_tiled_mma: permutation_mnk needs an entry for each of M, N and K, got (16, 8)
 #:     1 | trace(lambda x: cute.make_tiled_mma(MMA(), permutation_mnk=(16, 8)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -69,17 +69,17 @@ trace(lambda x: cute.make_tiled_mma(MMA(), permutation_mnk=(16, 8)))
 # ===== a tiled MMA of a descriptor
 trace(lambda x: cute.gemm(MMA(), x, x, x, x))
 #: KernelTypeError
-#: atoms.py:1:17: error F250: cute.gemm: expected a tiled MMA or an MMA atom, got MmaF16BF16Op(ab_dtype=Float16, acc_dtype=Float32, shape_mnk=(16, 8, 16), a_major_mode=<OperandMajorMode.K: 'k'>, b_major_mode=<OperandMajorMode.K: 'k'>)
+#: atoms.py:1:17: error F250: cute.gemm: mma must be a tiled MMA or an MMA atom, got MmaF16BF16Op(ab_dtype=Float16, acc_dtype=Float32, shape_mnk=(16, 8, 16), a_major_mode=<OperandMajorMode.K: 'k'>, b_major_mode=<OperandMajorMode.K: 'k'>)
 #:     1 | trace(lambda x: cute.gemm(MMA(), x, x, x, x))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: cute.make_tiled_mma
+#: hint: use cute.make_tiled_mma
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a tiled MMA of text
 trace(lambda x: cute.gemm("mma", x, x, x, x))
 #: KernelTypeError
-#: atoms.py:1:17: error F250: cute.gemm: expected a tiled MMA or an MMA atom, got 'mma'
+#: atoms.py:1:17: error F250: cute.gemm: mma must be a tiled MMA or an MMA atom, got 'mma'
 #:     1 | trace(lambda x: cute.gemm("mma", x, x, x, x))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -96,14 +96,14 @@ trace(f)
 #: atoms.py:3:5: error F254: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> has no field 'scale'
 #:     3 |     mma.set("scale", 1)
 #:       |     ^^^^^^^^^^^^^^^^^^^
-#: hint: Field.ACCUMULATE
+#: hint: the only field is Field.ACCUMULATE
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== the size of a mode of a tiled copy
 trace(lambda x: cute.size(TILED(), mode=[0]))
 #: KernelTypeError
-#: atoms.py:1:17: error F251: a tiled copy of CopyUniversalOp has no modes: cute.size counts its threads
+#: atoms.py:1:17: error F251: a tiled copy of CopyUniversalOp has no modes; cute.size returns its number of threads
 #:     1 | trace(lambda x: cute.size(TILED(), mode=[0]))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -112,7 +112,7 @@ trace(lambda x: cute.size(TILED(), mode=[0]))
 # ===== a float for a thread
 trace(lambda x: TILED().get_slice(1.5).partition_S(x))
 #: KernelTypeError
-#: atoms.py:1:17: error F254: expected a thread's number, got this Float32
+#: atoms.py:1:17: error F254: the thread index must be an integer, got this Float32
 #:     1 | trace(lambda x: TILED().get_slice(1.5).partition_S(x))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -121,7 +121,7 @@ trace(lambda x: TILED().get_slice(1.5).partition_S(x))
 # ===== a tiled copy of a copy atom and no product
 trace(lambda x: cute.make_tiled_copy_A(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), TILED()))
 #: KernelTypeError
-#: atoms.py:1:17: error F251: cute.make_tiled_copy_A: expected a tiled MMA, got !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(32,2):(2,1)">, tiler_mn = <"[8:1;8:1]">>
+#: atoms.py:1:17: error F251: cute.make_tiled_copy_A: tiled_mma must be a tiled MMA, got !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(32,2):(2,1)">, tiler_mn = <"[8:1;8:1]">>
 #:     1 | trace(lambda x: cute.make_tiled_copy_A(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), TILED()))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -130,7 +130,7 @@ trace(lambda x: cute.make_tiled_copy_A(cute.make_copy_atom(nvgpu.CopyUniversalOp
 # ===== operand E of a dense product
 trace(lambda x: cute.make_tiled_mma(MMA()).tv_layout("E"))
 #: KernelTypeError
-#: atoms.py:1:17: error F251: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> is dense: it has no operand E
+#: atoms.py:1:17: error F251: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> is dense and has no operand E
 #:     1 | trace(lambda x: cute.make_tiled_mma(MMA()).tv_layout("E"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -147,7 +147,7 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: atoms.py:6:5: error F254: cute.gemm: with 'accumulate' C is D itself, another tensor was given
+#: atoms.py:6:5: error F254: cute.gemm: with accumulate=, C must be D itself
 #:     6 |     cute.gemm(mma, d, a, b, c, accumulate=True)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -195,10 +195,10 @@ trace(lambda x: cute.copy(ATOM(), x, x, colour=1))
 # ===== a TMA atom by make_copy_atom
 trace(lambda x: cute.make_copy_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), Float32))
 #: KernelTypeError
-#: atoms.py:1:17: error F250: cute.make_copy_atom: a TMA atom is a tensor map, which the host makes; got CopyBulkTensorTileG2SOp
+#: atoms.py:1:17: error F250: cute.make_copy_atom: a TMA atom needs a tensor map built by the host, got CopyBulkTensorTileG2SOp
 #:     1 | trace(lambda x: cute.make_copy_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), Float32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, cta_tiler) on the host
+#: hint: use cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, cta_tiler) on the host
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -210,7 +210,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: atoms.py:3:5: error F250: cute.nvgpu.cpasync.make_tiled_tma_atom: expected a TMA copy, got CopyUniversalOp()
+#: atoms.py:3:5: error F250: cute.nvgpu.cpasync.make_tiled_tma_atom: op must be a TMA descriptor, got CopyUniversalOp()
 #:     3 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.CopyUniversalOp(), x, cute.make_layout((8, 8)), (8, 8))
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from atoms.py:6:1  run(X)
@@ -226,7 +226,7 @@ run(X)
 #: atoms.py:3:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): smem: expected a static layout in shared memory, got (?,?):(1,?)
 #:     3 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout(x.shape), (8, 8))
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: the tensor is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, the layout in shared memory (?,?):(1,?)
+#: hint: the tensor is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, smem_layout is (?,?):(1,?)
 #: called from atoms.py:6:1  run(X)
 
 # ===== a TMA copy of coordinates
@@ -237,7 +237,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: atoms.py:3:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): expected a tensor in gmem, got coordinates
+#: atoms.py:3:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): gmem_tensor must be in memory, got a coordinate tensor
 #:     3 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), cute.make_identity_tensor((8, 8)), cute.make_layout((8, 8)), (8, 8))
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from atoms.py:6:1  run(X)
@@ -250,16 +250,16 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: atoms.py:3:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): the elements are Float32, as Int32 they cannot be copied
+#: atoms.py:3:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): internal_type must be the element type Float32, got Int32
 #:     3 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8), internal_type=Int32)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: cute.recast_tensor
+#: hint: use cute.recast_tensor
 #: called from atoms.py:6:1  run(X)
 
 # ===== a descriptor that is prefetched of no TMA atom
 trace(lambda x: nvgpu.cpasync.prefetch_descriptor(ATOM()))
 #: KernelTypeError
-#: atoms.py:1:17: error F254: cute.nvgpu.cpasync.prefetch_descriptor: expected a TMA atom, got !cute_nvgpu.atom.universal_copy<f32>
+#: atoms.py:1:17: error F254: cute.nvgpu.cpasync.prefetch_descriptor: atom must be a TMA atom, got !cute_nvgpu.atom.universal_copy<f32>
 #:     1 | trace(lambda x: nvgpu.cpasync.prefetch_descriptor(ATOM()))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -279,7 +279,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: atoms.py:3:5: error F254: cute.nvgpu.cpasync.tma_partition: expected a tensor in shared memory and one of TMA coordinates, got tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)> and tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>
+#: atoms.py:3:5: error F254: cute.nvgpu.cpasync.tma_partition: needs a tensor in shared memory and a TMA coordinate tensor, got tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)> and tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>
 #:     3 |     nvgpu.cpasync.tma_partition(atom, 0, cute.make_layout(1), x, x)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from atoms.py:9:5  k(atom, x).launch(grid=1, block=32)
@@ -300,10 +300,10 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: atoms.py:4:5: error F254: cute.nvgpu.cpasync.tma_partition: mode 0 of both tensors is the tile, its sizes are 8 and ?
+#: atoms.py:4:5: error F254: cute.nvgpu.cpasync.tma_partition: mode 0 of both tensors must be the tile, but the sizes are 8 and ?
 #:     4 |     nvgpu.cpasync.tma_partition(atom, 0, cute.make_layout(1), s, cute.group_modes(c, 0, 2))
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: cute.group_modes(t, 0, 2) makes one mode of two
+#: hint: merge modes with cute.group_modes(t, 0, 2)
 #: the tensors are tensor<ptr<f32, smem, align<128>> o (8,8):(8,1)> and tensor<(0,0) o ((?,?)):((1@1,1@0))>
 #: called from atoms.py:10:5  k(atom, c).launch(grid=1, block=32)
 #: called from atoms.py:13:1  run(X)
@@ -311,22 +311,22 @@ run(X)
 # ===== a multicast mask of too few modes
 cute.make_layout_image_mask(cute.make_layout((2, 2)), (0,), 0)
 #: KernelTypeError
-#: error F254: cute.make_layout_image_mask: expected a coordinate of 2 modes, got (0,)
+#: error F254: cute.make_layout_image_mask: coord must have 2 modes, got (0,)
 
 # ===== a cluster of 32 blocks
 cute.make_layout_image_mask(cute.make_layout((8, 4)), (0, 0), 0)
 #: KernelTypeError
-#: error F254: cute.make_layout_image_mask: expected a cluster of at most 16 blocks, got (8,4):(1,8)
+#: error F254: cute.make_layout_image_mask: the cluster can have at most 16 blocks, got (8,4):(1,8)
 
 # ===== a shared layout of 4-bit elements
 nvgpu.warpgroup.make_smem_layout_atom(nvgpu.warpgroup.SmemLayoutAtomKind.K_SW128, cute.Int4)
 #: KernelTypeError
-#: error F250: expected elements of 8, 16 or 32 bits, got Int4
+#: error F250: make_smem_layout_atom: the elements must have 8, 16 or 32 bits, got Int4
 
 # ===== a group of run time
 trace(lambda x: nvgpu.warpgroup.wait_group(arch.thread_idx().x))
 #: StaticError
-#: atoms.py:1:17: error F144: the 'group' of cute.nvgpu.warpgroup.wait_group must be known when the kernel is compiled
+#: atoms.py:1:17: error F144: the 'group' of cute.nvgpu.warpgroup.wait_group must be known at compile time
 #:     1 | trace(lambda x: nvgpu.warpgroup.wait_group(arch.thread_idx().x))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -409,10 +409,10 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: atoms.py:5:5: error F254: cute.gemm: whether !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> accumulates is known while compiling, or not at all: only products of a warp group (wgmma) take it when the kernel runs
+#: atoms.py:5:5: error F254: cute.gemm: accumulate must be known at compile time for !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>; only wgmma allows run time
 #:     5 |     cute.gemm(mma, d, a, b, d, accumulate=x[0, 0] > 0)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: clear the accumulators (acc.fill(0)) and accumulate always
+#: hint: clear the accumulators with acc.fill(0) and always accumulate
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -429,7 +429,7 @@ run(X)
 #: atoms.py:5:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): smem: expected a plain layout or a swizzled one at offset 0, got 8:1 o 0 o (8,8):(1,8)
 #:     5 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, composed, (8, 8))
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: the tensor is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, the layout in shared memory 8:1 o 0 o (8,8):(1,8)
+#: hint: the tensor is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, smem_layout is 8:1 o 0 o (8,8):(1,8)
 #: called from atoms.py:8:1  run(X)
 
 # ===== a multicast copy without a mask
@@ -470,7 +470,7 @@ run(X)
 #: atoms.py:4:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SMulticastOp): multicast: expected a number of CTAs that divides the box (8, 8) from its outermost dimension, got 3
 #:     4 |     nvgpu.cpasync.make_tiled_tma_atom(op, x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8), 3)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: the tensor is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, the layout in shared memory (8,8):(8,1)
+#: hint: the tensor is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, smem_layout is (8,8):(8,1)
 #: called from atoms.py:7:1  run(X)
 
 # ===== a swizzle of no cluster
@@ -491,7 +491,7 @@ trace(f)
 #: atoms.py:5:5: error F254: copy of a partition: the tile (4,8) of the tiled copy does not divide the source (6,8), so threads pass the end of mode 0
 #:     5 |     cute.autovec_copy(part.partition_S(tile), part.partition_D(tile))
 #:       |     ^
-#: hint: give cute.copy pred=, use a tile that divides, or partial=True if threads may go past the end
+#: hint: add pred= to cute.copy, use a tile that divides the tensor, or add partial=True
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a tiled MMA of more threads than the block
@@ -508,5 +508,5 @@ trace(f)
 #: atoms.py:3:9: error F254: partition_C: the tiled MMA needs 128 threads, and the block has 32: no thread takes slices 32 to 127
 #:     3 |     c = mma.get_slice(arch.thread_idx().x).partition_C(cute.local_tile(x, (32, 16), (0, 0)))
 #:       |         ^
-#: hint: launch with block=128, deal the tile out among fewer threads, or take several slices in each thread
+#: hint: launch with block=128, distribute the tile over fewer threads, or take several slices in each thread
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)

@@ -22,7 +22,7 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: branches.py:5:12: error F201: 'x' differs after this branch: it is Int32 or 1099511627776, which is none
+#: branches.py:5:12: error F201: 'x' differs after this branch: it is Int32 or 1099511627776, which Int32 cannot represent
 #:     5 |     return x
 #:       |            ^
 #: branches.py:3:8: note: the branch
@@ -48,7 +48,7 @@ trace(f)
 #: branches.py:2:8: note: the branch
 #:     2 |     if a < b:
 #:       |        ^^^^^
-#: hint: write both as one type
+#: hint: use the same type for both
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -294,7 +294,7 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: branches.py:6:13: error F160: the body of this 'for' changes 'total', which the generator may read or change while its loop of run time goes on
+#: branches.py:6:13: error F160: the body of this 'for' changes 'total', which the generator's run-time loop may also use
 #:     6 |             yield i + total
 #:       |             ^^^^^^^^^^^^^^^
 #: branches.py:8:14: note: the loop

@@ -47,13 +47,13 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: calls.py:3:11: error F160: 'break' or 'return' out of a 'for' over a generator with a loop of run time
+#: calls.py:3:11: error F160: 'break' or 'return' cannot leave a 'for' over a generator with a run-time loop
 #:     3 |     while i < n:
 #:       |           ^^^^^
 #: calls.py:7:14: note: the loop
 #:     7 |     for i in numbers(a):
 #:       |              ^^^^^^^^^^
-#: hint: write the generator's loop here
+#: hint: write the generator's loop in place of the 'for'
 #: called from calls.py:7:14  numbers(a)
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
@@ -73,7 +73,7 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: calls.py:5:13: error F160: a generator yields in a branch or loop of run time inside of another
+#: calls.py:5:13: error F160: a generator yields inside nested run-time branches or loops
 #:     5 |             yield i
 #:       |             ^^^^^^^
 #: calls.py:8:14: note: the loop
@@ -103,7 +103,7 @@ trace(f)
 # ===== an example whose arguments are not returned by a function
 cute.example((1, 2))
 #: KernelTypeError
-#: error F112: cute.example takes a function that returns the arguments, got (1, 2)
+#: error F112: cute.example needs a function that returns the arguments, got (1, 2)
 #: hint: cute.example(lambda: (x, y))
 
 # ===== an example on what is not decorated
@@ -111,5 +111,5 @@ cute.example((1, 2))
 def f(x):
     pass
 #: CompileError
-#: error F102: cute.example goes above @cute.jit or @cute.kernel, not on <function f at 0x…>
-#: hint: put it first
+#: error F102: cute.example must decorate a function under @cute.jit or @cute.kernel, got <function f at 0x…>
+#: hint: place it above the other decorator

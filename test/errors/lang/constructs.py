@@ -35,7 +35,7 @@ def f(a, b):
 
 trace(f)
 #: SyntaxErrorInKernel
-#: constructs.py:5:9: error F150: 'return' in a 'finally' is not supported in a kernel
+#: constructs.py:5:9: error F150: 'return' in a 'finally' block is not supported in a kernel
 #:     5 |         return b
 #:       |         ^^^^^^^^
 #: called from preamble.py:8:5  f
@@ -213,7 +213,7 @@ def f(a, b):
 
 trace(f)
 #: SyntaxErrorInKernel
-#: constructs.py:6:13: error F150: 'break' out of a 'finally' is not supported in a kernel
+#: constructs.py:6:13: error F150: 'break' out of a 'finally' block is not supported in a kernel
 #:     6 |             break
 #:       |             ^^^^^
 #: called from preamble.py:8:5  f
@@ -275,7 +275,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: constructs.py:2:11: error F141: this loop has made 65536 turns while compiling
+#: constructs.py:2:11: error F141: this loop ran for 65536 iterations at compile time
 #:     2 |     while True:
 #:       |           ^^^^
 #: constructs.py:2:11: note: the loop
@@ -299,7 +299,7 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: constructs.py:3:11: error F160: whether this loop goes on becomes known only when the kernel runs, after it has yielded
+#: constructs.py:3:11: error F160: the condition of this loop becomes a run-time value after the loop has yielded
 #:     3 |     while n < 3:
 #:       |           ^^^^^
 #: constructs.py:3:11: note: the loop

@@ -24,9 +24,9 @@ def f(a, b):
 
 trace(f)
 #: LimitError
-#: limits.py:3:8: error F170: more than 20,000 objects can be reached from what this branch or loop reads
+#: limits.py:3:8: error F170: more than 20,000 Python objects are reachable from the names in this branch or loop
 #:     3 |     if a < b:
 #:       |        ^^^^^
-#: hint: keep large Python data in arrays of numpy, or out of the functions that kernels call
+#: hint: keep large Python data in NumPy arrays, or away from functions that kernels call
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

@@ -21,7 +21,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: loops.py:2:14: error F140: a bound of 'range_constexpr' is known only when the kernel runs: 'a', an Int32
+#: loops.py:2:14: error F140: range_constexpr needs bounds known at compile time, got 'a' (Int32)
 #:     2 |     for i in cute.range_constexpr(a):
 #:       |              ^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: use 'range', or pass the bound as cute.Constexpr
@@ -37,10 +37,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: loops.py:2:14: error F142: 'vectorize=4' would have no effect: loops have no such hint
+#: loops.py:2:14: error F142: range: vectorize=4 is not supported
 #:     2 |     for i in cute.range(a, vectorize=4):
 #:       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: leave 'vectorize' out
+#: hint: remove vectorize=
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -95,7 +95,7 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: loops.py:4:14: error F220: 'x' changes from one turn of this loop to the next: it is a tuple of 2 elements or a tuple of 3 elements
+#: loops.py:4:14: error F220: 'x' changes between iterations of this loop: it is a tuple of 2 elements or a tuple of 3 elements
 #:     4 |         x = (x[0], x[1], i)
 #:       |              ^
 #: loops.py:3:14: note: the loop
@@ -116,7 +116,7 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: loops.py:5:14: error F220: Box.v changes from one turn of this loop to the next: it is Int32 or None
+#: loops.py:5:14: error F220: Box.v changes between iterations of this loop: it is Int32 or None
 #:     5 |     for i in range(b):
 #:       |              ^^^^^^^^
 #: loops.py:5:14: note: the loop
@@ -135,7 +135,7 @@ def f(a, b):
 
 trace(f)
 #: MergeError
-#: loops.py:4:15: error F220: 'xs' changes from one turn of this loop to the next: it is another list after a turn
+#: loops.py:4:15: error F220: 'xs' changes between iterations of this loop: it is a different list object after an iteration
 #:     4 |         xs = [xs[0] + i]
 #:       |               ^^
 #: loops.py:3:14: note: the loop
@@ -155,7 +155,7 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: loops.py:3:14: error F207: a list has 1 element at the head of a turn and 2 at its end
+#: loops.py:3:14: error F207: a list has 1 element at the start of an iteration and 2 at its end
 #:     3 |     for i in range(b):
 #:       |              ^^^^^^^^
 #: loops.py:3:14: note: the loop
@@ -211,7 +211,7 @@ def f(a, b):
 
 trace(f, 1, cute.Float32(2))
 #: LoopError
-#: loops.py:2:14: error F224: range bounds must be integers, got 'b', a Float32
+#: loops.py:2:14: error F224: range bounds must be integers, got 'b' (Float32)
 #:     2 |     for i in range(b):
 #:       |              ^^^^^^^^
 #: loops.py:2:14: note: the loop
@@ -230,7 +230,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: loops.py:3:14: error F141: this loop of 5000 iterations cannot be a run-time loop: the value of 'i', an Int32 is known only at run time
+#: loops.py:3:14: error F141: this loop of 5000 iterations cannot be a run-time loop: the value of 'i' (Int32) is known only at run time
 #:     3 |     for i in range(5000):
 #:       |              ^^^^^^^^^^^
 #: loops.py:4:14: note: here

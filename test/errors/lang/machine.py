@@ -175,7 +175,7 @@ trace(lambda x: arch.load(x.iterator, cute.Float32, cop="zz"))
 # ===== a qualified load of bytes
 trace(lambda x: arch.load(x.iterator, cute.Int8, sem="relaxed"), np.zeros((8, 8), np.int8))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.load: expected elements of 16 to 64 bits for sem or cop, got Int8
+#: machine.py:1:17: error F253: cute.arch.load: sem and cop need elements of 16 to 64 bits, got Int8
 #:     1 | trace(lambda x: arch.load(x.iterator, cute.Int8, sem="relaxed"), np.zeros((8, 8), np.int8))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -184,7 +184,7 @@ trace(lambda x: arch.load(x.iterator, cute.Int8, sem="relaxed"), np.zeros((8, 8)
 # ===== a shuffle mask of no width
 trace(lambda x: arch.shuffle_sync_bfly(x[0, 0], 1, mask_and_clamp=0x1234))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.shuffle_sync_bfly: expected mask_and_clamp = 31 | (32 - width) << 8 with a width of 1, 2, 4, 8, 16 or 32, got 0x1234
+#: machine.py:1:17: error F253: cute.arch.shuffle_sync_bfly: mask_and_clamp must be 31 | (32 - width) << 8 with a width of 1, 2, 4, 8, 16 or 32, got 0x1234
 #:     1 | trace(lambda x: arch.shuffle_sync_bfly(x[0, 0], 1, mask_and_clamp=0x1234))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -193,7 +193,7 @@ trace(lambda x: arch.shuffle_sync_bfly(x[0, 0], 1, mask_and_clamp=0x1234))
 # ===== a shuffle of text
 trace(lambda x: arch.shuffle_sync("a", 0))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.shuffle_sync: expected a number, a vector or an object of them, got 'a'
+#: machine.py:1:17: error F253: cute.arch.shuffle_sync: value must be a number, a vector or an object of these, got 'a'
 #:     1 | trace(lambda x: arch.shuffle_sync("a", 0))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -202,7 +202,7 @@ trace(lambda x: arch.shuffle_sync("a", 0))
 # ===== a shuffle of a pointer
 trace(lambda x: arch.shuffle_sync(x.iterator, 0))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.shuffle_sync: expected values of i8, i16, i32, i64, f16, bf16, f32, f64, got !cute.ptr<f32, gmem, align<16>>
+#: machine.py:1:17: error F253: cute.arch.shuffle_sync: values must be i8, i16, i32, i64, f16, bf16, f32, f64, got !cute.ptr<f32, gmem, align<16>>
 #:     1 | trace(lambda x: arch.shuffle_sync(x.iterator, 0))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -211,7 +211,7 @@ trace(lambda x: arch.shuffle_sync(x.iterator, 0))
 # ===== match_any of half a word
 trace(lambda x: arch.match_any(x[0, 0].to(cute.Float16)))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.match_any: expected a value of 32 or 64 bits, got this Float16
+#: machine.py:1:17: error F253: cute.arch.match_any: value must have 32 or 64 bits, got this Float16
 #:     1 | trace(lambda x: arch.match_any(x[0, 0].to(cute.Float16)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -220,7 +220,7 @@ trace(lambda x: arch.match_any(x[0, 0].to(cute.Float16)))
 # ===== a reduction of 5 threads
 trace(lambda x: arch.warp_reduction(x[0, 0], lambda a, b: a + b, threads_in_group=5))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.warp_reduction: expected groups of 1, 2, 4, 8, 16 or 32 threads, got 5
+#: machine.py:1:17: error F253: cute.arch.warp_reduction: threads_in_group must be 1, 2, 4, 8, 16 or 32, got 5
 #:     1 | trace(lambda x: arch.warp_reduction(x[0, 0], lambda a, b: a + b, threads_in_group=5))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -229,7 +229,7 @@ trace(lambda x: arch.warp_reduction(x[0, 0], lambda a, b: a + b, threads_in_grou
 # ===== the greatest of a vector over a warp
 trace(lambda x: arch.warp_reduction_max(cute.make_rmem_tensor(4, Float32).load()))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.warp_reduction_max: expected a number, got a TensorSSA
+#: machine.py:1:17: error F253: cute.arch.warp_reduction_max: val must be a number, got a TensorSSA
 #:     1 | trace(lambda x: arch.warp_reduction_max(cute.make_rmem_tensor(4, Float32).load()))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: use cute.arch.warp_reduction(v, op)
@@ -239,7 +239,7 @@ trace(lambda x: arch.warp_reduction_max(cute.make_rmem_tensor(4, Float32).load()
 # ===== an operand of inline PTX that is a byte
 trace(lambda x: arch.inline_ptx("mov.b32 $0, $1;", x[0, 0].to(cute.Int8), result=Int32))
 #: KernelTypeError
-#: machine.py:1:17: error F251: cute.arch.inline_ptx: expected operand 0 to be a number of 16 to 64 bits, got this Int8
+#: machine.py:1:17: error F251: cute.arch.inline_ptx: operand 0 must be a number of 16 to 64 bits, got this Int8
 #:     1 | trace(lambda x: arch.inline_ptx("mov.b32 $0, $1;", x[0, 0].to(cute.Int8), result=Int32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -248,10 +248,10 @@ trace(lambda x: arch.inline_ptx("mov.b32 $0, $1;", x[0, 0].to(cute.Int8), result
 # ===== rounding of packed floats that there is not
 trace(lambda x: arch.fma_packed_f32x2((1.0, 2.0), (1.0, 2.0), (x[0, 0], 2.0), rnd="rz"))
 #: KernelTypeError
-#: machine.py:1:17: error F251: cute.arch.fma_packed_f32x2: expected rnd = 'rn' and ftz = False, got rz and False
+#: machine.py:1:17: error F251: cute.arch.fma_packed_f32x2: rnd must be 'rn' and ftz must be False, got rz and False
 #:     1 | trace(lambda x: arch.fma_packed_f32x2((1.0, 2.0), (1.0, 2.0), (x[0, 0], 2.0), rnd="rz"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: these are instructions of single numbers, which round to nearest and flush nothing
+#: hint: scalar instructions are used, which round to nearest and keep denormals
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -277,7 +277,7 @@ run(32)
 # ===== a pointer of another type for a barrier
 trace(lambda x: arch.mbarrier_arrive(x.iterator))
 #: KernelTypeError
-#: machine.py:1:17: error F262: expected a pointer to i64 in smem as 'ptr' of cute.arch.mbarrier_arrive, got a pointer to f32 in gmem
+#: machine.py:1:17: error F262: 'ptr' of cute.arch.mbarrier_arrive must be a pointer to i64 in smem, got a pointer to f32 in gmem
 #:     1 | trace(lambda x: arch.mbarrier_arrive(x.iterator))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -286,7 +286,7 @@ trace(lambda x: arch.mbarrier_arrive(x.iterator))
 # ===== a float as a number of a register
 trace(lambda x: arch.mbarrier_wait(arch.alloc_smem(cute.Int64, 1), x[0, 0]))
 #: KernelTypeError
-#: machine.py:1:17: error F234: expected Int32 as 'phase' of cute.arch.mbarrier_wait, got this Float32
+#: machine.py:1:17: error F234: 'phase' of cute.arch.mbarrier_wait must be Int32, got this Float32
 #:     1 | trace(lambda x: arch.mbarrier_wait(arch.alloc_smem(cute.Int64, 1), x[0, 0]))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: convert it

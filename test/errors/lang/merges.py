@@ -127,7 +127,7 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:5:12: error F202: 'v' differs after this branch: it is Boolean or the number 3
+#: merges.py:5:12: error F202: 'v' differs after this branch: it is a Boolean or the number 3
 #:     5 |     return v
 #:       |            ^
 #: merges.py:3:8: note: the branch
@@ -165,7 +165,7 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:5:12: error F201: 'v' differs after this branch: it is Float32 or 16777217, which is none exactly
+#: merges.py:5:12: error F201: 'v' differs after this branch: it is Float32 or 16777217, which Float32 cannot represent exactly
 #:     5 |     return v
 #:       |            ^
 #: merges.py:3:8: note: the branch
@@ -184,13 +184,13 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:5:12: error F206: 'v' differs after this branch: it is a register tensor or something else
+#: merges.py:5:12: error F206: 'v' differs after this branch: it is a register tensor or another value
 #:     5 |     return v
 #:       |            ^
 #: merges.py:3:8: note: the branch
 #:     3 |     if x[0, 0] > 0:
 #:       |        ^^^^^^^^^^^
-#: hint: a register tensor is a place, not a value: make one before, and write into it on both sides
+#: hint: register tensors cannot be selected at run time: create one before, and write to it on both sides
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -318,13 +318,13 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:5:12: error F205: 'v' differs after this branch: it is a vector of Int32, shape (4), or of Float32, shape (4)
+#: merges.py:5:12: error F205: 'v' differs after this branch: it is a vector of Int32 with shape (4) or one of Float32 with shape (4)
 #:     5 |     return v
 #:       |            ^
 #: merges.py:3:8: note: the branch
 #:     3 |     if x[0, 0] > 0:
 #:       |        ^^^^^^^^^^^
-#: hint: v.to(…) converts, v.reshape(…) and v.broadcast_to(…) change the shape
+#: hint: convert with v.to(…), or change the shape with v.reshape(…) or v.broadcast_to(…)
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -436,7 +436,7 @@ def f(x):
 
 trace(f)
 #: LoopError
-#: merges.py:3:14: error F207: the elements of a set change from turn to turn
+#: merges.py:3:14: error F207: the elements of a set change between iterations
 #:     3 |     for i in range(x.shape[0]):
 #:       |              ^^^^^^^^^^^^^^^^^
 #: merges.py:3:14: note: the loop
@@ -571,7 +571,7 @@ def f(x):
 
 trace(f)
 #: LoopError
-#: merges.py:13:14: error F220: Holder.a changes from one turn of this loop to the next: it is another object after a turn
+#: merges.py:13:14: error F220: Holder.a changes between iterations of this loop: it is a different object after an iteration
 #:    13 |     for i in range(x.shape[0]):
 #:       |              ^^^^^^^^^^^^^^^^^
 #: merges.py:13:14: note: the loop
@@ -591,7 +591,7 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:4:16: error F220: 'name' changes from one turn of this loop to the next: it is 'first' or 'firstx'
+#: merges.py:4:16: error F220: 'name' changes between iterations of this loop: it is 'first' or 'firstx'
 #:     4 |         name = name + "x"
 #:       |                ^^^^
 #: merges.py:3:14: note: the loop
@@ -721,7 +721,7 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:14:12: error F220: 'v' changes from one turn of this loop to the next: it is another A after a turn
+#: merges.py:14:12: error F220: 'v' changes between iterations of this loop: it is a different A object after an iteration
 #:    14 |     return v.n
 #:       |            ^
 #: merges.py:12:14: note: the loop

@@ -181,7 +181,7 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: python.py:2:12: error F236: numpy's 'sqrt' computes with numbers that are known while compiling, got this Float32
+#: python.py:2:12: error F236: np.sqrt cannot be applied to run-time values, got this Float32
 #:     2 |     return np.sqrt(x[0])
 #:       |            ^^^^^^^^^^^^^
 #: hint: use cute.math.sqrt
@@ -195,7 +195,7 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: python.py:2:12: error F236: numpy's 'maximum' computes with numbers that are known while compiling, got this Float32
+#: python.py:2:12: error F236: np.maximum cannot be applied to run-time values, got this Float32
 #:     2 |     return np.maximum(x[0], 0.5)
 #:       |            ^^^^^^^^^^^^^^^^^^^^^
 #: hint: use 'max'
@@ -209,10 +209,10 @@ def f(x):
 
 trace(f)
 #: LayoutError
-#: python.py:2:52: error F240: a vector needs a static shape, 'x', a tensor has (?)
+#: python.py:2:52: error F240: a vector needs a static shape, but tensor 'x' has shape (?)
 #:     2 |     return np.convolve(x, x) if False else np.cbrt(x.load())
 #:       |                                                    ^^^^^^^^
-#: hint: take a tile or a slice of static shape
+#: hint: use a tile or a slice of static shape
 #: called from preamble.py:20:5  f(x)
 #: called from preamble.py:25:5  call(f, X).launch(grid=1, block=1)
 
@@ -223,10 +223,10 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: python.py:2:12: error F236: numpy's 'multiply' computes with numbers that are known while compiling, got this Float32
+#: python.py:2:12: error F236: np.multiply cannot be applied to run-time values, got this Float32
 #:     2 |     return np.arange(3) * x[0]
 #:       |            ^^^^^^^^^^^^^^^^^^^
-#: hint: cute.math has the functions of kernels
+#: hint: see cute.math for the functions available in kernels
 #: called from preamble.py:20:5  f(x)
 #: called from preamble.py:25:5  call(f, X).launch(grid=1, block=1)
 
@@ -238,10 +238,10 @@ def f(x):
 
 trace(f)
 #: StaticError
-#: python.py:2:14: error F145: 'x', a tensor is no sequence of Python's: it has no elements one after the other
+#: python.py:2:14: error F145: tensor 'x' cannot be iterated
 #:     2 |     for v in x:
 #:       |              ^
-#: hint: for i in range(cute.size(t)): t[i]
+#: hint: write 'for i in range(cute.size(t))' and use t[i]
 #: called from preamble.py:20:5  f(x)
 #: called from preamble.py:25:5  call(f, X).launch(grid=1, block=1)
 
@@ -329,10 +329,10 @@ def run(x: cute.Tensor, s: cute.Float32):
 
 run(X, 3.0)
 #: CompileError
-#: python.py:3:52: error F113: a host function that launches kernels has no '//' and '%' of floats known only when it runs
+#: python.py:3:52: error F113: a host function that launches kernels cannot compute '//' or '%' of run-time floats
 #:     3 |     call(lambda x: None, x).launch(grid=cute.Int32(s // 0.5), block=1)
 #:       |                                                    ^^^^^^^^
-#: hint: do it in the kernel
+#: hint: compute it in the kernel
 #: called from python.py:6:1  run(X, 3.0)
 
 # ===== a breakpoint of the language
@@ -345,6 +345,6 @@ trace(f)
 #: python.py:2:5: error F163: kernels cannot be stepped through
 #:     2 |     cute.breakpoint()
 #:       |     ^^^^^^^^^^^^^^^^^
-#: hint: print with cute.printf, check with cute.assert_, and run with device='cpu', which finds races and what is not written; Python's breakpoint() stops while the kernel is traced
+#: hint: print with cute.printf, check with cute.assert_, or run with device='cpu', which reports races and uninitialized reads; Python's breakpoint() stops while the kernel is traced
 #: called from preamble.py:20:5  f(x)
 #: called from preamble.py:25:5  call(f, X).launch(grid=1, block=1)

@@ -45,7 +45,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:4:14: error F144: the value of 'i', an Int32 is known only at run time
+#: static.py:4:14: error F144: the value of 'i' (Int32) is known only at run time
 #:     4 |         a += xs[i]
 #:       |              ^^^^^
 #: hint: `xs` is a Python object, which is indexed at compile time: make it a tensor (an array argument or cute.make_rmem_tensor), use 'x if c else y', or pass the index as cute.Constexpr
@@ -59,10 +59,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F145: how many turns this range has is known only when the kernel runs
+#: static.py:2:12: error F145: the number of iterations of this range is known only at run time
 #:     2 |     return sum(range(a))
 #:       |            ^^^^^^^^^^^^^
-#: hint: write a 'for' statement, in a function that is converted
+#: hint: use a 'for' statement in kernel code
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -118,10 +118,10 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F145: 'a', an Int32 is a number, and has no elements
+#: static.py:2:12: error F145: 'a' (Int32) is a number and cannot be iterated
 #:     2 |     return list(a)
 #:       |            ^^^^^^^
-#: hint: range(n) counts to it
+#: hint: use range(n)
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -161,7 +161,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F144: the value of 'a', an Int32 is known only at run time
+#: static.py:2:12: error F144: the value of 'a' (Int32) is known only at run time
 #:     2 |     return "abc"[a:]
 #:       |            ^^^^^^^^^
 #: hint: `'abc'` is a Python object, which is indexed at compile time: make it a tensor (an array argument or cute.make_rmem_tensor), use 'x if c else y', or pass the index as cute.Constexpr
@@ -175,7 +175,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F146: 'a', an Int32 is a number, and has no length
+#: static.py:2:12: error F146: 'a' (Int32) is a number and has no length
 #:     2 |     return len(a)
 #:       |            ^^^^^^
 #: called from preamble.py:8:5  f(a, b)
@@ -188,7 +188,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:2:12: error F147: the value of 'a', an Int32 is known only at run time
+#: static.py:2:12: error F147: the value of 'a' (Int32) is known only at run time
 #:     2 |     return {a: 1}[b]
 #:       |            ^^^^^^
 #: hint: it cannot be in a set or a key of a dict: use a list
@@ -204,7 +204,7 @@ def f(a, b):
 
 trace(f)
 #: StaticError
-#: static.py:4:12: error F144: the value of 'a', an Int32 is known only at run time
+#: static.py:4:12: error F144: the value of 'a' (Int32) is known only at run time
 #:     4 |     return math.factorial(a)
 #:       |            ^^^^^^^^^^^^^^^^^
 #: hint: Python needs the number here at compile time: pass it as cute.Constexpr

@@ -25,7 +25,7 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: structs.py:3:5: error F260: shared memory is a block's: it can be allocated in a kernel only
+#: structs.py:3:5: error F260: shared memory can only be allocated in a kernel
 #:     3 |     arch.alloc_smem(Float32, 4)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from structs.py:6:1  run(X)

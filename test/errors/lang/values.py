@@ -20,17 +20,17 @@ def trace(f, x=X):
 # ===== an abstract type of numbers
 cute.Numeric(3)
 #: TypeError
-#: Numeric is no type of numbers itself: use one of its subclasses
+#: Numeric is abstract: use one of its subclasses
 
 # ===== a float where Python needs an integer
 [1, 2, 3][Float32(1.0)]
 #: TypeError
-#: Float32(1.0) is no integer
+#: Float32(1.0) is not an integer
 
 # ===== an integer of more than 64 bits
 trace(lambda x: cute.where(x[0, 0] > 0, 1 << 70, 2))
 #: KernelTypeError
-#: values.py:1:17: error F230: 1180591620717411303424 does not fit 64 bits
+#: values.py:1:17: error F230: 1180591620717411303424 does not fit in 64 bits
 #:     1 | trace(lambda x: cute.where(x[0, 0] > 0, 1 << 70, 2))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -39,7 +39,7 @@ trace(lambda x: cute.where(x[0, 0] > 0, 1 << 70, 2))
 # ===== a division by 0
 trace(lambda x: arch.thread_idx().x // 0)
 #: KernelTypeError
-#: values.py:1:17: error F232: division of this Int32 by zero
+#: values.py:1:17: error F232: division by zero: this Int32 / 0
 #:     1 | trace(lambda x: arch.thread_idx().x // 0)
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -86,7 +86,7 @@ trace(lambda x: divmod(Int32(-3), cute.FastDivmodDivisor(arch.thread_idx().x)))
 # ===== a vector of no element
 trace(lambda x: cute.arange(3, 3))
 #: LayoutError
-#: values.py:1:17: error F243: a vector has an element, range(3, 3) has none
+#: values.py:1:17: error F243: arange: a vector cannot be empty, got range(3, 3)
 #:     1 | trace(lambda x: cute.arange(3, 3))
 #:       |                 ^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -95,7 +95,7 @@ trace(lambda x: cute.arange(3, 3))
 # ===== a condition that is no truth
 trace(lambda x: cute.where(arch.thread_idx().x, 1, 2))
 #: KernelTypeError
-#: values.py:1:17: error F151: a condition is Boolean, got this Int32
+#: values.py:1:17: error F151: where: the condition must be Boolean, got this Int32
 #:     1 | trace(lambda x: cute.where(arch.thread_idx().x, 1, 2))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: compare it: x != 0
@@ -105,17 +105,17 @@ trace(lambda x: cute.where(arch.thread_idx().x, 1, 2))
 # ===== vectors of two types in a row
 trace(lambda x: cute.concat(cute.full((2,), 1, Int32), cute.full((2,), 1.0, Float32)))
 #: KernelTypeError
-#: values.py:1:17: error F203: the elements of a vector have one type, got Int32 and Float32
+#: values.py:1:17: error F203: concat: the vectors must have one element type, got Int32 and Float32
 #:     1 | trace(lambda x: cute.concat(cute.full((2,), 1, Int32), cute.full((2,), 1.0, Float32)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: .to(…)
+#: hint: convert with .to(…)
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== truths under bitcast
 trace(lambda x: (cute.full((2,), 1, Int32) > 0).bitcast(cute.Int8))
 #: KernelTypeError
-#: values.py:1:17: error F236: Boolean elements have no bits that Int8 could be
+#: values.py:1:17: error F236: Boolean elements cannot be reinterpreted as Int8
 #:     1 | trace(lambda x: (cute.full((2,), 1, Int32) > 0).bitcast(cute.Int8))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -124,7 +124,7 @@ trace(lambda x: (cute.full((2,), 1, Int32) > 0).bitcast(cute.Int8))
 # ===== a bitcast that does not fit
 trace(lambda x: cute.full((3,), 1, Int32).bitcast(cute.Int64))
 #: KernelTypeError
-#: values.py:1:17: error F243: the first mode of (3) does not hold whole elements of Int64 (32 to 64 bits)
+#: values.py:1:17: error F243: the first mode of (3) is not a whole number of Int64 elements (32 to 64 bits)
 #:     1 | trace(lambda x: cute.full((3,), 1, Int32).bitcast(cute.Int64))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -133,7 +133,7 @@ trace(lambda x: cute.full((3,), 1, Int32).bitcast(cute.Int64))
 # ===== a reshape of other elements
 trace(lambda x: cute.full((4,), 1, Int32).reshape((3,)))
 #: LayoutError
-#: values.py:1:17: error F243: (3) has 3 elements, the vector of (4) has 4
+#: values.py:1:17: error F243: reshape: (3) has 3 elements, but the vector of shape (4) has 4
 #:     1 | trace(lambda x: cute.full((4,), 1, Int32).reshape((3,)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -142,7 +142,7 @@ trace(lambda x: cute.full((4,), 1, Int32).reshape((3,)))
 # ===== a shape that a vector does not spread to
 trace(lambda x: cute.full((4,), 1, Int32).broadcast_to((3,)))
 #: LayoutError
-#: values.py:1:17: error F243: vectors of the shapes (4) and (3) do not meet: modes have equal extents, or one of 1
+#: values.py:1:17: error F243: vectors of shapes (4) and (3) cannot be broadcast: the extents of a mode must be equal, or one of them 1
 #:     1 | trace(lambda x: cute.full((4,), 1, Int32).broadcast_to((3,)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -156,10 +156,10 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: values.py:3:5: error F237: a vector is a value: its elements cannot be written
+#: values.py:3:5: error F237: a vector is a value, and its elements cannot be assigned
 #:     3 |     v[0] = 2
 #:       |     ^^^^
-#: hint: write into the register tensor that it came from, or into one of cute.make_rmem_tensor
+#: hint: assign to the register tensor that it came from, or to one created with cute.make_rmem_tensor
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -175,7 +175,7 @@ trace(lambda x: cute.full((4,), 1, Int32).reduce(lambda a, b: a, [0], reduction_
 # ===== a shape of a vector that is known when the kernel runs
 trace(lambda x: cute.full((x.shape[0],), 1, Int32))
 #: LayoutError
-#: values.py:1:17: error F240: a vector needs a static shape: an extent is known only when the kernel runs
+#: values.py:1:17: error F240: a vector needs a static shape, but an extent is known only at run time
 #:     1 | trace(lambda x: cute.full((x.shape[0],), 1, Int32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -184,7 +184,7 @@ trace(lambda x: cute.full((x.shape[0],), 1, Int32))
 # ===== vectors that do not meet
 trace(lambda x: cute.full((4,), 1, Int32) + cute.full((3,), 1, Int32))
 #: LayoutError
-#: values.py:1:17: error F243: vectors of the shapes (4) and (3) do not meet: modes have equal extents, or one of 1
+#: values.py:1:17: error F243: vectors of shapes (4) and (3) cannot be broadcast: the extents of a mode must be equal, or one of them 1
 #:     1 | trace(lambda x: cute.full((4,), 1, Int32) + cute.full((3,), 1, Int32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -193,7 +193,7 @@ trace(lambda x: cute.full((4,), 1, Int32) + cute.full((3,), 1, Int32))
 # ===== a vector that is too long
 trace(lambda x: cute.full((4096,), 1, Int32))
 #: LimitError
-#: values.py:1:17: error F171: a vector has at most 1024 elements, (4096) has 4096
+#: values.py:1:17: error F171: a vector can have at most 1024 elements, but (4096) has 4096
 #:     1 | trace(lambda x: cute.full((4096,), 1, Int32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -202,7 +202,7 @@ trace(lambda x: cute.full((4096,), 1, Int32))
 # ===== a load of coordinates
 trace(lambda x: cute.make_identity_tensor((4,)).load())
 #: KernelTypeError
-#: values.py:1:17: error F260: a coordinate tensor holds no memory: index it to get integers
+#: values.py:1:17: error F260: a coordinate tensor has no memory and cannot be loaded; index it to get integers
 #:     1 | trace(lambda x: cute.make_identity_tensor((4,)).load())
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -211,17 +211,17 @@ trace(lambda x: cute.make_identity_tensor((4,)).load())
 # ===== a tensor that stores a number
 trace(lambda x: cute.make_rmem_tensor(4, Int32).store(5))
 #: KernelTypeError
-#: values.py:1:17: error F235: a tensor stores a vector, got 5
+#: values.py:1:17: error F235: store needs a vector, got 5
 #:     1 | trace(lambda x: cute.make_rmem_tensor(4, Int32).store(5))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: t.fill(x) writes a number to each element
+#: hint: use t.fill(x) to set all elements to a number
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a vector that coordinates store
 trace(lambda x: cute.make_identity_tensor((4,)).store(cute.full((4,), 1, Int32)))
 #: KernelTypeError
-#: values.py:1:17: error F260: a coordinate tensor holds no memory: its elements cannot be written
+#: values.py:1:17: error F260: a coordinate tensor has no memory and cannot be written
 #:     1 | trace(lambda x: cute.make_identity_tensor((4,)).store(cute.full((4,), 1, Int32)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -233,7 +233,7 @@ trace(lambda x: cute.make_rmem_tensor(4, Int32).store(cute.full((4,), 1.0, Float
 #: values.py:1:17: error F235: a vector of Float32 cannot be stored in a tensor of Int32
 #:     1 | trace(lambda x: cute.make_rmem_tensor(4, Int32).store(cute.full((4,), 1.0, Float32)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: convert it: v.to(cute.Int32)
+#: hint: convert it with v.to(cute.Int32)
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -243,14 +243,14 @@ trace(lambda x: cute.make_rmem_tensor(4, Int32).store(cute.full((3,), 1, Int32))
 #: values.py:1:17: error F243: a vector of shape (3) cannot be stored in a tensor of shape 4
 #:     1 | trace(lambda x: cute.make_rmem_tensor(4, Int32).store(cute.full((3,), 1, Int32)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: v.reshape(…) keeps the elements under another shape
+#: hint: use v.reshape(…) for a different shape of equal size
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== the width of coordinates
 trace(lambda x: cute.make_identity_tensor((4,)).width)
 #: KernelTypeError
-#: values.py:1:17: error F260: a coordinate tensor has no elements in memory, and so no width
+#: values.py:1:17: error F260: a coordinate tensor has no element width
 #:     1 | trace(lambda x: cute.make_identity_tensor((4,)).width)
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -259,7 +259,7 @@ trace(lambda x: cute.make_identity_tensor((4,)).width)
 # ===== the length of a matrix
 trace(lambda x: len(x))
 #: StaticError
-#: values.py:1:17: error F146: 'x', a tensor of rank 2 has no length
+#: values.py:1:17: error F146: tensor 'x' of rank 2 has no length
 #:     1 | trace(lambda x: len(x))
 #:       |                 ^^^^^^
 #: hint: use cute.size
@@ -269,7 +269,7 @@ trace(lambda x: len(x))
 # ===== a tensor of text
 trace(lambda x: cute.make_tensor("here", cute.make_layout(4)))
 #: KernelTypeError
-#: values.py:1:17: error F262: a tensor is made of a pointer or an int tuple, got 'here'
+#: values.py:1:17: error F262: make_tensor needs a pointer or an int tuple, got 'here'
 #:     1 | trace(lambda x: cute.make_tensor("here", cute.make_layout(4)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -287,7 +287,7 @@ trace(lambda x: cute.make_tensor(x.iterator, cute.make_identity_layout((4, 4))))
 # ===== coordinates that are recast
 trace(lambda x: cute.recast_tensor(cute.make_identity_tensor((4,)), Int32))
 #: KernelTypeError
-#: values.py:1:17: error F260: a coordinate tensor holds no memory that could be recast
+#: values.py:1:17: error F260: recast_tensor: a coordinate tensor has no memory and cannot be recast
 #:     1 | trace(lambda x: cute.recast_tensor(cute.make_identity_tensor((4,)), Int32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -305,27 +305,27 @@ trace(lambda x: cute.recast_tensor(cute.make_rmem_tensor(3, cute.Float16), Float
 # ===== registers like coordinates
 trace(lambda x: cute.make_rmem_tensor_like(cute.make_identity_tensor((4,))))
 #: KernelTypeError
-#: values.py:1:17: error F260: a coordinate tensor has no element type to take
+#: values.py:1:17: error F260: make_rmem_tensor_like: a coordinate tensor has no element type
 #:     1 | trace(lambda x: cute.make_rmem_tensor_like(cute.make_identity_tensor((4,))))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: give a dtype
+#: hint: pass dtype=
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== registers like a layout
 trace(lambda x: cute.make_rmem_tensor_like(cute.make_layout(4)))
 #: KernelTypeError
-#: values.py:1:17: error F260: a layout has no element type to take
+#: values.py:1:17: error F260: make_rmem_tensor_like: a layout has no element type
 #:     1 | trace(lambda x: cute.make_rmem_tensor_like(cute.make_layout(4)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: give a dtype
+#: hint: pass dtype=
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== coordinates that are cleared
 trace(lambda x: cute.clear(cute.make_identity_tensor((4,))))
 #: KernelTypeError
-#: values.py:1:17: error F260: a coordinate tensor holds no memory: its elements cannot be written
+#: values.py:1:17: error F260: a coordinate tensor has no memory and cannot be written
 #:     1 | trace(lambda x: cute.clear(cute.make_identity_tensor((4,))))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -339,7 +339,7 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: values.py:3:5: error F260: a coordinate tensor holds no memory: its elements cannot be written
+#: values.py:3:5: error F260: a coordinate tensor has no memory and cannot be written
 #:     3 |     c[0] = 1
 #:       |     ^^^^
 #: called from preamble.py:13:5  f(x)
@@ -353,42 +353,42 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: values.py:3:5: error F264: one element of Int4 is a part of a byte: it cannot be written alone
+#: values.py:3:5: error F264: a single element of Int4 is part of a byte and cannot be written alone
 #:     3 |     t[3] = 1
 #:       |     ^^^^
-#: hint: t.load() and t.store(v) move whole vectors, cute.recast_tensor(t, cute.Uint8) sees the bytes
+#: hint: use t.load() and t.store(v) for vectors, or cute.recast_tensor(t, cute.Uint8) for the bytes
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a part of a swizzled layout
 trace(lambda x: cute.make_tensor(arch.alloc_smem(Float32, 64), cute.make_composed_layout(cute.make_swizzle(2, 0, 3), 0, cute.make_layout((8, 8))))[0:4, 0])
 #: LayoutError
-#: values.py:1:17: error F240: 'a:b' takes no part of a swizzled or composed layout, got S<2,0,3> o 0 o (8,8):(1,8)
+#: values.py:1:17: error F240: 'a:b' is not supported on a swizzled or composed layout, got S<2,0,3> o 0 o (8,8):(1,8)
 #:     1 | trace(lambda x: cute.make_tensor(arch.alloc_smem(Float32, 64), cute.make_composed_layout(cute.make_swizzle(2, 0, 3), 0, cute.make_layout((8, 8))))[0:4, 0])
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: cute.local_tile takes a tile of it
+#: hint: use cute.local_tile for a tile
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a tree of another profile
 cute.product_like(((2, 3), 4), (0, (0, 0)))
 #: LayoutError
-#: error F241: expected a tree of the profile (0,0), got 4
+#: error F241: product_like: 4 does not have the profile (0,0)
 
 # ===== trees of two profiles in order
 cute.lex_less((1, 2), (1, (2, 3)))
 #: LayoutError
-#: error F241: lex_less: expected trees of one profile, got (1,2) and (1,(2,3))
+#: error F241: lex_less needs trees of the same profile, got (1,2) and (1,(2,3))
 
 # ===== a plain layout that is wanted
 cute.max_alignment(cute.make_composed_layout(cute.make_swizzle(2, 0, 3), 0, cute.make_layout((8, 8))))
 #: LayoutError
-#: error F240: max_alignment: expected a plain layout, got S<2,0,3> o 0 o (8,8):(1,8)
+#: error F240: max_alignment needs a plain layout, got S<2,0,3> o 0 o (8,8):(1,8)
 
 # ===== a static layout of values that is wanted
 trace(lambda x: cute.make_layout_tv(x.layout, (2, 2)))
 #: LayoutError
-#: values.py:1:17: error F240: make_layout_tv: expected a static layout, got (?,?):(?{div=4},1)
+#: values.py:1:17: error F240: make_layout_tv needs a static layout, got (?,?):(?{div=4},1)
 #:     1 | trace(lambda x: cute.make_layout_tv(x.layout, (2, 2)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -397,10 +397,10 @@ trace(lambda x: cute.make_layout_tv(x.layout, (2, 2)))
 # ===== a composed layout with a number of run time
 trace(lambda x: cute.layout("S<2,0,3> o 0 o (8,?):(8,1)", x.shape[0]))
 #: LayoutError
-#: values.py:1:17: error F240: expected a static composed layout, got 'S<2,0,3> o 0 o (8,?):(8,1)'
+#: values.py:1:17: error F240: layout: a composed layout must be static, got 'S<2,0,3> o 0 o (8,?):(8,1)'
 #:     1 | trace(lambda x: cute.layout("S<2,0,3> o 0 o (8,?):(8,1)", x.shape[0]))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: make_composed_layout
+#: hint: use make_composed_layout
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -416,7 +416,7 @@ trace(lambda x: cute.make_layout((x.shape[0], 4), stride=(1, (2, 3))))
 # ===== a function as a part of a layout
 trace(lambda x: cute.make_composed_layout(lambda c: c, 0, lambda c: c))
 #: LayoutError
-#: values.py:1:17: error F240: expected a layout or a swizzle as the inner part, got a function
+#: values.py:1:17: error F240: make_composed_layout: inner must be a layout or a swizzle, got a function
 #:     1 | trace(lambda x: cute.make_composed_layout(lambda c: c, 0, lambda c: c))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -425,7 +425,7 @@ trace(lambda x: cute.make_composed_layout(lambda c: c, 0, lambda c: c))
 # ===== a static layout that is wanted
 trace(lambda x: cute.make_tiled_copy(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), x.layout, (8, 8)))
 #: KernelTypeError
-#: values.py:1:17: error F251: cute.make_tiled_copy, layout_tv: expected a static layout, got (?,?):(?{div=4},1)
+#: values.py:1:17: error F251: cute.make_tiled_copy: layout_tv must be a static layout, got (?,?):(?{div=4},1)
 #:     1 | trace(lambda x: cute.make_tiled_copy(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), x.layout, (8, 8)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -434,7 +434,7 @@ trace(lambda x: cute.make_tiled_copy(cute.make_copy_atom(nvgpu.CopyUniversalOp()
 # ===== a range of four arguments
 trace(lambda x: [i for i in cute.range(1, 2, 3, 4)])
 #: TypeError
-#: values.py:1:29: error F162: TypeError: expected 1 to 3 arguments, got 4
+#: values.py:1:29: error F162: TypeError: range takes 1 to 3 arguments, got 4
 #:     1 | trace(lambda x: [i for i in cute.range(1, 2, 3, 4)])
 #:       |                             ^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -443,7 +443,7 @@ trace(lambda x: [i for i in cute.range(1, 2, 3, 4)])
 # ===== a reduction in an order that there is not
 trace(lambda x: cute.full((4,), 1, Int32).reduce("add", order="random"))
 #: KernelTypeError
-#: values.py:1:17: error F238: the order of a reduction is 'tree' or 'serial', got 'random'
+#: values.py:1:17: error F238: reduce: order must be 'tree' or 'serial', got 'random'
 #:     1 | trace(lambda x: cute.full((4,), 1, Int32).reduce("add", order="random"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -452,7 +452,7 @@ trace(lambda x: cute.full((4,), 1, Int32).reduce("add", order="random"))
 # ===== a reduction by what is none
 trace(lambda x: cute.full((4,), 1, Int32).reduce("mean"))
 #: KernelTypeError
-#: values.py:1:17: error F238: a reduction is by one of ReductionOp.ADD, ReductionOp.MUL, ReductionOp.MAX, ReductionOp.MIN, ReductionOp.AND, ReductionOp.OR, ReductionOp.XOR, or by a function of two numbers, got 'mean'
+#: values.py:1:17: error F238: reduce: op must be one of ReductionOp.ADD, ReductionOp.MUL, ReductionOp.MAX, ReductionOp.MIN, ReductionOp.AND, ReductionOp.OR, ReductionOp.XOR, or a function of two numbers, got 'mean'
 #:     1 | trace(lambda x: cute.full((4,), 1, Int32).reduce("mean"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -461,7 +461,7 @@ trace(lambda x: cute.full((4,), 1, Int32).reduce("mean"))
 # ===== a profile of a reduction that does not fit
 trace(lambda x: cute.full((4,), 1, Int32).reduce("add", reduction_profile=(None, 1)))
 #: LayoutError
-#: values.py:1:17: error F241: the profile of a reduction of shape (4) is no deeper than that, got (_,1)
+#: values.py:1:17: error F241: reduce: the reduction profile (_,1) does not match the shape (4)
 #:     1 | trace(lambda x: cute.full((4,), 1, Int32).reduce("add", reduction_profile=(None, 1)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -480,9 +480,9 @@ trace(lambda x: max(x[0, 0], x[0, 1], key=lambda v: -v))
 turns = iter([Int32(1), Float32(1.0)])
 trace(lambda x: cute.full((2, 2), 1, Int32).reduce(lambda a, b: next(turns), reduction_profile=(None, 1)))
 #: KernelTypeError
-#: values.py:2:17: error F203: the elements of a vector have one type, got Int32 and Float32
+#: values.py:2:17: error F203: the elements of a vector must have one type, got Int32 and Float32
 #:     2 | trace(lambda x: cute.full((2, 2), 1, Int32).reduce(lambda a, b: next(turns), reduction_profile=(None, 1)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: .to(…)
+#: hint: convert with .to(…)
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
