@@ -1,6 +1,6 @@
-"""The language: kernels in Python.  ``import cute_dialect.lang as cute``.
+"""The kernel language: kernels written in Python. ``import cute_dialect.lang as cute``.
 
-The public names stand in the stub beside this file; each is imported when it is first used.
+The public names are listed in the stub next to this file.  Each is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``cute.arch``: threads, barriers, fences, atomics, the instructions of the machine."""
+"""``cute.arch``: threads, barriers, fences, atomics and machine instructions."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ from cute_dialect.front.warps import warp_redux_sync as warp_redux_sync
 
 
 class ProxyKind(StrEnum):
-    """Which accesses :func:`fence_proxy` orders ordinary ones before."""
+    """Kinds of accesses that :func:`fence_proxy` orders."""
 
     async_ = "async"
     async_global = "async.global"
@@ -121,7 +121,7 @@ class ProxyKind(StrEnum):
 
 
 class SharedSpace(StrEnum):
-    """Whose shared memory :func:`fence_proxy` means."""
+    """Shared memory scopes of :func:`fence_proxy`."""
 
     shared_cta = "cta"
     shared_cluster = "cluster"

@@ -1,11 +1,13 @@
-"""Constants of a host function, chosen by measuring: ``@cute.autotune``.
+"""Autotuning of a host function's constants by measurement: ``@cute.autotune``.
 
-@cute.autotune(space={"threads": [64, 128, 256]}, key=["x"])
-@cute.jit
-def row_sum(x: cute.Tensor, out: cute.Tensor, threads: cute.Constexpr = 128): ...
+::
 
-row_sum(x, out)                          # the first call of a key measures; later ones, and other processes, know
-print(row_sum.tune(x, out))              # measure now, and say what was found
+    @cute.autotune(space={"threads": [64, 128, 256]}, key=["x"])
+    @cute.jit
+    def row_sum(x: cute.Tensor, out: cute.Tensor, threads: cute.Constexpr = 128): ...
+
+    row_sum(x, out)                   # the first call of a key measures; later calls and processes reuse the result
+    print(row_sum.tune(x, out))       # measure now and print the result
 """
 
 from __future__ import annotations
@@ -35,13 +37,19 @@ __all__ = ["Autotuned", "TuneError", "Tuned", "autotune"]
 
 
 class TuneError(CuteError, ValueError):
-    """A function that cannot be tuned as asked; the message says what was expected."""
+    """A function cannot be tuned as requested."""
 
 
 class Tuned(NamedTuple):
-    """What tuning found: ``chosen`` and its median ``microseconds``; ``measured``: the median of each candidate, the
-    fastest first, and how often it ran; ``left_out``: those that did not compile or gave another result, and why;
-    ``saved``: the table it is in.
+    """The result of tuning.
+
+    Attributes:
+        key: the key of the call.
+        chosen: the fastest candidate.
+        microseconds: its median time.
+        measured: each measured candidate with its median time and number of runs, fastest first.
+        left_out: each candidate that failed to compile or gave a different result, with the reason.
+        saved: the table to which the result was written, or None.
     """
 
     key: str
@@ -60,7 +68,7 @@ class Tuned(NamedTuple):
 
 
 def shown(candidate: Candidate) -> str:
-    """Return a candidate as a call would give it."""
+    """Return a candidate as the keyword arguments of a call."""
     return ", ".join([f"{n}={v!r}" for n, v in candidate.items()]) or "no parameters"
 
 
@@ -68,10 +76,13 @@ Told = Callable[[str, int, int], None]
 
 
 class How(NamedTuple):
-    """How a function is tuned: see :func:`autotune`.
+    """The settings of tuning; see :func:`autotune`.
 
-    ``saved``: tables are asked and written; ``compared``: results are compared; ``on_cpu``: calls on the interpreter
-    are measured, too, by the host's time; ``warmup``: calls of each candidate before.
+    Attributes:
+        saved: read and write the table of tuned constants.
+        compared: compare the results of candidates.
+        on_cpu: also measure calls on the interpreter, by host time.
+        warmup: calls of each candidate before the measurement.
     """
 
     key: Sequence[str] | None
@@ -87,9 +98,9 @@ class How(NamedTuple):
 
 
 class Autotuned:
-    """A host function whose constants are chosen by measuring; calls are those of the function, without them.
+    """A host function whose constants are chosen by measurement. It is called like the function, without the constants.
 
-    Made by :func:`autotune`.  ``function`` is the one under it.
+    :func:`autotune` creates it.  ``function`` is the host function.
     """
 
     def __init__(self, function: JitFunction, candidates: Sequence[Candidate], how: How):
@@ -105,9 +116,10 @@ class Autotuned:
         return f"<@cute.autotune {self.function!r}, {len(self.candidates)} candidates>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function with the fastest constants, which the first call of a key on a GPU measures.
+        """Call the function with the fastest constants. The first call of a key on a GPU measures them.
 
-        In a trace, where shapes may not be known, it takes the first candidate; ``chosen``, outside of it, others.
+        In a trace, where shapes may be unknown, the first candidate is used.  Use ``chosen`` outside the trace for
+        others.
         """
         if active() is not None:
             named, _ = self._named(args, kwargs)
@@ -115,21 +127,23 @@ class Autotuned:
         return self.function(*args, **kwargs, **self._find(args, kwargs, measure=True))
 
     def best(self, *args: Any, **kwargs: Any) -> Candidate:
-        """Return the constants that a call takes, without measuring: found before, in the table, or the first."""
+        """Return the constants for a call without measuring: a previous result, an entry of the table, or the first
+        candidate.
+        """
         return self._find(args, kwargs, measure=False)
 
     def chosen(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        """Return the function with the constants of a call set: for calls like it that look for nothing."""
+        """Return the function with the constants for a call bound, for similar calls without a lookup."""
         return functools.partial(self.function, **self.best(*args, **kwargs))
 
     def table(self, gpu: str | None = None) -> dict[str, Any]:
-        """Return what the table of a GPU, by default this one, says of the function, by key."""
+        """Return the function's entries in the table of a GPU (by default the current one), by key."""
         return dict(tuned_tables.read(gpu or _gpu_name()).get(self._name, {}))
 
     def compile(self, *args: Any, **kwargs: Any) -> list[tuple[Candidate, str]]:
-        """Compile all candidates for these arguments in processes; returns those that cannot be, and why.
+        """Compile all candidates for these arguments in parallel. Return those that fail, with the reason.
 
-        Where ``CUTE_CACHE_DIR`` is carried to a machine with a GPU, tuning there needs no compiler.
+        If ``CUTE_CACHE_DIR`` is copied to a machine with a GPU, tuning there needs no compiler.
         """
         named, _ = self._named(args, kwargs)
         with _progress(None) as say:
@@ -139,20 +153,25 @@ class Autotuned:
         self, *args: Any, measure: Measure[Callable[[], object]] | None = None, save: bool = True,
         told: Told | None = None, **kwargs: Any,
     ) -> Tuned:  # fmt: skip
-        """Measure the candidates on these arguments, and let calls like it take the fastest.
+        """Measure the candidates on these arguments, and use the fastest for similar calls.
 
-        Candidates are traced here and compiled in other processes.  Each is run once, and its results are compared with
-        those of ``reference``, else of the first; all that are right take turns with a cold L2, and who is surely
-        slower is dropped.  Arrays hold afterwards what they held before.  ``measure``: how calls are timed, by default
-        by events of the GPU; ``save``: into the user's table of this GPU; ``told``: is called with what is being done,
-        how much of it is done, and how much there is.
+        Candidates are traced in this process and compiled in others.  Each runs once, and its results are compared
+        with those
+        of ``reference`` or of the first candidate.  The correct ones then run in alternation with a cold L2 cache,
+        and those
+        that are significantly slower are dropped.  The arrays keep their original contents.
 
-        Raises TuneError where no candidate is left, or arrays are not in a GPU's memory.
+        Args:
+            measure: times calls; by default with GPU events.
+            save: write the result to the user's table for this GPU.
+            told: progress callback, called with the step, the amount done and the total.
+
+        Raises TuneError if no candidate is left, or the arrays are not in GPU memory.
         """
         named, options = self._named(args, kwargs)
         views = _views(named)
         if measure is None and (_on_cpu(options) or any(v.device < 0 for v in views)):
-            raise TuneError(f"{self._name}: expected arrays in a GPU's memory, to measure there; or pass measure=")
+            raise TuneError(f"{self._name}: the arrays must be in GPU memory for a measurement; or pass measure=")
         until = None if self._how.budget is None else time.monotonic() + self._how.budget
         with _progress(told) as say, _Kept(named) as kept:
             ready, left_out = self._compiled(self._open(named), args, kwargs, until, say)
@@ -189,7 +208,7 @@ class Autotuned:
         return dict(named), {n: v for n, v in kwargs.items() if n not in own}
 
     def _open(self, named: Mapping[str, Any]) -> list[Candidate]:
-        """Return the candidates, without what the call says itself, each once."""
+        """Return the candidates without duplicates and without the constants that the call itself gives."""
         whole: list[Candidate] = []
         for candidate in self.candidates:
             filled = {n: named.get(n, v) for n, v in candidate.items()}
@@ -198,7 +217,7 @@ class Autotuned:
         if self._how.prune is not None:
             whole = list(self._how.prune(whole, dict(named)))
             if not whole:
-                raise TuneError(f"{self._name}: prune left none of the candidates for {self._text(named)}")
+                raise TuneError(f"{self._name}: prune removed all candidates for {self._text(named)}")
         return [{n: v for n, v in c.items() if n not in named} for c in whole]
 
     def _text(self, named: Mapping[str, Any]) -> str:
@@ -234,7 +253,7 @@ class Autotuned:
         self, candidates: Sequence[Candidate], args: tuple[Any, ...], kwargs: dict[str, Any], until: float | None,
         say: Told,
     ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:  # fmt: skip
-        """Compile candidates in processes; returns those that are ready, and why others are not."""
+        """Compile candidates in parallel. Return those that are ready, and the reasons why others are not."""
         own = {n: v for n, v in kwargs.items() if n in self._signature.parameters or n == "device"}
         coming = [(c, compile_async(self.function, *args, **own, **c)) for c in candidates]
         say("compiled", 0, len(coming))
@@ -255,7 +274,7 @@ class Autotuned:
     def _right(
         self, candidates: Sequence[Candidate], args: tuple[Any, ...], kwargs: dict[str, Any], kept: _Kept
     ) -> tuple[list[tuple[Candidate, Callable[[], object]]], list[tuple[Candidate, str]]]:
-        """Run each once; returns calls of those with the right results, and why others have none."""
+        """Run each candidate once. Return calls of those with correct results, and the reasons why others fail."""
         runs: list[tuple[Candidate, Callable[[], object]]] = []
         wrong: list[tuple[Candidate, str]] = []
         wanted: dict[str, Any] | None = None
@@ -278,14 +297,14 @@ class Autotuned:
                 other = [n for n, x in kept.arrays.items() if differs(x, wanted[n])]
                 kept.restore()
                 if other:
-                    wrong.append((candidate, f"another result in {', '.join(other)}"))
+                    wrong.append((candidate, f"different result in {', '.join(other)}"))
                     continue
             runs.append((candidate, run))
         return runs, wrong
 
 
 class _Kept:
-    """The arrays of a call by name, as they were; a context that restores them."""
+    """The arrays of a call by name, and their original contents. The context manager restores them."""
 
     def __init__(self, named: Mapping[str, Any]):
         self.arrays: dict[str, Any] = {}
@@ -300,7 +319,7 @@ class _Kept:
         return {n: x.clone() if hasattr(x, "clone") else x.copy() for n, x in self.arrays.items()}
 
     def restore(self) -> None:
-        """Let the arrays hold what they held."""
+        """Restore the original contents of the arrays."""
         for name, array in self.arrays.items():
             if hasattr(array, "copy_"):
                 array.copy_(self._before[name])
@@ -315,7 +334,7 @@ class _Kept:
 
 
 def _views(named: Mapping[str, Any]) -> list[ArrayView]:
-    """Return the arrays among arguments."""
+    """Return the arrays among the arguments."""
     found: list[ArrayView] = []
     for value in named.values():
         if isinstance(value, int | float | str | tuple | list | type) or value is None:
@@ -328,7 +347,7 @@ def _views(named: Mapping[str, Any]) -> list[ArrayView]:
 
 
 def _described(value: Any) -> str:
-    """Return what a key says of an argument: of an array the type of its elements and its shape."""
+    """Return an argument's part of the key: for an array, its element type and shape."""
     found = _views({"": value})
     if not found:
         return repr(value).replace(" ", "")
@@ -357,7 +376,7 @@ def _gpu_name() -> str:
 
 @contextmanager
 def _progress(told: Told | None) -> Generator[Told]:
-    """Give what is told how far it is: ``told``, else a bar (:mod:`cute_dialect.runtime.progress`)."""
+    """Yield the progress callback: ``told``, or a progress bar (:mod:`cute_dialect.runtime.progress`)."""
     if told is not None:
         yield told
         return
@@ -381,20 +400,24 @@ def autotune(
     prune: Callable[[list[Candidate], dict[str, Any]], Sequence[Candidate]] | None = None,
     reference: Callable[..., object] | None = None, rounds: int = 10, share: int = 10, budget: float | None = 60.0,
 ) -> Callable[[JitFunction], Autotuned]:  # fmt: skip
-    """Return a decorator for a function under ``@cute.jit`` that chooses constants of it by measuring.
+    """Decorate a function under ``@cute.jit`` so that its constants are chosen by measurement.
 
-    ``space``: the values of each parameter, all combinations of which are candidates; or ``configs``, the candidates
-    themselves.  The first one is taken where nothing is measured: on the interpreter, in other functions' traces, and
-    with ``CUTE_AUTOTUNE=0``.  ``key``: the parameters whose values (of arrays: element type and shape) let the choice
-    be made anew, by default all.  ``prune``: a function of the candidates and of a call's arguments by name that
-    returns those worth measuring.  ``reference``: a function of a call's arguments that writes the right results;
-    without one the first candidate's are.  ``rounds``, ``share``: at most how many turns of how many runs each
-    candidate has; ``budget``: seconds after which nothing more is begun (None: no end).
+    The first candidate is used where nothing is measured: on the interpreter, in traces, and with ``CUTE_AUTOTUNE=0``.
 
-    Raises TuneError for candidates that are none of the function's parameters.
+    Args:
+        space: the values of each parameter; all their combinations are candidates.
+        configs: the candidates, instead of ``space``.
+        key: the parameters whose values (for arrays: element type and shape) require a new choice; by default all.
+        prune: a function of the candidates and of the arguments by name, which returns the candidates to measure.
+        reference: a function of the arguments that writes the correct results; by default the first candidate.
+        rounds: maximum number of rounds.
+        share: number of runs of each candidate per round.
+        budget: time in seconds after which no further step is started; None for no limit.
+
+    Raises TuneError if a candidate names an unknown parameter.
     """
     if (space is None) == (configs is None):
-        raise TuneError("autotune: expected space= or configs=, one of the two")
+        raise TuneError("autotune: pass either space= or configs=")
     if space is not None:
         candidates: list[Candidate] = [dict(zip(space, values)) for values in itertools.product(*space.values())]
     else:
@@ -404,15 +427,17 @@ def autotune(
 
 
 def make(function: Any, candidates: Sequence[Candidate], how: How) -> Autotuned:
-    """Return a function that is tuned, for the decorators.  Raises TuneError."""
+    """Return an autotuned function, for the decorators.  Raises TuneError."""
     if not isinstance(function, JitFunction):
-        raise TuneError(f"autotune: expected a function under @cute.jit, got {function!r}: put it above that decorator")
+        raise TuneError(
+            f"autotune: must decorate a function under @cute.jit, got {function!r}; place it above @cute.jit"
+        )
     if not candidates or not candidates[0]:
-        raise TuneError("autotune: expected at least one candidate, got none")
+        raise TuneError("autotune: there are no candidates")
     if any(set(c) != set(candidates[0]) for c in candidates):
-        raise TuneError("autotune: expected the same parameters in each of configs")
+        raise TuneError("autotune: all configs must have the same parameters")
     names = inspect.signature(function).parameters
     for name in (*candidates[0], *(how.key or ())):
         if name not in names:
-            raise TuneError(f"autotune: there is no parameter '{name}': there are {', '.join(names)}")
+            raise TuneError(f"autotune: the function has no parameter '{name}'; parameters: {', '.join(names)}")
     return Autotuned(function, candidates, how)

@@ -1,10 +1,12 @@
-"""Names for code that was written for CuTe DSL: ``import cute_dialect.lang.compat as cutlass``.
+"""Names for programs written for CuTe DSL: ``import cute_dialect.lang.compat as cutlass``.
 
-    python -m cute_dialect.lang.compat FILE [ARGS…]                 runs an unchanged program on the GPU
+::
+
+    python -m cute_dialect.lang.compat FILE [ARGS…]                 runs an unmodified program on the GPU
     python -m cute_dialect.lang.compat --device=cpu FILE [ARGS…]    on the interpreter
 
-The second form changes nothing in the program: what it imports as ``cutlass`` is answered by this module, in this
-process only (:mod:`cute_dialect.lang.run_program`).  ``docs/porting.md`` says where the two languages differ.
+The program is not modified: its imports of ``cutlass`` resolve to this module, in this process only
+(:mod:`cute_dialect.lang.run_program`).  ``docs/porting.md`` lists the differences between the two languages.
 """
 
 from __future__ import annotations

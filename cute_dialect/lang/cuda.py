@@ -1,6 +1,6 @@
-"""Streams and contexts of CUDA for programs that say them; kernels need none of it (names: CuTe DSL's).
+"""CUDA streams and contexts for programs that use them explicitly (names: CuTe DSL's). Kernels do not need them.
 
-Without a GPU, calls that run on the interpreter need no context, and its streams do nothing.
+Without a GPU, calls on the interpreter need no context, and streams have no effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["CUstream", "CUstream_flags", "default_stream", "initialize_cuda_cont
 
 
 class CUstream_flags(IntEnum):
-    """The streams that every context has."""
+    """Flags of streams."""
 
     CU_STREAM_DEFAULT = 0
     CU_STREAM_NON_BLOCKING = 1
@@ -25,7 +25,7 @@ CUstream = Stream
 
 
 def initialize_cuda_context(device_id: int = 0) -> None:
-    """Make the primary context of a GPU current.  Raises NoGpuError where there is none and kernels run on it."""
+    """Make the primary context of a GPU current.  Raises NoGpuError if kernels run on the GPU and there is none."""
     if default_device() == "cpu":
         return
     from cute_dialect.runtime.driver import driver
@@ -34,12 +34,11 @@ def initialize_cuda_context(device_id: int = 0) -> None:
 
 
 def default_stream() -> Stream:
-    """Return the default stream."""
     return Stream(0)
 
 
 def stream_sync(stream: Any) -> None:
-    """Wait until what was launched on a stream is done."""
+    """Wait until all work on a stream is complete."""
     if default_device() == "cpu":
         return
     from cute_dialect.runtime.driver import driver

@@ -1,5 +1,6 @@
-"""What CuTe DSL has beside its language (``cutlass.cutlass_dsl``, ``cutlass.base_dsl``): the chip by name, conditions
-as functions, and names for annotations.
+"""Parts of CuTe DSL outside its language (``cutlass.cutlass_dsl``, ``cutlass.base_dsl``).
+
+They query the target architecture, express conditions as functions, and serve as annotations.
 """
 
 from __future__ import annotations
@@ -42,37 +43,37 @@ Tiler: TypeAlias = Any
 
 
 class Version(NamedTuple):
-    """A version of CUDA."""
+    """A CUDA version."""
 
     major: int
     minor: int
 
 
 CUDA_VERSION = Version(12, 9)
-"""The version of CUDA whose PTX is written."""
+"""The CUDA version whose PTX is generated."""
 
 
 class Arch(IntEnum):
-    """Chips, by number."""
+    """Architectures, by number."""
 
     sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a = 800, 860, 870, 890, 900, 901
     sm_100, sm_100a, sm_100f, sm_103, sm_103a, sm_120, sm_120a = 1000, 1001, 1002, 1030, 1031, 1200, 1201
 
     @property
     def major(self) -> int:
-        """The first part of its number: 9 for sm_90a."""
+        """The major version: 9 for sm_90a."""
         return self.value // 100
 
 
 class BaseDSL:
-    """The compiler, as programs ask it for the chip."""
+    """The compiler, from which programs query the target architecture."""
 
     @classmethod
     def _get_dsl(cls) -> BaseDSL:
         return cls()
 
     def get_arch_enum(self) -> Arch:
-        """Return the chip that is compiled for.
+        """Return the target architecture.
 
         >>> with cute.target("sm_90a"):
         ...     BaseDSL().get_arch_enum() >= Arch.sm_90
@@ -85,24 +86,24 @@ CuTeDSL = BaseDSL
 
 
 class JitArgument:
-    """A base for classes whose objects are arguments: they are taken apart by what they hold, of any base."""
+    """Base of argument classes, for compatibility. Objects of any class are passed by their contents."""
 
 
 def _load_cubin_module_data(*_: Any) -> Any:
-    raise NotImplementedError("this compiler loads its modules itself: cute.compile(…).module() gives one")
+    raise NotImplementedError("load_cubin_module_data is not supported; use cute.compile(…).module()")
 
 
 runtime = SimpleNamespace(cuda=SimpleNamespace(load_cubin_module_data=_load_cubin_module_data))
-"""What programs replace that change how the vendor's compiler loads modules; it is not called here."""
+"""Accepted for compatibility: programs replace this function to change module loading. It is never called."""
 
 
 def extract_mlir_values(x: Any) -> list[Any]:
-    """Return the values that an object holds which are known when the kernel runs."""
+    """Return the run-time values that an object holds."""
     return list(form_of(x).take(x))
 
 
 def new_from_mlir_values(x: Any, values: Sequence[Any]) -> Any:
-    """Return an object like ``x`` of other values, as many as :func:`extract_mlir_values` gives."""
+    """Return an object like ``x`` with other values, as many as :func:`extract_mlir_values` returns."""
     return form_of(x).make(list(values))
 
 
@@ -114,12 +115,12 @@ def if_generate(
     return_types: Sequence[Any] = (),
     **_: Any,
 ) -> Any:
-    """Call ``then_body`` where a condition holds, else ``else_body``; returns what it returns.
+    """Call ``then_body`` if a condition is true, else ``else_body``, and return the result.
 
-    A program in this language says ``if``.  Raises F251 for results without an ``else_body``.
+    Programs in this language can use ``if``.  Raises F251 if there are results but no ``else_body``.
     """
     if return_types and else_body is None:
-        raise KernelTypeError("F251", "if_generate: expected an else_body, since there are results")
+        raise KernelTypeError("F251", "if_generate: return_types needs an else_body")
     if else_body is None:
         if cond:
             then_body(*input_args)
@@ -128,20 +129,20 @@ def if_generate(
 
 
 def select_(cond: Any, if_value: Any, else_value: Any) -> Any:
-    """Return one of two numbers; both are computed."""
+    """Return one of two numbers. Both are evaluated."""
     return cute.where(cond, if_value, else_value)
 
 
 def and_(lhs: Any, rhs: Any, **_: Any) -> Any:
-    """Return whether both conditions hold; both are computed."""
+    """Return the conjunction of two conditions. Both are evaluated."""
     return cute.Boolean(lhs) & cute.Boolean(rhs)
 
 
 def or_(lhs: Any, rhs: Any, **_: Any) -> Any:
-    """Return whether one of two conditions holds; both are computed."""
+    """Return the disjunction of two conditions. Both are evaluated."""
     return cute.Boolean(lhs) | cute.Boolean(rhs)
 
 
 def not_(lhs: Any, **_: Any) -> Any:
-    """Return whether a condition does not hold."""
+    """Return the negation of a condition."""
     return cute.Boolean(lhs) ^ cute.Boolean(True)

@@ -1,4 +1,4 @@
-"""``cute.arch`` with the names that it had in earlier versions of CuTe DSL, for programs that still say them."""
+"""``cute.arch`` with names from earlier versions of CuTe DSL, for older programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["calc_packed_f32x2_op", "mbarrier_init_arrive_cnt", "mbarrier_init_tx
 def calc_packed_f32x2_op(
     src_a: Any, src_b: Any, src_c: Any, calc_func: Callable[..., Any], *, rnd: Any = None, ftz: bool = False
 ) -> Any:
-    """Return what a function of :mod:`cute_dialect.lang.mlir.nvvm` makes of pairs of Float32."""
+    """Apply a function of :mod:`cute_dialect.lang.mlir.nvvm` to pairs of Float32."""
     return calc_func(*(p for p in (src_a, src_b, src_c) if p is not None), rnd=rnd, ftz=ftz)
 
 
 def vote_ballot_sync(pred: Any, mask: int = arch.FULL_MASK) -> Any:
-    """Return one bit for each thread of the warp, as the Int32 that CuTe DSL returns."""
+    """Return one bit per thread of the warp, as an Int32 like in CuTe DSL."""
     return arch.vote_ballot_sync(pred, mask).bitcast(Int32)
 
 

@@ -1,6 +1,8 @@
-"""Names of mlir-python-extras, for kernels written for it: ``from cute_dialect.lang.extras import T, gpu, range_``.
+"""Names of mlir-python-extras, for kernels written with it: ``from cute_dialect.lang.extras import T, gpu, range_``.
 
-    @cute.generic("M", "K", "N", "dtype")              # or, from Python 3.12 on, def sgemm[M, K, N, dtype](…)
+::
+
+    @cute.generic("M", "K", "N", "dtype")              # or, since Python 3.12, def sgemm[M, K, N, dtype](…)
     @gpu.func
     def sgemm(A: "T.memref(M, K, dtype)", B: "T.memref(K, N, dtype)", C: "T.memref(M, N, dtype)"):
         tmp = arith.constant(0, type=dtype)
@@ -13,7 +15,7 @@
 
     sgemm[1024, 1024, 1024, cute.Float32](a, b, c).launch(grid=(32, 32), block=(32, 32))
 
-What a loop carries is found anyway: ``iter_args`` and ``yield`` may be left out.
+Loop-carried values are found automatically, so ``iter_args`` and ``yield`` are optional.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ __all__ = ["T", "arith", "block_dim", "block_idx", "gpu", "grid_dim", "range_", 
 
 
 class _Ids:
-    """Three numbers of the machine: ``x``, ``y``, ``z``."""
+    """Three special registers: ``x``, ``y``, ``z``."""
 
     def __init__(self, name: str):
         self._name = name
 
     def __getattr__(self, axis: str) -> Any:
         if axis not in ("x", "y", "z"):
-            raise AttributeError(f"{self._name} has x, y and z, not {axis}")
+            raise AttributeError(f"{self._name} has no attribute '{axis}'; attributes: x, y, z")
         return getattr(getattr(cute.arch, self._name)(), axis)
 
 
@@ -45,11 +47,11 @@ thread_idx, block_idx, block_dim, grid_dim = (_Ids(n) for n in ("thread_idx", "b
 
 
 def range_(*args: Any, iter_args: Any = None) -> Any:
-    """Return a range that is one loop when the kernel runs; ``iter_args`` belongs to a ``for`` of a kernel."""
+    """Return the range of a run-time loop. ``iter_args`` is supported only in a ``for`` statement of a kernel."""
     if iter_args is not None:
         raise SyntaxErrorInKernel(
-            "F150", "range_ with iter_args is what a 'for' walks, under a name that the module has",
-            hint="leave iter_args and yield out: what a loop carries is found",
+            "F150", "range_ with iter_args must be the iterable of a 'for' statement, called by its global name",
+            hint="remove iter_args and yield; loop-carried values are found automatically",
         )  # fmt: skip
     return loop_range(*args)
 
@@ -58,19 +60,19 @@ range_.__cute_carries__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def constant(value: Any, type: Any = None, index: bool = False) -> Any:
-    """Return a number of a type: Int32 or Float32 where none is said, Int64 for ``index``."""
+    """Return a number of a type: by default Int32 or Float32, or Int64 with ``index``."""
     kind = cute.Int64 if index else type or (cute.Float32 if isinstance(value, float) else cute.Int32)
     return kind(value)
 
 
 def _memref(*args: Any) -> Any:
-    """Return the annotation of a tensor: extents (None for any) and the element type."""
+    """Return the annotation of a tensor, from extents (None for any) and the element type."""
     *extents, dtype = args
     return cute.Tensor[(dtype, *extents)]  # pyright: ignore[reportInvalidTypeArguments]
 
 
 def _vector(*args: Any) -> Any:
-    """Return the type of a vector in registers: extents, of one mode, and the type of its numbers."""
+    """Return the type of a register vector, from its extents and element type."""
     from cute_dialect.lang.mlir.packs import pack_type
 
     *extents, kind = args

@@ -1,4 +1,4 @@
-"""Helpers of Hopper GEMMs: instructions for operand types, layouts of operands in shared memory (names: CuTe DSL's)."""
+"""Helpers for Hopper GEMMs: wgmma instructions for operand types, shared memory layouts (names: CuTe DSL's)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ def make_trivial_tiled_mma(
     a_dtype: Any, b_dtype: Any, a_leading_mode: Any, b_leading_mode: Any, acc_dtype: Any, atom_layout_mnk: Any,
     tiler_mn: Any, a_source: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the tiled MMA of the wgmma for these types, ``tiler_mn`` (64, N) an instruction.
+    """Create the tiled MMA of the wgmma for these types. ``tiler_mn`` is (64, N) per instruction.
 
-    Raises TypeError where there is no such instruction.
+    Raises TypeError if there is no such instruction.
     """
     warpgroup = cute.nvgpu.warpgroup
     source = warpgroup.OperandSource.SMEM if a_source is None else a_source
     if a_dtype in (cute.Float16, cute.BFloat16):
         if a_dtype is not b_dtype:
-            raise TypeError(f"expected A and B of one 16-bit type, got {a_dtype!r} and {b_dtype!r}")
+            raise TypeError(
+                f"make_trivial_tiled_mma: A and B must have the same 16-bit type, got {a_dtype!r} and {b_dtype!r}"
+            )
         op = warpgroup.MmaF16BF16Op(
             a_dtype, acc_dtype, (*tiler_mn, 16), source, a_leading_mode, b_leading_mode
         )  # fmt: skip
@@ -41,12 +43,14 @@ def make_trivial_tiled_mma(
     elif a_dtype in (cute.TFloat32, cute.Float32):
         op = warpgroup.MmaTF32Op(acc_dtype, (*tiler_mn, 8), source, a_leading_mode, b_leading_mode)
     else:
-        raise TypeError(f"expected A of f16, bf16, tf32, 8-bit floats or 8-bit integers, got {a_dtype!r}")
+        raise TypeError(
+            f"make_trivial_tiled_mma: A must be f16, bf16, tf32, an 8-bit float or an 8-bit integer, got {a_dtype!r}"
+        )
     return cute.make_tiled_mma(cute.make_mma_atom(op), atom_layout_mnk)
 
 
 def get_smem_layout_atom(layout: LayoutEnum, element_type: Any, major_mode_size: int) -> Any:
-    """Return the kind of layout in shared memory, of the widest swizzle whose rows divide the contiguous extent."""
+    """Return the shared memory layout kind with the widest swizzle whose row size divides the contiguous extent."""
     kinds = cute.nvgpu.warpgroup.SmemLayoutAtomKind
     row = layout is LayoutEnum.ROW_MAJOR
     bits = major_mode_size * element_type.width
@@ -59,12 +63,12 @@ def get_smem_layout_atom(layout: LayoutEnum, element_type: Any, major_mode_size:
 
 
 def make_smem_layout_a(a_layout: LayoutEnum, tile_shape_mnk: Any, a_dtype: Any, num_stages: int) -> Any:
-    """Return the layout of A's stages: swizzled, (M, K, stages)."""
+    """Return the swizzled layout of A's stages, (M, K, stages)."""
     return _staged(a_layout, (tile_shape_mnk[0], tile_shape_mnk[2]), a_dtype, num_stages)
 
 
 def make_smem_layout_b(b_layout: LayoutEnum, tile_shape_mnk: Any, b_dtype: Any, num_stages: int) -> Any:
-    """Return the layout of B's stages: swizzled, (N, K, stages)."""
+    """Return the swizzled layout of B's stages, (N, K, stages)."""
     return _staged(b_layout, (tile_shape_mnk[1], tile_shape_mnk[2]), b_dtype, num_stages)
 
 
@@ -75,8 +79,12 @@ def make_smem_layout_epi(
     """Return the swizzled layout of the staging buffers of C, by default ``(M, N, stages)``.
 
     Args:
-        smem_trg_shape: another shape to fill with the swizzle atom, whose first two modes are those of the tile.
-        smem_order: the order in which the modes are filled; by default the contiguous mode comes last of the two.
+        epi_dtype: the element type of C.
+        epi_layout: the layout of C.
+        epi_tile: the epilogue tile (M, N).
+        epi_stage: the number of stages.
+        smem_trg_shape: another shape to fill with the swizzle atom; its first two modes are those of the tile.
+        smem_order: the order in which the modes are filled; by default the contiguous mode of the tile is last.
     """
     return _staged(epi_layout, tuple(epi_tile), epi_dtype, epi_stage, smem_trg_shape, smem_order)
 
@@ -92,7 +100,7 @@ def _staged(
 
 
 def sm90_get_smem_store_op(layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, *others: Any) -> Any:
-    """Return the copy atom that stores accumulators to shared memory: stmatrix where elements have 16 bits."""
+    """Return the copy atom that stores accumulators to shared memory: stmatrix for 16-bit elements."""
     if elem_ty_d.width == 16 and elem_ty_acc.width == 32:
         return cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(layout_d.is_m_major_c(), 4), elem_ty_d)
     return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), elem_ty_d)
@@ -104,7 +112,7 @@ get_smem_store_op = sm90_get_smem_store_op
 def compute_tile_shape_or_override(
     tile_shape_mnk: Any, element_type: Any, *, is_cooperative: bool = False, epi_tile_override: Any = None
 ) -> Any:
-    """Return the tile of C that is staged at once: 64 rows a warp group, 32 columns (64 of 8-bit elements)."""
+    """Return the epilogue tile: 64 rows per warpgroup, and 32 columns (64 for 8-bit elements)."""
     if epi_tile_override is not None:
         return epi_tile_override
     rows = min(128 if is_cooperative else 64, cute.size(tile_shape_mnk, mode=[0]))

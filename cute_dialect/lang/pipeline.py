@@ -1,18 +1,20 @@
-"""Pipelines: rings of stages in shared memory between threads that fill them and threads that use them.
+"""Pipelines: circular buffers of stages in shared memory, between producer and consumer threads.
 
-A ring has ``num_stages`` slots.  How often it has come round is its *phase* (0 or 1); a :class:`PipelineState` knows
-slot and phase, and ``advance()`` takes it to the next one.  Two mbarriers a slot carry a ring (PTX ISA, "mbarrier"):
-*full* and *empty*.  A producer begins with phase 1, so that a fresh ring is free: the phase before the first counts as
-complete.
+A pipeline has ``num_stages`` slots.  The *phase* (0 or 1) is the parity of the number of passes over the slots.  A
+:class:`PipelineState` holds slot and phase, and ``advance()`` moves to the next slot.  Each slot has two mbarriers (PTX
+ISA, "mbarrier"), *full* and *empty*.  A producer starts with phase 1, so that a new pipeline is empty: the phase before
+the first counts as complete.
+
+::
 
     pipe = pipeline.PipelineTmaAsync.create(num_stages=4, producer_group=…, consumer_group=…, tx_count=bytes,
                                             barrier_storage=storage.barriers.data_ptr())
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 4)
-    pipe.producer_acquire(state)                       # the slot is free, its bytes are announced
+    pipe.producer_acquire(state)                       # wait for the slot, and set its expected bytes
     cute.copy(atom, source, slots[None, state.index], tma_bar_ptr=pipe.producer_get_barrier(state))
     state.advance()
 
-The names are CuTe DSL's.  This module is written in the language: what it does can be read as what is emitted.
+The names are CuTe DSL's.  This module is written in the kernel language itself, so the source shows what is emitted.
 """
 
 from __future__ import annotations
@@ -33,21 +35,21 @@ __all__ = [
 
 
 class Agent(Enum):
-    """Who takes part in a pipeline."""
+    """Kinds of participants in a pipeline."""
 
     Thread = "thread"
     WarpGroup = "warp group"
-    """Four warps, which count as one (ours: CuTe DSL counts the warps of a TMA pipeline's consumers)."""
+    """Four warps that count as one participant. (CuTe DSL counts the warps of a TMA pipeline's consumers instead.)"""
     ThreadBlock = "block"
     ThreadBlockCluster = "cluster"
 
 
 class CooperativeGroup:
-    """The threads of one side of a pipeline: ``size`` arrivals complete its barrier."""
+    """The threads of one side of a pipeline. ``size`` arrivals complete its barrier."""
 
     def __init__(self, agent: Agent = Agent.Thread, size: int = 1):
         if not size >= 1:
-            raise ValueError(f"expected a group of at least one, got {size}")
+            raise ValueError(f"CooperativeGroup: size must be at least 1, got {size}")
         self.agent = agent
         self.size = size
 
@@ -60,7 +62,10 @@ class PipelineUserType(Enum):
 
 
 class PipelineState:
-    """Where one side of a pipeline is: ``index`` the slot, ``phase`` its parity, ``count`` the items so far."""
+    """The position of one side of a pipeline.
+
+    ``index`` is the slot, ``phase`` its parity, and ``count`` the number of the item.
+    """
 
     def __init__(self, stages: int, count: Any, index: Any, phase: Any):
         self.stages = stages
@@ -69,11 +74,11 @@ class PipelineState:
         self.phase = phase
 
     def clone(self) -> PipelineState:
-        """Return a state of its own at the same place."""
+        """Return a copy of the state."""
         return PipelineState(self.stages, self.count, self.index, self.phase)
 
     def advance(self) -> None:
-        """Go to the next slot."""
+        """Move to the next slot."""
         following = self.index + 1
         wraps = following == self.stages
         self.index = 0 if wraps else following
@@ -81,36 +86,36 @@ class PipelineState:
         self.count = self.count + 1
 
     def reverse(self) -> None:
-        """Go back to the slot before."""
+        """Move back to the previous slot."""
         first = self.index == 0
         self.index = self.stages - 1 if first else self.index - 1
         self.phase = self.phase ^ (1 if first else 0)
         self.count = self.count - 1
 
     def skip(self, items: Any) -> None:
-        """Go on by so many slots at once."""
+        """Move forward by a number of slots."""
         at = self.index + items
         self.index = at % self.stages
         self.phase = self.phase ^ ((at // self.stages) & 1)
         self.count = self.count + items
 
     def reset_count(self) -> None:
-        """Count items from 0 again."""
+        """Reset the count of items to 0."""
         self.count = cute.Int32(0)
 
 
 def make_pipeline_state(user: PipelineUserType, stages: int) -> PipelineState:
-    """Return the state that a side of a fresh pipeline begins with."""
+    """Return the initial state of one side of a new pipeline."""
     phase = 1 if user is PipelineUserType.Producer else 0
     return PipelineState(stages, cute.Int32(0), cute.Int32(0), cute.Int32(phase))
 
 
 class NamedBarrier:
-    """One of the block's sixteen hardware barriers, for ``num_threads`` threads."""
+    """One of the block's sixteen named barriers, for ``num_threads`` threads."""
 
     def __init__(self, barrier_id: int, num_threads: int):
         if not 0 <= barrier_id < 16:
-            raise ValueError(f"expected a barrier 0 to 15, got {barrier_id}")
+            raise ValueError(f"NamedBarrier: barrier_id must be 0 to 15, got {barrier_id}")
         self.barrier_id = barrier_id
         self.num_threads = num_threads
 
@@ -127,12 +132,12 @@ class NamedBarrier:
 
 
 def sync(barrier_id: int = 0) -> None:
-    """Let all threads of the block wait for each other, at one of its barriers."""
+    """Synchronize all threads of the block at one of its barriers."""
     cute.arch.barrier(barrier_id=barrier_id)
 
 
 def arrive(barrier_id: int, num_threads: int) -> None:
-    """Arrive at a named barrier of ``num_threads`` threads without waiting."""
+    """Arrive at a named barrier for ``num_threads`` threads without waiting."""
     cute.arch.barrier_arrive(barrier_id, num_threads)
 
 
@@ -142,7 +147,7 @@ def arrive_and_wait(barrier_id: int, num_threads: int) -> None:
 
 
 def pipeline_init_arrive(cluster_shape_mn: Any = None, is_relaxed: bool = False) -> None:
-    """Say that this block has made its barriers: to the cluster, if it is one."""
+    """Signal to the cluster, if there is one, that this block has initialized its barriers."""
     if cluster_shape_mn is not None and cute.size(cluster_shape_mn) > 1:
         if is_relaxed:
             cute.arch.cluster_arrive_relaxed()
@@ -151,7 +156,7 @@ def pipeline_init_arrive(cluster_shape_mn: Any = None, is_relaxed: bool = False)
 
 
 def pipeline_init_wait(cluster_shape_mn: Any = None) -> None:
-    """Wait until every block of the cluster (every thread of the block) has seen the barriers made."""
+    """Wait until the barriers are visible to every block of the cluster (or every thread of the block)."""
     if cluster_shape_mn is not None and cute.size(cluster_shape_mn) > 1:
         cute.arch.cluster_wait()
     else:
@@ -159,31 +164,31 @@ def pipeline_init_wait(cluster_shape_mn: Any = None) -> None:
 
 
 class Slot(NamedTuple):
-    """A slot that one side holds, a value: ``index``; the producer's ``commit()``, the consumer's ``release()``."""
+    """A slot held by one side, with ``commit()`` for the producer and ``release()`` for the consumer."""
 
     pipe: Any
     index: Any
-    """The slot's number."""
+    """The index of the slot."""
     phase: Any
     count: Any
     """The number of the item."""
 
     @property
     def barrier(self) -> Any:
-        """The barrier that says that the slot is full."""
+        """The full barrier of the slot."""
         return self.pipe.producer_get_barrier(self)
 
     def commit(self) -> None:
-        """Say that what the producer has written is there."""
+        """Signal that the producer's data is complete."""
         self.pipe.producer_commit(self)
 
     def release(self) -> None:
-        """Say that the slot may be written again."""
+        """Signal that the slot may be overwritten."""
         self.pipe.consumer_release(self)
 
 
 class PipelineProducer:
-    """The producer's side with a state of its own."""
+    """The producer's side of a pipeline, with its own state."""
 
     ImmutableResourceHandle = Slot
 
@@ -192,35 +197,35 @@ class PipelineProducer:
         self.state = state
 
     def acquire(self, try_token: Any = None) -> Slot:
-        """Wait until the slot at hand is free."""
+        """Wait until the current slot is empty."""
         self.pipe.producer_acquire(self.state, try_token)
         return Slot(self.pipe, self.state.index, self.state.phase, self.state.count)
 
     def advance(self) -> None:
-        """Go to the next slot."""
+        """Move to the next slot."""
         self.state.advance()
 
     def acquire_and_advance(self, try_token: Any = None) -> Slot:
-        """Wait until the slot at hand is free, return it, go on."""
+        """Wait until the current slot is empty, move on, and return the slot."""
         slot = self.acquire(try_token)
         self.state.advance()
         return slot
 
     def try_acquire(self) -> Any:
-        """Tell whether the slot at hand is free now."""
+        """Return True if the current slot is empty."""
         return self.pipe.producer_try_acquire(self.state)
 
     def commit(self, slot: Any = None) -> None:
-        """Say that what was written is there."""
+        """Signal that the data is complete."""
         self.pipe.producer_commit(self.state if slot is None else slot)
 
     def tail(self) -> None:
-        """Wait until no consumer needs this block."""
+        """Wait until no consumer needs this block's slots."""
         self.pipe.producer_tail(self.state)
 
 
 class PipelineConsumer:
-    """The consumer's side with a state of its own, and one for the slots it gives back later."""
+    """The consumer's side of a pipeline, with its own state."""
 
     ImmutableResourceHandle = Slot
 
@@ -229,35 +234,35 @@ class PipelineConsumer:
         self.state = state
 
     def wait(self, try_token: Any = None) -> Slot:
-        """Wait until the slot at hand is full."""
+        """Wait until the current slot is full."""
         self.pipe.consumer_wait(self.state, try_token)
         return Slot(self.pipe, self.state.index, self.state.phase, self.state.count)
 
     def advance(self) -> None:
-        """Go to the next slot."""
+        """Move to the next slot."""
         self.state.advance()
 
     def wait_and_advance(self, try_token: Any = None) -> Slot:
-        """Wait until the slot at hand is full, return it, go on."""
+        """Wait until the current slot is full, move on, and return the slot."""
         slot = self.wait(try_token)
         self.state.advance()
         return slot
 
     def try_wait(self) -> Any:
-        """Tell whether the slot at hand is full now."""
+        """Return True if the current slot is full."""
         return self.pipe.consumer_try_wait(self.state)
 
     def release(self, slot: Any = None) -> None:
-        """Say that a slot may be written again."""
+        """Signal that a slot may be overwritten."""
         self.pipe.consumer_release(self.state if slot is None else slot)
 
 
 class PipelineAsync:
-    """Both sides are threads that read and write shared memory themselves."""
+    """A pipeline in which threads on both sides access shared memory directly."""
 
     def __init__(self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent = Agent.Thread):
         if agent is not Agent.Thread:
-            raise ValueError(f"expected consumers that are threads, got Agent.{agent.name}")
+            raise ValueError(f"the consumer group must have Agent.Thread, got Agent.{agent.name}")
         self.barriers = barriers
         self.num_stages = num_stages
         self.producers = producers
@@ -268,12 +273,16 @@ class PipelineAsync:
         cls, *, num_stages: int, producer_group: Any, consumer_group: Any, barrier_storage: Any = None,
         defer_sync: bool = False, **others: Any,
     ) -> Any:  # fmt: skip
-        """Make the barriers, ``2 * num_stages`` of them, and let all threads see them (``defer_sync``: the caller
-        does).  Groups are :class:`CooperativeGroup`, or numbers of arrivals.  ``barrier_storage``: a pointer to
-        ``Int64``, allocated if not given.
+        """Create the pipeline and initialize its ``2 * num_stages`` barriers.
+
+        Args:
+            num_stages: the number of slots.
+            producer_group, consumer_group: a :class:`CooperativeGroup`, or the number of arrivals.
+            barrier_storage: a pointer to ``Int64`` elements; allocated by default.
+            defer_sync: the caller synchronizes the threads after the initialization.
         """
         if num_stages < 1:
-            raise ValueError(f"expected at least one stage, got {num_stages}")
+            raise ValueError(f"num_stages must be at least 1, got {num_stages}")
         if barrier_storage is None:
             barrier_storage = cute.arch.alloc_smem(cute.Int64, 2 * num_stages, alignment=8)
         agent = getattr(consumer_group, "agent", Agent.Thread)
@@ -284,7 +293,7 @@ class PipelineAsync:
         return pipe
 
     def init_barriers(self) -> None:
-        """Make the barriers; one thread does."""
+        """Initialize the barriers, from one thread."""
         if cute.arch.warp_idx() == 0:
             with cute.arch.elect_one():
                 for stage in cute.range_constexpr(self.num_stages):
@@ -293,83 +302,84 @@ class PipelineAsync:
                 cute.arch.mbarrier_init_fence()
 
     def sync(self) -> None:
-        """Let all threads see the barriers."""
+        """Make the barriers visible to all threads."""
         cute.arch.sync_threads()
 
     def full(self, index: Any) -> Any:
-        """Return the barrier that says that a slot is full."""
+        """Return the full barrier of a slot."""
         return self.barriers + index
 
     def empty(self, index: Any) -> Any:
-        """Return the barrier that says that a slot is free."""
+        """Return the empty barrier of a slot."""
         return self.barriers + (index + self.num_stages)
 
     def producer_try_acquire(self, state: PipelineState) -> Any:
-        """Tell whether the slot is free now."""
+        """Return True if the slot is empty."""
         return cute.arch.mbarrier_try_wait(self.empty(state.index), state.phase)
 
     def producer_acquire(self, state: PipelineState, try_token: Any = None) -> None:
-        """Wait until the slot is free; ``try_token``: what ``producer_try_acquire`` said."""
+        """Wait until the slot is empty. ``try_token`` is the result of ``producer_try_acquire``."""
         if try_token is None or not try_token:
             cute.arch.mbarrier_wait(self.empty(state.index), state.phase)
 
     def producer_get_barrier(self, state: PipelineState) -> Any:
-        """Return the barrier to which asynchronous copies into the slot report."""
+        """Return the barrier that asynchronous copies into the slot signal."""
         return self.full(state.index)
 
     def producer_commit(self, state: PipelineState) -> None:
-        """Say that what this thread has written is there."""
+        """Signal that this thread's data is complete."""
         cute.arch.mbarrier_arrive(self.full(state.index))
 
     def producer_tail(self, state: PipelineState) -> None:
-        """Wait until all slots are free; the state is left as it is."""
+        """Wait until all slots are empty, without changing the state."""
         last = state.clone()
         for _ in cute.range_constexpr(self.num_stages):
             cute.arch.mbarrier_wait(self.empty(last.index), last.phase)
             last.advance()
 
     def consumer_try_wait(self, state: PipelineState) -> Any:
-        """Tell whether the slot is full now."""
+        """Return True if the slot is full."""
         return cute.arch.mbarrier_try_wait(self.full(state.index), state.phase)
 
     def consumer_wait(self, state: PipelineState, try_token: Any = None) -> None:
-        """Wait until the slot is full; ``try_token``: what ``consumer_try_wait`` said."""
+        """Wait until the slot is full. ``try_token`` is the result of ``consumer_try_wait``."""
         if try_token is None or not try_token:
             cute.arch.mbarrier_wait(self.full(state.index), state.phase)
 
     def consumer_release(self, state: PipelineState) -> None:
-        """Say that the slot may be written again."""
+        """Signal that the slot may be overwritten."""
         cute.arch.mbarrier_arrive(self.empty(state.index))
 
     def make_producer(self) -> PipelineProducer:
-        """Return the producer's side with a state of its own."""
+        """Return the producer's side with its own state."""
         return PipelineProducer(self, make_pipeline_state(PipelineUserType.Producer, self.num_stages))
 
     def make_consumer(self) -> PipelineConsumer:
-        """Return the consumer's side with a state of its own."""
+        """Return the consumer's side with its own state."""
         return PipelineConsumer(self, make_pipeline_state(PipelineUserType.Consumer, self.num_stages))
 
     def make_participants(self) -> tuple[PipelineProducer, PipelineConsumer]:
-        """Return both sides, each with a state of its own."""
+        """Return both sides, each with its own state."""
         return self.make_producer(), self.make_consumer()
 
 
 class PipelineCpAsync(PipelineAsync):
-    """Slots are filled by ``cp.async`` of the producing threads, each of which arrives when its copies are done."""
+    """A pipeline filled with ``cp.async``. Each producer thread arrives when its copies complete."""
 
     def producer_commit(self, state: PipelineState) -> None:
-        """Arrive at the slot's barrier when this thread's copies so far are done."""
+        """Arrive at the slot's barrier when this thread's preceding copies complete."""
         cute.arch.cp_async_mbarrier_arrive_noinc(self.full(state.index))
 
 
 class PipelineTmaAsync(PipelineAsync):
-    """Slots are filled by TMA, which counts ``tx_count`` bytes on the full barrier.
+    """A pipeline filled with TMA, which counts ``tx_count`` bytes on the full barrier.
 
-    One warp of a block produces, or one thread of it: what one thread shall do, one does.
+    One warp per block, or one thread of it, is the producer; single-thread operations are issued by one thread.
 
-    ``consumer_group.size``: the arrivals that free a slot, from all blocks: each consuming warp (or warp group, with
-    ``Agent.WarpGroup``) arrives once at every block that shares its operands, which are those of its row and of its
-    column of ``cta_layout_vmnk``; so a cluster of m x n blocks has ``(m + n - 1) * warps``.
+    ``consumer_group.size`` is the number of arrivals from all blocks that empty a slot.  Each consumer warp (or
+    warpgroup,
+    with ``Agent.WarpGroup``) arrives once at every block that shares its operands: those of its row and column of
+    ``cta_layout_vmnk``.  A cluster of m x n blocks thus has ``(m + n - 1) * warps`` arrivals.
     """
 
     def __init__(
@@ -378,14 +388,14 @@ class PipelineTmaAsync(PipelineAsync):
     ):  # fmt: skip
         super().__init__(barriers, num_stages, producers, consumers)
         if not 1 <= tx_count < 1 << 20:
-            raise ValueError(f"expected 1 to {(1 << 20) - 1} bytes a stage for an mbarrier, got {tx_count}")
+            raise ValueError(f"tx_count must be 1 to {(1 << 20) - 1} bytes, got {tx_count}")
         self.tx_count = tx_count
         self.blocks = 1 if cta_layout_vmnk is None else cute.size(cta_layout_vmnk)
         self.target: Any = None
         thread = cute.arch.thread_idx().x % 128 if agent is Agent.WarpGroup else cute.arch.lane_idx()
         self.signals = thread < self.blocks
         if cta_layout_vmnk is not None and self.blocks > 1:
-            # Thread d of each warp (group) tells block d of the cluster, if that shares an operand with this one.
+            # Thread d of each warp (or warpgroup) signals block d of the cluster if they share an operand.
             self.target = thread % self.blocks
             if cute.size(cta_layout_vmnk, mode=[1]) > 1 and cute.size(cta_layout_vmnk, mode=[2]) > 1:
                 own = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
@@ -394,7 +404,7 @@ class PipelineTmaAsync(PipelineAsync):
                 self.signals = self.signals & ((peer_m == m) | (peer_n == n))
 
     def sync(self) -> None:
-        """Let all threads of the cluster see the barriers."""
+        """Make the barriers visible to all threads of the cluster."""
         if self.blocks > 1:
             cute.arch.cluster_arrive_relaxed()
             cute.arch.cluster_wait()
@@ -402,16 +412,16 @@ class PipelineTmaAsync(PipelineAsync):
             cute.arch.sync_threads()
 
     def producer_acquire(self, state: PipelineState, try_token: Any = None) -> None:
-        """Wait until the slot is free, and announce its bytes."""
+        """Wait until the slot is empty, and set its expected bytes."""
         super().producer_acquire(state, try_token)
         if issues():
             cute.arch.mbarrier_arrive_and_expect_tx(self.full(state.index), self.tx_count)
 
     def producer_commit(self, state: PipelineState) -> None:
-        """Do nothing: the copies say when they are done."""
+        """Do nothing: the copies signal their completion."""
 
     def consumer_release(self, state: PipelineState) -> None:
-        """Say that the slot may be written again, to every block that writes into it."""
+        """Signal to every block that writes into the slot that it may be overwritten."""
         if self.target is not None:
             cute.arch.mbarrier_arrive(self.empty(state.index), self.target, pred=self.signals)
         elif self.signals:
@@ -419,10 +429,11 @@ class PipelineTmaAsync(PipelineAsync):
 
 
 class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
-    """Slots are filled by TMA and used by several groups of threads; each thread that uses a slot frees it itself.
+    """A pipeline filled with TMA and used by several groups of threads, each thread of which releases slots itself.
 
-    ``consumer_group_async``: one group of threads, or several.  Of one block: slots that a cluster shares belong to
-    :class:`PipelineTmaAsync`.
+    ``consumer_group_async`` is one group or several.  All threads are in one block; use :class:`PipelineTmaAsync`
+    for slots
+    shared by a cluster.
     """
 
     @classmethod
@@ -430,33 +441,33 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
         cls, *, num_stages: int, producer_group: Any, consumer_group_async: Any, consumer_group_umma: Any = None,
         **others: Any,
     ) -> Any:  # fmt: skip
-        """Make the barriers, as :meth:`PipelineAsync.create` does.
+        """Create the pipeline and initialize its barriers, as :meth:`PipelineAsync.create` does.
 
         Raises F280 for consumers that are ``tcgen05`` instructions.
         """
         if consumer_group_umma is not None:
-            raise KernelTypeError("F280", "consumers that are instructions of tcgen05 need sm_100 or later")
+            raise KernelTypeError("F280", "consumer_group_umma (tcgen05) needs sm_100 or later")
         groups = consumer_group_async if isinstance(consumer_group_async, tuple | list) else (consumer_group_async,)
         threads = CooperativeGroup(Agent.Thread, sum(_size_of(group) for group in groups))
         made = super().create(num_stages=num_stages, producer_group=producer_group, consumer_group=threads, **others)
         if made.blocks > 1:
-            raise ValueError(f"expected one block, got a cluster of {made.blocks}")
+            raise ValueError(f"PipelineTmaMultiConsumersAsync supports one block, got a cluster of {made.blocks}")
         return made
 
     def consumer_release(self, state: PipelineState) -> None:
-        """Say that this thread does not need the slot any more."""
+        """Signal that this thread no longer needs the slot."""
         cute.arch.mbarrier_arrive(self.empty(state.index))
 
 
 class PipelineOrder:
-    """Groups that take turns: group 0, 1, …, ``length - 1``, and group 0 again, each when the one before is done.
+    """Ordered execution of groups: group 0, 1, …, ``length - 1``, then group 0 again, each after the previous is done.
 
-    A turn may have ``depth`` parts, which groups pass one behind another.
+    Each group's work may have ``depth`` parts, which are ordered separately::
 
         order = pipeline.PipelineOrder.create(depth=1, length=2, group_id=group, producer_group=128)
-        order.wait()                         # this group's turn
+        order.wait()                         # until the previous group is done
         …
-        order.arrive()                       # the next group's
+        order.arrive()                       # let the next group start
     """
 
     def __init__(self, barriers: Any, depth: int, length: int, group_id: Any):
@@ -464,7 +475,7 @@ class PipelineOrder:
         self.depth = depth
         self.length = length
         self.group_id = group_id
-        phase = cute.Int32(1 if group_id == 0 else 0)  # the first turn is that of group 0
+        phase = cute.Int32(1 if group_id == 0 else 0)  # Group 0 starts.
         self.state = PipelineState(depth, cute.Int32(0), cute.Int32(0), phase)
 
     @classmethod
@@ -472,12 +483,18 @@ class PipelineOrder:
         cls, *, depth: int, length: int, group_id: Any, producer_group: Any, barrier_storage: Any = None,
         defer_sync: bool = False,
     ) -> PipelineOrder:  # fmt: skip
-        """Make the barriers, ``depth * length``; ``producer_group``: the threads of a group, each of which arrives.
+        """Create the order and initialize its ``depth * length`` barriers.
 
-        ``barrier_storage``: a pointer to ``Int64``, allocated if not given.
+        Args:
+            depth: the number of parts.
+            length: the number of groups.
+            group_id: the index of this thread's group.
+            producer_group: the threads of a group, each of which arrives.
+            barrier_storage: a pointer to ``Int64`` elements; allocated by default.
+            defer_sync: the caller synchronizes the threads after the initialization.
         """
         if depth < 1 or length < 1:
-            raise ValueError(f"expected at least one part and one group, got {depth} and {length}")
+            raise ValueError(f"PipelineOrder: depth and length must be at least 1, got {depth} and {length}")
         if barrier_storage is None:
             barrier_storage = cute.arch.alloc_smem(cute.Int64, depth * length, alignment=8)
         if cute.arch.warp_idx() == 0:
@@ -490,21 +507,21 @@ class PipelineOrder:
         return cls(barrier_storage, depth, length, group_id)
 
     def wait(self) -> None:
-        """Wait until it is this group's turn."""
+        """Wait until the previous group is done."""
         cute.arch.mbarrier_wait(self.barriers + (self.state.index * self.length + self.group_id), self.state.phase)
 
     def arrive(self) -> None:
-        """End this group's turn: the next group's begins."""
+        """Let the next group start."""
         following = (self.group_id + 1) % self.length
         cute.arch.mbarrier_arrive(self.barriers + (self.state.index * self.length + following))
         self.state.advance()
 
 
 class PipelineTmaStore:
-    """Slots are written by threads and stored by TMA; one thread or warp issues.
+    """A pipeline of slots written by threads and stored with TMA. One thread or warp issues the stores.
 
-    After each item's copies ``producer_commit()`` makes them a group; ``producer_acquire()`` waits until the slot after
-    it may be written again.
+    Call ``producer_commit()`` after the copies of each item.  ``producer_acquire()`` waits until the next slot may be
+    overwritten.
     """
 
     def __init__(self, num_stages: int, producer_group: Any):
@@ -513,17 +530,17 @@ class PipelineTmaStore:
 
     @classmethod
     def create(cls, *, num_stages: int, producer_group: Any) -> PipelineTmaStore:
-        """Return a pipeline of stores."""
+        """Create the pipeline."""
         if num_stages < 1:
-            raise ValueError(f"expected at least one stage, got {num_stages}")
+            raise ValueError(f"num_stages must be at least 1, got {num_stages}")
         return cls(num_stages, producer_group)
 
     def producer_acquire(self) -> None:
-        """Wait until the slot that was stored ``num_stages`` items ago has been read."""
+        """Wait until the slot stored ``num_stages`` items ago has been read."""
         cute.arch.cp_async_bulk_wait_group(self.num_stages - 1, read=True)
 
     def producer_commit(self) -> None:
-        """Make the copies since the last one a group."""
+        """Commit the preceding copies as a group."""
         cute.arch.cp_async_bulk_commit_group()
 
     def producer_tail(self) -> None:

@@ -1,12 +1,13 @@
-"""Run a program written for CuTe DSL unchanged: its imports are answered here, in this process only.
+"""Runs an unmodified program written for CuTe DSL. Its imports are redirected, in this process only.
 
-* ``cutlass`` and its modules, ``cute_viz``: by a finder on ``sys.meta_path``; each is a module that forwards to one of
-  ours.
-* a module that the program expects elsewhere (``from cute.ampere.kernel.dense_gemm.tensorop_gemm import …``): by the
-  file of the last name, where it lies beside the program and nothing else answers.
-* ``cuda.bindings.driver``: by :mod:`cute_dialect.lang.cuda` where cuda-python is not installed.
-* ``torch``, on the interpreter: by :mod:`cute_dialect.lang.torch_cpu`, for files beside the program; torch itself is
-  left as it is.
+* ``cutlass`` and its modules, and ``cute_viz``: a finder on ``sys.meta_path`` creates modules that forward to this
+  package.
+* Modules in the program's source tree (``from cute.ampere.kernel.dense_gemm.tensorop_gemm import …``): the file with
+the
+  last name, if it is in the program's folder and no other finder provides the module.
+* ``cuda.bindings.driver``: :mod:`cute_dialect.lang.cuda` if cuda-python is not installed.
+* ``torch`` on the interpreter: :mod:`cute_dialect.lang.torch_cpu`, for files in the program's folder. torch itself is
+  not modified.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ MODULES = {
     "cutlass.utils.layout": "cute_dialect.lang.utils",
     "cutlass.utils.tensor_helpers": "cute_dialect.lang.torch",
 }
-"""What a program for CuTe DSL imports -> what answers."""
+"""Maps the modules of CuTe DSL to the modules of this package."""
 REFUSED = {
     "cutlass.for_generate": STATEMENTS,
     "cutlass.while_generate": STATEMENTS,
@@ -102,12 +103,12 @@ REFUSED = {
     "cutlass.utils.blackwell_helpers": LATER_CHIPS,
     "cutlass.utils.blockscaled_layout": LATER_CHIPS,
 }
-"""Modules, and names in modules, that can be imported and not used -> why."""
+"""Modules and names that can be imported but not used, with the reason."""
 _DRIVER = "cuda.bindings.driver"
 
 
 class _Answering(Loader):
-    """Makes a module whose names are looked up one by one."""
+    """Loader of a module whose names are looked up on access."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         made = ModuleType(spec.name, self.doc(spec.name))
@@ -127,12 +128,12 @@ class _Answering(Loader):
         raise NotImplementedError
 
     def answer(self, full: str, name: str) -> object:
-        """Return what a name is; ``full`` is it after its module's."""
+        """Return the value of a name; ``full`` is the name qualified by its module."""
         raise NotImplementedError
 
 
 class _Forwarding(_Answering):
-    """Makes a module that has the attributes of another."""
+    """Loader of a module that forwards its attributes to another module."""
 
     def __init__(self, target: str):
         self.target = target
@@ -149,7 +150,7 @@ class _Forwarding(_Answering):
 
 
 class _Refusing(_Answering):
-    """Makes a module whose names refuse to be used."""
+    """Loader of a module whose names raise an error when used."""
 
     def __init__(self, why: str):
         self.why = why
@@ -162,7 +163,7 @@ class _Refusing(_Answering):
 
 
 class _Package(Loader):
-    """Makes an empty package."""
+    """Loader of an empty package."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         made = ModuleType(spec.name)
@@ -174,7 +175,7 @@ class _Package(Loader):
 
 
 class _Own(SourceFileLoader):
-    """Loads a file beside the program, whose imports are answered as the program's."""
+    """Loader of a file in the program's folder, whose imports are redirected like the program's."""
 
     def __init__(self, name: str, path: str, namespace: dict[str, Any]):
         super().__init__(name, path)
@@ -186,10 +187,10 @@ class _Own(SourceFileLoader):
 
 
 class CutlassFinder(MetaPathFinder):
-    """Answers ``cutlass`` and ``cute_viz``, before anything that is installed under those names."""
+    """Finder of ``cutlass`` and ``cute_viz``. It precedes installed packages of these names."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return how a module of theirs is answered.  Raises ModuleNotFoundError for one that is not."""
+        """Return the spec of a module of these packages.  Raises ModuleNotFoundError for an unknown module."""
         if fullname.partition(".")[0] not in ("cutlass", "cute_viz"):
             return None
         why = next((REFUSED[m] for m in REFUSED if fullname == m or fullname.startswith(f"{m}.")), None)
@@ -197,12 +198,12 @@ class CutlassFinder(MetaPathFinder):
             return spec_from_loader(fullname, _Refusing(why), is_package=True)
         if fullname not in MODULES:
             known = ", ".join(m for m in MODULES if m.count(".") < 2)
-            raise ModuleNotFoundError(f"'{fullname}' is not answered here (there are {known}, …)", name=fullname)
+            raise ModuleNotFoundError(f"'{fullname}' is not available; available modules: {known}, …", name=fullname)
         return spec_from_loader(fullname, _Forwarding(MODULES[fullname]), is_package=True)
 
 
 class BesideFinder(MetaPathFinder):
-    """Answers modules by files beside the program, and the driver's, where nothing else does."""
+    """Finder of modules in the program's folder, and of the CUDA driver, if no other finder provides them."""
 
     def __init__(self, folder: Path, namespace: dict[str, Any]):
         self.folder = folder
@@ -211,7 +212,7 @@ class BesideFinder(MetaPathFinder):
         self.files: dict[str, Path] = {}
 
     def read(self, source: str) -> None:
-        """Note what a file imports by long names whose last one is a file here."""
+        """Record the dotted imports of a file whose last name is a file in the folder."""
         for name in _dotted_imports(source):
             parts = name.split(".")
             path = self.folder / f"{parts[-1]}.py"
@@ -222,7 +223,7 @@ class BesideFinder(MetaPathFinder):
             self.read(path.read_text())
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return how a module is answered that nothing else answered; None if it is not."""
+        """Return the spec of a module that no other finder provides, or None."""
         if fullname in self.files:
             loader = _Own(fullname, str(self.files[fullname]), self.namespace)
             return spec_from_loader(fullname, loader, is_package=False)
@@ -234,14 +235,14 @@ class BesideFinder(MetaPathFinder):
 
 
 class SiblingFinder(MetaPathFinder):
-    """Loads modules and packages beside the program, so that their imports are answered as the program's."""
+    """Finder of modules and packages in the program's folder, whose imports are redirected like the program's."""
 
     def __init__(self, folder: Path, namespace: dict[str, Any]):
         self.folder = folder
         self.namespace = namespace
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return how a file beside the program, or in a package there, is loaded; None for what is none."""
+        """Return the spec of a file in the program's folder or a package there, or None."""
         *packages, name = fullname.split(".")
         folder = self.folder.joinpath(*packages)
         file, package = folder / f"{name}.py", folder / name / "__init__.py"
@@ -264,9 +265,9 @@ def _dotted_imports(source: str) -> Iterator[str]:
 
 @contextmanager
 def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, Any], BesideFinder]]:
-    """Answer the imports of programs in a folder; gives the builtins that they run with, and the finder of files.
+    """Redirect the imports of programs in a folder; yields the builtins to run them with, and the finder of files.
 
-    ``cpu``: ``torch`` is answered for the interpreter.
+    ``cpu``: redirect ``torch`` for the interpreter.
     """
     namespace = dict(vars(builtins))
     if cpu:
@@ -292,9 +293,9 @@ def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, An
 
 
 def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict[str, Any]:
-    """Run a program with arguments as ``python FILE ARGS…`` does, and return its names.
+    """Run a program with arguments like ``python FILE ARGS…``, and return its globals.
 
-    ``cpu``: its kernels run on the interpreter, and CUDA's part of torch is there in name.
+    ``cpu``: run its kernels on the interpreter, with a stand-in for torch's CUDA module.
     """
     path = path.resolve()
     source = path.read_text()
@@ -332,16 +333,16 @@ def _torch_mode(cpu: bool) -> Generator[None]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``python -m cute_dialect.lang.compat``; gives the exit status."""
+    """Run ``python -m cute_dialect.lang.compat`` and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m cute_dialect.lang.compat", description="Run a program that was written for CuTe DSL."
     )
-    parser.add_argument("--device", choices=["gpu", "cpu"], help="cpu: the interpreter (default where there is no GPU)")
+    parser.add_argument("--device", choices=["gpu", "cpu"], help="cpu: the interpreter (default without a GPU)")
     parser.add_argument("file", type=Path)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
     args = parser.parse_args(argv)
     if not args.file.is_file():
-        parser.error(f"there is no file {args.file}")
+        parser.error(f"file not found: {args.file}")
     device = args.device or word("CUTE_DEVICE", ("gpu", "cpu")) or ("gpu" if _has_gpu() else "cpu")
     run(args.file, args.arguments, cpu=device == "cpu")
     return 0

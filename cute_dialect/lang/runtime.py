@@ -1,4 +1,4 @@
-"""Arrays and addresses that are passed to kernels: ``cute.runtime.from_dlpack(x)``, fakes for ``cute.compile``."""
+"""Array and pointer arguments of kernels: ``cute.runtime.from_dlpack(x)``, fake tensors for ``cute.compile``."""
 
 from __future__ import annotations
 

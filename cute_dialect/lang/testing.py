@@ -1,7 +1,9 @@
 """Timing, tuning and checking of kernels: ``cute.testing``.
 
-us = cute.testing.benchmark(compiled, workspace_generator=make_arguments, workspace_count=10, iterations=100)
-cute.testing.check(add, (a, b, c), {"c": a + b})        # every schedule of the interpreter, races on
+::
+
+    us = cute.testing.benchmark(compiled, workspace_generator=make_arguments, workspace_count=10, iterations=100)
+    cute.testing.check(add, (a, b, c), {"c": a + b})        # every schedule of the interpreter, with race detection
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ __all__ = [
 ]  # fmt: skip
 
 _ROUNDS = 10
-"""Turns of each candidate, at most."""
+"""Maximum number of rounds."""
 _L2_BYTES = 64 << 20
-"""More than the L2 of any chip here has (H100, H200: 50 MB), so that what lies there is driven out."""
+"""More than the L2 cache of any supported GPU (H100, H200: 50 MB), so that its contents are evicted."""
 
 
 class CantImplementError(CuteError):
-    """A program cannot do what was asked, and says so itself."""
+    """Raised by a program that cannot implement a configuration."""
 
 
 class JitArguments:
@@ -48,7 +50,7 @@ class JitArguments:
 
 
 def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterations: int) -> int:
-    """Return how many sets of arguments a benchmark needs so that none is in L2 when its turn comes again.
+    """Return the number of argument sets a benchmark needs so that each is evicted from L2 before it is reused.
 
     >>> get_workspace_count(1 << 20, 2, 100), get_workspace_count(1 << 30, 2, 100), get_workspace_count(8, 0, 3)
     (65, 2, 3)
@@ -65,22 +67,29 @@ def benchmark(
     kernel_arguments: JitArguments | None = None, workspace_generator: Callable[[], JitArguments] | None = None,
     workspace_count: int = 1, use_cuda_graphs: bool = False,
 ) -> float:  # fmt: skip
-    """Return the median microseconds of a call, by CUDA events; on the interpreter the host's time.
+    """Return the median time of a call in microseconds, by CUDA events; on the interpreter, by host time.
 
-    ``workspace_generator`` makes the arguments of a call, ``workspace_count`` times; calls take turns.  ``stream``:
-    the one that the calls launch on.  ``use_cuda_graphs`` is accepted: launches are queued without a wait anyway.
+    Args:
+        callable: the function to time.
+        warmup_iterations: calls before the measurement.
+        iterations: measured calls.
+        stream: the stream on which the calls launch.
+        kernel_arguments: the arguments of every call.
+        workspace_generator: creates the arguments of a call; called ``workspace_count`` times. Calls use them in turn.
+        workspace_count: number of argument sets.
+        use_cuda_graphs: accepted for compatibility; launches are always queued without waiting.
     """
     if iterations < 1 or warmup_iterations < 0 or workspace_count < 1:
         raise ValueError(
-            "expected at least one iteration, one workspace, no fewer than 0 to warm up, got "
-            f"{iterations}, {workspace_count}, {warmup_iterations}"
+            "benchmark: iterations and workspace_count must be at least 1 and warmup_iterations at least 0, got "
+            f"{iterations}, {workspace_count} and {warmup_iterations}"
         )
     if kernel_arguments is not None and workspace_generator is not None:
-        raise ValueError("expected kernel_arguments or workspace_generator, got both")
+        raise ValueError("benchmark: pass either kernel_arguments or workspace_generator")
     made = [workspace_generator() for _ in range(workspace_count)] if workspace_generator is not None else []
     for arguments in made:
         if not isinstance(arguments, JitArguments):
-            raise TypeError(f"workspace_generator returns JitArguments, not {type(arguments).__name__}")
+            raise TypeError(f"benchmark: workspace_generator must return JitArguments, got {type(arguments).__name__}")
     turns = itertools.cycle(made or [kernel_arguments or JitArguments()])
 
     def call() -> None:
@@ -119,12 +128,12 @@ def tune(
     kernel_arguments: JitArguments | None = None, warmup_iterations: int = 10, iterations: int = 100,
     stream: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the parameters with the fastest kernel: each combination of ``params_dict`` is made and timed.
+    """Time each combination of ``params_dict`` and return the parameters of the fastest kernel.
 
-    ``func`` takes the arguments and the parameters, and returns a call without arguments.  Combinations for which it
-    raises :class:`CantImplementError` are left out; those for which it raises another error, too, with a warning.
-
-    Raises CantImplementError if no combination is left.
+    ``func`` takes the arguments and the parameters, and returns a function without arguments to time.  Combinations for
+    which it raises :class:`CantImplementError` are skipped; those with another error are skipped with a warning.
+    Raises
+    CantImplementError if no combination is left.
     """
     given = kernel_arguments or JitArguments()
     best: tuple[float, dict[str, Any]] | None = None
@@ -135,15 +144,15 @@ def tune(
         except CantImplementError:
             continue
         except Exception as e:
-            warnings.warn(f"tune: {params} is left out: {type(e).__name__}: {e}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"tune: {params} is skipped: {type(e).__name__}: {e}", RuntimeWarning, stacklevel=2)
             continue
         if not callable(made):
-            raise TypeError(f"func returns a function of no arguments, not {type(made).__name__}")
+            raise TypeError(f"tune: func must return a function without arguments, got {type(made).__name__}")
         us = benchmark(made, warmup_iterations=warmup_iterations, iterations=iterations, stream=stream)
         if best is None or us < best[0]:
             best = us, params
     if best is None:
-        raise CantImplementError(f"none of the parameters of {dict(params_dict)} can be had")
+        raise CantImplementError(f"tune: no combination of {dict(params_dict)} can be implemented")
     return best[1]
 
 
@@ -151,12 +160,15 @@ def autotune_jit(
     params_dict: Mapping[str, Sequence[Any]], update_on_change: Sequence[str] = (), warmup_iterations: int = 10,
     iterations: int = 100,
 ) -> Callable[[Callable[..., Any]], autotuning.Autotuned]:  # fmt: skip
-    """Return a decorator for a host function whose constants in ``params_dict`` are chosen by timing.
+    """Decorate a host function so that its constants in ``params_dict`` are chosen by timing.
 
-    It is ``cute.autotune`` as CuTe DSL spells it: the first call times every combination of them with its own
-    arguments, on the interpreter, too, and so does a call where an argument named in ``update_on_change`` has a value
-    that was not there yet.  What raises :class:`CantImplementError` is left out, results are not compared, no table is
-    written.
+    This is ``cute.autotune`` with CuTe DSL's interface.  The first call times every combination with its own
+    arguments, also
+    on the interpreter.  A call with a new value of an argument named in ``update_on_change`` does so again.
+    Combinations
+    that raise :class:`CantImplementError` are skipped, results are not compared, and no table is written.
+
+    ::
 
         @cute.testing.autotune_jit(params_dict={"threads": [64, 128, 256]}, update_on_change=["columns"])
         @cute.jit
@@ -187,13 +199,13 @@ def _convert_kernel(src: cute.Tensor, dst: cute.Tensor) -> None:
 
 @cute.jit
 def convert(src: cute.Tensor, dst: cute.Tensor) -> None:
-    """Write the elements of a tensor into another of the same shape, converted to its element type.
+    """Copy the elements of a tensor into another of the same shape, converted to its element type.
 
-    A host function: called with arrays it runs, called in a host function it is part of that.
+    A host function: called with arrays it runs; called in a host function it is inlined.
     """
     if cute.is_static(src.shape) and cute.is_static(dst.shape) and src.shape != dst.shape:
-        raise ValueError(f"expected tensors of one shape, got {src.shape} and {dst.shape}")
-    cute.assert_(cute.equal(src.shape, dst.shape), "expected tensors of one shape")
+        raise ValueError(f"convert: src and dst must have the same shape, got {src.shape} and {dst.shape}")
+    cute.assert_(cute.equal(src.shape, dst.shape), "convert: src and dst must have the same shape")
     _convert_kernel(src, dst).launch(grid=cute.ceil_div(cute.size(dst), _THREADS), block=_THREADS)
 
 
@@ -205,7 +217,7 @@ def assert_close(actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 1
 
 
 def _numbers(x: Any) -> Any:
-    """Return an array (or a tensor for kernels over one) as float64, or integers as they are."""
+    """Return an array (or a tensor over one) as float64, or integers unchanged."""
     import numpy as np
 
     x = getattr(x, "array", x)
@@ -225,11 +237,19 @@ def check(
     schedules: Sequence[str] = _SCHEDULES, checks: Sequence[str] = ("race", "oob", "uninit", "sync"),
     rtol: float = 1e-5, atol: float = 1e-8,
 ) -> None:  # fmt: skip
-    """Run a host function on the interpreter under each schedule with all checks, and compare what it wrote.
+    """Run a host function on the interpreter under each schedule with all checks, and compare its results.
 
-    ``reference``: what arrays hold afterwards, by parameter name or by position (None: not compared), or a function
-    that writes it into copies of the arguments.  Raises AssertionError, or what the interpreter reports.  Arrays hold
-    the last run's results.
+    Args:
+        f: the host function.
+        args: its arguments. Arrays hold the results of the last run afterwards.
+        reference: the expected contents of arrays, by parameter name or position (None: not compared), or a function
+            that
+            writes them into copies of the arguments.
+        schedules: the schedules of the interpreter.
+        checks: the checks of the interpreter.
+        rtol, atol: tolerances of the comparison.
+
+    Raises AssertionError, or an error of the interpreter.
     """
     import copy
 
@@ -264,8 +284,8 @@ def _expected(reference: Any, before: list[Any], args: Any, names: list[str]) ->
     if isinstance(reference, Mapping):
         unknown = [n for n in reference if n not in names]
         if unknown:
-            raise ValueError(f"there is no parameter '{unknown[0]}': there are {', '.join(names)}")
+            raise ValueError(f"check: the function has no parameter '{unknown[0]}'; parameters: {', '.join(names)}")
         return {names.index(n): x for n, x in reference.items()}
     if len(reference) > len(args):
-        raise ValueError(f"{len(reference)} references for {len(args)} arguments")
+        raise ValueError(f"check: got {len(reference)} references for {len(args)} arguments")
     return {i: x for i, x in enumerate(reference) if x is not None}

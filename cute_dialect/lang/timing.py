@@ -1,4 +1,4 @@
-"""Which of several calls is the fastest: they take turns, and who is surely slower is dropped early.
+"""Comparison of the speed of several calls: they run in alternation, and slower ones are dropped early.
 
 >>> times = contest({"a": 1.0, "b": 2.0}, lambda run, count: [run] * count, rounds=5, share=4)
 >>> {name: len(found) for name, found in times.items()}
@@ -17,12 +17,12 @@ __all__ = ["GpuClock", "HostClock", "Measure", "contest", "differs", "is_slower"
 _Name = TypeVar("_Name", bound=Hashable)
 _Run = TypeVar("_Run")
 Measure = Callable[[_Run, int], Sequence[float]]
-"""Runs a call so many times and returns the microseconds of each."""
+"""Runs a call a number of times and returns the time of each run in microseconds."""
 
 _AT_LEAST = 3
-"""Rounds before anything is dropped."""
+"""Minimum number of rounds before a call is dropped."""
 _SURE = 3.0
-"""How many standard errors two medians are apart where one is surely the slower."""
+"""Number of standard errors by which two medians must differ."""
 
 
 def contest(
@@ -34,11 +34,17 @@ def contest(
     until: float | None = None,
     told: Callable[[int, int], None] = lambda done, of: None,
 ) -> dict[_Name, list[float]]:
-    """Return the microseconds of each run of each call.
+    """Return the times of the runs of each call, in microseconds.
 
-    In each of ``rounds`` those that are left run ``share`` times each, in turns of changing order.  From the third on
-    those that are surely slower than the fastest are dropped (:func:`is_slower`); it ends when one is left.  ``until``:
-    the time (of ``time.monotonic``) after which no round is begun; ``told``: is called with rounds done and at most.
+    In each of ``rounds`` rounds every remaining call runs ``share`` times, in alternating order.  From the third
+    round on,
+    calls that are significantly slower than the fastest are dropped (:func:`is_slower`).  The comparison ends when
+    one call
+    is left.
+
+    Args:
+        until: the time (of ``time.monotonic``) after which no round is started.
+        told: progress callback, called with the number of rounds done and the maximum.
     """
     times: dict[_Name, list[float]] = {name: [] for name in runs}
     left = list(runs)
@@ -57,7 +63,7 @@ def contest(
 
 
 def is_slower(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Tell whether the first of two samples is surely the slower one, by medians and their standard errors.
+    """Return True if the first of two samples is significantly slower, by medians and their standard errors.
 
     >>> is_slower([2.0, 2.1, 1.9, 2.0], [1.0, 1.1, 0.9, 1.0]), is_slower([1.0, 3.0, 2.0], [0.9, 2.9, 1.9])
     (True, False)
@@ -66,17 +72,17 @@ def is_slower(a: Sequence[float], b: Sequence[float]) -> bool:
 
 
 def _error(times: Sequence[float]) -> float:
-    """Return the standard error of a median, for times that are spread like a normal distribution."""
+    """Return the standard error of a median, assuming normally distributed times."""
     middle = statistics.median(times)
     spread = 1.4826 * statistics.median([abs(t - middle) for t in times])
     return 1.2533 * spread / len(times) ** 0.5
 
 
 class HostClock:
-    """Measures calls by the host's time: of the interpreter."""
+    """Times calls on the interpreter by host time."""
 
     def __call__(self, run: Callable[[], object], count: int) -> list[float]:
-        """Return the microseconds of each of ``count`` calls."""
+        """Return the time of each of ``count`` calls in microseconds."""
         found: list[float] = []
         for _ in range(count):
             start = time.perf_counter()
@@ -86,7 +92,9 @@ class HostClock:
 
 
 class GpuClock:
-    """Measures launches on a stream by events, each with a cold L2; a context that holds memory for that."""
+    """Times launches on a stream with CUDA events and a cold L2 cache. The context manager owns the memory that evicts
+    L2.
+    """
 
     def __init__(self, device: int = 0, stream: int = 0):
         from cute_dialect.runtime.driver import driver
@@ -106,7 +114,7 @@ class GpuClock:
         self._gpu.free(self._memory)
 
     def __call__(self, run: Callable[[], object], count: int) -> list[float]:
-        """Return the microseconds of each of ``count`` launches; nothing waits between them."""
+        """Return the time of each of ``count`` launches in microseconds. Launches are queued without waiting."""
         gpu = self._gpu
         events = [(gpu.new_event(), gpu.new_event()) for _ in range(count)]
         for start, end in events:
@@ -118,7 +126,7 @@ class GpuClock:
 
 
 def differs(x: Any, y: Any) -> bool:
-    """Tell whether two arrays of numbers, of torch or numpy, are not one result that was rounded in another order.
+    """Return True if two NumPy or torch arrays differ by more than rounding in a different order explains.
 
     >>> import numpy as np
     >>> a = np.ones(4, np.float16)

@@ -1,7 +1,7 @@
-"""Names of CuTe DSL that programs import and do not always use: of later chips, and of the vendor's own compiler.
+"""Placeholders for names of CuTe DSL that are not supported: those of later architectures and of its own compiler.
 
-Each is a class, so that programs can ask ``isinstance`` of it and derive from it; making an object of it, or calling a
-function of that name, is refused.
+Each is a class, so that programs can use it in ``isinstance`` and derive from it.  Creating an object of it, or calling
+a function of that name, raises an error.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from cute_dialect.front.errors import KernelTypeError
 
 __all__ = ["LATER_CHIPS", "STATEMENTS", "VENDOR", "refused"]
 
-LATER_CHIPS = "needs sm_100 or later; instructions up to those of sm_90a are written here"
-STATEMENTS = "builds a loop by hand; write 'for' or 'while' instead"
-VENDOR = "belongs to the vendor's compiler; nothing here answers it"
+LATER_CHIPS = "needs sm_100 or later; this compiler supports instructions up to sm_90a"
+STATEMENTS = "builds a loop explicitly, which is not supported; use 'for' or 'while'"
+VENDOR = "belongs to NVIDIA's compiler and is not available"
 
 
 class _Refused(type):
-    """A class that is there by name."""
+    """Metaclass of placeholder classes."""
 
     why: str
 
@@ -33,7 +33,7 @@ class _Refused(type):
 
 
 def refused(name: str, why: str) -> type:
-    """Return a class that stands for a name, and says why where it is used.
+    """Return a placeholder class for a name, which raises an error with the reason when used.
 
     >>> issubclass(refused("tcgen05.MmaF16BF16Op", LATER_CHIPS).kind, object)
     True

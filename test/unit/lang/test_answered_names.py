@@ -195,7 +195,7 @@ def test_names_of_later_chips_are_there_and_refuse(tmp_path: Path) -> None:
         with pytest.raises(KernelTypeError) as e:
             use(what)
         assert (e.value.code, e.value.message) == (
-            "F280", f"{name} needs sm_100 or later; instructions up to those of sm_90a are written here"
+            "F280", f"{name} needs sm_100 or later; this compiler supports instructions up to sm_90a"
         )  # fmt: skip
 
 

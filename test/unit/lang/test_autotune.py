@@ -73,8 +73,8 @@ def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.chosen == {"per": 2, "off": 0} and 2.8 < found.microseconds < 3.2 and found.saved is None
     assert [c for c, _, _ in found.measured] == [{"per": 2, "off": 0}, {"per": 1, "off": 0}]
     assert {json.dumps(c): why.rpartition(": ")[2] for c, why in found.left_out} == {
-        '{"per": 1, "off": 1}': "another result in y", '{"per": 2, "off": 1}': "another result in y",
-        '{"per": 4, "off": 1}': "another result in y", '{"per": 4, "off": 0}': "four is too many",
+        '{"per": 1, "off": 1}': "different result in y", '{"per": 2, "off": 1}': "different result in y",
+        '{"per": 4, "off": 1}': "different result in y", '{"per": 4, "off": 0}': "four is too many",
     }  # fmt: skip
     # In turns of changing order; dropped after three rounds; nothing of pruned ones.
     assert [c["per"] for c in order] == [1, 2, 2, 1, 1, 2] and [n for _, _, n in found.measured] == [30, 30]
@@ -188,17 +188,17 @@ def plain(x: cute.Tensor, n: cute.Constexpr = 1): ...
 
 
 ERRORS: list[tuple[str, Callable[[], object]]] = [
-    ("autotune: expected space= or configs=, one of the two", lambda: cute.autotune()),
-    ("autotune: expected space= or configs=, one of the two", lambda: cute.autotune({"n": [1]}, configs=[{"n": 1}])),
-    ("autotune: expected at least one candidate, got none", lambda: cute.autotune({"n": []})(plain)),
-    ("autotune: expected at least one candidate, got none", lambda: cute.autotune({})(plain)),
-    ("autotune: expected the same parameters in each of configs",
+    ("autotune: pass either space= or configs=", lambda: cute.autotune()),
+    ("autotune: pass either space= or configs=", lambda: cute.autotune({"n": [1]}, configs=[{"n": 1}])),
+    ("autotune: there are no candidates", lambda: cute.autotune({"n": []})(plain)),
+    ("autotune: there are no candidates", lambda: cute.autotune({})(plain)),
+    ("autotune: all configs must have the same parameters",
      lambda: cute.autotune(configs=[{"n": 1}, {"x": 2}])(plain)),
-    ("autotune: there is no parameter 'm': there are x, n", lambda: cute.autotune({"m": [1]})(plain)),
-    ("autotune: there is no parameter 'k': there are x, n", lambda: cute.autotune({"n": [1]}, key=["k"])(plain)),
-    ("test_autotune.make.<locals>.scale: prune left none of the candidates for x=f32[0] y=f32[0]",
+    ("autotune: the function has no parameter 'm'; parameters: x, n", lambda: cute.autotune({"m": [1]})(plain)),
+    ("autotune: the function has no parameter 'k'; parameters: x, n", lambda: cute.autotune({"n": [1]}, key=["k"])(plain)),
+    ("test_autotune.make.<locals>.scale: prune removed all candidates for x=f32[0] y=f32[0]",
      lambda: make().best(np.zeros(0, np.float32), np.zeros(0, np.float32))),
-    ("test_autotune.make.<locals>.scale: expected arrays in a GPU's memory, to measure there; or pass measure=",
+    ("test_autotune.make.<locals>.scale: the arrays must be in GPU memory for a measurement; or pass measure=",
      lambda: make().tune(np.zeros(4, np.float32), np.zeros(4, np.float32))),
 ]  # fmt: skip
 

@@ -360,30 +360,30 @@ def test_ptxas_takes_them(name: str) -> None:
     [
         (
             lambda: pipeline.PipelineAsync.create(num_stages=0, producer_group=1, consumer_group=1),
-            "expected at least one stage, got 0",
+            "num_stages must be at least 1, got 0",
         ),
         (
             lambda: pipeline.PipelineTmaAsync.create(
                 num_stages=1, producer_group=1, consumer_group=1, tx_count=1 << 20
             ),
-            "expected 1 to 1048575 bytes a stage for an mbarrier, got 1048576",
+            "tx_count must be 1 to 1048575 bytes, got 1048576",
         ),
         (
             lambda: pipeline.PipelineTmaStore.create(num_stages=0, producer_group=1),
-            "expected at least one stage, got 0",
+            "num_stages must be at least 1, got 0",
         ),
         (
             lambda: pipeline.PipelineTmaMultiConsumersAsync.create(
                 num_stages=1, producer_group=1, consumer_group_async=32, consumer_group_umma=1, tx_count=16
             ),
-            "consumers that are instructions of tcgen05 need sm_100 or later",
+            "consumer_group_umma (tcgen05) needs sm_100 or later",
         ),
         (
             lambda: pipeline.PipelineOrder.create(depth=1, length=0, group_id=0, producer_group=32),
-            "expected at least one part and one group, got 1 and 0",
+            "PipelineOrder: depth and length must be at least 1, got 1 and 0",
         ),
-        (lambda: pipeline.CooperativeGroup(size=0), "expected a group of at least one, got 0"),
-        (lambda: pipeline.NamedBarrier(16, 32), "expected a barrier 0 to 15, got 16"),
+        (lambda: pipeline.CooperativeGroup(size=0), "CooperativeGroup: size must be at least 1, got 0"),
+        (lambda: pipeline.NamedBarrier(16, 32), "NamedBarrier: barrier_id must be 0 to 15, got 16"),
     ],
 )
 def test_pipelines_that_cannot_be(make: Any, message: str) -> None:

@@ -145,7 +145,7 @@ def test_what_is_not_answered_says_so(tmp_path: Path) -> None:
     program = tmp_path / "p.py"
     program.write_text("import cutlass.jax\n")
     with pytest.raises(
-        ModuleNotFoundError, match=r"'cutlass\.jax' is not answered here \(there are cute_viz, cutlass, "
+        ModuleNotFoundError, match=r"'cutlass\.jax' is not available; available modules: cute_viz, cutlass, "
     ):
         run(program)
     with pytest.raises(SystemExit):

@@ -61,11 +61,11 @@ def test_a_kernel_is_timed() -> None:
 
 
 def test_what_benchmark_refuses() -> None:
-    with pytest.raises(ValueError, match="at least one iteration"):
+    with pytest.raises(ValueError, match="iterations and workspace_count must be at least 1"):
         benchmark(print, iterations=0)
-    with pytest.raises(ValueError, match="got both"):
+    with pytest.raises(ValueError, match="pass either kernel_arguments"):
         benchmark(print, kernel_arguments=JitArguments(), workspace_generator=JitArguments)
-    with pytest.raises(TypeError, match="returns JitArguments, not int"):
+    with pytest.raises(TypeError, match="must return JitArguments, got int"):
         benchmark(print, workspace_generator=lambda: 3)  # type: ignore
 
 
@@ -83,7 +83,7 @@ def test_the_fastest_is_taken() -> None:
 
     found = tune(make, {"wait": [0.02, 0.001], "fails": [True, False]}, JitArguments(1), iterations=2)
     assert found == {"wait": 0.001, "fails": False}
-    with pytest.raises(CantImplementError, match="none of the parameters"):
+    with pytest.raises(CantImplementError, match="tune: no combination"):
         tune(make, {"wait": [1], "fails": [True]}, JitArguments(1))
     with pytest.raises(TypeError, match="a function of no arguments, not int"):
         tune(lambda n: n, {"n": [1]})
@@ -95,9 +95,9 @@ def test_tune_leaves_out_what_cannot_be_made_and_warns() -> None:
             raise ValueError("1 is too small")
         return lambda: None
 
-    with pytest.warns(RuntimeWarning, match=r"tune: \{'n': 1\} is left out: ValueError: 1 is too small"):
+    with pytest.warns(RuntimeWarning, match=r"tune: \{'n': 1\} is skipped: ValueError: 1 is too small"):
         assert tune(make, {"n": [1, 2]}, iterations=1) == {"n": 2}
-    with pytest.warns(RuntimeWarning), pytest.raises(CantImplementError, match="none of the parameters"):
+    with pytest.warns(RuntimeWarning), pytest.raises(CantImplementError, match="tune: no combination"):
         tune(make, {"n": [1]})
 
 
@@ -145,7 +145,7 @@ def test_convert(to: type) -> None:
 
 def test_what_convert_refuses() -> None:
     x, y = np.zeros((3, 4), np.float32), np.zeros((4, 3), np.float32)
-    with pytest.raises(ValueError, match=r"expected tensors of one shape, got \(3, 4\) and \(4, 3\)"):
+    with pytest.raises(ValueError, match=r"src and dst must have the same shape, got \(3, 4\) and \(4, 3\)"):
         testing.convert(cute.from_dlpack(x), cute.from_dlpack(y), device="cpu")
 
 
@@ -191,5 +191,5 @@ def test_parameters_are_chosen_when_they_are_needed(monkeypatch: pytest.MonkeyPa
     assert slow.best(x, 6) == {"wait": 1} and {n for n, _ in RUNS} == {5, 6}
     slow(x, 5, wait=3)
     assert x[1] == 3
-    with pytest.raises(ValueError, match="there is no parameter 'none': there are x, n, wait"):
+    with pytest.raises(ValueError, match="the function has no parameter 'none'; parameters: x, n, wait"):
         testing.autotune_jit({"none": [1]})(slow.function)
