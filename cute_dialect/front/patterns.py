@@ -55,7 +55,7 @@ class Patterns:
     def chain(self, s: ast.Match) -> list[ast.stmt] | None:
         """Return a ``match`` as a chain of ``if``, or None if it must be left to Python.
 
-        That is the case if alternatives capture names, or a guard after a capture assigns some.
+        Python handles it if alternatives capture names, or a guard after a capture assigns some.
         """
         p = self.position(s.subject)
         subject = f".m{self.number()}"

@@ -14,8 +14,8 @@ An ``if`` becomes::
         x, = .s1.results()                      # names that may be read later
         if x is .rt.U: del x
 
-Loops are rewritten likewise.  No code is duplicated, locals stay locals of one frame, and nodes keep the positions of
-what they replace.
+Loops are rewritten likewise.  No code is duplicated, locals stay locals of one frame, and new nodes
+keep the positions of those they replace.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Watched:
     def after_trace(self, more: Watched) -> Watched:
         """Return the watch list after the trace: this one, and ``more`` that only the trace found.
 
-        What the trace itself changed is its result rather than something it depends on.
+        Values that the trace itself changed are results, not dependencies.
         """
         entries = {(id(e.owner), e.name): e._replace(value=e.now()) for e in (*self.entries, *more.entries)}
         contents = {id(value): (value, held) for value, held in more.contents}

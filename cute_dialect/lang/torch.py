@@ -1,4 +1,4 @@
-"""Tensors of torch for kernels: ``cute.torch``.  torch is imported when a function is called (names: CuTe DSL's).
+"""Torch tensors for kernels: ``cute.torch``. The names are those of CuTe DSL; torch is imported on the first call.
 
 >>> dtype(cute.Float16), is_fp8_dtype(cute.Float8E5M2)
 (torch.float16, True)
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class TensorInitType(Enum):
-    """What a new tensor is filled with."""
+    """The initial contents of a new tensor."""
 
     SKIP = "skip"
     SCALAR = "scalar"
@@ -34,7 +34,7 @@ class TensorInitType(Enum):
 
 @dataclass(frozen=True)
 class RandomInitConfig:
-    """Integers from ``min_val`` (included) to ``max_val`` (not included), which all element types hold exactly."""
+    """Configuration of random integers from ``min_val`` to ``max_val - 1``. Every type represents the defaults."""
 
     min_val: int = -2
     max_val: int = 2
@@ -42,14 +42,14 @@ class RandomInitConfig:
 
 @dataclass(frozen=True)
 class ScalarInitConfig:
-    """One number."""
+    """Configuration of a constant fill."""
 
     value: float = 0.0
 
 
 @dataclass(frozen=True)
 class GaussianInitConfig:
-    """Numbers of a normal distribution, times ``scale``."""
+    """Configuration of normally distributed numbers, multiplied by ``scale``."""
 
     mean: float = 0.0
     std: float = 1.0
@@ -57,27 +57,27 @@ class GaussianInitConfig:
 
 
 def dtype(kind: Any) -> Any:
-    """Return torch's type of elements.  Raises TypeError where torch has none."""
+    """Return the torch dtype of an element type. Raises TypeError if torch has none."""
     import torch
 
     name = "float32" if kind is cute.TFloat32 else getattr(kind, "torch", "")
     found = getattr(torch, name, None) if name else None
     if found is None:
-        raise TypeError(f"torch has no type for {kind!r}")
+        raise TypeError(f"torch has no dtype for {kind!r}")
     return found
 
 
 def is_fp8_dtype(kind: Any) -> bool:
-    """Tell whether a type is an 8-bit float."""
+    """Return True for an 8-bit float type."""
     return kind in (cute.Float8E4M3FN, cute.Float8E5M2, cute.Float8E8M0FNU)
 
 
 def get_leading_dim(tensor: Any) -> int:
-    """Return the dimension of stride 1; the last one with several elements.  Raises ValueError for none."""
+    """Return the dimension of stride 1, the last one of extent greater than 1. Raises ValueError if there is none."""
     ones = [i for i, stride in enumerate(tensor.stride()) if stride == 1]
     several = [i for i in ones if tensor.shape[i] > 1]
     if not ones:
-        raise ValueError(f"expected a tensor with a dimension of stride 1, got strides {tuple(tensor.stride())}")
+        raise ValueError(f"the tensor must have a dimension of stride 1, got strides {tuple(tensor.stride())}")
     return (several or ones)[-1]
 
 
@@ -85,9 +85,16 @@ def create_and_permute_torch_tensor(
     shape: Sequence[int], dtype: Any, permute_order: Sequence[int] | None = None,
     init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
 ) -> Any:  # fmt: skip
-    """Return a tensor of this shape in memory, its dimensions permuted after that; on the CPU unless told otherwise.
+    """Return a new tensor, by default on the CPU.
 
-    Raises TypeError for an ``init_config`` that is not that of ``init_type``.
+    Args:
+        shape: the shape in memory order, before the permutation.
+        dtype: a torch dtype.
+        permute_order: the permutation of the dimensions, as for ``Tensor.permute``.
+        init_type: the initial contents.
+        init_config: the configuration of ``init_type``.
+
+    Raises TypeError for an ``init_config`` of another ``init_type``.
     """
     import torch
 
@@ -103,7 +110,7 @@ def _filled(wide: Any, init_type: TensorInitType, config: Any, *, unsigned: bool
         TensorInitType.GAUSSIAN: GaussianInitConfig,
     }.get(init_type)  # fmt: skip
     if config is not None and kind is not None and not isinstance(config, kind):
-        raise TypeError(f"init_config: expected {kind.__name__} for {init_type}, got {config!r}")
+        raise TypeError(f"init_config: {init_type} needs a {kind.__name__}, got {config!r}")
     match init_type:
         case TensorInitType.RANDOM:
             found = config or (RandomInitConfig(0, 4) if unsigned else RandomInitConfig())
@@ -121,9 +128,11 @@ def matrix(
     l: int, mode0: int, mode1: int, is_mode0_major: bool, cutlass_dtype: Any,  # noqa: E741  (CuTe DSL's name)
     init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
 ) -> Any:  # fmt: skip
-    """Return ``l`` matrices as a float32 tensor (mode0, mode1, l) whose numbers the element type holds.
+    """Return ``l`` matrices as a float32 tensor of shape (mode0, mode1, l), with numbers that the element type
+    represents.
 
-    ``is_mode0_major``: dimension 0 is the contiguous one, else dimension 1.
+    Args:
+        is_mode0_major: True if dimension 0 is contiguous, False if dimension 1 is.
     """
     import torch
 
@@ -136,7 +145,7 @@ def matrix(
 
 
 def _stored(kind: Any) -> Any:
-    """Return the type of torch whose tensors hold elements of a type of ours."""
+    """Return the torch dtype that stores elements of a type."""
     import torch
 
     try:
@@ -154,9 +163,10 @@ def _device() -> str:
 def cute_tensor_like(
     data_ref: Any, cutlass_dtype: Any, is_dynamic_layout: bool, assumed_align: int | None = None
 ) -> tuple[RuntimeTensor, Any]:
-    """Return a tensor with the numbers of ``data_ref`` in another element type, for kernels and as torch's.
+    """Return a tensor with the numbers of ``data_ref`` in another element type, as a kernel argument and as a torch
+    tensor.
 
-    It is on the GPU where there is one; its layout is that of ``data_ref``.
+    It is on the GPU if there is one. Its layout is that of ``data_ref``.
     """
     stored = _stored(cutlass_dtype)
     made = data_ref.to(device=_device(), dtype=stored)
@@ -173,12 +183,15 @@ def convert_cute_tensor(
 ) -> RuntimeTensor:
     """Write numbers into the memory of a tensor, rounded to its element type, and return the tensor.
 
-    Beyond the range of an 8-bit float they are its greatest number, as a GPU converts (PTX ISA, "cvt", .satfinite).
-    ``is_dynamic_layout``: the layout of ``cute_tensor`` is marked already; nothing else depends on it.
+    Numbers beyond the range of an 8-bit float become its largest finite number, as in GPU conversions (PTX ISA, "cvt",
+    .satfinite).
+
+    Args:
+        is_dynamic_layout: ignored; the layout of ``cute_tensor`` is already marked.
     """
     kept: Any = cute_tensor.array
     if not hasattr(kept, "copy_"):
-        raise TypeError(f"expected a tensor over memory of torch, got {cute_tensor!r}")
+        raise TypeError(f"cute_tensor must be made from a torch tensor, got {cute_tensor!r}")
     stored = _stored(dtype)
     kept = kept if kept.dtype == stored else kept.view(stored)
     if is_fp8_dtype(dtype):
@@ -193,9 +206,10 @@ def convert_cute_tensor(
 def create_cute_tensor_for_fp8(
     storage_tensor: Any, dtype: Any, leading_dim: int, source_f32_tensor: Any = None
 ) -> RuntimeTensor:
-    """Return a tensor for kernels over memory of torch, its extents dynamic; an 8-bit float may lie in bytes.
+    """Return a kernel argument over a torch tensor, with dynamic extents. 8-bit floats may be stored as bytes.
 
-    ``source_f32_tensor``: for 8-bit floats, the numbers that are written into it.
+    Args:
+        source_f32_tensor: for 8-bit floats, the numbers to write into the tensor.
     """
     tensor = from_dlpack(storage_tensor, assumed_align=16, dtype=dtype)
     tensor.mark_layout_dynamic(leading_dim=leading_dim)
@@ -205,7 +219,7 @@ def create_cute_tensor_for_fp8(
 
 
 def current_stream() -> Any:
-    """Return torch's current stream for launches; without a GPU one that means nothing."""
+    """Return torch's current stream for launches; a null stream without a GPU."""
     import torch
 
     handle = torch.cuda.current_stream().cuda_stream if torch.cuda.is_available() else 0
@@ -213,7 +227,7 @@ def current_stream() -> Any:
 
 
 def default_stream() -> Any:
-    """Return torch's default stream for launches; without a GPU one that means nothing."""
+    """Return torch's default stream for launches; a null stream without a GPU."""
     import torch
 
     return cute.Stream(torch.cuda.default_stream().cuda_stream if torch.cuda.is_available() else 0)

@@ -1,8 +1,9 @@
-"""torch for a program that wants a GPU where kernels run on the interpreter: its tensors lie on the CPU.
+"""Torch for a program that expects a GPU while kernels run on the interpreter: its tensors are on the CPU.
 
-Two public means of torch, nothing of it is changed: :func:`on_cpu` is a mode (``torch.overrides.TorchFunctionMode``)
-in which functions that are told ``device="cuda"`` take ``"cpu"``, and :class:`TorchOnCpu` is a module that has all that
-torch has, except ``cuda``: there is a device, its streams do nothing, its events are the host's clock.
+It uses two public means of torch and modifies nothing in torch. :func:`on_cpu` is a mode
+(``torch.overrides.TorchFunctionMode``) in which functions called with ``device="cuda"`` use ``"cpu"``. The module
+:class:`TorchOnCpu` has every name of torch with another ``cuda``: there is one device, its streams do nothing, and its
+events read the host's clock.
 """
 
 from __future__ import annotations
@@ -18,23 +19,22 @@ __all__ = ["CudaOnCpu", "TorchOnCpu", "import_with", "on_cpu"]
 
 
 class Address(int):
-    """The address of a tensor's memory, which knows the tensor: the interpreter reads no plain addresses."""
+    """The address of a tensor's memory, with a reference to the tensor. The interpreter cannot read plain addresses."""
 
     array: Any
 
 
 class Event:
-    """A point in time of the host."""
+    """Stand-in for ``torch.cuda.Event`` that reads the host's clock."""
 
     def __init__(self, enable_timing: bool = False, **_: object):
         self.time = 0.0
 
     def record(self, stream: object = None) -> None:
-        """Note the time."""
         self.time = time.perf_counter()
 
     def elapsed_time(self, end: Event) -> float:
-        """Return the milliseconds from this to another."""
+        """Return the milliseconds from this event to ``end``."""
         return 1e3 * (end.time - self.time)
 
     def synchronize(self) -> None:
@@ -43,12 +43,12 @@ class Event:
     wait = synchronize
 
     def query(self) -> bool:
-        """Return True: what was recorded is done."""
+        """Return True: recorded work is always complete."""
         return True
 
 
 class Stream:
-    """A stream whose work is done at once."""
+    """Stand-in for ``torch.cuda.Stream``; work on it completes at once."""
 
     cuda_stream = 0
 
@@ -65,14 +65,14 @@ class Stream:
         """Do nothing."""
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Record an event."""
+        """Record and return an event."""
         event = event or Event()
         event.record()
         return event
 
 
 class CudaOnCpu(ModuleType):
-    """``torch.cuda`` of a machine with one device that is the interpreter's: sm_90a, no memory of its own."""
+    """``torch.cuda`` of a machine whose only device is the interpreter: sm_90a, without memory of its own."""
 
     Event = Event
     Stream = Stream
@@ -82,32 +82,29 @@ class CudaOnCpu(ModuleType):
         self._stream = Stream()
 
     def is_available(self) -> bool:
-        """Return True: kernels run."""
+        """Return True: kernels can run."""
         return True
 
     is_initialized = is_available
 
     def device_count(self) -> int:
-        """Return 1."""
         return 1
 
     def current_device(self) -> int:
-        """Return 0."""
         return 0
 
     def get_device_name(self, device: object = None) -> str:
-        """Return what the device is."""
         return "CPU interpreter"
 
     def get_device_capability(self, device: object = None) -> tuple[int, int]:
-        """Return that of the chip that is compiled for."""
+        """Return the compute capability of the target."""
         from cute_dialect.front.target import current_target
 
         number = current_target().removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
         return int(number[:-1]), int(number[-1])
 
     def get_device_properties(self, device: object = None) -> Any:
-        """Return an H100's multiprocessors and memory."""
+        """Return the properties of the device; the number of SMs and the memory are those of an H100."""
         major, minor = self.get_device_capability()
         return SimpleNamespace(
             name=self.get_device_name(), major=major, minor=minor, multi_processor_count=132, total_memory=80 << 30,
@@ -115,12 +112,12 @@ class CudaOnCpu(ModuleType):
         )  # fmt: skip
 
     def synchronize(self, device: object = None) -> None:
-        """Do nothing: calls of the interpreter return when they are done."""
+        """Do nothing; calls of the interpreter return when they are complete."""
 
     empty_cache = reset_peak_memory_stats = set_device = init = synchronize
 
     def manual_seed(self, seed: int) -> None:
-        """Seed torch's generator of the CPU."""
+        """Seed the CPU generator of torch."""
         import torch
 
         torch.manual_seed(seed)
@@ -128,23 +125,22 @@ class CudaOnCpu(ModuleType):
     manual_seed_all = manual_seed
 
     def memory_allocated(self, device: object = None) -> int:
-        """Return 0."""
         return 0
 
     max_memory_allocated = memory_reserved = memory_allocated
 
     def current_stream(self, device: object = None) -> Stream:
-        """Return the one stream."""
+        """Return the only stream."""
         return self._stream
 
     default_stream = current_stream
 
     def stream(self, stream: object) -> Any:
-        """Return a context that does nothing."""
+        """Return a context manager that does nothing."""
         return nullcontext(stream)
 
     def device(self, device: object) -> Any:
-        """Return a context that does nothing."""
+        """Return a context manager that does nothing."""
         return nullcontext(device)
 
     def __getattr__(self, name: str) -> Any:
@@ -154,18 +150,18 @@ class CudaOnCpu(ModuleType):
             raise AttributeError(name)
         found = getattr(torch.cuda, name)
         if callable(found) and not isinstance(found, type):
-            raise NotImplementedError(f"torch.cuda.{name} needs a GPU, and this program runs on the interpreter")
+            raise NotImplementedError(f"torch.cuda.{name} needs a GPU, but this program runs on the interpreter")
         return found
 
 
 class LibraryOnCpu(ModuleType):
-    """``torch.library``, whose operators run in the mode of :func:`on_cpu`, which torch leaves when it calls them."""
+    """``torch.library`` whose operators run in the mode of :func:`on_cpu`, which torch leaves before it calls them."""
 
     def __init__(self) -> None:
         super().__init__("torch.library", LibraryOnCpu.__doc__)
 
     def custom_op(self, name: str, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-        """Return a function as an operator, or what makes it one."""
+        """Register a function as an operator; without ``fn`` return a decorator."""
         import torch
 
         kinds = options.get("device_types")
@@ -191,7 +187,7 @@ class LibraryOnCpu(ModuleType):
 
 
 class TorchOnCpu(ModuleType):
-    """torch, with :class:`CudaOnCpu` for ``cuda``."""
+    """``torch`` with :class:`CudaOnCpu` as ``cuda``."""
 
     def __init__(self) -> None:
         super().__init__("torch", TorchOnCpu.__doc__)
@@ -215,7 +211,7 @@ def _is_cuda(device: object) -> bool:
 
 @contextmanager
 def on_cpu() -> Generator[None]:
-    """Let functions of torch that are told to use the GPU use the CPU, inside."""
+    """Context manager in which torch functions that are called with a CUDA device use the CPU."""
     import torch
     from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingModuleSource]
 
@@ -248,7 +244,9 @@ def on_cpu() -> Generator[None]:
 
 
 def import_with(python: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``__import__`` for a program: torch is answered by :class:`TorchOnCpu`, the rest as ``python`` does."""
+    """Return an ``__import__`` function for a program: torch resolves to :class:`TorchOnCpu`, all else to ``python``'s
+    result.
+    """
     made: list[TorchOnCpu] = []
 
     def importing(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:

@@ -1,4 +1,4 @@
-"""Host functions as operators of torch, which ``torch.compile`` and ``torch.export`` take: ``cute.torch.custom_op``."""
+"""Host functions as torch operators for ``torch.compile`` and ``torch.export``: ``cute.torch.custom_op``."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ _PLAIN = {int: "int", float: "float", bool: "bool", str: "str"}
 
 
 def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[Any], Any]:
-    """Return a decorator that registers a host function as torch's operator ``name``, ``"library::name"``.
+    """Return a decorator that registers a host function as the torch operator ``name``.
 
-    ``mutates_args``: the parameters that the function writes into (one name, or several).  Parameters are tensors,
-    where nothing else is said; numbers, ``Constexpr[int]`` and the like are torch's ``int``, ``float``, ``bool`` and
-    ``str``.  The operator returns nothing, so tracing it needs no memory.  Tensors in the memory of the host run on the
-    interpreter.  Raises TypeError for a function that is no operator.
+    A parameter without an annotation or default is a tensor. Numbers, ``Constexpr[int]`` and the like become ``int``,
+    ``float``, ``bool`` and ``str`` in torch's schema. The operator returns nothing, so tracing it needs no memory.
+    Tensors
+    in host memory run on the interpreter. Raises TypeError for a function that cannot be an operator::
 
         @cute.torch.custom_op("mine::scale", mutates_args="out")
         @cute.jit
         def scale(x: cute.Tensor, out: cute.Tensor, factor: cute.Float32): ...
 
         torch.ops.mine.scale(x, out, 2.0)          # also in a function under torch.compile
+
+    Args:
+        name: the qualified name, ``"library::name"``.
+        mutates_args: the parameters that the function writes to: one name or several.
     """
     written = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
 
@@ -38,7 +42,7 @@ def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[Any], A
         import torch
 
         if not isinstance(f, JitFunction):
-            raise TypeError(f"expected a host function under @cute.jit, got {f!r}")
+            raise TypeError(f"custom_op must decorate a host function under @cute.jit, got {f!r}")
         schema = _schema(f, written)
 
         def run(*args: Any, **named: Any) -> None:
@@ -54,22 +58,22 @@ def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[Any], A
 
 
 def _schema(f: JitFunction, written: tuple[str, ...]) -> str:
-    """Return how torch writes the parameters of a host function."""
+    """Return torch's schema of the parameters of a host function."""
     function = inspect.unwrap(f)
     annotations = annotations_of(function, {})
     parameters = inspect.signature(function).parameters
     unknown = [n for n in written if n not in parameters]
     if unknown:
-        raise TypeError(f"there is no parameter '{unknown[0]}': there are {', '.join(parameters)}")
+        raise TypeError(f"mutates_args: unknown parameter '{unknown[0]}'; parameters: {', '.join(parameters)}")
     parts: list[str] = []
     for name, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TypeError(f"an operator of torch has no parameter like *{name}")
+            raise TypeError(f"a torch operator cannot have the variadic parameter '{name}'")
         default = parameter.default
         kind = _kind(name, annotations.get(name), default)
         if name in written:
             if kind not in ("Tensor", "Tensor?"):
-                raise TypeError(f"expected a tensor to write into, '{name}' is {kind}")
+                raise TypeError(f"mutates_args: '{name}' must be a tensor, got {kind}")
             kind = kind.replace("Tensor", f"Tensor({chr(97 + len(parts))}!)")
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
@@ -79,7 +83,7 @@ def _schema(f: JitFunction, written: tuple[str, ...]) -> str:
 
 
 def _kind(name: str, annotation: Any, default: Any) -> str:
-    """Return torch's type of a parameter."""
+    """Return the torch schema type of a parameter."""
     if typing.get_origin(annotation) in (typing.Union, UnionType):
         inner = [a for a in typing.get_args(annotation) if a is not NoneType]
         if len(inner) == 1:
@@ -97,5 +101,5 @@ def _kind(name: str, annotation: Any, default: Any) -> str:
         return _PLAIN[type(default)]
     if annotation is None and default is inspect.Parameter.empty:
         return "Tensor"
-    what = "a stream: the operator takes torch's own" if annotation is Stream else f"{annotation!r}"
-    raise TypeError(f"torch has no type for '{name}', {what}")
+    what = "a stream; the operator uses torch's current stream" if annotation is Stream else f"{annotation!r}"
+    raise TypeError(f"parameter '{name}' has no torch type: {what}")

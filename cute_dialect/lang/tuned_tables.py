@@ -1,9 +1,11 @@
-"""What tuning found of functions of the language, kept by GPU: ``functions/nvidia-h200.json`` in the user's folder.
+"""The results of autotuning functions, one file per GPU: ``functions/nvidia-h200.json`` in the user's folder.
+
+A file looks like this::
 
     {"format": 1, "gpu": "NVIDIA H200",
      "functions": {"mymodule.row_sum": {"x=f32[128x4096]": {"chosen": {"threads": "256"}, "microseconds": 4.5}}}}
 
-Values are written as ``repr`` writes them, and found again among the candidates of the function.
+Values are stored as their ``repr`` and looked up among the candidates of the function.
 """
 
 from __future__ import annotations
@@ -20,18 +22,19 @@ __all__ = ["Candidate", "find", "path_of", "read", "save"]
 
 _FORMAT = 1
 Candidate = Mapping[str, Any]
-"""Values of the parameters that tuning chooses."""
+"""Values of the autotuned parameters."""
 _Entries = dict[str, dict[str, Any]]
 
 
 def path_of(gpu: str) -> Path:
-    """Return where the user's table for a GPU is; ``gpu``: its name as the driver tells it."""
+    """Return the path of the user's file for a GPU; ``gpu`` is its name as the driver reports it."""
     return Path(user_folder("CUTE_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")) / "functions" / gpu_file_name(gpu)
 
 
 def read(gpu: str) -> dict[str, _Entries]:
-    """Return the entries of a GPU's table, by function and key; none where there is no file, or one that is damaged or
-    of another format: it is measured again.
+    """Return the entries of a GPU's file, by function and key.
+
+    The result is empty if the file is missing, damaged or of another format; functions are then measured again.
     """
     try:
         found = json.loads(path_of(gpu).read_text(encoding="utf-8"))
@@ -46,7 +49,7 @@ def read(gpu: str) -> dict[str, _Entries]:
 
 
 def find(entries: Mapping[str, Mapping[str, Any]], key: str, candidates: Sequence[Candidate]) -> Candidate | None:
-    """Return the candidate that a function's entries name for a key; None where they name none of these.
+    """Return the candidate that a function's entries record for a key, or None if there is no such entry or candidate.
 
     >>> find({"n=8": {"chosen": {"threads": "64"}}}, "n=8", [{"threads": 32}, {"threads": 64}])
     {'threads': 64}
@@ -57,7 +60,7 @@ def find(entries: Mapping[str, Mapping[str, Any]], key: str, candidates: Sequenc
 
 
 def save(gpu: str, function: str, key: str, chosen: Candidate, microseconds: float) -> Path:
-    """Add to the user's table; the file is replaced as a whole.  Raises OSError."""
+    """Add an entry to the user's file, which is replaced atomically. Raises OSError."""
     functions = read(gpu)
     entry = {"chosen": {n: repr(v) for n, v in chosen.items()}, "microseconds": round(microseconds, 2)}
     functions.setdefault(function, {})[key] = entry

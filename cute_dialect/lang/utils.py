@@ -1,7 +1,7 @@
-"""Helpers of kernels: how a matrix lies, what a chip has, which tiles a block takes.
+"""Helpers for kernels: the major mode of a matrix, properties of the GPU, and tile schedulers.
 
-The names are CuTe DSL's, :class:`GroupedRaster` apart.  The schedulers are written in the language: their methods run
-on the host to find the grid, and in kernels to find tiles.
+The names are those of CuTe DSL, except :class:`GroupedRaster`. The schedulers are written in the kernel language: their
+methods run on the host to compute the grid, and in kernels to compute tiles.
 """
 
 from __future__ import annotations
@@ -23,50 +23,47 @@ __all__ = [
 
 
 class LayoutEnum(Enum):
-    """Which mode of a matrix is contiguous."""
+    """The contiguous mode of a matrix."""
 
     ROW_MAJOR = "row_major"
     COL_MAJOR = "col_major"
 
     @staticmethod
     def from_tensor(tensor: Any) -> LayoutEnum:
-        """Return how the first two modes of a tensor lie.
-
-        Raises ValueError if neither has stride 1.
-        """
+        """Return the layout of the first two modes of a tensor. Raises ValueError if neither has stride 1."""
         leading = tensor.leading_dim
         if leading == 1:
             return LayoutEnum.ROW_MAJOR
         if leading == 0:
             return LayoutEnum.COL_MAJOR
-        raise ValueError(f"expected a tensor whose first or second mode has stride 1, got {tensor}")
+        raise ValueError(f"the first or second mode of the tensor must have stride 1, got {tensor}")
 
     def is_k_major_a(self) -> bool:
-        """Tell whether A (M, K) is contiguous along K."""
+        """Return True if A (M, K) is contiguous along K."""
         return self is LayoutEnum.ROW_MAJOR
 
     def is_m_major_a(self) -> bool:
-        """Tell whether A (M, K) is contiguous along M."""
+        """Return True if A (M, K) is contiguous along M."""
         return self is LayoutEnum.COL_MAJOR
 
     def is_k_major_b(self) -> bool:
-        """Tell whether B (N, K) is contiguous along K."""
+        """Return True if B (N, K) is contiguous along K."""
         return self is LayoutEnum.ROW_MAJOR
 
     def is_n_major_b(self) -> bool:
-        """Tell whether B (N, K) is contiguous along N."""
+        """Return True if B (N, K) is contiguous along N."""
         return self is LayoutEnum.COL_MAJOR
 
     def is_n_major_c(self) -> bool:
-        """Tell whether C (M, N) is contiguous along N."""
+        """Return True if C (M, N) is contiguous along N."""
         return self is LayoutEnum.ROW_MAJOR
 
     def is_m_major_c(self) -> bool:
-        """Tell whether C (M, N) is contiguous along M."""
+        """Return True if C (M, N) is contiguous along M."""
         return self is LayoutEnum.COL_MAJOR
 
     def sm90_mma_major_mode(self) -> Any:
-        """Return the major mode of an operand of wgmma that lies so."""
+        """Return the major mode of a wgmma operand with this layout."""
         modes = cute.nvgpu.warpgroup.OperandMajorMode
         return modes.K if self is LayoutEnum.ROW_MAJOR else modes.MN
 
@@ -79,59 +76,68 @@ def print_latex(layout: Any) -> None:
 
 
 def print_latex_tv(layout_tv: Any, tile_mn: Any) -> None:
-    """Print a LaTeX document that draws which thread holds which value of a tile ``(M, N)``."""
+    """Print a LaTeX document that draws which thread holds which value of an ``(M, N)`` tile."""
     print(draw_tv(layout_tv, tile_mn).latex, end="")
 
 
 def get_smem_capacity_in_bytes(chip: str = "sm_90") -> int:
-    """Return the shared memory that a block may have, in bytes.
+    """Return the maximum shared memory of a block in bytes.
 
     >>> get_smem_capacity_in_bytes("sm_90")
     232448
     """
     if chip not in TARGETS:
-        raise ValueError(f"expected one of {', '.join(TARGETS)}, got {chip!r}")
+        raise ValueError(f"chip must be one of {', '.join(TARGETS)}, got {chip!r}")
     return TARGETS[chip].shared
 
 
 class HardwareInfo:
-    """What the GPU at hand has."""
+    """Properties of the current GPU."""
 
     def __init__(self, device_id: int = 0):
         self.device_id = device_id
 
     def get_device_multiprocessor_count(self) -> int:
-        """Return its SMs; without a GPU those of an H100 or H200 SXM."""
+        """Return the number of SMs; without a GPU that of an H100 or H200 SXM."""
         return multiprocessors(self.device_id)
 
     def get_max_active_clusters(self, cluster_size: int) -> int:
-        """Return how many clusters of so many blocks run at once, one block an SM."""
+        """Return the number of clusters of ``cluster_size`` blocks that run at once with one block per SM."""
         if cluster_size < 1:
-            raise ValueError(f"expected a cluster of at least one block, got {cluster_size}")
+            raise ValueError(f"cluster_size must be at least 1, got {cluster_size}")
         return multiprocessors(self.device_id) // cluster_size
 
 
 class WorkTileInfo(NamedTuple):
-    """A tile of work: ``tile_idx`` its coordinates (M, N, L), and whether there is one."""
+    """A work tile.
+
+    Attributes:
+        tile_idx: its coordinates (M, N, L).
+        is_valid_tile: whether the tile exists.
+    """
 
     tile_idx: Any
     is_valid_tile: Any
 
 
 class PersistentTileSchedulerParams:
-    """The tiles of a problem: ``problem_shape_ntile_mnl`` tiles, in clusters of ``cluster_shape_mnk`` blocks.
+    """The tiles of a problem, and the order in which clusters process them.
 
-    Clusters go along M first, or along N without ``raster_along_m``; ``swizzle_size`` of them lie side by side, so that
-    blocks that run at once share more of what they read.
+    Args:
+        problem_shape_ntile_mnl: the numbers of tiles (M, N, L).
+        cluster_shape_mnk: the numbers of blocks of a cluster; 1 along K.
+        swizzle_size: the number of adjacent rows of clusters that are processed together. Blocks that run at once then
+            share more of their input.
+        raster_along_m: True if consecutive clusters advance along M, False for N.
     """
 
     def __init__(
         self, problem_shape_ntile_mnl: Any, cluster_shape_mnk: Any, swizzle_size: int = 1, raster_along_m: bool = True
     ):
         if cluster_shape_mnk[2] != 1:
-            raise ValueError(f"expected a cluster of one block along K, got {cluster_shape_mnk}")
+            raise ValueError(f"cluster_shape_mnk must be 1 along K, got {cluster_shape_mnk}")
         if swizzle_size < 1:
-            raise ValueError(f"expected swizzle_size of 1 or more clusters, got {swizzle_size}")
+            raise ValueError(f"swizzle_size must be at least 1, got {swizzle_size}")
         self.swizzle_size = swizzle_size
         self.raster_along_m = raster_along_m
         self.problem_shape_ntile_mnl = problem_shape_ntile_mnl
@@ -142,13 +148,13 @@ class PersistentTileSchedulerParams:
         )  # fmt: skip
 
     def get_grid_shape(self, max_active_clusters: Any) -> Any:
-        """Return the grid: clusters along z, as many as run at once or fewer if there is less work."""
+        """Return the grid, with clusters along z: as many as run at once, or fewer if there are fewer tiles."""
         clusters = cute.size(self.clusters_mnl)
         return (*self.cluster_shape_mn, cute.min(clusters, max_active_clusters))
 
 
 class StaticPersistentTileScheduler:
-    """Each cluster takes every n-th tile, n the number of clusters, in the order of the parameters."""
+    """Static tile scheduler: each cluster processes every n-th tile, where n is the number of clusters."""
 
     def __init__(self, params: PersistentTileSchedulerParams, step: Any, current: Any, in_cluster: Any):
         self.params = params
@@ -169,7 +175,7 @@ class StaticPersistentTileScheduler:
         return params.get_grid_shape(max_active_clusters)
 
     def get_current_work(self) -> WorkTileInfo:
-        """Return the tile at hand."""
+        """Return the current tile."""
         clusters_m, clusters_n, _ = self.params.clusters_mnl
         along_m, swizzle = self.params.raster_along_m, self.params.swizzle_size
         along, across = (clusters_m, clusters_n) if along_m else (clusters_n, clusters_m)
@@ -180,7 +186,7 @@ class StaticPersistentTileScheduler:
         else:
             matrix, inside = divmod(current, clusters_m * clusters_n)
             group, inside = divmod(inside, along * swizzle)
-            width = cute.min(across - group * swizzle, swizzle)  # of the last group: what is left
+            width = cute.min(across - group * swizzle, swizzle)  # The last group may be narrower.
             first, side = divmod(inside, width)
             second = group * swizzle + side
         m, n = (first, second) if along_m else (second, first)
@@ -193,22 +199,28 @@ class StaticPersistentTileScheduler:
         return self.get_current_work()
 
     def advance_to_next_work(self, *, advance_count: int = 1) -> None:
-        """Go to the next tile."""
+        """Advance to the next tile."""
         self.current = self.current + self.step * advance_count
         self.executed = self.executed + 1
 
     @property
     def num_tiles_executed(self) -> Any:
-        """The tiles that were taken so far."""
+        """The number of tiles processed so far."""
         return self.executed
 
 
 class GroupedRaster:
-    """Tiles in groups of rows, column by column in a group, so that blocks that run at once share what they read.
+    """Order of tiles in groups of rows, column by column within a group, so that concurrent blocks share their inputs.
 
-    ``tiles``: (M, N) cluster tiles; ``group``: rows in a group; ``serpentine``: odd groups walk N backwards;
-    ``cluster``: blocks in a cluster; ``matrices``: of a batch, None for none.  A block takes every n-th cluster tile, n
-    the number of clusters.
+    Each block processes every n-th cluster tile, where n is the number of clusters.
+
+    Args:
+        tiles: the numbers of cluster tiles (M, N).
+        group: the number of rows in a group.
+        serpentine: True to reverse N in odd groups.
+        cluster: the number of blocks in a cluster.
+        sms: the number of SMs of the GPU.
+        matrices: the number of matrices in a batch, or None without a batch.
     """
 
     def __init__(
@@ -223,7 +235,7 @@ class GroupedRaster:
         self.matrices = matrices
 
     def count(self) -> Any:
-        """Return how many cluster tiles there are; their number fits the type of the extents."""
+        """Return the number of cluster tiles; it must fit the type of the extents."""
         tiles = self._of_matrix()
         return tiles if self.matrices is None else cute.assume(tiles * self.matrices, range=(0, None))
 
@@ -231,17 +243,15 @@ class GroupedRaster:
         return cute.assume(self.tiles_mn[0] * self.tiles_mn[1], range=(0, None))
 
     def persistent_grid(self) -> Any:
-        """Return the least number of blocks that needs as few waves as the chip's SMs allow; none where there are no
-        tiles.
-        """
+        """Return the smallest number of blocks that needs the minimum number of waves; 0 if there are no tiles."""
         tiles = self.count()
         waves = cute.max(cute.ceil_div(tiles, self.sms // self.cluster), 1)
         return cute.ceil_div(tiles, waves) * self.cluster
 
     def place(self, tile: Any) -> Any:
-        """Return row and column of a cluster tile, in cluster tiles; of a batch the matrix, too.
+        """Return the row and the column of a cluster tile, in cluster tiles, and for a batch also the matrix.
 
-        ``tile`` is less than :meth:`count`: where asserts are compiled, as on the interpreter, that is checked.
+        ``tile`` must be less than :meth:`count`; compiled asserts check this, and so does the interpreter.
         """
         tiles_m, tiles_n = self.tiles_mn
         tile, more = cute.assume(tile, range=(0, None)), ()

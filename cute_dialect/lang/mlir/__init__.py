@@ -1,5 +1,5 @@
-"""``cutlass._mlir.dialects``: the few builders of upstream dialects that programs for CuTe DSL call by themselves.
+"""``cutlass._mlir.dialects``: the builders of upstream dialects that programs for CuTe DSL call directly.
 
-Registers of several numbers (vectors and structures of LLVM) are Python tuples of numbers here, of a type that is a
-tuple of number types; what builds or takes them apart emits nothing.
+Several numbers in registers (LLVM vectors and structures) are Python tuples of numbers, and their type is a tuple of
+number types. Building and indexing them emits no code.
 """

@@ -1,4 +1,4 @@
-"""``arith`` as kernels for CuTe DSL call it."""
+"""The builders of the ``arith`` dialect that programs for CuTe DSL call."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ _FLOATS = {
 
 
 def constant(result: Any, value: Any, **_: Any) -> Any:
-    """Return a number of a type."""
     return number_type(result)(value)
 
 
 def select(condition: Any, true_value: Any, false_value: Any, **_: Any) -> Any:
-    """Return one of two numbers; both are computed."""
+    """Return ``true_value`` where ``condition`` holds, otherwise ``false_value``. Both are evaluated."""
     return cute.where(condition, true_value, false_value)
 
 
@@ -37,13 +36,15 @@ def _predicate(predicate: Any) -> str:
 
 
 def cmpi(predicate: Any, lhs: Any, rhs: Any, **_: Any) -> Any:
-    """Return whether two integers compare so (``eq``, ``slt``, ``ult``, …).  Raises F251 for another predicate."""
+    """Compare two integers (``eq``, ``slt``, ``ult``, …) to a Boolean. Raises F251 for an unknown predicate."""
     name = _predicate(predicate)
     if name in _SIGNED:
         return _SIGNED[name](_as(lhs, "Int"), _as(rhs, "Int"))
     if name in _UNSIGNED:
         return _UNSIGNED[name](_as(lhs, "Uint"), _as(rhs, "Uint"))
-    raise KernelTypeError("F251", f"arith.cmpi: expected {', '.join([*_SIGNED, *_UNSIGNED])}, got {name}")
+    raise KernelTypeError(
+        "F251", f"arith.cmpi: predicate must be one of {', '.join([*_SIGNED, *_UNSIGNED])}, got {name}"
+    )
 
 
 def _as(x: Any, sign: str) -> Any:
@@ -51,8 +52,8 @@ def _as(x: Any, sign: str) -> Any:
 
 
 def cmpf(predicate: Any, lhs: Any, rhs: Any, **_: Any) -> Any:
-    """Return whether two floats compare so (``oeq``, ``olt``, ``une``, …).  Raises F251 for another predicate."""
+    """Compare two floats (``oeq``, ``olt``, ``une``, …) to a Boolean. Raises F251 for an unknown predicate."""
     name = _predicate(predicate)
     if name not in _FLOATS:
-        raise KernelTypeError("F251", f"arith.cmpf: expected {', '.join(_FLOATS)}, got {name}")
+        raise KernelTypeError("F251", f"arith.cmpf: predicate must be one of {', '.join(_FLOATS)}, got {name}")
     return _FLOATS[name](lhs, rhs)

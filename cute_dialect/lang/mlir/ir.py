@@ -1,4 +1,4 @@
-"""``cutlass._mlir.ir``: types that programs for CuTe DSL construct themselves."""
+"""``cutlass._mlir.ir``: the types that programs for CuTe DSL construct directly."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Value = Pack
 
 
 class IntegerType:
-    """Integer types by width; 1 bit is Boolean."""
+    """Integer types by width. A width of 1 is Boolean."""
 
     @staticmethod
     def get_signless(width: int, *_: Any, **__: Any) -> Any:
-        """Return the signed number type of a width.
+        """Return the signed integer type of a width.
 
         >>> IntegerType.get_signless(1), IntegerType.get_signless(32)
         (Boolean, Int32)
@@ -28,7 +28,7 @@ class IntegerType:
 
     @staticmethod
     def get_unsigned(width: int, *_: Any, **__: Any) -> Any:
-        """Return the unsigned number type of a width."""
+        """Return the unsigned integer type of a width."""
         return type_of_mlir(f"i{int(width)}", signed=False)
 
 
@@ -37,7 +37,6 @@ class _FloatType:
 
     @classmethod
     def get(cls, *_: Any, **__: Any) -> NumericType:
-        """Return the number type."""
         return cls.kind
 
 
@@ -66,7 +65,7 @@ class F64Type(_FloatType):
 
 
 class VectorType(tuple[Any, ...]):
-    """The type of a vector: a tuple of its numbers' types."""
+    """The type of a vector: the tuple of its element types."""
 
     __slots__ = ()
 
@@ -75,7 +74,7 @@ class VectorType(tuple[Any, ...]):
 
     @classmethod
     def get(cls, shape: Any, element: Any, **_: Any) -> VectorType:
-        """Return the type of a vector of one mode.
+        """Return the type of a one-dimensional vector.
 
         >>> import cute_dialect.lang as cute
         >>> VectorType.get([2], cute.Float32).shape
@@ -86,10 +85,8 @@ class VectorType(tuple[Any, ...]):
 
     @property
     def shape(self) -> list[int]:
-        """Its extents."""
         return [len(self)]
 
     @property
     def element_type(self) -> Any:
-        """The type of its numbers."""
         return self[0]

@@ -1,5 +1,6 @@
-"""``llvm`` as kernels for CuTe DSL call it: ``inline_asm``, by :func:`cute_dialect.lang.arch.inline_ptx`, and what
-takes its results apart.
+"""The builders of the ``llvm`` dialect that programs for CuTe DSL call.
+
+``inline_asm`` is implemented with :func:`cute_dialect.lang.arch.inline_ptx`.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ __all__ = [
 
 
 class AsmDialect(Enum):
-    """The syntax of the text, which is PTX anyway."""
+    """The assembly syntax; ignored, because the text is always PTX."""
 
     AD_ATT = 0
     AD_Intel = 1
 
 
 class StructType:
-    """Types of structures."""
+    """Structure types."""
 
     @staticmethod
     def get_literal(body: Sequence[Any], **_: Any) -> tuple[Any, ...]:
@@ -46,22 +47,25 @@ class StructType:
 
 
 _REGISTERS = {"h": cute.Int16, "r": cute.Int32, "l": cute.Int64}
-"""Constraint letters of integer registers -> their types."""
+"""Types of integer registers by constraint letter."""
 
 
 def inline_asm(
     res: Any, operands_: Any, asm_string: str, constraints: str, *, has_side_effects: bool = False, **_: Any
 ) -> Any:
-    """Emit PTX.  ``$0`` is the result where ``res`` is its type (None for none); the operands follow.
+    """Emit inline PTX.
 
-    A structure of types gives as many results, as a :class:`~cute_dialect.lang.mlir.packs.Pack`.  Numbers narrower than
-    16 bits (Boolean, Int8) are zero- or sign-extended to the register that the constraint names, and truncated back.
+    The results are ``$0`` and following, and the operands follow them. A tuple of types as ``res`` gives that many
+    results,
+    as a :class:`~cute_dialect.lang.mlir.packs.Pack`. Numbers narrower than 16 bits (Boolean, Int8) are zero- or
+    sign-extended to the register of the constraint, and results are truncated.
 
     Args:
-        constraints: one per result and operand (``"=r,r,r"``); clobbers (``~{…}``) are ignored.
+        res: the type of the result; None if there is none.
+        constraints: one per result and operand (``"=r,r,r"``). Clobbers (``~{…}``) are ignored.
 
     Raises:
-        KernelTypeError: F251, where the constraints do not fit the results and operands.
+        KernelTypeError: F251, if the constraints do not match the results and operands.
     """
     said = [c.strip() for c in constraints.split(",") if c.strip() and not c.strip().startswith("~")]
     results = sum(c.startswith("=") for c in said)
@@ -71,7 +75,7 @@ def inline_asm(
     kinds = list(res) if several else [] if res is None else [res]
     if results != len(kinds) or len(said) - results != len(operands):
         raise KernelTypeError(
-            "F251", f"inline_asm: the constraints {constraints!r} do not fit {len(kinds)} results and "
+            "F251", f"inline_asm: the constraints {constraints!r} do not match {len(kinds)} results and "
             f"{len(operands)} operands",
         )  # fmt: skip
     letters = [c.lstrip("=+&")[:1] for c in said]
@@ -87,7 +91,7 @@ def inline_asm(
 
 
 def _held(kind: Any, letter: str) -> Any:
-    """Return the type of the register that a result of a type is in."""
+    """Return the type of the register that holds a result of type ``kind``."""
     return _REGISTERS.get(letter, cute.Int32) if getattr(kind, "width", 32) < 16 else kind
 
 
@@ -103,31 +107,31 @@ def _out_of_register(kind: Any, x: Any) -> Any:
 
 
 def extractvalue(res: Any, container: Any, position: Any, **_: Any) -> Any:
-    """Return a number of a structure, at a static place."""
+    """Return the element of a structure at a static index."""
     return element(container, position)
 
 
 def insertvalue(container: Any, value: Any, position: Any, **_: Any) -> Pack:
-    """Return a structure with another number at a static place."""
+    """Return a copy of a structure with the element at a static index replaced."""
     return with_element(container, position, value)
 
 
 def extractelement(vector: Any, position: Any, **_: Any) -> Any:
-    """Return a number of a vector, at a static place."""
+    """Return the element of a vector at a static index."""
     return element(vector, position)
 
 
 def insertelement(vector: Any, value: Any, position: Any, **_: Any) -> Pack:
-    """Return a vector with another number at a static place."""
+    """Return a copy of a vector with the element at a static index replaced."""
     return with_element(vector, position, value)
 
 
 def mlir_undef(res: Any, **_: Any) -> Any:
-    """Return a number or a pack of a type whose values nobody reads: zeros."""
+    """Return an undefined number or pack of a type; its values are zeros."""
     res = number_type(res)
     return Pack(kind(0) for kind in res) if isinstance(res, tuple) else res(0)
 
 
 def bitcast(res: Any, arg: Any, **_: Any) -> Any:
-    """Return the bits of a number or vector as those of another type."""
+    """Reinterpret the bits of a number or vector as another type."""
     return bits_as(res, arg)

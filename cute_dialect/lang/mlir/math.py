@@ -1,7 +1,7 @@
-"""Builders of the ``math`` dialect, as kernels for CuTe DSL call them: ``math.log(x, fastmath=…)``.
+"""The builders of the ``math`` dialect that programs for CuTe DSL call, such as ``math.log(x, fastmath=…)``.
 
-Each is the function of :mod:`cute_dialect.front.math_ops` for the same operation.  ``fastmath`` flags allow a less
-accurate result and are ignored, so results are at least as accurate as the flags ask for.
+Each calls the function of :mod:`cute_dialect.front.math_ops` for the same operation. ``fastmath`` is ignored: results
+are at least as accurate as the flags require.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from cute_dialect.front import math_ops
 
 _RENAMED = {"clampf": "clamp", "ctlz": "clz", "ctpop": "popc", "fpowi": "powf", "roundeven": "round"}
-"""Operations whose function has another name here."""
+"""Operations whose function has a different name in ``math_ops``."""
 _SAME = (
     "absf", "absi", "acos", "asin", "atan", "atan2", "ceil", "copysign", "cos", "erf", "exp", "exp2", "expm1", "floor",
     "fma", "log", "log10", "log1p", "log2", "powf", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc",

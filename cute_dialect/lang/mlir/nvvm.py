@@ -1,4 +1,6 @@
-"""``nvvm`` as kernels for CuTe DSL call it: atomics, special registers, and a few instructions."""
+"""The builders of the ``nvvm`` dialect that programs for CuTe DSL call: atomics, special registers and a few
+instructions.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +30,25 @@ __all__ = [
 
 
 class AtomicOpKind(Enum):
-    """What an atomic does."""
+    """Atomic operations."""
 
     ADD, AND, OR, XOR, MAX, MIN, UMAX, UMIN, EXCH, CAS, FADD, INC, DEC = range(13)
 
 
 class RoundingModeKind(Enum):
-    """How a result is rounded."""
+    """Rounding modes."""
 
     RN, RM, RP, RZ = range(4)
 
 
 class MemScopeKind(Enum):
-    """Whose accesses are ordered."""
+    """Scopes of atomic operations."""
 
     CTA, CLUSTER, GPU, SYS = range(4)
 
 
 class MemOrderKind(Enum):
-    """How accesses are ordered."""
+    """Memory orders."""
 
     WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL = range(5)
 
@@ -61,9 +63,13 @@ def atomicrmw(
     res: Any = None, op: Any = None, ptr: Any = None, a: Any = None, *, b: Any = None, mem_order: Any = None,
     syncscope: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
-    """Return what lay at ``ptr`` (as a number of the type ``res``), and write it combined with ``a``.
+    """Combine the number at ``ptr`` with ``a`` atomically and return its old value.
 
-    ``CAS``: ``a`` where it was ``b``.  Raises F251 for INC and DEC of other than 32-bit numbers.
+    ``CAS`` writes ``a`` if the old value equals ``b``. Raises F251 for INC and DEC of numbers that are not 32 bits
+    wide.
+
+    Args:
+        res: the type of the result; by default that of the number in memory.
     """
     name = getattr(op, "name", str(op))
     more = {
@@ -74,7 +80,7 @@ def atomicrmw(
         found = cute.arch.atomic_cas(ptr, cmp=b, val=a, **more)
     elif name in ("INC", "DEC"):
         if type(a).width != 32:
-            raise KernelTypeError("F251", f"nvvm.atomicrmw: expected a 32-bit number for {name}, got {a.describe()}")
+            raise KernelTypeError("F251", f"nvvm.atomicrmw: {name} needs a 32-bit number, got {a.describe()}")
         space = {"gmem": "global", "smem": "shared"}[ptr.memspace]
         ptx = f"atom.{space}.{name.lower()}.u32 $0, [$1], $2;"
         found = cute.arch.inline_ptx(ptx, ptr, a, result=cute.Int32)
@@ -89,9 +95,7 @@ def _float(name: str) -> Callable[..., Any]:
         return made if c is None else getattr(cute.arch, name)(made, c)
 
     f.__name__ = name
-    f.__doc__ = (
-        f"Return the {'least' if name == 'fmin' else 'greatest'} of two or three f32 numbers; of a NaN, the other one."
-    )
+    f.__doc__ = f"Return the {'minimum' if name == 'fmin' else 'maximum'} of two or three f32 numbers, ignoring NaN."
     return f
 
 
@@ -99,35 +103,35 @@ fmin, fmax = _float("fmin"), _float("fmax")
 
 
 def add_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
-    """Return the sums of two pairs of Float32."""
+    """Return the elementwise sum of two Float32 pairs."""
     return cute.arch.add_packed_f32x2(a, b, rnd=rnd, ftz=ftz)
 
 
 def sub_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
-    """Return the differences of two pairs of Float32."""
+    """Return the elementwise difference of two Float32 pairs."""
     return cute.arch.add_packed_f32x2(a, tuple(-cute.Float32(x) for x in b), rnd=rnd, ftz=ftz)
 
 
 def mul_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
-    """Return the products of two pairs of Float32."""
+    """Return the elementwise product of two Float32 pairs."""
     return cute.arch.mul_packed_f32x2(a, b, rnd=rnd, ftz=ftz)
 
 
 def fma_packed_f32x2(a: Any, b: Any, c: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
-    """Return ``a * b + c`` of pairs of Float32."""
+    """Return ``a * b + c`` elementwise for Float32 pairs."""
     return cute.arch.fma_packed_f32x2(a, b, c, rnd=rnd, ftz=ftz)
 
 
 def mbarrier_try_wait_parity_timelimit(addr: Any, phase: Any, ticks: Any, **_: Any) -> Any:
     """Return True if the phase of this parity is complete.
 
-    The hardware chooses how long the instruction may wait; ``ticks`` is ignored.
+    ``ticks`` is ignored: the hardware chooses how long the instruction waits.
     """
     return cute.arch.mbarrier_try_wait(addr, phase)
 
 
 def elect_sync(*_: Any, **__: Any) -> Any:
-    """Return whether this is the thread of the warp that is elected."""
+    """Return True in one elected thread of the warp."""
     return cute.arch.elect_one()
 
 

@@ -1,4 +1,4 @@
-"""Several numbers in registers, as one value: vectors and structures of LLVM, for programs that name them."""
+"""Several numbers in registers as one value: LLVM vectors and structures, for programs that use them directly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Pack", "bits_as", "element", "number_type", "pack_type", "with_eleme
 
 
 class Pack(tuple[Any, ...]):
-    """Numbers beside each other, the first in the low bits.
+    """A sequence of numbers, the first in the low bits.
 
     >>> Pack((cute.Int32(1), cute.Int32(2))).type
     (Int32, Int32)
@@ -22,12 +22,12 @@ class Pack(tuple[Any, ...]):
 
     @property
     def type(self) -> tuple[Any, ...]:
-        """The types of its numbers."""
+        """The types of the numbers."""
         return tuple(type(x) for x in self)
 
 
 def number_type(kind: Any) -> Any:
-    """Return a number type, or a tuple of them, given as itself or as the text of its MLIR type.
+    """Return a number type or a tuple of number types, each given as itself or as the text of its MLIR type.
 
     >>> number_type("f32"), number_type(cute.Uint32), number_type(("i16", cute.Float16))
     (Float32, Uint32, (Int16, Float16))
@@ -38,7 +38,7 @@ def number_type(kind: Any) -> Any:
 
 
 def pack_type(count: int, kind: Any) -> tuple[Any, ...]:
-    """Return the type of ``count`` numbers of a type.
+    """Return the type of a pack of ``count`` numbers.
 
     >>> pack_type(2, cute.Float32)
     (Float32, Float32)
@@ -47,24 +47,24 @@ def pack_type(count: int, kind: Any) -> tuple[Any, ...]:
 
 
 def element(pack: Any, position: Any) -> Any:
-    """Return one of the numbers; ``position``: a static number, or a list of one.  Raises F251 outside of them."""
+    """Return one number of a pack. Raises F251 if ``position`` is not a static index, or a list of one, in range."""
     where = [int(p) for p in position] if isinstance(position, list | tuple) else [int(position)]
     if not isinstance(pack, Pack) or len(where) != 1 or not 0 <= where[0] < len(pack):
-        raise KernelTypeError("F251", f"expected one of the numbers of a vector or structure, got {pack!r}[{where}]")
+        raise KernelTypeError(
+            "F251", f"index {where} is out of range for {pack!r}, which must be a vector or structure of numbers"
+        )
     return pack[where[0]]
 
 
 def with_element(pack: Any, position: Any, value: Any) -> Pack:
-    """Return the pack with another number at a place."""
+    """Return a copy of a pack with one number replaced."""
     old = element(pack, position)
     at = int(position[0]) if isinstance(position, list | tuple) else int(position)
     return Pack((*pack[:at], type(old)(value), *pack[at + 1 :]))
 
 
 def bits_as(kind: Any, value: Any) -> Any:
-    """Return the bits of a number or pack as those of another type, a number's or a pack's.
-
-    Raises F251 for types of other bits.
+    """Reinterpret the bits of a number or pack as a number or pack of another type. Raises F251 if the widths differ.
 
     >>> bits_as((cute.Int16, cute.Int16), cute.Int32(0x20001))
     (Int16(1), Int16(2))
@@ -74,7 +74,9 @@ def bits_as(kind: Any, value: Any) -> Any:
     wanted = kind if isinstance(kind, tuple) else (kind,)
     have, want = [type(x).width for x in given], [k.width for k in wanted]
     if sum(have) != sum(want) or len({*have}) != 1 or len({*want}) != 1:
-        raise KernelTypeError("F251", f"expected a type of {sum(have)} bits, got one of {sum(want)}: {kind}")
+        raise KernelTypeError(
+            "F251", f"bitcast: the result type must have {sum(have)} bits, got {kind} with {sum(want)} bits"
+        )
     old, new = have[0], want[0]
     words = [x.bitcast(_word(old)) for x in given]
     if new > old:

@@ -1,4 +1,6 @@
-"""``vector`` as kernels for CuTe DSL call it, on :class:`cute_dialect.lang.mlir.packs.Pack`."""
+"""The builders of the ``vector`` dialect that programs for CuTe DSL call. Vectors are
+:class:`~cute_dialect.lang.mlir.packs.Pack`.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +13,35 @@ __all__ = ["bitcast", "extract", "extractelement", "from_elements", "inserteleme
 
 
 def from_elements(result: Any, elements: Any, **_: Any) -> Pack:
-    """Return numbers as a vector of a type.  Raises F251 for another number of them."""
+    """Return a vector of the given numbers. Raises F251 if their count does not match the type."""
     if len(result) != len(elements):
-        raise KernelTypeError("F251", f"vector.from_elements: expected {len(result)} numbers, got {len(elements)}")
+        raise KernelTypeError(
+            "F251", f"vector.from_elements: the type needs {len(result)} numbers, got {len(elements)}"
+        )
     return Pack(kind(x) for kind, x in zip(result, elements))
 
 
 def bitcast(result: Any, source: Any, **_: Any) -> Any:
-    """Return the bits of a vector as another type."""
+    """Reinterpret the bits of a vector as another type."""
     return bits_as(result, source)
 
 
 def extract(source: Any, dynamic_position: Any = (), static_position: Any = (), **_: Any) -> Any:
-    """Return an element of a vector, at a static place."""
+    """Return the element of a vector at a static index."""
     if len(dynamic_position):
         raise KernelTypeError(
-            "F251", "vector.extract: expected a static position", hint="numbers of a vector lie in registers"
+            "F251",
+            "vector.extract: the position must be known at compile time",
+            hint="vectors are in registers, which cannot be indexed at run time",
         )
     return element(source, list(static_position))
 
 
 def extractelement(source: Any, *, position: Any, **_: Any) -> Any:
-    """Return an element of a vector, at a static place."""
+    """Return the element of a vector at a static index."""
     return element(source, position)
 
 
 def insertelement(source: Any, dest: Any, *, position: Any, **_: Any) -> Pack:
-    """Return a vector with another element at a static place."""
+    """Return a copy of a vector with the element at a static index replaced."""
     return with_element(dest, position, source)

@@ -1,6 +1,6 @@
-"""``cute.nvgpu``: descriptors of the instructions of NVIDIA GPUs, from which atoms are made.
+"""``cute.nvgpu``: descriptors of NVIDIA GPU instructions, from which atoms are made.
 
-``cpasync``: copies that wait for nothing; ``warp``: instructions of a warp; ``warpgroup``: of four warps.
+``cpasync`` has asynchronous copies, ``warp`` instructions of a warp, and ``warpgroup`` instructions of four warps.
 """
 
 from __future__ import annotations

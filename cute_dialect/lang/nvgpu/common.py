@@ -1,4 +1,4 @@
-"""Descriptors of what one thread does: plain copies, multiply-adds, bulk copies."""
+"""Descriptors of single-thread instructions: plain copies, multiply-adds, bulk copies."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = [
 
 
 class LoadCacheMode(StrEnum):
-    """Which caches an asynchronous copy goes through."""
+    """Caches used by an asynchronous copy."""
 
     ALWAYS = "always"
     """L1 and L2."""
     GLOBAL = "global"
-    """L2 only; copies of 128 bits."""
+    """L2 only; requires 128-bit copies."""
 
 
 class OperandMajorMode(StrEnum):
-    """Which index of an operand is contiguous in memory."""
+    """The contiguous mode of an MMA operand."""
 
     K = "k"
     MN = "mn"
@@ -38,7 +38,10 @@ class OperandMajorMode(StrEnum):
 
 @dataclass(frozen=True)
 class CopyUniversalOp(CopyOp):
-    """Plain loads and stores of one thread; without a width as wide as both sides prove."""
+    """Plain loads and stores of one thread.
+
+    Without ``num_bits_per_copy`` the width is the largest that both sides prove.
+    """
 
     def atom_text(self, dtype: Any, bits: int | None) -> str:
         width = f", {bits} b" if bits else ""
@@ -47,7 +50,9 @@ class CopyUniversalOp(CopyOp):
 
 @dataclass(frozen=True)
 class BulkCopyOp(CopyOp):
-    """Runs of bytes copied asynchronously by one thread: global to shared memory (counted by an mbarrier) and back."""
+    """Asynchronous copies of contiguous bytes by one thread: global to shared memory, completed on an mbarrier, and
+    back.
+    """
 
     chip: ClassVar[str] = "sm_90"
 
@@ -57,9 +62,9 @@ class BulkCopyOp(CopyOp):
 
 @dataclass(frozen=True)
 class BulkReduceOp(CopyOp):
-    """Runs of shared memory combined with global memory, atomically: add, min, max, inc, dec, and, or, xor.
+    """Atomic reductions of contiguous bytes of shared memory into global memory.
 
-    Unsigned integers are combined as such.
+    ``kind`` is add, min, max, inc, dec, and, or, or xor. Unsigned integers are combined as unsigned.
     """
 
     kind: str = "add"
@@ -72,7 +77,7 @@ class BulkReduceOp(CopyOp):
 
 @dataclass(frozen=True)
 class MmaUniversalOp(MmaOp):
-    """One multiply-add of one thread, all of one type."""
+    """One multiply-add of one thread, with all operands of one type."""
 
     abacc_dtype: Any
 
@@ -83,40 +88,42 @@ class MmaUniversalOp(MmaOp):
 
 @dataclass(frozen=True)
 class DotProductOp(MmaOp):
-    """``dp4a``, ``dp2a`` of one thread: four products of 8-bit integers, or two of 16-bit ones and 8-bit ones.
+    """``dp4a`` and ``dp2a`` of one thread: dot products of four 8-bit pairs, or of two 16-bit and two 8-bit integers.
 
-    They are added to an Int32; where A and B are unsigned to an Uint32.
+    The accumulator is Int32, or Uint32 if A and B are unsigned.
     """
 
     a_dtype: Any
     b_dtype: Any
 
     def atom_text(self) -> str:
-        check_kind(self.a_dtype, ("Int8", "Uint8", "Int16", "Uint16"), f"{self.name}, a_dtype")
-        check_kind(self.b_dtype, ("Int8", "Uint8"), f"{self.name}, b_dtype")
+        check_kind(self.a_dtype, ("Int8", "Uint8", "Int16", "Uint16"), f"{self.name}: a_dtype")
+        check_kind(self.b_dtype, ("Int8", "Uint8"), f"{self.name}: b_dtype")
         a, b = (element_text(t, self.name, signed=True) for t in (self.a_dtype, self.b_dtype))
         d = "i32" if self.a_dtype.signed or self.b_dtype.signed else "ui32"
         return f"!cute_nvgpu.atom.dot_product<1x1x{32 // self.a_dtype.width}, ({d},{a},{b},{d})>"
 
 
 def major_text(major: Any) -> str:
-    """Return how an atom's type writes a major mode; raises F250 for what is none."""
+    """Return the text of a major mode in the type of an atom. Raises F250 if ``major`` is not one."""
     found = str(getattr(major, "value", major)).lower()
     if found not in ("k", "mn"):
-        raise KernelTypeError("F250", f"expected OperandMajorMode.K or OperandMajorMode.MN, got {major!r}")
+        raise KernelTypeError(
+            "F250", f"the major mode must be OperandMajorMode.K or OperandMajorMode.MN, got {major!r}"
+        )
     return found
 
 
 def triple(shape: Any, what: str) -> tuple[int, int, int]:
-    """Return a shape (M, N, K); raises F250 for anything else."""
+    """Return a shape (M, N, K) as three integers. Raises F250 for anything else."""
     if isinstance(shape, tuple | list) and len(shape) == 3 and all(isinstance(n, int) for n in shape):
         m, n, k = shape
         return m, n, k
-    raise KernelTypeError("F250", f"{what}: expected a shape (M, N, K) of integers, got {shape!r}")
+    raise KernelTypeError("F250", f"{what}: the shape must be three integers (M, N, K), got {shape!r}")
 
 
 def check_kind(dtype: Any, allowed: tuple[str, ...], what: str) -> None:
-    """Raise F250 unless a type is one of those named."""
+    """Raise F250 if ``dtype`` is not one of the allowed types."""
     name = getattr(dtype, "__name__", repr(dtype))
     if name not in allowed:
-        raise KernelTypeError("F250", f"{what}: expected one of {', '.join(allowed)}, got {name}")
+        raise KernelTypeError("F250", f"{what} must be one of {', '.join(allowed)}, got {name}")

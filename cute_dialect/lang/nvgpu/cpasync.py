@@ -1,4 +1,4 @@
-"""``cute.nvgpu.cpasync``: copies that wait for nothing: ``cp.async`` and TMA."""
+"""``cute.nvgpu.cpasync``: asynchronous copies with ``cp.async`` and TMA."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CopyG2SOp(CopyOp):
-    """``cp.async``: global to shared memory, 32, 64 or 128 bits a thread; with a flag that is false it writes zeros."""
+    """``cp.async``: global to shared memory, 32, 64 or 128 bits per thread. A false predicate writes zeros."""
 
     cache_mode: LoadCacheMode = LoadCacheMode.ALWAYS
     chip: ClassVar[str] = "sm_80"
@@ -51,7 +51,7 @@ class CopyG2SOp(CopyOp):
     def atom_text(self, dtype: Any, bits: int | None) -> str:
         if bits is None:
             raise KernelTypeError(
-                "F250", "cute.make_copy_atom(CopyG2SOp, …): expected num_bits_per_copy = 32, 64 or 128",
+                "F250", "cute.make_copy_atom(CopyG2SOp, …): num_bits_per_copy must be 32, 64 or 128",
                 hint=f"num_bits_per_copy={128 if self.cache_mode == LoadCacheMode.GLOBAL else max(32, dtype.width)}",
             )  # fmt: skip
         mode = LoadCacheMode(self.cache_mode).value
@@ -60,7 +60,7 @@ class CopyG2SOp(CopyOp):
 
 @dataclass(frozen=True)
 class CopyBulkTensorTileG2SOp(TmaOp):
-    """TMA: a tile of a global tensor to shared memory; an mbarrier counts its bytes."""
+    """TMA load of a tile of a global tensor to shared memory, completed on an mbarrier."""
 
     direction: ClassVar[str] = "load"
     multicast: ClassVar[bool | None] = False
@@ -69,7 +69,7 @@ class CopyBulkTensorTileG2SOp(TmaOp):
 
 @dataclass(frozen=True)
 class CopyBulkTensorTileG2SMulticastOp(TmaOp):
-    """TMA: a tile of a global tensor to the shared memory of several blocks of the cluster."""
+    """TMA load of a tile of a global tensor to the shared memory of several blocks of the cluster."""
 
     direction: ClassVar[str] = "load"
     multicast: ClassVar[bool | None] = True
@@ -78,14 +78,14 @@ class CopyBulkTensorTileG2SMulticastOp(TmaOp):
 
 @dataclass(frozen=True)
 class CopyBulkTensorTileS2GOp(TmaOp):
-    """TMA: a tile from shared memory to a global tensor, in a bulk group."""
+    """TMA store of a tile of shared memory to a global tensor, in a bulk group."""
 
     direction: ClassVar[str] = "store"
 
 
 @dataclass(frozen=True)
 class CopyReduceBulkTensorTileS2GOp(TmaOp):
-    """TMA: a tile of shared memory combined with a global tensor: add, min, max, inc, dec, and, or, xor."""
+    """TMA reduction of a tile of shared memory into a global tensor: add, min, max, inc, dec, and, or, xor."""
 
     reduction_kind: str = "add"
     direction: ClassVar[str] = "reduce"
@@ -93,7 +93,7 @@ class CopyReduceBulkTensorTileS2GOp(TmaOp):
 
 @dataclass(frozen=True)
 class CopyBulkTensorIm2colG2SOp(Im2colOp):
-    """TMA: columns of pixels of a global image to shared memory; an mbarrier counts their bytes."""
+    """TMA im2col load of pixel columns of a global image to shared memory, completed on an mbarrier."""
 
     direction: ClassVar[str] = "load"
     needs_barrier: ClassVar[bool] = True
@@ -101,21 +101,24 @@ class CopyBulkTensorIm2colG2SOp(Im2colOp):
 
 @dataclass(frozen=True)
 class CopyBulkTensorIm2colS2GOp(Im2colOp):
-    """TMA: columns of pixels from shared memory to a global image, in a bulk group."""
+    """TMA im2col store of pixel columns from shared memory to a global image, in a bulk group."""
 
     direction: ClassVar[str] = "store"
 
 
 @dataclass(frozen=True)
 class CopyReduceBulkTensorIm2colS2GOp(Im2colOp):
-    """TMA: columns of pixels of shared memory combined with a global image: add, min, max, inc, dec, and, or, xor."""
+    """TMA im2col reduction of pixel columns of shared memory into a global image.
+
+    The kinds are add, min, max, inc, dec, and, or, xor.
+    """
 
     reduction_kind: str = "add"
     direction: ClassVar[str] = "reduce"
 
 
 CopyBulkG2SOp = CopyBulkS2GOp = BulkCopyOp
-"""Runs of bytes without a descriptor: the memories of the two tensors say the direction."""
+"""Bulk copies without a descriptor. The memory spaces of the two tensors determine the direction."""
 CopyReduceBulkS2GOp = BulkReduceOp
 G2S = CopyBulkTensorTileG2SOp
 G2SMulticast = CopyBulkTensorTileG2SMulticastOp

@@ -38,21 +38,21 @@ class _MatrixCopyOp(CopyOp):
 
 
 class LdMatrix8x8x16bOp(_MatrixCopyOp):
-    """``ldmatrix``: 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory to registers; transposed or not."""
+    """``ldmatrix``: loads 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory, optionally transposed."""
 
     mnemonic: ClassVar[str] = "ldsm"
     chip: ClassVar[str] = "sm_75"
 
 
 class LdMatrix8x16x8bOp(_MatrixCopyOp):
-    """``ldmatrix`` of 8-bit elements: 1, 2 or 4 matrices of 8 rows of 16 elements."""
+    """``ldmatrix`` of 8-bit elements: loads 1, 2 or 4 matrices of 8 rows of 16 elements."""
 
     mnemonic: ClassVar[str] = "ldsm"
     chip: ClassVar[str] = "sm_75"
 
 
 class StMatrix8x8x16bOp(_MatrixCopyOp):
-    """``stmatrix``: 1, 2 or 4 matrices of 8 rows of 16 bytes from registers to shared memory; transposed or not."""
+    """``stmatrix``: stores 1, 2 or 4 matrices of 8 rows of 16 bytes to shared memory, optionally transposed."""
 
     mnemonic: ClassVar[str] = "stsm"
     chip: ClassVar[str] = "sm_90"
@@ -60,7 +60,7 @@ class StMatrix8x8x16bOp(_MatrixCopyOp):
 
 @dataclass(frozen=True)
 class MovMatrixOp(CopyOp):
-    """``movmatrix``: the 8x8 matrix of 16-bit elements of a warp transposed, registers to registers."""
+    """``movmatrix``: transposes the 8x8 matrix of 16-bit elements held by a warp, registers to registers."""
 
     chip: ClassVar[str] = "sm_75"
 
@@ -70,10 +70,10 @@ class MovMatrixOp(CopyOp):
 
 @dataclass(frozen=True)
 class ShuffleOp(CopyOp):
-    """``shfl.sync``: registers to registers of 32 bits.
+    """``shfl.sync`` of 32-bit registers.
 
-    ``transpose`` 1 or 4: of two values a thread, lanes ``t`` and ``t xor transpose`` exchange one each, so that blocks
-    of 2x2 are transposed.  0: every lane gets the value of lane 0.
+    With ``transpose`` 1 or 4, each thread has two values, and lanes ``t`` and ``t ^ transpose`` exchange one each. This
+    transposes blocks of 2x2. With 0, every lane receives the value of lane 0.
     """
 
     transpose: int = 0
@@ -84,7 +84,7 @@ class ShuffleOp(CopyOp):
 
 
 def mma_text(kind: str, shape: Any, types: tuple[Any, Any, Any], what: str, *more: str) -> str:
-    """Return the text of a warp's product of a shape, with the types of D, A and B."""
+    """Return the text of the type of a warp MMA; ``types`` are those of D, A and B."""
     d, a, b = (element_text(t, what, signed=True) for t in types)
     names = ["i1" if x == "ui1" else x for x in (d, a, b, d)]
     options = "".join(f", {m}" for m in more if m)
@@ -93,9 +93,9 @@ def mma_text(kind: str, shape: Any, types: tuple[Any, Any, Any], what: str, *mor
 
 @dataclass(frozen=True)
 class MmaF16BF16Op(MmaOp):
-    """``mma.sync`` of Float16 or BFloat16: 16x8x8 or 16x8x16, into Float32 (Float16 into Float16, too).
+    """``mma.sync`` 16x8x8 or 16x8x16 of Float16 or BFloat16 into Float32, or of Float16 into Float16.
 
-    The product 8x8x4 of Float16 (sm_70), of eight threads, reads operands of either major.
+    The shape 8x8x4 of Float16 (sm_70) uses eight threads and supports both major modes.
     """
 
     ab_dtype: Any
@@ -105,8 +105,8 @@ class MmaF16BF16Op(MmaOp):
     b_major_mode: Any = field(default=OperandMajorMode.K, kw_only=True)
 
     def atom_text(self) -> str:
-        check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"warp.{self.name}, ab_dtype")
-        check_kind(self.acc_dtype, ("Float16", "Float32"), f"warp.{self.name}, acc_dtype")
+        check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"warp.{self.name}: ab_dtype")
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"warp.{self.name}: acc_dtype")
         types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
         majors = major_text(self.a_major_mode), major_text(self.b_major_mode)
         more = "" if majors == ("k", "k") else f"major = ({majors[0]}, {majors[1]})"
@@ -115,7 +115,7 @@ class MmaF16BF16Op(MmaOp):
 
 @dataclass(frozen=True)
 class MmaTF32Op(MmaOp):
-    """``mma.sync`` of TFloat32 into Float32: 16x8x4 or 16x8x8."""
+    """``mma.sync`` 16x8x4 or 16x8x8 of TFloat32 into Float32."""
 
     shape_mnk: Any = (16, 8, 8)
 
@@ -125,7 +125,7 @@ class MmaTF32Op(MmaOp):
 
 @dataclass(frozen=True)
 class MmaF64Op(MmaOp):
-    """``mma.sync`` of Float64: 8x8x4; 16x8x4, 16x8x8 and 16x8x16 on sm_90."""
+    """``mma.sync`` of Float64: 8x8x4; on sm_90 also 16x8x4, 16x8x8 and 16x8x16."""
 
     shape_mnk: Any = (8, 8, 4)
 
@@ -135,7 +135,9 @@ class MmaF64Op(MmaOp):
 
 @dataclass(frozen=True)
 class MmaI8Op(MmaOp):
-    """``mma.sync`` of 8-bit integers into Int32: 8x8x16, 16x8x16, 16x8x32; sums that would overflow wrap or stick."""
+    """``mma.sync`` 8x8x16, 16x8x16 or 16x8x32 of 8-bit integers into Int32. Overflowing sums wrap, or saturate on
+    request.
+    """
 
     a_dtype: Any
     b_dtype: Any
@@ -144,7 +146,7 @@ class MmaI8Op(MmaOp):
 
     def atom_text(self) -> str:
         for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
-            check_kind(t, ("Int8", "Uint8", "Int4", "Uint4"), f"warp.{self.name}, {n}")
+            check_kind(t, ("Int8", "Uint8", "Int4", "Uint4"), f"warp.{self.name}: {n}")
         types = (Int32, self.a_dtype, self.b_dtype)
         return mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}", "saturate" if self.saturate else "")
 
@@ -154,7 +156,7 @@ _FP8 = ("Float8E4M3FN", "Float8E5M2")
 
 @dataclass(frozen=True)
 class MmaFP8Op(MmaOp):
-    """``mma.sync`` of 8-bit floats into Float32 or Float16: 16x8x16, 16x8x32 (sm_89)."""
+    """``mma.sync`` 16x8x16 or 16x8x32 of 8-bit floats into Float32 or Float16 (sm_89)."""
 
     ab_dtype: Any
     acc_dtype: Any
@@ -163,15 +165,15 @@ class MmaFP8Op(MmaOp):
 
     def atom_text(self) -> str:
         b = self.b_dtype or self.ab_dtype
-        check_kind(self.ab_dtype, _FP8, f"warp.{self.name}, ab_dtype")
-        check_kind(b, _FP8, f"warp.{self.name}, b_dtype")
-        check_kind(self.acc_dtype, ("Float16", "Float32"), f"warp.{self.name}, acc_dtype")
+        check_kind(self.ab_dtype, _FP8, f"warp.{self.name}: ab_dtype")
+        check_kind(b, _FP8, f"warp.{self.name}: b_dtype")
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"warp.{self.name}: acc_dtype")
         return mma_text("mma_sync", self.shape_mnk, (self.acc_dtype, self.ab_dtype, b), f"warp.{self.name}")
 
 
 @dataclass(frozen=True)
 class MmaB1Op(MmaOp):
-    """``mma.sync`` of single bits, combined by xor or and, counted into Int32."""
+    """``mma.sync`` of single bits, combined by xor or and; the set bits are counted into Int32."""
 
     bit_op: str = "xor"
     shape_mnk: Any = (16, 8, 256)
@@ -183,10 +185,14 @@ class MmaB1Op(MmaOp):
 
 @dataclass(frozen=True)
 class MmaSparseOp(MmaOp):
-    """``mma.sp``: a product whose A is sparse, of which the kept half is given.
+    """``mma.sp``: an MMA whose A is 2:4 sparse and stored compressed.
 
-    Float16, BFloat16 or TFloat32, 8-bit floats, integers of 8 or 4 bits.  ``b_dtype``: the type of B where it is
-    another than that of A; ``selector``: which threads are asked for metadata; ``saturate``: integer sums stick.
+    The elements are Float16, BFloat16, TFloat32, 8-bit floats, or 8-bit or 4-bit integers.
+
+    Args:
+        b_dtype: the type of B, if it differs from that of A.
+        selector: which threads provide the sparsity metadata.
+        saturate: True to saturate integer sums.
     """
 
     ab_dtype: Any = Float16

@@ -1,4 +1,4 @@
-"""``cute.nvgpu.warpgroup``: products of the four warps of a group, ``wgmma`` (sm_90a)."""
+"""``cute.nvgpu.warpgroup``: warpgroup MMAs, ``wgmma`` (sm_90a)."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ __all__ = [
 
 
 class OperandSource(StrEnum):
-    """Where a product reads A: from shared memory or from registers."""
+    """The memory that an MMA reads A from: shared memory or registers."""
 
     SMEM = "smem"
     RMEM = "rmem"
 
 
 class Field(StrEnum):
-    """What of a product may be set when the kernel runs."""
+    """Fields of an MMA atom that can be set at run time."""
 
     ACCUMULATE = "accumulate"
 
@@ -50,7 +50,7 @@ class Field(StrEnum):
 def _source(source: Any) -> str:
     found = str(getattr(source, "value", source)).lower()
     if found not in ("smem", "rmem"):
-        raise KernelTypeError("F250", f"expected OperandSource.SMEM or OperandSource.RMEM, got {source!r}")
+        raise KernelTypeError("F250", f"a_src must be OperandSource.SMEM or OperandSource.RMEM, got {source!r}")
     return found
 
 
@@ -72,9 +72,9 @@ def _negated(op: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class MmaF16BF16Op(MmaOp):
-    """``wgmma`` 64xNx16 of Float16 or BFloat16; A and B may be K-major or MN-major in shared memory.
+    """``wgmma`` 64xNx16 of Float16 or BFloat16. A and B in shared memory may be K-major or MN-major.
 
-    ``negate_a``, ``negate_b`` (of all products of floats): -A or -B is multiplied instead.
+    ``negate_a`` and ``negate_b`` multiply by -A and -B; all floating-point MMAs have them.
     """
 
     ab_dtype: Any
@@ -89,8 +89,8 @@ class MmaF16BF16Op(MmaOp):
 
     def atom_text(self) -> str:
         what = f"warpgroup.{self.name}"
-        check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"{what}, ab_dtype")
-        check_kind(self.acc_dtype, ("Float16", "Float32"), f"{what}, acc_dtype")
+        check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"{what}: ab_dtype")
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"{what}: acc_dtype")
         types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
         majors = (self.a_major_mode, self.b_major_mode)
         return _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
@@ -98,7 +98,7 @@ class MmaF16BF16Op(MmaOp):
 
 @dataclass(frozen=True)
 class _MmaOfBytes(MmaOp):
-    """The base of ``wgmma`` 64xNx32 of types of 8 bits, K-major."""
+    """Base class of ``wgmma`` 64xNx32 of 8-bit types, K-major."""
 
     a_dtype: Any
     b_dtype: Any
@@ -109,19 +109,19 @@ class _MmaOfBytes(MmaOp):
     b_major_mode: Any = OperandMajorMode.K
     chip: ClassVar[str] = "sm_90a"
     inputs: ClassVar[tuple[str, ...]]
-    """The types of A and B."""
+    """Allowed types of A and B."""
     sums: ClassVar[tuple[str, ...]]
-    """The types of the accumulators."""
+    """Allowed types of the accumulators."""
 
     def more(self) -> tuple[str, ...]:
-        """Return what else the type of the atom says."""
+        """Return the additional options in the type of the atom."""
         raise NotImplementedError
 
     def atom_text(self) -> str:
         what = f"warpgroup.{self.name}"
         for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
-            check_kind(t, self.inputs, f"{what}, {n}")
-        check_kind(self.acc_dtype, self.sums, f"{what}, acc_dtype")
+            check_kind(t, self.inputs, f"{what}: {n}")
+        check_kind(self.acc_dtype, self.sums, f"{what}: acc_dtype")
         types = (self.acc_dtype, self.a_dtype, self.b_dtype)
         majors = (self.a_major_mode, self.b_major_mode)
         return _text(self.instruction_shape, types, self.a_src, majors, what, *self.more())
@@ -144,7 +144,7 @@ class MmaF8Op(_MmaOfBytes):
 class MmaI8Op(_MmaOfBytes):
     """``wgmma`` 64xNx32 of 8-bit integers into Int32, K-major.
 
-    ``saturate``: sums that would overflow stick at the ends of their range instead of wrapping.
+    Overflowing sums wrap; with ``saturate`` they saturate.
     """
 
     saturate: bool = False
@@ -170,7 +170,7 @@ class MmaTF32Op(MmaOp):
 
     def atom_text(self) -> str:
         what = f"warpgroup.{self.name}"
-        check_kind(self.acc_dtype, ("Float32",), f"{what}, acc_dtype")
+        check_kind(self.acc_dtype, ("Float32",), f"{what}: acc_dtype")
         types = (Float32, TFloat32, TFloat32)
         majors = (self.a_major_mode, self.b_major_mode)
         return _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
@@ -178,9 +178,11 @@ class MmaTF32Op(MmaOp):
 
 @dataclass(frozen=True)
 class MmaSparseOp(MmaOp):
-    """``wgmma`` whose A is sparse, of which the kept half is given; twice the K of the dense product of its types.
+    """``wgmma`` whose A is 2:4 sparse and stored compressed, with twice the K of the dense shape of its types.
 
-    ``selector``: which threads are asked for metadata; ``saturate``: integer sums stick at the ends of their range.
+    Args:
+        selector: which threads provide the sparsity metadata.
+        saturate: True to saturate integer sums.
     """
 
     a_dtype: Any

@@ -335,7 +335,7 @@ trace(lambda x: nvgpu.warpgroup.wait_group(arch.thread_idx().x))
 # ===== a shape of two modes
 trace(lambda x: cute.make_mma_atom(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8))))
 #: KernelTypeError
-#: atoms.py:1:17: error F250: warp.MmaF16BF16Op: expected a shape (M, N, K) of integers, got (16, 8)
+#: atoms.py:1:17: error F250: warp.MmaF16BF16Op: the shape must be three integers (M, N, K), got (16, 8)
 #:     1 | trace(lambda x: cute.make_mma_atom(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8))))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -344,7 +344,7 @@ trace(lambda x: cute.make_mma_atom(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32
 # ===== an operand of no memory
 trace(lambda x: cute.make_mma_atom(WGMMA("gmem", nvgpu.OperandMajorMode.K)))
 #: KernelTypeError
-#: atoms.py:1:17: error F250: expected OperandSource.SMEM or OperandSource.RMEM, got 'gmem'
+#: atoms.py:1:17: error F250: a_src must be OperandSource.SMEM or OperandSource.RMEM, got 'gmem'
 #:     1 | trace(lambda x: cute.make_mma_atom(WGMMA("gmem", nvgpu.OperandMajorMode.K)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -353,7 +353,7 @@ trace(lambda x: cute.make_mma_atom(WGMMA("gmem", nvgpu.OperandMajorMode.K)))
 # ===== a major mode that there is not
 trace(lambda x: cute.make_mma_atom(WGMMA(nvgpu.warpgroup.OperandSource.SMEM, "row")))
 #: KernelTypeError
-#: atoms.py:1:17: error F250: expected OperandMajorMode.K or OperandMajorMode.MN, got 'row'
+#: atoms.py:1:17: error F250: the major mode must be OperandMajorMode.K or OperandMajorMode.MN, got 'row'
 #:     1 | trace(lambda x: cute.make_mma_atom(WGMMA(nvgpu.warpgroup.OperandSource.SMEM, "row")))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -362,42 +362,42 @@ trace(lambda x: cute.make_mma_atom(WGMMA(nvgpu.warpgroup.OperandSource.SMEM, "ro
 # ===== a trivial product of two types
 cute.hopper.make_trivial_tiled_mma(cute.Float16, cute.BFloat16, nvgpu.OperandMajorMode.K, nvgpu.OperandMajorMode.K, Float32, (1, 1, 1), (64, 64))
 #: TypeError
-#: expected A and B of one 16-bit type, got Float16 and BFloat16
+#: make_trivial_tiled_mma: A and B must have the same 16-bit type, got Float16 and BFloat16
 
 # ===== a trivial product of f64
 cute.hopper.make_trivial_tiled_mma(cute.Float64, cute.Float64, nvgpu.OperandMajorMode.K, nvgpu.OperandMajorMode.K, cute.Float64, (1, 1, 1), (64, 64))
 #: TypeError
-#: expected A of f16, bf16, tf32, 8-bit floats or 8-bit integers, got Float64
+#: make_trivial_tiled_mma: A must be f16, bf16, tf32, an 8-bit float or an 8-bit integer, got Float64
 
 # ===== a group of no thread
 cute.pipeline.CooperativeGroup(cute.pipeline.Agent.Thread, 0)
 #: ValueError
-#: expected a group of at least one, got 0
+#: CooperativeGroup: size must be at least 1, got 0
 
 # ===== a named barrier of number 16
 cute.pipeline.NamedBarrier(16, 32)
 #: ValueError
-#: expected a barrier 0 to 15, got 16
+#: NamedBarrier: barrier_id must be 0 to 15, got 16
 
 # ===== a layout of no contiguous mode
 cute.utils.LayoutEnum.from_tensor(cute.make_identity_tensor((4, 4)))
 #: ValueError
-#: expected a tensor whose first or second mode has stride 1, got tensor<(0,0) o (4,4):(1@0,1@1)>
+#: the first or second mode of the tensor must have stride 1, got tensor<(0,0) o (4,4):(1@0,1@1)>
 
 # ===== the memory of a chip that there is not
 cute.utils.get_smem_capacity_in_bytes("sm_1")
 #: ValueError
-#: expected one of sm_50, sm_52, sm_53, sm_60, sm_61, sm_62, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_101, sm_101a, sm_101f, sm_103, sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f, got 'sm_1'
+#: chip must be one of sm_50, sm_52, sm_53, sm_60, sm_61, sm_62, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_101, sm_101a, sm_101f, sm_103, sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f, got 'sm_1'
 
 # ===== clusters of no block
 cute.utils.HardwareInfo().get_max_active_clusters(0)
 #: ValueError
-#: expected a cluster of at least one block, got 0
+#: cluster_size must be at least 1, got 0
 
 # ===== a cluster along K
 cute.utils.PersistentTileSchedulerParams((4, 4, 1), (1, 1, 2))
 #: ValueError
-#: expected a cluster of one block along K, got (1, 1, 2)
+#: cluster_shape_mnk must be 1 along K, got (1, 1, 2)
 
 # ===== a product of a warp that accumulates by a number of run time
 def f(x):
@@ -476,7 +476,7 @@ run(X)
 # ===== a swizzle of no cluster
 cute.utils.PersistentTileSchedulerParams((4, 4, 1), (1, 1, 1), swizzle_size=0)
 #: ValueError
-#: expected swizzle_size of 1 or more clusters, got 0
+#: swizzle_size must be at least 1, got 0
 
 # ===== a copy past the end of a static tile
 def f(x):

@@ -154,7 +154,8 @@ def cases() -> list[tuple[Any, str, str]]:
             "F130: the generic parameter 'N' of 'generic' is neither given nor deduced\n"
             "hint: generic[N](…), or use it in an annotation"),
         (lambda: cute.compile(len, ARRAY), "HERE",
-            "F102: cute.compile takes a function decorated with @cute.jit or @cute.kernel, got <built-in function len>\n"
+            "F102: cute.compile takes a function decorated with @cute.jit or @cute.kernel, got <built-in "
+            "function len>\n"
             "hint: decorate the function"),
         (lambda: cute.compile(run, ARRAY, options="--fast"), "HERE",
             "F103: options: unknown option '--fast'\nhint: --opt-level 3"),

@@ -353,7 +353,7 @@ ERRORS = {
     "cute.nvgpu.warp.LdMatrix8x8x16bOp()": (
         lambda x, y: cute.make_copy_atom(nvgpu.CopyUniversalOp, cute.Float32)
     ),
-    "F250: cute.make_copy_atom(CopyG2SOp, …): expected num_bits_per_copy = 32, 64 or 128\nhint: num_bits_per_copy=32": (
+    "F250: cute.make_copy_atom(CopyG2SOp, …): num_bits_per_copy must be 32, 64 or 128\nhint: num_bits_per_copy=32": (
         lambda x, y: cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32)
     ),
     "F250: cute.make_copy_atom(CopyG2SOp, …): expected 32, 64 or 128 bits with cache = always, a multiple of the "

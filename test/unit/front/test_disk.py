@@ -295,7 +295,8 @@ except program.cute.NotCompiled as e:
 """
     said = [json.loads(line) for line in run(folder, "-c", WITHOUT + miss)["said"].splitlines()]
     assert (
-        "program.py:43:9: error F105: 'run' must be compiled because it is not in the compile cache for these arguments, but "
+        "program.py:43:9: error F105: 'run' must be compiled because it is not in the compile cache for these "
+        "arguments, but "
         "the compiler is not installed: xdsl is not installed: pip install 'xdsl==0.74.*'\n"
     ) in said[0]["error"]
     assert said[0]["error"].endswith(

@@ -199,7 +199,7 @@ MATRIX = '!cute.memref<f32, gmem, "(4,(2,?)):(8,(1,2))">'
         (lambda x: x[1, 2, 3],
          "F241: the coordinate does not match the profile of this tensor's shape\n"
          "  shape      (4,(2,?))\n  coordinate (1,2,3)\n"
-         "hint: (4,(2,?)) has 2 modes, the coordinate 3"),
+         "hint: (4,(2,?)) has 2 modes but the coordinate has 3"),
         (lambda x: x[(1, 2), 3],
          "F241: the coordinate does not match the profile of this tensor's shape\n"
          "  shape      (4,(2,?))\n  coordinate ((1,2),3)\n"
@@ -217,17 +217,18 @@ MATRIX = '!cute.memref<f32, gmem, "(4,(2,?)):(8,(1,2))">'
         (lambda x: x["a"], "F241: a coordinate consists of integers, None and ':', got 'a'"),
         (lambda x: x[1, 1:3],
          "F240: 'a:b' needs a mode of static extent, got (2,?)\n"
-         "hint: cute.domain_offset moves a tensor, cute.local_tile takes a tile of it"),
+         "hint: use cute.domain_offset to shift a tensor, or cute.local_tile for a tile"),
         (lambda x: x[thread():3, 1],
          "F240: the bounds of 'a:b' must be known at compile time\n"
-         "hint: cute.domain_offset moves a tensor by a dynamic coordinate"),
+         "hint: use cute.domain_offset to shift a tensor by a run-time coordinate"),
         (lambda x: x[0:4:2, 1], "F240: a slice of a tensor cannot have a step, got step 2"),
         (lambda x: x[2:2, 1],
          "F242: the coordinate (2:2,1) is out of bounds for this tensor of shape (4,(2,?)): "
          "2:2 is empty or exceeds 0:4"),
         (lambda x: x.__setitem__((0, 0), "a"), "F234: an element of type Float32 must be assigned a number, got 'a'"),
         (lambda x: x.__setitem__((0, None), x[0, None]),
-         "F235: a tensor cannot be assigned from another tensor\nhint: write t.load()"),
+         "F235: a tensor cannot be assigned from another tensor; assign a vector or a number\nhint: assign "
+         "other.load()"),
     ],
 )  # fmt: skip
 def test_errors(body: Callable[..., object], text: str) -> None:

@@ -256,7 +256,7 @@ def test_compile_ahead_of_time(tmp_path: Path) -> None:
     assert (y == FACTOR * x).all()
     loaded = cute.load(k.save(tmp_path / "saved"))
     assert loaded.name == "run" and len(loaded.params) == 2
-    with pytest.raises(cute.KernelTypeError, match="F115: cute.compile: the kernel 'scale' needs grid and block"):
+    with pytest.raises(cute.KernelTypeError, match=r"F115: cute.compile: the kernel 'scale' needs grid and block"):
         cute.compile(scale, x, y, 1)
     with pytest.raises(cute.CompileError, match=r"F102: cute.compile takes a function decorated with @cute.jit"):
         cute.compile(len, x)

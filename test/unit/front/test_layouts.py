@@ -134,7 +134,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
      "F240: make_layout((0,4)): invalid layout '(0,4):(1,0)': expected extents >= 1, got 0 in (0,4):(1,0)"),
     (lambda: cute.make_layout((4, 8), order=(0,)),
      "F240: make_layout((4,8), order=(0)): expected an order that fits the shape (4,8), got (0)"),
-    (lambda: cute.layout("(4,8):(1"), "F240: layout: '(4,8):(1' is not a layout: expected ',' or ')', got the end at offset 8"),
+    (lambda: cute.layout("(4,8):(1"), "F240: layout: '(4,8):(1' is not a layout: expected ',' or ')', got the "
+     "end at offset 8"),
     (lambda: cute.layout("(4,?):(1,4)"), "F240: layout: '(4,?):(1,4)' needs 1 numbers, one for each '?', got 0"),
     (lambda: cute.get((4, 8), [2]), "F240: get: the mode at depth 0 of (4,8) must be in [0, 2), got 2"),
     (lambda: cute.make_layout(8)[3], "F240: get(8:1): expected mode index in [0, 1) at depth 0, got 3"),

@@ -82,7 +82,7 @@ def test_other_types_of_the_same_bytes() -> None:
         (lambda p: p + 1.5, "F262: a pointer offset must be an integer, got this Float32"),
         (lambda p: p.align(24), "F262: the alignment must be a power of two, got 24"),
         (lambda p: recast_ptr(p + 1, dtype=Int64),
-         "F262: ptr<f32, gmem> is aligned to 4 bytes, but Int64 needs 8\nhint: promise it: p.align(8)"),
+         "F262: ptr<f32, gmem> is aligned to 4 bytes, but Int64 needs 8\nhint: promise the alignment with p.align(8)"),
         (lambda p: recast_ptr(p, swizzle=3),
          "F262: a swizzle needs a pointer to shared memory, got ptr<f32, gmem, align<16>>"),
         (lambda p: make_ptr(Float32, 1.5), "F262: make_ptr: the address must be an integer, got this Float32"),

@@ -123,28 +123,32 @@ def test_assertions() -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        (lambda x, n: cute.printf("{} {}", n), "F239: '{} {}' needs more arguments than the 1 given"),
-        (lambda x, n: cute.printf("{}", n, n), "F239: '{}' takes 1 arguments, got 2"),
-        (lambda x, n: cute.printf("%d", n, n), "F239: '%d' takes 1 arguments, got 2"),
+        (lambda x, n: cute.printf("{} {}", n), "F239: printf: '{} {}' needs more arguments than the 1 given"),
+        (lambda x, n: cute.printf("{}", n, n), "F239: printf: '{}' needs 1 arguments, got 2"),
+        (lambda x, n: cute.printf("%d", n, n), "F239: printf: '%d' needs 1 arguments, got 2"),
         (lambda x, n: cute.printf("%f", n), "F239: printf: '%f' needs a float, got 'n' (Int32)\nhint: cute.Float32(x)"),
-        (lambda x, n: cute.printf("%d", x[0]), "F239: printf: '%d' needs an integer, got this Float32\nhint: cute.Int32(x)"),
+        (lambda x, n: cute.printf("%d", x[0]), "F239: printf: '%d' needs an integer, got this Float32\nhint: "
+         "cute.Int32(x)"),
         (lambda x, n: cute.printf("{n}", n),
-         "F239: the fields of printf are counted: '{n}' is a name\nhint: an f-string"),
+         "F239: printf: named fields such as '{n}' are not supported\nhint: use an f-string"),
         (lambda x, n: cute.printf("{:>8}", n),
-         "F239: printf: device printf does not support the format '>8'\nhint: {:8.3f}, {:04d}"),
+         "F239: printf: device printf does not support the format '>8'\nhint: use formats such as {:8.3f}, {:04d}"),
         (lambda x, n: cute.printf("{:b}", n),
-         "F239: printf: device printf cannot print binary numbers\nhint: {:x} prints hexadecimal ones"),
+         "F239: printf: device printf cannot print binary numbers\nhint: use {:x} for hexadecimal"),
         (lambda x, n: cute.printf("{", n), "F239: printf: invalid format '{': Single '{' encountered in format string"),
         (lambda x, n: cute.printf("{}", cute.arange(33).to(Float32) * x[0]),
          "F172: a printf can print at most 32 numbers, this one has 33\n"
-         "hint: cute.print_tensor prints tensors and vectors of any size"),
+         "hint: use cute.print_tensor for tensors and vectors"),
         (lambda x, n: cute.print_tensor(n),
-         "F239: print_tensor needs a tensor or a vector, got Int32(?)\nhint: cute.printf(x)"),
+         "F239: print_tensor needs a tensor or a vector, got Int32(?)\nhint: use cute.printf(x)"),
         (lambda x, n: cute.print_tensor(cute.make_tensor(x.iterator, (n, 2))),
-         "F240: print_tensor needs a static shape, but this tensor has shape (?,2)\nhint: print a tile or a slice of it"),
+         "F240: print_tensor needs a static shape, but this tensor has shape (?,2)\nhint: print a tile or a "
+         "slice of it"),
         (lambda x, n: cute.print_tensor(cute.make_identity_tensor((64, 64))),
-         "F171: print_tensor prints at most 1024 elements, but (64,64) has 4096"),
-        (lambda x, n: cute.assert_(n, "x"), "F151: assert_: the condition must be a Boolean, got Int32(?)\nhint: compare it: x != 0"),
+         "F171: print_tensor prints at most 1024 elements, but (64,64) has "
+         "4096"),
+        (lambda x, n: cute.assert_(n, "x"),
+         "F151: assert_: the condition must be a Boolean, got Int32(?)\nhint: compare it: x != 0"),
     ],
 )  # fmt: skip
 def test_errors(body: Any, text: str) -> None:

@@ -284,7 +284,7 @@ def registers(shape: Any, kind: Any) -> Any:
 
 
 ERRORS = {
-    "F250: warp.MmaF16BF16Op, ab_dtype: expected one of Float16, BFloat16, got Float32": (
+    "F250: warp.MmaF16BF16Op: ab_dtype must be one of Float16, BFloat16, got Float32": (
         lambda: cute.make_tiled_mma(warp.MmaF16BF16Op(cute.Float32, cute.Float32))
     ),
     "F250: MmaF16BF16Op: expected a shape, majors and modifiers that mma.sync has for D, A, B, C = f32, f16, f16, f32 "
@@ -303,8 +303,8 @@ ERRORS = {
     "cover, got 24": lambda: cute.make_tiled_mma(
         warp.MmaF16BF16Op(cute.Float16, cute.Float32), (2, 2, 1), (24, None, None)
     ),
-    "F254: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> has no field ACCUMULATE: only products "
-    "of a warp group (wgmma) do\nhint: give gemm the tensor C, or clear the accumulators": (
+    "F254: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> has no field ACCUMULATE, which only "
+    "wgmma instructions have\nhint: pass C to gemm, or clear the accumulators": (
         lambda: ampere().set(warpgroup.Field.ACCUMULATE, True)
     ),
     "F254: cute.gemm by !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>: expected operand A of "

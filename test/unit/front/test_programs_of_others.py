@@ -190,5 +190,5 @@ def test_inline_asm() -> None:
     x, out = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
     launch(asm_kernel, x, out, device="cpu")
     np.testing.assert_array_equal(out, x + 5)
-    with pytest.raises(CuteError, match="F251: inline_asm: the constraints '=r,r,r' do not fit 1 results"):
+    with pytest.raises(CuteError, match="F251: inline_asm: the constraints '=r,r,r' do not match 1 results"):
         launch(wrong_asm_kernel, x, device="cpu")

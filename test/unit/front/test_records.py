@@ -143,7 +143,7 @@ def test_a_setting_of_the_turn_before_is_not_read() -> None:
     assert "cute.gemm" in text
     with pytest.raises(CuteError) as e:
         cute.trace(accumulate, cute.Int32, True, chip="sm_90a")
-    assert "F254: cute.gemm: whether it accumulates was set otherwise by the turn before than ahead of" in str(e.value)
+    assert "F254: cute.gemm: ACCUMULATE is undefined here, because an iteration of the loop changes" in str(e.value)
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments

@@ -99,7 +99,7 @@ def test_marks_that_are_wrong() -> None:
         cute.from_dlpack(strided).mark_layout_dynamic()
     assert str(caught.value) == (
         "error F120: more than one dimension of shape (4, 4) and strides (1, 1) is contiguous\n"
-        "hint: say it: mark_layout_dynamic(leading_dim=…)"
+        "hint: use mark_layout_dynamic(leading_dim=…)"
     )
 
 

@@ -247,7 +247,7 @@ def test_errors() -> None:
         "F261: the kernel's shared memory buffers need 262144 bytes, but a block has 232448 on sm_90a:\n"
         '    131072 bytes  sA           !cute.memref<f32, smem, align<16>, "(128,256):(1,128)">\n'
         '    131072 bytes  this one     !cute.memref<f32, smem, align<16>, "(128,256):(1,128)">\n'
-        "hint: fewer stages, smaller tiles; cute.union_smem() lets buffers of two phases share bytes"
+        "hint: use fewer stages or smaller tiles, or reuse bytes with cute.union_smem()"
     )
     assert (
         message(lambda n: smem_tensor(Float32, (n, 4)))

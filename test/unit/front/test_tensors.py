@@ -218,7 +218,7 @@ def test_errors() -> None:
     )
     assert message(lambda x, h: form_of(cute.make_fragment_like(x)).join(form_of(cute.make_fragment_like(x)))) == (
         "F206: it is one of two register tensors\n"
-        "hint: a register tensor is a place, not a value: make one before, and write into it on both sides"
+        "hint: register tensors cannot be selected at run time: create one before, and write to it on both sides"
     )
     assert message(lambda x, h: cute.make_tensor("p", (4, 8))) == (
         "F262: make_tensor needs a pointer or an int tuple, got 'p'"

@@ -173,8 +173,9 @@ def test_a_map_is_made_on_the_host() -> None:
     caught.value.place = None
     caught.value.calls = []
     assert str(caught.value) == (
-        "error F260: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): a tensor map can only be created in a host function\n"
-        "hint: make it in the function under @cute.jit that launches, and pass atom and coordinates"
+        "error F260: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): a tensor map can only be created in a host "
+        "function\n"
+        "hint: create it in the @cute.jit function that launches the kernel, and pass atom and coordinates"
     )
 
 
@@ -242,7 +243,8 @@ def test_one_thread_of_a_warp_issues(condition: Any) -> None:
 
 
 KERNEL_ERRORS = {
-    "F254: cute.copy by CopyBulkTensorTileG2SOp: CopyBulkTensorTileG2SOp needs tma_bar_ptr, the mbarrier that counts its "
+    "F254: cute.copy by CopyBulkTensorTileG2SOp: CopyBulkTensorTileG2SOp needs tma_bar_ptr, the mbarrier that "
+    "counts its "
     "bytes": (
         lambda load, where, s, bar: cute.copy(load, where, s)
     ),
@@ -303,7 +305,7 @@ COLUMN_ERRORS = {
     "atom has, got (?,?,?):(1,?,?)": (
         lambda: columns(LOAD, lower=[0, 0], upper=[0, 0])
     ),
-    "F254: cute.prefetch by CopyBulkTensorIm2colG2SOp: expected coordinates of what one instruction loads (256 "
+    "F254: cute.prefetch by CopyBulkTensorIm2colG2SOp: the coordinates must cover one instruction (256 "
     "elements), got tensor<(0,0,0) o (64,8):(1@0,0)>": (
         lambda: columns(
             LOAD, lambda atom: cute.prefetch(atom, cute.make_tensor((0, 0, 0), cute.layout("(64,8):(1@0,0)")))

@@ -51,7 +51,9 @@ def test_an_error_has_the_users_line() -> None:
         trace_kernel(body, {"x": "i32"})
     assert caught.value.place is not None
     assert caught.value.place.file == __file__
-    assert "a % Uint32(a)" in str(caught.value) and "error F231: Int32 and Uint32 differ in sign" in str(caught.value)
+    assert "a % Uint32(a)" in str(
+        caught.value
+    ) and "error F231: '%' is ambiguous because Int32 and Uint32 differ in signedness" in str(caught.value)
 
 
 def test_outside_of_a_trace() -> None:

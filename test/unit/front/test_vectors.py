@@ -383,22 +383,26 @@ def test_forms_of_vectors() -> None:
     ("body", "text"),
     [
         (lambda x, n: n.load(),
-         "F240: a vector needs a static shape, but tensor 'n' has shape (?,4)\nhint: take a tile or a slice of static shape"),
+         "F240: a vector needs a static shape, but tensor 'n' has shape (?,4)\nhint: use a tile or a slice of "
+         "static shape"),
         (lambda x, n: x.load() + x.load()[None, 0],
-         "F243: vectors of shapes (4,6) and (4) cannot be broadcast: the extents of a mode must be equal, or one of them 1"),
-        (lambda x, n: x.load().reshape((5, 5)), "F243: reshape: (5,5) has 25 elements, but the vector of shape (4,6) has 24"),
+         "F243: vectors of shapes (4,6) and (4) cannot be broadcast: the extents of a mode must be equal, or "
+         "one of them 1"),
+        (lambda x, n: x.load().reshape((5, 5)), "F243: reshape: (5,5) has 25 elements, but the vector of shape "
+         "(4,6) has 24"),
         (lambda x, n: x.load().broadcast_to((4, 7)),
-         "F243: vectors of shapes (4,6) and (4,7) cannot be broadcast: the extents of a mode must be equal, or one of them 1"),
+         "F243: vectors of shapes (4,6) and (4,7) cannot be broadcast: the extents of a mode must be equal, or "
+         "one of them 1"),
         (lambda x, n: x.store(x.load().to(Float16)),
          "F235: a vector of Float16 cannot be stored in a tensor of Float32\nhint: convert it with v.to(cute.Float32)"),
         (lambda x, n: x.store(x.load().reshape((6, 4))),
          "F243: a vector of shape (6,4) cannot be stored in a tensor of shape (4,6)\n"
-         "hint: v.reshape(…) keeps the elements under another shape"),
+         "hint: use v.reshape(…) for a different shape of equal size"),
         (lambda x, n: x.store(1.0),
-         "F235: store needs a vector, got 1.0\nhint: t.fill(x) writes a number to each element"),
+         "F235: store needs a vector, got 1.0\nhint: use t.fill(x) to set all elements to a number"),
         (lambda x, n: x.load().__setitem__(0, 1.0),
          "F237: a vector is a value, and its elements cannot be assigned\n"
-         "hint: write into the register tensor that it came from, or into one of cute.make_rmem_tensor"),
+         "hint: assign to the register tensor that it came from, or to one created with cute.make_rmem_tensor"),
         (lambda x, n: x.load()[4, 0],
          "F242: the coordinate (4,0) is out of bounds for this vector of shape (4,6): 4 is not 0 to 3"),
         (lambda x, n: x.load().reduce(3),
@@ -418,9 +422,9 @@ def test_forms_of_vectors() -> None:
          "time\nhint: fill a tile of it, or assign the elements in a loop"),
         (lambda x, n: make_rmem_tensor_like(n),
          "F240: a register tensor needs a static shape, but tensor 'n' has (?,4)\n"
-         "hint: take a tile or a slice of static shape"),
+         "hint: use a tile or a slice of static shape"),
         (lambda x, n: vf.concat(x.load(), x.load().to(Int32)),
-         "F203: the vectors must have one element type, got Float32 and Int32\nhint: .to(…)"),
+         "F203: concat: the vectors must have one element type, got Float32 and Int32\nhint: convert with .to(…)"),
         (lambda x, n: vf.where(x.load(), 1.0, 2.0),
          "F151: where: the condition must be Boolean, got this Float32\nhint: compare it: x != 0"),
         (lambda x, n: bool(x.load() == 1), "F143: the truth value of this vector of Boolean is known only at run "

@@ -384,7 +384,9 @@ def test_helpers_of_the_host(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     names = run_text(tmp_path, HELPERS)
     assert names["majors"] == names["wanted"] and isinstance(names["sms"], int) and names["sms"] > 0
     assert names["DSLCudaRuntimeError"] is CudaError and CudaError("cuLaunchKernelEx", 720, "x").error_code == 720
-    with pytest.raises(KernelTypeError, match=r"F280.*for_generate builds a loop by hand; write 'for'"):
+    with pytest.raises(
+        KernelTypeError, match=r"F280.*for_generate builds a loop explicitly, which is not supported; use 'for'"
+    ):
         names["generate"](0, 4, 1)  # pyright: ignore
     for tv, holds in ((False, "5"), (True, "T7")):
         names["draw"](tv)  # pyright: ignore

@@ -195,7 +195,8 @@ ERRORS: list[tuple[str, Callable[[], object]]] = [
     ("autotune: all configs must have the same parameters",
      lambda: cute.autotune(configs=[{"n": 1}, {"x": 2}])(plain)),
     ("autotune: the function has no parameter 'm'; parameters: x, n", lambda: cute.autotune({"m": [1]})(plain)),
-    ("autotune: the function has no parameter 'k'; parameters: x, n", lambda: cute.autotune({"n": [1]}, key=["k"])(plain)),
+    ("autotune: the function has no parameter 'k'; parameters: x, n",
+     lambda: cute.autotune({"n": [1]}, key=["k"])(plain)),
     ("test_autotune.make.<locals>.scale: prune removed all candidates for x=f32[0] y=f32[0]",
      lambda: make().best(np.zeros(0, np.float32), np.zeros(0, np.float32))),
     ("test_autotune.make.<locals>.scale: the arrays must be in GPU memory for a measurement; or pass measure=",
@@ -211,7 +212,9 @@ def test_errors(message: str, call: Callable[[], object]) -> None:
 
 
 def test_what_is_no_function_of_the_language() -> None:
-    with pytest.raises(cute.TuneError, match=r"expected a function under @cute.jit, got <function .*: put it above"):
+    with pytest.raises(
+        cute.TuneError, match=r"must decorate a function under @cute.jit, got <function .*; place it above"
+    ):
         cute.autotune({"n": [1]})(lambda n: n)  # type: ignore[arg-type]
     with pytest.raises(cute.TuneError, match="no candidate is left: n=1: "):
         cute.autotune({"n": [1]})(plain).tune(np.zeros(4, np.float32), measure=clock([]), device="cpu", m=3)

@@ -130,7 +130,7 @@ def test_what_is_refused() -> None:
     ):
         with pytest.raises(cute.SyntaxErrorInKernel, match=text):
             kernel(out).launch(grid=1, block=1, device="cpu")
-    with pytest.raises(cute.SyntaxErrorInKernel, match="F150: range_ with iter_args is what a 'for' walks"):
+    with pytest.raises(cute.SyntaxErrorInKernel, match="F150: range_ with iter_args must be the iterable of a 'for'"):
         range_(3, iter_args=[1])
     with pytest.raises(AttributeError, match="thread_idx has no attribute 'w'"):
         _ = thread_idx.w

@@ -239,5 +239,7 @@ def test_text_under_a_condition_of_run_time_beside_a_launch_is_refused() -> None
             cute.printf("large")
         printing_kernel().launch(grid=1, block=1)
 
-    with pytest.raises(CuteError, match="F260: a host function that launches kernels prints under a condition"):
+    with pytest.raises(
+        CuteError, match="F260: a host function that launches kernels prints under a run-time condition"
+    ):
         host(3, device="cpu")

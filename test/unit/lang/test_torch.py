@@ -16,7 +16,7 @@ def test_types() -> None:
     assert cute.torch.dtype(cute.TFloat32) is torch.float32
     assert cute.torch.dtype(cute.Boolean) is torch.bool
     assert cute.torch.is_fp8_dtype(cute.Float8E5M2) and not cute.torch.is_fp8_dtype(cute.Int8)
-    with pytest.raises(TypeError, match="torch has no type for Int4"):
+    with pytest.raises(TypeError, match="torch has no dtype for Int4"):
         cute.torch.dtype(cute.Int4)
 
 
@@ -50,7 +50,7 @@ def test_what_tensors_are_filled_with() -> None:
     )  # fmt: skip
     assert abs(float(made.mean()) - 200) < 1
     assert names.create_and_permute_torch_tensor(shape, torch.int8, init_type=kinds.SKIP).shape == shape
-    with pytest.raises(TypeError, match="init_config: expected RandomInitConfig"):
+    with pytest.raises(TypeError, match=r"init_config: .* needs a RandomInitConfig"):
         names.create_and_permute_torch_tensor(shape, torch.int8, init_config=config)
     with pytest.raises(ValueError, match="stride 1"):
         names.get_leading_dim(torch.zeros(8, 8)[:, ::2][::2])
@@ -69,7 +69,7 @@ def test_numbers_are_written_into_bytes() -> None:
     assert torch.equal(plain.array.float(), source)
     import numpy as np
 
-    with pytest.raises(TypeError, match="memory of torch"):
+    with pytest.raises(TypeError, match="a torch tensor"):
         cute.torch.convert_cute_tensor(source, cute.from_dlpack(np.zeros((2, 2), np.float32)), cute.Float32)
 
 
@@ -185,21 +185,21 @@ def test_a_host_function_is_an_operator_of_torch() -> None:
 
 def test_what_is_no_operator_of_torch() -> None:
     register = cute.torch.custom_op("cute_test::none", mutates_args=("x",))
-    with pytest.raises(TypeError, match="expected a host function under @cute"):
+    with pytest.raises(TypeError, match="must decorate a host function under @cute"):
         register(lambda x: x)
-    with pytest.raises(TypeError, match="there is no parameter 'x': there are y"):
+    with pytest.raises(TypeError, match="unknown parameter 'x'; parameters: y"):
         register(cute.jit(lambda y: None))
-    with pytest.raises(TypeError, match=r"an operator of torch has no parameter like \*xs"):
+    with pytest.raises(TypeError, match="a torch operator cannot have the variadic parameter 'xs'"):
         register(cute.jit(lambda x, *xs: None))
 
     @cute.jit
     def takes_a_stream(x: cute.Tensor, stream: cute.Stream) -> None: ...
 
-    with pytest.raises(TypeError, match="torch has no type for 'stream', a stream: the operator takes torch's own"):
+    with pytest.raises(TypeError, match="parameter 'stream' has no torch type: a stream"):
         register(takes_a_stream)
 
     @cute.jit
     def writes_a_number(x: cute.Int32) -> None: ...
 
-    with pytest.raises(TypeError, match="expected a tensor to write into, 'x' is int"):
+    with pytest.raises(TypeError, match="'x' must be a tensor, got int"):
         register(writes_a_number)
