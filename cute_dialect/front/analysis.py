@@ -1,7 +1,6 @@
 """Name analysis of functions: the names that each branch and loop assigns and reads, and their liveness.
 
-The function must be free of jumps (:mod:`cute_dialect.front.jumps`), so that control flow follows the text.
-Liveness is
+The function must be free of jumps (:mod:`cute_dialect.front.jumps`), so that control flow follows the text. Liveness is
 conservative: it may contain too many names, but a name that is not live after a branch is not merged there.
 """
 
@@ -88,9 +87,8 @@ def place_in(path: str, node: Any) -> Place:
 class Names:
     """The names that a node sets, deletes and reads in the scope of its function.
 
-    For nested functions and classes this includes the names that they read, and the names that they declare
-    ``nonlocal``,
-    which are set whenever such a function is called.
+    For nested functions and classes this includes the names that they read. Names that they declare ``nonlocal`` count
+    as set, because a call of such a function sets them.
     """
 
     stores: frozenset[str] = NO_NAMES
@@ -274,8 +272,7 @@ class _Analysis:
         """Return the names that an iteration of a loop reads from before it.
 
         The live names of a suite are ``G | (live - K)``, so the fixed point of a loop needs only its ``G``.  It is
-        computed
-        once, without building sites, which keeps nested loops linear.
+        computed once, without building sites, which keeps nested loops linear.
         """
         found = self.gens.get(id(loop))
         if found is None:

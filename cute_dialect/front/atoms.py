@@ -1,8 +1,8 @@
 """Atoms: one copy or MMA instruction each, created from a descriptor (an "op") that the user writes.
 
-The type of an atom, ``!cute_nvgpu.atom.…``, describes it completely, except that a TMA atom also has a tensor map built
-by the host.  Settings that may vary per copy (a barrier, a mask, the accumulate flag of an MMA) are state of the Python
-object and are applied where the atom is used.
+The type of an atom, ``!cute_nvgpu.atom.…``, describes it completely, except for the tensor map of a TMA atom, which the
+host builds.  Settings that may vary per copy are state of the Python object and are applied where the atom is used.
+Examples are a barrier, a mask and the accumulate flag of an MMA.
 """
 
 from __future__ import annotations

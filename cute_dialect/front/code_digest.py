@@ -94,9 +94,8 @@ def text_of(code: CodeType) -> tuple[str, ...]:
     """Return the source lines of a function without comments, blank lines and indentation; () if there is no source.
 
     The text is part of the compile key because bytecode does not contain the annotations of local variables, which
-    convert
-    values.  A line keeps its ``#`` if that may be part of a string.  The file is read once, before the function is
-    converted.
+    convert values.  A line keeps its ``#`` if that may be part of a string.  The file is read once, before the function
+    is converted.
     """
     key = id(code)
     known = _texts.get(key)

@@ -3,8 +3,7 @@
 Each op belongs to the user's statement that emitted it, and to the enclosing statements of its callers.  A comment at
 the end of a statement's line is placed above the statement's first op.  A comment above a statement is placed above the
 first op of its paragraph, which ends at the next blank line.  The docstring of a kernel or host function is placed
-above
-the function.
+above the function.
 """
 
 from __future__ import annotations

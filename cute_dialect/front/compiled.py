@@ -191,7 +191,8 @@ class Compiled:
         found = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in self.specs or name in found:
-                raise LaunchError(f"{self.name}() has no parameter '{name}', or it is given twice")
+                what = "got two values for parameter" if name in self.specs else "has no parameter"
+                raise LaunchError(f"{self.name}() {what} '{name}'")
             found[name] = value
         # Without a stream argument the call uses the current stream.
         defaults = {} if self.signature is None else self.signature.parameters
@@ -428,9 +429,8 @@ class Compiled:
 
         Args:
             folder: the output folder.
-            formats: ``"ptx"``, ``"cubin"``, ``"mlir"`` (the trace), ``"c"`` (a header and a C file that call the
-                CUDA driver),
-                ``"py"`` (a module with a function ``launch``).
+            formats: ``"ptx"``, ``"cubin"``, ``"mlir"`` (the trace), ``"c"`` (a header and a C file that call the CUDA
+                driver), ``"py"`` (a module with a function ``launch``).
             name: the name of files and functions; by default the function's own.
         """
         stages = "mlir" in ((formats,) if isinstance(formats, str) else formats)

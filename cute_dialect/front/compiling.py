@@ -21,8 +21,7 @@ class _Compile:
     """Compile a function before it is called.
 
     ``cute.compile(f, x, y)`` or ``cute.compile[cute.OptLevel(2)](f, x, y)``.  Arguments are arrays, tensors without
-    memory,
-    numbers or element types.  ``cute.trace`` takes the same arguments and generates no machine code.
+    memory, numbers or element types.  ``cute.trace`` takes the same arguments and generates no machine code.
     """
 
     __slots__ = ("_options", "_traced")
@@ -140,8 +139,7 @@ def precompile(calls: Iterable[tuple[Any, Sequence[Any]]], workers: int | None =
     """Compile many specializations in parallel. Errors are raised when all are done.
 
     Tracing runs in this process, one function after another.  On a terminal a progress bar is shown
-    (``CUTE_PROGRESS``).
-    ``Ctrl-C`` starts no further compilation.
+    (``CUTE_PROGRESS``). ``Ctrl-C`` starts no further compilation.
 
     Args:
         calls: pairs of a function and its arguments.

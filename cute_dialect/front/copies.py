@@ -97,9 +97,8 @@ def copy(
 ) -> None:  # fmt: skip
     """Copy a tensor to one of equal size, with an atom or a tiled copy.
 
-    If the instruction is issued by one thread (TMA, bulk copies), one thread of the warp is elected, unless a tiled
-    copy
-    distributes it over several threads.
+    For instructions that one thread issues (TMA, bulk copies), one thread of the warp is elected. A tiled copy that
+    distributes the instructions over several threads elects none.
 
     Args:
         atom: the copy atom or tiled copy.
@@ -176,8 +175,7 @@ def _spread(pred: Any, source: Any) -> Any:
     """Return a predicate with one flag per element, for a predicate whose mode 0 counts a thread's accesses.
 
     Mode 0 of a partition is ``(v, rest_v)``.  Flags ``(rest_v, M, K)`` become ``((v, rest_v), M, K)`` with stride 0
-    along
-    ``v``.
+    along ``v``.
     """
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.values import layout_modes, raw_layout

@@ -1,9 +1,9 @@
 """Digests of functions and values: everything that a trace of them depends on, equal in every process.
 
-The digest of a function covers its code and source (without comments and positions), defaults, closure, and everything
-it names, including the functions that it calls.  A class contributes its methods and attributes, an instance its class
-and fields.  Paths, addresses and times are not included.  Installed packages contribute their version.  This package
-is left out, because the key that contains a digest covers its sources.
+The digest of a function covers its code and source (without comments and positions), defaults and closure.  It also
+covers everything that the function names, including the functions that it calls.  A class contributes its methods and
+attributes, an instance its class and fields.  Paths, addresses and times are not included.  Installed packages
+contribute their version.  This package is left out, because the key that contains a digest covers its sources.
 
 A value without a stable digest (an ``object()``, an array on a GPU, the environment) raises :class:`NoDigest`.
 

@@ -6,9 +6,8 @@
       ->  further conditions, the key of the compiled module, the function's return value
 
 The further conditions are found by the trace: the digests of functions that were called but not named in the source,
-the
-SM count of the GPU if it was queried, and the versions of xDSL, MLIR and ptxas if installed here.  A machine without
-them accepts every entry whose sources agree.
+the SM count of the GPU if it was queried, and the versions of xDSL, MLIR and ptxas if installed here.  A machine
+without them accepts every entry whose sources agree.
 """
 
 from __future__ import annotations

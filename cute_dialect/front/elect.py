@@ -1,7 +1,7 @@
 """Election of the thread that issues a single-thread copy, unless the surrounding code has already chosen one.
 
-Users write ``if warp == 0: cute.copy(tma_atom, …)``, which the whole warp reaches, or ``if cute.arch.elect_one():`` or
-``if tid == 0:``, which one thread reaches.  The conditions of the enclosing regions tell the cases apart: a condition
+The whole warp reaches a copy under ``if warp == 0:``.  Only one thread reaches a copy under ``if
+cute.arch.elect_one():`` or ``if tid == 0:``.  The conditions of the enclosing regions tell the cases apart: a condition
 computed from a thread or lane index (not a warp index) or from ``elect_one`` has chosen a thread.
 """
 
@@ -41,8 +41,7 @@ def issues() -> Any:
     """Return True for the thread that issues single-thread instructions.
 
     ``if cute.arch.issues(): cute.arch.mbarrier_arrive_and_expect_tx(bar, n)`` works whether the whole warp or one
-    thread
-    reaches it.
+    thread reaches it.
     """
     from cute_dialect.front.dtypes import Boolean
 
@@ -79,8 +78,7 @@ def varies_by_thread(value: SSAValue, known: dict[SSAValue, bool] | None = None)
     """Return True unless the ops that compute a value show that it is uniform across the block.
 
     A uniform value is computed from constants, parameters, block indices and counters of loops with uniform bounds.
-    Values
-    from memory or a previous iteration count as varying.
+    Values from memory or a previous iteration count as varying.
     """
     known = {} if known is None else known
     found = known.get(value)

@@ -65,8 +65,7 @@ class fastmath:
     """Set the fast-math flags of float ops in a ``with`` block: ``"fast"``, ``"none"``, ``"contract,nsz"``, …
 
     The default is ``contract``, which allows fused multiply-add.  ``nnan`` and ``ninf`` are promises, which the
-    interpreter
-    checks::
+    interpreter checks::
 
         with cute.fastmath("none"):
             error = a * b - p

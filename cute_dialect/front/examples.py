@@ -67,9 +67,8 @@ def examples_of(function: Traced) -> list[Example]:
     """Return the examples of a function: those given, or one derived from its annotations, or none.
 
     Annotations suffice if each parameter without a default is a tensor with an element type and extents, or a number
-    type.
-    Named extents become symbols, and tensors are compact with the last mode contiguous.  A kernel gets one block of 128
-    threads.
+    type. Named extents become symbols, and tensors are compact with the last mode contiguous.  A kernel gets one block
+    of 128 threads.
     """
     given: list[Example] = function.__dict__.get("_examples", [])
     if given:

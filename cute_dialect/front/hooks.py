@@ -292,9 +292,8 @@ class Hooks:
     def check(condition: Any, message: Callable[[], Any] | None = None) -> None:
         """Run ``assert condition, message``.
 
-        A host function checks it at each call.  A kernel checks it at run time, unless asserts are disabled.
-        Asserts in this
-        package's own kernels are checked only in debug builds and on the interpreter.
+        A host function checks it at each call.  A kernel checks it at run time, unless asserts are disabled. Asserts in
+        this package's own kernels are checked only in debug builds and on the interpreter.
         """
         truth = truth_of(condition)
         if truth is True:

@@ -248,9 +248,8 @@ class Launch:
             use_pdl: same as ``pdl``.
             min_blocks_per_mp: number of blocks that should fit on one SM, as ``@cute.kernel(min_blocks=…)``.
             fallback: a kernel call to launch instead when an argument contradicts an assumption of this kernel. Use
-                ``.on(grid=…, block=…)`` on it if its sizes differ. Arguments with ``cute.promise`` need a fallback
-                of the
-                same sizes. A list is tried in order; all but the last may have promises.
+                ``.on(grid=…, block=…)`` on it if its sizes differ. Arguments with ``cute.promise`` need a fallback of
+                the same sizes. A list is tried in order; all but the last may have promises.
         """
         tracer = active()
         self.idle = False
@@ -389,8 +388,7 @@ def _beside(smem: Any, own: int | None, launch: Launch) -> Any:
     """Return the shared memory that a launch needs in addition to the kernel's own buffers, in bytes; None for none.
 
     ``smem=`` counts all bytes of a block.  If the kernel calls ``get_dyn_smem`` it counts only the additional bytes,
-    and
-    ``own`` is None.
+    and ``own`` is None.
     """
     if isinstance(smem, Numeric) and smem.is_static:
         smem = int(smem)

@@ -2,9 +2,8 @@
 
 The host creates ``atom = cute.nvgpu.cpasync.make_im2col_tma_atom(op, image, channels=64, pixels=128, …)`` and passes it
 to a kernel.  There ``cute.copy(atom, …)`` moves the channels of consecutive pixels in the box of the map.  One side of
-the copy is a coordinate tensor: the channels lie along dimension 0, and the pixels are a mode of stride 0 that
-starts at
-the first pixel.
+the copy is a coordinate tensor: the channels lie along dimension 0, and the pixels are a mode of stride 0 that starts
+at the first pixel.
 """
 
 from __future__ import annotations
@@ -34,9 +33,8 @@ def make_im2col_tma_atom(
 ) -> CopyAtom:  # fmt: skip
     """Create the im2col TMA atom of an image (C, W, …, N) with contiguous C. Called on the host.
 
-    For a filter of S taps along W with padding p and dilation d, ``lower`` is -p and ``upper`` is p - (S - 1) * d.
-    A copy
-    for tap s sets ``atom.set("im2col_offsets", (s * d, …))``.
+    For a filter of S taps along W with padding p and dilation d, ``lower`` is -p and ``upper`` is p - (S - 1) * d. A
+    copy for tap s sets ``atom.set("im2col_offsets", (s * d, …))``.
 
     Args:
         op: an im2col TMA descriptor.

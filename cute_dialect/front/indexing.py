@@ -228,10 +228,8 @@ def _assert_inside(tensor: Tensor, where: Any) -> None:
     """Emit bounds assertions for the dynamic integers of a coordinate, if asserts are enabled.
 
     A slice reads nothing, and kernels form slices of the next tile before they know that it exists.  So a slice past
-    the
-    end of a dynamic mode is checked only where its elements are accessed.  A coordinate tensor is not checked,
-    because it
-    has no memory and its coordinates may continue past its shape.
+    the end of a dynamic mode is checked only where its elements are accessed.  A coordinate tensor is not checked,
+    because it has no memory and its coordinates may continue past its shape.
     """
     from cute_dialect.front.trace import active
 

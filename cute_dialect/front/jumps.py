@@ -1,8 +1,7 @@
 """Replacement of jumps by flags, after which control flow follows the text of a function.
 
-``break`` and ``continue`` each set a local flag of their loop.  A ``return`` before the last statement sets two
-flags of
-the function.  Statements after a jump move under a test of the flags, or into the ``else`` of an ``if`` whose body
+``break`` and ``continue`` each set a local flag of their loop.  A ``return`` before the last statement sets two flags
+of the function.  Statements after a jump move under a test of the flags, or into the ``else`` of an ``if`` whose body
 always jumps.  The flags are ordinary values: under static conditions they are Python's, and the tests fold.
 
 The attribute ``_flags`` of a ``while`` names the flags that end it early.

@@ -1,9 +1,8 @@
 """Layouts as values: the layout algebra runs at compile time on static operands, and emits ops otherwise.
 
 All functions use :func:`apply`.  It infers the result type from the operand types with the op's own inference, which
-runs the algebra on types.  If the type describes the result completely, no op is emitted.  Layouts keep their
-payload, a
-tree of integers and dynamic leaves, so their size, shape, rank and text need no op.
+runs the algebra on types.  If the type describes the result completely, no op is emitted.  Layouts keep their payload,
+a tree of integers and dynamic leaves, so their size, shape, rank and text need no op.
 
 >>> from cute_dialect.front.layout_makers import make_layout
 >>> apply("cute.zipped_divide", make_layout((12, 10), (10, 1)), Tree((4, 5), "tiler"))

@@ -1,8 +1,7 @@
 """Math functions of numbers and vectors: ``cute.math``.
 
 Static arguments give static results, computed in double precision and rounded to the type.  Results computed in a
-kernel
-may differ in the last digits.  Integers are converted to ``Float32`` (64-bit integers to ``Float64``).
+kernel may differ in the last digits.  Integers are converted to ``Float32`` (64-bit integers to ``Float64``).
 ``fastmath=True`` selects the approximate ``Float32`` instruction if there is one, and the ``fast`` flag otherwise.
 
 >>> from cute_dialect.front.dtypes import Float32

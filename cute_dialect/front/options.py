@@ -72,8 +72,7 @@ class EnableAssertions(CompileOption):
     """Select the run-time checks in GPU code.
 
     By default only ``assert`` statements are checked.  True adds promises (``cute.assume``), coordinates and loop
-    steps.
-    False removes all checks.
+    steps. False removes all checks.
     """
 
 

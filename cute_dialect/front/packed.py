@@ -46,8 +46,7 @@ def add_packed_f32x2(src_a: Any, src_b: Any, *, rnd: Any = None, ftz: bool = Fal
     """Return the elementwise sum of two pairs of Float32.
 
     ``rnd`` and ``ftz`` are accepted for compatibility.  F251 is raised unless they select round-to-nearest without
-    flushing.
-    ``x, y = cute.arch.add_packed_f32x2((x, y), (1.0, 2.0))``
+    flushing. ``x, y = cute.arch.add_packed_f32x2((x, y), (1.0, 2.0))``
     """
     return _packed("add", lambda a, b: a + b, (src_a, src_b), rnd, ftz)
 

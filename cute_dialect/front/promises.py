@@ -149,9 +149,8 @@ def _promised(tensor: Tensor, strong: Any, align: int) -> Promised:
 def promise_vectors(tensor: Tensor, elements: int) -> Tensor | Promised | None:
     """Return a tensor of a host function, promised to consist of whole vectors of ``elements`` elements.
 
-    Its address, the extent of its contiguous mode and the strides of its other modes are then multiples of a vector,
-    as in
-    ``"(?,?{div=8}):(?{div=8},1)"``.  The tensor itself is returned if this is already known, None if it is known to
+    Its address, the extent of its contiguous mode and the strides of its other modes are then multiples of a vector, as
+    in ``"(?,?{div=8}):(?{div=8},1)"``.  The tensor itself is returned if this is already known, None if it is known to
     be false.
     """
     from cute_dialect.algebra.leaf import Dyn

@@ -206,8 +206,7 @@ class RuntimeTensor:
         Args:
             mode: the dimension.
             stride_order: the rank of each dimension, 0 for the fastest. It is read as ``dim_order`` if only that
-                reading
-                matches the tensor's strides.
+                reading matches the tensor's strides.
             divisibility: a divisor of the extent.
             dim_order: the dimensions from slowest to fastest, as torch's ``Tensor.dim_order()`` returns them.
         """
@@ -326,9 +325,8 @@ def from_dlpack(
 
     Args:
         array: the array.
-        assumed_align: the alignment of the address in bytes, checked at each launch; by default 16 if the address
-            has it,
-            else the element size.
+        assumed_align: the alignment of the address in bytes, checked at each launch; by default 16 if the address has
+            it, else the element size.
         dtype: another element type of the same size, for types that the library lacks.
         enable_tvm_ffi: ignored; accepted for compatibility.
     """

@@ -93,9 +93,8 @@ def read_call(
 ) -> Call:
     """Return the call described by these arguments.
 
-    With ``partial``, arguments may be missing if their annotations are specific enough.  Raises F116 for arguments
-    that the
-    function does not take, and F12x and F130.
+    With ``partial``, arguments may be missing if their annotations are specific enough.  Raises F116 for arguments that
+    the function does not take, and F12x and F130.
     """
     function, signature = head_of(traced)
     try:

@@ -392,13 +392,11 @@ def gemm(
 
     Args:
         mma: a tiled MMA or an MMA atom.
-        d, a, b, c: a thread's fragments ``(V, M, N)``, ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``; K, or M and
-        N, may
-            be absent.
+        d, a, b, c: a thread's fragments ``(V, M, N)``, ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``; K, or M and N,
+            may be absent.
         accumulate: add to D. For ``wgmma`` it may be a run-time Boolean, and defaults to ``Field.ACCUMULATE`` if set.
         thread: the thread index, if ``a`` and ``b`` are whole tiles (M, K) and (N, K) in shared memory, which all
-            threads
-            of the tiled MMA multiply together.
+            threads of the tiled MMA multiply together.
     """
     what = "cute.gemm"
     atom, value = _mma_of(mma, what)

@@ -33,8 +33,7 @@ class TmaOp(CopyOp):
     """Base of the descriptors of TMA copies.
 
     ``direction`` is load, store or reduce.  ``multicast`` is True if a load writes to several blocks of the cluster,
-    and None
-    for other directions.
+    and None for other directions.
     """
 
     chip: ClassVar[str] = "sm_90"

@@ -260,8 +260,7 @@ def mapped(f: Callable[..., Any], args: Sequence[Any], *, by_element: bool = Fal
     """Apply ``f`` to numbers for each element of vectors. Scalars among the arguments are broadcast.
 
     ``f`` receives numbers whose SSA values are vectors, which the arith and math ops accept.  With ``by_element`` it
-    receives
-    one set of elements at a time.  It returns a number.
+    receives one set of elements at a time.  It returns a number.
     """
     shape: Any = 1
     for x in args:

@@ -75,9 +75,8 @@ def shuffle_sync_op(
         offset: the lane (idx), or its distance: ``lane - offset`` (up), ``lane + offset`` (down), ``lane ^ offset``
             (bfly).
         mask: must be FULL_MASK.
-        mask_and_clamp: operand c of the instruction, ``(32 - width) << 8 | 31`` for groups of ``width`` lanes (``|
-            0`` for
-            up).
+        mask_and_clamp: operand c of the instruction, ``(32 - width) << 8 | 31`` for groups of ``width`` lanes (``| 0``
+            for up).
         kind: ``"idx"``, ``"up"``, ``"down"`` or ``"bfly"``.
     """
     what = "cute.arch.shuffle_sync" + ("" if kind == "idx" else f"_{kind}")

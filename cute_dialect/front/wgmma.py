@@ -27,10 +27,8 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any) -> Any:
     """Return a layout atom of shared memory: a swizzle over the smallest tile that it maps to itself.
 
     The swizzle acts on bytes, as for pointers: ``K_SW128`` of Float16 is ``S<3,4,3> o 0 o (8,64):(64,1)``.  Create a
-    tensor
-    from it with the swizzle on the pointer and the outer part as the layout.  Without a swizzle (``K_INTER``) the
-    result is
-    a plain layout, whose ``inner`` is None.
+    tensor from it with the swizzle on the pointer and the outer part as the layout.  Without a swizzle (``K_INTER``)
+    the result is a plain layout, whose ``inner`` is None.
     """
     from cute_dialect.algebra.values import ComposedLayout
     from cute_dialect.arch.gmma import plain_atom, pointer_swizzle

@@ -155,11 +155,9 @@ class Autotuned:
     ) -> Tuned:  # fmt: skip
         """Measure the candidates on these arguments, and use the fastest for similar calls.
 
-        Candidates are traced in this process and compiled in others.  Each runs once, and its results are compared
-        with those
-        of ``reference`` or of the first candidate.  The correct ones then run in alternation with a cold L2 cache,
-        and those
-        that are significantly slower are dropped.  The arrays keep their original contents.
+        Candidates are traced in this process and compiled in others.  Each runs once, and its results are compared with
+        those of ``reference`` or of the first candidate.  The correct ones then run in alternation with a cold L2
+        cache, and those that are significantly slower are dropped.  The arrays keep their original contents.
 
         Args:
             measure: times calls; by default with GPU events.

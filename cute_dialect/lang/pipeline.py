@@ -377,9 +377,8 @@ class PipelineTmaAsync(PipelineAsync):
     One warp per block, or one thread of it, is the producer; single-thread operations are issued by one thread.
 
     ``consumer_group.size`` is the number of arrivals from all blocks that empty a slot.  Each consumer warp (or
-    warpgroup,
-    with ``Agent.WarpGroup``) arrives once at every block that shares its operands: those of its row and column of
-    ``cta_layout_vmnk``.  A cluster of m x n blocks thus has ``(m + n - 1) * warps`` arrivals.
+    warpgroup, with ``Agent.WarpGroup``) arrives once at every block that shares its operands: those of its row and
+    column of ``cta_layout_vmnk``.  A cluster of m x n blocks thus has ``(m + n - 1) * warps`` arrivals.
     """
 
     def __init__(
@@ -431,9 +430,8 @@ class PipelineTmaAsync(PipelineAsync):
 class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
     """A pipeline filled with TMA and used by several groups of threads, each thread of which releases slots itself.
 
-    ``consumer_group_async`` is one group or several.  All threads are in one block; use :class:`PipelineTmaAsync`
-    for slots
-    shared by a cluster.
+    ``consumer_group_async`` is one group or several.  All threads are in one block; use :class:`PipelineTmaAsync` for
+    slots shared by a cluster.
     """
 
     @classmethod

@@ -131,8 +131,7 @@ def tune(
     """Time each combination of ``params_dict`` and return the parameters of the fastest kernel.
 
     ``func`` takes the arguments and the parameters, and returns a function without arguments to time.  Combinations for
-    which it raises :class:`CantImplementError` are skipped; those with another error are skipped with a warning.
-    Raises
+    which it raises :class:`CantImplementError` are skipped; those with another error are skipped with a warning. Raises
     CantImplementError if no combination is left.
     """
     given = kernel_arguments or JitArguments()
@@ -162,11 +161,9 @@ def autotune_jit(
 ) -> Callable[[Callable[..., Any]], autotuning.Autotuned]:  # fmt: skip
     """Decorate a host function so that its constants in ``params_dict`` are chosen by timing.
 
-    This is ``cute.autotune`` with CuTe DSL's interface.  The first call times every combination with its own
-    arguments, also
-    on the interpreter.  A call with a new value of an argument named in ``update_on_change`` does so again.
-    Combinations
-    that raise :class:`CantImplementError` are skipped, results are not compared, and no table is written.
+    This is ``cute.autotune`` with CuTe DSL's interface.  The first call times every combination with its own arguments,
+    also on the interpreter.  A call with a new value of an argument named in ``update_on_change`` does so again.
+    Combinations that raise :class:`CantImplementError` are skipped, results are not compared, and no table is written.
 
     ::
 
@@ -243,8 +240,7 @@ def check(
         f: the host function.
         args: its arguments. Arrays hold the results of the last run afterwards.
         reference: the expected contents of arrays, by parameter name or position (None: not compared), or a function
-            that
-            writes them into copies of the arguments.
+            that writes them into copies of the arguments.
         schedules: the schedules of the interpreter.
         checks: the checks of the interpreter.
         rtol, atol: tolerances of the comparison.

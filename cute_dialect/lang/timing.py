@@ -36,11 +36,9 @@ def contest(
 ) -> dict[_Name, list[float]]:
     """Return the times of the runs of each call, in microseconds.
 
-    In each of ``rounds`` rounds every remaining call runs ``share`` times, in alternating order.  From the third
-    round on,
-    calls that are significantly slower than the fastest are dropped (:func:`is_slower`).  The comparison ends when
-    one call
-    is left.
+    In each of ``rounds`` rounds every remaining call runs ``share`` times, in alternating order.  From the third round
+    on, calls that are significantly slower than the fastest are dropped (:func:`is_slower`).  The comparison ends when
+    one call is left.
 
     Args:
         until: the time (of ``time.monotonic``) after which no round is started.

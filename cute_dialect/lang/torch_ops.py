@@ -23,8 +23,7 @@ def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[Any], A
 
     A parameter without an annotation or default is a tensor. Numbers, ``Constexpr[int]`` and the like become ``int``,
     ``float``, ``bool`` and ``str`` in torch's schema. The operator returns nothing, so tracing it needs no memory.
-    Tensors
-    in host memory run on the interpreter. Raises TypeError for a function that cannot be an operator::
+    Tensors in host memory run on the interpreter. Raises TypeError for a function that cannot be an operator::
 
         @cute.torch.custom_op("mine::scale", mutates_args="out")
         @cute.jit

@@ -56,9 +56,8 @@ def inline_asm(
     """Emit inline PTX.
 
     The results are ``$0`` and following, and the operands follow them. A tuple of types as ``res`` gives that many
-    results,
-    as a :class:`~cute_dialect.lang.mlir.packs.Pack`. Numbers narrower than 16 bits (Boolean, Int8) are zero- or
-    sign-extended to the register of the constraint, and results are truncated.
+    results, as a :class:`~cute_dialect.lang.mlir.packs.Pack`. Numbers narrower than 16 bits (Boolean, Int8) are zero-
+    or sign-extended to the register of the constraint, and results are truncated.
 
     Args:
         res: the type of the result; None if there is none.
