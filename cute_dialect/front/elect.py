@@ -1,8 +1,8 @@
 """Election of the thread that issues a single-thread copy, unless the surrounding code has already chosen one.
 
-The whole warp reaches a copy under ``if warp == 0:``.  Only one thread reaches a copy under ``if
-cute.arch.elect_one():`` or ``if tid == 0:``.  The conditions of the enclosing regions tell the cases apart: a condition
-computed from a thread or lane index (not a warp index) or from ``elect_one`` has chosen a thread.
+The whole warp reaches a copy under ``if warp == 0:``.  Only one thread reaches a copy under ``if tid == 0:`` or under
+``if cute.arch.elect_one():``.  The conditions of the enclosing regions tell the cases apart: a condition computed from
+a thread or lane index (not a warp index) or from ``elect_one`` has chosen a thread.
 """
 
 from __future__ import annotations
