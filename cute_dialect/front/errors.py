@@ -1,4 +1,4 @@
-r"""Errors of the kernel language.
+"""Errors of the kernel language.
 
 Each error has a code, a message with the value found, the position in the user's source, and a hint with the cure.
 
