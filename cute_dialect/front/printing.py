@@ -324,7 +324,7 @@ def _ids(register: str) -> tuple[Any, ...]:
 
 
 def _print_rows(tensor: Any, shape: Any) -> None:
-    r"""Print ``[[…],\\n […]]`` with one row per index of mode 0."""
+    """Print ``[[…],\\n […]]`` with one row per index of mode 0."""
     from cute_dialect.algebra.evaluation import size
 
     modes = shape if isinstance(shape, tuple) else (shape,)
