@@ -276,7 +276,7 @@ def test_errors() -> None:
     swizzle = cute.make_swizzle(3, 4, 3)
     assert message(lambda n: cute.recast_ptr(SmemAllocator().allocate_array(Float16, 512, 64), swizzle)) == (
         "F262: S<3,4,3> permutes blocks of 128 bytes, but ptr<f16, smem, align<64>> is aligned to 64 bytes\n"
-        "hint: allocate it at 128 bytes or more: byte_alignment=, cute.struct.Align[…]"
+        "hint: allocate it aligned to 128 bytes or more with byte_alignment= or cute.struct.Align[…]"
     )
     assert message(lambda n: SmemAllocator().allocate(Rows).short.get_tensor((10, 10), swizzle=swizzle)) == (
         "F263: the layout (10,10):(1,10) of Float16 needs 256 bytes, but the field has 200\n"
