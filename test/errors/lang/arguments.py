@@ -400,7 +400,7 @@ def run(x: cute.Tensor, n: cute.Int32):
 
 cute.compile(run, X, 3)(X, m=4)
 #: LaunchError
-#: run() has no parameter 'm', or it is given twice
+#: run() has no parameter 'm'
 #: called from arguments.py:6:1
 
 # ===== text for a number

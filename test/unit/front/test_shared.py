@@ -288,7 +288,7 @@ def test_errors() -> None:
             pass
 
     assert message(nested) == "F263: union_smem() cannot be nested"
-    with pytest.raises(AttributeError, match="structure Small has no field 'b'; it has a"):
+    with pytest.raises(AttributeError, match="structure Small has no field 'b'; fields: a"):
         trace_kernel(lambda n: SmemAllocator().allocate(Small).b, {"n": "i32"})
 
 
