@@ -1,4 +1,4 @@
-"""What becomes of the sums of a product, as a Python function: ``op.epilogue.trace``, and the functions that it uses.
+"""Epilogues of a GEMM as Python functions: ``op.epilogue.trace`` and the functions that epilogues call.
 
     from cute_dialect.op.epilogue import relu
 
@@ -7,7 +7,7 @@
 
     d = op.mm(a, b, epilogue=residual, args={"bias": v, "skip": x})
 
-The public names stand in the stub beside this file; each is imported when it is first used.
+The stub ``__init__.pyi`` lists the public names.  Each one is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""``reshape`` and ``permute`` of stand-ins: values keep their place in the sums, arguments find theirs when they meet.
+"""``reshape`` and ``permute`` of traced values.
 
-What is computed of the sums knows of each of its modes which digits of (l, m, n) it is.  An argument of a shape that
-does not expand to the sums is not known until it is an operand beside something that is: then its modes are these.
+Each mode of a value computed from the accumulator is known as digits of the accumulator's indices (l, m, n).  An
+argument whose shape does not broadcast to the accumulator has no such digits at first.  It gets them from the first
+operation that combines it with a value whose digits are known.
 """
 
 # Operands are anything that users write.
@@ -32,31 +33,27 @@ __all__ = ["Argument", "Making", "Origin", "operands_of", "permute", "reshape", 
 
 
 class Argument(NamedTuple):
-    """An argument of a traced function: its name and what it was in the trace, the graph's input ``number``; ``view``:
-    how it lies in the sums where it is reshaped or permuted.
-    """
+    """An argument of a traced function."""
 
     name: str
-    number: int
-    kind: str
-    batch: bool
-    view: View | None = None
+    number: int  # index of the graph's input
+    kind: str  # broadcast kind in the trace: "aux", "row", "column", "scalar" or "matrix"
+    batch: bool  # True if each matrix of a batch has its own values
+    view: View | None = None  # place in the accumulator of a reshaped or permuted argument
 
 
 class Origin(NamedTuple):
-    """An argument of which alone a value is computed: its name, shape and type, the value's modes in those of the
-    argument, and how the value is made of what is read.
-    """
+    """The single argument that a value is computed from."""
 
     name: str
     shape: tuple[int, ...]
     element: str
-    modes: Modes
-    build: Callable[[int], int]
+    modes: Modes  # modes of the value, as digits of the argument's modes
+    build: Callable[[int], int]  # node of the loaded argument -> node of the value
 
 
 class Making(Builder):
-    """Makes a graph of sums of a shape, and lists what it reads."""
+    """Builds a graph for an accumulator of shape `sums` and records the arguments that it reads."""
 
     ARRANGES: ClassVar[bool] = True
     """True if values may be reshaped and permuted."""
@@ -69,19 +66,19 @@ class Making(Builder):
         self._integers: dict[str, int] = {}
 
     def argument(self, name: str, input: Input, view: View | None = None) -> int:
-        """Return the values of an argument."""
+        """Add an input and return the node that loads it."""
         node = self.load(input)
         self.arguments.append(Argument(name, len(self.inputs) - 1, input.kind, input.batch, view))
         return node
 
     def integer(self, name: str) -> int:
-        """Return the value of an integer that is an argument of the launch."""
+        """Return the node of an integer that is a launch argument."""
         if name not in self._integers:
             self._integers[name] = self.argument(name, Input("scalar", "i64", number=True))
         return self._integers[name]
 
     def is_half(self, node: int) -> bool:
-        """Tell whether a node lies over half of the columns of the sums."""
+        """Return True if a node has half as many columns as the accumulator."""
         for i in range(len(self._halves), len(self.nodes)):
             x = self.nodes[i]
             here = x.op in ("even", "odd") or (x.op == "load" and self.inputs[x.value].half)
@@ -91,34 +88,34 @@ class Making(Builder):
 
 
 HALF = "h"
-"""Stands for columns of what has half of those of the sums, which no column of the sums is."""
+"""Index name for the columns of a value that has half as many columns as the accumulator."""
 
 
 def own_modes(shape: Sequence[int]) -> Modes:
-    """Return the modes of an argument, whose numbers are named by their places."""
+    """Return the modes of an argument.  Their bases are the positions of its modes ("0", "1", …)."""
     return modes_of(shape, [str(i) for i in range(len(shape))])
 
 
 def modes_in_sums(x: Any) -> Modes:
-    """Return the modes of a value."""
+    """Return the modes of a value as digits of the accumulator's indices."""
     if x.modes is not None:
         return x.modes
     return modes_of(x.shape, ("l", "m", HALF if x.make.is_half(x.node) else "n"))
 
 
 def reshape(x: Any, shape: Sequence[int]) -> Any:
-    """Return a stand-in with another shape.  Raises EpilogueError."""
+    """Return a traced value with another shape.  Raises EpilogueError."""
     return _arranged(x, "reshape", lambda modes: reshaped(modes, shape))
 
 
 def permute(x: Any, dims: Sequence[int]) -> Any:
-    """Return a stand-in with its modes in another order.  Raises EpilogueError."""
+    """Return a traced value with its modes in another order.  Raises EpilogueError."""
     return _arranged(x, "permute", lambda modes: permuted(modes, dims))
 
 
 def _arranged(x: Any, call: str, change: Callable[[Modes], Modes]) -> Any:
     if not isinstance(x.make, Making) or not x.make.ARRANGES:
-        raise EpilogueError(f"{x.what}: expected functions of elements, got {call}()")
+        raise EpilogueError(f"{x.what}: {call}() is not supported here; use elementwise functions only")
     try:
         origin = None if x.origin is None else x.origin._replace(modes=change(x.origin.modes))
         if x.node < 0:
@@ -131,8 +128,9 @@ def _arranged(x: Any, call: str, change: Callable[[Modes], Modes]) -> Any:
 
 
 def operands_of(name: str, what: str, operands: Sequence[Any], proxies: Sequence[Any]) -> tuple[list[Any], Modes]:
-    """Return operands of a function, one of which at least is reshaped, permuted or not known yet, as values of the
-    graph; and the modes of the result.  Raises EpilogueError.
+    """Place operands in the accumulator, and return them with the modes of the result.
+
+    At least one operand is reshaped, permuted, or an argument without a place yet.  Raises EpilogueError.
     """
     firm = [x for x in proxies if x.node >= 0 and x.origin is None and prod(x.shape) > 1]
     loose = [x for x in proxies if x.node >= 0 and x.origin is not None and prod(x.shape) > 1]
@@ -150,8 +148,8 @@ def operands_of(name: str, what: str, operands: Sequence[Any], proxies: Sequence
         for x in unknown:
             if not target:
                 raise ValueError(
-                    f"expected {x.origin.name} of a shape that expands to {x.make.sums}, or beside what is computed of "
-                    f"accum and has the same modes, got {x.shape} as an operand of {name}"
+                    f"argument {x.origin.name} of shape {x.shape} does not broadcast to the accumulator's shape "
+                    f"{x.make.sums}; in {name}, combine it with a value of accum that is reshaped to match"
                 )
             try:
                 found[id(x)] = resolved(x, target)
@@ -159,14 +157,14 @@ def operands_of(name: str, what: str, operands: Sequence[Any], proxies: Sequence
                 if x.origin.modes != own_modes(x.origin.shape):
                     raise
                 shape = extents(target)
-                raise ValueError(f"expected {x.origin.name} of a shape that expands to {shape}, got {x.shape}") from e
+                raise ValueError(f"argument {x.origin.name} of shape {x.shape} does not broadcast to {shape}") from e
     except ValueError as e:
         raise EpilogueError(f"{what}: {e}") from None
     return [found.get(id(x), x) for x in operands], target
 
 
 def resolved(x: Any, target: Modes) -> Any:
-    """Return a value that is computed of an argument alone, read where modes are those of the target."""
+    """Load the argument that a value is computed from in the modes of `target`, and rebuild the value from it."""
     origin, make = x.origin, x.make
     modes = (*((),) * (len(target) - len(origin.modes)), *origin.modes)
     whole = (*((),) * (len(modes) - len(target)), *target)
@@ -177,8 +175,8 @@ def resolved(x: Any, target: Modes) -> Any:
                 places.setdefault(mine.base, []).append((mine, its))
         except ValueError:
             raise ValueError(
-                f"expected {origin.name} to expand to shape {extents(target)}, and modes that are split as there, got "
-                f"{x.shape}"
+                f"argument {origin.name} of shape {x.shape} does not broadcast to shape {extents(target)}, whose modes "
+                "are split differently"
             ) from None
     order = [sorted(places.get(str(i), ()), key=lambda both: -both[0].step) for i in range(len(origin.shape))]
     array: Modes = tuple([tuple([its for _, its in mode]) for mode in order])
@@ -187,7 +185,7 @@ def resolved(x: Any, target: Modes) -> Any:
     there = "".join(name for name, _ in view.bases)
     kind = {"mn": "aux", "m": "column", "n": "row", "": "scalar"}[there.replace("l", "")]
     if kind == "scalar" and "l" in there:
-        if view.split:  # of several modes: read as an element each
+        if view.split:  # A batch index split over several modes is read per element.
             view, kind = view_of_modes(array, base, "mn"), "aux"
         else:
             kind = "matrix"
@@ -198,7 +196,7 @@ def resolved(x: Any, target: Modes) -> Any:
 
 
 def _joined(modes: Modes, places: Mapping[str, Sequence[tuple[Digit, Digit]]]) -> list[tuple[Digit, ...]]:
-    """Return the modes of a value in those of the sums."""
+    """Return the modes of a value as digits of the accumulator's indices."""
     found: list[tuple[Digit, ...]] = []
     for mode in modes:
         here: list[Digit] = []
@@ -210,7 +208,10 @@ def _joined(modes: Modes, places: Mapping[str, Sequence[tuple[Digit, Digit]]]) -
 
 
 def base_of(target: Modes, sums: tuple[int, ...], modes: Modes) -> tuple[tuple[int, ...], Modes]:
-    """Return the shape of what a value is of, the sums or half of their columns, and modes as those of that shape."""
+    """Return the shape that `target` covers and `modes` in terms of that shape.
+
+    The shape is that of the accumulator, or has half as many columns.
+    """
     if not any(d.base == HALF for mode in target for d in mode):
         return sums, modes
     named = [[d._replace(base="n") if d.base == HALF else d for d in mode] for mode in modes]
@@ -218,9 +219,14 @@ def base_of(target: Modes, sums: tuple[int, ...], modes: Modes) -> tuple[tuple[i
 
 
 def view_of_result(x: Any, name: str) -> View | None:
-    """Return how a result lies in the sums, None where it is as they are.  Raises EpilogueError."""
+    """Return the place of a result in the accumulator, or None if it was neither reshaped nor permuted.
+
+    Raises EpilogueError.
+    """
     if x.node < 0:
-        raise EpilogueError(f"{x.what}: expected a result {name} that is computed of accum, got {x.origin.name} alone")
+        raise EpilogueError(
+            f"{x.what}: result {name} is computed from argument {x.origin.name} alone; combine it with accum"
+        )
     if x.modes is None:
         return None
     base, modes = base_of(x.modes, x.make.sums, x.modes)

@@ -1,12 +1,13 @@
-"""Gradients through traced epilogues, for tensors of torch: ``op.mm(a, b, epilogue=f, args={…})`` where one learns.
+"""Gradients through traced epilogues for torch tensors: ``op.mm(a, b, epilogue=f, args={…})``.
 
-Kept are the factors, the arguments and at most one value of the graph, or a result (:mod:`.keeping`), in the type of D:
-of that one kernel computes the gradient of the sums and those of the arguments (:mod:`.slopes`), and two products those
-of the factors.  Where there is no such value, and where gradients have gradients, a product whose epilogue is the
-derivative (:mod:`.differentiate`) makes the sums again.
+The forward pass saves the factors, the arguments and at most one more tensor.  It is a result, or a value of the
+graph stored in the type of D (:mod:`.saved_tensors`).  From it, one kernel computes the gradients of the accumulator
+and of the arguments (:mod:`.pointwise_backward`), and two GEMMs compute those of the factors.  If there is no such
+value, or if the gradients need gradients, a GEMM whose epilogue is the derivative (:mod:`.derivative`) recomputes the
+accumulator.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
 
@@ -36,29 +37,25 @@ __all__ = ["product_with_gradients"]
 
 
 class _Call(NamedTuple):
-    """A product with an epilogue: ``call``: mm or bmm; ``sums``: their shape; ``names``: of the tensors among its
-    arguments; ``numbers``: the other arguments; ``more``: how it is called; ``how``: what of that its gradients are
-    computed by, too; ``kept``: what they are computed of, None for the sums; ``narrow``: D is of 8 bits, and what is
-    kept of the type of the factors.
-    """
+    """A GEMM with an epilogue."""
 
-    call: str
+    call: str  # "mm" or "bmm"
     traced: Traced
-    sums: tuple[int, ...]
-    names: tuple[str, ...]
-    numbers: dict[str, Any]
-    more: dict[str, Any]
-    how: dict[str, Any]
-    kept: Kept | None
-    narrow: bool
+    sums: tuple[int, ...]  # shape of the accumulator
+    names: tuple[str, ...]  # names of the arguments that are tensors
+    numbers: dict[str, Any]  # the other arguments
+    more: dict[str, Any]  # further keyword arguments of the forward call
+    how: dict[str, Any]  # the ones that the GEMMs of the gradients need, too
+    kept: Kept | None  # the value saved for the gradients, None to recompute the accumulator
+    narrow: bool  # True if D has 8 bits, so that the saved value has the type of the factors
 
 
 class _Product(torch.autograd.Function):
-    """The product; its results in the order of the epilogue's."""
+    """The GEMM as an autograd function.  Its results are in the order of the epilogue's."""
 
     @staticmethod
     def forward(ctx: Any, of: _Call, a: torch.Tensor, b: torch.Tensor, *tensors: torch.Tensor) -> Any:
-        """Compute the product, and keep its operands, and what else its gradients are computed of."""
+        """Compute the GEMM, and save its operands and the value that its gradients need."""
         args = of.numbers | dict(zip(of.names, tensors))
         if of.kept is not None and of.kept.name not in ("", *of.traced.results) and of.narrow:
             args[of.kept.name] = torch.empty(of.sums, dtype=a.dtype, device=a.device)
@@ -74,7 +71,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute the gradient of the sums, and with it what each operand gets."""
+        """Compute the gradients of the accumulator, the factors and the arguments."""
         of: _Call = ctx.of
         a, b, *tensors = ctx.saved_tensors
         tensors, kept = tensors[: len(of.names)], tensors[len(of.names) :]
@@ -86,7 +83,7 @@ class _Product(torch.autograd.Function):
         factors = any(ctx.needs_input_grad[1:3])
         read = {x.name for x in of.traced.arguments}
         wanted = tuple([n for n in learning if n in read])
-        # Of create_graph=True it is a product like any other, through which the gradients' own gradients go.
+        # With create_graph=True the gradient is itself a differentiable GEMM, because it needs gradients of its own.
         call = None
         if of.kept is not None and not torch.is_grad_enabled():
             kinds = tuple([(n, element_name(args[n].dtype)) for n in wanted])
@@ -110,7 +107,7 @@ def _slope_call(
     traced: Traced, sums: tuple[int, ...], wanted: tuple[tuple[str, str], ...], given: tuple[str, ...], factors: bool,
     kept: int, element: str,
 ) -> SlopeCall | None:  # fmt: skip
-    """Return what computes gradients of a kept node; None where the sums are needed after all."""
+    """Return the call that computes gradients from the node `kept`, or None if they need the accumulator after all."""
     kinds = {f"d_{n}": kind for n, kind in wanted} | {"D": element}
     try:
         slope = slope_of(traced, sums, tuple([n for n, _ in wanted]), given, factors, None if kept < 0 else kept)
@@ -123,13 +120,14 @@ def _by_product(
     of: _Call, a: torch.Tensor, b: torch.Tensor, args: Mapping[str, Any], wanted: tuple[str, ...],
     given: Mapping[str, torch.Tensor],
 ) -> dict[str, torch.Tensor]:  # fmt: skip
-    """Return the gradient of the sums, in the type of the factors, and those of arguments before they are summed up,
-    by a product that makes the sums again.
+    """Compute gradients with a GEMM that recomputes the accumulator.
+
+    Returns the gradient of the accumulator, in the type of the factors, and those of the arguments before reduction.
     """
     traced = gradient_of(of.traced, of.sums, wanted, list(given))
     inputs = {n: t.view(torch.uint8) if isinstance(t, torch.Tensor) and t.dtype == torch.bool else t
               for n, t in args.items() if n in traced.parameters}  # fmt: skip
-    # Results of an element each are of the type of the argument; but where they have gradients it makes them itself.
+    # Gradients per element have the type of their argument. If they need gradients, the call allocates them itself.
     for n in wanted if not torch.is_grad_enabled() else ():
         shape = traced.shape_of(of.sums, f"d_{n}")
         reduced = traced.graph.outputs[traced.results.index(f"d_{n}")].reduce
@@ -139,7 +137,7 @@ def _by_product(
 
 
 def _as_given(traced: Traced, name: str, g: torch.Tensor, t: torch.Tensor, sums: tuple[int, ...]) -> torch.Tensor:
-    """Return the gradient of an argument in its shape and type: sums, in f32, over what it was expanded along."""
+    """Return the gradient of an argument in its shape and type, summed in f32 along broadcast modes."""
     x = next(x for x in traced.arguments if x.name == name)
     if x.view is not None:
         base = (*sums[:-1], sums[-1] // 2) if traced.graph.inputs[x.number].half else sums
@@ -153,28 +151,45 @@ def product_with_gradients(
     call: str, a: Any, b: Any, out: Any, dtype: Any, device: Any, stream: Any, epilogue: Any, args: Mapping[str, Any],
     how: Mapping[str, Any], others: Mapping[str, Any],
 ) -> Any:  # fmt: skip
-    """Compute a product with an epilogue, of tensors of which some get gradients.
+    """Compute a GEMM with an epilogue whose gradients torch records.
 
-    ``how``: ``math`` and ``accumulator``; ``others``: what else the call says, which its gradients do not.  Raises
-    OpError before anything is compiled or written.
+    Args:
+        call: "mm" or "bmm".
+        args: the arguments of the epilogue.
+        how: ``math`` and ``accumulator``, which the gradients use, too.
+        others: further options that only the forward call uses.
+
+    Raises:
+        OpError: before anything is compiled or written.
     """
     shape = check_product(call, 2 if call == "mm" else 3, view_of(a.detach()), view_of(b.detach()))
     traced = traced_of(call, epilogue, args, shape)
     if out is not None or any(n in args for n in traced.results):
-        raise UnsupportedError(f"{call}: expected no memory for results where gradients are wanted: torch.no_grad()")
+        raise UnsupportedError(
+            f"{call}: out= and result arrays in args cannot be used when gradients are required; "
+            "call it under torch.no_grad()"
+        )
     names = tuple([n for n in args if isinstance(args[n], torch.Tensor)])
     for name, t in (("a", a), ("b", b), *((n, args[n]) for n in names)):
         if t.requires_grad and t.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise DtypeError(f"{call}: there are no gradients of {element_name(t.dtype)} ({name})")
+            raise DtypeError(
+                f"{call}: {name} has dtype {element_name(t.dtype)} and requires a gradient; only f16, bf16 and f32 "
+                "have gradients"
+            )
     if element_name(a.dtype)[:2] == "f8" and any(t.requires_grad for t in (a, b, *(args[n] for n in names))):
-        raise DtypeError(f"{call}: there are no gradients of {element_name(a.dtype)}")
+        raise DtypeError(
+            f"{call}: gradients are not supported when a has dtype {element_name(a.dtype)}; "
+            "call it under torch.no_grad()"
+        )
     traced = structure_of(traced)
     learning = tuple([x.name for x in traced.arguments if x.name in names and args[x.name].requires_grad])
     try:
         narrow = dtype is not None and element_name(dtype)[:2] == "f8"
         keeps = _kept_of(traced, shape, learning, a.requires_grad or b.requires_grad, not narrow)
     except EpilogueError as e:
-        raise EpilogueError(f"{call}: {e}: torch.no_grad(), or arguments without requires_grad") from None
+        raise EpilogueError(
+            f"{call}: {e}; call it under torch.no_grad(), or pass arguments without requires_grad"
+        ) from None
     kept = {n: str(v) for n, v in how.items() if v is not None} | ({} if device is None else {"device": str(device)})
     numbers = {n: v for n, v in args.items() if n not in names}
     of = _Call(call, traced, shape, names, numbers, {"dtype": dtype, **kept, **others}, kept, keeps, narrow)
@@ -187,7 +202,9 @@ def product_with_gradients(
 def _kept_of(
     traced: Traced, sums: tuple[int, ...], learning: tuple[str, ...], factors: bool, exact: bool
 ) -> Kept | None:  # fmt: skip
-    """Return what is kept for gradients.  Raises EpilogueError for what has no derivative: now, not backwards."""
+    """Return the value saved for gradients.  Raises EpilogueError in the forward pass if the epilogue has no
+    derivative.
+    """
     given = tuple([n for n, x in zip(traced.results, traced.graph.outputs) if x.reduce in ("", "sum")])
     gradient_of(traced, sums, learning, given)
     return kept_of(traced, sums, learning, given, factors, exact)

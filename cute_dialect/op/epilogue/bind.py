@@ -1,6 +1,6 @@
-"""A traced epilogue and the arrays of a call: what the kernel computes, what it reads and what it writes."""
+"""A traced epilogue bound to the arrays of a call."""
 
-# Arrays are of torch or numpy.
+# Arrays belong to torch or NumPy.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -30,39 +30,35 @@ __all__ = [
 ]  # fmt: skip
 
 STORED = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8")
-"""Types of results besides D; of what is reduced the first three."""
+"""Types of results other than D.  Reduced results have one of the first three."""
 
 
 class Bound(NamedTuple):
-    """A graph with the arrays of a call: those of its inputs (or numbers), then those of its results but D.
-
-    ``results``: all of them by name, D as it was given; ``sums``: the shape of the sums; ``given``: the inputs as they
-    were given, and how each lies in the sums, if it is reshaped or permuted.
-    """
+    """A graph with the arrays of a call."""
 
     traced: Traced
     graph: Graph
-    reads: tuple[str, ...]
-    inputs: tuple[Any, ...]
-    stored: tuple[Any, ...]
-    results: dict[str, Any]
-    sums: tuple[int, ...]
-    given: tuple[tuple[Any, View | None], ...]
+    reads: tuple[str, ...]  # names of the inputs
+    inputs: tuple[Any, ...]  # arrays (as the kernel reads them) or numbers
+    stored: tuple[Any, ...]  # arrays of the results other than D, None for reduced ones
+    results: dict[str, Any]  # all results as the caller passed or gets them
+    sums: tuple[int, ...]  # shape of the accumulator
+    given: tuple[tuple[Any, View | None], ...]  # the inputs as passed, with the views of reshaped or permuted ones
 
     @property
     def names(self) -> list[str]:
-        """The names of what the launch takes behind the matrices, "" for numbers."""
+        """Names of the launch arguments after the matrices, "" for numbers."""
         read = ["" if x.number else name for name, x in zip(self.reads, self.graph.inputs)]
         return [*read, *self.traced.results[1:]]
 
     @property
     def operands(self) -> list[Any]:
-        """What the launch takes behind the matrices; None for the parts of what is reduced."""
+        """Launch arguments after the matrices.  The partial results of reductions are None."""
         return [*self.inputs, *self.stored]
 
     @property
     def reduced(self) -> list[Reduced]:
-        """What is reduced, with its place among :attr:`operands`."""
+        """The reduced results, with their positions among :attr:`operands`."""
         found: list[Reduced] = []
         for i, (name, x) in enumerate(zip(self.traced.results[1:], self.traced.graph.outputs[1:])):
             if x.reduce:
@@ -71,8 +67,16 @@ class Bound(NamedTuple):
         return found
 
     def check_memory(self, call: str, d: ArrayView, factors: Mapping[str, ArrayView]) -> None:
-        """Raise LayoutError where a result shares memory with one of ``factors``, with another result (of which D is
-        ``d``), or with an argument; but what is the same matrix, each of whose elements becomes one of D.
+        """Check that no result shares memory with a factor, another result or an argument.
+
+        An argument may be the same matrix as a result, because each element is read before it is written.
+
+        Args:
+            d: the result D.
+            factors: the matrices that the GEMM reads, by name.
+
+        Raises:
+            LayoutError: if memory is shared.
         """
         launched = {
             n: t if x.element != "e8m0" else _exponents(self.traced, n, t)
@@ -84,21 +88,24 @@ class Bound(NamedTuple):
             others = list(results.items())[:i] + (list(factors.items()) if name != "D" else [])
             for other, there in others:
                 if overlap(view, there):
-                    raise LayoutError(f"{call}: {name} shares memory with {other}")
+                    raise LayoutError(f"{call}: {name} shares memory with {other}; pass separate arrays")
             for other, x, taken, (given, own) in zip(self.reads, self.graph.inputs, self.inputs, self.given):
                 if x.number or not overlap(view, view_of(taken)):
                     continue
                 if not plain or own is not None or x.kind != "aux" or not same_matrix(view, view_of(given)):
-                    raise LayoutError(f"{call}: {name} shares memory with {other}, which is not the same matrix")
+                    raise LayoutError(
+                        f"{call}: {name} shares memory with {other}; only an argument that is exactly the same matrix "
+                        "may be overwritten"
+                    )
 
     def nothing(self) -> None:
-        """Compute what is reduced of no elements."""
+        """Fill reduction outputs with their identity when the input is empty."""
         for name, x in zip(self.traced.results, self.traced.graph.outputs):
             if x.reduce:
                 self.results[name][...] = REDUCTIONS[x.reduce]
 
     def by_library(self, sums: Any) -> None:
-        """Compute the results from the sums, of the shape of D, by the arrays' library, in f32."""
+        """Compute the results with NumPy or torch, in f32, from an accumulator array of the shape of D."""
         sums, of_torch = as_type(sums, "f32"), hasattr(sums, "copy_")
 
         def place(index: str) -> Any:
@@ -125,7 +132,7 @@ class Bound(NamedTuple):
                 given = given if x.element in ("ui8", "i32", "i64") else as_type(given, "f32")
                 return as_sums(given, view, shape)
             t = as_type(t, "f32") if x.element not in ("ui8", "i32", "i64") else t
-            if x.batch:  # as the kernel reads it: matrices come last
+            if x.batch:  # The kernel's layout has the batch mode last.
                 axes = (t.ndim - 1, *range(t.ndim - 1))
                 t = t.permute(axes) if of_torch else t.transpose(axes)
             if x.kind == "row":
@@ -157,11 +164,11 @@ class Bound(NamedTuple):
 
 
 def traced_of(call: str, epilogue: Any, args: Mapping[str, Any], shape: Sequence[int]) -> Traced:
-    """Return a traced epilogue for results of a shape: as it is, or of a function.  Raises EpilogueError."""
+    """Return the trace of an epilogue for results of shape `shape`.  Raises EpilogueError."""
     if not isinstance(epilogue, Traced):
         if not isinstance(epilogue, Callable):
             raise EpilogueError(
-                f"{call}: epilogue: expected a function or what op.epilogue.trace returns, got {epilogue!r}"
+                f"{call}: epilogue must be a function or the result of op.epilogue.trace, got {epilogue!r}"
             )
         traced = trace(epilogue, {**args, "accum": FakeTensor("f32", tuple(shape))})
     else:
@@ -170,42 +177,47 @@ def traced_of(call: str, epilogue: Any, args: Mapping[str, Any], shape: Sequence
     if missing:
         wanted = ", ".join(n for n in traced.parameters if n != "accum")
         lacking = ", ".join(f'"{n}"' for n in missing)
-        raise EpilogueError(f"epilogue {traced.name}: expected arguments {wanted}; got no {lacking}")
+        raise EpilogueError(f"epilogue {traced.name}: args has no {lacking}; its arguments are {wanted}")
     others = [n for n in args if n not in traced.parameters and n not in traced.results]
     if others:
         raise EpilogueError(
-            f"epilogue {traced.name}: expected arguments of its parameters {', '.join(traced.parameters)} and results "
-            f"{', '.join(traced.results)}, got {', '.join(others)}"
+            f"epilogue {traced.name}: args has unknown names {', '.join(others)}; its parameters are "
+            f"{', '.join(traced.parameters)} and its results {', '.join(traced.results)}"
         )
     changed = {n: args[n] for n, value in traced.fixed.items() if not _same(args[n], value)}
-    if changed:  # constants of the graph: it is another one
+    if changed:  # These numbers are constants of the graph, so other values need another graph.
         examples = {**args, "accum": FakeTensor("f32", tuple(shape))}
         traced = trace(traced.function, examples, runtime=[a.name for a in traced.arguments])
     return traced
 
 
 def _same(x: Any, y: Any) -> bool:
-    """Tell whether constants are the same, zeros with their signs."""
+    """Return True if two constants are equal in type and value, signs of zeros included."""
     return type(x) is type(y) and repr(x) == repr(y)
 
 
 def alone(call: str, extras: Any) -> None:
-    """Check that an epilogue is all that becomes of the sums.  Raises EpilogueError."""
+    """Check that no other argument changes the result of a call with an epilogue.  Raises EpilogueError."""
     for name in ("c", "bias", "activation", "hook", "alpha"):
         value = getattr(extras, name)
         if value is not None and not (isinstance(value, str | float | int) and value in ("", 1.0)):
-            raise EpilogueError(
-                f"{call}: expected epilogue alone (it has all of alpha, c, bias, activation), got {name} too"
-            )
+            raise EpilogueError(f"{call}: {name} cannot be combined with epilogue; compute it in the epilogue function")
 
 
 def bound(
     traced: Traced, args: Mapping[str, Any], d: Any, sums: Sequence[int], make: Callable[[tuple[int, ...], str], Any]
 ) -> Bound:  # fmt: skip
-    """Return an epilogue with its arrays, for a result ``d`` of sums of a shape; ``make`` gives memory for another,
-    of a type, or of that of ``d``.
+    """Bind an epilogue to its arrays.
 
-    Raises EpilogueError.
+    Args:
+        traced: the epilogue.
+        args: its arguments, and memory for results by name.
+        d: the result D.
+        sums: shape of the accumulator.
+        make: ``make(shape, type)`` allocates another result; type "" is that of ``d``.
+
+    Raises:
+        EpilogueError: if an argument or a result does not fit.
     """
     inputs: list[Input] = []
     arrays: list[Any] = []
@@ -223,14 +235,14 @@ def bound(
             t = make(shape, "f32")
         t = _made(make, shape, x) if t is None else t
         if tuple(t.shape) != shape:
-            raise EpilogueError(f"epilogue {traced.name}: expected {name} of shape {shape}, got {tuple(t.shape)}")
+            raise EpilogueError(f"epilogue {traced.name}: {name} has shape {tuple(t.shape)}; it must have {shape}")
         _on_device(traced, name, t, d)
         if x.block:
             batch = len(shape) == 3 and shape[0] > 1
             results[name], bits = t, t if x.element == "f32" else _exponents(traced, name, t)
             element = element_name(bits.dtype)
             if x.element == "f32" != element:
-                raise EpilogueError(f"epilogue {traced.name}: expected a result {name} of f32, got {element}")
+                raise EpilogueError(f"epilogue {traced.name}: {name} has dtype {element}; it must have f32")
             outputs.append(x._replace(element=element, batch=batch))
             stored.append(matrix_view(bits, (batch, True, True)))
             continue
@@ -238,8 +250,8 @@ def bound(
         _of_type(traced, name, x, t)
         if element not in (STORED[:3] if x.reduce else STORED):
             raise EpilogueError(
-                f"epilogue {traced.name}: expected a result {name} of {', '.join(STORED[: 3 if x.reduce else None])}, "
-                f"got {element}"
+                f"epilogue {traced.name}: {name} has dtype {element}; it must have one of "
+                f"{', '.join(STORED[: 3 if x.reduce else None])}"
             )
         results[name] = t
         if x.reduce:
@@ -263,7 +275,7 @@ def bound(
         outputs.append(x._replace(element=element, batch=batch, order=order, pairs=pairs, tma=tma))
         stored.append(view)
     graph = Graph(traced.graph.nodes, tuple(inputs), tuple(outputs))
-    for i in reversed(range(len(inputs))):  # what 0 leaves of is not read
+    for i in reversed(range(len(inputs))):  # An operand scaled by 0 is not read.
         zero = inputs[i].number and inputs[i].element != "i64" and float(arrays[i]) == 0.0
         if zero and any(n.op == "scaled" and graph.nodes[n.operands[0]] == Node("load", (), i) for n in graph.nodes):
             graph, kept = graph.with_zero(i)
@@ -272,10 +284,10 @@ def bound(
 
 
 def _of_type(traced: Traced, name: str, x: Output, t: Any) -> Output:
-    """Check that a result is of the type that it is made for.  Raises EpilogueError."""
+    """Check that a result has the type that the epilogue produces.  Raises EpilogueError."""
     if x.element and element_name(t.dtype) != x.element:
         raise EpilogueError(
-            f"epilogue {traced.name}: expected {name} of {x.element}, as quantize() says, got {element_name(t.dtype)}"
+            f"epilogue {traced.name}: {name} has dtype {element_name(t.dtype)}; quantize() makes {x.element}"
         )
     return x
 
@@ -284,7 +296,7 @@ _EXPONENTS = "float8_e8m0fnu"
 
 
 def _made(make: Callable[[tuple[int, ...], str], Any], shape: tuple[int, ...], x: Output) -> Any:
-    """Return memory for a result; exponents are those of torch or ml_dtypes."""
+    """Allocate a result.  Exponents have the e8m0 type of torch or ml_dtypes."""
     if x.element != "e8m0":
         return make(shape, x.element)
     t = make(shape, "ui8")
@@ -298,10 +310,10 @@ def _made(make: Callable[[tuple[int, ...], str], Any], shape: tuple[int, ...], x
 
 
 def _exponents(traced: Traced, name: str, t: Any) -> Any:
-    """Return the bytes of powers of two.  Raises EpilogueError for another type."""
+    """Return e8m0 values as bytes.  Raises EpilogueError for another type."""
     kind = str(getattr(t.dtype, "name", t.dtype)).removeprefix("torch.")
     if kind not in (_EXPONENTS, "uint8"):
-        raise EpilogueError(f"epilogue {traced.name}: expected a result {name} of {_EXPONENTS}, got {kind}")
+        raise EpilogueError(f"epilogue {traced.name}: {name} has dtype {kind}; it must have {_EXPONENTS}")
     if hasattr(t, "data_ptr"):
         import torch
 
@@ -310,7 +322,7 @@ def _exponents(traced: Traced, name: str, t: Any) -> Any:
 
 
 def described(x: Any) -> Any:
-    """Return an array with nothing in it that lies as another one, or as a :class:`FakeTensor` says."""
+    """Return a NumPy array without contents that has the layout of an array or a :class:`FakeTensor`."""
     import numpy as np
 
     if isinstance(x, FakeTensor):
@@ -327,15 +339,15 @@ def described(x: Any) -> Any:
     apart = tuple([s * kind.itemsize for s in strides])
     ends = [(n - 1) * s for n, s in zip(shape, apart) if 0 not in shape]
     below = -(sum([min(0, e) for e in ends]) // 16 * 16)
-    # Memory that is never touched takes none.
+    # Pages of np.empty that are never touched take no physical memory.
     words = np.empty(below + sum([max(0, e) for e in ends]) + 64, np.uint8)
     start = below - words.ctypes.data % 16 + 16 + (0 if isinstance(x, FakeTensor) else _address(x) % 16)
-    one = words[start : start + 16].view(f"u{kind.itemsize}")  # numpy strides no types of others
+    one = words[start : start + 16].view(f"u{kind.itemsize}")  # as_strided does not take types of ml_dtypes.
     return np.lib.stride_tricks.as_strided(one, shape, apart, writeable=False).view(kind)
 
 
 def _numpy_type(element: str) -> Any:
-    """Return numpy's type of elements, or that of ml_dtypes."""
+    """Return the NumPy or ml_dtypes type of elements."""
     import numpy as np
 
     long = torch_name(element)
@@ -353,20 +365,20 @@ _SHAPES = {"aux": "(M, N)", "row": "(1, N)", "column": "(M, 1)", "scalar": "one 
 def read_as(
     traced: Traced, argument: Argument, x: Input, value: Any, shape: tuple[int, ...], d: Any
 ) -> tuple[Input, Any]:
-    """Return how an argument is read, and the array as the kernel takes it."""
+    """Return the graph input for an argument, and the array as the kernel takes it."""
     what = f"epilogue {traced.name}"
     if isinstance(value, bool | int | float):
         if x.kind != "scalar":
             raise EpilogueError(
-                f"{what}: {argument.name} is a number here and {_SHAPES[x.kind]} in the trace: trace again"
+                f"{what}: {argument.name} is a number, but was {_SHAPES[x.kind]} in the trace; trace the epilogue again"
             )
         if argument.number in traced.graph.whole_inputs:
             if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-                raise EpilogueError(f"{what}: expected an integer of 0 to 2**63 - 1 for {argument.name}, got {value!r}")
+                raise EpilogueError(f"{what}: {argument.name} is {value!r}; it must be an integer from 0 to 2**63 - 1")
             return Input("scalar", "i64", number=True), value
         return Input("scalar", number=True), float(value)
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
-        raise EpilogueError(f"{what}: {argument.name}: expected a number or an array, got {type(value).__name__}")
+        raise EpilogueError(f"{what}: {argument.name} is a {type(value).__name__}; it must be a number or an array")
     _on_device(traced, argument.name, value, d)
     if argument.view is not None and x.kind != "scalar":
         return _arranged(traced, argument, x, value, argument.view, shape)
@@ -378,18 +390,21 @@ def read_as(
     if not fits and not (x.kind == "scalar" and prod(have) == 1):
         found = broadcast_kind(have, shape)
         if found is None:
-            raise EpilogueError(f"{what}: expected {argument.name} of a shape that expands to {shape}, got {have}")
+            raise EpilogueError(f"{what}: {argument.name} of shape {have} does not broadcast to {shape}")
         raise EpilogueError(
-            f"{what}: {argument.name} is {_SHAPES[found[0]]} here and {_SHAPES[x.kind]} in the trace: trace again"
+            f"{what}: {argument.name} is {_SHAPES[found[0]]}, but was {_SHAPES[x.kind]} in the trace; "
+            "trace the epilogue again"
         )
     value = as_bytes(value)
     element = element_name(value.dtype)
     if x.kind in ("scalar", "matrix"):
         flat = value.reshape(-1)
         if argument.number in traced.graph.whole_inputs and element not in INTEGERS:
-            raise EpilogueError(f"{what}: expected integers for {argument.name}, got {element}")
+            raise EpilogueError(f"{what}: {argument.name} has dtype {element}; it must have an integer type")
         if x.kind == "matrix" and matrices > 1 and flat.shape[0] == 1:
-            raise EpilogueError(f"{what}: {argument.name} is one element here and (L, 1, 1) in the trace: trace again")
+            raise EpilogueError(
+                f"{what}: {argument.name} is one element, but was (L, 1, 1) in the trace; trace the epilogue again"
+            )
         return Input(x.kind, element, order="n" if _strides(flat)[0] == 1 else ""), flat
     batch = full[0] > 1
     kept = {"aux": (True, True), "row": (False, True), "column": (True, False)}[x.kind]
@@ -401,12 +416,12 @@ def read_as(
 def _arranged(
     traced: Traced, argument: Argument, x: Input, value: Any, view: View, shape: tuple[int, ...]
 ) -> tuple[Input, ArrayView]:  # fmt: skip
-    """Return how an argument that is reshaped or permuted is read, and how it lies."""
+    """Return the graph input and the layout of an argument that is reshaped or permuted."""
     what, base = f"epilogue {traced.name}", (*shape[:-1], shape[-1] // 2) if x.half else shape
     try:
         wanted = view.shape(base)
         if tuple(value.shape) != wanted:
-            raise ValueError(f"expected {argument.name} of shape {wanted}, got {tuple(value.shape)}")
+            raise ValueError(f"{argument.name} has shape {tuple(value.shape)}; it must have {wanted}")
         value = as_bytes(value)
         array, split = _laid(view_of(value), view, base)
     except ValueError as e:
@@ -421,7 +436,7 @@ def _arranged(
 
 
 def _laid(array: ArrayView, view: View, sums: Sequence[int]) -> tuple[ArrayView, str]:
-    """Return an array as :func:`laid` does, of a batch of one matrix without its mode."""
+    """Return an array as :func:`laid` does, without the batch mode if the batch has one matrix."""
     found, split = laid(array, view, sums)
     if len(sums) == 3 and sums[0] == 1 and "l" in dict(view.bases) and len(found.shape) > 1:
         found = found._replace(shape=found.shape[:-1], strides=found.strides[:-1])
@@ -430,19 +445,17 @@ def _laid(array: ArrayView, view: View, sums: Sequence[int]) -> tuple[ArrayView,
 
 
 class Arranged(NamedTuple):
-    """A result D that is reshaped or permuted: ``shape``: of its values; ``plain``: it as a matrix, or a batch, of such
-    a shape, if it is one; else ``flat``: as a kernel stores it, and which modes these are; ``tma``: whether TMA may.
-    """
+    """A result D that is reshaped or permuted."""
 
-    shape: tuple[int, ...]
-    plain: ArrayView | None
-    flat: ArrayView
-    split: str
-    tma: bool
+    shape: tuple[int, ...]  # shape of its values in the accumulator
+    plain: ArrayView | None  # the result as a matrix or batch of that shape, if its strides allow one
+    flat: ArrayView  # the result with one mode per digit, as the kernel stores it
+    split: str  # the modes of `flat`: see View.split
+    tma: bool  # True if TMA can store it
 
 
 def arranged(traced: Traced, d: ArrayView, sums: Sequence[int]) -> Arranged | None:
-    """Return how a result D lies that is reshaped or permuted, None for one that is not.  Raises EpilogueError."""
+    """Return the layout of a result D that is reshaped or permuted, or None for a plain one.  Raises EpilogueError."""
     view = traced.views.get("D")
     if view is None:
         return None
@@ -451,7 +464,7 @@ def arranged(traced: Traced, d: ArrayView, sums: Sequence[int]) -> Arranged | No
     if not split:
         shape, strides = flat.shape, flat.strides
         if len(base) == 3:
-            one = len(shape) == 2  # a batch of one matrix
+            one = len(shape) == 2  # The batch has one matrix.
             shape, strides = (1 if one else shape[2], *shape[:2]), (0 if one else strides[2], *strides[:2])
         if 1 in (strides[-1], strides[-2], shape[-1], shape[-2]):
             return Arranged(base, flat._replace(shape=shape, strides=strides), flat, "", True)
@@ -468,32 +481,32 @@ def arranged(traced: Traced, d: ArrayView, sums: Sequence[int]) -> Arranged | No
 
 
 def in_place_of(own: Arranged) -> ArrayView:
-    """Return what stands for a reshaped result while its kernel is chosen: a matrix, or a batch, that TMA can store."""
+    """Return a TMA-storable matrix or batch that stands for a reshaped result while its kernel is chosen."""
     strides = aligned_strides(own.shape, 1, numpy_dtype(own.flat.dtype).itemsize)
     return own.flat._replace(pointer=0, shape=own.shape, strides=strides)
 
 
 def stored_as(graph: Graph, own: Arranged) -> Graph:
-    """Return a graph that says how its result is stored."""
+    """Return a graph that stores D in the layout `own`."""
     d = graph.outputs[0]._replace(split=own.split, order="n" if own.tma else "")
     return graph._replace(outputs=(d, *graph.outputs[1:]))
 
 
 def refuse_arranged(call: str, traced: Traced) -> None:
-    """Refuse an epilogue whose D has a shape of its own, where it is stored as it is described, or that quantizes.
-
-    Raises EpilogueError.
-    """
+    """Raise EpilogueError if an epilogue reshapes or permutes D, or quantizes."""
     if "D" in traced.views:
         raise EpilogueError(
-            f"{call}: expected no reshape() and permute() of D in epilogue {traced.name}: functions (op.mm) have them"
+            f"{call}: epilogue {traced.name} reshapes or permutes D, which this call does not support; use op.mm or "
+            "op.bmm"
         )
     if traced.graph.block:
-        raise EpilogueError(f"{call}: expected no quantize() in epilogue {traced.name}: op.mm and op.bmm have it")
+        raise EpilogueError(
+            f"{call}: epilogue {traced.name} uses quantize(), which this call does not support; use op.mm or op.bmm"
+        )
 
 
 def _order_of_digits(array: ArrayView, split: str, modes: str) -> tuple[str, bool]:
-    """Return as :func:`_order` does, of an array whose rows or columns are several modes; modes of n are in pairs."""
+    """Return the contiguous index as :func:`_order` does, for an array whose rows or columns are several modes."""
     parts = dict(zip("mnl", parts_of(split)))
     item = numpy_dtype(array.dtype).itemsize
     first, extent = 0, 0
@@ -508,7 +521,7 @@ def _order_of_digits(array: ArrayView, split: str, modes: str) -> tuple[str, boo
 
 
 def matrix_view(t: Any, kept: tuple[bool, bool, bool]) -> Any:
-    """Return an array without the modes that are not kept, of (L, M, N), and that of matrices the last."""
+    """Return an array without the modes of (L, M, N) that `kept` leaves out, and with the batch mode last."""
     view = t[tuple([slice(None) if keep else 0 for keep in kept])[3 - len(t.shape) :]]
     if not kept[0]:
         return view
@@ -517,7 +530,7 @@ def matrix_view(t: Any, kept: tuple[bool, bool, bool]) -> Any:
 
 
 def _order(view: Any, kind: str) -> tuple[str, bool]:
-    """Return the contiguous index of an array, n or m, and whether neighbours along n can be read at once."""
+    """Return the contiguous index of an array ("n", "m" or ""), and whether pairs of neighbors along n are aligned."""
     strides, modes = _strides(view), {"aux": "mn", "row": "n", "column": "m"}[kind]
     for mode in "nm":
         if mode in modes and strides[modes.index(mode)] == 1:
@@ -529,7 +542,7 @@ def _order(view: Any, kind: str) -> tuple[str, bool]:
 
 
 def _suits_tma(view: Any) -> bool:
-    """Tell whether TMA can store a matrix of contiguous rows, or a batch."""
+    """Return True if TMA can store a matrix, or a batch, of contiguous rows."""
     apart = [s * _item(view) for i, s in enumerate(_strides(view)) if i != 1]
     return _address(view) % 16 == 0 and all([s > 0 and s % 16 == 0 for s in apart])
 
@@ -541,15 +554,15 @@ def _item(t: Any) -> int:
 
 
 def _on_device(traced: Traced, name: str, t: Any, d: Any) -> None:
-    """Check that an array is where the result is.  Raises DeviceError."""
+    """Check that an array is on the device of the result.  Raises DeviceError."""
     if getattr(t, "device", None) != getattr(d, "device", None):
         raise DeviceError(
-            f"epilogue {traced.name}: expected {name} on {d.device}, as the result is, got one on {t.device}"
+            f"epilogue {traced.name}: {name} is on {t.device}, but the result is on {d.device}; move it to {d.device}"
         )
 
 
 def as_bytes(t: Any) -> Any:
-    """Return truths as bytes, and what else there is as it is."""
+    """Return a boolean array as bytes, any other array unchanged."""
     if element_name(t.dtype) != "i1":
         return t
     if hasattr(t, "data_ptr"):
@@ -560,7 +573,7 @@ def as_bytes(t: Any) -> Any:
 
 
 def _strides(t: Any) -> tuple[int, ...]:
-    """Return an array's strides in elements."""
+    """Return the strides of an array in elements."""
     if isinstance(t, ArrayView):
         return t.strides
     if hasattr(t, "stride"):

@@ -5,7 +5,7 @@
 (['beta', 'C'], 'f32')
 """
 
-# A trace's values take operators of any operands.
+# Traced values take operands of any type.
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["combination", "is_rounded"]
 
 @lru_cache(maxsize=256)
 def combination(kinds: tuple[tuple[str, Any], ...], sums: tuple[int, ...], activation: str) -> Traced:
-    """Return the epilogue of some operands.
+    """Return the epilogue that combines some operands.
 
     Args:
         kinds: pairs of a name (``scale_a``, ``scale_b``, ``alpha``, ``C``, ``beta``, ``bias``) and a FakeTensor or a
-            number; ``alpha`` and ``beta`` become arguments of the launch.
-        sums: the shape of the accumulator.
-        activation: its text, or "".
+            number; numbers of ``alpha`` and ``beta`` become arguments of the launch.
+        sums: shape of the accumulator.
+        activation: activation as text, such as ``"relu"``, or "".
     """
     function: Any = activated(activation) if activation else None
 

@@ -1,13 +1,13 @@
-"""The derivative of a traced epilogue, as another one: of the same sums, its arguments and its results' gradients.
+"""The derivative of a traced epilogue, as another traced epilogue.
 
     D = f(accum, x, …)   ->   {"D": of accum, "d_x": of x, …} = g(accum, x, …, grad_D, …)
 
-What was one a row, a column or for all is added up in the kernel that computes it: a product, which makes the sums
-again, or, of a value that the product before has kept (:mod:`cute_dialect.op.epilogue.saved_tensors`), one that reads
-that. Backwards through the graph, each function's derivative by its rule in :data:`RULES`.
+The derivative walks the graph backwards and applies the rule of each function (:data:`RULES`).  Gradients of
+broadcast arguments are reduced in the kernel that computes them.  The kernel is either a GEMM that recomputes the
+accumulator, or one that reads a value saved by the forward pass (:mod:`cute_dialect.op.epilogue.saved_tensors`).
 """
 
-# Values are stand-ins of a trace.
+# Values are proxies of a trace.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -33,7 +33,7 @@ _LN_2 = math.log(2.0)
 
 
 def _larger(x: Any, y: Any, g: Any) -> Any:
-    """Return what the greater of two gets, half where they are the same."""
+    """Return the gradient of the greater of two operands, half of it each if they are equal."""
     return _where(x > y, g, _where(x == y, 0.5 * g, 0.0))
 
 
@@ -63,11 +63,11 @@ RULES: Mapping[str, Callable[..., Sequence[Any]]] = {
         _where(x > 0.0, 0.0, g * (_exp(functions.minimum(x, 0.0)) - 1.0)),
     ),
 }
-"""``rule(gradient, result, *operands)`` -> the gradients of the operands, None where there is none."""
+"""``rule(gradient, result, *operands)`` -> the gradients of the operands, None for operands without one."""
 
 
 def _normal(x: Any) -> Any:
-    """Return the density of a normal distribution."""
+    """Return the density of the standard normal distribution."""
     return 0.3989422804014327 * _exp(-0.5 * x * x)
 
 
@@ -97,33 +97,45 @@ SECOND: Mapping[str, Callable[..., Sequence[Any]]] = {
         _where(x > 0.0, 0.0, g * r), _where(x > 0.0, 0.0, g * _exp(functions.minimum(x, 0.0))),
     ),
 }  # fmt: skip
-"""Rules of the derivatives of activations, as in :data:`RULES`, for gradients of gradients."""
+"""Rules for the derivatives of activations, as in :data:`RULES`, for second-order gradients."""
 
 WITHOUT = {
     "floor_divide", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or",
     "logical_not", "row", "column", "matrix", "constant", "random",
 }  # fmt: skip
-"""What changes by steps, or not at all."""
+"""Operations that are piecewise constant, so that no gradient passes through them."""
 
 
 def gradient_of(
     traced: Traced, sums: Sequence[int], wanted: Sequence[str], given: Sequence[str], kept: int | None = None
 ) -> Traced:  # fmt: skip
-    """Return the gradients of ``wanted`` arguments and, as D, of the sums, of results whose gradients are ``given``.
+    """Return an epilogue that computes the gradients of a traced epilogue.
 
-    Its arguments are those of ``traced``, and ``grad_NAME``, of the shape of the result NAME, for each of ``given``;
-    its results are D and ``d_NAME`` for each of ``wanted``: as many elements as the argument has where all is summed up
-    in the kernel, else one for each element of the sums (or of pairs of them), in their order.  ``kept``: the node of
-    ``traced`` whose values are another argument, :func:`kept_name`, of which what follows from it is computed; then
-    results that are 0 are left out, but D.  Raises EpilogueError where there is no derivative.
+    Its arguments are those of ``traced``, and ``grad_NAME`` for each result of ``given``, of the shape of that
+    result. Its results are D, the gradient of the accumulator, and ``d_NAME`` for each argument of ``wanted``.  A
+    result ``d_NAME`` has the shape of the argument if the kernel reduces it completely.  Otherwise it has one element
+    per element of the accumulator, or per pair of columns.
+
+    Args:
+        traced: the epilogue.
+        sums: shape of the accumulator.
+        wanted: names of arguments that need gradients.
+        given: names of results whose gradients are known.
+        kept: node of ``traced`` whose values are passed as the argument :func:`kept_name`; results other than D that
+            are 0 are then left out.
+
+    Raises:
+        EpilogueError: if there is no derivative.
     """
     if traced.graph.block:
-        raise EpilogueError(f"epilogue {traced.name}: expected functions with a derivative, got quantize")
+        raise EpilogueError(f"epilogue {traced.name}: quantize() has no derivative")
     return _gradient(_Key(traced), tuple(sums), tuple(wanted), tuple(given), kept)
 
 
 def given_name(traced: Traced, result: str) -> str:
-    """Return the name of the gradient of a result among the arguments: ``grad_NAME``, but of gradients' gradients."""
+    """Return the argument name for the gradient of a result: ``grad_NAME``, with further prefixes if that name is
+    taken.
+    """
     name = f"grad_{result}"
     while any(a.name == name for a in traced.arguments):
         name = f"grad_{name}"
@@ -131,7 +143,7 @@ def given_name(traced: Traced, result: str) -> str:
 
 
 def kept_name(traced: Traced) -> str:
-    """Return the name of the kept values among the arguments: ``kept``, but where the function has that."""
+    """Return the argument name for the saved values: ``kept``, with underscores if that name is taken."""
     name = "kept"
     while name in (*traced.parameters, *traced.results):
         name = f"{name}_"
@@ -139,12 +151,12 @@ def kept_name(traced: Traced) -> str:
 
 
 def structure_of(traced: Traced) -> Traced:
-    """Return the first epilogue of its structure, which computes the same: a plain function is traced at each call."""
+    """Return the first epilogue of equal structure, so that a function traced at each call finds the caches."""
     return _first(_Key(traced))
 
 
 class _Key:
-    """A traced epilogue by its structure: what two of one are differentiated as once."""
+    """A traced epilogue that is hashed by its structure."""
 
     def __init__(self, traced: Traced):
         self.traced = traced
@@ -203,7 +215,7 @@ def _gradient(
 def _backward(
     traced: Traced, wanted: Sequence[str], given: Sequence[str], values: Mapping[str, Any], kept: int | None
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the gradients, of stand-ins."""
+    """Return the gradients as traced values."""
     graph, what = traced.graph, f"epilogue {traced.name}"
     forward = _forward(traced, values, kept)
     halves = graph.halves
@@ -216,14 +228,14 @@ def _backward(
     def push(i: int, g: Any, half: bool) -> None:
         if g is None or not needed[i]:
             return
-        if half and not halves[i]:  # one of two columns, or for all: the other column adds nothing
+        if half and not halves[i]:  # The gradient belongs to the even columns; that of the odd ones is 0.
             g = interleaved(g, 0.0)
         gradients[i] = g if gradients[i] is None else gradients[i] + g
 
     for name in given:
         output = graph.outputs[traced.results.index(name)]
         if output.reduce not in ("", "sum"):
-            raise EpilogueError(f"{what}: expected no gradient of {output.reduce}() ({name}); of sum() there is one")
+            raise EpilogueError(f"{what}: result {name} uses {output.reduce}(), which has no gradient; only sum() does")
         push(output.node, values[given_name(traced, name)], halves[output.node])
     for i in reversed(range(len(graph.nodes))):
         node = graph.nodes[i]
@@ -238,7 +250,7 @@ def _backward(
             both = pairs.setdefault(node.operands[0], [None, None])
             both[node.op == "odd"] = g
         elif node.op == "interleave":
-            both = (g, g) if g.shape[-1] == 1 else g.pair()  # of a value a row, for both
+            both = (g, g) if g.shape[-1] == 1 else g.pair()  # A per-row gradient holds for both columns.
             for k, x in zip(node.operands, both):
                 push(k, x, True)
         elif node.op == "whole":
@@ -257,8 +269,8 @@ def _backward(
 
 
 def _total(graph: Graph, traced: Traced, name: str, g: Any) -> Any:
-    """Return the gradient of an argument from that of each element: what is one a row, a column or for all as sums,
-    where a kernel adds them up.
+    """Return the gradient of an argument from the gradient per element, summed if it is broadcast per row, per column
+    or as a scalar.
     """
     x = graph.inputs[next(a.number for a in traced.arguments if a.name == name)]
     if x.kind == "aux":
@@ -267,7 +279,7 @@ def _total(graph: Graph, traced: Traced, name: str, g: Any) -> Any:
 
 
 def _needed(graph: Graph, inputs: set[int]) -> list[bool]:
-    """Return of each node whether a gradient goes through it: of the sums, or of some inputs."""
+    """Return for each node whether it depends on the accumulator or on one of the inputs."""
     found: list[bool] = []
     for node in graph.nodes:
         own = node.op == "accum" or (node.op == "load" and node.value in inputs)
@@ -276,7 +288,7 @@ def _needed(graph: Graph, inputs: set[int]) -> list[bool]:
 
 
 def _forward(traced: Traced, values: Mapping[str, Any], kept: int | None) -> list[Any]:
-    """Return the value of each node; of one that is ``kept`` what is given."""
+    """Return the value of each node; the node `kept` has the saved value."""
     names = {a.number: a.name for a in traced.arguments}
     found: list[Any] = []
     for i, node in enumerate(traced.graph.nodes):
@@ -310,7 +322,7 @@ def _forward(traced: Traced, values: Mapping[str, Any], kept: int | None) -> lis
 
 
 def _of_rows(operation: str, g: Any, r: Any, x: Any) -> Any:
-    """Return the gradient of what a row's sum, maximum or minimum is of: of several largest ones the same each."""
+    """Return the gradient of the operand of a row reduction.  Several equal maxima or minima share it equally."""
     total = functions.sum(g, -1, whole_rows=True)
     if operation == "sum":
         return total
@@ -318,11 +330,11 @@ def _of_rows(operation: str, g: Any, r: Any, x: Any) -> Any:
 
 
 def rule_of(what: str, name: str) -> Callable[..., Sequence[Any]]:
-    """Return how a function is differentiated.  Raises EpilogueError."""
+    """Return the derivative rule of a function.  Raises EpilogueError."""
     rule = RULES.get(name) or SECOND.get(name)
     if rule is not None:
         return rule
     slope = getattr(functions, f"d_{name}", None)
     if slope is None or name not in FUNCTIONS or FUNCTIONS[name].arity != 1:
-        raise EpilogueError(f"{what}: expected functions with a derivative where gradients are wanted, got {name}")
+        raise EpilogueError(f"{what}: {name}() has no derivative, but gradients are required")
     return lambda g, r, x: (g * slope(x),)

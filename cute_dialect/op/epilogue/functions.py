@@ -1,11 +1,13 @@
-"""Functions of elements that epilogues use; they take numbers, arrays of numpy, tensors of torch, and stand-ins of a
-trace, so that a function written with them is its own reference.
+"""Elementwise functions for epilogues.
+
+They take numbers, NumPy arrays, torch tensors and traced values, so an epilogue written with them is its own
+reference.
 
 >>> relu(-2.0), clamp(7.0, 0.0, 6.0)
 (0.0, 6.0)
 """
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def _function(name: str) -> Callable[..., Any]:
         if any(isinstance(x, tracer_values.Proxy) for x in operands):
             return tracer_values.call(name, *operands)
         if len(operands) != f.arity:
-            raise TypeError(f"{name}: expected {f.arity} operands, got {len(operands)}")
+            raise TypeError(f"{name}() takes {f.arity} operands, got {len(operands)}")
         if any(type(x).__module__.startswith("torch") for x in operands):
             return f.of_arrays(arrays_of_torch(), *operands)
         import numpy as np
@@ -53,7 +55,7 @@ def _function(name: str) -> Callable[..., Any]:
         return found if any(isinstance(x, np.ndarray) for x in operands) else found.item()
 
     of.__name__ = of.__qualname__ = name
-    of.__doc__ = f"Return ``{name}`` of elements."
+    of.__doc__ = f"Apply ``{name}`` to each element."
     return of
 
 
@@ -78,11 +80,11 @@ d_silu, d_tanh, d_gelu, d_gelu_tanh, d_softplus, d_elu, d_mish, d_square_relu = 
 )
 
 ACTIVATIONS: Mapping[str, Callable[..., Any]] = {n: globals()[n] for n in table.ACTIVATIONS}
-"""The activations by name; each has a gradient ``d_…`` (but prelu)."""
+"""Activations by name.  Each but prelu has a derivative ``d_…``."""
 
 
 def activated(text: str, *, derivative: bool = False) -> Callable[[Any], Any]:
-    """Return the activation of a text, or its derivative, as a function of elements.  Raises ValueError.
+    """Return the activation described by a text, or its derivative, as an elementwise function.  Raises ValueError.
 
     >>> activated("leaky_relu(0.5)")(-4.0), activated("leaky_relu(0.5)", derivative=True)(-4.0)
     (-2.0, 0.5)
@@ -97,14 +99,14 @@ def _with_numbers(function: Callable[..., Any], numbers: tuple[float, ...], x: A
 
 
 def cast(x: Any, element: str) -> Any:
-    """Return elements rounded to ``f16``, ``bf16`` or ``f32``.
+    """Round elements to ``f16``, ``bf16`` or ``f32``.
 
     >>> cast(1.0001, "f16")
     1.0
     """
     name = element_name(element)
     if name not in table.CASTS:
-        raise EpilogueError(f"cast: expected a type of {', '.join(table.CASTS)}, got {element}")
+        raise EpilogueError(f"cast: element type {element} is not supported; use one of {', '.join(table.CASTS)}")
     if isinstance(x, tracer_values.Proxy):
         return x.cast(name)
     found = table.cast_of_arrays(x, name)
@@ -112,17 +114,17 @@ def cast(x: Any, element: str) -> Any:
 
 
 def row(x: Any) -> Any:
-    """Return the number of the row of each element of a matrix or a batch: (M, 1)."""
+    """Return the row index of each element of a matrix or a batch, of shape (M, 1)."""
     return _place(x, "row", -2)
 
 
 def column(x: Any) -> Any:
-    """Return the number of the column of each element of a matrix or a batch: (1, N)."""
+    """Return the column index of each element of a matrix or a batch, of shape (1, N)."""
     return _place(x, "column", -1)
 
 
 def matrix(x: Any) -> Any:
-    """Return the number of the matrix of each element of a batch: (L, 1, 1)."""
+    """Return the batch index of each element of a batch, of shape (L, 1, 1)."""
     return _place(x, "matrix", -3)
 
 
@@ -141,9 +143,14 @@ def _place(x: Any, index: str, axis: int) -> Any:
 
 
 def sum(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
-    """Return the sums of rows (``dim`` -1), of columns (-2), or of all (None), with modes of one element in their
-    place; of an epilogue as a result only, f32, added in the same order at each call; with ``whole_rows`` (``dim`` -1)
-    to be computed with, where a tile has all of a row: of at most 256 columns.
+    """Sum elements along a dimension, which stays with one element.
+
+    In an epilogue a sum is a result of type f32, and its order of addition is the same at each call.
+
+    Args:
+        x: a matrix or a batch.
+        dim: -1 for sums of rows, -2 for sums of columns, None for the sum of all.
+        whole_rows: True for sums of rows (``dim`` -1) that are operands of other functions; N is at most 256.
 
     >>> import numpy as np
     >>> sum(np.ones((2, 3)), -1).tolist()
@@ -153,17 +160,17 @@ def sum(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
 
 
 def sum_squares(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
-    """Return the sums of squares, as :func:`sum` does."""
+    """Return the sums of squares along a dimension; see :func:`sum`."""
     return _reduced(x * x, "sum", dim, whole_rows)
 
 
 def max(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
-    """Return the greatest of rows, columns or all, as :func:`sum` does; NaN where there is one."""
+    """Return the maximum along a dimension; see :func:`sum`.  It is NaN if an element is NaN."""
     return _reduced(x, "max", dim, whole_rows)
 
 
 def min(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
-    """Return the least of rows, columns or all, as :func:`sum` does; NaN where there is one."""
+    """Return the minimum along a dimension; see :func:`sum`.  It is NaN if an element is NaN."""
     return _reduced(x, "min", dim, whole_rows)
 
 
@@ -176,16 +183,16 @@ def _reduced(x: Any, operation: str, dim: int | None, whole_rows: bool) -> Any:
 
 
 def combined(x: Any, operation: str, axes: tuple[int, ...]) -> Any:
-    """Return what becomes of an array along some modes, which stay, with one element."""
+    """Reduce an array along some axes, which stay with one element."""
     if type(x).__module__.startswith("torch"):
         return getattr(x, {"sum": "sum", "max": "amax", "min": "amin"}[operation])(dim=axes, keepdim=True)
     return getattr(x, operation)(axis=axes, keepdims=True)
 
 
 def pairs(x: Any) -> tuple[Any, Any]:
-    """Return the even and the odd columns: of each two neighbours of a row the first and the second.
+    """Return the even and the odd columns.
 
-    What is computed of them has half of the columns: ``gate, up = pairs(accum); D = silu(gate) * up``.
+    Values computed from them have half as many columns: ``gate, up = pairs(accum); D = silu(gate) * up``.
     """
     if isinstance(x, tracer_values.Proxy):
         return x.pair()
@@ -193,12 +200,15 @@ def pairs(x: Any) -> tuple[Any, Any]:
 
 
 def random(x: Any, seed: Any, offset: Any = 0) -> Any:
-    """Return a number of [0, 1) for each element of a matrix or a batch, multiples of 2 ** -24: by Philox of the seed,
-    the offset and the element's place (:mod:`cute_dialect.kernels.philox`), so that each kernel, and numpy and
-    torch, give the same.
+    """Return a uniform random number in [0, 1) for each element of a matrix or a batch, a multiple of 2 ** -24.
 
-    ``seed``, ``offset``: integers, arguments of the launch where they are arguments of the function, or arrays of one;
-    of the offset the lower 32 bits count.
+    Philox of the seed, the offset and the element's index makes the numbers
+    (:mod:`cute_dialect.kernels.philox`). Each kernel, NumPy and torch give the same ones.
+
+    Args:
+        x: gives the shape.
+        seed: an integer, or an array of one integer.  An argument of the function becomes an argument of the launch.
+        offset: as ``seed``; its lower 32 bits count.
 
     >>> import numpy as np
     >>> random(np.zeros((1, 4)), 7).round(3).tolist()
@@ -208,13 +218,18 @@ def random(x: Any, seed: Any, offset: Any = 0) -> Any:
 
 
 def dropout(x: Any, p: Any, seed: Any, offset: Any = 0) -> Any:
-    """Return elements that are 0 with a probability of ``p``, a number of [0, 1], and else ``x / (1 - p)``; which, say
-    the seed and the offset (:func:`random`): give each call an offset, or a seed, of its own.
+    """Return ``x / (1 - p)`` with elements set to 0 with probability `p`.
+
+    Args:
+        x: the elements.
+        p: probability from 0 to 1.
+        seed: seed of :func:`random`; pass another seed or offset at each call.
+        offset: offset of :func:`random`.
     """
     if isinstance(p, int | float):
         if not 0.0 <= p <= 1.0:
-            raise EpilogueError(f"dropout: expected a probability of 0 to 1, got {p}")
-        p = struct.unpack("f", struct.pack("f", p))[0]  # as a kernel compares it
+            raise EpilogueError(f"dropout: p is {p}; it must be a probability from 0 to 1")
+        p = struct.unpack("f", struct.pack("f", p))[0]  # The kernel compares with p rounded to f32.
         scale = 0.0 if p == 1.0 else 1.0 / (1.0 - p)
     else:
         scale = 1.0 / (1.0 - p)
@@ -222,12 +237,17 @@ def dropout(x: Any, p: Any, seed: Any, offset: Any = 0) -> Any:
 
 
 def quantize(x: Any, element: str = "f8E4M3FN", block: int | Sequence[int] = 128, scales: str = "f32") -> Any:
-    """Return values of 8 bits and their scales: of each ``block`` columns of a row, 32, 64 or 128, from column 0 on,
-    the largest magnitude is the largest one of ``element``, f8E4M3FN, f8E5M2 or i8, which the result is stored as; x
-    is nearly ``values * scale``.
+    """Return 8-bit values and their scales, so that x is close to ``values * scale``.
 
-    Scales are (M, N / block), rounded up: ``f32``, or ``e8m0``, the least powers of two that do.  Where no value is
-    larger than 2 ** -110 it is 1.  As of arrays, values are of the type of x.
+    Each block of columns of a row has one scale, which maps the largest magnitude to the largest value of
+    ``element``. If no magnitude of a block exceeds 2 ** -110, the scale is 1.  In a traced epilogue the result is
+    stored as ``element``; of arrays, values keep the type of x.
+
+    Args:
+        x: a matrix or a batch.
+        element: f8E4M3FN, f8E5M2 or i8.
+        block: columns per block, 32, 64 or 128, or ``(1, block)``; the first block starts at column 0.
+        scales: "f32", or "e8m0" for the smallest powers of two that suffice; of shape (M, N / block), rounded up.
 
     >>> import numpy as np
     >>> q, s = quantize(np.array([[896.0, -3.0]]), scales="e8m0", block=32)
@@ -238,10 +258,11 @@ def quantize(x: Any, element: str = "f8E4M3FN", block: int | Sequence[int] = 128
     if name not in table.LARGEST or width not in (32, 64, 128) or (not isinstance(block, int) and block[0] != 1):
         known = ", ".join(table.LARGEST)
         raise EpilogueError(
-            f"quantize: expected a type of {known}, by blocks of 32, 64 or 128, got {element} by {block}"
+            f"quantize: element={element} with block={block} is not supported; element is one of {known}, "
+            "block is 32, 64 or 128"
         )
     if scales not in ("f32", "e8m0"):
-        raise EpilogueError(f'quantize: expected scales of f32 or e8m0, got "{scales}"')
+        raise EpilogueError(f'quantize: scales="{scales}" is not supported; use "f32" or "e8m0"')
     if isinstance(x, tracer_values.Proxy):
         return x.quantized(name, width, scales)
     arrays = arrays_of_torch() if type(x).__module__.startswith("torch") else NUMPY
@@ -257,8 +278,9 @@ def quantize(x: Any, element: str = "f8E4M3FN", block: int | Sequence[int] = 128
 
 
 def reshape(x: Any, shape: Sequence[int]) -> Any:
-    """Return the elements in rows of another shape; one extent may be -1.  In an epilogue nothing moves: it says where
-    results are stored, and where arguments are read.
+    """Return the elements, in row-major order, with another shape; one extent may be -1.
+
+    In an epilogue no data moves.  The shape determines where results are stored and where arguments are read.
 
     >>> import numpy as np
     >>> reshape(np.arange(6), (2, -1)).tolist()
@@ -268,7 +290,7 @@ def reshape(x: Any, shape: Sequence[int]) -> Any:
 
 
 def permute(x: Any, dims: Sequence[int]) -> Any:
-    """Return the modes in another order; as of :func:`reshape`, nothing moves in an epilogue.
+    """Return the modes in another order.  As with :func:`reshape`, no data moves in an epilogue.
 
     >>> import numpy as np
     >>> permute(np.ones((2, 3, 4)), (1, 0, 2)).shape
@@ -278,6 +300,6 @@ def permute(x: Any, dims: Sequence[int]) -> Any:
 
 
 def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
-    """Return elements between two bounds, each of which may be None."""
+    """Clamp elements between two bounds.  Each bound may be None."""
     x = x if low is None else maximum(x, low)
     return x if high is None else minimum(x, high)

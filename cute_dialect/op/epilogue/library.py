@@ -1,4 +1,4 @@
-"""Ready epilogues: functions for ``op.mm(…, epilogue=f, args={…})``, by the names of cuBLASLt and by what they do.
+"""Predefined epilogues for ``op.mm(…, epilogue=f, args={…})``, some under their cuBLASLt names.
 
     d = op.mm(x, w, epilogue=library.gated("silu"))                          # SwiGLU of interleaved weights
     found = op.mm(x, w, epilogue=library.GELU_AUX_BIAS, args={"bias": v})    # {"D": gelu(pre), "aux": pre}
@@ -7,7 +7,7 @@
 ('GELU_BIAS', 'gated_gelu')
 """
 
-# Values are those of traces, or arrays of any library.
+# Values are proxies of a trace, or arrays of any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ Epilogue: TypeAlias = Callable[..., Any]
 def _activation(name: str) -> Callable[[Any], Any]:
     if name not in ACTIVATIONS or name == "prelu":
         known = ", ".join(sorted(n for n in ACTIVATIONS if n != "prelu"))
-        raise EpilogueError(f'expected an activation of {known}, got "{name}"')
+        raise EpilogueError(f'activation "{name}" is unknown; choose one of {known}')
     return ACTIVATIONS[name]
 
 
 @cache
 def activated(name: str, *, bias: bool = False, aux: bool = False) -> Epilogue:
-    """Return ``f(accum)``, or of ``accum + bias``; ``aux``: what it is of is a result, too, which its gradient needs.
+    """Return an epilogue that applies an activation to ``accum``, or to ``accum + bias``.
 
-    Raises EpilogueError for an unknown activation.
+    With ``aux``, the operand of the activation is a second result, which the gradient needs.  Raises EpilogueError
+    for an unknown activation.
     """
     f = _activation(name)
 
@@ -58,8 +59,9 @@ def activated(name: str, *, bias: bool = False, aux: bool = False) -> Epilogue:
 
 @cache
 def derived(name: str, *, bgrad: bool = False) -> Epilogue:
-    """Return ``accum * f'(aux)``, the gradient of what an activation was of; ``bgrad``: also the sums of its columns,
-    (1, N), the gradient of a bias.
+    """Return ``accum * f'(aux)``, the gradient of the operand of an activation.
+
+    With ``bgrad``, the column sums (1, N) are a second result: the gradient of a bias.
     """
     _activation(name)
     slope = getattr(functions, f"d_{name}")
@@ -73,7 +75,7 @@ def derived(name: str, *, bgrad: bool = False) -> Epilogue:
 
 @cache
 def gated(name: str) -> Epilogue:
-    """Return ``f(gate) * up`` of the even and the odd columns: SwiGLU of ``silu``, GEGLU of ``gelu``.
+    """Return ``f(gate) * up`` of the even and the odd columns: SwiGLU for ``silu``, GEGLU for ``gelu``.
 
     Raises EpilogueError for an unknown activation.
     """
@@ -97,12 +99,12 @@ def residual(accum: Any, bias: Any, skip: Any) -> Any:
 
 
 def scale_rows(accum: Any, scale_a: Any, scale_b: Any) -> Any:
-    """Return ``accum * scale_a * scale_b``: a factor a row, (M, 1), and one a column, (1, N)."""
+    """Return ``accum * scale_a * scale_b``, with per-row factors (M, 1) and per-column factors (1, N)."""
     return accum * scale_a * scale_b
 
 
 def default(accum: Any) -> Any:
-    """Return the sums."""
+    """Return the accumulator."""
     return accum
 
 
@@ -112,7 +114,7 @@ def biased(accum: Any, bias: Any) -> Any:
 
 
 def with_columns(accum: Any) -> Any:
-    """Return the sums, and those of their columns: the gradient of a bias."""
+    """Return the accumulator and its column sums, the gradient of a bias."""
     return {"D": accum, "bgrad": functions.sum(accum, -2)}
 
 

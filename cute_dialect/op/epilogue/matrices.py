@@ -1,7 +1,9 @@
-"""Epilogues that reshape or permute, for kernels that store matrices alone: arguments are brought in the order of the
-sums first, results are stored as matrices, and copied into theirs.
+"""Epilogues that reshape or permute, for kernels that store plain matrices only.
 
-    plain = as_matrices(traced)                     # the same graph, everything in the order of the sums
+Arguments are brought into the accumulator's shape before the launch.  Results are stored as matrices and then copied
+into their own shapes.
+
+    plain = as_matrices(traced)                     # the same graph without reshaped arguments and results
 """
 
 # Arrays are of any library.
@@ -21,12 +23,12 @@ __all__ = ["Apart", "as_matrices", "by_name", "is_arranged"]
 
 
 def is_arranged(traced: Traced) -> bool:
-    """Tell whether an argument or a result has a shape of its own."""
+    """Return True if an argument or a result is reshaped or permuted."""
     return bool(traced.views) or any([a.view is not None for a in traced.arguments])
 
 
 def as_matrices(traced: Traced) -> Traced:
-    """Return the same epilogue of arguments and results that are in the order of the sums."""
+    """Return the same epilogue with arguments and results in the accumulator's shape."""
     graph = traced.graph._replace(
         inputs=tuple([x._replace(split="") for x in traced.graph.inputs]),
         outputs=tuple([x._replace(split="") for x in traced.graph.outputs]),
@@ -39,32 +41,31 @@ def as_matrices(traced: Traced) -> Traced:
 
 
 def by_name(traced: Traced, returned: Any) -> dict[str, Any]:
-    """Return by name what a call with an epilogue returned."""
+    """Return the results of a call with an epilogue by name."""
     if isinstance(returned, dict):
         return dict(returned)
     return dict(zip(traced.returned, returned if isinstance(returned, tuple) else (returned,)))
 
 
 class Apart(NamedTuple):
-    """An epilogue with the arrays of a call, taken apart: ``args``: in the order of the sums; ``memory``: of results
-    that have shapes of their own, by name; ``make``: gives memory of a shape and a type.
-    """
+    """An epilogue without reshapes, and the arrays of a call."""
 
     traced: Traced
     plain: Traced
-    args: dict[str, Any]
-    memory: dict[str, Any]
-    sums: tuple[int, ...]
-    make: Callable[[tuple[int, ...], str], Any]
+    args: dict[str, Any]  # arguments in the accumulator's shape
+    memory: dict[str, Any]  # reshaped or permuted results that the caller passed, by name
+    sums: tuple[int, ...]  # shape of the accumulator
+    make: Callable[[tuple[int, ...], str], Any]  # make(shape, type) allocates an array
 
     @classmethod
     def of(
         cls, call: str, traced: Traced, args: Mapping[str, Any], out: Any, sums: Sequence[int],
         make: Callable[[tuple[int, ...], str], Any], *, keep: bool = False,
     ) -> tuple[Apart, Any]:  # fmt: skip
-        """Return it for a result ``out`` (None to be made), and the memory for D in the order of the sums.
+        """Return the epilogue for a result ``out`` (None to allocate it), and the memory for D in the accumulator's
+        shape.
 
-        ``keep``: what the call does not write of D stays.  Raises ShapeError, DtypeError.
+        With ``keep``, elements of D that the call does not write keep their values.  Raises ShapeError, DtypeError.
         """
         sums, given, memory = tuple(sums), dict(args), dict[str, Any]()
         for a in traced.arguments:
@@ -73,7 +74,7 @@ class Apart(NamedTuple):
                 base = (*sums[:-1], sums[-1] // 2) if x.half else sums
                 wanted = a.view.shape(base)
                 if tuple(given[a.name].shape) != wanted:
-                    raise ShapeError(f"{call}: expected {a.name} of shape {wanted}, got {tuple(given[a.name].shape)}")
+                    raise ShapeError(f"{call}: {a.name} has shape {tuple(given[a.name].shape)}; it must have {wanted}")
                 given[a.name] = as_sums(given[a.name], a.view, base)
         for name in traced.views:
             to = out if name == "D" else given.get(name)
@@ -82,7 +83,7 @@ class Apart(NamedTuple):
             wanted = traced.shape_of(sums, name)
             if tuple(to.shape) != wanted:
                 what = "out" if name == "D" else name
-                raise ShapeError(f"{call}: expected {what} of {wanted}, got {tuple(to.shape)}")
+                raise ShapeError(f"{call}: {what} has shape {tuple(to.shape)}; it must have {wanted}")
             memory[name] = to
             base = traced.base_of(sums, traced.graph.outputs[traced.results.index(name)].node)
             matrix = make(base, element_name(to.dtype))
@@ -93,7 +94,7 @@ class Apart(NamedTuple):
         return cls(traced, as_matrices(traced), given, memory, sums, make), d
 
     def arranged(self, found: Mapping[str, Any]) -> Any:
-        """Return what the function returns, of results in the order of the sums by name."""
+        """Return the function's results, given those in the accumulator's shape by name."""
         results = dict(found)
         for name, view in self.traced.views.items():
             t = results[name]

@@ -1,7 +1,7 @@
-"""Shapes of what an epilogue reads and stores, other than those of the sums: what ``reshape`` and ``permute`` make.
+"""Layouts that ``reshape`` and ``permute`` give to the arguments and results of an epilogue.
 
-A mode of such an array is a product of *digits*: of a row's number m, say, m // 64 and m % 64.  No data moves: a
-kernel's address of (m, n) is that of the digits.
+A mode of such an array is a product of *digits* of the accumulator's indices.  The row index m, for example, may be
+split into the digits m // 64 and m % 64.  No data moves: the kernel computes an address from the digits of (m, n).
 
 >>> x = modes_of((6, 8))
 >>> y = permuted(reshaped(x, (6, 2, 4)), (1, 0, 2))
@@ -10,7 +10,7 @@ kernel's address of (m, n) is that of the digits.
 >>> reshaped(x, (8, 6))
 Traceback (most recent call last):
     ...
-ValueError: expected modes that are split or joined whole, got (6, 8) to (8, 6)
+ValueError: (6, 8) cannot be reshaped to (8, 6): each mode must be split or merged as a whole
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = [
 ]  # fmt: skip
 
 BASES = "lmn"
-"""Of the sums: the matrix of a batch, the row, the column."""
+"""The accumulator's indices: batch l, row m, column n."""
 
 
 class Digit(NamedTuple):
-    """A part of a number: ``i // step % extent`` of ``base`` i, one of :data:`BASES` or a mode of an argument."""
+    """The digit ``i // step % extent`` of an index i."""
 
-    base: str
+    base: str  # the index: one of BASES, or a mode of an argument
     step: int
     extent: int
 
 
 Modes: TypeAlias = tuple[tuple[Digit, ...], ...]
-"""Of each mode its digits, the slowest first; none of one element."""
+"""The digits of each mode, the slowest first.  A mode of one element has none."""
 
 
 def modes_of(shape: Sequence[int], names: Sequence[str] = BASES) -> Modes:
-    """Return the modes of an array whose last ones are the last of ``names``."""
+    """Return the modes of an array, one digit each.  The last mode has the last of ``names``."""
     names = names[len(names) - len(shape) :]
     return tuple([(Digit(b, 1, n),) if n != 1 else () for b, n in zip(names, shape)])
 
@@ -56,12 +56,12 @@ def extents(modes: Modes) -> tuple[int, ...]:
 
 
 def _split(d: Digit, inner: int) -> tuple[Digit, Digit]:
-    """Return a digit as two, the second of ``inner`` values."""
+    """Split a digit in two, the second of extent ``inner``."""
     return Digit(d.base, d.step * inner, d.extent // inner), Digit(d.base, d.step, inner)
 
 
 def _joined(digits: Sequence[Digit]) -> tuple[Digit, ...]:
-    """Return digits of which neighbours of one number are one."""
+    """Merge adjacent digits of one index."""
     found: list[Digit] = []
     for d in digits:
         before = found[-1] if found else None
@@ -73,16 +73,16 @@ def _joined(digits: Sequence[Digit]) -> tuple[Digit, ...]:
 
 
 def reshaped(modes: Modes, shape: Sequence[int]) -> Modes:
-    """Return the same elements in rows of another shape, one of whose extents may be -1.
+    """Return the modes of the same elements, in row-major order, with another shape.  One extent may be -1.
 
-    Raises ValueError where a mode would begin in the middle of one that was there.
+    Raises ValueError if a new mode would begin inside a digit at an extent that does not divide it.
     """
     old = extents(modes)
     wanted = [int(n) for n in shape]
     if wanted.count(-1) == 1 and prod(n for n in wanted if n != -1):
         wanted[wanted.index(-1)] = prod(old) // prod(n for n in wanted if n != -1)
     if prod(wanted) != prod(old) or any(n < 1 for n in wanted):
-        raise ValueError(f"expected a shape of {prod(old)} elements, got {tuple(shape)}")
+        raise ValueError(f"shape {tuple(shape)} does not have the {prod(old)} elements of {old}")
     digits = [d for mode in modes for d in mode]
     made: list[tuple[Digit, ...]] = []
     for n in reversed(wanted):
@@ -98,21 +98,26 @@ def reshaped(modes: Modes, shape: Sequence[int]) -> Modes:
                 digits.append(rest)
                 n = 1
             else:
-                raise ValueError(f"expected modes that are split or joined whole, got {old} to {tuple(wanted)}")
+                raise ValueError(
+                    f"{old} cannot be reshaped to {tuple(wanted)}: each mode must be split or merged as a whole"
+                )
         made.insert(0, _joined(here))
     return tuple(made)
 
 
 def permuted(modes: Modes, dims: Sequence[int]) -> Modes:
-    """Return modes in another order.  Raises ValueError for what is none."""
+    """Return the modes in another order.  Raises ValueError if `dims` is not a permutation."""
     order = [d + len(modes) if d < 0 else d for d in dims]
     if sorted(order) != list(range(len(modes))):
-        raise ValueError(f"expected an order of {len(modes)} modes, got {tuple(dims)}")
+        raise ValueError(f"dims {tuple(dims)} is not a permutation of {len(modes)} modes")
     return tuple([modes[d] for d in order])
 
 
 def matched(x: Sequence[Digit], y: Sequence[Digit]) -> list[tuple[Digit, Digit]]:
-    """Return two modes of one extent in parts of one extent each, the slowest first.  Raises ValueError."""
+    """Split two modes of equal extent into digits of equal extents, the slowest first.
+
+    Raises ValueError if their digits do not divide each other.
+    """
     one, other, found = list(x), list(y), list[tuple[Digit, Digit]]()
     while one and other:
         a, b = one.pop(), other.pop()
@@ -129,11 +134,11 @@ def matched(x: Sequence[Digit], y: Sequence[Digit]) -> list[tuple[Digit, Digit]]
     else:
         if not one and not other:
             return found
-    raise ValueError(f"expected modes that are split alike, got {extents((tuple(x), tuple(y)))}")
+    raise ValueError(f"modes of extents {extents((tuple(x), tuple(y)))} are split differently")
 
 
 def common(x: Modes, y: Modes) -> Modes:
-    """Return the modes that two arrays expand to.  Raises ValueError where they are not of the same elements."""
+    """Return the modes that two arrays broadcast to.  Raises ValueError if their modes are different digits."""
     rank = max(len(x), len(y))
     x, y = ((*((),) * (rank - len(m)), *m) for m in (x, y))
     found: list[tuple[Digit, ...]] = []
@@ -144,25 +149,25 @@ def common(x: Modes, y: Modes) -> Modes:
             except ValueError:
                 same = False
             if not same:
-                raise ValueError(f"expected operands of the same elements, got shapes {extents(x)} and {extents(y)}")
+                raise ValueError(
+                    f"operands of shapes {extents(x)} and {extents(y)} are not the same elements of the accumulator"
+                )
         found.append(one or other)
     return tuple(found)
 
 
 class View(NamedTuple):
-    """How an array lies in the sums.
+    """The place of an array in the accumulator."""
 
-    ``modes``: of each of its modes the digits of their numbers, the slowest first; the slowest of a number has extent
-    0, for what is left, whatever the sums' extents.  ``bases``: of each number that it has the extents of all digits,
-    the fastest first, so that the last one is 0; the array is the same for all values of those that it has not.
-    """
-
+    # Digits of each mode, the slowest first. The slowest digit of an index has extent 0: it covers the remainder,
+    # whatever the accumulator's shape.
     modes: Modes
+    # For each index that the array depends on, the extents of all digits, the fastest first; so the last one is 0.
     bases: tuple[tuple[str, tuple[int, ...]], ...]
 
     @classmethod
     def from_json(cls, parts: Any) -> View | None:
-        """Return the view of lists."""
+        """Return the view encoded by nested lists."""
         return None if parts is None else cls(
             tuple([tuple([Digit(*d) for d in mode]) for mode in parts[0]]),
             tuple([(base, tuple(inner)) for base, inner in parts[1]]),
@@ -170,11 +175,14 @@ class View(NamedTuple):
 
     @property
     def split(self) -> str:
-        """How many digits rows, columns and matrices have, as a kernel is told."""
+        """The digits of rows, columns and matrices as text for the kernel, such as "?/4,?/"."""
         return _text({base: [*inner[:-1], 0] for base, inner in self.bases})
 
     def sized(self, sums: Sequence[int]) -> tuple[Modes, list[Digit]]:
-        """Return its modes, and the digits of the sums, the slowest first, of sums of a shape.  Raises ValueError."""
+        """Return its modes and the digits of the accumulator, the slowest first, for an accumulator shape.
+
+        Raises ValueError if an extent is not divisible.
+        """
         of, steps = dict(zip(BASES[3 - len(sums) :], sums)), dict[str, int]()
         digits: list[Digit] = []
         for base, inner in self.bases:
@@ -183,14 +191,17 @@ class View(NamedTuple):
                 here.insert(0, Digit(base, step, n))
                 step *= n
             if of[base] % step:
-                raise ValueError(f"expected a multiple of {step} {_PLURAL[base]}, got {of[base]}: trace again")
+                raise ValueError(
+                    f"the number of {_PLURAL[base]} is {of[base]}, which is not a multiple of {step}; "
+                    "trace the epilogue again"
+                )
             steps[base] = of[base] // step
             digits += [Digit(base, step, steps[base]), *here]
         modes = tuple([tuple([d._replace(extent=d.extent or steps[d.base]) for d in mode]) for mode in self.modes])
         return modes, digits
 
     def shape(self, sums: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of the array, of sums of a shape.  Raises ValueError."""
+        """Return the shape of the array for an accumulator shape.  Raises ValueError."""
         return extents(self.sized(sums)[0])
 
 
@@ -198,19 +209,25 @@ _PLURAL = {"l": "matrices", "m": "rows", "n": "columns"}
 
 
 def _text(sizes: Mapping[str, Sequence[int]]) -> str:
-    """Return the extents of digits of rows, columns, matrices; "" where each has one."""
+    """Return the extents of the digits of rows, columns and matrices as text, "" if each index has one digit."""
     if all(len(n) == 1 for n in sizes.values()):
         return ""
-    # Extents of columns are part of the kernel, so that powers of two leave no division.
+    # Extents of columns are constants of the kernel, so that division by a power of two becomes a shift.
     parts = [[str(n) if base == "n" and n else "?" for n in sizes.get(base, ())] for base in "mnl"]
     return "/".join(",".join(p) for p in parts)
 
 
 def view_of_modes(modes: Modes, sums: Sequence[int], also: str = "", whole: bool = False) -> View:
-    """Return the view of an array of modes, of sums of a shape; ``whole``: it has an element for each of theirs;
-    ``also``: numbers that it has anyway.
+    """Return the view of an array with given modes.
 
-    Raises ValueError where it should have, and has not.
+    Args:
+        modes: the modes of the array.
+        sums: shape of the accumulator.
+        also: indices that the view includes even if the array does not depend on them.
+        whole: True to require an element for each one of the accumulator.
+
+    Raises:
+        ValueError: if ``whole`` is set and elements are missing.
 
     >>> view_of_modes(permuted(reshaped(modes_of((6, 8)), (6, 2, 4)), (1, 0, 2)), (6, 8)).split
     '?/4,?/'
@@ -218,7 +235,7 @@ def view_of_modes(modes: Modes, sums: Sequence[int], also: str = "", whole: bool
     of = dict(zip(BASES[3 - len(sums) :], sums))
     digits = [d for mode in modes for d in mode]
     if whole and prod(d.extent for d in digits) != prod(sums):
-        raise ValueError(f"expected a result of all elements of {tuple(sums)}, got {extents(modes)}")
+        raise ValueError(f"shape {extents(modes)} does not hold each element of the accumulator's shape {tuple(sums)}")
     bases: list[tuple[str, tuple[int, ...]]] = []
     starts: dict[str, list[int]] = {}
     for base, extent in of.items():
@@ -231,7 +248,7 @@ def view_of_modes(modes: Modes, sums: Sequence[int], also: str = "", whole: bool
 
 
 def _cut(d: Digit, starts: Sequence[int]) -> list[Digit]:
-    """Return a digit in the parts that begin at some steps of its number; of the slowest part the extent is 0."""
+    """Split a digit at the steps of `starts`, the slowest part first.  The slowest digit of an index gets extent 0."""
     inside = [s for s in starts if d.step <= s < d.step * d.extent]
     ends = [*inside[1:], d.step * d.extent]
     parts = [Digit(d.base, a, 0 if a == starts[-1] else b // a) for a, b in zip(inside, ends)]
@@ -239,9 +256,11 @@ def _cut(d: Digit, starts: Sequence[int]) -> list[Digit]:
 
 
 def laid(x: ArrayView, view: View, sums: Sequence[int]) -> tuple[ArrayView, str]:
-    """Return an array as a kernel takes it: a mode for each digit of rows, columns and matrices, the fastest first;
-    and the text that says which these are, "" where rows and columns are one each.  Digits that follow each other in
-    memory are one.  Raises ValueError.
+    """Return an array with one mode per digit of rows, columns and matrices, the fastest first, and the text of its
+    digits.
+
+    Digits that are adjacent in memory are merged.  The text is "" if rows and columns are one mode each.  Raises
+    ValueError.
     """
     modes, digits = view.sized(sums)
     steps: dict[tuple[str, int], int] = {}
@@ -267,7 +286,7 @@ def laid(x: ArrayView, view: View, sums: Sequence[int]) -> tuple[ArrayView, str]
 
 
 def as_sums(t: Any, view: View, sums: Sequence[int]) -> Any:
-    """Return an array in the order of the sums, with one element where it is the same for all."""
+    """Return an array in the accumulator's shape, with extent 1 along indices that it does not depend on."""
     modes, digits = view.sized(sums)
     there = [d for mode in modes for d in mode if d.extent > 1]
     wanted = [d for d in digits if d in there]
@@ -284,8 +303,9 @@ def as_sums(t: Any, view: View, sums: Sequence[int]) -> Any:
 
 
 def as_argument(g: Any, view: View, sums: Sequence[int]) -> Any:
-    """Return what each element of an array gets of tensors of torch over the sums, with one element where they are
-    summed up already: in the shape of the array, f32 where anything is added.
+    """Return the gradient of an argument, in its shape, from a torch tensor over the accumulator.
+
+    Indices that are already reduced have extent 1.  The result is f32 if anything is added.
     """
     modes, digits = view.sized(sums)
     bases = dict(view.bases)
@@ -300,7 +320,7 @@ def as_argument(g: Any, view: View, sums: Sequence[int]) -> Any:
 
 
 def as_array(t: Any, view: View, sums: Sequence[int]) -> Any:
-    """Return an array with an element for each of the sums, in their order, in its own."""
+    """Return an array in its own shape, given all its elements in the accumulator's order."""
     modes, digits = view.sized(sums)
     there = [d for d in digits if d.extent > 1]
     wanted = [d for mode in modes for d in mode if d.extent > 1]

@@ -1,6 +1,6 @@
-"""A derivative that reads no sums, computed for tensors: one kernel over the elements, and sums of what it leaves."""
+"""Gradients without the accumulator: one elementwise kernel, and reductions of its partial sums."""
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -25,14 +25,21 @@ from cute_dialect.runtime.arrays import ArrayView, view_of
 __all__ = ["SlopeCall"]
 
 _MOST = 2**31
-"""Blocks of a launch."""
+"""Limit of blocks of a launch."""
 
 
 class SlopeCall:
-    """``gradients = SlopeCall(slope, sums, {"D": "bf16"})({"grad_D": g, "kept": z, …})``: results by name, of the
-    shape of the sums or of half of their columns, of what is summed up with 1 in its place.
+    """``gradients = SlopeCall(slope, sums, {"D": "bf16"})({"grad_D": g, "kept": z, …})``: results by name.
 
-    ``kinds``: types of results.  Raises OpError.
+    Results have the shape of the accumulator, or half its columns, and extent 1 along reduced modes.
+
+    Args:
+        slope: the derivative.
+        sums: shape of the accumulator.
+        kinds: types of the results by name.
+
+    Raises:
+        OpError: when called, if the problem is not supported.
     """
 
     def __init__(self, slope: Slope, sums: tuple[int, ...], kinds: Mapping[str, str]) -> None:
@@ -46,7 +53,7 @@ class SlopeCall:
         self._drawn = any([x.number and x.element == "i64" for x in slope.graph.inputs])
 
     def __call__(self, args: Mapping[str, Any], device: object = None) -> dict[str, Any]:
-        """Compute gradients of tensors."""
+        """Compute the gradients."""
         found: dict[str, Any] = {name: args[of] for name, of in self.slope.same.items()}
         if not self.slope.results:
             return found
@@ -59,19 +66,21 @@ class SlopeCall:
         return found | dict(zip(self.slope.results, done))
 
     def kernels(self, args: Mapping[str, Any]) -> list[RowKernel]:
-        """Return the kernels of a call: of arrays of numpy that lie like its own."""
+        """Return the kernels of a call with NumPy arrays of the same layouts."""
         seen: list[RowKernel] = []
         self.computed(args, "cpu", seen)
         return seen
 
     def _key(self, args: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        """Return the tensors that are read, and what tells numbers from others."""
+        """Return the tensors to read, and the numbers that identify a specialization."""
         return tuple([as_bytes(args[n]) for n in self._tensors]), tuple([repr(args[n]) for n in self._numbers])
 
     def computed(
         self, args: Mapping[str, Any], device: object = None, seen: list[RowKernel] | None = None
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Compute what no call before was like; ``seen``: gets the kernels, and nothing is launched."""
+        """Compute gradients without a cached call.  If ``seen`` is given, only append the kernels to it and launch
+        nothing.
+        """
         given, numbers = self._key(args)
         tensors = dict(zip(self._tensors, given))
         traced, sums = self.slope.traced, self.sums
@@ -94,7 +103,8 @@ class SlopeCall:
         plan = planned(graph, [*operands, *stored], sums)
         if -(-sums[-1] // plan.columns) * -(-sums[-2] // ROWS) * matrices >= _MOST:
             raise UnsupportedError(
-                f"{one.name}: expected sums of fewer than {_MOST} blocks of {ROWS} x {plan.columns}, got {sums}"
+                f"{one.name}: shape {sums} is too large for one launch; it may have fewer than {_MOST} blocks of "
+                f"{ROWS} x {plan.columns} elements"
             )
 
         def memory(count: int) -> ArrayView:
@@ -126,7 +136,7 @@ class SlopeCall:
         return tuple(made)
 
     def _inputs(self, tensors: Mapping[str, Any], args: Mapping[str, Any]) -> tuple[list[Input], list[Any]]:
-        """Return how the arguments are read, and views of them or numbers."""
+        """Return the graph inputs, and views of the arrays, or numbers, to read."""
         inputs: list[Input] = []
         operands: list[Any] = []
         like = next(iter(tensors.values()))
@@ -138,7 +148,7 @@ class SlopeCall:
         return inputs, operands
 
     def _result(self, one: RowCall, name: str, x: Output) -> Any:
-        """Return memory for a result."""
+        """Allocate a result."""
         sums, half = self.sums, self.slope.graph.halves[x.node]
         n = sums[-1] // 2 if half else sums[-1]
         axis = x.axis if x.reduce else ""
@@ -147,7 +157,9 @@ class SlopeCall:
 
 
 def planned(graph: Graph, arrays: list[Any], sums: tuple[int, ...]) -> SumsPlan:
-    """Return how a graph of (M, N) elements is computed, of arrays: its inputs, then its results, None for sums."""
+    """Choose the vector width and the vectorized arrays of the kernel; `arrays` are the inputs, then the results (None
+    for sums).
+    """
     halves = [x.half for x in graph.inputs] + [graph.halves[x.node] for x in graph.outputs]
     kinds = [x.kind for x in graph.inputs] + ["" if x.reduce else "aux" for x in graph.outputs]
     split = [bool(x.split) for x in graph.inputs] + [False for _ in graph.outputs]

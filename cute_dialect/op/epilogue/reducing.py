@@ -1,4 +1,4 @@
-"""What a kernel leaves of rows and columns, and the launches that combine it."""
+"""Partial results of the reductions in an epilogue, and the launches that combine them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ __all__ = ["Combining", "Reduced", "combining", "memory_of"]
 
 
 class Reduced(NamedTuple):
-    """A result of whole rows (``axes`` n), columns (m) or both of D: ``place``: its number among what stands behind the
-    matrices of a launch; ``operation``: sum, max or min; ``result``: where it goes, (M, 1), (1, N) or (1, 1), L before.
-    """
+    """A result that reduces the rows (``axes`` "n"), columns ("m") or all elements ("nm") of D."""
 
-    place: int
-    operation: str
+    place: int  # position among the launch arguments after the matrices
+    operation: str  # "sum", "max" or "min"
     axes: str
-    result: ArrayView
-    half: bool = False
-    """Of what has half of the columns of the sums."""
+    result: ArrayView  # (M, 1), (1, N) or (1, 1), with L in front for a batch
+    half: bool = False  # True if the reduced value has half as many columns as the accumulator
 
     def extents(self, rows: int, columns: int, at_once: int, turned: bool) -> tuple[int, int]:
-        """Return the extents of its parts, of a kernel whose result has so many rows and columns, ``at_once`` of which
-        are reduced at once; ``turned``: they are the columns and rows of D.
+        """Return the shape of the partial results.
+
+        Args:
+            rows: rows of the kernel's result.
+            columns: columns of the kernel's result.
+            at_once: columns that are reduced together.
+            turned: True if the kernel computes the transpose of D.
         """
         if (self.axes != "m") != turned:
             return -(-columns // at_once), rows
@@ -35,15 +37,15 @@ class Reduced(NamedTuple):
 
 
 class Combining(NamedTuple):
-    """A launch: the parts, (parts, results, matrices), and where the results go, (results, matrices)."""
+    """A launch that combines partial results."""
 
     config: CombineConfig
-    parts: ArrayView
-    results: ArrayView
+    parts: ArrayView  # (parts, results, matrices)
+    results: ArrayView  # (results, matrices)
 
 
 def memory_of(memory: ArrayView, extents: tuple[int, int], matrices: int) -> ArrayView:
-    """Return memory for parts as a kernel takes it: of several matrices with a third mode."""
+    """Return memory for partial results in the kernel's layout, with a third mode if there are several matrices."""
     shape, strides = (*extents, matrices), (extents[1], 1, prod(extents))
     return memory._replace(shape=shape, strides=strides) if matrices > 1 else memory._replace(
         shape=shape[:2], strides=strides[:2]
@@ -51,7 +53,7 @@ def memory_of(memory: ArrayView, extents: tuple[int, int], matrices: int) -> Arr
 
 
 def combining(x: Reduced, parts: ArrayView, memory: Callable[[int], ArrayView]) -> list[Combining]:
-    """Return the launches that combine parts; ``memory``: gives so many f32 for what comes between."""
+    """Return the launches that combine partial results; ``memory(n)`` allocates n f32 for intermediate results."""
     to = x.result
     if len(to.shape) == 2:
         to = to._replace(shape=(1, *to.shape), strides=(0, *to.strides))

@@ -1,10 +1,10 @@
-"""What a product with an epilogue keeps for its gradients: one value of its graph, of which the derivative is computed.
+"""The value that a GEMM with an epilogue saves for its gradients.
 
-Torch keeps the operand of an activation, rounded, and so does this: of ``gelu(a @ b + bias) + skip`` it is
-``a @ b + bias``, one more result of the same kernel.  In general it is the last node without which nothing of the
-derivative needs the sums; a result that is stored anyway where that is enough, as it is of ``relu``; and nothing where
-the derivative reads none of them, as of ``a @ b + skip``.  What is of whole rows is computed by a product alone, as
-before: the sums are made again.
+Like torch, it saves the operand of an activation, rounded, as one more result of the same kernel.  For ``gelu(a @ b +
+bias) + skip`` that operand is ``a @ b + bias``.  In general the saved value is the last node from which the
+derivative can be computed without the accumulator.  If a stored result suffices, as for ``relu``, that one is used.
+If the derivative does not read the accumulator, as for ``a @ b + skip``, nothing is saved.  For epilogues with
+reductions of whole rows, a GEMM recomputes the accumulator.
 """
 
 from __future__ import annotations
@@ -24,30 +24,35 @@ _FLOATS = ("", "f16", "bf16", "f32")
 
 
 class Kept(NamedTuple):
-    """``forward``: the epilogue whose result ``name`` is kept, "" for none; ``node``: whose values these are."""
+    """The value saved for gradients."""
 
-    forward: Traced
-    name: str
-    node: int
+    forward: Traced  # epilogue that stores the value
+    name: str  # result that is saved, "" for none
+    node: int  # node of that value, -1 for none
 
 
 class Slope(NamedTuple):
-    """A derivative that reads no sums: ``graph``, of ``names`` as inputs, whose results are ``results``; ``same``:
-    results that are an argument, by name.
-    """
+    """A derivative that does not read the accumulator."""
 
     traced: Traced
     graph: Graph
-    names: tuple[str, ...]
-    results: tuple[str, ...]
-    same: dict[str, str]
+    names: tuple[str, ...]  # names of the graph's inputs
+    results: tuple[str, ...]  # names of the graph's results
+    same: dict[str, str]  # results that equal an argument -> that argument
 
 
 def kept_of(
     traced: Traced, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], factors: bool, exact: bool
 ) -> Kept | None:  # fmt: skip
-    """Return what is kept for the gradients of ``wanted`` arguments and (``factors``) of the sums, from those of the
-    results ``given``; None where the sums are made again.  ``exact``: results are of 16 bits or more.
+    """Choose the value to save for the gradients, or None if they must recompute the accumulator.
+
+    Args:
+        traced: the epilogue.
+        sums: shape of the accumulator.
+        wanted: arguments that need gradients.
+        given: results whose gradients are known.
+        factors: True if the factors need gradients, and so the accumulator.
+        exact: True if results have 16 bits or more.
     """
     graph = traced.graph
     if graph.whole_rows or graph.block:
@@ -67,7 +72,7 @@ def kept_of(
 
 
 def _of_sums(graph: Graph) -> list[bool]:
-    """Return of each node whether it depends on the sums."""
+    """Return for each node whether it depends on the accumulator."""
     found: list[bool] = []
     for node in graph.nodes:
         found.append(node.op == "accum" or any([found[i] for i in node.operands]))
@@ -78,7 +83,7 @@ def _reads(
     traced: Traced, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], factors: bool,
     kept: int | None,
 ) -> bool:  # fmt: skip
-    """Tell whether gradients can be computed without the sums, of a node's values (None: of none)."""
+    """Return True if the gradients can be computed without the accumulator from the values of node `kept` (or none)."""
     try:
         slope_of(traced, sums, wanted, given, factors, kept)
     except EpilogueError:
@@ -90,9 +95,9 @@ def slope_of(
     traced: Traced, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], factors: bool,
     kept: int | None,
 ) -> Slope:  # fmt: skip
-    """Return the derivative without the sums; ``factors``: the gradient of these is one of the results, D.
+    """Return the derivative without the accumulator; with ``factors``, D is one of its results.
 
-    Raises EpilogueError where it reads them, or is of whole rows.
+    Raises EpilogueError if it reads the accumulator or whole rows.
     """
     found = gradient_of(traced, sums, wanted, given, -1 if kept is None else kept)
     gradients = {given_name(traced, n) for n in given if n not in traced.views}
@@ -100,16 +105,17 @@ def slope_of(
 
 
 def reading(found: Traced, results: Sequence[str], same_as: Collection[str] = ()) -> Slope:
-    """Return the results of an epilogue that reads no sums; those that are one of the arguments ``same_as`` are that.
+    """Return the results of an epilogue that does not read the accumulator.
 
-    Raises EpilogueError where it reads them, or is of whole rows.
+    Results that equal one of the arguments ``same_as`` are listed in ``same`` and not computed.  Raises EpilogueError
+    if a result reads the accumulator or whole rows.
     """
     make = Builder()
     make.inputs += found.graph.inputs
     numbers: list[int] = []
     for node in found.graph.nodes:
         operands = tuple([numbers[i] for i in node.operands])
-        if node.op == "scaled":  # a factor of 0 leaves nothing, of NaN neither
+        if node.op == "scaled":  # A factor of 0 gives 0, even if the other operand is NaN.
             zero = make.constant(0.0)
             product = make.call("multiply", *operands)
             numbers.append(make.call("where", make.call("equal", operands[0], zero), zero, product))
@@ -130,13 +136,13 @@ def reading(found: Traced, results: Sequence[str], same_as: Collection[str] = ()
     graph = make.graph([x for _, x in left])
     wrong = [n.op for n in graph.nodes if n.op in ("accum", "whole", "block")]
     if wrong:
-        raise EpilogueError(f"epilogue {found.name}: expected what reads no sums, got {wrong[0]}")
+        raise EpilogueError(f"epilogue {found.name}: the derivative reads the accumulator or whole rows ({wrong[0]})")
     return Slope(found, graph, tuple([names[i] for i in make.kept]), tuple([n for n, _ in left]), same)
 
 
 @lru_cache(maxsize=256)
 def _storing(traced: Traced, node: int) -> Traced:
-    """Return an epilogue that stores a node's values, too."""
+    """Return an epilogue that also stores the values of a node."""
     name = kept_name(traced)
     graph = traced.graph._replace(outputs=(*traced.graph.outputs, Output(node)))
     names = (*traced.results, name)

@@ -1,4 +1,6 @@
-"""Stand-ins for arrays while an epilogue is traced: operators, and functions of numpy and torch, make nodes."""
+"""Proxies for arrays while an epilogue is traced: their operators, and NumPy and torch functions, add nodes to the
+graph.
+"""
 
 # Operands are anything that users write.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -21,7 +23,7 @@ __all__ = ["Needed", "Proxy", "Reduced", "Scales", "call", "interleaved", "scale
 
 
 class Needed(Exception):
-    """Numbers whose values the function asks for."""
+    """Raised if the function uses the value of a number; the tracer then makes it a constant."""
 
     def __init__(self, names: frozenset[str]):
         super().__init__(", ".join(sorted(names)))
@@ -29,8 +31,9 @@ class Needed(Exception):
 
 
 class Integer:
-    """An integer among the arguments: an argument of the launch as long as it is a seed or an offset of random numbers,
-    else its value is asked for.
+    """An integer argument.
+
+    It is an argument of the launch as long as it only seeds random numbers.  Any other use raises :class:`Needed`.
     """
 
     def __init__(self, name: str):
@@ -51,11 +54,11 @@ class Integer:
 
 
 class NoSuchAttribute(EpilogueError, AttributeError):
-    """Report an attribute that values of a trace do not have."""
+    """Raised for an attribute that traced values do not have."""
 
 
 class Reduced:
-    """What becomes of rows (``axes`` n), columns (m) or all (nm) of a value: a result, and nothing else."""
+    """A reduction of rows (``axes`` "n"), columns ("m") or all elements ("nm").  It can only be a result."""
 
     def __init__(self, of: Any, operation: str, axes: str):
         self.of, self.operation, self.axes = of, operation, axes
@@ -64,13 +67,13 @@ class Reduced:
         raise NoSuchAttribute(self._said())
 
     def refuse(self, *others: Any) -> NoReturn:
-        """Refuse to be an operand."""
+        """Raise EpilogueError because it is used as an operand."""
         raise EpilogueError(self._said())
 
     def _said(self) -> str:
         return (
-            f"{self.of.what}: expected {self.operation}() of rows or columns as a result of the function, got it as an "
-            "operand: a tile does not know the others' parts (whole_rows=True: of rows of at most 256)"
+            f"{self.of.what}: {self.operation}() cannot be an operand, because a tile holds only a part of a row or "
+            "column; return it as a result, or use whole_rows=True for rows of at most 256 elements"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = refuse
@@ -78,14 +81,14 @@ class Reduced:
 
 
 class Scales(Reduced):
-    """The scales of a value of 8 bits, one for each ``width`` columns of a row: a result, and nothing else."""
+    """The scales of an 8-bit value, one per ``width`` columns of a row.  They can only be a result."""
 
     def __init__(self, of: Any, width: int, element: str):
         super().__init__(of, "quantize", "")
         self.width, self.element = width, element
 
     def _said(self) -> str:
-        return f"{self.of.what}: expected scales of quantize() as a result of the function, got them as an operand"
+        return f"{self.of.what}: the scales of quantize() cannot be an operand; return them as a result"
 
 
 OF_NUMPY = {
@@ -97,7 +100,7 @@ OF_NUMPY = {
     "logical_or": "logical_or", "logical_not": "logical_not", "bitwise_and": "logical_and", "where": "where",
     "bitwise_or": "logical_or", "invert": "logical_not",
 }  # fmt: skip
-"""Functions of numpy -> ours."""
+"""NumPy functions -> functions of the graph."""
 
 OF_TORCH = {
     **OF_NUMPY, "abs": "abs", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
@@ -105,17 +108,24 @@ OF_TORCH = {
     "softplus": "softplus", "mish": "mish", "hardswish": "hardswish", "hardsigmoid": "hardsigmoid", "relu6": "relu6",
     "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
 }  # fmt: skip
-"""Functions of torch -> ours."""
+"""Torch functions -> functions of the graph."""
 
 _ARRANGING = {"reshape": "reshape", "transpose": "permute", "permute_dims": "permute"}
-"""Functions of numpy -> methods."""
+"""NumPy functions -> methods."""
 
 
 class Proxy:
-    """A value of the graph; ``shape``: of the array that it stands for; ``needs``: numbers of Python that are all that
-    it depends on; ``name``: of the argument that it is; ``modes``: which parts of the sums its modes are, where it was
-    reshaped or permuted; ``origin``: the argument of which alone it is computed, whose place in the sums is not known
-    where ``node`` is -1; ``stored``: the type that it is made for as a result.
+    """A traced value: a node of the graph with the operators of an array.
+
+    Args:
+        what: prefix of error messages.
+        make: builder of the graph.
+        node: node of the value, -1 while its place in the accumulator is not known.
+        shape: shape of the array that it represents.
+        needs: names of the Python numbers that are all that it depends on.
+        name: name of the argument that it is.
+        modes: modes as digits of the accumulator's indices, if it is reshaped or permuted.
+        origin: the single argument that it is computed from.
     """
 
     __slots__ = ("make", "modes", "name", "needs", "node", "origin", "shape", "stored", "what")
@@ -125,70 +135,73 @@ class Proxy:
         self, what: str, make: Builder, node: int, shape: tuple[int, ...], needs: frozenset[str] = frozenset(),
         name: str = "", modes: Modes | None = None, origin: Origin | None = None,
     ):  # fmt: skip
-        self.modes, self.origin, self.stored = modes, origin, ""
+        self.modes, self.origin = modes, origin
+        self.stored = ""  # type of the stored result, "" for any
         self.what, self.make, self.node, self.shape, self.needs, self.name = what, make, node, shape, needs, name
 
     @property
     def ndim(self) -> int:
-        """The rank of the array."""
+        """Number of modes."""
         return len(self.shape)
 
     def arranged(self, shape: tuple[int, ...], modes: Modes, origin: Origin | None) -> Proxy:
-        """Return it with other modes."""
+        """Return the value with other modes."""
         return Proxy(self.what, self.make, self.node, shape, self.needs, self.name, modes, origin)
 
     def known(self, node: int, shape: tuple[int, ...], modes: Modes) -> Proxy:
-        """Return it with its place in the sums."""
+        """Return the value with its place in the accumulator."""
         return Proxy(self.what, self.make, node, shape, self.needs, self.name, modes)
 
     def reshape(self, *shape: Any) -> Proxy:
-        """Return it with another shape."""
+        """Return the value with another shape."""
         return arranging.reshape(self, shape[0] if isinstance(shape[0], tuple | list) else shape)
 
     view = reshape
 
     def permute(self, *dims: Any) -> Proxy:
-        """Return it with its modes in another order."""
+        """Return the value with its modes in another order."""
         return arranging.permute(self, dims[0] if isinstance(dims[0], tuple | list) else dims)
 
     def _as_sums(self, call: str) -> None:
-        """Refuse what is not in the order of the sums.  Raises EpilogueError."""
+        """Raise EpilogueError if the value is reshaped or permuted."""
         if self.modes is not None or self.node < 0:
-            raise EpilogueError(f"{self.what}: expected {call}() before reshape() and permute(), got it after them")
+            raise EpilogueError(f"{self.what}: {call}() must come before reshape() and permute()")
 
     def pair(self) -> tuple[Proxy, Proxy]:
-        """Return the even and the odd columns.  Raises EpilogueError where they are none."""
+        """Return the even and the odd columns.  Raises EpilogueError if the number of columns is odd."""
         self._as_sums("pairs")
         if not self.shape or self.shape[-1] % 2 or self.make.nodes[self.node].op in ("even", "odd"):
             raise EpilogueError(
-                f"{self.what}: expected pairs() of what has an even number of columns, got shape {self.shape}"
+                f"{self.what}: pairs() needs an even number of columns and cannot be nested; the shape is {self.shape}"
             )
         shape = (*self.shape[:-1], self.shape[-1] // 2)
         first, second = self.make.pair(self.node)
         return Proxy(self.what, self.make, first, shape), Proxy(self.what, self.make, second, shape)
 
     def cast(self, element: str) -> Proxy:
-        """Return it rounded to another type."""
+        """Return the value rounded to another type."""
         if self.node < 0:
-            raise EpilogueError(f"{self.what}: expected cast() of what is computed of accum, got an argument alone")
+            raise EpilogueError(
+                f"{self.what}: cast() of an argument of shape {self.shape} must come after it is combined with accum"
+            )
         node = self.make.cast(self.node, element)
         return Proxy(self.what, self.make, node, self.shape, self.needs, "", self.modes)
 
     def random(self, seed: Any, offset: Any) -> Proxy:
-        """Return numbers of [0, 1), one for each element.  Raises EpilogueError."""
+        """Return a uniform random number in [0, 1) for each element.  Raises EpilogueError."""
         self._as_sums("random")
         make = self.make
         if not isinstance(make, arranging.Making) or len(self.shape) < 2:
-            raise EpilogueError(f"{self.what}: expected random numbers of a matrix or a batch, got shape {self.shape}")
+            raise EpilogueError(f"{self.what}: random() needs a matrix or a batch, got shape {self.shape}")
         nodes = [self._whole(make, name, x) for name, x in (("seed", seed), ("offset", offset))]
         half = make.is_half(self.node)
         shape = (*make.sums[:-1], make.sums[-1] // 2) if half else make.sums
         if self.shape != shape:
-            raise EpilogueError(f"{self.what}: expected random numbers of all of {shape}, got shape {self.shape}")
+            raise EpilogueError(f"{self.what}: random() needs a value of shape {shape}, got {self.shape}")
         return Proxy(self.what, make, make.random(nodes[0], nodes[1], half), shape)
 
     def _whole(self, make: Any, name: str, x: Any) -> int:
-        """Return the value of a seed or an offset.  Raises EpilogueError."""
+        """Return the node of a seed or an offset.  Raises EpilogueError."""
         if isinstance(x, Integer):
             return make.integer(x.name)
         if isinstance(x, int) and not isinstance(x, bool):
@@ -197,18 +210,18 @@ class Proxy:
         read = make.inputs[node.value] if node is not None and node.op == "load" else None
         if not isinstance(x, Proxy) or read is None or read.kind != "scalar" or read.element not in INTEGERS:
             raise EpilogueError(
-                f"{self.what}: expected a {name} that is an integer, or an array of one, got another one"
+                f"{self.what}: {name} must be an integer, or an argument that is an array of one integer"
             )
         return x.node
 
     def quantized(self, element: str, width: int, scales: str) -> tuple[Proxy, Scales]:
-        """Return it as numbers of 8 bits, and their scales; see :func:`.functions.quantize`.  Raises EpilogueError."""
+        """Return 8-bit values and their scales; see :func:`.functions.quantize`.  Raises EpilogueError."""
         self._as_sums("quantize")
         make, known = self.make, self.make.nodes
         if len(self.shape) < 2 or self.make_half() or any(n.op == "block" and n.value != width for n in known):
             raise EpilogueError(
-                f"{self.what}: expected quantize() of what has the columns of the sums, by blocks of one size, got "
-                f"shape {self.shape} by {width}"
+                f"{self.what}: quantize() needs all columns of the accumulator, and one block size per epilogue; "
+                f"the shape is {self.shape}, the block {width}"
             )
         one = Proxy(self.what, make, make.block(call("abs", self).node, width), self.shape)
         scale, inverse = scales_of(one, element, scales, call)
@@ -217,20 +230,20 @@ class Proxy:
         return found, Scales(scale, width, scales)
 
     def make_half(self) -> bool:
-        """Tell whether it has half of the columns of the sums."""
+        """Return True if the value has half as many columns as the accumulator."""
         return self.shape[-1] != self.make.sums[-1] if isinstance(self.make, arranging.Making) else False
 
     def place(self, index: str) -> Proxy:
-        """Return the numbers of the rows, columns or matrices of the array.  Raises EpilogueError."""
+        """Return the row, column or batch index of each element.  Raises EpilogueError."""
         self._as_sums(index)
         axis = {"matrix": -3, "row": -2, "column": -1}[index]
         if len(self.shape) < -axis:
-            raise EpilogueError(f"{self.what}: expected {index}() of what has such a mode, got shape {self.shape}")
+            raise EpilogueError(f"{self.what}: {index}() needs at least {-axis} modes, got shape {self.shape}")
         shape = tuple([n if i == axis + len(self.shape) else 1 for i, n in enumerate(self.shape)])
         return Proxy(self.what, self.make, self.make.place(index), shape)
 
     def reduced(self, operation: str, dim: object) -> Reduced:
-        """Return what becomes of rows (-1), columns (-2) or all (None).  Raises EpilogueError for other modes."""
+        """Reduce rows (-1), columns (-2) or all elements (None).  Raises EpilogueError for other dimensions."""
         self._as_sums(operation)
         rank = len(self.shape)
         axes = {None: "nm", (-2, -1): "nm"}.get(dim, "")  # type: ignore[call-overload]
@@ -238,29 +251,30 @@ class Proxy:
             axes = {-1: "n", -2: "m"}.get(dim - rank if dim >= 0 else dim, "")
         if not axes or rank < 2:
             raise EpilogueError(
-                f"{self.what}: expected {operation}() along -1, -2 or None of a matrix, got {dim} of {self.shape}"
+                f"{self.what}: {operation}() along dim={dim} of shape {self.shape} is not supported; "
+                "dim is -1, -2 or None, of a matrix or a batch"
             )
         return Reduced(self, operation, axes)
 
     def of_rows(self, operation: str, dim: object) -> Proxy:
-        """Return what becomes of its rows, to be computed with.  Raises EpilogueError for other modes."""
+        """Return a row reduction that can be an operand.  Raises EpilogueError for other dimensions."""
         found = self.reduced(operation, dim)
         if found.axes != "n":
-            raise EpilogueError(f"{self.what}: expected whole_rows along -1, got {dim} of {self.shape}")
+            raise EpilogueError(f"{self.what}: whole_rows=True needs dim=-1, got dim={dim} of shape {self.shape}")
         node = self.make.whole(operation, self.node)
         return Proxy(self.what, self.make, node, (*self.shape[:-1], 1))
 
     def _value(self, use: str) -> NoReturn:
-        """Refuse, or ask for, the value."""
+        """Raise Needed if the value depends on Python numbers only, else EpilogueError."""
         if self.needs:
             raise Needed(self.needs)
         raise EpilogueError(
-            f"{self.what}: expected what is known while tracing for {use}, got a value of the kernel: "
-            "where(condition, x, y) chooses by element"
+            f"{self.what}: {use} needs a value that is known while tracing, but this one is computed by the kernel; "
+            "use where(condition, x, y) to select per element"
         )
 
     def __bool__(self) -> bool:
-        self._value("`if`, `while`, `and`, `or`, `not`")
+        self._value("`if`, `while`, `and`, `or` or `not`")
 
     def __float__(self) -> float:
         self._value("float()")
@@ -281,7 +295,7 @@ class Proxy:
         self._value("an index")
 
     def __array__(self, *args: object, **more: object) -> NoReturn:
-        raise EpilogueError(f"{self.what}: expected functions of elements that the tracer knows, got one of numpy")
+        raise EpilogueError(f"{self.what}: a NumPy function that cannot be traced was called; use those of op.epilogue")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -290,7 +304,7 @@ class Proxy:
             return partial(call, OF_TORCH[name], self)
         if name in ("clamp", "clip"):
             return partial(_clamped, self)
-        raise NoSuchAttribute(f"{self.what}: expected an attribute that values of a trace have, got .{name}")
+        raise NoSuchAttribute(f"{self.what}: traced values have no attribute .{name}")
 
     def __hash__(self) -> int:
         return id(self)
@@ -367,7 +381,7 @@ class Proxy:
         if isinstance(other, Integer):
             raise Needed(frozenset((other.name,)))
         if not isinstance(other, int) or not 1 <= other <= 8:
-            raise EpilogueError(f"{self.what}: expected a power of 1 to 8, got {other!r}")
+            raise EpilogueError(f"{self.what}: exponent {other!r} is not supported; use an integer from 1 to 8")
         found: Any = self
         for bit in bin(other)[3:]:
             found = found * found
@@ -415,12 +429,17 @@ INTEGERS = ("i32", "i64", "ui8")
 """Types of seeds in memory."""
 
 _LEAST = 2.0**-110
-"""Where no value of a block is larger their scale is 1, and they are 0."""
+"""If no magnitude of a block is greater, its scale is 1."""
 
 
 def scales_of(amax: Any, element: str, scales: str, call: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return what values of 8 bits are multiplied with, and what values are to become them, of the largest magnitude
-    among these; ``call``: gives the value of a function.
+    """Return the scale of 8-bit values and its inverse, given the largest magnitude of a block.
+
+    Args:
+        amax: the largest magnitude.
+        element: type of the 8-bit values.
+        scales: "f32" or "e8m0".
+        call: ``call(name, *operands)`` applies a function.
     """
     most = LARGEST[element]
     if scales == "e8m0":
@@ -432,7 +451,7 @@ def scales_of(amax: Any, element: str, scales: str, call: Callable[..., Any]) ->
 
 
 def interleaved(x: Any, y: Any) -> Any:
-    """Return the value whose even and odd columns are those of two, one of which may be a number."""
+    """Return a value with even columns from `x` and odd columns from `y`, one of which may be a number."""
     like = x if isinstance(x, Proxy) else y
     x, y = (t.node if isinstance(t, Proxy) else like.make.constant(t) for t in (x, y))
     shape = (*like.shape[:-1], like.shape[-1] * 2)
@@ -440,12 +459,12 @@ def interleaved(x: Any, y: Any) -> Any:
 
 
 def unknown(what: str, name: str) -> EpilogueError:
-    """Return the error for a function that there is not."""
-    return EpilogueError(f"{what}: expected functions of op.epilogue, arithmetic and comparisons, got {name}")
+    """Return the error for a function that cannot be traced."""
+    return EpilogueError(f"{what}: {name} cannot be traced; use functions of op.epilogue, arithmetic and comparisons")
 
 
 def call(name: str, *operands: Any) -> Any:
-    """Return the value of a function, of stand-ins and numbers."""
+    """Apply a function to traced values and numbers."""
     proxies = [x for x in operands if isinstance(x, Proxy)]
     for x in operands:
         if isinstance(x, Integer):
@@ -473,11 +492,10 @@ def call(name: str, *operands: Any) -> Any:
             nodes.append(make.constant(x.item()))
         else:
             raise EpilogueError(
-                f"{what}: expected numbers and arguments of the function as operands of {name}, got "
-                f"{type(x).__name__}: arrays are passed as arguments"
+                f"{what}: {name} has an operand of type {type(x).__name__}; pass arrays as arguments of the epilogue"
             )
     if len(nodes) != FUNCTIONS[name].arity:
-        raise EpilogueError(f"{what}: expected {FUNCTIONS[name].arity} operands of {name}, got {len(nodes)}")
+        raise EpilogueError(f"{what}: {name} takes {FUNCTIONS[name].arity} operands, got {len(nodes)}")
     if name == "multiply" and len(proxies) == 2:
         name, nodes = _scaled(proxies, nodes)
     shape = _shape(what, proxies) if modes is None else extents(modes)
@@ -489,12 +507,12 @@ def _plain(x: Any) -> bool:
 
 
 def _again(build: Callable[[int], int], make: Builder, name: str, operands: tuple[Any, ...], node: int) -> int:
-    """Return a function of what was made of an argument, and of numbers."""
+    """Apply a function to the value that `build` makes from an argument's node, and to numbers."""
     return make.call(name, *[build(node) if isinstance(x, Proxy) else make.constant(x) for x in operands])
 
 
 def _scaled(proxies: list[Any], nodes: list[int]) -> tuple[str, list[int]]:
-    """Return the product of beta and C, of which nothing is read where beta is 0."""
+    """Return the product as ``scaled`` for beta and C, so that C is not read if beta is 0."""
     names = [x.name for x in proxies]
     if names in (["beta", "C"], ["C", "beta"], ["beta", "c"], ["c", "beta"]):
         scalar = names.index("beta")
@@ -504,30 +522,30 @@ def _scaled(proxies: list[Any], nodes: list[int]) -> tuple[str, list[int]]:
 
 
 def _needs(proxies: list[Any]) -> frozenset[str]:
-    """Return the numbers that a value depends on, if it depends on nothing else."""
+    """Return the Python numbers that a value depends on, or nothing if it depends on arrays, too."""
     found = [x.needs for x in proxies]
     return frozenset().union(*found) if all(found) else frozenset()
 
 
 def _shape(what: str, proxies: list[Any]) -> tuple[int, ...]:
-    """Return the shape that operands expand to."""
+    """Return the shape that operands broadcast to."""
     rank = max(len(x.shape) for x in proxies)
     found = [1] * rank
     for x in proxies:
         for i, n in enumerate((*(1,) * (rank - len(x.shape)), *x.shape)):
             if found[i] != n and 1 not in (found[i], n):
                 shapes = " and ".join(str(tuple(x.shape)) for x in proxies)
-                raise EpilogueError(f"{what}: expected operands whose shapes expand to one, got {shapes}")
+                raise EpilogueError(f"{what}: operands of shapes {shapes} do not broadcast")
             found[i] = max(found[i], n)
     return tuple(found)
 
 
 def _clamped(x: Any, low: Any = None, high: Any = None, **by: Any) -> Any:
-    """Return what ``x.clamp(min=…, max=…)`` of torch does."""
+    """Apply ``x.clamp(min=…, max=…)`` of torch."""
     return clamp(x, by.get("min", low), by.get("max", high))
 
 
 def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
-    """Return elements between two bounds, each of which may be None."""
+    """Clamp elements between two bounds.  Each bound may be None."""
     x = x if low is None else call("maximum", x, low)
     return x if high is None else call("minimum", x, high)

@@ -1,4 +1,4 @@
-"""Tracing: a Python function is run once with stand-ins for arrays, and what it does is written down as a graph.
+"""Tracing: a Python function runs once with proxies, and its operations are recorded as a graph.
 
     def example(accum, alpha, C, beta, aux, bias):
         F = alpha * accum + (beta * C + aux)
@@ -8,10 +8,10 @@
 
     traced = trace(example, {"accum": FakeTensor("f32", (128, 256)), "alpha": 0.5, "C": c, …})
 
-The function itself, run on arrays of numpy or torch, is the reference.
+The function itself, run on NumPy arrays or torch tensors, is the reference.
 """
 
-# Arrays are of any library, functions are of users.
+# Arrays belong to any library, and functions are the user's.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
 
@@ -36,34 +36,41 @@ __all__ = ["FakeTensor", "Placed", "Traced", "shape_in_sums", "trace"]
 
 
 class FakeTensor(NamedTuple):
-    """An array that is only described: its element type, its shape, its contiguous index (``row`` or ``column``)."""
+    """The description of an array without its memory."""
 
     element: str
     shape: tuple[int, ...]
-    layout: str = "row"
+    layout: str = "row"  # "row" for row-major, "column" for column-major
 
 
 class Placed(NamedTuple):
-    """How an array that is reshaped or permuted is read, and how it lies in the sums."""
+    """The graph input of an array that is reshaped or permuted, and its place in the accumulator."""
 
     input: Input
     view: View
 
 
 def shape_in_sums(x: Input, sums: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape of what is read, as it expands to the sums."""
+    """Return the shape of an input, which broadcasts to the accumulator."""
     n = sums[-1] // 2 if x.half else sums[-1]
     shape = {"aux": (sums[-2], n), "row": (1, n), "column": (sums[-2], 1)}.get(x.kind, (1, 1))
     return (*((sums[0],) if (x.batch or x.kind == "matrix") and len(sums) == 3 else ()), *shape)
 
 
 class Traced:
-    """An epilogue: a graph, the names of its arguments and results; made by :func:`trace`.
+    """A traced epilogue: a graph with the names of its arguments and results.  :func:`trace` makes it.
 
-    ``name``: of the function; ``graph``; ``arguments``: what the graph reads; ``results``: names of its outputs, D the
-    first; ``returned``: the same in the function's order; ``fixed``: numbers that are constants of the graph;
-    ``examples``: what it was traced with, arrays as a :class:`FakeTensor`; ``views``: how results lie in the sums that
-    are reshaped or permuted, by their names.
+    Args:
+        function: the traced function.
+        graph: the recorded graph.
+        arguments: the arguments that the graph reads.
+        results: names of the graph's outputs; the first is D.
+        returned: the same names in the order in which the function returns them.
+        form: "one", "tuple" or "dict", the type that the function returns.
+        fixed: numbers that are constants of the graph.
+        parameters: names of the function's parameters.
+        examples: the examples of the trace, arrays as :class:`FakeTensor`.
+        views: places in the accumulator of results that are reshaped or permuted, by name.
     """
 
     def __init__(
@@ -78,17 +85,17 @@ class Traced:
 
     @cached_property
     def name(self) -> str:
-        """The function's name."""
+        """Name of the function."""
         return name_of(self.function)
 
     @cached_property
     def is_random(self) -> bool:
-        """Tell whether it takes a seed."""
+        """True if the epilogue takes a seed or an offset."""
         return any([x.number and x.element == "i64" for x in self.graph.inputs])
 
     @property
     def key(self) -> str:
-        """The name of the graph: equal where the kernels are."""
+        """Name of the graph.  Equal names mean equal kernels."""
         return self.graph.name
 
     def __repr__(self) -> str:
@@ -110,7 +117,7 @@ class Traced:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as data, of which :meth:`from_json` makes one without the function."""
+        """Return the epilogue as data that :meth:`from_json` reads."""
         lists: dict[str, Any] = {n: list(getattr(self, n)) for n in ("results", "returned", "parameters")}
         lists |= {"arguments": [list(x) for x in self.arguments], "form": self.form, "fixed": self.fixed}
         lists |= {"views": self.views}
@@ -128,7 +135,8 @@ class Traced:
         def of_arrays(accum: Any, **given: Any) -> Any:
             numbers = {n: given[n] for n in x["fixed"]}
             raise EpilogueError(
-                f"epilogue {x['name']}: expected {x['fixed']}, as in the plan that was saved, got {numbers}"
+                f"epilogue {x['name']}: the arguments {numbers} differ from those of the saved plan, {x['fixed']}; "
+                "make another plan for them"
             )
 
         of_arrays.__name__ = x["name"]
@@ -141,7 +149,7 @@ class Traced:
         )  # fmt: skip
 
     def shape_of(self, sums: Sequence[int], name: str = "D") -> tuple[int, ...]:
-        """Return the shape of a result, of sums of a shape."""
+        """Return the shape of a result for an accumulator shape."""
         output = self.graph.outputs[self.results.index(name)]
         node = output.node
         if output.reduce:
@@ -157,20 +165,22 @@ class Traced:
             raise EpilogueError(f"epilogue {self.name}: {name}: {e}") from None
 
     def base_of(self, sums: Sequence[int], node: int) -> tuple[int, ...]:
-        """Return the shape of a node's values: that of the sums, or of half of their columns."""
+        """Return the shape of a node's values: that of the accumulator, or with half as many columns."""
         return (*sums[:-1], sums[-1] // 2) if self.graph.halves[node] else tuple(sums)
 
     def reference(self, accum: Any, **arguments: Any) -> Any:
-        """Return what the function gives for arrays, of numpy or torch."""
+        """Run the function on NumPy arrays or torch tensors."""
         return self.function(accum, **{name: arguments[name] for name in self.parameters if name != "accum"})
 
     def evaluate(self, accum: Any, inputs: Sequence[Any], arrays: Any = NUMPY, place: Any = None) -> dict[str, Any]:
-        """Return the results of the graph by name, of arrays that broadcast; ``inputs``: as ``arguments``."""
+        """Evaluate the graph on arrays that broadcast, and return its results by name; ``inputs`` are ordered as
+        ``arguments``.
+        """
         values = evaluate(self.graph, accum, inputs, arrays, place)
         return {name: values[x.node] for name, x in zip(self.results, self.graph.outputs)}
 
     def formed(self, results: Mapping[str, Any]) -> Any:
-        """Return results as the function returns them: one, a tuple, or a dict."""
+        """Return the results in the form that the function returns: one, a tuple, or a dict."""
         if self.form == "dict":
             return {name: results[name] for name in self.returned}
         found = tuple([results[name] for name in self.returned])
@@ -184,12 +194,11 @@ def _shown(node: Node) -> object:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return the name of a function."""
     return getattr(function, "__name__", type(function).__name__)
 
 
 class _Given(NamedTuple):
-    """What there is to know of an argument: its shape (None: a number), its element type."""
+    """Shape (None for a number) and type of an argument."""
 
     shape: tuple[int, ...] | None
     element: str
@@ -197,19 +206,19 @@ class _Given(NamedTuple):
 
 
 def given(value: Any, what: str) -> _Given:
-    """Return what there is to know of an example.  Raises EpilogueError for what is none."""
+    """Return shape and type of an example.  Raises EpilogueError if it is neither a number nor an array."""
     if isinstance(value, bool | int | float):
         return _Given(None, "f32", value)
     if isinstance(value, FakeTensor):
         return _Given(tuple(value.shape), element_name(value.element))
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
-        raise EpilogueError(f"{what}: expected a number, an array or a FakeTensor, got {type(value).__name__}")
+        raise EpilogueError(f"{what} is a {type(value).__name__}; it must be a number, an array or a FakeTensor")
     return _Given(tuple(shape), element_name(dtype))
 
 
 def described_as(value: Any, what: str) -> Any:
-    """Return an example without its memory: a number, or a :class:`FakeTensor`."""
+    """Return an example without its memory: a number or a :class:`FakeTensor`."""
     x = given(value, what)
     if x.shape is None or isinstance(value, FakeTensor):
         return value
@@ -220,8 +229,9 @@ def described_as(value: Any, what: str) -> Any:
 
 
 def broadcast_kind(shape: Sequence[int], result: Sequence[int]) -> tuple[str, bool] | None:
-    """Return how memory of a shape is read for a result of (M, N) or (L, M, N), and whether there is one of it for each
-    matrix; None where it does not fit.
+    """Return the broadcast kind of a shape for a result of shape (M, N) or (L, M, N), or None if it does not broadcast.
+
+    The second value is True if each matrix of the batch has its own values.
 
     >>> broadcast_kind((256,), (128, 256)), broadcast_kind((4, 128, 1), (4, 128, 256)), broadcast_kind((3,), (2, 4))
     (('row', False), ('column', True), None)
@@ -244,20 +254,28 @@ def trace(
     runtime: Sequence[str] | None = None,
     placed: Mapping[str, Placed] = MappingProxyType({}),
 ) -> Traced:
-    """Trace what becomes of the sums, ``accum``: run the function once with stand-ins.
+    """Trace an epilogue: run the function once with proxies.
 
-    ``examples``: an array, a :class:`FakeTensor` or a number for each parameter; only shapes matter of arrays: (N,) or
-    (1, N) is a value a column, (M, 1) one a row, (M, N) one an element, one element one for all; of a batch with L
-    before them, or one for all matrices.  Python's numbers are arguments of the kernel where it only computes with
-    them, and constants of it where the function asks for their value (``if``, ``range``, ``math.sqrt``), and where they
-    are integers, but for seeds and offsets of :func:`.functions.random`; ``runtime``: the names of those that are
-    arguments, all others are constants.  ``placed``: arrays whose place in the sums is known, for which the function
-    gets what they are there.
+    Python numbers become arguments of the kernel if it only computes with them.  They become constants if the
+    function needs their value (``if``, ``range``, ``math.sqrt``), or if they are integers.  Seeds and offsets of
+    :func:`.functions.random` are integers that stay arguments.
 
-    Raises EpilogueError for what cannot be traced.
+    Args:
+        function: the function; its parameter ``accum`` is the accumulator.
+        examples: an array, a :class:`FakeTensor` or a number for each parameter. Shapes (N,) and (1, N) are
+            per-column values, (M, 1) per-row values, (M, N) per-element values; one element is a scalar. A batch has
+            L in front, or one array for all matrices.
+        element_compute: type of the computation, f32.
+        runtime: names of the numbers that are kernel arguments; the other numbers are constants. None to find out.
+        placed: arrays whose place in the accumulator is known.
+
+    Raises:
+        EpilogueError: if the function cannot be traced.
     """
     if element_compute not in ("f32", "float32"):
-        raise EpilogueError(f"epilogue {name_of(function)}: expected element_compute of f32, got {element_compute!r}")
+        raise EpilogueError(
+            f"epilogue {name_of(function)}: element_compute={element_compute!r} is not supported; use 'f32'"
+        )
     constants = [
         name for name, x in examples.items()
         if isinstance(x, bool | int) or (isinstance(x, float) and runtime is not None and name not in runtime)
@@ -285,12 +303,14 @@ def _traced(
     if missing:
         names = ", ".join(n for n in parameters if n != "accum")
         said = ", ".join(f'"{n}"' for n in missing)
-        raise EpilogueError(f"{what}: expected arguments {names}; got no {said}")
+        raise EpilogueError(f"{what}: args has no {said}; its arguments are {names}")
     if "accum" not in parameters:
-        raise EpilogueError(f"{what}: expected a parameter accum, the sums, got ({', '.join(parameters)})")
+        raise EpilogueError(
+            f"{what}: the function needs a parameter accum, the accumulator; it has ({', '.join(parameters)})"
+        )
     sums = given(examples["accum"], f"{what}: accum")
     if sums.shape is None or len(sums.shape) not in (2, 3):
-        raise EpilogueError(f"{what}: expected accum of (M, N) or (L, M, N), got {sums.shape or 'a number'}")
+        raise EpilogueError(f"{what}: accum must have shape (M, N) or (L, M, N), got {sums.shape or 'a number'}")
     make = Making(sums.shape)
     arguments: dict[str, Any] = {}
     for name in parameters:
@@ -312,9 +332,9 @@ def _traced(
         found = ("scalar", False, False) if x.shape is None else _kind(x.shape, sums.shape)
         shape = x.shape or ()
         origin = Origin(name, shape, x.element, own_modes(shape), _itself) if shape and x.element != "i1" else None
-        if found is None:  # what it is, is told by what it meets
+        if found is None:  # The first operation with a value of accum determines its place in the accumulator.
             if origin is None:
-                raise EpilogueError(f"{what}: expected {name} of a shape that expands to {sums.shape}, got {shape}")
+                raise EpilogueError(f"{what}: {name} of shape {shape} does not broadcast to {sums.shape}")
             arguments[name] = Proxy(what, make, -1, shape, name=name, modes=origin.modes, origin=origin)
             continue
         kind, batch, half = found
@@ -337,9 +357,7 @@ def _traced(
             outputs.append(Output(x.of.node, "f32", reduce=x.operation, axis=x.axes))
             continue
         if not isinstance(x, Proxy):
-            raise EpilogueError(
-                f"{what}: expected a result {name} that is computed from the arguments, got {type(x).__name__}"
-            )
+            raise EpilogueError(f"{what}: result {name} must be computed from the arguments, got {type(x).__name__}")
         view = view_of_result(x, name)
         if view is not None:
             views[name] = view
@@ -357,7 +375,7 @@ def _itself(node: int) -> int:
 
 
 def _kind(shape: tuple[int, ...], sums: tuple[int, ...]) -> tuple[str, bool, bool] | None:
-    """Return how memory of a shape is read, and whether it lies over (M, N / 2); None where it does not expand."""
+    """Return the broadcast kind of a shape, and whether it covers (M, N / 2).  None if it does not broadcast."""
     found = broadcast_kind(shape, sums)
     if found is not None:
         return *found, False
@@ -373,16 +391,16 @@ def _results(what: str, function: Callable[..., Any], found: Any) -> tuple[str, 
         names = returned_names(function, len(found))
         form, results = "tuple", dict(zip(names, found))
         if len(results) != len(found):
-            raise EpilogueError(f"{what}: expected results of different names, got {', '.join(names)}")
+            raise EpilogueError(f"{what}: results need different names, got {', '.join(names)}")
     else:
         form, results = "one", {"D": found}
     if "D" not in results:
-        raise EpilogueError(f"{what}: expected a result D, got {', '.join(results) or 'none'}")
+        raise EpilogueError(f"{what}: one result must be named D, got {', '.join(results) or 'none'}")
     return form, results
 
 
 def returned_names(function: Callable[..., Any], count: int) -> list[str]:
-    """Return the names in ``return D, F``; where they are no variables, D, then D1, D2 and so on.
+    """Return the variable names in ``return D, F``, or D, D1, D2 and so on if they are not variables.
 
     >>> def f(x):
     ...     D = E = x

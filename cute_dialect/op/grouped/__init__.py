@@ -1,1 +1,1 @@
-"""Products of groups of rows, columns or steps of K: one launch for all."""
+"""Grouped GEMMs over groups of rows, columns or steps of K, in one launch."""

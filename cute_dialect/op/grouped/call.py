@@ -1,6 +1,6 @@
-"""Compute a grouped product: its arguments are read and checked, a kernel is chosen and launched."""
+"""Calls of grouped GEMMs: check the arguments, choose a kernel and launch it."""
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -61,15 +61,11 @@ RESTS = ("keep", "zero")
 
 
 class Given(NamedTuple):
-    """What a call says: ``groups``: offs, lengths or row_groups, those that there are; ``begins``: where groups begin
-    that offs say the ends of, of those that do not begin where the one before ends; ``scales``: ``scale_a`` and
-    ``scale_b``, checked, of blocks where ``accumulator`` is ``block``, else factors of the sums; ``gather``: which
-    row of a is each row that is multiplied.
-    """
+    """The arguments of a call."""
 
     a: Any
     b: Any
-    groups: Mapping[str, Any]
+    groups: Mapping[str, Any]  # offs, lengths or row_groups, those that are passed
     out: Any = None
     c: Any = None
     bias: Any = None
@@ -84,13 +80,15 @@ class Given(NamedTuple):
     math: str = "default"
     accumulator: object = None
     kernel: object = None
+    # First index of each group, for offs of groups that do not begin at the end of the previous one.
     begins: Any = None
+    # scale_a and scale_b, checked: block scales if accumulator is "block", else factors of the accumulator.
     scales: Mapping[str, Any] = MappingProxyType({})
-    gather: Any = None
+    gather: Any = None  # row of a for each row to multiply
 
 
 class _Call(NamedTuple):
-    """A call that is being computed; ``planned``: nothing is copied, and nothing launched yet."""
+    """The state of one call.  If ``planned`` is True, nothing is copied or launched yet."""
 
     name: str
     where: Where
@@ -104,7 +102,7 @@ class _Call(NamedTuple):
         return self.where.library
 
     def launch(self, config: Any, *given: Any) -> None:
-        """Launch a kernel."""
+        """Record a kernel launch, and run it unless the call is only planned."""
         self.launched.append((config, given))
         if self.planned:
             return
@@ -114,7 +112,7 @@ class _Call(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """A grouped product whose kernels are not launched yet."""
+    """A grouped GEMM whose kernels are not launched yet."""
 
     result: Any
     launches: Sequence[tuple[Any, tuple[Any, ...]]]
@@ -122,7 +120,7 @@ class Planned(NamedTuple):
 
 
 def planned(name: str, g: Given, device: object = None, stream: object = None) -> Planned:
-    """Return a grouped product, checked, with what computes it; nothing of it is copied.  Raises OpError."""
+    """Check a grouped GEMM and return its launches.  Nothing is copied.  Raises OpError."""
     found: Planned = computed(name, g, device, stream, only_plan=True)
     return found
 
@@ -131,17 +129,28 @@ def computed(
     name: str, g: Given, device: object = None, stream: object = None, run: Any = None,
     known: tuple[KnownGroups, Sequence[Any], object] | None = None, *, only_plan: bool = False,
 ) -> Any:  # fmt: skip
-    """Compute a grouped product; ``known`` is told how: calls that it remembers, the tensors and what else this one
-    says.  ``only_plan``: see :func:`planned`.  Raises subclasses of OpError, and what a kernel raises.
+    """Compute a grouped GEMM.
+
+    Args:
+        name: name of the function, for errors.
+        g: the arguments of the call.
+        device: None or "gpu" for the GPU, "cpu" for the interpreter.
+        stream: stream of the launches.
+        run: options of the interpreter.
+        known: cache of calls, and the tensors and options that identify this one, to record it.
+        only_plan: True to return a :class:`Planned`.
+
+    Raises:
+        OpError: if the arguments are not supported; and errors of the kernel.
     """
     run = cast("Interpreted", run or {})
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
     check_options(cast("Any", {"device": "gpu" if device is None else device, **options}))
     if g.rest not in RESTS:
-        raise UnsupportedError(f"{name}: expected rest of {', '.join(RESTS)}, got {g.rest!r}")
+        raise UnsupportedError(f"{name}: rest={g.rest!r} is not supported; use {' or '.join(map(repr, RESTS))}")
     on_host = {n: x for n, x in g.groups.items() if isinstance(x, list | tuple)}
     if g.schedule == "host" and not on_host:
-        raise UnsupportedError(f'{name}: expected numbers on the host for schedule="host", a list, got an array')
+        raise UnsupportedError(f'{name}: schedule="host" needs {" or ".join(g.groups)} as a Python list, got an array')
     arrays = {"a": g.a, "b": g.b, "out": g.out, "c": g.c, "bias": g.bias}
     arrays |= {n: x for n, x in g.groups.items() if n not in on_host} | {
         "begins": g.begins,
@@ -167,11 +176,11 @@ def computed(
     except OpError as e:
         if str(e).startswith(f"{name}: "):
             raise
-        raise type(e)(f"{name}: {e}") from None  # of what does not know the call
+        raise type(e)(f"{name}: {e}") from None  # Errors from shared code do not name the function.
 
 
 def _remember(known: tuple[KnownGroups, Sequence[Any], object], call: _Call, result: Any) -> None:
-    """Let a call be recognised, if nothing of it was copied."""
+    """Record a call for replay, unless something was copied."""
     calls, tensors, how = known
     launches: list[Launch] = []
     for config, given in call.launched:
@@ -183,22 +192,22 @@ def _remember(known: tuple[KnownGroups, Sequence[Any], object], call: _Call, res
 
 
 def _check_numbers(call: str, name: str, x: Any, a: Any) -> None:
-    """Check the type of offs, lengths or row_groups, and where they are.  Raises DtypeError, DeviceError."""
+    """Check dtype and device of offs, lengths, row_groups or gather.  Raises DtypeError, DeviceError."""
     found = element_name(getattr(x, "dtype", type(x)))
     if found != "i32":
-        raise DtypeError(f"{call}: expected {name} of i32, or a list, got {found}")
+        raise DtypeError(f"{call}: {name} has dtype {found}; pass an i32 array or a list of integers")
     there, mine = (getattr(getattr(t, "device", None), "type", None) for t in (a, x))
     if there == "cuda" and mine == "cpu":
-        raise DeviceError(f'{call}: expected {name} on {a.device} (or a list: schedule="host"), got it on the CPU')
+        raise DeviceError(f"{call}: {name} is on the CPU, but a is on {a.device}; move it, or pass a list")
 
 
 def _uploaded(call: str, name: str, x: Any, where: Where, like: ArrayView) -> ArrayView:
-    """Return numbers of the host where the operands are."""
+    """Copy a list of integers to the device of the operands."""
     import numpy as np
 
     values = np.asarray(x)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
-        raise DtypeError(f"{call}: expected {name} as a list of integers, got {x!r}")
+        raise DtypeError(f"{call}: {name} must be a list of integers, got {x!r}")
     numbers = np.ascontiguousarray(values, np.int32)
     if where.library.name == "torch":
         import torch
@@ -214,7 +223,7 @@ def _uploaded(call: str, name: str, x: Any, where: Where, like: ArrayView) -> Ar
 
 
 def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
-    """Check a grouped product, and compute it."""
+    """Check a grouped GEMM and compute it."""
     name, library = call.name, call.library
     a, b, numbers = views["a"], views["b"], views.get("gather")
     rows = a.shape if numbers is None else _gathered_shape(name, a, numbers)
@@ -232,13 +241,15 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     traced = None
     if g.epilogue is not None:
         if not isinstance(g.alpha, int | float):
-            raise UnsupportedError(f"{name}: expected epilogue alone, got alpha too")
+            raise UnsupportedError(
+                f"{name}: alpha cannot be combined with epilogue; compute it in the epilogue function"
+            )
         alone(name, Extras(g.alpha, g.beta, g.c, g.bias, g.activation))
         traced = traced_of(name, g.epilogue, g.args or {}, s.result)
         if is_arranged(traced):
             return _as_matrices(call, g, views, traced, s, problem.output)
     elif g.args:
-        raise UnsupportedError(f"{name}: expected args with an epilogue only, got {', '.join(g.args)}")
+        raise UnsupportedError(f"{name}: args ({', '.join(g.args)}) needs an epilogue; pass epilogue=")
     shape = s.result if traced is None else traced.shape_of(s.result)
     if "out" in views:
         check_result(name, views, shape, None if g.dtype is None else element_name(g.dtype))
@@ -259,7 +270,7 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     a, b, out = views["a"], views["b"], views["out"]
     wgmma = not is_of_warps(problem, g.kernel, s.form)
     if wgmma and ((isinstance(g.alpha, int | float) and g.alpha == 0.0) or s.k == 0):
-        a, b = _zeros(library, a, b, s)  # what they hold does not matter
+        a, b = _zeros(library, a, b, s)  # The result does not depend on the values of a and b.
     begins = "row_groups" in of_groups or g.begins is not None
     majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
     problem = problem._replace(major_a=majors[0], major_b=majors[1])
@@ -279,7 +290,7 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     if not readable(out, True):
         strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
         target = library.strided(out.shape, strides, out.dtype, out)
-        if s.form != "k":  # what is not written stays
+        if s.form != "k":  # Rows and columns of no group keep their values.
             library.native(target)[...] = library.native(out)
     stretches = _stretches(call, s, of_groups)
     stretches = (*stretches, views["begins"]) if g.begins is not None else stretches
@@ -294,7 +305,7 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
 def _finish(
     call: _Call, s: Shapes, g: Given, ends: ArrayView, target: ArrayView, out: ArrayView, after: _After
 ) -> None:  # fmt: skip
-    """Zero what is no group's, if that is asked for; bring the result to where it belongs."""
+    """Zero the rows or columns of no group if the call asks for it, and copy the result to ``out``."""
     if g.rest == "zero" and s.form != "k":
         form = "groups" if "row_groups" in g.groups else s.form
         for x in (target, *after.others):
@@ -304,22 +315,22 @@ def _finish(
 
 
 def _check_rest(call: _Call, s: Shapes, g: Given, after: _After) -> None:
-    """Check that what is no group's can be zeroed, if that is asked for.  Raises LayoutError."""
+    """Check that the rows or columns of no group can be zeroed, if the call asks for it.  Raises LayoutError."""
     if g.rest == "zero" and s.form != "k" and any(x.strides[-1] != 1 for x in after.others):
-        raise LayoutError(f"{call.name}: expected results with contiguous rows where the rest is zeroed")
+        raise LayoutError(f"{call.name}: rest='zero' needs results with contiguous rows; make them contiguous")
 
 
 def _by_warps(
     call: _Call, base: Base, s: Shapes, views: Mapping[str, ArrayView], g: Given, of_groups: Mapping[str, ArrayView],
     after: _After, *, nothing: bool,
 ) -> None:  # fmt: skip
-    """Compute a product by kernels without wgmma."""
+    """Compute a grouped GEMM with kernels that do not use wgmma."""
     library, out = call.library, views["out"]
     target = out
     if not matrix(out).along(1):
         strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
         target = library.strided(out.shape, strides, out.dtype, out)
-        if s.form != "k":  # what is not written stays
+        if s.form != "k":  # Rows and columns of no group keep their values.
             library.native(target)[...] = library.native(out)
     ends, *begins = (*_stretches(call, s, of_groups), *([] if g.begins is None else [views["begins"]]))
     first, (config, given) = launches_of(
@@ -331,10 +342,10 @@ def _by_warps(
 
 
 def problem_of(name: str, s: Shapes, views: Mapping[str, ArrayView], g: Given, of_torch: bool) -> Problem:
-    """Return the product of a group of average size, majors aside.  Raises DtypeError, UnsupportedError."""
+    """Return the GEMM of a group of average size, with provisional majors.  Raises DtypeError, UnsupportedError."""
     a, b = views["a"], views["b"]
     if not can_mix(a.dtype, b.dtype):
-        raise DtypeError(f"{name}: expected b of {a.dtype}, as a, got {b.dtype}")
+        raise DtypeError(f"{name}: a has dtype {a.dtype} and b has {b.dtype}; use the same dtype for both")
     kind = both(a.dtype, b.dtype)
     output = views["out"].dtype if "out" in views else None
     if output is None:
@@ -349,47 +360,47 @@ def problem_of(name: str, s: Shapes, views: Mapping[str, ArrayView], g: Given, o
 
 
 def _check_operands(name: str, views: Mapping[str, ArrayView]) -> None:
-    """Check that operands have a contiguous mode.  Raises LayoutError."""
+    """Check that each operand has a contiguous mode.  Raises LayoutError."""
     for n in ("a", "b"):
         m = matrix(views[n])
         if not m.along(1) and not m.along(0) and 0 not in views[n].shape:
             raise LayoutError(
-                f"{name}: expected {n} with a contiguous mode, got strides {tuple(views[n].strides[-2:])}"
+                f"{name}: {n} has strides {tuple(views[n].strides[-2:])}; its rows or columns must be contiguous"
             )
 
 
 def check_groups(name: str, s: Shapes, numbers: Mapping[str, list[int]]) -> None:
-    """Check where groups end, or how long they are, or the group of each row.  Raises ShapeError."""
+    """Check the values of offs, lengths or row_groups.  Raises ShapeError."""
     for what, x in numbers.items():
         before = 0
         for i, n in enumerate(x):
             if what == "lengths":
                 if not 0 <= n <= s.m:
-                    raise ShapeError(f"{name}: expected lengths between 0 and {s.m}, got lengths[{i}] = {n}")
+                    raise ShapeError(f"{name}: lengths[{i}] is {n}; it must be between 0 and {s.m}")
             elif what == "row_groups":
                 if not -1 <= n < s.groups:
-                    raise ShapeError(f"{name}: expected groups of -1 to {s.groups - 1}, got row_groups[{i}] = {n}")
+                    raise ShapeError(f"{name}: row_groups[{i}] is {n}; it must be between -1 and {s.groups - 1}")
                 if 0 <= n < before:
-                    raise ShapeError(f"{name}: expected sorted row_groups, got row_groups[{i}] = {n} behind {before}")
+                    raise ShapeError(f"{name}: row_groups[{i}] is {n}, but follows {before}; row_groups must be sorted")
                 before = max(before, n)
             else:
                 if i == 0 and len(x) == s.groups + 1 and n != 0:
-                    raise ShapeError(f"{name}: expected offs of {len(x)} to begin with 0, got offs[0] = {n}")
+                    raise ShapeError(f"{name}: offs[0] is {n}; offs of {len(x)} elements must begin with 0")
                 if n < before:
                     at = f"offs[{i - 1}] = {before}" if i else "0"
-                    raise ShapeError(f"{name}: expected rising offs, got offs[{i}] = {n} < {at}")
+                    raise ShapeError(f"{name}: offs[{i}] is {n}, less than {at}; offs must not decrease")
                 if n > s.cut:
-                    raise ShapeError(f"{name}: expected offs up to {s.cut}, got offs[{i}] = {n}")
+                    raise ShapeError(f"{name}: offs[{i}] is {n}; it must be at most {s.cut}")
                 before = n
 
 
 def _on_host(library: Library, x: ArrayView) -> list[int]:
-    """Return numbers; waits for them where they are on a GPU."""
+    """Copy integers to the host.  Waits for the GPU."""
     return [int(n) for n in library.native(x).tolist()] if 0 not in x.shape else []
 
 
 class _After(NamedTuple):
-    """What becomes of the sums, what the launch takes for it, and results beside the first."""
+    """The epilogue, its launch arguments, and the results other than the first."""
 
     epilogue: Epilogue | None = None
     operands: tuple[Any, ...] = ()
@@ -397,18 +408,18 @@ class _After(NamedTuple):
     bound: Bound | None = None
 
     def returned(self, result: Any) -> Any:
-        """Return all results, as an epilogue's function does."""
+        """Return all results in the form that the epilogue function returns."""
         return result if self.bound is None else self.bound.traced.formed(self.bound.results)
 
 
 def _as_matrices(
     call: _Call, g: Given, views: Mapping[str, ArrayView], traced: Traced, s: Shapes, output: str
 ) -> Any:  # fmt: skip
-    """Compute a product whose epilogue has shapes of its own: as matrices, which are copied, but not of a plan."""
+    """Compute a GEMM whose epilogue reshapes: through matrices that are copied.  Plans do not copy."""
     if call.planned and traced.views:
         raise EpilogueError(
-            f"{call.name}: expected no reshape() and permute() of {', '.join(traced.views)} in epilogue {traced.name}: "
-            "op.grouped_mm has them"
+            f"{call.name}: epilogue {traced.name} reshapes or permutes {', '.join(traced.views)}, which a plan does "
+            "not support; use op.grouped_mm"
         )
 
     def make(shape: tuple[int, ...], kind: str) -> Any:
@@ -418,7 +429,9 @@ def _as_matrices(
     apart, out = Apart.of(call.name, traced, args, g.out, s.result, make, keep=g.rest == "keep")
     for n in [a.name for a in traced.arguments if call.planned and a.view is not None]:
         if view_of(apart.args[n]).pointer != view_of(args[n]).pointer:
-            raise LayoutError(f"{call.name}: expected {n} that lies as the sums do: op.grouped_mm copies it")
+            raise LayoutError(
+                f"{call.name}: {n} does not have the accumulator's layout, and a plan copies nothing; use op.grouped_mm"
+            )
     views = {n: v for n, v in views.items() if n != "out"} | ({} if out is None else {"out": view_of(out)})
     found = _computed(call, g._replace(epilogue=apart.plain, args=apart.args, out=out), views)
     return apart.arranged(by_name(apart.plain, found))
@@ -427,7 +440,7 @@ def _as_matrices(
 def _epilogue(
     call: _Call, s: Shapes, g: Given, traced: Traced | None, result: Any, output: str, *, wide: bool
 ) -> _After:  # fmt: skip
-    """Return what becomes of the sums; ``wide``: all in f64.  Raises OpError."""
+    """Return the epilogue of a call; ``wide`` computes it in f64.  Raises OpError."""
     name, found = call.name, None
     others: list[ArrayView] = []
     if traced is not None:
@@ -454,25 +467,28 @@ def _epilogue(
 
 
 def _gathered_shape(name: str, a: ArrayView, numbers: ArrayView) -> tuple[int, int]:
-    """Return the extents of the rows of a that are multiplied.  Raises ShapeError."""
+    """Return the shape of the rows to multiply.  Raises ShapeError."""
     if len(a.shape) != 2 or len(numbers.shape) != 1:
         raise ShapeError(
-            f"{name}: expected a matrix a and gather of rank 1, got {tuple(a.shape)} and {tuple(numbers.shape)}"
+            f"{name}: with gather, a must have rank 2 and gather rank 1; got shapes {tuple(a.shape)} and "
+            f"{tuple(numbers.shape)}"
         )
     if 0 in (*a.shape, *numbers.shape):
-        raise ShapeError(f"{name}: expected rows to gather, got {tuple(numbers.shape)} of {tuple(a.shape)}")
+        raise ShapeError(
+            f"{name}: a and gather must not be empty; got shapes {tuple(a.shape)} and {tuple(numbers.shape)}"
+        )
     return numbers.shape[0], a.shape[1]
 
 
 def _check_gather(name: str, rows: int, numbers: list[int]) -> None:
-    """Check which rows are multiplied.  Raises ShapeError."""
+    """Check the values of gather.  Raises ShapeError."""
     for i, n in enumerate(numbers):
         if not 0 <= n < rows:
-            raise ShapeError(f"{name}: expected gather of rows 0 to {rows - 1}, got gather[{i}] = {n}")
+            raise ShapeError(f"{name}: gather[{i}] is {n}; it must be between 0 and {rows - 1}")
 
 
 def _gathered(call: _Call, a: ArrayView, numbers: ArrayView) -> ArrayView:
-    """Return rows of a, brought together by a kernel."""
+    """Gather rows of a into new memory with a kernel."""
     item, k = numpy_dtype(a.dtype).itemsize, a.shape[1]
     a = a if a.strides[1] == 1 else copied(call.library, a, 1)
     shape = (numbers.shape[0], k)
@@ -492,7 +508,7 @@ def _gathered(call: _Call, a: ArrayView, numbers: ArrayView) -> ArrayView:
 
 
 def _zeros(library: Library, a: ArrayView, b: ArrayView, s: Shapes) -> tuple[ArrayView, ArrayView]:
-    """Return operands whose products are zeros."""
+    """Return operands of zeros, broadcast to the groups."""
     k = 16 // numpy_dtype(a.dtype).itemsize
     x = library.zeros((a.shape[-2], k), a.dtype, a)
     y = turn(library.zeros((b.shape[-1], k), b.dtype, b))
@@ -501,7 +517,7 @@ def _zeros(library: Library, a: ArrayView, b: ArrayView, s: Shapes) -> tuple[Arr
 
 
 def readable(x: ArrayView, rows: bool) -> bool:
-    """Tell whether TMA can read or write a matrix, or those of a batch, along rows or columns."""
+    """Return True if TMA can access a matrix, or a batch, that is contiguous along rows (or columns)."""
     m = matrix(x)
     if not m.along(1 if rows else 0):
         return False
@@ -512,22 +528,26 @@ def readable(x: ArrayView, rows: bool) -> bool:
 
 
 def _check_readable(name: str, matrices: Mapping[str, tuple[ArrayView, bool]]) -> None:
-    """Raise LayoutError for a matrix that TMA reads only after a copy; with each whether it is read along rows."""
+    """Raise LayoutError for a matrix that TMA cannot access without a copy.
+
+    Each matrix comes with True if it is read along rows.
+    """
     for n, (view, rows) in matrices.items():
         if not readable(view, rows):
             raise LayoutError(
-                f"{name}: expected {n} contiguous along {'rows' if rows else 'columns'}, at a whole 16 bytes and with "
-                f"lines of whole 16 bytes, which TMA needs, got strides {tuple(view.strides)}; grouped_mm() copies it"
+                f"{name}: {n} has strides {tuple(view.strides)}; TMA needs contiguous {'rows' if rows else 'columns'}, "
+                "and an address and strides that are multiples of 16 bytes; use grouped_mm(), which copies it"
             )
 
 
 def _stretches(call: _Call, s: Shapes, given: Mapping[str, ArrayView]) -> tuple[ArrayView, ...]:
-    """Return where groups end (or how long they are), and where they begin if that is to be said."""
+    """Return the ends of the groups (or their lengths), and their begins if the kernel needs them."""
     ((name, x),) = given.items()
     if x.strides[0] != 1 and x.shape[0] > 1:
         if call.planned:
             raise LayoutError(
-                f"{call.name}: expected {name} without gaps, got strides {tuple(x.strides)}; grouped_mm() copies it"
+                f"{call.name}: {name} has strides {tuple(x.strides)}; it must be contiguous, or use grouped_mm(), "
+                "which copies it"
             )
         x = call.library.copied(x, (1,))
     if name == "row_groups":
@@ -542,7 +562,7 @@ def _stretches(call: _Call, s: Shapes, given: Mapping[str, ArrayView]) -> tuple[
 def _config(
     p: Problem, s: Shapes, begins: bool, epilogue: Epilogue | None, kernel: object, gpu: str, sms: int
 ) -> GroupedConfig:  # fmt: skip
-    """Return the kernel: the one that a call wants, or the fastest."""
+    """Return the requested kernel, or else the fastest one."""
     if kernel is None:
         return choose(p, s.form, begins, epilogue, gpu, sms)
     if isinstance(kernel, GroupedConfig):
@@ -552,4 +572,4 @@ def _config(
     try:
         return as_grouped(choice, s.form, begins, epilogue)
     except ValueError as e:
-        raise UnsupportedError(f"kernel: {choice.name} computes no groups: {e}") from None
+        raise UnsupportedError(f"kernel {choice.name} cannot compute groups: {e}") from None

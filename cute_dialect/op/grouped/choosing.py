@@ -1,10 +1,9 @@
-"""Which kernel for which grouped product: the fastest by the model, for groups of average size.
+"""Choice of the kernel for a grouped GEMM: the fastest by the model, for groups of average size.
 
-A group has as many rows as there are for each on average, and half of a tile more is computed for nothing: groups end
-anywhere.
+Groups end anywhere, so the model adds half a tile per group, which is computed in vain.
 """
 
-# What numpy makes of numbers or arrays has no type that pyright knows.
+# Pyright does not infer the types of NumPy's results.
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -27,20 +26,23 @@ __all__ = ["as_grouped", "average", "choose", "majors_of", "ranked"]
 
 
 def average(s: Shapes, element: str, output: str, majors: tuple[str, str], sums: str = "") -> Problem:
-    """Return the product of a group of average size, and how many of them there are.
+    """Return the GEMM of a group of average size, with the number of groups as its batch.
 
     >>> average(Shapes("m", 8, 4096, 1024, 512), "bf16", "bf16", ("k", "n")).key
     'bf16-bf16-kn 8x512x1024x512'
     """
     groups = max(1, min(s.groups, s.cut)) if s.form != "rows" else max(1, s.groups)
-    each = max(1, -(-s.cut // (2 if s.form == "rows" else groups)))  # of a batch half of the rows, who knows
+    # The lengths of a batch are unknown here; assume that half of the rows are used.
+    each = max(1, -(-s.cut // (2 if s.form == "rows" else groups)))
     m, n, k = (each if x in (s.form, {"rows": "m"}.get(s.form)) else y for x, y in zip("mnk", (s.m, s.n, s.k)))
     return Problem(max(1, m), max(1, n), max(1, k), element, output, *majors, max(2, groups), sums)
 
 
 def majors_of(form: str, element: str, a: str, b: str) -> tuple[str, str]:
-    """Return along which mode A and B have to lie, where they are contiguous along ``a`` and ``b``: a stretch of a
-    matrix begins anywhere, and TMA reads from multiples of 16 bytes of a line on, so lines must not be cut.
+    """Return the modes along which A and B must be contiguous, given that they are contiguous along ``a`` and ``b``.
+
+    A group begins at any row, column or step of K, but TMA reads from multiples of 16 bytes.  So the contiguous mode
+    must not be the one that groups split.
 
     >>> majors_of("m", "f16", "m", "n"), majors_of("k", "f16", "m", "k"), majors_of("rows", "i8", "m", "n")
     (('k', 'n'), ('m', 'n'), ('k', 'k'))
@@ -53,9 +55,9 @@ def majors_of(form: str, element: str, a: str, b: str) -> tuple[str, str]:
 
 
 def as_grouped(choice: Choice, form: str, begins: bool, epilogue: Epilogue | None = None) -> GroupedConfig:
-    """Return a kernel as one of groups, with as many stages as fit.  Raises ValueError where it is none."""
+    """Return a kernel for groups, with as many stages as fit in shared memory.  Raises ValueError if there is none."""
     if choice.skinny is not None or choice.parts > 1 or choice.swapped:
-        raise ValueError(f"expected a kernel whose blocks share no tile, of rows of C, got {choice.name}")
+        raise ValueError("skinny, split-K and transposed kernels are not supported")
     config = choice.config._replace(batch=False, early=False, serpentine=False, epilogue=epilogue or Epilogue())
     found = GroupedConfig(config, form, begins)
     for stages in range(config.stages, 1, -1):
@@ -74,8 +76,9 @@ def ranked(
     p: Problem, form: str, begins: bool = False, epilogue: Epilogue | None = None, gpu: str = "", sms: int = 132,
     count: int = 1,
 ) -> list[tuple[float, GroupedConfig]]:  # fmt: skip
-    """Return the first ``count`` kernels for groups of such a size with their predicted microseconds, the fastest
-    first.  Raises UnsupportedError where there is none.
+    """Return the ``count`` fastest kernels for groups of this size, with their predicted microseconds.
+
+    Raises UnsupportedError if there is none.
     """
     found = menu(p, sms)
     fits = ((found.way == WHOLE) | (found.way == TURNS)) & ~found.swapped
@@ -99,7 +102,7 @@ def ranked(
         if len(kept) == count:
             break
     if not kept:
-        raise UnsupportedError(f"expected a problem that some grouped kernel serves, got {p.key}")
+        raise UnsupportedError(f"no grouped kernel supports the problem {p.key}")
     return kept
 
 
@@ -107,7 +110,7 @@ def ranked(
 def choose(
     p: Problem, form: str, begins: bool = False, epilogue: Epilogue | None = None, gpu: str = "", sms: int = 132
 ) -> GroupedConfig:
-    """Return the kernel for groups of such a size that is predicted to be the fastest.
+    """Return the kernel that is predicted to be the fastest for groups of this size.
 
     >>> choose(average(Shapes("m", 8, 8192, 14336, 4096), "bf16", "bf16", ("k", "n")), "m").base.tile[:2]
     (128, 256)

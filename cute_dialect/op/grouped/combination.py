@@ -1,8 +1,6 @@
-"""What becomes of the sums of groups, ``activation(alpha * sums + beta * c + bias)``, as a graph; alpha and bias may be
-one each a group.
-"""
+"""Epilogue ``activation(alpha * accum + beta * c + bias)`` of groups, as a graph.  Alpha and bias may be per group."""
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -23,20 +21,20 @@ from cute_dialect.op.grouped.shapes import Shapes
 __all__ = ["combined", "of_graph"]
 
 _EXTENTS = {"l": 4, "m": 128, "n": 256}
-"""Extents that stand for any: a graph does not know them."""
+"""Placeholder extents for the trace.  The graph does not depend on them."""
 
 
 def combined(
     call: str, s: Shapes, result: Any, alpha: Any, beta: Any, c: Any, bias: Any, activation: str,
     scales: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Graph, tuple[Any, ...]] | None:  # fmt: skip
-    """Return the graph of a combination and its operands; None where nothing becomes of the sums.  ``scales``: factors
-    of the sums, ``scale_a`` and ``scale_b``: of one element, (G,), a value a row or a column, or (G, N).
+    """Return the graph of a linear combination and its operands, or None if the epilogue is the identity.
 
-    Raises ShapeError, DtypeError, EpilogueError.
+    ``scales`` are factors of the accumulator, ``scale_a`` and ``scale_b``: one element, per group (G,), per row, per
+    column, or (G, N).  Raises ShapeError, DtypeError, EpilogueError.
     """
     if not isinstance(beta, int | float):
-        raise DtypeError(f"{call}: expected a number for beta, got {beta!r}")
+        raise DtypeError(f"{call}: beta must be a number, got {beta!r}")
     if activation and not is_activation(activation):
         raise EpilogueError(f"{call}: {unknown_activation(activation)}")
     args: dict[str, Any] = {}
@@ -49,14 +47,16 @@ def combined(
     if not isinstance(alpha, int | float):
         shape = tuple(getattr(alpha, "shape", ()))
         if not hasattr(alpha, "dtype") or shape not in ((), (1,), (s.groups,)) or element_name(alpha.dtype) != "f32":
-            raise ShapeError(f"{call}: expected alpha as a number, or f32 of (1,) or ({s.groups},), got {shape}")
+            raise ShapeError(
+                f"{call}: alpha must be a number, or an f32 array of shape (1,) or ({s.groups},); its shape is {shape}"
+            )
         each |= {"alpha": alpha} if shape == (s.groups,) and s.groups > 1 else {}
         args["alpha"] = alpha[:1] if "alpha" in each else alpha.reshape(1)
     elif alpha != 1.0:
         args["alpha"] = float(alpha)
     if c is not None and beta != 0.0:
         if broadcast_kind(tuple(c.shape), s.result) is None:
-            raise ShapeError(f"{call}: expected c of {s.result}, or what expands to it, got {tuple(c.shape)}")
+            raise ShapeError(f"{call}: c of shape {tuple(c.shape)} does not broadcast to {s.result}")
         args["C"] = c
         if beta != 1.0:
             args["beta"] = float(beta)
@@ -89,22 +89,21 @@ def of_graph(
     call: str, s: Shapes, traced: Traced, args: Mapping[str, Any], result: Any,
     make: Callable[[tuple[int, ...], str], Any],
 ) -> Bound:  # fmt: skip
-    """Return a traced epilogue with its arrays; ``make`` gives memory for more results.  Raises EpilogueError,
+    """Bind a traced epilogue to its arrays; ``make`` allocates further results.  Raises EpilogueError,
     UnsupportedError.
     """
     if s.form == "n" and len(traced.results) > 1:
         raise UnsupportedError(
-            f"{call}: expected an epilogue of one result, got {', '.join(traced.results)}: columns of a tile may be "
-            "another group's"
+            f"{call}: the epilogue of groups of columns must have one result, got {', '.join(traced.results)}"
         )
-    for what, there in (("whole_rows", traced.graph.whole_rows), ("blocks", traced.graph.block)):
+    for what, there in (("whole_rows=True", traced.graph.whole_rows), ("quantize()", traced.graph.block)):
         if there:
-            raise UnsupportedError(f"{call}: expected no {what} in an epilogue: op.mm and op.bmm have them")
+            raise UnsupportedError(f"{call}: {what} in epilogue {traced.name} is not supported; use op.mm or op.bmm")
     reduced = [n for n, x in zip(traced.results, traced.graph.outputs) if x.reduce]
     if reduced:
         raise UnsupportedError(
-            f"{call}: expected results of the shape of the sums, got {reduced[0]}, which is reduced: op.mm and op.bmm "
-            "reduce rows and columns"
+            f"{call}: result {reduced[0]} of epilogue {traced.name} is a reduction, which is not supported; "
+            "use op.mm or op.bmm"
         )
     refuse_arranged(call, traced)
     found = bound(traced, args, result, s.result, make)
@@ -112,14 +111,14 @@ def of_graph(
 
 
 def _any_column(graph: Graph, s: Shapes) -> Graph:
-    """Return a graph whose columns begin anywhere, where groups are columns: nothing is read in pairs."""
+    """Disable loads of column pairs if groups are columns, because a group may begin at an odd column."""
     if s.form != "n":
         return graph
     return graph._replace(inputs=tuple([x._replace(pairs=False) for x in graph.inputs]))
 
 
 def _bias(call: str, s: Shapes, bias: Any) -> Any:
-    """Return a bias as a graph reads it.  Raises ShapeError."""
+    """Return a bias as the graph reads it.  Raises ShapeError."""
     shape = tuple(bias.shape)
     if shape in ((s.n,), (1, s.n), (s.m, 1)):
         return bias
@@ -128,11 +127,11 @@ def _bias(call: str, s: Shapes, bias: Any) -> Any:
     if s.form != "n" and shape == (s.groups, s.n):
         return bias[:1]
     more = "" if s.form == "n" else f", ({s.groups}, {s.n})"
-    raise ShapeError(f"{call}: expected a bias of ({s.n},), (1, {s.n}){more} or ({s.m}, 1), got {shape}")
+    raise ShapeError(f"{call}: bias has shape {shape}; it must have ({s.n},), (1, {s.n}){more} or ({s.m}, 1)")
 
 
 def _like(x: Any, s: Shapes) -> Any:
-    """Return what stands for an argument in a trace, whatever its extents."""
+    """Return the placeholder of an argument for the trace."""
     if isinstance(x, float):
         return 1.5
     shape = tuple(x.shape)

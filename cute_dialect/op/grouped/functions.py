@@ -1,6 +1,6 @@
-"""``grouped_mm``: products of groups of rows with a matrix each, of groups of columns, of steps of K; one launch."""
+"""``grouped_mm``: GEMMs over groups of rows, columns or steps of K, in one launch."""
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -45,31 +45,47 @@ def grouped_mm(
     stream: object = None,
     **run: Any,
 ) -> Any:
-    """Return the products of groups, ``activation(alpha * a_g @ b_g + beta * c + bias)``, in one launch.
+    """Compute the GEMMs of groups, ``activation(alpha * a_g @ b_g + beta * c + bias)``, in one launch.
 
-    What groups are the ranks say: rows of ``a`` (T, K) with their own matrix of ``b`` (G, K, N), as in a layer of
-    experts: (T, N); columns of ``b`` (K, T) with theirs of ``a`` (G, M, K): (M, T); or steps of K of both, (M, T) and
-    (T, N): (G, M, N).  ``offs``: where each ends, (G,) int32 where the arrays are, rising, any numbers; (G + 1,) begins
-    with 0.  The host never looks at them: nothing waits, and a CUDA graph is replayed with other ones.  Empty groups
-    are fine.  ``row_groups``, (T,) int32, says the group of each row instead, sorted, -1 for none; ``lengths``, (G,)
-    int32, how many of its rows each matrix of ``a`` (G, M, K) uses.  Any of them may be a list (``schedule="host"``
-    wants that; other schedules are the interpreter's).  ``rest``: rows of no group ``keep`` what they hold, or become
-    ``zero``.
+    The ranks of ``a`` and ``b`` select the kind of grouping:
 
-    ``gather``: (M,) int32, the row of ``a`` that each row is which is multiplied: a kernel brings them together first.
-    ``bias``: (N,), (M, 1), or (G, N), one each a group; ``alpha``: a number, or f32 of one element or of (G,).
-    ``epilogue``: a function of the sums; of groups of columns it has one result.  The rest is as in
-    :func:`cute_dialect.op.gemm.mm`.  What a matrix holds behind a group's end, a NaN, say, does not reach the group.
+    * ``(T, K) @ (G, K, N)`` gives (T, N).  Each group is a range of rows of ``a`` with its own matrix of ``b``, as in a
+      mixture of experts.
+    * ``(G, M, K) @ (K, T)`` gives (M, T).  Each group is a range of columns of ``b`` with its own matrix of ``a``.
+    * ``(M, T) @ (T, N)`` gives (G, M, N).  Each group is a range of steps of K.
+    * ``(G, M, K) @ (G, K, N)`` with ``lengths`` gives (G, M, N).  Each group is the first rows of a matrix of ``a``.
+    * ``[a0, a1] @ [b0, b1]`` gives a list.  Each GEMM has its own M, N, K and strides.  One launch computes all whose
+      operands are contiguous along the same modes; :func:`cute_dialect.op.explain` lists the launches.
 
-    Of lists, ``grouped_mm([a0, a1], [b0, b1])``, it is the list of the products, each of its own M, N, K and strides,
-    of matrices anywhere, by one launch (more where contiguous modes differ, or some lie between whole 16 bytes;
-    :func:`cute_dialect.op.explain` says so).  ``out`` and ``c`` are lists then, ``bias`` is a list of (N,) or (M, 1),
-    or one for all, ``alpha`` a number, a list, or f32 of (G,); ``schedule``: the host tells each block its tile
-    (``auto``), or ``device``, the kernel finds it.
+    The host never reads the group sizes, so nothing waits, and a CUDA graph can be replayed with other sizes.  Groups
+    may be empty.  Values of ``a`` and ``b`` past the end of a group, even NaN, do not affect it.
 
-    On the interpreter, and where ``CUTE_OP_CHECK=1`` is set before the first call (which waits for the GPU), groups
-    that do not rise or reach beyond the operands are reported; else what they give is not defined.  Raises subclasses
-    of OpError.
+    The interpreter reports group sizes that decrease or exceed the operands.  On a GPU they give undefined results
+    unless ``CUTE_OP_CHECK=1`` is set before the first call, which waits for the GPU.
+
+    Args:
+        a: operand of rank 2 or 3, or a list of arrays.
+        b: operand of rank 2 or 3, or a list of arrays.
+        offs: end of each group, i32 of (G,), or of (G + 1,) beginning with 0, on the device of ``a``; must not
+            decrease.
+        lengths: number of rows that each matrix of ``a`` uses, i32 of (G,).
+        row_groups: group of each row, i32 of (T,), sorted; -1 for rows of no group.
+        out: memory for the result; a list for lists.
+        c: matrix to add, times ``beta``; a list for lists.
+        bias: (N,), (M, 1), or (G, N) for one bias per group; for lists one for all, or a list.
+        alpha: a number, or f32 of one element or of (G,); for lists also a list.
+        beta: factor of ``c``.
+        activation: name of an activation, or "".
+        epilogue: function of the accumulator; with groups of columns it has one result.
+        args: arguments of ``epilogue``.
+        rest: "keep" leaves rows of no group as they are, "zero" sets them to 0.
+        schedule: "host" requires offs, lengths or row_groups as a list. For lists of arrays, "auto" assigns tiles
+            to blocks on the host, "device" in the kernel. Other values are schedules of the interpreter.
+        gather: row of ``a`` for each row to multiply, i32 of (M,); a kernel gathers the rows first.
+        dtype, math, accumulator, kernel, device, stream, run: see :func:`cute_dialect.op.gemm.mm`.
+
+    Raises:
+        OpError: if the arguments are not supported.
     """
     if run:
         check_keywords("grouped_mm", grouped_mm, run)
@@ -87,7 +103,7 @@ def grouped_mm(
         done = KNOWN.again(tensors, how)
         if done is not None:
             return done
-    if schedule not in SCHEDULES:  # the interpreter's
+    if schedule not in SCHEDULES:  # Other values are schedules of the interpreter.
         schedule, run = "auto", {**run, "schedule": schedule}
     groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
     if isinstance(a, list | tuple):
@@ -126,22 +142,22 @@ def grouped_mm(
 
 
 KNOWN = KnownGroups()
-"""The calls that were computed."""
+"""Cached calls."""
 
 
 def _tracing() -> bool:
-    """Tell whether ``torch.compile`` traces this call."""
+    """Return True if ``torch.compile`` traces this call."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
 def _checked() -> bool:
-    """Tell whether each call's groups are looked at."""
+    """Return True if the group sizes of each call are checked."""
     return flag("CUTE_OP_CHECK", False)
 
 
 def _dispatched(torch: Any, g: Given) -> bool:
-    """Tell whether torch's dispatcher computes a call: where there are gradients, or tensors without memory."""
+    """Return True if torch's dispatcher must handle a call, because of gradients or tensors without memory."""
     of_groups = g.groups.values()
     given = [t for t in (g.a, g.b, g.out, g.c, g.bias, *of_groups, *(g.args or {}).values()) if torch.is_tensor(t)]
     plain = (torch.Tensor, torch.nn.Parameter)

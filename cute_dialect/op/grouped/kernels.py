@@ -1,4 +1,4 @@
-"""The kernels of grouped products, compiled: each once, whoever asks."""
+"""Compiled kernels of grouped GEMMs, cached in the process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def name_of(config: Config) -> str:
 
 
 def text_of(config: Config) -> str:
-    """Return the kernel's file."""
+    """Return the source text of a kernel."""
     if isinstance(config, GroupedConfig):
         return grouped_text(config)
     if isinstance(config, ListedConfig):
@@ -48,7 +48,10 @@ def text_of(config: Config) -> str:
 
 
 def library_of(config: Config, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
-    """Return the compiled kernel; ``elsewhere``: compiled in another process, ``cpu``: for the interpreter."""
+    """Return the compiled kernel.
+
+    ``elsewhere`` compiles it in another process, ``cpu`` for the interpreter.
+    """
     return _LIBRARIES.get(
         (type(config), config, cpu), lambda: by_name(name_of(config), partial(text_of, config), elsewhere, cpu)
     )
@@ -56,5 +59,5 @@ def library_of(config: Config, *, elsewhere: bool = False, cpu: bool = False) ->
 
 @cache
 def kernel_of(config: Config, cpu: bool = False) -> Kernel:
-    """Return the kernel, ready to be called."""
+    """Return the kernel, ready to launch."""
     return library_of(config, cpu=cpu).kernel("launch")

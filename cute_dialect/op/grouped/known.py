@@ -1,9 +1,10 @@
-"""Grouped products that were computed before, of torch's tensors on a GPU: a guard of torch's own recognises a call
-like the last one, a look-up others, and what launches again takes addresses alone (:mod:`cute_dialect.op.known` does
-so for products of matrices).
+"""Cached grouped GEMMs of torch tensors on a GPU.
+
+A torch guard recognizes a call like the last one, and a table finds other calls.  A replayed launch takes addresses
+only.  :mod:`cute_dialect.op.known` is the same for plain GEMMs.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -19,31 +20,27 @@ __all__ = ["KnownGroups", "Launch"]
 
 _LIMIT = 1024
 _UNIT = 16
-"""Bytes: addresses are like those of the call that is remembered, modulo this."""
+"""Bytes.  Addresses must equal those of the recorded call modulo this."""
 
 
 class Launch(NamedTuple):
-    """A prepared launch, ``launch(stream, address, …)``, and the addresses of the call that it was prepared for, None
-    for a number.
-    """
+    """A prepared launch."""
 
-    launch: Callable[..., object]
-    addresses: Sequence[int | None]
+    launch: Callable[..., object]  # launch(stream, address, …)
+    addresses: Sequence[int | None]  # addresses in the recorded call, None for numbers
 
 
 class _Known(NamedTuple):
-    """A kind of call: ``how``: what it says besides tensors; ``guard``: tells whether tensors are like its own;
-    ``run``: launches again; ``watched``: some of its tensors get gradients, so no guard tells whether the result has.
-    """
+    """A specialization."""
 
-    how: object
-    guard: Callable[..., bool]
-    run: Callable[..., Any]
-    watched: bool
+    how: object  # arguments other than tensors
+    guard: Callable[..., bool]  # returns True for tensors of this specialization
+    run: Callable[..., Any]  # replays the launches
+    watched: bool  # True if a tensor requires gradients; the guard cannot tell whether the result does
 
 
 def _never(*tensors: object) -> bool:
-    """Return False: the look-up tells."""
+    """Return False, so that the table is searched."""
     return False
 
 
@@ -51,7 +48,7 @@ _NONE = _Known((), _never, _never, False)
 
 
 class KnownGroups:
-    """The calls that were made: ``found = known.again(tensors, how)``, None where there was none like it."""
+    """A cache of calls: ``found = known.again(tensors, how)``, None if there is no cached call."""
 
     def __init__(self, stream: Callable[[int], int] | None = None) -> None:
         self._found: dict[object, _Known] = {}
@@ -63,14 +60,16 @@ class KnownGroups:
         return len(self._found)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all cached calls."""
         self._found.clear()
         self._last = _NONE
 
     def again(self, tensors: Sequence[Any], how: object) -> Any:
-        """Compute a call like an earlier one of such ``tensors``, those that are read; ``how``: all else that it says,
-        how many tensors there are, too.  Returns None, and does nothing, where there was none, or the result has
-        gradients.
+        """Replay a cached call, or return None if there is none or if the result requires gradients.
+
+        Args:
+            tensors: the tensors that the call reads.
+            how: its other arguments, which also determine the number of tensors.
         """
         known = self._last
         if how != known.how or not known.guard(*tensors):
@@ -78,7 +77,7 @@ class KnownGroups:
                 return None
             try:
                 found = self._found.get(key_of(tensors, how))
-            except (AttributeError, TypeError, RuntimeError):  # no strided tensor: who computes says so
+            except (AttributeError, TypeError, RuntimeError):  # Not a strided tensor; the uncached call reports it.
                 return None
             if found is None or (self._grad() and any([t.requires_grad for t in tensors])):
                 return None
@@ -87,16 +86,17 @@ class KnownGroups:
             return None
         try:
             return known.run(*tensors)
-        except RuntimeError:  # what vmap makes of tensors has no address
+        except RuntimeError:  # Tensors inside vmap have no address.
             return None
 
     def remember(self, tensors: Sequence[Any], how: object, result: Any, launches: Sequence[Launch]) -> bool:
-        """Remember the launches of a call; tell whether it could be told which address is of which tensor."""
+        """Record the launches of a call.  Returns False if an address does not belong to exactly one tensor."""
         import torch
 
         given = [*tensors, result]
         begins = [t.data_ptr() for t in given]
-        if len(set(begins)) < len(begins) or begins[-1] % _UNIT:  # of one tensor twice nobody knows which is meant
+        # If a tensor is passed twice, its address is ambiguous.
+        if len(set(begins)) < len(begins) or begins[-1] % _UNIT:
             return False
         if any([type(t) not in (torch.Tensor, torch.nn.Parameter) for t in tensors]):
             return False
@@ -108,7 +108,7 @@ class KnownGroups:
                     places.append(None)
                     continue
                 of = [(i, address - begin) for i, begin in enumerate(begins) if 0 <= address - begin < _size(given[i])]
-                if len(of) != 1:  # memory of its own, which the next call has not
+                if len(of) != 1:  # The call allocated this memory itself, so a replay could not reuse it.
                     return False
                 places.append(of[0])
             found.append((launch, places))
@@ -134,7 +134,7 @@ def _straight(
     launches: Sequence[tuple[Callable[..., object], Sequence[tuple[int, int] | None]]], count: int, result: Any,
     stream: Callable[[int], int],
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return what launches again on tensors that begin at whole units, as kernels take them."""
+    """Return a replay that passes the address of each tensor, which must be aligned, to the kernels."""
     again = [Repeated(launch, tuple([-1 if x is None else x[0] for x in places])) for launch, places in launches]
     made = [(tuple(result.shape), result.stride(), result.dtype)]
     return repeating(count, again, made, result.device, _UNIT - 1, stream, count)
@@ -144,7 +144,10 @@ def _general(
     launches: Sequence[tuple[Callable[..., object], Sequence[tuple[int, int] | None]]], begins: Sequence[int],
     result: Any, stream: Callable[[int], int],
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return what launches again on tensors that begin where those did, modulo a unit, from any element on."""
+    """Return a replay that passes addresses at the recorded offsets inside the tensors.
+
+    The tensors must have the alignment of the recorded ones.
+    """
     empty, number = maker_of(result.device), result.device.index or 0
     shape, stride, dtype = tuple(result.shape), result.stride(), result.dtype
     wanted = [x % _UNIT for x in begins]
@@ -163,13 +166,13 @@ def _general(
 
 
 def key_of(tensors: Sequence[Any], how: object) -> object:
-    """Return what tells one kind of call from another: all that checks and choices look at but addresses."""
+    """Return the key of a specialization: all properties that checks and choices use, except addresses."""
     kinds = [(type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device()) for t in tensors]
     return tuple(kinds), how
 
 
 def _size(t: Any) -> int:
-    """Return the bytes from the first to behind the last element."""
+    """Return the bytes from the first to the last element."""
     if not t.numel():
         return 0
     return (sum([(n - 1) * step for n, step in zip(t.shape, t.stride())]) + 1) * t.element_size()

@@ -1,8 +1,10 @@
-"""Lists of products that were computed before, of torch's tensors on a GPU: of a list like that only addresses are new,
-so the table of products is filled in anew (and copied to the GPU, if it is not there), results are made, and launched.
+"""Cached GEMMs over lists of torch tensors on a GPU.
+
+Only addresses differ between calls.  A replay fills them into the recorded table of GEMMs, copies it to the GPU if
+needed, allocates the results and launches.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -21,46 +23,42 @@ __all__ = ["KnownLists", "Part"]
 
 _LIMIT = 256
 _UNIT = 16
-"""Bytes: addresses are like those of the call that is remembered, modulo this."""
+"""Bytes.  Addresses must equal those of the recorded call modulo this."""
 
 
 class Part(NamedTuple):
-    """A launch of some of the products: ``launch(stream, a, b, d, problems, turns, 0, *more)``; ``here``: which
-    products are its own; ``turns`` and ``more``: addresses that stay.
-    """
+    """A launch that computes some of the GEMMs: ``launch(stream, a, b, d, problems, turns, 0, *more)``."""
 
     launch: Callable[..., object]
-    here: Any
-    turns: int
-    more: tuple[int, ...]
+    here: Any  # mask of the GEMMs that it computes
+    turns: int  # address of the tile schedule
+    more: tuple[int, ...]  # further fixed addresses
 
 
 class _Operand(NamedTuple):
-    """A column of the table: its number, which products have elements of it, bytes of one."""
+    """The address column of an operand in the table."""
 
     column: int
-    live: Any
-    item: int
+    live: Any  # indices of the GEMMs that access the operand
+    item: int  # bytes per element
 
 
 class _Known(NamedTuple):
-    """A kind of call: the table, but for addresses; A, B and D in it; what A and B begin at, modulo 16; results;
-    ``like``: an array where tables are; ``keep``: what must live.
-    """
+    """A specialization."""
 
-    table: Any
-    operands: tuple[_Operand, _Operand, _Operand]
-    begins: Any
-    made: Sequence[tuple[Any, Any, Any]]
+    table: Any  # the table, to be completed with addresses
+    operands: tuple[_Operand, _Operand, _Operand]  # A, B and D
+    begins: Any  # addresses of A and B modulo 16
+    made: Sequence[tuple[Any, Any, Any]]  # shape, strides and dtype of each result
     empty: Callable[..., Any]
     parts: Sequence[Part]
-    like: ArrayView
-    number: int
-    keep: object
+    like: ArrayView  # an array in the memory where tables are
+    number: int  # device number
+    keep: object  # objects whose memory the launches use
 
 
 class KnownLists:
-    """The calls that were made: ``results = known.again(a, b, how)``, None where there was none like it."""
+    """A cache of calls: ``results = known.again(a, b, how)``, None if there is no cached call."""
 
     def __init__(self, stream: Callable[[int], int] | None = None) -> None:
         self._found: dict[object, _Known] = {}
@@ -70,13 +68,11 @@ class KnownLists:
         return len(self._found)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all cached calls."""
         self._found.clear()
 
     def again(self, a: Sequence[Any], b: Sequence[Any], how: object) -> list[Any] | None:
-        """Compute lists like earlier ones; ``how``: all else that the call says.  Returns None, and does nothing, where
-        there were none.
-        """
+        """Replay a cached call, or return None if there is none.  ``how``: the other arguments of the call."""
         if not self._found:
             return None
         try:
@@ -84,7 +80,7 @@ class KnownLists:
             if known is None:
                 return None
             addresses = np.array([t.data_ptr() for t in (*a, *b)], np.int64)
-        except (AttributeError, TypeError, RuntimeError):  # no strided tensors: who computes says so
+        except (AttributeError, TypeError, RuntimeError):  # Not strided tensors; the uncached call reports it.
             return None
         assert self._stream is not None
         if (addresses % _UNIT != known.begins).any():
@@ -113,7 +109,15 @@ class KnownLists:
         self, a: Sequence[Any], b: Sequence[Any], how: object, results: Sequence[Any], table: Any,
         columns: Sequence[int], parts: Sequence[Part], like: ArrayView, keep: object = None,
     ) -> None:  # fmt: skip
-        """Remember a call whose table of products is ``table``; ``columns``: of A, of B and of D in it."""
+        """Record a call.
+
+        Args:
+            table: its table of GEMMs.
+            columns: columns of the table with the addresses of A, B and D.
+            parts: its launches.
+            like: an array in the memory where tables are.
+            keep: objects to keep alive.
+        """
         if self._stream is None:
             from cute_dialect.runtime.arrays import current_stream_of_torch
 
@@ -136,6 +140,6 @@ class KnownLists:
 
 
 def key_of(a: Sequence[Any], b: Sequence[Any], how: object) -> object:
-    """Return what tells one kind of call from another: all that checks and choices look at but addresses."""
+    """Return the key of a specialization: all properties that checks and choices use, except addresses."""
     kinds = [(type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device()) for t in (*a, *b)]
     return len(a), tuple(kinds), how

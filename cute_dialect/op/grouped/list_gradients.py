@@ -1,6 +1,6 @@
-"""Gradients of lists of products: lists of products again, of the same extents in another order."""
+"""Gradients of GEMMs over lists: again GEMMs over lists, with permuted extents."""
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
@@ -25,17 +25,17 @@ __all__ = ["with_gradients"]
 
 
 def with_gradients(g: Given, device: object, stream: object, run: Mapping[str, Any] | None) -> list[Any]:
-    """Return products of lists, of which torch's autograd knows where they are from.  Raises OpError."""
+    """Compute GEMMs over lists whose gradients torch records.  Raises OpError."""
     for what, given in (("out", g.out), *(run or {}).items()):
         if given is not None:
             raise UnsupportedError(
-                f"grouped_mm: expected no {what} where gradients are wanted: under torch.no_grad() it is taken"
+                f"grouped_mm: {what} cannot be used when gradients are required; call it under torch.no_grad()"
             )
     if not isinstance(g.alpha, int | float):
-        raise UnsupportedError("grouped_mm: expected a number for alpha where gradients are wanted")
+        raise UnsupportedError("grouped_mm: alpha must be a number when gradients are required")
     element = read("grouped_mm", "a", g.a[0]).dtype
     if numpy_dtype(element).itemsize == 1:
-        raise DtypeError(f"grouped_mm: there are no gradients of {element}")
+        raise DtypeError(f"grouped_mm: {element} has no gradients; call it under torch.no_grad()")
     count = len(g.a)
     cs = [None] * count if g.c is None else g.c
     biases = g.bias if isinstance(g.bias, list | tuple) else [g.bias] * count
@@ -43,11 +43,11 @@ def with_gradients(g: Given, device: object, stream: object, run: Mapping[str, A
 
 
 class _Products(torch.autograd.Function):
-    """Lists of products; their tensors stand one after the other: A, B, C and biases of all."""
+    """GEMMs over lists as an autograd function.  Its tensors are all A, then all B, all C and all biases."""
 
     @staticmethod
     def forward(ctx: Any, g: Given, device: Any, stream: Any, *tensors: Any) -> Any:
-        """Compute them."""
+        """Compute the GEMMs."""
         from cute_dialect.op.grouped.lists import listed_mm
 
         results = listed_mm(g, device, stream)
@@ -63,7 +63,7 @@ class _Products(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute the gradients of those tensors that want them."""
+        """Compute the gradients of the tensors that require them."""
         from cute_dialect.op.grouped.lists import listed_mm
 
         g, count, kept = ctx.given, len(grads), ctx.saved_tensors
@@ -82,7 +82,7 @@ class _Products(torch.autograd.Function):
             rest = list(kept[2 * count :])
             c, bias = rest[:count], rest[count:]
             f32 = a[0].dtype if a[0].dtype == torch.float64 else torch.float32
-            plain = product(a, b, dtype=f32)  # of the sums, with c and bias as torch adds them
+            plain = product(a, b, dtype=f32)  # torch adds c and bias to the accumulator.
             pre = [
                 x + (0 if y is None else g.beta * y.to(f32)) + (0 if z is None else z.to(f32))
                 for x, y, z in zip(plain, c, bias)

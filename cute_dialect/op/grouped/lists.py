@@ -1,6 +1,6 @@
-"""Products of any sizes, of matrices that lie anywhere: ``op.grouped_mm([a0, a1], [b0, b1])``."""
+"""Pointer-array GEMMs of Python lists, each matrix of any size: ``op.grouped_mm([a0, a1], [b0, b1])``."""
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -34,28 +34,26 @@ _MATH = {
 
 
 class _Kind(NamedTuple):
-    """What a plan is made of: elements and layouts of A, B and D, sums, how is multiplied, the activation, who finds
-    the tiles, the tile that is wanted.
-    """
+    """The parameters of a plan."""
 
-    elements: tuple[str, str, str]
-    layouts: tuple[str, str, str]
+    elements: tuple[str, str, str]  # of A, B and D
+    layouts: tuple[str, str, str]  # of A, B and D
     accumulator: str | None
     math: str
     activation: str
-    schedule: str
-    tile: TileDescription | None
+    schedule: str  # SchedulerMode: the host or the device assigns tiles
+    tile: TileDescription | None  # the requested tile
 
 
 def is_list(a: object) -> bool:
-    """Tell whether an operand is a list of matrices."""
+    """Return True if an operand is a list of arrays."""
     return isinstance(a, list | tuple)
 
 
 def listed_mm(
     g: Given, device: object = None, stream: object = None, run: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """Return the products of lists, one launch for all whose operands lie along the same modes.
+    """Compute the GEMMs of lists, one launch for all whose operands are contiguous along the same modes.
 
     Raises subclasses of OpError before anything is compiled or written.
     """
@@ -76,7 +74,7 @@ def listed_mm(
     tell = others.pop("report", None)
     options: Any = others | ({} if device is None else {"device": device})
     results: list[Any] = [None] * len(g.a)
-    # All is checked before anything is launched.
+    # Check all GEMMs before the first launch.
     ready = [(which, _arguments(g, kind, which, stream, options)) for kind, which in _kinds(g).items()]
     for which, arguments in ready:
         report = arguments.launch()
@@ -92,17 +90,17 @@ def listed_mm(
 
 
 KNOWN = KnownLists()
-"""The calls that were computed."""
+"""Cached calls."""
 
 
 def _how(g: Given) -> object:
-    """Return what a call says besides its operands, of one that may be remembered; None of others."""
+    """Return the arguments other than operands for a call that can be cached, else None."""
     torch = sys.modules.get("torch")
     if torch is None or not g.a or not is_list(g.b) or not isinstance(g.a[0], torch.Tensor):
         return None
     usual = g._replace(a=None, b=None, activation="", dtype=None, math="default", accumulator=None, alpha=1.0)
     alpha = g.alpha if isinstance(g.alpha, int | float) else 0.0
-    by_switch = g.a[0].dtype == torch.float32 and g.math == "default"  # whether that is tf32 may change
+    by_switch = g.a[0].dtype == torch.float32 and g.math == "default"  # torch's global flag selects tf32 or f32.
     if usual != _USUAL or alpha == 0.0 or by_switch or torch.compiler.is_dynamo_compiling():
         return None
     return alpha, g.activation, g.dtype, g.math, g.accumulator
@@ -112,7 +110,7 @@ _USUAL = Given(None, None, {})
 
 
 def _remember(g: Given, how: object, done: GroupArguments, results: Sequence[Any]) -> None:
-    """Remember a call of plain tensors on a GPU."""
+    """Record a call of plain tensors on a GPU."""
     torch: Any = sys.modules["torch"]
     plain = all([type(t) in (torch.Tensor, torch.nn.Parameter) and t.is_cuda for t in (*g.a, *g.b)])
     if not plain or any([t.data_ptr() % 16 for t in results]):
@@ -124,7 +122,7 @@ def _remember(g: Given, how: object, done: GroupArguments, results: Sequence[Any
 
 
 def _arguments(g: Given, kind: _Kind, which: Sequence[int], stream: object, options: Any) -> GroupArguments:
-    """Return the products of some places of the lists, checked."""
+    """Return the checked arguments for the GEMMs at some positions of the lists."""
     on_cpu, plan = on_the_cpu(options), _plan(kind)
     beta = 0.0 if g.c is None else number("beta", g.beta)
     bias: Any = [g.bias[i] for i in which] if is_list(g.bias) else g.bias
@@ -140,17 +138,17 @@ def _arguments(g: Given, kind: _Kind, which: Sequence[int], stream: object, opti
 
 
 def _on_host(alpha: Any) -> Any:
-    """Return numbers of several launches, fetched where they are on a GPU.  Raises UnsupportedError."""
+    """Copy alpha to the host, for several launches.  Raises UnsupportedError."""
     if not hasattr(alpha, "tolist") and hasattr(alpha, "__cuda_array_interface__"):
         raise UnsupportedError(
-            f"{NAME}: expected alpha with tolist() where matrices that lie differently take several launches, got "
-            f"{type(alpha).__name__}"
+            f"{NAME}: alpha of type {type(alpha).__name__} has no tolist(), which matrices of different layouts need; "
+            "pass a list of numbers"
         )
     return alpha.tolist() if hasattr(alpha, "tolist") and hasattr(alpha, "device") else alpha
 
 
 def _kinds(g: Given) -> dict[_Kind, list[int]]:
-    """Return the places of products by what they are of.  Raises OpError."""
+    """Return the positions of the GEMMs, grouped by the parameters of their plans.  Raises OpError."""
     _check(g)
     found: dict[_Kind, list[int]] = {}
     columns = [[None] * len(g.a) if x is None else [read(NAME, n, y) for y in x] for n, x in _named(g)]
@@ -161,33 +159,33 @@ def _kinds(g: Given) -> dict[_Kind, list[int]]:
     if len(elements) > 1:
         one, other = sorted(elements)[:2]
         raise DtypeError(
-            f"{NAME}: expected products of the same types, got {' and '.join(one[:2])} to {one[2]}, and "
-            f"{' and '.join(other[:2])} to {other[2]}"
+            f"{NAME}: the lists mix {' and '.join(one[:2])} to {one[2]} with {' and '.join(other[:2])} to {other[2]}; "
+            "all GEMMs of a call must have the same dtypes"
         )
     return found
 
 
 def _check(g: Given) -> None:
-    """Raise an error for what lists have not."""
+    """Raise an error for arguments that lists do not support."""
     if g.epilogue is not None or g.args:
-        raise EpilogueError(f"{NAME}: expected no epilogue of lists of products: activation, bias and c are taken")
+        raise EpilogueError(f"{NAME}: epilogue is not supported for lists; use activation, bias and c")
     for name, x in (*g.groups.items(), ("gather", g.gather)):
         if x is not None:
-            raise UnsupportedError(f"{NAME}: expected no {name} with lists of products, which have their own extents")
+            raise UnsupportedError(f"{NAME}: {name} is not supported for lists, whose matrices have their own sizes")
     if g.rest != "keep":
-        raise UnsupportedError(f"{NAME}: expected no rest of lists of products: all of each result is written")
+        raise UnsupportedError(f"{NAME}: rest={g.rest!r} is not supported for lists, whose results are written whole")
     if g.kernel is not None and not isinstance(g.kernel, TileDescription):
-        raise UnsupportedError(f"{NAME}: expected kernel as a TileDescription for lists of products, got {g.kernel!r}")
+        raise UnsupportedError(f"{NAME}: kernel={g.kernel!r} is not supported for lists; pass a TileDescription")
     others: Sequence[tuple[str, Any]] = (("b", g.b), ("out", g.out), ("c", g.c))
     for name, x in others:
         got = len(x) if isinstance(x, list | tuple) else type(x).__name__
         if got != len(g.a) and (x is not None or name == "b"):
-            raise ShapeError(f"{NAME}: expected {name} as a list of {len(g.a)}, as a, got {got}")
+            raise ShapeError(f"{NAME}: {name} must be a list of {len(g.a)} matrices like a, got {got}")
     bias: Any = g.bias
     if is_list(bias) and len(bias) != len(g.a):
-        raise ShapeError(f"{NAME}: expected {len(g.a)} biases, one each a problem, got {len(bias)}")
+        raise ShapeError(f"{NAME}: bias has {len(bias)} elements; pass one array for all, or {len(g.a)}")
     if not g.a:
-        raise ShapeError(f"{NAME}: expected at least one product, got none")
+        raise ShapeError(f"{NAME}: the lists are empty; pass at least one matrix")
 
 
 def _named(g: Given) -> Sequence[tuple[str, Any]]:
@@ -195,7 +193,9 @@ def _named(g: Given) -> Sequence[tuple[str, Any]]:
 
 
 def _layout(name: str, views: Sequence[ArrayView | None]) -> str:
-    """Return the layout of matrices that have every one, such as a column: that of the others, where it is one."""
+    """Return the layout for matrices that suit any, such as a single column: that of the others if they agree, else
+    "row".
+    """
     found = {found_type(NAME, name, v).layout for v in views if v is not None and not _lies_anyhow(v)}
     return found.pop() if len(found) == 1 else "row"
 
@@ -205,7 +205,7 @@ def _lies_anyhow(view: ArrayView) -> bool:
 
 
 def _kind(g: Given, i: int, views: Sequence[ArrayView | None], usual: Sequence[str]) -> _Kind:
-    """Return what a product is of.  Raises OpError."""
+    """Return the plan parameters of one GEMM.  Raises OpError."""
     types = [
         None if v is None else found_type(NAME, n, v)._replace(**({"layout": x} if _lies_anyhow(v) else {}))
         for (n, _), v, x in zip(_named(g), views, usual)
@@ -213,7 +213,9 @@ def _kind(g: Given, i: int, views: Sequence[ArrayView | None], usual: Sequence[s
     of_a, of_b, of_d = types
     assert of_a is not None and of_b is not None
     if not can_mix(of_a.element, of_b.element):
-        raise DtypeError(f"{NAME}: expected b of {of_a.element}, as a, got {of_b.element} (problem {i})")
+        raise DtypeError(
+            f"{NAME}: a[{i}] has dtype {of_a.element} and b[{i}] has {of_b.element}; use the same dtype for both"
+        )
     layout = "row" if of_d is None else of_d.layout
     if of_d is not None:
         result = of_d.element
@@ -229,11 +231,12 @@ def _kind(g: Given, i: int, views: Sequence[ArrayView | None], usual: Sequence[s
     except OpError as e:
         raise type(e)(f"{NAME}: {e}") from None
     if arithmetic in ("two", "f16"):
-        raise UnsupportedError(f"{NAME}: expected sums as usual in lists of products, got {arithmetic}")
+        option = "math='promote'" if arithmetic == "two" else "accumulator of f16"
+        raise UnsupportedError(f"{NAME}: {option} is not supported for lists; use the default")
     elements = (of_a.element, of_b.element, result)
     if arithmetic == "tf32":
         elements = ("tf32", "tf32", result)
-    # The host knows all sizes: what it says of the tiles is kept, and needs no launch of its own.
+    # The host knows all sizes. Its tile schedule is cached and needs no extra launch.
     schedule = SchedulerMode.Device if g.schedule == "device" else SchedulerMode.Host
     math = _MATH.get(arithmetic, _MATH.get(g.math, ""))
     return _Kind(elements, (of_a.layout, of_b.layout, layout), None, math, g.activation, schedule, g.kernel)  # type: ignore[arg-type]
@@ -241,7 +244,7 @@ def _kind(g: Given, i: int, views: Sequence[ArrayView | None], usual: Sequence[s
 
 @lru_cache(maxsize=256)
 def _plan(kind: _Kind) -> GroupedGemm:
-    """Return the plan for such operands."""
+    """Return the plan for operands of a kind."""
     a, b, d = kind.elements
     layouts = dict(zip(("layout_A", "layout_B", "layout_D"), kind.layouts))
     try:
@@ -259,18 +262,18 @@ def _plan(kind: _Kind) -> GroupedGemm:
 
 
 class ListsExplanation(NamedTuple):
-    """How lists of products are computed: ``parts``, those whose operands lie along the same modes each."""
+    """An explanation of GEMMs over lists.  Each part has operands that are contiguous along the same modes."""
 
     parts: tuple[ListExplanation, ...]
 
     @property
     def launches(self) -> int:
-        """How many launches there are."""
+        """Number of launches."""
         return sum([x.launches for x in self.parts])
 
     @property
     def flops(self) -> int:
-        """Of all products."""
+        """Floating-point operations of all GEMMs."""
         return sum([x.flops for x in self.parts])
 
     def __str__(self) -> str:
@@ -278,7 +281,7 @@ class ListsExplanation(NamedTuple):
 
 
 def explained_lists(g: Given) -> ListsExplanation:
-    """Return how lists of products are computed.  Raises OpError."""
+    """Explain how the GEMMs of lists are computed.  Raises OpError."""
     found: list[ListExplanation] = []
     for kind, which in _kinds(g).items():
         plan = _plan(kind)

@@ -1,7 +1,8 @@
-"""Grouped products whose operands no tensor map brings: f64, exact f32, three parts of tf32, and tiles of ``mma.sync``.
+"""Grouped GEMMs without TMA and wgmma: f64, exact f32, f32 as three tf32 parts, and mma.sync tiles.
 
-A kernel of one block makes a table of the groups' products of where they end, and adds up their tiles; the kernel of
-lists (:mod:`cute_dialect.kernels.pointer_array_gemm`) computes them.  Nobody waits for the host.
+A one-block kernel builds a table of the groups' GEMMs from the group ends, with the running count of their tiles.
+The kernel of pointer-array GEMMs (:mod:`cute_dialect.kernels.pointer_array_gemm`) then computes them.  No step waits
+for the host.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from cute_dialect.runtime.device_memory import span
 __all__ = ["MATH", "Cut", "base_of", "cut_of", "is_of_warps", "launches_of", "size_of"]
 
 MATH = {"3xtf32": "fast_f32", "fast_f16": "fast_f16", "fast_bf16": "fast_bf16"}
-"""How f32 is multiplied, as a call and as :class:`~cute_dialect.kernels.mma_sync_gemm.WarpConfig` name it."""
+"""Arithmetic of f32: the name in a call -> the name in :class:`~cute_dialect.kernels.mma_sync_gemm.WarpConfig`."""
 
 
 def is_of_warps(p: Problem, kernel: object, form: str) -> bool:
-    """Tell whether a product, or the kernel that is wanted for it, is of warps and not of wgmma: what wgmma reads along
-    K alone cannot be cut along K anywhere, since TMA reads from multiples of 16 bytes of a line on.
+    """Return True if a GEMM, or the kernel requested for it, uses mma.sync or plain FMAs instead of wgmma.
+
+    wgmma reads operands that are not 16-bit along K only.  Groups of steps of K may begin at any step, but TMA reads
+    from multiples of 16 bytes, so such operands cannot be grouped along K.
     """
     if isinstance(kernel, TileDescription) and kernel.kernel is None and kernel.math_instruction is not None:
         return kernel.math_instruction.instruction_shape[0] != 64
@@ -46,11 +49,13 @@ def is_of_warps(p: Problem, kernel: object, form: str) -> bool:
 
 
 def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int) -> Base:
-    """Return the kernel of one product of groups of such a size.  Raises UnsupportedError, EpilogueError."""
+    """Return the kernel for one GEMM of the groups' average size.  Raises UnsupportedError, EpilogueError."""
     if p.sums == "two":
-        raise UnsupportedError(f"expected math of default for groups of {p.element} along {form}, got 'promote'")
+        raise UnsupportedError(
+            f"math='promote' is not supported for groups of {p.element} along {form}; use math='default'"
+        )
     if p.sums == "f16":
-        raise UnsupportedError("accumulator: expected sums in f32 for a tile of mma.sync, got f16")
+        raise UnsupportedError("accumulator of f16 is not supported by mma.sync tiles; use f32")
     majors = p.major_a, p.major_b
     of_any = ("k" if majors[0] == "k" else "mn", "k" if majors[1] == "k" else "mn")
     if isinstance(kernel, TileDescription):
@@ -59,15 +64,15 @@ def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int)
         found = wanted(kernel, Asked(a, b or a, sums_of(p.element), p.output, *layouts))
         if not isinstance(found, AmpereConfig | WarpConfig | ExactConfig):
             raise UnsupportedError(
-                f"kernel: expected a tile of mma.sync for groups of {p.element}, or of two stages or more without "
-                f"tensor cores, got {found.name}"
+                f"kernel {found.name} is not supported for groups of {p.element}; use an mma.sync tile, or a tile "
+                "without tensor cores that has at least two stages"
             )
     elif kernel is not None:
-        raise UnsupportedError(f"kernel: expected a TileDescription for groups of {p.element}, got {kernel!r}")
+        raise UnsupportedError(f"kernel={kernel!r} is not supported for groups of {p.element}; pass a TileDescription")
     elif p.element == "f32" and not p.sums:
         found = ExactConfig(*majors)
     else:
-        # Of f64 a block has one multiprocessor to itself, so that nothing else hides what fragments wait for.
+        # An f64 block has a multiprocessor to itself, so no other block hides the latency of fragment loads.
         cut = cut_for(p, COSTS._replace(sms=sms), share=False)
         found = WarpConfig(
             p.element, p.output, of_any, tile=cut.tile, warps=cut.warps, ahead=p.element == "f64", math=p.sums
@@ -76,27 +81,31 @@ def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int)
     try:
         ListedConfig(found, 1).check()
     except ValueError as e:
-        raise EpilogueError(f"{e}, for groups of {p.element}") from None
+        raise EpilogueError(f"groups of {p.element}: {e}") from None
     return found
 
 
 class Cut(NamedTuple):
-    """How a matrix lies: elements between two rows (or columns, steps of K) of what is cut, 0 where it is not, between
-    two groups, between two lines; bytes that one copy may move.
-    """
+    """The layout of a matrix that is split into groups."""
 
-    cut: int
-    group: int
-    line: int
-    size: int
+    cut: int  # stride in elements along the mode that groups split, 0 if none is
+    group: int  # stride in elements between the matrices of two groups
+    line: int  # stride in elements between two lines
+    size: int  # bytes that one copy may move
 
 
 def cut_of(x: ArrayView, mode: int | None, along: int) -> Cut:
-    """Return how a matrix lies; ``mode``: which of its two is cut, None for none; ``along``: which is contiguous."""
+    """Return the layout of a matrix.
+
+    Args:
+        x: the matrix, or a batch.
+        mode: which of its two modes the groups split, None for neither.
+        along: which of its two modes is contiguous.
+    """
     item = numpy_dtype(x.dtype).itemsize
     shape, strides = x.shape[-2:], x.strides[-2:]
     line = strides[1 - along]
-    if shape[1 - along] <= 1:  # one line may say anything
+    if shape[1 - along] <= 1:  # The stride of a single line is arbitrary.
         unit = max(1, 16 // item)
         line = -(-max(1, shape[along]) // unit) * unit
     steps = [line, line]
@@ -109,15 +118,16 @@ def cut_of(x: ArrayView, mode: int | None, along: int) -> Cut:
 _CUT: Mapping[str, tuple[int | None, int | None, int | None]] = {
     "m": (0, None, 0), "n": (None, 1, 1), "k": (1, 0, None), "rows": (None, None, None)
 }  # fmt: skip
-"""What is cut -> the mode of A, of B (K, N) and of C that is."""
+"""Form of the groups -> the split mode of A, of B (K, N) and of C."""
 
 
 def launches_of(
     library: Library, base: Base, s: Shapes, a: ArrayView, b: ArrayView, out: ArrayView,
     ends: ArrayView, begins: ArrayView | None, *, nothing: bool = False,
 ) -> list[tuple[ProblemsConfig | ListedConfig, tuple[object, ...]]]:  # fmt: skip
-    """Return what makes the table, and what computes the products, without the epilogue's operands; ``nothing``: is
-    multiplied.
+    """Return the launches that build the table and compute the GEMMs, without the operands of the epilogue.
+
+    With ``nothing``, K is treated as 0, so that A and B are not read.
     """
     config = ListedConfig(base)
     config = config._replace(size=size_of(config, s, a, b, out))
@@ -142,21 +152,23 @@ def launches_of(
 
 
 def size_of(config: ListedConfig, s: Shapes, a: ArrayView, b: ArrayView, out: ArrayView | None) -> int:
-    """Return the bytes that one copy moves, 1 for elements; ``out``: None for what is made."""
+    """Return the bytes that one copy moves, 1 for single elements.  ``out`` is None for a result that is allocated
+    later.
+    """
     of_a, of_b, of_c = _cuts(config, s, a, b, a if out is None else out)
-    # C of 16 bits is stored in vectors, too.
+    # 16-bit C is stored in vectors, too.
     unit = gcd(of_a.size, of_b.size, of_c.size if config.stores_vectors and out is not None else 16)
     return next((x for x in (16, 8, 4) if unit % x == 0 and config.takes(x)), 1)
 
 
 def _cuts(config: ListedConfig, s: Shapes, a: ArrayView, b: ArrayView, c: ArrayView) -> tuple[Cut, Cut, Cut]:
-    """Return how A, B and C lie."""
+    """Return the layouts of A, B and C."""
     by_a, by_b = config.by_k
     of_a, of_b, of_c = _CUT[s.form]
     return cut_of(a, of_a, int(by_a)), cut_of(b, of_b, 0 if by_b else 1), cut_of(c, of_c, 1)
 
 
 def _flat(x: ArrayView) -> ArrayView:
-    """Return the elements of an array's memory, from its first to its last."""
+    """Return the memory of an array as one mode, from its first to its last element."""
     _, size = span(x)
     return x._replace(shape=(min(size // numpy_dtype(x.dtype).itemsize, MAX_EXTENT_I32),), strides=(1,))

@@ -1,11 +1,11 @@
-"""``torch.ops.cute.grouped_mm``: what ``torch.compile``, ``torch.export`` and autograd see of grouped products.
+"""The operator ``torch.ops.cute.grouped_mm`` for ``torch.compile``, ``torch.export`` and autograd.
 
-The gradients of groups of rows are groups of rows and of steps of K again, and so on around: rows (m), columns (n) and
-steps (k) have each other's.  Importing this module registers the operators; eager calls do not go through torch's
-dispatcher (:class:`~cute_dialect.op.torch_operator.TorchOperator`).
+The gradients of a grouped GEMM are grouped GEMMs again: the forms m (rows), n (columns) and k (steps of K) are the
+gradients of one another.  Importing this module registers the operators.  Eager calls bypass torch's dispatcher
+(:class:`~cute_dialect.op.torch_operator.TorchOperator`).
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -33,8 +33,9 @@ _GROUPS = ("offs", "lengths", "row_groups")
 
 
 def by_operator(name: str, g: Given, device: Any, stream: Any, others: Mapping[str, Any]) -> Any:
-    """Compute a grouped product by torch's dispatcher, of tensors that get gradients or have no memory; ``others``:
-    options of the interpreter.  Raises UnsupportedError.
+    """Compute a grouped GEMM through torch's dispatcher, for tensors with gradients or without memory.
+
+    ``others`` are options of the interpreter.  Raises UnsupportedError.
     """
     for what, given in (
         ("epilogue", g.epilogue),
@@ -45,11 +46,11 @@ def by_operator(name: str, g: Given, device: Any, stream: Any, others: Mapping[s
     ):
         if given is not None:
             raise UnsupportedError(
-                f"{name}: expected no {what} where gradients are wanted, or in torch.compile: under torch.no_grad() it "
-                "is taken"
+                f"{name}: {what} cannot be used when gradients are required, or in torch.compile; "
+                "call it under torch.no_grad()"
             )
     if not isinstance(g.alpha, int | float):
-        raise UnsupportedError(f"{name}: expected a number for alpha where gradients are wanted, got an array")
+        raise UnsupportedError(f"{name}: alpha is an array; it must be a number when gradients are required")
     groups = {n: x for n, x in g.groups.items() if n in _GROUPS}
     for n, x in groups.items():
         if isinstance(x, list | tuple):
@@ -111,10 +112,10 @@ def _bounds(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.T
 def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
     a, b, offs, lengths, row_groups, c, bias, begins = inputs
     if a.dtype.itemsize == 1:
-        raise DtypeError(f"grouped_mm: there are no gradients of {element_name(a.dtype)}")
+        raise DtypeError(f"grouped_mm: {element_name(a.dtype)} has no gradients; call it under torch.no_grad()")
     named = keyword_only_inputs
     if begins is not None:
-        raise UnsupportedError("grouped_mm: there is no second derivative of groups of rows")
+        raise UnsupportedError("grouped_mm: second derivatives with row_groups are not supported")
     activation = named["activation"]
     sums = activation not in ("", "relu")
     ctx.options = {n: named[n] for n in ("alpha", "beta", "activation", "device", "math")}
@@ -131,7 +132,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
     groups = _groups(offs, lengths, row_groups)
     s = shapes_of("grouped_mm", a.shape, b.shape, {n: x.shape for n, x in groups.items()})
-    # Products leave out the rows and columns of no group; sums of the gradient and batched products do not.
+    # Grouped GEMMs skip rows and columns of no group. Sums of the gradient and batched GEMMs do not, so mask them.
     needs, mask = ctx.needs_input_grad, None
     if s.form == "rows" or needs[5] or needs[6]:
         mask = _inside(s.form, a, b, offs, lengths, row_groups)
@@ -158,7 +159,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         else:
             of_a = grouped_mm(g, b.mT, offs, lengths, row_groups, **some)
     if ctx.needs_input_grad[1]:
-        if s.form == "rows":  # the rows that are no group's are zeros of both
+        if s.form == "rows":  # Rows past the lengths are zeroed in both operands.
             x = torch.where(cast(torch.Tensor, mask), a, 0)
             of_b = torch.ops.cute.bmm(x.mT, g, alpha=alpha, dtype=b.dtype, **options)
         elif s.form == "m":
@@ -173,7 +174,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     if of_bias is not None:
         shape, dtype = of_bias
         each = s.form != "n" and tuple(shape) == (s.groups, s.n) and tuple(shape) != (1, s.n)
-        if each and s.form == "m":  # sums of the rows of each group: a product with ones
+        if each and s.form == "m":  # A GEMM with ones sums the rows of each group.
             ones = g.new_ones(g.shape[0], 8)
             of_bias = grouped_mm(ones.t(), g, ends, begins=begins, dtype=torch.float32, **options)[:, 0].to(dtype)
         else:
@@ -186,7 +187,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
 
 
 def _inside(form: str, a: torch.Tensor, b: torch.Tensor, offs: Any, lengths: Any, row_groups: Any) -> Any:
-    """Return where the result is a group's; None for all of it."""
+    """Return the mask of the result's elements that belong to a group, or None if all do."""
     if form == "k":
         return None
     if form == "n":

@@ -1,4 +1,4 @@
-"""Say how a grouped product would be computed: what :func:`cute_dialect.op.explain` gives of ``op.grouped_mm``."""
+"""Explanation of a grouped GEMM, which :func:`cute_dialect.op.explain` returns for ``op.grouped_mm``."""
 
 from __future__ import annotations
 
@@ -27,35 +27,29 @@ NAME = "grouped_mm"
 
 
 class GroupedExplanation(NamedTuple):
-    """How a grouped product is computed; printed, it says all of this.
-
-    ``shapes``: what is cut, how often, all extents; ``problem``: a group of average size; ``config``: the kernel, and
-    ``kernel`` its name; ``microseconds``: predicted for groups of that size, 0 of kernels without wgmma, of which
-    nothing is; ``others``: the next kernels with theirs; ``shared_memory``: bytes of a block; ``copies``: operands that
-    are copied, and bytes; ``flops``: of all groups.
-    """
+    """The explanation of a grouped GEMM.  Printing it shows all fields."""
 
     shapes: Shapes
-    problem: Problem
+    problem: Problem  # GEMM of a group of average size
     gpu: str
-    config: GroupedConfig | ListedConfig
-    microseconds: float
-    others: tuple[tuple[float, GroupedConfig], ...]
-    copies: tuple[tuple[str, int], ...]
+    config: GroupedConfig | ListedConfig  # the kernel
+    microseconds: float  # predicted for groups of average size; 0 for kernels without wgmma, which have no model
+    others: tuple[tuple[float, GroupedConfig], ...]  # next fastest kernels, with predicted microseconds
+    copies: tuple[tuple[str, int], ...]  # operands that are copied, and their bytes
 
     @property
     def kernel(self) -> str:
-        """The kernel's name."""
+        """Name of the kernel."""
         return name_of(self.config)
 
     @property
     def shared_memory(self) -> int:
-        """Bytes of a block; 0 of kernels without wgmma, which compute one tile each."""
+        """Shared memory of a block in bytes; 0 for kernels without wgmma."""
         return self.config.smem_bytes if isinstance(self.config, GroupedConfig) else 0
 
     @property
     def flops(self) -> int:
-        """Of all groups, of matrices of which some rows are in use the half."""
+        """Floating-point operations of all groups; with lengths, of half of the rows."""
         s = self.shapes
         return s.m * s.n * s.k * (s.groups if s.form == "rows" else 2)
 
@@ -75,7 +69,7 @@ class GroupedExplanation(NamedTuple):
             m, n = self.config.tile
             lines += [
                 f"  kernel    {self.kernel}: {p.element} without wgmma, for {p.matrices} groups of {p.m}x{p.n}x{p.k}",
-                f"  blocks    one for each tile of {m} x {n}; a kernel before makes the table of groups",
+                f"  blocks    one for each tile of {m} x {n}; another kernel builds the table of groups first",
             ]
         lines += [f"  copied    {n}, {size / 1e6:.3g} MB" for n, size in self.copies]
         lines += [f"  else      {t:.1f} us  {name_of(c)}" for t, c in self.others]
@@ -86,12 +80,14 @@ def explained_grouped(
     views: Mapping[str, ArrayView], groups: Mapping[str, Any], dtype: object = None, math: str = "default",
     gpu: str = "", others: int = 4, of_torch: bool = False,
 ) -> GroupedExplanation:  # fmt: skip
-    """Return how a grouped product of these operands is computed; ``groups``: offs, lengths or row_groups, arrays,
-    lists or (tuples) their shapes.  Raises what the function does.
+    """Explain how a grouped GEMM of these operands is computed.
+
+    ``groups`` holds offs, lengths or row_groups: arrays, lists, or their shapes as tuples.  Raises the errors of the
+    function.
     """
     unknown = [n for n in groups if n not in ("offs", "lengths", "row_groups")]
     if unknown:
-        raise UnsupportedError(f"explain: expected no {unknown[0]} of {NAME}")
+        raise UnsupportedError(f"explain: {NAME} has no argument {unknown[0]!r}; use offs, lengths or row_groups")
     shapes = {n: _shape(x) for n, x in groups.items() if x is not None}
     out = views.get("out")
     a, b = views["a"], views["b"]
@@ -117,7 +113,7 @@ def explained_grouped(
 
 
 def _shape(x: Any) -> tuple[int, ...]:
-    """Return the shape of numbers: of an array, of a list, or as it is given."""
+    """Return the shape of an array or a list, or a tuple as it is."""
     if isinstance(x, tuple):
         return cast("tuple[int, ...]", x)
     return (len(cast("list[int]", x)),) if isinstance(x, list) else tuple(x.shape)

@@ -1,6 +1,6 @@
-"""``scaled_grouped_mm``: grouped products of 8-bit floats that stand for numbers with scales."""
+"""``scaled_grouped_mm``: grouped GEMMs of 8-bit floats with scales."""
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -25,39 +25,54 @@ def scaled_grouped_mm(
     fast: bool = False, rest: str = "keep", schedule: str = "auto", kernel: object = None, device: object = None,
     stream: object = None, **run: Any,
 ) -> Any:  # fmt: skip
-    """Return the products of groups of rows, ``(scale_a * a)_g @ (scale_b * b)_g + bias``, of e4m3 and e5m2: (T, K)
-    with (G, K, N) gives (T, N); (G, M, K), of which ``lengths`` rows are in use, gives (G, M, N).
+    """Compute ``(scale_a * a)_g @ (scale_b * b)_g + bias`` for groups of rows of e4m3 or e5m2 operands.
 
-    ``scale_a``: f32, of one element (``recipe="tensor"``), (T, 1) (``"row"``) or (T, K / 128) (``"block"``), of
-    matrices with G before that; ``scale_b``: of one element or (G,), (G, N) or (G, 1, N), (G, N / 128, K / 128);
-    rounded up, by any strides.  Without ``recipe`` the shapes say which.  The rest is as in
-    :func:`cute_dialect.op.grouped.functions.grouped_mm` and :func:`cute_dialect.op.scaled.scaled_mm`.  Raises
-    subclasses of OpError.
+    Args:
+        a: (T, K), or (G, M, K) of which ``lengths`` rows are used.
+        b: (G, K, N).
+        scale_a: f32: one element (``recipe="tensor"``), (T, 1) (``"row"``) or (T, K / 128) (``"block"``), rounded up,
+            with any strides; for (G, M, K) with G in front.
+        scale_b: f32: one element or (G,) (``"tensor"``), (G, N) or (G, 1, N) (``"row"``), (G, N / 128, K / 128)
+            (``"block"``).
+        recipe: kind of the scales, or a pair for a and b; None to derive it from the shapes.
+        bias: see :func:`cute_dialect.op.grouped.functions.grouped_mm`, as for ``offs`` and all other arguments.
+        fast: see :func:`cute_dialect.op.scaled.scaled_mm`.
+
+    Returns:
+        (T, N), or (G, M, N).
+
+    Raises:
+        OpError: if the arguments are not supported.
     """
     name = "scaled_grouped_mm"
     if run:
         check_keywords(name, scaled_grouped_mm, run)
-    if schedule not in SCHEDULES:  # the interpreter's
+    if schedule not in SCHEDULES:  # Other values are schedules of the interpreter.
         schedule, run = "auto", {**run, "schedule": schedule}
     for what, x in (("a", a), ("b", b), ("scale_a", scale_a), ("scale_b", scale_b)):
         if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-            raise DtypeError(f"{name}: expected {what} to be an array, got {type(x).__name__}")
+            raise DtypeError(f"{name}: {what} must be an array, got {type(x).__name__}")
         element, scale = element_name(x.dtype), what.startswith("scale")
         if element != "f32" if scale else element not in ("f8E4M3FN", "f8E5M2"):
-            raise DtypeError(f"{name}: expected {what} of {'f32' if scale else 'f8E4M3FN or f8E5M2'}, got {element}")
+            wanted = "f32" if scale else "f8E4M3FN or f8E5M2"
+            raise DtypeError(f"{name}: {what} has dtype {element}; it must have {wanted}")
     groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
     shapes = {n: (len(x),) if isinstance(x, list | tuple) else tuple(x.shape) for n, x in groups.items()}
     s = shapes_of(name, a.shape, b.shape, shapes, None)
     if s.form not in ("m", "rows"):
         raise UnsupportedError(
-            f"{name}: expected b of rank 3 and groups of rows, got a and b of rank {len(a.shape)} and {len(b.shape)}"
+            f"{name}: a has rank {len(a.shape)} and b rank {len(b.shape)}; b must have rank 3, because groups are rows"
         )
     of_a, of_b = (_recipe(name, s, what, x, recipe) for what, x in (("scale_a", scale_a), ("scale_b", scale_b)))
     if (of_a == "block") != (of_b == "block"):
-        raise UnsupportedError(f"{name}: expected scales of blocks of both or of none, got {of_a} and {of_b}")
+        raise UnsupportedError(
+            f"{name}: scale_a is per {of_a} and scale_b per {of_b}; either both or neither must be per block"
+        )
     block = of_a == "block"
     if block and 0 in (s.m, s.n, s.k):
-        raise ShapeError(f"{name}: expected matrices with elements, got {tuple(a.shape)} and {tuple(b.shape)}")
+        raise ShapeError(
+            f"{name}: per-block scales need matrices that are not empty, got {tuple(a.shape)} and {tuple(b.shape)}"
+        )
     dtype = dtype if dtype is not None or out is not None else "bf16"
     math = "default" if block or fast else "promote"
     given = Given(
@@ -68,11 +83,11 @@ def scaled_grouped_mm(
 
 
 def _recipe(name: str, s: Shapes, what: str, x: Any, recipe: str | tuple[str, str] | None) -> str:
-    """Return how an operand is scaled.  Raises ShapeError, UnsupportedError."""
+    """Return the kind of an operand's scales.  Raises ShapeError, UnsupportedError."""
     side = 0 if what == "scale_a" else 1
     wanted = recipe if recipe is None or isinstance(recipe, str) else tuple(recipe)[side]
     if wanted not in (None, *_RECIPES):
-        raise UnsupportedError(f"{name}: expected a recipe of {', '.join(_RECIPES)}, got {wanted!r}")
+        raise UnsupportedError(f"{name}: recipe {wanted!r} is not supported; use one of {', '.join(_RECIPES)}")
     blocks, groups = -(-s.k // 128), (s.groups,) if s.form == "rows" else ()
     if side == 0:
         kinds = {"tensor": [(1,), ()], "row": [(*groups, s.m, 1)], "block": [(*groups, s.m, blocks)]}
@@ -88,8 +103,8 @@ def _recipe(name: str, s: Shapes, what: str, x: Any, recipe: str | tuple[str, st
     refuse_finer(name, what, inner, (rows, s.k))
     if side == 1 and inner == (rows, blocks):
         raise UnsupportedError(
-            f"{name}: expected scale_b for blocks of 128 x 128, {kinds['block'][0]}, got {shape}, for blocks of "
-            "1 x 128: there is no kernel of groups yet"
+            f"{name}: scale_b of shape {shape} is for blocks of 1 x 128, which are not supported; use blocks of "
+            f"128 x 128, of shape {kinds['block'][0]}"
         )
     told = tuple(dict.fromkeys([str(shapes[0]) for kind, shapes in kinds.items() if wanted in (None, kind)]))
-    raise ShapeError(f"{name}: expected {what} of {listed(told)}, got {shape}")
+    raise ShapeError(f"{name}: {what} has shape {shape}; it must have {listed(told)}")

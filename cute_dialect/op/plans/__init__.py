@@ -1,1 +1,1 @@
-"""Planned products: descriptions of operations, their arguments, what is compiled, kept and run."""
+"""Plans: GEMMs that are described once, then run, compiled, explained and saved."""

@@ -1,6 +1,7 @@
-"""The arguments of one call of an operation: checked when they are made, launched, waited for.
+"""The arguments of one call of an operation: checked when constructed, then launched and waited for.
 
-Arrays on a GPU are used in place; numpy arrays are copied there, and results come back in :meth:`GemmArguments.sync`.
+Arrays on a GPU are used in place.  NumPy arrays are copied to the GPU, and :meth:`GemmArguments.sync` copies the
+results back.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ __all__ = ["Arguments", "GemmArguments", "Transfer", "on_the_cpu", "wait_for"]
 
 
 class Arguments:
-    """Operands that were checked, of an operation: :meth:`launch` and :meth:`sync`."""
+    """Checked operands of an operation, with :meth:`launch` and :meth:`sync`."""
 
     def __init__(
         self, operation: GemmOperationUniversal, operands: Operands, D: Any, stream: object, options: CallOptions,
         split: Split = ALONE, call: str = "GemmArguments", results: Mapping[str, Any] | None = None,
     ):  # fmt: skip
         self.operation, self.operands, self.D, self.split, self.call = operation, operands, D, split, call
+        # D and the other results of a traced epilogue, by name.
         self.results: dict[str, Any] = {"D": D, **(results or {})}
-        """D, and what else a traced epilogue gives, by name."""
         if operation.by_tma:
             check_tma(call, operands)
         check_options(options)
@@ -55,32 +56,32 @@ class Arguments:
 
     @property
     def problem_size(self) -> GemmCoord:
-        """The extents of a product."""
+        """The extents (M, N, K) of the GEMM."""
         m, n = self.operands.d.shape[-2:]
         return GemmCoord(m, n, self.operands.a.shape[-1])
 
     @property
     def problem(self) -> str:
-        """The extents, M, N and K, behind those of a batch: what tells the call from calls of other sizes."""
+        """The extents of batch, M, N and K as text, which distinguishes calls of different sizes."""
         m, n, k = self.problem_size
         return "x".join(map(str, (*self.operands.d.shape[:-2], m, n, k)))
 
     def sources(self) -> list[Variant]:
-        """Return the kernels that it launches; no memory is made to know them."""
+        """Return the kernels that the call launches.  No memory is allocated."""
         x = self.operands
         return [step.variant for step in self.launched or self.steps(x._replace(d=x.d._replace(library=NOWHERE)))]
 
     def taken(self) -> Fields:
-        """Return the tile that was chosen, as data."""
+        """Return the chosen tile as data."""
         return {"tile": self.operation.tile_description.to_json()}
 
     @property
     def is_copied(self) -> bool:
-        """Whether its arrays were copied to the GPU, and results are yet to come back."""
+        """True if the arrays were copied to the GPU and the results are not copied back yet."""
         return self._transfer is not None
 
     def launch(self) -> RunReport | None:
-        """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
+        """Launch without waiting.  On the CPU, run the interpreter and return its report."""
         x, options = self.operands, self.options
         if self.on_cpu:
             return self._launch(x, None)
@@ -94,10 +95,10 @@ class Arguments:
         return None
 
     def _launch(self, x: Operands, stream: object) -> RunReport | None:
-        """Launch one step after another; the last one's report."""
+        """Launch the steps in order and return the report of the last one."""
         report = None
         with on_stream(x.d, None if self.on_cpu else self.stream):
-            self.launched = self.steps(x)  # they have the memory that they share
+            self.launched = self.steps(x)  # The steps keep their shared memory alive.
             launchers = [self.operation.launcher(variant, self.on_cpu) for variant, _ in self.launched]
             for launcher, (_, operands) in zip(launchers, self.launched):
                 report = launcher(operands, stream, **self.options)
@@ -108,14 +109,14 @@ class Arguments:
         return steps_of(self.operation, x, self.split)
 
     def bind(self) -> Callable[..., None]:
-        """Return what launches on these operands, which are on a GPU, and does no more."""
+        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
         if self.operands.d.device < 0:
-            raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
+            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
         check_gpu(self.call, self.operation, self.operands)
         return self.bound(self.steps(self.operands))
 
     def bound(self, steps: Sequence[Step]) -> Callable[..., None]:
-        """Return what launches steps one after another."""
+        """Return a function that launches the steps in order."""
         calls = [self.operation.launcher(v, False).bind(x) for v, x in steps]
         if len(calls) == 1:
             return calls[0]
@@ -130,24 +131,33 @@ class Arguments:
         self._wait = wait_for(device, stream)
 
     def sync(self) -> None:
-        """Wait for the launch; results in numpy arrays are then there."""
+        """Wait for the launch; results in NumPy arrays are valid afterwards."""
         wait, self._wait = self._wait, None
         if wait is not None:
             wait()
         transfer, self._transfer = self._transfer, None
         if transfer is not None:
             transfer.back()
-        self.launched = [step._replace(operands=self.operands) for step in self.launched]  # without their memory
+        self.launched = [step._replace(operands=self.operands) for step in self.launched]  # Release their memory.
 
 
 class GemmArguments(Arguments):
     """The operands of a call.
 
-    ``problem_size``: (M, N, K), where it is not what A and B say: flat arrays then have the described layouts; ``D``:
-    is made if it is not given; ``output_op``: the numbers, of the operation's ``epilogue_type``; ``gemm_mode``:
-    see :class:`~cute_dialect.op.plans.describe.Mode`; ``split_k_slices``: parts of K; ``batch``: how many matrices;
-    ``bias``: (N,) or (M, 1); ``stream``; ``options``: as of a kernel's call, ``device="cpu"`` and the interpreter's.
-    Raises OpError.
+    Args:
+        operation: the operation.
+        problem_size: (M, N, K) if A and B are flat arrays, which then have the described layouts.
+        A, B, C, D: arrays; D is allocated if it is None.
+        output_op: the numbers of the epilogue, from the operation's ``epilogue_type``.
+        gemm_mode: see :class:`~cute_dialect.op.plans.describe.Mode`.
+        split_k_slices: number of split-K slices.
+        batch: number of matrices.
+        bias: (N,) or (M, 1).
+        stream: stream of the launch.
+        options: options of a kernel call, such as ``device="cpu"``, and those of the interpreter.
+
+    Raises:
+        OpError: if an operand does not fit.
     """
 
     def __init__(
@@ -167,8 +177,7 @@ class GemmArguments(Arguments):
         operation = operation.with_numbers(output_op.arguments)
         split = Split.of((SplitKMode.Serial, split_k_slices))
         self.mode, self.workspace = mode, None
-        self.matrices: Matrices | None = None
-        """Of an array, all of its matrices."""
+        self.matrices: Matrices | None = None  # all matrices in mode Array
         size = extents(call, problem_size, batch if mode in (Mode.Batched, Mode.Array) else 1)
 
         def checked(a: object, b: object, c: object, d: object) -> tuple[Operands, Any]:
@@ -180,7 +189,9 @@ class GemmArguments(Arguments):
         given: tuple[object, ...] = (A, B, C, D)
         if operation.interleaved:
             if mode is not Mode.Gemm or split.parts > 1 or output_op.alpha == 0.0:
-                raise UnsupportedError(f"{call}: expected one product, in one part, of interleaved matrices")
+                raise UnsupportedError(
+                    f"{call}: interleaved matrices need gemm_mode=gemm, split_k_slices=1 and an alpha other than 0"
+                )
             a, b, d = (flat_runs(call, n, x, size) for n, x in zip("ABD", (A, B, D)))
             given = (a, b, C, d)
         if mode is Mode.Array:
@@ -204,14 +215,15 @@ class GemmArguments(Arguments):
         call, traced = "GemmArguments", operation.traced
         if traced is None or not isinstance(output_op, VisitorOutputOp):
             raise EpilogueError(
-                f"{call}: expected output_op of the operation's epilogue_type, with the epilogue's arguments by name"
+                f"{call}: output_op does not match the epilogue; pass operation.epilogue_type(…) with its arguments by "
+                "name"
             )
         if mode not in (Mode.Gemm, Mode.Batched):
-            raise UnsupportedError(f"{call}: expected gemm_mode of gemm or batched with a visitor, got {mode}")
+            raise UnsupportedError(f"{call}: gemm_mode={mode} does not support a visitor; use gemm or batched")
         size = extents(call, problem_size, batch if mode is Mode.Batched else 1)
         if size is not None and output_op.problem_size not in (None, size[:2]):
             raise ShapeError(
-                f"{call}: expected problem_size of {size[:2]} in epilogue_type, got {output_op.problem_size}"
+                f"{call}: problem_size is {output_op.problem_size} in epilogue_type, but {size[:2]} in the call"
             )
         on_cpu, many = on_the_cpu(options), batch if mode is Mode.Batched else 0
         args = arguments_for(call, traced, output_op.arguments, others)
@@ -225,20 +237,20 @@ class GemmArguments(Arguments):
 
     @property
     def partitions(self) -> int:
-        """Parts whose sums are in the workspace; no more than there are steps of K."""
+        """Number of split-K slices in the workspace, at most the number of K steps."""
         return 0 if self.workspace is None else self.workspace.parts
 
     @property
     def ptr_D(self) -> Workspace | None:
-        """The workspace, of parts that a reduction adds up."""
+        """The workspace whose slices a reduction adds up."""
         return self.workspace
 
     def launch(self) -> RunReport | None:
-        """Launch what the mode says, and wait for nothing."""
+        """Launch the kernels of the mode without waiting."""
         return super().launch() if self.matrices is None else self.matrices.launch()
 
     def steps(self, x: Operands) -> list[Step]:
-        """Return the launches: of ``GemmSplitKParallel`` those of the parts alone."""
+        """Return the launches; with ``GemmSplitKParallel`` those of the slices only."""
         if self.mode is not Mode.GemmSplitKParallel:
             return super().steps(x)
         x, before = split_steps(self.operation, x)
@@ -246,30 +258,30 @@ class GemmArguments(Arguments):
         return [*before, *found]
 
     def bind(self) -> Callable[..., None]:
-        """Return what launches on these operands, which are on a GPU, and does no more."""
+        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
         return super().bind() if self.matrices is None else self.matrices.bind()
 
     def sync(self) -> None:
-        """Wait for the launches; results in numpy arrays are then there."""
+        """Wait for the launches; results in NumPy arrays are valid afterwards."""
         if self.matrices is not None:
             self.matrices.sync()
         super().sync()
 
 
 def extents(call: str, problem_size: Sequence[int] | None, batch: int) -> GemmCoord | None:
-    """Return the extents of a product that are said.  Raises ShapeError for what is none, or no batch."""
+    """Return the extents that the call passes, or None.  Raises ShapeError."""
     if batch < 1:
-        raise ShapeError(f"{call}: expected a batch of 1 or more, got {batch}")
+        raise ShapeError(f"{call}: batch is {batch}; it must be at least 1")
     if problem_size is None:
         return None
     found = tuple(problem_size)
     if len(found) != 3 or min(found) < 0:
-        raise ShapeError(f"{call}: expected problem_size of (M, N, K), 0 or more each, got {found}")
+        raise ShapeError(f"{call}: problem_size is {found}; it must be (M, N, K), none of them negative")
     return GemmCoord(*found)
 
 
 def wait_for(device: int, stream: int) -> Callable[[], None]:
-    """Return what waits for all that was launched on a stream."""
+    """Return a function that waits for all launches on a stream."""
     from cute_dialect.runtime.driver import driver
 
     def wait() -> None:
@@ -285,29 +297,33 @@ def wait_for(device: int, stream: int) -> Callable[[], None]:
 
 
 def flat_runs(call: str, name: str, array: object, size: GemmCoord | None) -> ArrayView:
-    """Return an interleaved matrix as a flat array of its runs of 32, one behind the other.  Raises ShapeError,
-    LayoutError, AlignmentError.
+    """Return an interleaved matrix as a flat array of its runs of 32.
+
+    Raises ShapeError, LayoutError, AlignmentError.
     """
     if size is None or size.n % 32 or size.k % 32 or size.k == 0:
-        raise ShapeError(f"{call}: expected problem_size with N and K in multiples of 32, as runs are, got {size}")
+        raise ShapeError(
+            f"{call}: problem_size is {size}; interleaved matrices need an N and a positive K that are multiples of 32"
+        )
     if array is None:
-        raise ShapeError(f"{call}: expected {name} of interleaved matrices")
+        raise ShapeError(f"{call}: {name} is None; pass all interleaved matrices")
     view = read(call, name, array)
     dense, step = 1, 1
     for extent, stride in reversed(list(zip(view.shape, view.strides))):
         if extent > 1 and stride != step:
-            raise LayoutError(f"{call}: expected {name} as runs of 32 without gaps, got strides {view.strides}")
+            raise LayoutError(f"{call}: {name} has strides {view.strides}; interleaved matrices must be contiguous")
         dense, step = dense * extent, step * extent
     if view.pointer % 16:
-        raise AlignmentError(f"{call}: expected {name} at a whole 16 bytes, got {view.pointer % 16} more")
+        raise AlignmentError(f"{call}: the address of {name} is {view.pointer % 16} mod 16; it must be 16-byte aligned")
     return view._replace(shape=(dense,), strides=(1,))
 
 
 def each_matrix(
     call: str, name: str, given: object, batch: int, size: GemmCoord | None, kinds: Kinds
 ) -> list[object]:  # fmt: skip
-    """Return the matrices of an array of them: a list, or addresses (integers, of a list or an array), which lie as
-    ``size`` and the operation say.  Raises ShapeError, DtypeError.
+    """Return the matrices of an operand that is a list of arrays, or of addresses (integers in a list or an array).
+
+    Matrices at addresses have the shapes of ``size`` and the operation's layouts.  Raises ShapeError, DtypeError.
     """
     if given is None:
         return [None] * batch
@@ -315,7 +331,7 @@ def each_matrix(
         list(cast("list[object]", given)) if isinstance(given, list | tuple) else cast(Any, given).tolist()
     )
     if len(items) != batch:
-        raise ShapeError(f"{call}: expected {batch} matrices of {name}, as batch says, got {len(items)}")
+        raise ShapeError(f"{call}: {name} has {len(items)} matrices, but batch is {batch}; they must be equal")
     kind = {"A": kinds.a, "B": kinds.b, "C": kinds.c or kinds.d, "D": kinds.d}[name]
     found: list[object] = []
     for item in items:
@@ -323,7 +339,7 @@ def each_matrix(
             found.append(item)
             continue
         if size is None:
-            raise ShapeError(f"{call}: expected problem_size, as {name} is of addresses")
+            raise ShapeError(f"{call}: {name} has addresses, which need problem_size; pass (M, N, K)")
         m, n, k = size
         rows, columns = {"A": (m, k), "B": (k, n)}.get(name, (m, n))
         strides = (columns, 1) if kind.layout == "row" else (1, rows)
@@ -334,7 +350,7 @@ def each_matrix(
 
 
 def device_of(address: int) -> int:
-    """Return the GPU that an address is of; -1 for the CPU."""
+    """Return the GPU number of an address, -1 for the CPU."""
     from cute_dialect.runtime.driver import NoGpuError, driver
 
     try:
@@ -345,17 +361,17 @@ def device_of(address: int) -> int:
 
 
 def on_the_cpu(options: CallOptions) -> bool:
-    """Tell whether the interpreter is asked for."""
+    """Return True if the call runs on the interpreter."""
     return str(options.get("device")) == "cpu"
 
 
 def check_gpu(call: str, operation: GemmOperationUniversal, x: Operands) -> None:
-    """Raise DeviceError where there is no GPU, UnsupportedError where it lacks the operation's instructions."""
+    """Raise DeviceError if there is no GPU, or UnsupportedError if it lacks instructions of the operation."""
     major, minor = gpu_here(call).capability(max(0, x.d.device))
     if operation.needs_hopper and (major, minor) != (9, 0):
         raise UnsupportedError(
-            f"{call}: expected a GPU of sm_90 (wgmma), got sm_{major}{minor}: kernel_cc=80 runs on it, "
-            'device="cpu" anywhere'
+            f"{call}: the kernel uses wgmma, which needs sm_90, but the GPU has sm_{major}{minor}; "
+            'use kernel_cc=80, or device="cpu" for the interpreter'
         )
 
 
@@ -364,7 +380,7 @@ def _without_device(options: CallOptions) -> CallOptions:
 
 
 class Transfer:
-    """Copies of numpy arrays on a GPU, and back."""
+    """Copies of host arrays on a GPU."""
 
     def __init__(self, x: Operands, device: object = None):
         from cute_dialect.runtime.call_options import device_number
@@ -392,7 +408,7 @@ class Transfer:
         self.operands = x._replace(behind=behind, reduced=reduced, scales=scales, **matrices)  # type: ignore[arg-type]
 
     def back(self) -> None:
-        """Copy results back, and free the copies."""
+        """Copy the results back, and free the copies."""
         try:
             self._copies.back()
         finally:

@@ -1,4 +1,4 @@
-"""Plans called with lists of matrices: equal products, by one launch where there is a kernel of it.
+"""Plans that are called with Python lists: GEMMs of equal shapes, computed by one launch if a kernel supports it.
 
 plan.run([a1, a2], [b1, b2], D=[d1, d2])
 """
@@ -29,7 +29,7 @@ __all__ = ["as_batch", "explained_products", "is_several", "matrices_of", "produ
 
 
 def is_several(array: object) -> bool:
-    """Tell whether an operand is a list of matrices, not one."""
+    """Return True if an operand is a Python list of arrays."""
     if not isinstance(array, list | tuple) or isinstance(array, ArrayView) or not array:
         return False
     kinds = ("shape", "__dlpack__", "__cuda_array_interface__")
@@ -41,10 +41,15 @@ def products_of(
     bias: object = None, problem: Sequence[int] | None = None, on_cpu: bool | None = False,
     traced: Traced | None = None,
 ) -> tuple[list[Operands], list[Any]]:  # fmt: skip
-    """Return equal products of matrices anywhere, checked, and their results, made where they are not given.
+    """Return the checked operands of equal GEMMs, and their results, which are allocated if absent.
 
-    Each operand is a list of arrays, or addresses: of a list or an array of i64; then ``problem`` says (M, N, K).
-    ``traced``: an epilogue, which says what shape results have.  Raises OpError.
+    Args:
+        A, B, C, D: lists of arrays or of addresses; addresses may also be an i64 array, and need ``problem``.
+        problem: (M, N, K).
+        traced: an epilogue, which determines the shape of the results.
+
+    Raises:
+        OpError: if an operand does not fit.
     """
 
     def shape_of(sums: tuple[int, ...]) -> tuple[int, ...]:
@@ -61,29 +66,32 @@ def products_of(
             shape_of=shape_of,
         )  # fmt: skip
         if len(x.d.shape) != 2:
-            raise ShapeError(f"{call}: expected matrices in a list, got a batch {x.d.shape}")
+            raise ShapeError(f"{call}: a list must hold matrices, got a batch of shape {x.d.shape}")
         found.append(x)
         results.append(made)
     first = found[0]
     for i, x in enumerate(found):
         if (x.d.shape, x.a.shape) != (first.d.shape, first.a.shape):
             sizes = [(*y.d.shape, y.a.shape[1]) for y in (first, x)]
-            raise ShapeError(f"{call}: expected products of one size, M, N, K of {sizes[0]}, got {sizes[1]} of {i}")
+            raise ShapeError(
+                f"{call}: (M, N, K) is {sizes[1]} at index {i}, but {sizes[0]} at index 0; all must be equal"
+            )
     return found, results
 
 
 def with_epilogue(
     call: str, found: Sequence[Operands], results: Sequence[Any], traced: Traced, args: Mapping[str, Any], kinds: Kinds
 ) -> tuple[list[Operands], Bound]:  # fmt: skip
-    """Return equal products with a traced epilogue, whose arrays are those of a batch of them; results beside D are
-    made where they are not given.  Raises OpError.
+    """Bind a traced epilogue to equal GEMMs; its arrays are those of a batch of them.
+
+    Results other than D are allocated if absent.  Raises OpError.
     """
     first, like = found[0], results[0]
     sums = (len(found), first.a.shape[0], first.b.shape[1])
     if traced.views:
         refuse_arranged(call, traced)
     if (traced.graph.paired or traced.graph.whole_rows) and kinds.d.layout == "column":
-        raise LayoutError(f"{call}: expected outs row-major for pairs() and whole_rows, got column-major")
+        raise LayoutError(f"{call}: outs is column-major; pairs() and whole_rows=True need row-major results")
     shape = traced.shape_of(sums)
     d: Any = described(FakeTensor(kinds.d.element, shape, kinds.d.layout))
     if hasattr(like, "expand"):
@@ -106,7 +114,7 @@ def with_epilogue(
 
 
 def as_batch(found: Sequence[Operands]) -> Operands:
-    """Return a batch as products are that lie anywhere, to choose a kernel by; nobody may read it."""
+    """Return a batch with the alignment of GEMMs at separate addresses, to choose a kernel.  It must not be read."""
     made: dict[str, ArrayView | None] = {}
     for name in "abcd":
         views: list[ArrayView] = [v for v in (getattr(x, name) for x in found) if v is not None]
@@ -114,7 +122,7 @@ def as_batch(found: Sequence[Operands]) -> Operands:
             continue
         pointer, (m, n), (row, column) = 0, views[0].shape, views[0].strides
         for v in views:
-            pointer |= v.pointer  # as aligned as all are
+            pointer |= v.pointer  # The result is aligned like the least aligned matrix.
             row, column = (a if a == b or a % 16 else b for a, b in zip((row, column), v.strides))
         step = -(-max(m * row, n * column, 1) // 16) * 16
         made[name] = views[0]._replace(
@@ -127,7 +135,7 @@ def matrices_of(
     plan: Gemm, call: str, A: object, B: object, C: object, D: object, alpha: float, beta: float, bias: object,
     stream: object, options: CallOptions, split: Split, problem: Sequence[int] | None = None,
 ) -> Matrices:  # fmt: skip
-    """Return the arguments of equal products of a plan, whose matrices are lists.  Raises OpError."""
+    """Return the arguments of equal GEMMs of a plan, whose operands are lists.  Raises OpError."""
     found, results = products_of(
         call, plan.kinds, A, B, C, D, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_the_cpu(options)
     )
@@ -140,8 +148,9 @@ def explained_products(
     plan: MatrixPlan, call: str, A: object, B: object, C: object = None, D: object = None, *,
     problem: Sequence[int] | None = None, others: int = 4, visited: tuple[Traced, Mapping[str, Any]] | None = None,
 ) -> Explanation:  # fmt: skip
-    """Return which kernel computes equal products of a plan, and by how many launches; ``visited``: an epilogue with
-    its arguments.
+    """Explain which kernel computes equal GEMMs of a plan, and in how many launches.
+
+    ``visited`` is an epilogue with its arguments.
     """
     from cute_dialect.op.plans.report import explained
 

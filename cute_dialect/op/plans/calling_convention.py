@@ -1,6 +1,7 @@
-"""How a compiled GEMM is called: the order and form of its arguments, the memory that its blocks share.
+"""Calling convention of a compiled GEMM: order and form of its arguments, and the workspace of its blocks.
 
-A recipe is plain data: a saved plan has it in JSON and runs without the compiler (:mod:`~cute_dialect.op.plans.saved`).
+A recipe is plain data.  A saved plan stores it as JSON and runs without the compiler
+(:mod:`~cute_dialect.op.plans.saved`).
 
 >>> of_stream = Recipe("k", share=Share(0, 0, 4194304, 128))
 >>> of_stream.share.of(1000, 1000), Recipe.from_json(of_stream.to_json()) == of_stream
@@ -25,83 +26,72 @@ __all__ = ["Operands", "Recipe", "Share", "laid", "transposed"]
 
 
 class Share(NamedTuple):
-    """Memory that the blocks of a launch share: ``floats`` of f32, and ``counters`` of i32 that are zero before and
-    after, for each ``rows`` by ``columns`` of D; for all of it where ``rows`` is 0.
-    """
+    """The global workspace that the blocks of a launch share."""
 
+    # The workspace is per tile of `rows` x `columns` of D, or for all of D if `rows` is 0.
     rows: int
     columns: int
-    floats: int
-    counters: int
+    floats: int  # f32 elements
+    counters: int  # i32 counters, which are zero before and after a launch
 
     def of(self, m: int, n: int) -> tuple[int, int]:
-        """Return floats and counters for a D of (m, n), as the kernel sees it."""
+        """Return the numbers of floats and counters for D of shape (m, n) as the kernel sees it."""
         tiles = -(-m // self.rows) * -(-n // self.columns) if self.rows else 1
         return tiles * self.floats, tiles * self.counters
 
 
 class Operands(NamedTuple):
-    """What a GEMM is computed of: A (M, K), B (K, N), D (M, N) and C like it, of batches (L, …) each, or A or B without
-    L for all; ``bias``: a vector, ``along`` n or m; numbers.  ``places``: of products whose matrices lie anywhere, the
-    table of where they are along the first mode (:mod:`~cute_dialect.op.plans.together`).  ``graph``: all that becomes
-    of the sums, in place of C, bias and numbers; ``behind``: what it reads and writes besides D, as kernels take it,
-    the mode of matrices last; ``reduced``: what of that is reduced.  ``scales``: of blocks of A
-    and B.
-    """
+    """The operands of a GEMM."""
 
-    a: ArrayView
-    b: ArrayView
-    d: ArrayView
-    c: ArrayView | None = None
-    bias: ArrayView | None = None
+    a: ArrayView  # (M, K), or a batch (L, M, K)
+    b: ArrayView  # (K, N), or a batch
+    d: ArrayView  # (M, N), or a batch
+    c: ArrayView | None = None  # like D
+    bias: ArrayView | None = None  # a vector
     alpha: float = 1.0
     beta: float = 0.0
-    along: str = ""
+    along: str = ""  # index of the bias, "n" or "m"
+    # For pointer arrays, the positions of the matrices along the first mode: see plans.together.
     places: ArrayView | None = None
-    graph: Graph | None = None
+    graph: Graph | None = None  # epilogue, which then replaces C, bias, alpha and beta
+    # Arrays and numbers of the epilogue in the kernel's layout, with the batch mode last.
     behind: tuple[ArrayView | float | None, ...] = ()
-    reduced: tuple[Reduced, ...] = ()
-    scales: tuple[ArrayView, ...] = ()
+    reduced: tuple[Reduced, ...] = ()  # the reduced results among them
+    scales: tuple[ArrayView, ...] = ()  # block scales of A and B
 
     @property
     def by_element(self) -> bool:
-        """Tell whether what becomes of the sums is computed of each alone."""
+        """True if the epilogue is elementwise."""
         return self.graph is None or not (self.graph.paired or self.graph.reduces or self.graph.whole_rows)
 
 
 class Recipe(NamedTuple):
-    """``name``: of the kernel; ``transposed``: it computes ``D^T = B^T A^T``; ``b_by_k``: it takes B as (K, N), not as
-    (N, K); ``batch``: matrices have a third mode; behind A, B and D come the memory of ``share``, C (``source``), the
-    ``bias`` (of ``m`` or ``n``), and ``numbers`` of ``alpha`` and ``beta``; ``tma``: addresses and rows are of whole 16
-    bytes; ``sums``: it adds up parts, which A are, as the kernel has them, and takes no B; ``array``: matrices lie
-    anywhere, and last comes the table of where.  ``operands``: the kinds of what a graph reads and writes, which stands
-    there in place of C, bias and numbers; ``at_once``: the columns of the kernel's result that are reduced at once.
+    """The calling convention of a kernel.
+
+    Its arguments are, in order: A, B, D, the workspace of ``share``, C, the bias, the operands of a graph, and alpha
+    and beta.  With ``array``, the table of positions comes last.
     """
 
-    name: str
-    transposed: bool = False
-    b_by_k: bool = False
-    batch: bool = False
+    name: str  # name of the kernel
+    transposed: bool = False  # the kernel computes D^T = B^T A^T
+    b_by_k: bool = False  # it takes B as (K, N), not as (N, K)
+    batch: bool = False  # matrices have a third mode
     share: Share | None = None
-    source: bool = False
-    bias: str = ""
-    numbers: tuple[str, ...] = ()
-    tma: bool = True
-    sums: bool = False
-    array: bool = False
-    interleaved: bool = False
-    """Columns lie in runs of 32."""
-    operands: tuple[str, ...] = ()
-    at_once: int = 0
-    taken: bool = False
-    """Operands lie as the kernel takes them, the mode of matrices last."""
-    scales: bool = False
-    """Blocks of A and B have scales."""
-    chunk: int = 0
-    """D has a third mode, and of each of it the second one is computed in so many at a time."""
+    source: bool = False  # it takes C
+    bias: str = ""  # index of the bias, "m" or "n"
+    numbers: tuple[str, ...] = ()  # "alpha", "beta", if they are arguments
+    tma: bool = True  # addresses and row strides are multiples of 16 bytes
+    sums: bool = False  # it adds up split-K slices: A has the slices in the kernel's layout, and there is no B
+    array: bool = False  # matrices are at separate addresses
+    interleaved: bool = False  # columns are in runs of 32
+    operands: tuple[str, ...] = ()  # kinds of the graph's inputs and results, in place of C, bias and numbers
+    at_once: int = 0  # columns of the kernel's result that are reduced together
+    taken: bool = False  # operands are already in the kernel's layout, with the batch mode last
+    scales: bool = False  # blocks of A and B have scales
+    chunk: int = 0  # D has a third mode; for each of its indices, this many of the second mode are computed at a time
 
     def arguments(self, x: Operands, shared: Sequence[object] = ()) -> tuple[object, ...]:
-        """Return what the kernel's launch takes; ``shared``: the memory of :attr:`share`."""
+        """Return the arguments of the kernel; ``shared`` is the workspace of :attr:`share`."""
         a, b, d, c = x.a, x.b, x.d, x.c
         if self.taken:
             numbers = [getattr(x, name) for name in self.numbers]
@@ -129,12 +119,12 @@ class Recipe(NamedTuple):
         return tuple(given)
 
     def arrays(self, x: Operands) -> list[ArrayView]:
-        """Return the arrays of a call without a graph: A, B (but where A are parts), D, C, the bias."""
+        """Return the arrays of a call without a graph: A, B (unless A has split-K slices), D, C, the bias."""
         there = (x.a, None if self.sums else x.b, x.d, x.c if self.source else None, x.bias if self.bias else None)
         return [view for view in there if view is not None]
 
     def _form(self, view: ArrayView) -> ArrayView:
-        """Return a matrix, or a batch with its mode last; one for all is a batch of one."""
+        """Return a matrix, or a batch with its mode last.  A matrix for all batch indices is a batch of one."""
         if self.interleaved:
             m, n = view.shape
             return view._replace(shape=(m, 32, n // 32), strides=(32, 1, 32 * m))
@@ -149,7 +139,7 @@ class Recipe(NamedTuple):
         return view._replace(shape=(m, n, matrices), strides=(row, column, step))
 
     def of_shared(self, x: Operands) -> tuple[int, int]:
-        """Return floats and counters that a call needs."""
+        """Return the numbers of floats and counters in a call's workspace."""
         if self.share is None:
             return 0, 0
         *batch, m, n = x.d.shape
@@ -162,7 +152,7 @@ class Recipe(NamedTuple):
         return floats * matrices, counters * matrices
 
     def to_json(self) -> dict[str, object]:
-        """Return it as data."""
+        """Return the recipe as data."""
         fields: dict[str, object] = self._asdict()
         return fields | {"share": None if self.share is None else list(self.share)}
 
@@ -177,7 +167,7 @@ class Recipe(NamedTuple):
 
 
 def transposed(view: ArrayView) -> ArrayView:
-    """Return a matrix, or each of a batch, with its modes exchanged."""
+    """Transpose a matrix, or each matrix of a batch."""
     *batch, m, n = range(len(view.shape))
     order = (*batch, n, m)
     return view._replace(
@@ -186,9 +176,7 @@ def transposed(view: ArrayView) -> ArrayView:
 
 
 def _columns_first(view: ArrayView, split: str = "") -> ArrayView:
-    """Return a matrix, or a batch whose last mode is that of matrices, with its first two modes exchanged; ``split``:
-    which are several, as an epilogue's graph says.
-    """
+    """Transpose a matrix, or a batch with its mode last.  ``split`` lists rows or columns that are several modes."""
     if split:
         rows, columns = (len(part.split(",")) for part in split.split("/")[:2])
         order = [*range(rows, rows + columns), *range(rows), *range(rows + columns, len(view.shape))]
@@ -200,8 +188,9 @@ def _columns_first(view: ArrayView, split: str = "") -> ArrayView:
 
 
 def laid(view: ArrayView, layout: str, what: str) -> ArrayView:
-    """Return a matrix, or batch of matrices, that has a layout; modes of one element have strides as if there were
-    more.  Raises LayoutError for one that lies otherwise.
+    """Return a matrix, or a batch, in a layout.  Modes of one element get strides as if there were more.
+
+    Raises LayoutError if the array has another layout.
 
     >>> laid(ArrayView(0, (1, 40), (3, 1), "f16", -1, "numpy", None), "row", "A").strides
     (40, 1)
@@ -209,8 +198,9 @@ def laid(view: ArrayView, layout: str, what: str) -> ArrayView:
     (*matrices, m, n), (*steps, row, column) = view.shape, view.strides
     along, other, extent, lines = (column, row, n, m) if layout == "row" else (row, column, m, n)
     if along != 1 and extent > 1 and 0 not in view.shape:
-        found = "column-major" if row == 1 else "row-major" if column == 1 else f"strides {view.strides}"
-        raise LayoutError(f"{what}, {layout}-major, as planned, got {found}")
+        strided = f"strides {view.strides}"
+        found = "column-major layout" if row == 1 else "row-major layout" if column == 1 else strided
+        raise LayoutError(f"{what} has {found}; the plan needs {layout}-major")
     unit = max(1, 16 // SIZES.get(view.dtype, 1))
     if lines <= 1 or 0 in view.shape:
         other = -(-max(extent, 1) // unit) * unit

@@ -1,7 +1,7 @@
-"""From a description of a tile to the kernel that it describes, and back.
+"""Conversion between tile descriptions and kernel configurations.
 
-The shape of the instruction picks the generator: ``[64, N, K]`` is wgmma, the kernels of Hopper; ``[16, 8, 16]`` is
-mma.sync, that of sm_80; ``[1, 1, 1]`` are the kernels without tensor cores.
+The instruction shape selects the generator: ``[64, N, K]`` is wgmma, the Hopper kernels; ``[16, 8, 16]`` is mma.sync,
+the sm_80 kernels; ``[1, 1, 1]`` are kernels without tensor cores.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ __all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_til
 
 
 class Asked(NamedTuple):
-    """What a kernel is for: elements of A and B, of the sums, of D; layouts of A, B and D; several matrices,
-    that lie anywhere? how is multiplied, on GPUs from which capability on.  ``sums``: in two levels (``two``), or of
-    ``block``s that have ``scales``, of f32 or exponents (``ui8``), for 128 columns or (``columns``) each."""
+    """The requirements of a kernel."""
 
     element_a: str
     element_b: str
@@ -37,19 +35,19 @@ class Asked(NamedTuple):
     layout_b: str = "row"
     layout_d: str = "row"
     batch: bool = False
-    array: bool = False
+    array: bool = False  # matrices are at separate addresses
     math: str = MathOperation.multiply_add
-    chip: int = 90
-    sums: str = ""
-    scales: str = "f32"
+    chip: int = 90  # minimum compute capability
+    sums: str = ""  # "two": two-level accumulation; "block", "columns": block scales per 128 columns or per column
+    scales: str = "f32"  # type of block scales, f32 or ui8 (exponents)
 
     @property
     def in_parts(self) -> bool:
-        """Tell whether A and B are three parts of f32 each."""
+        """True if A and B are f32, split into three tf32 parts."""
         return self.math == MathOperation.multiply_add_fast_f32 and self.element_a == "tf32"
 
     def of_parts(self) -> Asked:
-        """Return what a kernel by wgmma is asked for: of ``multiply_add_fast_f32`` the parts, which lie along K."""
+        """Return the requirements of the wgmma kernel for the tf32 parts, which are contiguous along K."""
         if self.math != MathOperation.multiply_add_fast_f32:
             return self
         return self._replace(
@@ -58,24 +56,26 @@ class Asked(NamedTuple):
 
     @property
     def flipped(self) -> bool:
-        """Tell whether D is column-major: then kernels of row-major results compute ``D^T = B^T A^T``."""
+        """True if D is column-major, so that kernels with row-major results compute ``D^T = B^T A^T``."""
         return self.layout_d == "column"
 
     @property
     def majors(self) -> tuple[str, str]:
-        """The contiguous modes of A (``k``, ``m``) and B (``k``, ``n``), of the flipped problem where it is."""
+        """The contiguous modes of A (``k``, ``m``) and B (``k``, ``n``), of the transposed problem if D is
+        column-major.
+        """
         return self.kernel_majors(self.flipped)
 
     def kernel_majors(self, transposed: bool) -> tuple[str, str]:
-        """Return them of the problem, or of the transposed one, whose A is B^T."""
+        """Return the contiguous modes for the problem, or for the transposed one, whose A is B^T."""
         a, b = self.layout_a == "row", self.layout_b == "row"
         return ("m" if b else "k", "k" if a else "n") if transposed else ("k" if a else "m", "n" if b else "k")
 
 
 def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None) -> Configured:
-    """Return the kernel that a tile describes; for a column-major D it is that of the flipped problem.
+    """Return the kernel that a tile describes; for a column-major D that of the transposed problem.
 
-    Raises UnsupportedError where there is none.
+    Raises UnsupportedError if there is none.
     """
     if td.kernel is not None and (swizzle is None or td.kernel.skinny is not None) and not (
         td.kernel.skinny is not None and asked.batch
@@ -84,7 +84,8 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
         saturate = i is not None and i.math_operation == MathOperation.multiply_add_saturate
         if saturate and td.kernel.skinny is not None:
             raise UnsupportedError(
-                f"Gemm: expected a kernel_schedule without few_rows for sums that saturate, got {td.name}"
+                f"Gemm: the tile {td.name} has kernel_schedule few_rows, which does not support saturating "
+                "accumulators; use another tile"
             )
         changes = {"batch": asked.batch, "array": asked.array, "saturate": saturate}
         choice = td.kernel._replace(config=td.kernel.config._replace(**changes))
@@ -95,7 +96,7 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
         return choice
     instruction = td.math_instruction
     if instruction is None:
-        raise UnsupportedError(f"Gemm: expected a tile_description with a math_instruction, got {td.name} without")
+        raise UnsupportedError(f"Gemm: the tile_description {td.name} has no math_instruction; add one")
     _check_instruction(instruction, asked)
     asked = asked._replace(math=instruction.math_operation).of_parts() if instruction.in_parts else asked
     m, _, _ = instruction.instruction_shape
@@ -104,7 +105,7 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
 
 
 def wanted(td: TileDescription, asked: Asked) -> Configured:
-    """Return the kernel of a tile that a function's ``kernel=`` describes.  Raises UnsupportedError."""
+    """Return the kernel of the tile passed as ``kernel=``.  Raises UnsupportedError."""
     try:
         return configured(td, asked)
     except UnsupportedError as e:
@@ -117,28 +118,32 @@ def _shape(instruction: MathInstruction) -> str:
 
 def _elements(asked: Asked) -> str:
     a, b = asked.element_a, asked.element_b
-    return f"{a if a == b else f'{a} and {b}'}, sums of {asked.accumulator}, to {asked.output}"
+    return f"{a if a == b else f'{a} and {b}'} with {asked.accumulator} accumulation and {asked.output} results"
 
 
 def _check_instruction(i: MathInstruction, asked: Asked) -> None:
-    """Raise UnsupportedError where the instruction is not one for these operands."""
+    """Raise UnsupportedError if the instruction does not suit the operands."""
     arrays = (asked.element_a, asked.element_b)
     for name, said, there in zip("AB", (i.element_a, i.element_b), arrays):
         if said != there and {said, there} != {"tf32", "f32"}:
-            raise UnsupportedError(f"Gemm: expected {name} of {said}, as the math_instruction, got {there}")
+            raise UnsupportedError(
+                f"Gemm: {name} has dtype {there}, but the math_instruction has {said}; use equal ones"
+            )
     simt = tuple(i.instruction_shape) == (1, 1, 1)
     if simt != (i.opcode_class == OpcodeClass.Simt):
         what = "[1, 1, 1] for simt, [64, N, K], [16, 8, K] or [8, 8, 4] for tensor_op"
-        raise UnsupportedError(f"Gemm: expected an instruction_shape of {what}, got {list(i.instruction_shape)}")
+        raise UnsupportedError(
+            f"Gemm: instruction_shape {list(i.instruction_shape)} does not suit {i.opcode_class}; use {what}"
+        )
     fast, saturates = i.math_operation in FAST, i.math_operation == MathOperation.multiply_add_saturate
     if (fast and (simt or set(arrays) != {"f32"})) or (saturates and i.element_accumulator != "i32"):
-        of = "f32 by tensor cores" if fast else "8-bit integers"
-        raise UnsupportedError(f"Gemm: expected {of} for {i.math_operation}, got {_elements(asked)}")
+        of = "f32 on tensor cores" if fast else "8-bit integers"
+        raise UnsupportedError(f"Gemm: {i.math_operation} supports {of} only, got {_elements(asked)}")
     if fast and not i.in_parts and tuple(i.instruction_shape) not in FAST[i.math_operation]:
         shapes = " or ".join(str(list(s)) for s in FAST[i.math_operation])
         shapes += " or [64, N, 8]" * (i.math_operation == MathOperation.multiply_add_fast_f32)
         raise UnsupportedError(
-            f"Gemm: expected an instruction_shape of {shapes} for {i.math_operation}, got {list(i.instruction_shape)}"
+            f"Gemm: {i.math_operation} does not support instruction_shape {list(i.instruction_shape)}; use {shapes}"
         )
 
 
@@ -147,7 +152,7 @@ FAST: Mapping[str, tuple[tuple[int, int, int], ...]] = {
     MathOperation.multiply_add_fast_f16: ((16, 8, 8), (16, 8, 16)),
     MathOperation.multiply_add_fast_bf16: ((16, 8, 8), (16, 8, 16)),
 }
-"""How f32 is multiplied by tensor cores otherwise than as tf32, and the instructions of mma.sync that do."""
+"""Operations that multiply f32 on tensor cores, other than as tf32, and their mma.sync instruction shapes."""
 
 
 def _as_tf32(element: str) -> str:
@@ -161,25 +166,27 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
     a, b = _as_tf32(i.element_a), _as_tf32(i.element_b)
     element = a if a == b else f"{a}_{b}"
     if element not in FACTORS or asked.output not in outputs_of(element):
-        raise UnsupportedError(f"Gemm: there is no kernel of wgmma for {_elements(asked)} yet")
+        raise UnsupportedError(f"Gemm: no wgmma kernel supports {_elements(asked)}")
     sums = i.element_accumulator
     if sums != sums_of(element) and (sums, element) != ("f16", "f16"):
         raise UnsupportedError(
-            f"Gemm: expected sums in {sums_of(element)} for {element}, got {sums} (wgmma has f16 sums for f16 only)"
+            f"Gemm: accumulation in {sums} is not supported for {element}; use {sums_of(element)} "
+            "(wgmma accumulates in f16 for f16 operands only)"
         )
     depth = 256 // BITS[element]
     m, n, k = td.threadblock_shape
     if i.instruction_shape[2] != depth or n % i.instruction_shape[1] or i.instruction_shape[1] % 8:
         raise UnsupportedError(
-            f"Gemm: expected an instruction_shape of [64, {n}, {depth}] for {element}, got {list(i.instruction_shape)}"
+            f"Gemm: instruction_shape {list(i.instruction_shape)} is not supported for {element}; use "
+            f"[64, {n}, {depth}]"
         )
-    # Results of other than 16 bits are stored along rows only: of a column-major D the transposed tile is computed.
+    # Results that are not 16-bit are stored along rows only, so a column-major D is computed as the transposed tile.
     transposed = asked.flipped if BITS[asked.output] != 16 else td.transposed
     element = swapped(element) if transposed else element
     major_a, major_b = asked.kernel_majors(transposed)
     if td.kernel_schedule == "few_rows":
         if asked.batch:
-            raise UnsupportedError("Gemm: expected single matrices for few_rows, got a batch")
+            raise UnsupportedError("Gemm: kernel_schedule few_rows does not support a batch; use another schedule")
         return _few_rows(td, element, asked.output, (major_a, major_b, "n" if transposed == asked.flipped else "m"))
     config = GemmConfig(
         element, asked.output, major_a, major_b, "n" if transposed == asked.flipped else "m", (m, n, k), 4,
@@ -191,13 +198,13 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
     )  # fmt: skip
     config = _with_swizzle(config, swizzle)
     if td.cluster_shape[2] != 1:
-        raise UnsupportedError(f"Gemm: expected a cluster_shape of (M, N, 1), got {td.cluster_shape}")
+        raise UnsupportedError(f"Gemm: cluster_shape is {td.cluster_shape}; it must be (M, N, 1)")
     if td.tile_scheduler not in (None, "persistent", "stream_k", "split_k") or (td.tile_scheduler == "split_k") != (
         td.parts > 1
     ):
         raise UnsupportedError(
-            "Gemm: expected a tile_scheduler of persistent, stream_k, or split_k with parts, got "
-            f"{td.tile_scheduler!r} with {td.parts}"
+            f"Gemm: tile_scheduler {td.tile_scheduler!r} with parts={td.parts} is not supported; use 'persistent' or "
+            "'stream_k' with parts=1, or 'split_k' with more"
         )
     config = config._replace(stages=td.stages or most_stages(config))
     deferred = config._replace(deferred=True)
@@ -207,13 +214,13 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
         config = deferred
     elif td.epilogue_schedule not in (None, "immediate"):
         raise UnsupportedError(
-            f"Gemm: expected an epilogue_schedule of deferred or immediate, got {td.epilogue_schedule!r}"
+            f"Gemm: epilogue_schedule {td.epilogue_schedule!r} is not supported; use 'deferred' or 'immediate'"
         )
     _check(config.check)
     if td.warp_count is not None and tuple(td.warp_count) != (4 * config.sharers, 1, 1):
         raise UnsupportedError(
-            f"Gemm: expected a warp_count of [{4 * config.sharers}, 1, 1] for a tile of {m} x {n} "
-            f"(4 warps for 64 rows), got {list(td.warp_count)}"
+            f"Gemm: warp_count is {list(td.warp_count)}; a tile of {m} x {n} needs [{4 * config.sharers}, 1, 1], "
+            "4 warps per 64 rows"
         )
     if td.parts > 1:
         _check(SplitConfig(config, td.parts).check)
@@ -242,10 +249,10 @@ def _holds(config: GemmConfig) -> bool:
 
 
 def most_stages(config: GemmConfig) -> int:
-    """Return as many stages as fit in shared memory, 16 at most."""
+    """Return the number of stages that fit in shared memory, at most 16."""
     from cute_dialect.arch.targets import DEFAULT_TARGET
 
-    rest = config._replace(stages=0).smem_bytes + 1024  # what alignment may take
+    rest = config._replace(stages=0).smem_bytes + 1024  # Alignment may take up to 1024 bytes.
     return max(1, min(16, (DEFAULT_TARGET.shared - rest) // (config.stage_bytes + 16)))
 
 
@@ -261,7 +268,7 @@ def _few_rows(td: TileDescription, element: str, output: str, majors: tuple[str,
 
 
 def described(choice: Choice, asked: Asked) -> TileDescription:
-    """Return the description of a kernel of the menu."""
+    """Return the description of a kernel from the list of candidates."""
     if asked.sums in OF_BLOCKS:
         choice = choice._replace(config=choice.config._replace(scales=asked.scales))
     c, s = choice.config, choice.skinny
@@ -285,24 +292,25 @@ def described(choice: Choice, asked: Asked) -> TileDescription:
 
 
 def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Configured:
-    """Return the kernel of an ``mma.sync``: of 16 bits in any tile, of others in one."""
+    """Return the kernel of an ``mma.sync`` instruction; 16-bit operands support more tiles than others."""
     shape, a, b = tuple(i.instruction_shape), i.element_a, i.element_b
-    missing = f"Gemm: there is no kernel of mma.sync {_shape(i)} for {_elements(asked)} yet"
+    missing = f"Gemm: no mma.sync {_shape(i)} kernel supports {_elements(asked)}"
     if td.tile_scheduler not in (None, "persistent") or td.parts > 1 or (swizzle is not None and swizzle.stream_k):
         raise UnsupportedError(
-            "Gemm: expected blocks that share no K for mma.sync, got "
+            "Gemm: mma.sync does not support split-K or stream-K, got "
             + (
                 f"{swizzle.name}"
                 if swizzle is not None and swizzle.stream_k
-                else f"{td.tile_scheduler or 'persistent'} of {td.parts} parts"
+                else f"tile_scheduler {td.tile_scheduler or 'persistent'} with parts={td.parts}"
             )
+            + "; use split_k= of the call"
         )
     if a == b and a in ("f16", "bf16"):
         sums = ("f32", "f16") if a == "f16" else ("f32",)
         shapes = ((16, 8, 16), (16, 8, 8))
         if shape not in shapes or i.element_accumulator not in sums or asked.output not in ("f16", "bf16", "f32"):
             raise UnsupportedError(
-                f"{missing}: [16, 8, 16] and [16, 8, 8] have sums of {' or '.join(sums)}, results of f16, bf16 and f32"
+                f"{missing}; [16, 8, 16] and [16, 8, 8] accumulate in {' or '.join(sums)} and give f16, bf16 or f32"
             )
         return _ampere(td, i, asked, swizzle)
     fast = i.math_operation if i.math_operation in FAST else ""
@@ -313,7 +321,7 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Sw
     wanted = (FAST[fast], "f32") if fast else wanted or bytes_[a.lstrip("u")[0]]
     shapes, sums = wanted
     if shape not in shapes or i.element_accumulator != sums:
-        raise UnsupportedError(f"{missing}: {' or '.join(str(list(s)) for s in shapes)} has sums of {sums}")
+        raise UnsupportedError(f"{missing}; use {' or '.join(str(list(s)) for s in shapes)} with {sums} accumulation")
     majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
     element = swapped(element) if asked.flipped else element
     if element not in BITS or asked.output not in outputs_of(element):
@@ -323,11 +331,11 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Sw
         math=fast.removeprefix("multiply_add_"), step=8 if len(FAST.get(fast, ())) > 1 and shape[2] == 8 else 0,
         saturate=i.math_operation == MathOperation.multiply_add_saturate,
     )  # fmt: skip
-    return _of_warps(td, asked, usual, 16 if shape[0] == 8 else shape[0])  # two of 8x8x4 are one of 16x8x8
+    return _of_warps(td, asked, usual, 16 if shape[0] == 8 else shape[0])  # The kernel pairs 8x8x4 as 16x8x8.
 
 
 def _of_warps(td: TileDescription, asked: Asked, usual: WarpConfig, rows: int) -> WarpConfig:
-    """Return a kernel of warps with the description's tile; ``rows``: of an instruction."""
+    """Return an mma.sync or SIMT kernel with the description's tile; ``rows`` is the M of an instruction."""
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (*usual.warps, 1)
     depths = [usual.depth // 4] * (usual.simt and usual.element == "f32") + [usual.depth // 2, usual.depth]
@@ -336,17 +344,20 @@ def _of_warps(td: TileDescription, asked: Asked, usual: WarpConfig, rows: int) -
     )  # fmt: skip
     if k not in depths or m % (rows * wm) or n % (8 * wn) or config.stages < 2 or wm * wn * wk > 16:
         raise UnsupportedError(
-            f"Gemm: expected a tile of multiples of {rows * wm} x {8 * wn}, {' or '.join(map(str, depths))} along K, "
-            f"two stages or more and 16 warps at most, got {m} x {n} x {k}, {td.stages} and {[wm, wn, wk]}"
+            f"Gemm: a tile of {m} x {n} x {k} with {td.stages} stages and warps {[wm, wn, wk]} is not supported; M x N "
+            f"must be multiples of {rows * wm} x {8 * wn}, K {' or '.join(map(str, depths))}, with at least two stages "
+            "and at most 16 warps"
         )
     element = usual.element
     lines = (m + n) * (k * BITS[element] // 8 + 32) * config.stages
     if lines > 163 * 1024:
-        raise UnsupportedError(f"Gemm: expected at most 166912 bytes of shared memory, got {lines}: fewer stages")
+        raise UnsupportedError(
+            f"Gemm: the tile needs {lines} bytes of shared memory, but 166912 are available; use fewer stages"
+        )
     sums = m * n // (32 * wm * wn)
     most = 64 if element == "f64" else 128
     if sums > most:
-        raise UnsupportedError(f"Gemm: expected at most {most} sums a thread, got {sums}: more warps")
+        raise UnsupportedError(f"Gemm: the tile has {sums} accumulators per thread, more than {most}; use more warps")
     _check_copies((m, n), k, BITS[element], config.threads)
     _check(config.check)
     return config
@@ -357,20 +368,25 @@ def _ampere(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
     wm, wn, wk = td.warp_count or (2, 2, 1)
     if m % (16 * wm) or n % (16 * wn) or k % (16 * wk) or wm * wn * wk > 16:
         raise UnsupportedError(
-            f"Gemm: expected a tile of multiples of {16 * wm} x {16 * wn} x {16 * wk} for warps of {wm} x {wn} x {wk}, "
-            f"16 at most, got {m} x {n} x {k}"
+            f"Gemm: a tile of {m} x {n} x {k} with {wm} x {wn} x {wk} warps is not supported; use multiples of "
+            f"{16 * wm} x {16 * wn} x {16 * wk}, and at most 16 warps"
         )
     if k not in (32, 64) or m & (m - 1) or n & (n - 1):
-        raise UnsupportedError(f"Gemm: expected powers of two, 32 or 64 along K, for mma.sync, got {m} x {n} x {k}")
+        raise UnsupportedError(
+            f"Gemm: a tile of {m} x {n} x {k} is not supported by mma.sync; M and N must be powers of two, K 32 or 64"
+        )
     stages = td.stages or 3
     size = max((m + n) * k * stages, m * n * (2 if wk > 1 else 1)) * 2
     if stages < 2 or size > 163 * 1024:
         raise UnsupportedError(
-            f"Gemm: expected two stages or more, of 166912 bytes at most, got {stages} of {(m + n) * k * 2} bytes"
+            f"Gemm: {stages} stages of {(m + n) * k * 2} bytes are not supported; use at least two stages, in at most "
+            "166912 bytes"
         )
     sums = m * n // (32 * wm * wn)
     if sums > 128:
-        raise UnsupportedError(f"Gemm: expected at most 128 sums a thread, got {sums}: more warps, or a smaller tile")
+        raise UnsupportedError(
+            f"Gemm: the tile has {sums} accumulators per thread, more than 128; use more warps or a smaller tile"
+        )
     _check_copies((m, n), k, 16, 32 * wm * wn * wk)
     majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
     group = 8 if swizzle is None else swizzle.group
@@ -382,12 +398,12 @@ def _ampere(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
 
 
 def _check_copies(rows: tuple[int, int], k: int, bits: int, threads: int) -> None:
-    """Raise UnsupportedError where a stage has no 16 bytes for each thread to copy."""
+    """Raise UnsupportedError if a stage is not a multiple of 16 bytes per thread."""
     for size in rows:
         if size * k * bits % (128 * threads):
             raise UnsupportedError(
-                f"Gemm: expected stages of whole 16 bytes for each of {threads} threads, got {size} x {k} elements: "
-                "fewer warps, or a larger tile"
+                f"Gemm: a stage of {size} x {k} elements is not a multiple of 16 bytes for each of {threads} threads; "
+                "use fewer warps or a larger tile"
             )
 
 
@@ -399,7 +415,7 @@ _TILES = (
 
 
 def ampere_tiles(asked: Asked) -> list[TileDescription]:
-    """Return tiles of mma.sync, the usual one first.  Raises UnsupportedError where there are none."""
+    """Return the mma.sync tiles, the default first.  Raises UnsupportedError if there are none."""
     a, b = asked.element_a, asked.element_b
     if a == b and a in ("f16", "bf16"):
         instruction = MathInstruction((16, 8, 16), a, b, "f32")
@@ -411,7 +427,7 @@ def ampere_tiles(asked: Asked) -> list[TileDescription]:
     depths = {"f64": 8, "tf32": 8, "i8": 32, "ui8": 32, "f8E4M3FN": 16, "f8E5M2": 16}
     element = a if a == b else f"{a}_{b}"
     if a not in depths or element not in BITS:
-        raise UnsupportedError(f"Gemm: there is no kernel of mma.sync for {_elements(asked)} yet")
+        raise UnsupportedError(f"Gemm: no mma.sync kernel supports {_elements(asked)}")
     sums = sums_of(element) if a != "f64" else "f64"
     instruction = MathInstruction((16, 8, depths[a]), a, b, sums, math_operation=asked.math)
     usual = WarpConfig(element)
@@ -436,10 +452,10 @@ def simt_tiles(element: str = "f32") -> list[TileDescription]:
 
 
 def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Configured:
-    """Return the kernel without tensor cores: a rung of the ladder of f32, else that of warps, in any tile."""
+    """Return the kernel without tensor cores: a rung of the SGEMM ladder, or the kernel for any tile."""
     elements = {i.element_a, i.element_b, i.element_accumulator, asked.output}
     if elements not in ({"f32"}, {"f64"}):
-        raise UnsupportedError(f"Gemm: there is no kernel without tensor cores for {_elements(asked)} yet")
+        raise UnsupportedError(f"Gemm: no kernel without tensor cores supports {_elements(asked)}")
     element, shape, stages = asked.output, tuple(td.threadblock_shape), td.stages
     majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
     usual = WarpConfig(element, element, majors, asked.batch, array=asked.array, simt=True)  # type: ignore[arg-type]
@@ -456,7 +472,7 @@ def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzl
         known = ", ".join(f"{list(RUNGS[r].tile)} with {RUNGS[r].stages}" for r in _RUNGS if r != "tile2d")
         layouts = f"A {asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}{', batches' * asked.batch}"
         raise UnsupportedError(
-            f"Gemm: expected two stages or more, or a rung of the SGEMM ladder, {known} stages, for single row-major "
-            f"matrices, got {list(shape)} with {stages} for {layouts}"
+            f"Gemm: a tile {list(shape)} with {stages} stages is not supported for {layouts}; use at least two stages, "
+            f"or for single row-major matrices a rung of the SGEMM ladder: {known} stages"
         )
     return _of_warps(td, asked, usual, 8)

@@ -1,4 +1,4 @@
-"""Descriptions of a GEMM: its instruction, its tile, its operands, who takes which tile.
+"""Descriptions of a GEMM: instruction, tile, operands, and the order of tiles.
 
 >>> half = MathInstruction([16, 8, 16], "f16", "f16", "f32")
 >>> tile = TileDescription([128, 128, 32], 3, [2, 2, 1], half)
@@ -28,14 +28,14 @@ __all__ = [
 
 
 class OpcodeClass(StrEnum):
-    """What multiplies: tensor cores, or the cores for one value at a time."""
+    """Class of the multiply instruction: tensor core or SIMT."""
 
     TensorOp = "tensor_op"
     Simt = "simt"
 
 
 class MathOperation(StrEnum):
-    """How it multiplies."""
+    """Arithmetic of the multiplication."""
 
     multiply_add = "multiply_add"
     multiply_add_saturate = "multiply_add_saturate"
@@ -45,9 +45,7 @@ class MathOperation(StrEnum):
 
 
 class Mode(StrEnum):
-    """Which matrices a call has: one problem (or parts of its K), parts summed by a second kernel, a batch, matrices
-    anywhere.
-    """
+    """Kind of a call: one GEMM, split-K slices that a second kernel reduces, a batch, or an array of pointers."""
 
     Gemm = "gemm"
     GemmSplitKParallel = "gemm_split_k_parallel"
@@ -56,7 +54,7 @@ class Mode(StrEnum):
 
 
 class SplitKMode(StrEnum):
-    """Who sums the parts of K: the blocks in turn, or a second kernel; or blocks share a last wave (stream)."""
+    """Kind of K split: slices reduced in the same kernel, slices reduced by a second kernel, or stream-K."""
 
     Serial = "serial"
     Parallel = "parallel"
@@ -64,7 +62,7 @@ class SplitKMode(StrEnum):
 
 
 class SchedulerMode(StrEnum):
-    """Who finds the tiles of a list of products: the kernel, or the host, which tells each block its tile."""
+    """Tile scheduler of a grouped GEMM: the kernel, or the host, which assigns a tile to each block."""
 
     Device = "device"
     Host = "host"
@@ -79,11 +77,11 @@ class GemmCoord(NamedTuple):
 
 
 class Swizzle(NamedTuple):
-    """Which block takes which tile: ``group`` rows of tiles side by side; ``stream_k``: the last wave is shared."""
+    """Mapping of blocks to tiles."""
 
     name: str
-    group: int
-    stream_k: bool = False
+    group: int  # rows of tiles that are traversed together
+    stream_k: bool = False  # True if blocks share the tiles of the last wave
 
 
 IdentitySwizzle1 = Swizzle("IdentitySwizzle1", 1)
@@ -93,14 +91,18 @@ IdentitySwizzle8 = Swizzle("IdentitySwizzle8", 8)
 HorizontalSwizzle = Swizzle("HorizontalSwizzle", 1)
 StridedDgradIdentitySwizzle1 = Swizzle("StridedDgradIdentitySwizzle1", 8)
 StridedDgradIdentitySwizzle4 = Swizzle("StridedDgradIdentitySwizzle4", 8)
-"""Taken as the usual one: pixels that other taps reach are matrices of a batch here."""
+"""The strided-dgrad swizzles equal the default one, because residue classes of pixels are matrices of a batch here."""
 BatchedIdentitySwizzle = Swizzle("BatchedIdentitySwizzle", 8)
 ThreadblockSwizzleStreamK = Swizzle("ThreadblockSwizzleStreamK", 8, stream_k=True)
 
 
 class TensorDescription:
-    """An operand: its element, ``void`` for none; its layout; ``alignment``: elements of which its address and rows are
-    multiples, 0 for as many as are 16 bytes.
+    """The description of an operand.
+
+    Args:
+        element: element type, "void" for no operand.
+        layout: layout, such as "row".
+        alignment: elements of which the address and row strides are multiples; 0 for 16 bytes.
     """
 
     __slots__ = ("alignment", "element", "layout")
@@ -121,12 +123,12 @@ class TensorDescription:
 
     @property
     def interleaved(self) -> bool:
-        """Tell whether its columns (its rows, of ``RowMajorInterleaved32``) lie in runs of 32."""
+        """True if columns (rows, of ``RowMajorInterleaved32``) are in runs of 32."""
         return self.layout.endswith("interleaved-32")
 
     @property
     def plain(self) -> str:
-        """Which index is contiguous, ``row`` or ``column``: of interleaved columns that of columns is, in a run."""
+        """The contiguous index, ``row`` or ``column``; for interleaved layouts within a run."""
         return {"column-interleaved-32": "row", "row-interleaved-32": "column"}.get(self.layout, self.layout)
 
     def _key(self) -> tuple[str, str, int]:
@@ -136,15 +138,16 @@ class TensorDescription:
 def _three(value: Sequence[int], what: str) -> tuple[int, int, int]:
     found = tuple([int(x) for x in value])
     if len(found) != 3 or min(found) < 1:
-        raise ShapeError(f"{what}: expected three positive numbers, got {list(value)}")
+        raise ShapeError(f"{what} is {list(value)}; it must be three positive numbers")
     return found  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
 class MathInstruction:
-    """An instruction: its shape (M, N, K), elements of A, of B, of the sums.
+    """An instruction: its shape (M, N, K), and the elements of A, B and the accumulator.
 
-    ``[64, N, 16]`` are wgmma (K of 32 bytes), ``[16, 8, 16]`` and such mma.sync, ``[1, 1, 1]`` is a multiplication.
+    ``[64, N, 16]`` is wgmma (K of 32 bytes), ``[16, 8, 16]`` and similar shapes are mma.sync, and ``[1, 1, 1]`` is a
+    scalar FMA.
     """
 
     instruction_shape: Sequence[int]
@@ -164,41 +167,34 @@ class MathInstruction:
 
     @property
     def in_parts(self) -> bool:
-        """Tell whether f32 is split in three parts of tf32 in memory, which wgmma multiplies."""
+        """True if memory holds three tf32 parts of f32, which wgmma multiplies."""
         return self.instruction_shape[0] == 64 and self.math_operation == MathOperation.multiply_add_fast_f32
 
 
 def known(kind: type[StrEnum], value: object, what: str) -> StrEnum:
-    """Return the member of an enumeration that a value names.  Raises UnsupportedError."""
+    """Return the enumeration member that a value names.  Raises UnsupportedError."""
     try:
         return kind(str(value))
     except ValueError:
-        raise UnsupportedError(f"{what}: expected one of {', '.join(kind)}, got {value!r}") from None
+        raise UnsupportedError(f"{what}={value!r} is not supported; use one of {', '.join(kind)}") from None
 
 
 @dataclass(frozen=True)
 class TileDescription:
-    """A tile of a block, and how blocks and warps share the work.
+    """The tile of a block, and the distribution of work over blocks and warps."""
 
-    ``threadblock_shape``: (M, N, K); ``stages``: of the ring in shared memory, 0 for as many as fit; ``warp_count``:
-    along M, N and K, none for the usual one; ``cluster_shape``: blocks that share operands; ``kernel_schedule``:
-    ``cooperative`` or ``pingpong`` (or ``few_rows``); ``tile_scheduler``: ``persistent``, ``stream_k`` or ``split_k``,
-    with ``parts`` blocks for the K of a tile; ``epilogue_schedule``: ``deferred``, a tile is stored while the next one
-    is multiplied, or ``immediate``; ``transposed``: the tile is one of ``D^T = B^T A^T``.
-    """
-
-    threadblock_shape: Sequence[int]
-    stages: int = 0
-    warp_count: Sequence[int] | None = None
+    threadblock_shape: Sequence[int]  # (M, N, K)
+    stages: int = 0  # stages of the shared memory pipeline; 0 for as many as fit
+    warp_count: Sequence[int] | None = None  # along M, N and K; None for the default
     math_instruction: MathInstruction | None = None
-    cluster_shape: Sequence[int] = (1, 1, 1)
-    kernel_schedule: str | None = None
-    tile_scheduler: str | None = None
-    epilogue_schedule: str | None = None
-    parts: int = 1
-    transposed: bool = False
+    cluster_shape: Sequence[int] = (1, 1, 1)  # blocks that share operands
+    kernel_schedule: str | None = None  # "cooperative", "pingpong" or "few_rows"
+    tile_scheduler: str | None = None  # "persistent", "stream_k" or "split_k"
+    epilogue_schedule: str | None = None  # "deferred" stores a tile during the next main loop; or "immediate"
+    parts: int = 1  # split-K slices
+    transposed: bool = False  # True for a tile of D^T = B^T A^T
+    # The kernel that is described. It has more details, such as the tile order; changing a field removes it.
     kernel: Choice | None = field(default=None, repr=False)
-    """The kernel that it was made of, which says more (buffers, order of tiles); gone where a field is changed."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -208,36 +204,38 @@ class TileDescription:
             put(self, "warp_count", _three(self.warp_count, "warp_count"))
 
     def replace(self, changes: Mapping[str, object]) -> TileDescription:
-        """Return the same with other fields; with another ``threadblock_shape``, what depends on it is as usual unless
-        it is given too.  Raises UnsupportedError for a name that is none.
+        """Return a description with other fields.
+
+        A new ``threadblock_shape`` resets the fields that depend on it, unless they are given as well.  Raises
+        UnsupportedError for an unknown field.
         """
         names = [f.name for f in fields(self) if f.name != "kernel"]
         for name in changes:
             if name not in names:
-                raise UnsupportedError(f"tile_description: expected fields of {', '.join(names)}, got {name!r}")
+                raise UnsupportedError(f"tile_description has no field {name!r}; use one of {', '.join(names)}")
         usual: dict[str, object] = {"kernel": None}
         i = self.math_instruction
         if "threadblock_shape" in changes:
             usual |= {"warp_count": None, "epilogue_schedule": None, "transposed": False}
-            if i is not None and i.instruction_shape[0] == 64:  # wgmma takes all columns of a tile
+            if i is not None and i.instruction_shape[0] == 64:  # The N of wgmma is the N of the tile.
                 _, n, _ = _three(changes["threadblock_shape"], "threadblock_shape")  # type: ignore[arg-type]
                 usual["math_instruction"] = replace(i, instruction_shape=(64, n, i.instruction_shape[2]))
         return replace(self, **{**usual, **changes})  # type: ignore[arg-type]
 
     @property
     def in_parts(self) -> bool:
-        """Tell whether its kernel multiplies f32 that is split in parts first."""
+        """True if the kernel multiplies f32 that is split into tf32 parts first."""
         return self.math_instruction is not None and self.math_instruction.in_parts
 
     @property
     def name(self) -> str:
-        """Say it in a word: ``128x256x64_4_2x1x1``."""
+        """Short name, such as ``128x256x64_4_2x1x1``."""
         text = "x".join(map(str, self.threadblock_shape)) + f"_{self.stages}_" + "x".join(map(str, self.cluster_shape))
         more = (self.kernel_schedule, self.tile_scheduler, self.epilogue_schedule)
         return text + "".join(f"_{x}" for x in more if x) + f"_{self.parts}" * (self.parts > 1)
 
     def to_json(self) -> dict[str, object]:
-        """Return it as data."""
+        """Return the description as data."""
         from cute_dialect.op.select.kernel_choice import encode
 
         found: dict[str, object] = asdict(replace(self, kernel=None))
@@ -246,7 +244,7 @@ class TileDescription:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> TileDescription:
-        """Return the description of :meth:`to_json`.  Raises ValueError, TypeError for what is none."""
+        """Return the description of :meth:`to_json`.  Raises ValueError, TypeError for other data."""
         from cute_dialect.op.select.kernel_choice import decode
 
         values, i, kernel = dict(given), given["math_instruction"], given["kernel"]

@@ -1,4 +1,4 @@
-"""What becomes of the sums, as an operation describes it: linear combinations, clamped, with an activation.
+"""Epilogue functors: linear combinations, clamped or with an activation.
 
 >>> functor = LinearCombinationGeneric("relu", "f16", 8, "f32", "f32")
 >>> functor.epilogue_type(2.0, 0.0)
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class OutputOp(NamedTuple):
-    """The numbers of a call: ``alpha``, ``beta``, those of the activation."""
+    """The numbers of a call: ``alpha``, ``beta``, and the parameters of the activation."""
 
     alpha: float = 1.0
     beta: float = 0.0
@@ -39,7 +39,7 @@ class OutputOp(NamedTuple):
 
 
 class VisitorOutputOp:
-    """The arguments and results of a traced epilogue by name, of a call; ``problem_size``: (M, N), if it is said."""
+    """The arguments and results of a traced epilogue by name; ``problem_size`` is (M, N) if it is given."""
 
     def __init__(self, arguments: Mapping[str, Any]):
         given = dict(arguments)
@@ -48,18 +48,19 @@ class VisitorOutputOp:
         self.wait: Callable[[], None] | None = None
 
     def sync(self) -> None:
-        """Wait for the launch that took them; results in numpy arrays are then there."""
+        """Wait for the launch; results in NumPy arrays are valid afterwards."""
         if self.wait is not None:
             self.wait()
 
 
 _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38}
-"""Float types that conversions make infinities of, and their largest numbers."""
+"""Float types whose conversions overflow to infinity, and their largest values."""
 
 
 class EpilogueFunctor:
-    """``D = activation(alpha * A B + beta * C)``, computed in f32; ``clamp``: what is too large for D becomes its
-    largest number, not infinity.
+    """``D = activation(alpha * A B + beta * C)``, computed in f32.
+
+    With ``clamp``, values that exceed the range of D become its largest value instead of infinity.
     """
 
     def __init__(
@@ -78,15 +79,15 @@ class EpilogueFunctor:
         return f"{type(self).__name__}({self.element_output!r}, {self.alignment}{more})"
 
     def with_numbers(self, numbers: tuple[float, ...]) -> Self:
-        """Return the same whose activation has such numbers.  Raises EpilogueError."""
+        """Return a copy whose activation has other parameters.  Raises EpilogueError."""
         if not self.activation:
-            raise EpilogueError(f"expected no numbers behind alpha and beta, as there is no activation, got {numbers}")
+            raise EpilogueError(f"the numbers {numbers} after alpha and beta need an activation; there is none")
         found = copy(self)
         found.activation = _checked((self.activation.partition("(")[0], *[number("activation", x) for x in numbers]))
         return found
 
     def epilogue_type(self, alpha: float = 1.0, beta: float = 0.0, *arguments: float) -> OutputOp:
-        """Return the numbers of a call, those of the activation last.  Raises EpilogueError."""
+        """Return the numbers of a call, the parameters of the activation last.  Raises EpilogueError."""
         if arguments:
             self.with_numbers(arguments)
         return OutputOp(number("alpha", alpha), number("beta", beta), tuple(arguments))
@@ -94,7 +95,8 @@ class EpilogueFunctor:
     def epilogue(
         self, alpha: float, beta: float, bias: str = "", bias_type: str = "f32", hook: Hook | None = None
     ) -> Epilogue:  # fmt: skip
-        """Return the epilogue of a kernel for such numbers: 1 and 0 are built in, others are arguments.
+        """Return the kernel epilogue for these numbers: alpha of 1 and beta of 0 are constants, others are launch
+        arguments.
 
         Raises EpilogueError.
         """
@@ -112,13 +114,13 @@ class EpilogueFunctor:
         return made
 
     def visited(self, graph: Graph) -> Epilogue:
-        """Return a traced epilogue's graph as that of a kernel.  Raises EpilogueError where anything else is asked."""
+        """Return a traced epilogue's graph as a kernel epilogue.  Raises EpilogueError if the functor does more."""
         from cute_dialect.kernels.gemm.epilogue import Epilogue
 
         if self.activation or self.clamp:
             also = f"activation {self.activation}" if self.activation else type(self).__name__
             raise EpilogueError(
-                f"Gemm: expected a traced epilogue alone (it has all of alpha, C, bias, activation), got {also} too"
+                f"Gemm: {also} cannot be combined with a traced epilogue; compute it in the epilogue function"
             )
         return Epilogue(graph=graph)
 
@@ -132,24 +134,24 @@ def _checked(activation: object) -> str:
 
 
 def number(name: str, value: object) -> float:
-    """Return a factor as a number.  Raises EpilogueError."""
+    """Return a factor as a float.  Raises EpilogueError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         try:
             return float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            raise EpilogueError(f"{name}: expected a number, got {value!r}") from None
+            raise EpilogueError(f"{name} must be a number, got {value!r}") from None
     return float(value)
 
 
 def _refuse() -> Hook:
     raise EpilogueError(
-        "epilogue: expected LinearCombinationClamp without a visitor, or a visitor that clamps, got both"
+        "epilogue: LinearCombinationClamp cannot be combined with a visitor; clamp in the visitor instead"
     )
 
 
 @cache
 def _clamp_to(most: float) -> Hook:
-    """Return a hook that keeps numbers between -most and most; always the same one."""
+    """Return a hook that clamps values to [-most, most]; cached, so that kernels are shared."""
 
     def clamped(x: Any, row: Any, column: Any) -> Any:
         import cute_dialect.lang as cute
@@ -165,7 +167,7 @@ class LinearCombination(EpilogueFunctor):
 
 
 class LinearCombinationClamp(EpilogueFunctor):
-    """``D = alpha * A B + beta * C``, at most the largest number of D."""
+    """``D = alpha * A B + beta * C``, clamped to the range of D."""
 
     def __init__(
         self, element_output: object, alignment: int = 0, element_accumulator: object = "f32",
@@ -175,14 +177,14 @@ class LinearCombinationClamp(EpilogueFunctor):
 
 
 class FastLinearCombinationClamp(EpilogueFunctor):
-    """``D = alpha * A B + beta * C`` of sums of i32, computed in f32, at most the largest number of D."""
+    """``D = alpha * A B + beta * C`` of i32 accumulators, computed in f32 and clamped to the range of D."""
 
     def __init__(self, element_output: object, alignment: int = 0):
         super().__init__(element_output, alignment, "i32", "f32", clamp=True)
 
 
 class ActivationFunctor(NamedTuple):
-    """An activation that is computed in ``element``, which is f32 whatever is said; ``numbers``: of its parameters."""
+    """An activation with its parameters.  It is computed in f32, whatever ``element`` is."""
 
     name: str
     element: str = "f32"
@@ -190,17 +192,19 @@ class ActivationFunctor(NamedTuple):
 
 
 _NUMBERS = {"leaky_relu": (0.2,)}
-"""Numbers of activations that descriptions have as PyCUTLASS does, not as torch."""
+"""Default parameters of activations in descriptions, which are PyCUTLASS's and differ from torch's."""
 
 
 def described_activation(name: str, element_compute: object = "f32", *numbers: float) -> ActivationFunctor:
-    """Return an activation for :class:`LinearCombinationGeneric`; ``numbers``: of its parameters."""
+    """Return an activation for :class:`LinearCombinationGeneric`; ``numbers`` are its parameters."""
     return ActivationFunctor(name, element_name(element_compute, name), numbers or _NUMBERS.get(name, ()))
 
 
 class LinearCombinationGeneric(EpilogueFunctor):
-    """``D = activation(alpha * A B + beta * C)``; ``activation``: its name, or ``op.relu("f32")`` and so on; of
-    ``leaky_relu`` the slope is 0.2, or the number behind alpha and beta in ``epilogue_type``.
+    """``D = activation(alpha * A B + beta * C)``.
+
+    ``activation`` is a name, or ``op.relu("f32")`` and the like.  The slope of ``leaky_relu`` is 0.2, or the number
+    after alpha and beta in ``epilogue_type``.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The kernels that compute a GEMM, whatever generator makes them: a configuration with what becomes of its sums.
+"""The kernels of a GEMM from all generators: a configuration with an epilogue.
 
 >>> from cute_dialect.kernels.gemm.config import GemmConfig
 >>> found = Variant(Choice(GemmConfig()), Epilogue(alpha="arg"))
@@ -45,7 +45,7 @@ class Simt(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return f"sgemm-{self.rung}"
 
 
@@ -63,26 +63,29 @@ Configured: TypeAlias = (
     | UnfoldConfig
     | PartsConfig
 )
-"""A generator's configuration: for Hopper (wgmma, TMA), of sm_80 (mma.sync, cp.async) of 16 bits and of others, of f32
-without tensor cores, a rung of the ladder of that; what adds up parts of K; what combines parts of reductions; products
-of any sizes, and what adds up their tiles; a convolution for Hopper; what writes out an image for other convolutions;
-what splits f32 in parts.
+"""Configuration of one generator:
+
+* ``Choice``: Hopper GEMM with wgmma and TMA.
+* ``AmpereConfig``, ``WarpConfig``: mma.sync GEMM for 16-bit and for other operands.
+* ``ExactConfig``, ``Simt``: GEMM without tensor cores, and a rung of the SGEMM ladder.
+* ``ReduceConfig``, ``CombineConfig``: reduction of split-K slices and of partial results.
+* ``ListedConfig``, ``ProblemsConfig``: pointer-array GEMM, and the kernel that builds its table.
+* ``ConvConfig``, ``UnfoldConfig``: Hopper convolution, and im2col for other convolutions.
+* ``PartsConfig``: split of f32 into tf32 parts.
 """
 
 
 class Variant(NamedTuple):
-    """A kernel: ``epilogue``: what becomes of the sums, of D as the caller sees it; ``flipped``: the configuration is
-    that of ``D^T = B^T A^T``; ``chip``: for which, by default the usual one.
-    """
+    """A kernel with its epilogue."""
 
     configured: Configured
-    epilogue: Epilogue = Epilogue()
-    flipped: bool = False
-    chip: str = ""
+    epilogue: Epilogue = Epilogue()  # in terms of the caller's D
+    flipped: bool = False  # True if the configuration is that of D^T = B^T A^T
+    chip: str = ""  # target, "" for the default
 
     @property
     def kernel(self) -> Configured:
-        """The configuration with the epilogue, of D as the kernel computes it."""
+        """The configuration with the epilogue in terms of the kernel's D."""
         e = self.epilogue.transposed() if self.flipped else self.epilogue
         match self.configured:
             case Choice() as choice:
@@ -92,7 +95,8 @@ class Variant(NamedTuple):
             case Simt():
                 if e.active:
                     raise UnsupportedError(
-                        f"Gemm: {self.configured.name}, a rung of the SGEMM ladder, has no epilogue: alpha 1, beta 0"
+                        f"Gemm: {self.configured.name}, a rung of the SGEMM ladder, has no epilogue; use alpha=1 and "
+                        "beta=0, or another tile"
                     )
                 return self.configured
             case ConvConfig() | ListedConfig() as config:
@@ -102,11 +106,11 @@ class Variant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return self.kernel.name + f"-{self.chip}" * bool(self.chip)
 
     def text(self) -> str:
-        """Return the kernel's file."""
+        """Return the source text of the kernel."""
         match self.kernel:
             case Choice() as choice:
                 return text_of(choice)
@@ -134,11 +138,11 @@ class Variant(NamedTuple):
                 return split_text(config)
 
     def compiled(self, *, cpu: bool = False) -> CompiledModule:
-        """Return it compiled, for a GPU or for the interpreter."""
+        """Return the kernel compiled for the GPU or for the interpreter."""
         return compiled(self, cpu=cpu)
 
     def recipe(self) -> Recipe:
-        """Return how it is called."""
+        """Return the calling convention."""
         e = self.epilogue
         numbers = tuple([n for n in ("alpha", "beta") if getattr(e, n) == "arg"])
         found = Recipe(self.name, self.flipped, source=e.beta != 0.0, bias=e.bias, numbers=numbers)
@@ -172,12 +176,12 @@ class Variant(NamedTuple):
 
 
 def splitting(layout_a: str, layout_b: str, batch_a: bool, batch_b: bool) -> tuple[PartsConfig, PartsConfig]:
-    """Return what splits A and B of such layouts, or batches of them, in parts."""
+    """Return the kernels that split A and B, or batches of them, into tf32 parts."""
     return PartsConfig("a", layout_a == "row", batch_a), PartsConfig("b", layout_b == "column", batch_b)
 
 
 def _share(choice: Choice) -> Share | None:
-    """Return the memory that the blocks of a launch share."""
+    """Return the workspace that the blocks of a launch share."""
     c = choice.config
     tile = c.tile[0] * c.tile[1]
     if c.stream_k:
@@ -193,7 +197,7 @@ _LIBRARIES = Libraries()
 
 
 def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) -> CompiledModule:
-    """Return a kernel, compiled for a GPU, or as far as the interpreter needs it; ``elsewhere``: in another process."""
+    """Return a kernel compiled for the GPU or for the interpreter.  ``elsewhere`` compiles it in another process."""
     kernel, chip = variant.kernel, variant.chip or None
     if isinstance(kernel, Choice) and chip is None:
         return library(kernel, elsewhere=elsewhere, cpu=cpu)

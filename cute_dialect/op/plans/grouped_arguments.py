@@ -1,4 +1,4 @@
-"""The arguments of a grouped GEMM: lists of matrices, checked when they are made, launched, waited for."""
+"""The arguments of a pointer-array GEMM: Python lists of arrays of any sizes, checked, then launched and waited for."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ __all__ = ["GemmGroupedArguments", "GroupArguments", "Numbers", "numbers_of", "p
 
 
 class Numbers(NamedTuple):
-    """alpha of each product: ``host`` numbers, or ``device``, an array of f32 on a GPU; ``beta`` is one for all."""
+    """Alpha per GEMM, and beta for all."""
 
-    host: Sequence[float]
-    device: ArrayView | None = None
+    host: Sequence[float]  # alpha of each GEMM
+    device: ArrayView | None = None  # alpha as an f32 array on a GPU
     beta: float = 0.0
 
     @property
     def plain(self) -> bool:
-        """Tell whether alpha is 1."""
+        """True if every alpha is 1."""
         return self.device is None and all([x == 1.0 for x in self.host])
 
 
 def numbers_of(call: str, alpha: object, beta: float, count: int, on_cpu: bool) -> Numbers:
-    """Return the numbers of a call: ``alpha`` a number, a list of them, or an array of (G,).  Raises ShapeError,
-    DeviceError, LayoutError.
+    """Return the numbers of a call.  ``alpha`` is a number, a list of numbers or an array of shape (G,).
+
+    Raises ShapeError, DeviceError, LayoutError.
     """
     if isinstance(alpha, int | float) and not isinstance(alpha, bool):
         return Numbers([float(alpha)] * count, None, beta)
@@ -59,20 +60,22 @@ def numbers_of(call: str, alpha: object, beta: float, count: int, on_cpu: bool) 
         view = None
     if view is None or (view.shape, view.dtype) != ((count,), "f32"):
         got = repr(given) if view is None else f"{view.dtype} of {view.shape}"
-        raise ShapeError(f"{call}: expected alpha as a number, a list of {count}, or f32 of ({count},), got {got}")
+        raise ShapeError(
+            f"{call}: alpha is {got}; it must be a number, a list of {count} numbers, or an f32 array of ({count},)"
+        )
     if view.device < 0:
         return Numbers([float(x) for x in given.tolist()], None, beta)
     if on_cpu:
-        raise DeviceError(f'{call}: expected alpha in CPU memory with device="cpu", got it on GPU {view.device}')
+        raise DeviceError(f'{call}: alpha is on GPU {view.device}; with device="cpu" it must be in CPU memory')
     if view.strides != (1,) and count > 1:
-        raise LayoutError(f"{call}: expected a contiguous alpha, got strides {view.strides}")
+        raise LayoutError(f"{call}: alpha has strides {view.strides}; it must be contiguous")
     return Numbers([1.0] * count, view._replace(strides=(1,)), beta)
 
 
 class GroupArguments(Arguments):
-    """Checked operands of products of any sizes, of an operation: :meth:`launch`, :meth:`sync`, :meth:`bind`.
+    """Checked operands of GEMMs of any sizes, with :meth:`launch`, :meth:`sync` and :meth:`bind`.
 
-    ``D``: the results; ``kernels``: names of those that the last launch took.
+    ``D`` holds the results, ``kernels`` the names of the kernels of the last launch.
     """
 
     def __init__(
@@ -87,18 +90,18 @@ class GroupArguments(Arguments):
         _check_places(call, found)
         flipped = operation.flipped
         self.extents = [extents_of(x, flipped=flipped) for x in self.found]
+        # Bytes that one copy moves, for each GEMM; 0 for empty ones.
         self.sizes = sizes_of(call, operation.listed, self.found, flipped=flipped, most=operation.at_once)
-        """The bytes that one copy moves of each product; 0 of those without elements."""
         first = found[0]
         self._of_bias = first.along, "f32" if first.bias is None else first.bias.dtype
         with named(call, "GemmOperationGrouped"):
-            self._variant(operation.at_once)  # what cannot be is refused now
+            self._variant(operation.at_once)  # Report unsupported combinations before the launch.
         self.kernels: list[str] = []
         self._copies: Copies | None = None
 
     @property
     def variants(self) -> list[Variant]:
-        """The kernels of the products, one for each number of bytes that a copy moves, most first."""
+        """The kernels of the GEMMs, one per copy size, the largest first."""
         return [self._variant(size) for size in sorted({*self.sizes} - {0}, reverse=True)]
 
     def _variant(self, size: int) -> Variant:
@@ -107,21 +110,21 @@ class GroupArguments(Arguments):
 
     @property
     def problem(self) -> str:
-        """The extents of all products."""
+        """The extents of all GEMMs as text."""
         return "+".join(["x".join(map(str, size)) for size in self.problem_sizes])
 
     def sources(self) -> list[Variant]:
-        """Return the kernels that are launched: those of the products, and what finds their tiles."""
+        """Return the kernels to launch: those of the GEMMs, and the one that schedules tiles."""
         found = self.variants
         return found if self.grouped.listed.host or not found else [*found, self.grouped.tiles_variant()]
 
     @property
     def problem_sizes(self) -> list[GemmCoord]:
-        """The extents of the products."""
+        """The extents of each GEMM."""
         return [GemmCoord(x.d.shape[0], x.d.shape[1], x.a.shape[1]) for x in self.found]
 
     def launch(self) -> RunReport | None:
-        """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
+        """Launch without waiting.  On the CPU, run the interpreter and return its report."""
         first = self.found[0].d
         if not self.on_cpu:
             check_gpu(self.call, self.operation, self.found[0])
@@ -153,7 +156,7 @@ class GroupArguments(Arguments):
         return laid_flat(self.grouped.listed, found, flipped=self.grouped.flipped)
 
     def _calls(self, laid: Laid) -> list[tuple[Kernel, Variant, tuple[object, ...]]]:
-        """Return kernels and what they take: one of the products, of all whose copies move as many bytes."""
+        """Return the kernels and their arguments.  One kernel computes all GEMMs of the same copy size."""
         import numpy as np
 
         like, on_cpu = laid.d, self.on_cpu
@@ -192,8 +195,10 @@ class GroupArguments(Arguments):
         return report
 
     def prepared(self) -> tuple[Any, tuple[int, int, int], list[Part], ArrayView, object] | None:
-        """Return what launches again at other addresses: the table, its columns of A, B and D, the launches, where
-        tables are, what must live; None where a kernel finds the tiles, or anything is read besides A and B.
+        """Return the data for replays at other addresses, or None if the call cannot be replayed.
+
+        The data are the table, its columns of A, B and D, the launches, an array in the memory where tables are, and
+        objects to keep alive.  A call can be replayed if the host schedules tiles and the kernels read A and B only.
         """
         columns = tuple([COLUMNS.index(n) for n in ("a", "b", "c")])
         laid = self._laid(self.found)
@@ -216,9 +221,9 @@ class GroupArguments(Arguments):
         return laid.table, cast("tuple[int, int, int]", columns), parts, laid.d, keep
 
     def bind(self) -> Callable[..., None]:
-        """Return what launches on these operands, which are on a GPU, and does no more."""
+        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
         if self.found[0].d.device < 0:
-            raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
+            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
         check_gpu(self.call, self.operation, self.found[0])
         calls = (
             [kernel.bind(*given) for kernel, _, given in self._calls(self._laid(self.found))] if any(self.sizes) else []
@@ -233,11 +238,11 @@ class GroupArguments(Arguments):
         return call
 
     def shown(self) -> Variant:
-        """Return the first kernel of the products."""
+        """Return the first kernel of the GEMMs."""
         return (self.variants or [self._variant(16)])[0]
 
     def sync(self) -> None:
-        """Wait for the launch; results in numpy arrays are then there."""
+        """Wait for the launch; results in NumPy arrays are valid afterwards."""
         super().sync()
         copies, self._copies = self._copies, None
         if copies is not None:
@@ -245,29 +250,36 @@ class GroupArguments(Arguments):
 
 
 def _check_places(call: str, found: Sequence[Operands]) -> None:
-    """Raise DeviceError where products are of several libraries or places."""
+    """Raise DeviceError if GEMMs have arrays of several libraries or devices."""
     first = found[0].d
     for i, x in enumerate(found):
         places = [(v.library, v.device) for v in (first, x.d) if v.library != "address"]
         if len(set(places)) > 1:
             said = [f"{library}, {'the CPU' if device < 0 else f'GPU {device}'}" for library, device in places]
-            raise DeviceError(f"{call}: expected D of {said[0]}, as the first, got one of {said[1]} of problem {i}")
+            raise DeviceError(
+                f"{call}: D of problem {i} is of {said[1]}, but the first is of {said[0]}; use one device"
+            )
 
 
 def problems_of(
     call: str, kinds: Kinds, A: object, B: object, C: object, D: object, *, beta: float = 0.0, bias: object = None,
     sizes: Sequence[Sequence[int]] | None = None, on_cpu: bool | None = False,
 ) -> tuple[list[Operands], list[Any]]:  # fmt: skip
-    """Return products of any sizes, checked, and their results, made where they are not given.
+    """Return the checked operands of GEMMs of any sizes, and their results, which are allocated if absent.
 
-    Each operand is a list of arrays, or of addresses: then ``sizes`` say (M, N, K) of each; ``on_cpu``: where they must
-    be, if anywhere.  Raises OpError.
+    Args:
+        A, B, C, D: lists of arrays, or of addresses, which need ``sizes``.
+        sizes: (M, N, K) of each GEMM.
+        on_cpu: True or False if the arrays must be in CPU or GPU memory, None for either.
+
+    Raises:
+        OpError: if an operand does not fit.
     """
     if not isinstance(A, list | tuple):
-        raise ShapeError(f"{call}: expected A as a list of matrices, one each a problem, got {type(A).__name__}")
+        raise ShapeError(f"{call}: A is a {type(A).__name__}; pass a list with one matrix per problem")
     count = len(cast("Sequence[object]", A)) if sizes is None else len(sizes)
     if count == 0:
-        raise ShapeError(f"{call}: expected at least one problem, got none")
+        raise ShapeError(f"{call}: the lists are empty; pass at least one problem")
     coords = [None] * count if sizes is None else [GemmCoord(*size) for size in sizes]
     operands = cast("Sequence[object]", (A, B, C, D))
     lists = [_each(call, n, x, count, coords, kinds) for n, x in zip("ABCD", operands)]
@@ -282,7 +294,7 @@ def problems_of(
         except (NotAnArray, ShapeError, LayoutError) as e:
             raise type(e)(f"{e} (problem {i})") from None
         if len(x.d.shape) != 2:
-            raise ShapeError(f"{call}: expected matrices in a list, got a batch {x.d.shape} (problem {i})")
+            raise ShapeError(f"{call}: a list must hold matrices, got a batch of shape {x.d.shape} (problem {i})")
         found.append(x)
         results.append(made)
     for what in ("along", "bias"):
@@ -290,45 +302,57 @@ def problems_of(
         for i, x in enumerate(found):
             one = getattr(x, what)
             if what == "along" and one != first:
-                raise ShapeError(f"{call}: expected biases along one mode, got {first} and {one} of problem {i}")
+                raise ShapeError(
+                    f"{call}: the bias of problem {i} is along {one}, but that of problem 0 along {first}; "
+                    "use one direction for all"
+                )
             if what == "bias" and first is not None and one is not None and one.dtype != first.dtype:
-                raise EpilogueError(f"{call}: expected biases of one type, got {first.dtype} and {one.dtype}")
+                raise EpilogueError(
+                    f"{call}: the biases have dtypes {first.dtype} and {one.dtype}; all must have the same dtype"
+                )
     return found, results
 
 
 def _each(
     call: str, name: str, given: object, count: int, sizes: Sequence[GemmCoord | None], kinds: Kinds
 ) -> list[object]:  # fmt: skip
-    """Return one operand of each product.  Raises ShapeError."""
+    """Return one operand of each GEMM.  Raises ShapeError."""
     if given is None:
         return [None] * count
     items: list[object] = (
         list(cast("list[object]", given)) if isinstance(given, list | tuple) else cast(Any, given).tolist()
     )
     if len(items) != count:
-        raise ShapeError(f"{call}: expected {count} matrices of {name}, one each a problem, got {len(items)}")
+        raise ShapeError(f"{call}: {name} has {len(items)} matrices; pass {count}, one per problem")
     return [each_matrix(call, name, [x], 1, size, kinds)[0] for x, size in zip(items, sizes)]
 
 
 def _each_bias(call: str, bias: object, count: int) -> list[object]:
-    """Return the bias of each product: of a list, or one for all.  Raises ShapeError."""
+    """Return the bias of each GEMM, from a list or one for all.  Raises ShapeError."""
     if not isinstance(bias, list | tuple):
         return [bias] * count
     found = list(cast("Sequence[object]", bias))
     missing = sum([x is None for x in found])
     if len(found) != count or missing:
         more = f", {missing} of them None" * (missing > 0)
-        raise ShapeError(f"{call}: expected {count} biases, one each a problem, got {len(found)}{more}")
+        raise ShapeError(f"{call}: bias has {len(found)} arrays{more}; pass {count}, one per problem")
     return found
 
 
 class GemmGroupedArguments(GroupArguments):
     """The operands of a call of :class:`~cute_dialect.op.plans.grouped_operation.GemmOperationGrouped`.
 
-    ``problem_sizes``: (M, N, K) of each, or None for what A and B say: flat arrays then have the described layouts;
-    ``A``, ``B``, ``C``, ``D``: lists of arrays, or of addresses; ``D``: is made if it is not given; ``output_op``: the
-    numbers, of the operation's ``epilogue_type``; ``bias``: a list of (N,) or (M, 1), or one for all; ``stream``;
-    ``options``: as of a kernel's call, ``device="cpu"`` and the interpreter's.  Raises OpError.
+    Args:
+        operation: the operation.
+        problem_sizes: (M, N, K) of each GEMM if A and B are flat arrays, which then have the described layouts.
+        A, B, C, D: lists of arrays, or of addresses; D is allocated if it is None.
+        output_op: the numbers of the epilogue, from the operation's ``epilogue_type``.
+        bias: a list of (N,) or (M, 1), or one for all.
+        stream: stream of the launch.
+        options: options of a kernel call, such as ``device="cpu"``, and those of the interpreter.
+
+    Raises:
+        OpError: if an operand does not fit.
     """
 
     def __init__(
@@ -339,7 +363,7 @@ class GemmGroupedArguments(GroupArguments):
         call, output_op = "GemmGroupedArguments", output_op or OutputOp()
         if not isinstance(output_op, OutputOp):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise EpilogueError(
-                f"{call}: expected output_op of the operation's epilogue_type(alpha, beta), got {output_op}"
+                f"{call}: output_op is {output_op}; it must come from operation.epilogue_type(alpha, beta)"
             )
         operation = operation.with_numbers(output_op.arguments)
         on_cpu = on_the_cpu(options)

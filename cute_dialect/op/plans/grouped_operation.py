@@ -1,9 +1,8 @@
-"""A described grouped GEMM, ``D_g = activation(alpha_g * A_g B_g + beta * C_g)`` of any sizes, and its kernels.
+"""Operation of a pointer-array GEMM, ``D_g = activation(alpha_g * A_g B_g + beta * C_g)``, of any sizes.
 
-operation = op.GemmOperationGrouped(80, tile, A, B, C, functor, precompute_mode=op.SchedulerMode.Host)
-arguments = op.GemmGroupedArguments(operation, [(64, 32, 128), (7, 9, 11)], As, Bs, Cs, Ds, functor.epilogue_type())
-operation.run(arguments)
-arguments.sync()
+operation = op.GemmOperationGrouped(80, tile, A, B, C, functor, precompute_mode=op.SchedulerMode.Host) arguments =
+op.GemmGroupedArguments(operation, [(64, 32, 128), (7, 9, 11)], As, Bs, Cs, Ds, functor.epilogue_type())
+operation.run(arguments) arguments.sync()
 """
 
 from __future__ import annotations
@@ -41,10 +40,19 @@ __all__ = ["GemmOperationGrouped"]
 
 
 class GemmOperationGrouped(DescribedOperation):
-    """A grouped GEMM of one tile: ``tile_description`` is of ``mma.sync`` or without tensor cores, whose kernels read
-    matrices anywhere; ``A``, ``B``, ``C``, ``epilogue_functor``, ``swizzling_functor`` as of
-    :class:`~cute_dialect.op.plans.operation.GemmOperationUniversal`, ``visitor``: a function of (value, row, column);
-    ``precompute_mode``: who finds the tiles, the kernel or the host.  Raises OpError.
+    """A pointer-array GEMM with one tile.
+
+    Args:
+        chip: compute capability.
+        tile_description: a tile of mma.sync, or one without tensor cores.
+        A, B, C, D: descriptions of the operands, as for
+            :class:`~cute_dialect.op.plans.operation.GemmOperationUniversal`.
+        epilogue_functor, swizzling_functor: as for that class.
+        visitor: a function of (value, row, column).
+        precompute_mode: scheduler of tiles, the kernel or the host.
+
+    Raises:
+        OpError: if there is no such kernel.
     """
 
     def __init__(
@@ -57,7 +65,9 @@ class GemmOperationGrouped(DescribedOperation):
         self._kernels: dict[tuple[Variant, bool], Kernel] = {}
         self.precompute_mode = SchedulerMode(known(SchedulerMode, precompute_mode, "precompute_mode"))
         if visitor is True or isinstance(visitor, Traced):
-            raise EpilogueError("GemmOperationGrouped: expected no traced epilogue of problems of any sizes")
+            raise EpilogueError(
+                "GemmOperationGrouped: a traced epilogue is not supported; pass a function of (value, row, column)"
+            )
         i = tile_description.math_instruction
         simt = i is not None and i.opcode_class == OpcodeClass.Simt
         with named("GemmOperationGrouped", "Gemm"):
@@ -72,15 +82,15 @@ class GemmOperationGrouped(DescribedOperation):
         if not isinstance(found, AmpereConfig | WarpConfig | ExactConfig) or self.one.interleaved:
             what = "interleaved matrices" if self.one.interleaved else found.name
             raise UnsupportedError(
-                "GemmOperationGrouped: expected a tile of mma.sync, or the first without tensor cores, for problems of "
-                f"any sizes, got {what}"
+                f"GemmOperationGrouped: {what} cannot compute problems of any sizes; use an mma.sync tile, or the "
+                "first tile without tensor cores"
             )
-        # As where TMA does not read f64: a block has one multiprocessor to itself (any_config).
+        # An f64 block has a multiprocessor to itself, so it loads fragments ahead to hide their latency.
         ahead = isinstance(found, WarpConfig) and found.element == "f64" and not found.simt and found.warps_k == 1
         self.base: AmpereConfig | WarpConfig | ExactConfig = found._replace(ahead=True) if ahead else found
-        self.variants()  # what cannot be is refused now
+        self.variants()  # Report unsupported combinations now.
 
-    # What every operation has, for the arguments.
+    # Attributes that all operations have.
     by_tma, needs_hopper, traced = False, False, None
 
     @property
@@ -90,20 +100,21 @@ class GemmOperationGrouped(DescribedOperation):
 
     @property
     def flipped(self) -> bool:
-        """Tell whether kernels compute ``D^T = B^T A^T``."""
+        """True if kernels compute ``D^T = B^T A^T``."""
         return self.D.layout == "column"
 
     @property
     def at_once(self) -> int:
-        """The most bytes that a copy may move, as alignments are described."""
+        """Maximum bytes per copy that the described alignments allow."""
         described = [(self.A, self.A.alignment), (self.B, self.B.alignment)]
         return min([16, *[max(1, n * SIZES[x.element]) for x, n in described if n]])
 
     def variant(
         self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, size: int = 16
     ) -> Variant:  # fmt: skip
-        """Return the kernel for such calls; numbers other than 1 and 0 are arguments, one each a problem; ``size``:
-        bytes that one copy moves.
+        """Return the kernel for such calls.  Numbers other than 1 and 0 are arguments, one per GEMM.
+
+        ``size`` is the number of bytes that one copy moves.
         """
         found = self.one.variant(alpha, beta, bias, bias_type)
         with named("GemmOperationGrouped", "Gemm"):
@@ -113,12 +124,12 @@ class GemmOperationGrouped(DescribedOperation):
         return found._replace(configured=config._replace(size=size))
 
     def tiles_variant(self) -> Variant:
-        """Return the kernel that adds up the tiles."""
+        """Return the kernel that computes the prefix sums of tiles."""
         return Variant(ProblemsConfig("list", self.listed.tile), chip=chip_here())
 
     @property
     def listed(self) -> ListedConfig:
-        """The kernel of whole vectors, without an epilogue."""
+        """The kernel for 16-byte vectors, without an epilogue."""
         found = self.variant().configured
         assert isinstance(found, ListedConfig)
         return found
@@ -130,20 +141,20 @@ class GemmOperationGrouped(DescribedOperation):
         return found if self.precompute_mode is SchedulerMode.Host else [*found, self.tiles_variant()]
 
     def kernel(self, variant: Variant, on_cpu: bool) -> Kernel:
-        """Return a compiled kernel, ready to be called."""
+        """Return a compiled kernel, ready to launch."""
         found = self._kernels.get((variant, on_cpu))
         if found is None:
             found = self._kernels[variant, on_cpu] = self.module(variant, on_cpu).kernel("launch")
         return found
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
-        """Compile the kernels for a GPU, for calls with such numbers and matrices as they are described."""
+        """Compile the kernels for the GPU, for these numbers and for the described alignments."""
         compiled(self.variant(alpha, beta, size=self.at_once))
         if self.precompute_mode is SchedulerMode.Device:
             compiled(self.tiles_variant())
 
     def with_numbers(self, numbers: tuple[float, ...]) -> GemmOperationGrouped:
-        """Return the operation whose activation has such numbers; without any, this one.  Raises EpilogueError."""
+        """Return a copy whose activation has other parameters; without any, this operation.  Raises EpilogueError."""
         if not numbers:
             return self
         found = copy(self)
@@ -152,5 +163,5 @@ class GemmOperationGrouped(DescribedOperation):
         return found
 
     def epilogue_type(self, *numbers: float) -> OutputOp | VisitorOutputOp:
-        """Return the numbers of a call: ``alpha``, ``beta``, those of the activation."""
+        """Return the numbers of a call: ``alpha``, ``beta``, and the parameters of the activation."""
         return self.epilogue_functor.epilogue_type(*numbers)

@@ -1,14 +1,13 @@
-"""A planned grouped GEMM: types and layouts are said once; its calls are lists of products of any sizes, or groups that
-one matrix is cut into.
+"""Plan of a grouped GEMM: types and layouts are fixed, calls pass lists of arrays, or one matrix and its groups.
 
     plan = op.GroupedGemm(element="f16", layout="row")
     plan.run([a0, a1], [b0, b1], D=[d0, d1])                # each of its own M, N, K and strides; one launch
-    plan.run(a, experts, D=d, offs=offs)                    # rows of a, each stretch with its matrix of experts
+    plan.run(a, experts, D=d, offs=offs)                    # groups of rows of a, each with its matrix of experts
 
-Operands are never copied: what a kernel cannot read where it lies is an error, which says what would do.
+Operands are never copied.  If a kernel cannot read an operand in place, the error names a remedy.
 """
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ __all__ = ["GroupedGemm"]
 class GroupedGemm(Tiled):
     """``D_g = activation(alpha * A_g B_g + beta * C_g + bias_g)`` for operands of planned elements and layouts.
 
-    The arguments are those of :class:`~cute_dialect.op.plans.plan.Gemm`; ``A`` to ``D`` may be lists, whose first
-    matrices say the types.  Raises OpError.
+    The arguments are those of :class:`~cute_dialect.op.plans.plan.Gemm`.  ``A`` to ``D`` may be lists, whose first
+    matrices determine the types.  Raises OpError.
     """
 
     call: ClassVar[str] = "GroupedGemm"
@@ -76,10 +75,10 @@ class GroupedGemm(Tiled):
         first = [x[0] if isinstance(x, list | tuple) and x else x for x in (A, B, C, D)]
         wanted = chip if kernel_cc is None else kernel_cc
         if wanted is not None and wanted not in (80, 86, 87, 89, 90):
-            raise UnsupportedError(f"GroupedGemm: expected kernel_cc of 80 or 90, got {wanted}")
+            raise UnsupportedError(f"GroupedGemm: kernel_cc={wanted} is not supported; use 80 or 90")
         self.chip = 90 if wanted is None else wanted
         with named(self.call, "GemmOperationGrouped", "Gemm"):
-            # Lists are computed by kernels of sm_80, which take matrices anywhere.
+            # The sm_80 kernels compute lists, because they take arrays of pointers.
             self._one = Gemm(*first, **types, kernel_cc=80)
         self._mode = SchedulerMode.Device
         self.precompute_mode = precompute_mode
@@ -95,12 +94,12 @@ class GroupedGemm(Tiled):
 
     @property
     def asked(self) -> Asked:
-        """What its kernels are for."""
+        """The requirements of its kernels."""
         return self._one.asked()
 
     @property
     def precompute_mode(self) -> str:
-        """Who finds the tiles of a list: the kernel (``device``), or the host, longest K first."""
+        """Scheduler of the tiles of a list: the kernel (``device``), or the host, which orders them by descending K."""
         return self._mode
 
     @precompute_mode.setter
@@ -114,7 +113,7 @@ class GroupedGemm(Tiled):
 
     @property
     def alpha(self) -> float:
-        """The factor of the products, where a call gives none."""
+        """Default factor of the GEMMs."""
         return self._one.alpha
 
     @alpha.setter
@@ -123,7 +122,7 @@ class GroupedGemm(Tiled):
 
     @property
     def beta(self) -> float:
-        """The factor of C, where a call gives none; 0: C is not read."""
+        """Default factor of C; with 0, C is not read."""
         return self._one.beta
 
     @beta.setter
@@ -131,7 +130,7 @@ class GroupedGemm(Tiled):
         self._one.beta = value
 
     def _change(self, name: str, value: object) -> None:
-        """Change a property of the products, and forget what was compiled for the other one."""
+        """Change a property of the GEMMs, and discard the operations built with the old one."""
         with named(self.call, "GemmOperationGrouped", "Gemm"):
             setattr(self._one, name, value)
         self._reset()
@@ -149,7 +148,7 @@ class GroupedGemm(Tiled):
 
     @property
     def math_operation(self) -> str:
-        """How elements are multiplied."""
+        """Arithmetic of the multiplication."""
         return self._one.math_operation
 
     @math_operation.setter
@@ -158,7 +157,7 @@ class GroupedGemm(Tiled):
 
     @property
     def activation(self) -> str:
-        """What is applied last, by its name; "" for nothing."""
+        """Name of the activation, "" for none."""
         return self._one.activation
 
     @activation.setter
@@ -167,7 +166,7 @@ class GroupedGemm(Tiled):
 
     @property
     def swizzling_functor(self) -> Swizzle:
-        """The order in which blocks take the tiles of a product."""
+        """Order in which blocks take the tiles of a GEMM."""
         return self._one.swizzling_functor
 
     @swizzling_functor.setter
@@ -176,8 +175,10 @@ class GroupedGemm(Tiled):
 
     @property
     def epilogue_visitor(self) -> Traced | Hook | None:
-        """What becomes of the sums: of lists a function of (value, row, column) in the language; of groups that one
-        matrix is cut into a function of ``accum``, or what ``op.epilogue.trace`` returns; None for none.
+        """Epilogue, or None.
+
+        For lists it is a function of (value, row, column) in the kernel language.  For groups of one matrix it is a
+        function of ``accum``, or the result of ``op.epilogue.trace``.
         """
         return self._one.epilogue_visitor
 
@@ -196,10 +197,10 @@ class GroupedGemm(Tiled):
     # ------------------------------------------------------------------------------------------------- operations
 
     def tile_descriptions(self) -> Sequence[TileDescription]:
-        """Return the tiles of kernels for lists of products, the usual one first; nothing is compiled."""
+        """Return the tiles of kernels for lists, the default first.  Nothing is compiled."""
         found = list(self._one.tile_descriptions())
         of_f32 = self.opclass == OpcodeClass.Simt and self.kinds.a.element == "f32"
-        return found[:1] if of_f32 else found  # the other rungs take one layout
+        return found[:1] if of_f32 else found  # The other rungs support a single layout.
 
     def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationGrouped:
         """Return the operation of a tile.  Raises OpError."""
@@ -209,8 +210,8 @@ class GroupedGemm(Tiled):
         functor = EpilogueFunctor(d.element, 0, self.asked.accumulator, activation=self.activation)
         if is_of_sums(self.epilogue_visitor):
             raise EpilogueError(
-                "GroupedGemm: expected an epilogue_visitor of (value, row, column) for lists of products, got one of "
-                "the sums"
+                "GroupedGemm: epilogue_visitor is a function of accum, which lists do not support; use a function of "
+                "(value, row, column)"
             )
         with named(self.call, "GemmOperationGrouped", "Gemm"):
             made = GemmOperationGrouped(
@@ -221,10 +222,10 @@ class GroupedGemm(Tiled):
         return made
 
     def operation_for(self, found: Sequence[Operands]) -> GemmOperationGrouped:
-        """Return the operation that computes a list: of the plan's tile, or of the one that is taken to be the fastest.
+        """Return the operation for a list: of the plan's tile, or of the tile that is estimated to be the fastest.
 
-        A tile takes as long as its elements and a guess of what it waits for; a list as long as all tiles on all
-        multiprocessors, and no less than its longest tile.
+        The time of a tile is estimated from its elements plus a constant latency.  The time of a list is that of all
+        tiles divided by the multiprocessors, and at least that of its longest tile.
         """
         td = self._tile
         if td is None:
@@ -252,9 +253,10 @@ class GroupedGemm(Tiled):
         self, tile_description: TileDescription | None = None, alignment_A: int | None = None,
         alignment_B: int | None = None, alignment_C: int | None = None,
     ) -> GemmOperationGrouped:  # fmt: skip
-        """Return an operation of a tile, by default the plan's or the usual one; not compiled.  Raises OpError.
+        """Return an operation of a tile, by default the plan's or the default one, without compiling it.  Raises
+        OpError.
 
-        ``alignment_A`` and so on: elements of which addresses and rows are multiples, by default whole 16 bytes.
+        ``alignment_A`` and so on are elements of which addresses and row strides are multiples, by default 16 bytes.
         """
         td = tile_description or self._tile or self.tile_descriptions()[0]
         return self._make(td, (alignment_A, alignment_B, alignment_C))
@@ -263,9 +265,9 @@ class GroupedGemm(Tiled):
         self, tile_description: TileDescription | None = None, alignment_A: int | None = None,
         alignment_B: int | None = None, alignment_C: int | None = None, *, print_module: bool = False,
     ) -> GemmOperationGrouped:  # fmt: skip
-        """Return the operation of :meth:`construct`, compiled for the plan's alpha and beta; :meth:`run` then takes it.
+        """Compile the operation of :meth:`construct` for the plan's alpha and beta, and use it in :meth:`run`.
 
-        ``print_module``: print its file.
+        ``print_module`` prints its source text.
         """
         operation = self.construct(tile_description, alignment_A, alignment_B, alignment_C)
         if print_module:
@@ -282,7 +284,7 @@ class GroupedGemm(Tiled):
         *, offs: Any = None, lengths: Any = None, row_groups: Any = None, rest: str = "keep", bias: Any = None,
         visitor_args: Mapping[str, object] | None = None, stream: object = None, **options: Unpack[CallOptions],
     ) -> GroupArguments | CutArguments:  # fmt: skip
-        """Return the checked arguments of :meth:`run`, and what computes them; nothing is launched."""
+        """Return the checked arguments of :meth:`run` without launching anything."""
         groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
         return self._call(
             "GroupedGemm.arguments", (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, stream, options
@@ -301,11 +303,11 @@ class GroupedGemm(Tiled):
         groups = {n: x for n, x in groups.items() if x is not None}
         if groups:
             if isinstance(a, list | tuple):
-                raise UnsupportedError(f"{call}: expected no {next(iter(groups))} with a list of products")
+                raise UnsupportedError(f"{call}: {next(iter(groups))} is not supported for lists; pass single arrays")
             return cut_arguments(call, self, a, b, c, d, alpha, beta, groups, rest, bias, visitor_args, stream, options)
         if visitor_args:
             raise EpilogueError(
-                f"{call}: expected no visitor_args of a list of products, got {', '.join(visitor_args)}"
+                f"{call}: visitor_args ({', '.join(visitor_args)}) is not supported for lists; remove it"
             )
         on_cpu = on_the_cpu(options)
         found, results = problems_of(call, self.kinds, a, b, c, d, beta=beta, bias=bias, on_cpu=on_cpu)
@@ -313,11 +315,11 @@ class GroupedGemm(Tiled):
         return GroupArguments(self.operation_for(found), found, results, numbers, stream, options, call)
 
     def _given(self, call: str, given: Sequence[Any]) -> list[Any]:
-        """Return the arrays of a call, those of the plan where it has none.  Raises UnsupportedError."""
+        """Return the arrays of a call, with the plan's arrays as defaults.  Raises UnsupportedError."""
         found = [own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), given)]
         for name, x in zip("AB", found):
             if x is None:
-                raise UnsupportedError(f"{call}: expected {name}, as the plan has none")
+                raise UnsupportedError(f"{call}: {name} is missing; pass it to the call or to the plan")
         return found
 
     def run(
@@ -326,13 +328,23 @@ class GroupedGemm(Tiled):
         print_module: bool = False, bias: Any = None, visitor_args: Mapping[str, object] | None = None,
         stream: object = None, **options: Unpack[CallOptions],
     ) -> GroupArguments | CutArguments:  # fmt: skip
-        """Compute ``D``, made if it is not given, and return the arguments: ``.D``, ``.sync()``.
+        """Compute ``D``, which is allocated if absent, and return the arguments with ``.D`` and ``.sync()``.
 
-        Lists have a product in each place, of any M, N, K and strides, and are computed by one launch; ``alpha`` is a
-        number, a list, or an array of f32 of (G,), ``bias`` a list of (N,) or (M, 1), or one for all.  With ``offs``,
-        ``lengths`` or ``row_groups`` operands are arrays, cut into groups as by ``op.grouped_mm``; ``rest`` as there.
-        ``sync``: wait for the result; ``options``: ``device="cpu"`` for the interpreter, and its own (``checks``).
-        Raises OpError before anything is written.
+        Args:
+            A, B, C, D: lists of arrays of any M, N, K and strides, computed by one launch; or single arrays, with
+                groups.
+            alpha: a number, a list, or an f32 array of (G,).
+            beta: factor of C.
+            offs, lengths, row_groups, rest: groups of single arrays, as in ``op.grouped_mm``.
+            sync: True to wait for the result.
+            print_module: True to print the source text of the kernel.
+            bias: a list of (N,) or (M, 1), or one for all.
+            visitor_args: arguments of the epilogue of single arrays.
+            stream: stream of the launch.
+            options: ``device="cpu"`` for the interpreter, and its options, such as ``checks``.
+
+        Raises:
+            OpError: before anything is written.
         """
         groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
         found = self._call(
@@ -352,9 +364,9 @@ class GroupedGemm(Tiled):
         *, offs: Any = None, lengths: Any = None, row_groups: Any = None, rest: str = "keep", bias: Any = None,
         visitor_args: Mapping[str, object] | None = None,
     ) -> Callable[..., None]:  # fmt: skip
-        """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` does no more than launch.
+        """Return a checked and prepared function: ``call()`` or ``call(stream)`` only launches.
 
-        Arrays are on a GPU, where a list's table stays.  Raises OpError.
+        Arrays must be in GPU memory, where the table of a list stays.  Raises OpError.
         """
         groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
         return self._call(
@@ -365,7 +377,7 @@ class GroupedGemm(Tiled):
 
     @classmethod
     def of_settings(cls, settings: Fields) -> Self:
-        """Return the plan of what :meth:`settings` told."""
+        """Return the plan of :meth:`settings`."""
         names = ("kernel_cc", "precompute_mode")
         plan = cls(**types_of(settings["one"]), **{n: settings[n] for n in names})
         plan._one = Gemm.of_settings(settings["one"])
@@ -373,7 +385,7 @@ class GroupedGemm(Tiled):
         return plan
 
     def settings(self) -> Fields:
-        """Return what makes the plan again, as data."""
+        """Return the settings of the plan as data."""
         tile = None if self._tile is None else self._tile.to_json()
         mode = str(self._mode)
         return {
@@ -385,7 +397,7 @@ class GroupedGemm(Tiled):
         self._tile, self._operations = None if tile is None else TileDescription.from_json(tile), {}
 
     def sync(self) -> None:
-        """Wait for the last run; results in numpy arrays are then there."""
+        """Wait for the last run; results in NumPy arrays are valid afterwards."""
         if self._last is not None:
             self._last.sync()
 
@@ -393,16 +405,17 @@ class GroupedGemm(Tiled):
         self, A: Any = None, B: Any = None, C: Any = None, alpha: Any = None, beta: float | None = None, *,
         offs: Any = None, lengths: Any = None, row_groups: Any = None, bias: Any = None,
     ) -> list[NDArray[float64]]:  # fmt: skip
-        """Return what :meth:`run` computes of each product, in numpy and f64, not rounded to D.
+        """Return the results of :meth:`run` computed by NumPy in f64, not rounded to D, one per GEMM or group.
 
-        Of rows or columns that are cut into groups it is the result of each group.  Raises UnsupportedError for an
-        epilogue of the sums.
+        Raises UnsupportedError if the epilogue is a function of the accumulator.
         """
         call = "GroupedGemm.reference"
         a, b, c, _ = self._given(call, (A, B, C, None))
         alpha, beta = self.alpha if alpha is None else alpha, self.beta if beta is None else float(beta)
         if is_of_sums(self.epilogue_visitor):
-            raise UnsupportedError(f"{call}: expected no epilogue of the sums: op.Gemm has its reference")
+            raise UnsupportedError(
+                f"{call}: epilogue_visitor is a function of accum, which is not supported; use op.Gemm for a reference"
+            )
         groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
         if groups:
             a, b, c, bias = cut_reference(call, a, b, c, bias, groups)
@@ -420,8 +433,10 @@ class GroupedGemm(Tiled):
         self, A: Any = None, B: Any = None, *, offs: Any = None, lengths: Any = None, row_groups: Any = None,
         others: int = 4,
     ) -> Any:  # fmt: skip
-        """Return which kernel computes a list of such matrices, or groups, and how: a
-        :class:`~cute_dialect.op.plans.grouped_report.ListExplanation`, or what ``op.explain`` gives of groups.
+        """Explain which kernel computes these lists or groups.
+
+        Returns a :class:`~cute_dialect.op.plans.grouped_report.ListExplanation` for lists, else that of
+        ``op.explain``.
         """
         a, b, _, _ = self._given("GroupedGemm.explain", (A, B, None, None))
         groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
@@ -434,7 +449,7 @@ class GroupedGemm(Tiled):
         return explained_list("GroupedGemm", self, found)
 
     def _shown(self) -> Source:
-        """Return the last run's kernel, or that of :meth:`construct`."""
+        """Return the kernel of the last run, or that of :meth:`construct`."""
         return self.construct().first() if self._last is None else self._last.shown()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Say how a list of products is computed."""
+"""Explanation of a pointer-array GEMM."""
 
 from __future__ import annotations
 
@@ -17,32 +17,28 @@ __all__ = ["ListExplanation", "explained_list"]
 
 
 class ListExplanation(NamedTuple):
-    """How a list of products is computed; printed, it says all of this.
-
-    ``products``: how many; ``smallest``, ``largest``: M, N and K, least and most of each; ``kernel``: its name, and
-    ``why`` it is this one; ``copied_at_once``: bytes, of which addresses and lines are multiples, a launch for each
-    number, 1 for elements; ``tiles``: of all;
-    ``waves``: how often all multiprocessors are given one; ``schedule``: who finds them; ``launches``: how many, the
-    one that adds up tiles included; ``flops``: of all products.
-    """
+    """The explanation of GEMMs over lists.  Printing it shows all fields."""
 
     operation: str
     gpu: str
-    products: int
-    smallest: tuple[int, int, int]
-    largest: tuple[int, int, int]
+    products: int  # number of GEMMs
+    smallest: tuple[int, int, int]  # minimum of each of M, N and K
+    largest: tuple[int, int, int]  # maximum of each of M, N and K
     kernel: str
-    why: str
-    copied_at_once: tuple[int, ...]
-    tiles: int
-    waves: float
-    schedule: str
-    launches: int
-    flops: int
+    why: str  # reason for this kernel
+    copied_at_once: tuple[int, ...]  # bytes per copy, one launch each; 1 for element-by-element copies
+    tiles: int  # tiles of all GEMMs
+    waves: float  # tiles per multiprocessor
+    schedule: str  # scheduler of tiles, "host" or "device"
+    launches: int  # launches, including the one that schedules tiles
+    flops: int  # floating-point operations of all GEMMs
 
     def __str__(self) -> str:
         m, n, k = (f"{x}" if x == y else f"{x} to {y}" for x, y in zip(self.smallest, self.largest))
-        told = {"host": "the host, longest K first", "device": "the kernel, by tiles that a first one adds up"}
+        told = {
+            "host": "the host, longest K first",
+            "device": "the kernel, from prefix sums of tiles that a first one computes",
+        }
         size = ", others ".join([f"{x} bytes at once" if x > 1 else "element by element" for x in self.copied_at_once])
         return "\n".join([
             f"{self.operation} on {self.gpu}: {self.products} products, M {m}, N {n}, K {k}",
@@ -54,7 +50,7 @@ class ListExplanation(NamedTuple):
 
 
 def explained_list(operation: str, plan: GroupedGemm, found: Sequence[Operands]) -> ListExplanation:
-    """Return how a plan computes a list of products."""
+    """Explain how a plan computes GEMMs over lists."""
     made = plan.operation_for(found)
     flipped = made.flipped
     extents = [extents_of(x) for x in found]
@@ -65,9 +61,9 @@ def explained_list(operation: str, plan: GroupedGemm, found: Sequence[Operands])
     gpu, sms = here()
     host = made.precompute_mode is SchedulerMode.Host
     total = int(tiles.sum())
-    why = "predicted to be the fastest of those that read matrices anywhere"
+    why = "predicted to be the fastest pointer-array kernel"
     if plan.tile_description is not None:
-        why = "the plan's tile_description says so"
+        why = "set by the plan's tile_description"
     name = made.variant(size=(*at_once, 16)[0]).name
     return ListExplanation(
         operation, gpu, len(found), (min(sizes[0]), min(sizes[1]), min(sizes[2])),

@@ -1,8 +1,6 @@
-"""Calls of a planned grouped GEMM whose groups are stretches of one matrix: rows, columns, steps of K, or the rows that
-each matrix of a batch uses.
-"""
+"""Calls of a grouped plan with groups of one matrix: rows, columns, steps of K, or the first rows of batch matrices."""
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _MATH = {
 
 
 class _Source(NamedTuple):
-    """A kernel as :class:`~cute_dialect.op.plans.kernel_source.Source` has it."""
+    """A kernel as a :class:`~cute_dialect.op.plans.kernel_source.Source`."""
 
     config: Config
     chip: str = ""
@@ -57,9 +55,9 @@ class _Source(NamedTuple):
 
 
 class CutArguments:
-    """Checked operands of groups that one matrix is cut into: :meth:`launch`, :meth:`sync`, :meth:`bind`.
+    """Checked operands of groups of one matrix, with :meth:`launch`, :meth:`sync` and :meth:`bind`.
 
-    ``D``: the result; ``kernels``: names of what is launched, the product first but for what it needs.
+    ``D`` is the result, ``kernels`` the names of the kernels in launch order.
     """
 
     def __init__(
@@ -72,22 +70,25 @@ class CutArguments:
         self._wait: Callable[[], None] | None = None
 
     def sources(self) -> list[Source]:
-        """Return the kernels, in their order."""
+        """Return the kernels in launch order."""
         return [_Source(config) for config, _ in self._launches]
 
     @property
     def kernels(self) -> list[str]:
-        """The names of the kernels, in their order."""
+        """The names of the kernels in launch order."""
         return [source.name for source in self.sources()]
 
     def _ready(self, on_cpu: bool = False) -> list[Kernel]:
-        """Return the kernels, ready to be called."""
+        """Return the kernels, ready to launch."""
         if self.saved is None:
             return [kernel_of(config, on_cpu) for config, _ in self._launches]
         return [self.saved.module(source.name).kernel("launch") for source in self.sources()]
 
     def launch(self) -> RunReport | None:
-        """Launch and wait for nothing; on the CPU, run and return the last report.  numpy arrays are waited for."""
+        """Launch without waiting, except for NumPy arrays.
+
+        On the CPU, run the interpreter and return its last report.
+        """
         on_cpu, report = on_the_cpu(self.options), None
         for kernel, (_, given) in zip(self._ready(on_cpu), self._launches):
             report = kernel(*given, stream=self.stream, **self.options)
@@ -97,9 +98,9 @@ class CutArguments:
         return report
 
     def bind(self) -> Callable[..., None]:
-        """Return what launches on these operands, which are on a GPU, and does no more."""
+        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
         if view_of(self.D).device < 0:
-            raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
+            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
         calls = [kernel.bind(*given) for kernel, (_, given) in zip(self._ready(), self._launches)]
 
         def call(stream: object = None) -> None:
@@ -116,13 +117,13 @@ class CutArguments:
 
     @property
     def config(self) -> Config:
-        """The product's kernel.  Raises UnsupportedError where nothing is computed."""
+        """The kernel of the GEMM.  Raises UnsupportedError if the call has no launches."""
         if not self._launches:
-            raise UnsupportedError("GroupedGemm: expected a call that computes something, got none: there is no kernel")
+            raise UnsupportedError("GroupedGemm: the call is empty and has no kernel; pass groups with elements")
         return next((c for c, _ in self._launches if hasattr(c, "base")), self._launches[0][0])
 
     def taken(self) -> Fields:
-        """Return the tile of a kernel by wgmma, or the plan's, as data."""
+        """Return the tile of a wgmma kernel, or else the plan's, as data."""
         found, tile = self.config if self._launches else None, self._tile
         if isinstance(found, GroupedConfig):
             choice = Choice(found.base._replace(batch=True, epilogue=Epilogue()))
@@ -130,7 +131,7 @@ class CutArguments:
         return {"tile": None if tile is None else tile.to_json()}
 
     def shown(self) -> Source:
-        """Return the product's kernel."""
+        """Return the kernel of the GEMM."""
         return _Source(self.config)
 
 
@@ -138,18 +139,18 @@ def cut_arguments(
     call: str, plan: GroupedGemm, a: Any, b: Any, c: Any, d: Any, alpha: Any, beta: float, groups: Mapping[str, Any],
     rest: str, bias: Any, visitor_args: Mapping[str, object] | None, stream: object, options: CallOptions,
 ) -> CutArguments:  # fmt: skip
-    """Return the arguments of a call, checked.  Raises OpError."""
+    """Return the checked arguments of a call.  Raises OpError."""
     on_cpu, kinds = on_the_cpu(options), plan.kinds
     for name, x, kind in (("A", a, kinds.a), ("B", b, kinds.b), ("C", c, kinds.c or kinds.d), ("D", d, kinds.d)):
         if x is not None and (name != "C" or beta != 0.0):
             as_planned(call, name, read(call, name, x, on_cpu), kind)
     if kinds.d.layout != "row":
-        raise UnsupportedError(f"{call}: expected D of rows where one matrix is cut into groups, got column-major")
+        raise UnsupportedError(f"{call}: D is column-major; groups of one matrix need a row-major D")
     if beta != 0.0 and c is None:
-        raise ShapeError(f"{call}: expected C where beta is {beta}")
+        raise ShapeError(f"{call}: beta is {beta}, but C is missing; pass C or beta=0")
     visitor = plan.epilogue_visitor
     if visitor is not None and not is_of_sums(visitor):
-        raise EpilogueError(f"{call}: expected an epilogue_visitor of accum where one matrix is cut into groups")
+        raise EpilogueError(f"{call}: groups of one matrix need an epilogue_visitor with a parameter accum")
     of_a, asked = kinds.a.element, plan.asked
     math = {"tf32": "tf32", "f32": _MATH.get(MathOperation(asked.math), "exact")}.get(of_a, "default")
     if of_a == "f32" and asked.element_a == "tf32":
@@ -172,7 +173,7 @@ def cut_arguments(
 def cut_reference(
     call: str, a: Any, b: Any, c: Any, bias: Any, groups: Mapping[str, Any]
 ) -> tuple[list[Any], list[Any], list[Any] | None, list[Any]]:  # fmt: skip
-    """Return the operands of each group, in f64.  Raises ShapeError, UnsupportedError."""
+    """Return the operands of each group in f64.  Raises ShapeError, UnsupportedError."""
     numbers = {n: [int(i) for i in (x if isinstance(x, list | tuple) else as_f64(x))] for n, x in groups.items()}
     s = shapes_of(call, a.shape, b.shape, {n: (len(x),) for n, x in numbers.items()})
     ((name, given),) = numbers.items()

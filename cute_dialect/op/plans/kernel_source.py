@@ -1,4 +1,4 @@
-"""What a kernel is to who shows, compiles or saves it: a name, a text, a compiled module; texts after each stage."""
+"""Interface of a kernel that can be shown, compiled and saved: a name, a text, and a compiled module."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ STAGES = {
     "cute": "input", "expanded": "cute-expand-ops", "arch": "convert-cute-algo-to-arch", "base": "cute-to-base",
     "llvm": "one-shot-convert-to-llvm",
 }  # fmt: skip
-"""What a stage of compilation is called here -> the pass behind which it is."""
+"""Names of compilation stages -> the pass after which the text is taken."""
 
 
 class Source(Protocol):
-    """A kernel; ``name`` tells it from all others, ``chip`` is what it is compiled for, "" for the usual one."""
+    """A kernel with a unique ``name``; ``chip`` is its target, "" for the default."""
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         ...
 
     @property
     def chip(self) -> str:
-        """The chip."""
+        """Target of the kernel."""
         ...
 
     def text(self) -> str:
-        """Return the kernel's file."""
+        """Return the source text of the kernel."""
         ...
 
     def compiled(self, *, cpu: bool = False) -> CompiledModule:
-        """Return it compiled, for a GPU or for the interpreter."""
+        """Return the kernel compiled for the GPU or for the interpreter."""
         ...
 
 
 def ir_of(source: Source, stage: str) -> str:
-    """Return a kernel's file after a stage of :data:`STAGES`.  Raises UnsupportedError."""
+    """Return the text of a kernel after a stage of :data:`STAGES`.  Raises UnsupportedError."""
     if stage not in STAGES:
-        raise UnsupportedError(f"ir: expected a stage of {', '.join(STAGES)}, got {stage!r}")
+        raise UnsupportedError(f"ir: stage {stage!r} is unknown; use one of {', '.join(STAGES)}")
     if stage == "cute":
         return source.text()
     from cute_dialect.pipelines import compile
@@ -56,7 +56,7 @@ def ir_of(source: Source, stage: str) -> str:
 
 
 def whole(source: Source) -> CompiledModule:
-    """Return a kernel compiled for a GPU, with the IR that the interpreter runs, to be saved."""
+    """Return a kernel compiled for the GPU together with the IR for the interpreter, to be saved."""
     from cute_dialect.pipelines import compile
     from cute_dialect.runtime.launch import CompiledModule
 

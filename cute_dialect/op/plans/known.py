@@ -1,9 +1,9 @@
-"""Calls of a plan like earlier ones: one look-up finds what to launch, which only takes addresses.
+"""Cached calls of a plan: one look-up finds the launches, which take addresses only.
 
-What else their arguments say (``operation``, ``operands``, …) is made when somebody asks for it.
+The other properties of the arguments (``operation``, ``operands``, …) are computed on first use.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Again", "again", "remember"]
 
 
 class Again(Arguments):
-    """The arguments of a call that was launched; ``make``: gives all that they say, of the same arrays."""
+    """The arguments of a replayed call; ``make`` computes their properties from the same arrays."""
 
     def __init__(self, make: Callable[[], Arguments], D: Any):
         self._make, self.D, self.results = make, D, {"D": D}
@@ -43,7 +43,7 @@ class Again(Arguments):
 def again(
     plan: Gemm, known: KnownCalls, A: Any, B: Any, C: Any, D: Any, alpha: float, beta: float, bias: Any
 ) -> Again | None:  # fmt: skip
-    """Compute a call of a plan like an earlier one; None, and nothing is done, where there was none."""
+    """Replay a cached call of a plan, or return None if there is none."""
     if "torch" not in sys.modules or len(known) == 0 or known.is_traced():
         return None
     tensors, how = _key(A, B, C, D, alpha, beta, bias)
@@ -56,20 +56,18 @@ def again(
 def _key(
     A: Any, B: Any, C: Any, D: Any, alpha: float, beta: float, bias: Any
 ) -> tuple[tuple[Any, ...], tuple[object, ...]]:  # fmt: skip
-    """Return the tensors of a call, and all else that distinguishes it from others."""
+    """Return the tensors of a call, and all other data that identifies its specialization."""
     read = beta != 0.0
     tensors = (A, B, *((C,) if read else ()), *(() if bias is None else (bias,)), *(() if D is None else (D,)))
     return tensors, (repr(alpha), repr(beta), bias is None, D is None)
 
 
 def remember(known: KnownCalls, done: Arguments, A: Any, B: Any, C: Any, D: Any, bias: Any) -> None:
-    """Let a call be recognised whose launches, one after another, are of blocks that share no memory, of torch's
-    tensors on a GPU.
-    """
+    """Cache a call of torch tensors on a GPU, if its blocks share no workspace."""
     x, steps = done.operands, done.launched
     if done.on_cpu or done.is_copied or x.d.library != "torch" or not steps:
         return
-    if len(steps) == 1 and steps[0].operands is not x:  # of nothing, which something else computes
+    if len(steps) == 1 and steps[0].operands is not x:  # The launch computes a substitute, such as an empty product.
         return
     tensors, how = _key(A, B, C, D, x.alpha, x.beta, bias)
     views = [v for v in (x.a, x.b, x.c, x.bias, x.d) if v is not None]
@@ -86,7 +84,7 @@ def remember(known: KnownCalls, done: Arguments, A: Any, B: Any, C: Any, D: Any,
             return
         arrays = launcher.recipe.arrays(operands)
         for view in arrays:
-            if view.pointer not in places:  # memory that one launch leaves to the next
+            if view.pointer not in places:  # Memory that passes data from one launch to the next.
                 memory: Any = view.keep
                 if not hasattr(memory, "data_ptr") or memory.data_ptr() != view.pointer:
                     return

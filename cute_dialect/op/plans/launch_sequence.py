@@ -1,7 +1,8 @@
-"""The launches of a call: usually one; where f32 is split in parts, what does that before; where parts of K are
-computed apart, those and what adds them up.
+"""The launches of a call.
 
-Parts are of whole steps of K, 128 bytes, all of as many but the last one; they are added in their order.
+Usually there is one.  If f32 is split into tf32 parts, kernels that split A and B come first.  If split-K slices are
+computed separately, a reduction follows.  Slices are multiples of 128 bytes of K, all equal except the last one, and
+are added in order.
 """
 
 from __future__ import annotations
@@ -32,87 +33,93 @@ __all__ = [
 
 
 class Split(NamedTuple):
-    """Who shares K: ``mode``: serial, parallel or stream (see :class:`~cute_dialect.op.plans.describe.SplitKMode`)."""
+    """The split of K over blocks."""
 
-    mode: str = "serial"
+    mode: str = "serial"  # "serial", "parallel" or "stream": see plans.describe.SplitKMode
     parts: int = 1
 
     @classmethod
     def of(cls, value: object) -> Split:
-        """Return it of None, a number of parts, or (mode, parts).  Raises UnsupportedError."""
+        """Return the split for None, a number of slices, or (mode, slices).  Raises UnsupportedError."""
         mode: object = "stream" if value == "stream" else "serial"
         parts: object = 2 if value == "stream" else 1 if value is None else value
         if isinstance(value, tuple | list) and len(cast("tuple[object, ...]", value)) == 2:
             mode, parts = cast("tuple[object, object]", value)
         if mode not in ("serial", "parallel", "stream") or not isinstance(parts, int):
-            raise UnsupportedError(f"split_k: expected parts, or (serial, parallel or stream, parts), got {value!r}")
+            raise UnsupportedError(
+                f"split_k={value!r} is not supported; pass a number of slices, or (mode, slices) with mode 'serial', "
+                "'parallel' or 'stream'"
+            )
         if parts < 1:
-            raise UnsupportedError(f"split_k: expected at least 1 part, got {parts}")
+            raise UnsupportedError(f"split_k={parts} is not supported; pass at least 1 slice")
         return cls(str(mode), parts)
 
 
 ALONE = Split()
-"""Nobody does."""
+"""No split of K."""
 
 
 class Step(NamedTuple):
-    """A launch: the kernel and what it takes."""
+    """A launch: the kernel and its operands."""
 
     variant: Variant
     operands: Operands
 
 
 class Workspace(NamedTuple):
-    """Sums of parts in memory: (M, N, parts) of D, or of D^T where that is what kernels compute; of batches a last
-    mode; ``asked``: how many parts were asked for.
-    """
+    """Accumulators of split-K slices in memory."""
 
-    memory: ArrayView
+    memory: ArrayView  # (M, N, slices) of D, or of D^T if kernels compute that; a batch has a last mode
     element: str
-    asked: int = 0
+    asked: int = 0  # number of slices that was requested
 
     @property
     def parts(self) -> int:
-        """How many parts there are."""
+        """Number of slices."""
         return self.memory.shape[2]
 
 
 def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> list[Step]:
-    """Return the launches that compute a call.  Raises UnsupportedError."""
+    """Return the launches of a call.  Raises UnsupportedError."""
     if 0 in x.d.shape:
         return _of_nothing(operation, x)
-    if x.a.shape[-1] == 0 or x.alpha == 0.0:  # nothing is multiplied: A and B may hold anything
+    if x.a.shape[-1] == 0 or x.alpha == 0.0:  # A and B do not affect the result, even if they hold NaN.
         if x.by_element:
             return [reduction(operation, x._replace(alpha=1.0), _workspace(operation, x, 0))]
         x, split = _zeros(x), Split()
     x, before = split_steps(operation, x)
-    # Sums of parts of f32 can be computed apart where a kernel cannot write them.
+    # The accumulators of the tf32 parts can go to a workspace if the kernel cannot write D directly.
     writes = not operation.in_parts or fits_results(x, flipped=operation.D.layout == "column")
     if split.parts == 1 and writes:
         return [*before, *combined_steps(operation, operation.variant_for(x), x)]
     if operation.saturates:
-        raise UnsupportedError("split_k: expected no parts of K where sums saturate: those of parts would not")
+        raise UnsupportedError(
+            "split_k cannot be combined with a saturating accumulator, because partial sums would not saturate; "
+            "use split_k=1"
+        )
     if split.parts > 1 and split.mode != "parallel":
         shared = operation.sharing(split, x) if writes else None
         if shared is not None:
             return [*before, *combined_steps(shared, shared.variant_for(x), x)]
         if split.mode == "stream":
-            raise UnsupportedError("split_k: there is no kernel of stream-K for this tile yet")
+            raise UnsupportedError("split_k='stream' is not supported for this tile; use another tile or mode")
     if not x.by_element and split.parts == 1:
         raise EpilogueError(
-            "Gemm: expected D with an address and rows of whole 16 bytes for an epilogue with pairs() or reductions"
+            "Gemm: an epilogue with pairs() or reductions needs a D whose address and row stride are multiples of 16 "
+            "bytes"
         )
     if not x.by_element:
         raise EpilogueError(
-            "split_k: expected an epilogue without pairs() and reductions where a second kernel adds the parts up"
+            "split_k with mode 'parallel' does not support an epilogue with pairs() or reductions; use split_k=1"
         )
     workspace, found = partial_steps(operation, x, split.parts)
     return [*before, *found, reduction(operation, x, workspace)]
 
 
 def split_steps(operation: GemmOperationUniversal, x: Operands) -> tuple[Operands, list[Step]]:
-    """Return operands as the product's kernel reads them, and the launches before it: those that split A and B in parts
-    of tf32, into memory for them, where it multiplies these.
+    """Return operands as the kernel of the GEMM reads them, and the launches before it.
+
+    These split A and B into tf32 parts if the kernel multiplies such parts.
     """
     if not operation.in_parts:
         return x, []
@@ -130,18 +137,18 @@ def split_steps(operation: GemmOperationUniversal, x: Operands) -> tuple[Operand
 
 
 def _one(view: ArrayView) -> ArrayView:
-    """Return the matrix of a batch of one, or of one for all; else what was given."""
+    """Return the matrix of a batch of one or of a broadcast batch; other arrays unchanged."""
     if len(view.shape) == 3 and (view.shape[0] == 1 or view.strides[0] == 0):
         return view._replace(shape=view.shape[1:], strides=view.strides[1:])
     return view
 
 
 def combined_steps(operation: GemmOperationUniversal, variant: Variant, x: Operands) -> list[Step]:
-    """Return a launch, and those that combine what it leaves of rows and columns."""
+    """Return a launch, and the launches that combine its partial reductions."""
     if not x.reduced:
         return [Step(variant, x)]
     recipe, (m, n) = operation.recipe_of(variant), x.d.shape[-2:]
-    n = n * 2 if x.graph is not None and x.graph.half else n  # of the sums
+    n = n * 2 if x.graph is not None and x.graph.half else n  # N of the accumulator
     rows, columns = (n, m) if recipe.transposed else (m, n)
     matrices = x.d.shape[0] if len(x.d.shape) == 3 else 1
     matrices = matrices if x.places is None else x.places.shape[1]
@@ -155,13 +162,13 @@ def combined_steps(operation: GemmOperationUniversal, variant: Variant, x: Opera
 
 
 def _combining(operation: GemmOperationUniversal, each: Reduced, parts: ArrayView, x: Operands) -> list[Step]:
-    """Return what combines the parts of a result."""
+    """Return the launches that combine the partial values of a reduced result."""
     found = combining(each, parts, lambda n: new_memory(x.d, n, "f32"))
     return [Step(operation.combiner(c.config), Operands(c.parts, c.parts, c.results)) for c in found]
 
 
 def _of_nothing(operation: GemmOperationUniversal, x: Operands) -> list[Step]:
-    """Return what writes the sums, maxima and minima of no elements, where there are such results."""
+    """Return the launches that fill reduced results with their identity when D is empty."""
     found: list[Step] = []
     for each in x.reduced:
         if 0 not in each.result.shape:
@@ -173,7 +180,7 @@ def _of_nothing(operation: GemmOperationUniversal, x: Operands) -> list[Step]:
 
 
 def _zeros(x: Operands) -> Operands:
-    """Return operands whose product is zeros, of some elements of K."""
+    """Return operands of zeros with a small K, so that the accumulator is 0."""
     k = 16
 
     def zeros(view: ArrayView, mode: int, rows: int) -> ArrayView:
@@ -187,12 +194,12 @@ def _zeros(x: Operands) -> Operands:
 
 
 def _workspace(operation: GemmOperationUniversal, x: Operands, parts: int) -> Workspace:
-    """Return memory for the sums of parts."""
+    """Allocate the workspace of split-K slices."""
     *batch, m, n = x.d.shape
     m, n = (n, m) if operation.D.layout == "column" else (m, n)
     wide = -(-n // 4) * 4
     sums = operation.sums
-    # Without parts it is never read.
+    # Without slices it is never read.
     memory = (
         new_memory(x.d, prod(batch) * parts * m * wide, sums)
         if parts
@@ -203,15 +210,18 @@ def _workspace(operation: GemmOperationUniversal, x: Operands, parts: int) -> Wo
 
 
 def reduction(operation: GemmOperationUniversal, x: Operands, workspace: Workspace) -> Step:
-    """Return what adds parts up, and what becomes of them."""
+    """Return the launch that adds up slices and computes the epilogue."""
     variant = operation.reduction_variant(x, workspace.element)
     return Step(variant, x._replace(a=workspace.memory, b=workspace.memory))
 
 
 def partial_steps(operation: GemmOperationUniversal, x: Operands, parts: int) -> tuple[Workspace, list[Step]]:
-    """Return memory for the sums of parts of K, and the launches that compute them.  Raises UnsupportedError."""
+    """Return the workspace, and the launches that compute its split-K slices.  Raises UnsupportedError."""
     if operation.saturates:
-        raise UnsupportedError("split_k: expected no parts of K where sums saturate: those of parts would not")
+        raise UnsupportedError(
+            "split_k cannot be combined with a saturating accumulator, because partial sums would not saturate; "
+            "use split_k=1"
+        )
     each, whole, rest = _division(x, parts)
     workspace = _workspace(operation, x, whole + (rest > 0))._replace(asked=parts)
     sums = operation.partial()
@@ -225,7 +235,7 @@ def partial_steps(operation: GemmOperationUniversal, x: Operands, parts: int) ->
         )  # fmt: skip
 
     pieces = [(0, whole, each), (whole, 1 if rest else 0, rest)]
-    if len(x.d.shape) == 3:  # each part a batch
+    if len(x.d.shape) == 3:  # Each slice is a batch.
         together = _joined([y for i in range(whole) for y in _each_matrix(part_of(i, 1, each))]) if whole > 1 else None
         if together is not None:
             found.append(Step(sums.variant_for(together, array=True), together))
@@ -238,7 +248,7 @@ def partial_steps(operation: GemmOperationUniversal, x: Operands, parts: int) ->
 
 
 def _each_matrix(x: Operands) -> list[Operands]:
-    """Return the products of a batch."""
+    """Return the GEMMs of a batch."""
 
     def matrix(view: ArrayView, i: int) -> ArrayView:
         if len(view.shape) == 2:
@@ -250,9 +260,7 @@ def _each_matrix(x: Operands) -> list[Operands]:
 
 
 def _joined(found: Sequence[Operands]) -> Operands | None:
-    """Return products whose matrices lie in one array each as those of one launch; None where they are too far apart,
-    or not at whole 16 bytes from each other.
-    """
+    """Return GEMMs as a pointer array of one launch, or None if their matrices are too far apart or unaligned."""
     from cute_dialect.op.plans.together import joined, one_view
 
     for name in ("a", "b", "d"):
@@ -263,7 +271,7 @@ def _joined(found: Sequence[Operands]) -> Operands | None:
 
 
 def _division(x: Operands, parts: int) -> tuple[int, int, int]:
-    """Return the K of a part, how many parts have it, and the K of one more, 0 for none."""
+    """Return the K of a slice, the number of such slices, and the K of the remaining one (0 for none)."""
     unit = 128 // SIZES.get(x.a.dtype, 1)
     k = x.a.shape[-1]
     steps = -(-k // unit)
@@ -272,7 +280,7 @@ def _division(x: Operands, parts: int) -> tuple[int, int, int]:
 
 
 def parts_of(x: Operands, split: Split) -> tuple[int, str]:
-    """Return how many parts of K there are, and why they are fewer than asked for; nothing where they are not."""
+    """Return the number of split-K slices, and the reason if they are fewer than requested."""
     unit = 128 // SIZES.get(x.a.dtype, 1)
     steps = max(1, -(-x.a.shape[-1] // unit))
     if split.mode == "stream" or split.parts == 1:
@@ -284,11 +292,11 @@ def parts_of(x: Operands, split: Split) -> tuple[int, str]:
     if found == split.parts:
         return found, ""
     why = f"K {x.a.shape[-1]} has {steps} steps of {unit}"
-    return found, why if split.parts > steps else f"{why}, as many for each part"
+    return found, why if split.parts > steps else f"{why}, split evenly over the slices"
 
 
 def _along_k(view: ArrayView, mode: int, begin: int, many: int, length: int) -> ArrayView:
-    """Return parts of K of a matrix, as a batch; one part as a matrix."""
+    """Return slices of a matrix along K as a batch; one slice as a matrix."""
     step = view.strides[mode]
     shape = [length if i == mode % len(view.shape) else n for i, n in enumerate(view.shape)]
     at = view._replace(pointer=view.pointer + begin * step * SIZES.get(view.dtype, 1), shape=tuple(shape))
@@ -298,7 +306,7 @@ def _along_k(view: ArrayView, mode: int, begin: int, many: int, length: int) -> 
 
 
 def _part(memory: ArrayView, d: ArrayView, first: int, many: int, *, turned: bool) -> ArrayView:
-    """Return where some parts of D go, as a matrix, or a batch of them: (parts, M, N)."""
+    """Return the workspace of some slices of D as a matrix, or a batch (slices, M, N)."""
     row, column, step, *matrix = memory.strides
     at = memory._replace(pointer=memory.pointer + first * step * SIZES[memory.dtype])
     strides = (*matrix, column, row) if turned else (*matrix, row, column)

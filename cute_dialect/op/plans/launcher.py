@@ -1,4 +1,4 @@
-"""A compiled GEMM, and how it is called: on GPU arrays, on the interpreter, bound once.  Needs no compiler."""
+"""Launcher of a compiled GEMM on GPU arrays or on the interpreter.  It does not need the compiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Launcher"]
 
 
 class Launcher:
-    """A kernel with its recipe; it keeps the memory that its blocks share, a stream's own each."""
+    """A kernel with its calling convention.  It keeps one workspace per stream."""
 
     def __init__(self, module: CompiledModule, recipe: Recipe):
         self.module, self.recipe = module, recipe
@@ -28,7 +28,7 @@ class Launcher:
         self._shared: dict[tuple[int, int, int, int], tuple[ArrayView, ArrayView]] = {}
 
     def __call__(self, x: Operands, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
-        """Launch on these operands, all on a GPU or (``device="cpu"``) in the CPU's memory."""
+        """Launch on operands that are all in GPU memory, or with ``device="cpu"`` in CPU memory."""
         if self.recipe.share is None:
             shared: Sequence[ArrayView] = ()
         elif x.d.device < 0:
@@ -38,14 +38,15 @@ class Launcher:
         return self.kernel(*self.recipe.arguments(x, shared), stream=stream, **options)
 
     def bind(self, x: Operands) -> Callable[..., None]:
-        """Return what launches on these operands and does no more; with memory of its own."""
+        """Return a function that only launches on these operands, with a workspace of its own."""
         shared = self._new(x) if self.recipe.share is not None else ()
         return self.kernel.bind(*self.recipe.arguments(x, shared))
 
     def by_address(self, x: Operands, stream: int) -> Callable[..., None] | None:
-        """Return what launches on operands like these at other addresses, ``launch(stream, a, b, d[, c][, bias])``, of
-        the recipe's :meth:`~cute_dialect.op.plans.calling_convention.Recipe.arrays`; None where there is nothing to
-        launch, or blocks share memory.
+        """Return a launch for operands like these at other addresses: ``launch(stream, a, b, d[, c][, bias])``.
+
+        The addresses are those of :meth:`~cute_dialect.op.plans.calling_convention.Recipe.arrays`.  Returns None if
+        there is nothing to launch, or if blocks share a workspace.
         """
         if self.recipe.share is not None:
             return None
@@ -62,11 +63,11 @@ class Launcher:
         return by_address if zeros or swapped else launch
 
     def memory(self, x: Operands, stream: int) -> Sequence[ArrayView]:
-        """Return the memory that the blocks of a launch share."""
+        """Return the workspace that the blocks of a launch share."""
         if self.recipe.share is None:
             return ()
         floats, counters = self.recipe.of_shared(x)
-        if _captured(x.d):  # only the graph's replay sets its counters to zero
+        if _captured(x.d):  # The counters are zeroed by the graph, so the workspace cannot be shared with other calls.
             return self._new(x)
         key = (x.d.device, stream, floats, counters)
         found = self._shared.get(key)
@@ -80,6 +81,6 @@ class Launcher:
 
 
 def _captured(view: ArrayView) -> bool:
-    """Tell whether a graph captures the current stream."""
+    """Return True if a CUDA graph captures the current stream."""
     torch = sys.modules.get("torch")
     return torch is not None and view.library == "torch" and cast(bool, torch.cuda.is_current_stream_capturing())

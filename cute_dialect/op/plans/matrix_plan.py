@@ -1,4 +1,4 @@
-"""What plans of one product have: types and layouts, the operation of a tile, which is constructed, compiled and shown.
+"""Base of the plans of one GEMM: types and layouts, and operations that are constructed, compiled and shown.
 
 :class:`MatrixPlan` is the base of ``op.Gemm`` and ``op.ScaledGemm``.
 """
@@ -31,8 +31,10 @@ _TYPICAL = GemmCoord(4096, 4096, 4096)
 
 
 class MatrixPlan(Settings):
-    """A plan of products of matrices, whose operands have the arguments' elements and layouts; as of
-    :class:`~cute_dialect.op.plans.plan.Gemm`.  Raises OpError.
+    """A plan of GEMMs with fixed elements and layouts.  For the arguments see
+    :class:`~cute_dialect.op.plans.plan.Gemm`.
+
+    Raises OpError.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class MatrixPlan(Settings):
         super().__init__((A, B, C, D), kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
 
     def _check(self) -> None:
-        """Raise OpError for what there is no kernel for."""
+        """Raise OpError if there is no kernel for the plan."""
         super()._check()
         if self._opclass is OpcodeClass.TensorOp and self.chip >= 90:
             of_hopper(self.asked(), self.call)
@@ -69,7 +71,7 @@ class MatrixPlan(Settings):
         self._make(td)
 
     def _described(self, td: TileDescription) -> tuple[TileDescription, Swizzle | None]:
-        """Return the tile and the order of tiles that an operation is described by."""
+        """Return the tile and the swizzle that describe an operation."""
         return td, self._swizzle
 
     def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationUniversal:
@@ -86,9 +88,7 @@ class MatrixPlan(Settings):
         return made
 
     def operation_for(self, x: Operands, split: Split = ALONE, *, array: bool = False) -> GemmOperationUniversal:
-        """Return the operation that computes a call; ``split``: who shares K; ``array``: of matrices that lie
-        anywhere.
-        """
+        """Return the operation that computes a call.  ``array`` is True for pointer arrays."""
         asked = self.asked(batch=len(x.d.shape) == 3)
         td = self._tile or chosen(x, asked, **self.where(), call=f"{self.call}.run", array=array, split=split)
         return self.operation_of(td)
@@ -98,7 +98,7 @@ class MatrixPlan(Settings):
         return td.kernel or td, current(self._visitor) if self._traced is None else self._traced.key
 
     def operation_of(self, td: TileDescription) -> GemmOperationUniversal:
-        """Return the operation of a tile, made once."""
+        """Return the cached operation of a tile."""
         key = self._key(td)
         found = self._operations.get(key)
         if found is None:
@@ -106,7 +106,7 @@ class MatrixPlan(Settings):
         return found
 
     def tile_descriptions(self, problem: Sequence[int] | None = None) -> Sequence[TileDescription]:
-        """Return all tiles that there are kernels for, the best for a problem (M, N, K) first, or for 4096 each.
+        """Return all tiles with a kernel, the best first for a problem (M, N, K), by default 4096 each.
 
         Nothing is compiled.
         """
@@ -116,11 +116,16 @@ class MatrixPlan(Settings):
         self, tile_description: TileDescription | Mapping[str, object] | None = None, alignment_A: int | None = None,
         alignment_B: int | None = None, alignment_C: int | None = None,
     ) -> GemmOperationUniversal:  # fmt: skip
-        """Return an operation of a tile, by default that of the plan, or the best for 4096 each; not compiled.  Of a
-        dict it is the latter with these fields changed.
+        """Return an operation without compiling it.
 
-        ``alignment_A`` and so on: elements of which addresses and rows are multiples, at most 16 bytes, which is what
-        they are by default; fewer take a kernel without TMA.  Raises UnsupportedError.
+        Args:
+            tile_description: the tile, by default that of the plan, or else the best for 4096 x 4096 x 4096. A dict
+                changes fields of the default.
+            alignment_A, alignment_B, alignment_C: elements of which addresses and row strides are multiples, by
+                default 16 bytes; less needs a kernel without TMA.
+
+        Raises:
+            UnsupportedError: if there is no such kernel.
         """
         alignments = (alignment_A, alignment_B, alignment_C)
         usual = self._tile or self._usual(alignments)
@@ -135,7 +140,8 @@ class MatrixPlan(Settings):
         types = (a.element, b.element, (c or d).element)
         whole = all(n is None or n * SIZES[e] >= 16 for n, e in zip(alignments, types))
         usual = self.tile_descriptions()[0]
-        if whole or self._opclass is OpcodeClass.Simt or self.chip < 90 or usual.in_parts:  # which lie as they must
+        # Kernels that split f32 into parts allocate aligned memory for them.
+        if whole or self._opclass is OpcodeClass.Simt or self.chip < 90 or usual.in_parts:
             return usual
         return ampere_tiles(self.asked())[0]
 
@@ -143,9 +149,9 @@ class MatrixPlan(Settings):
         self, tile_description: TileDescription | Mapping[str, object] | None = None, alignment_A: int | None = None,
         alignment_B: int | None = None, alignment_C: int | None = None, *, print_module: bool = False,
     ) -> GemmOperationUniversal:  # fmt: skip
-        """Return the operation of :meth:`construct`, compiled for the plan's alpha and beta; :meth:`run` then takes it.
+        """Compile the operation of :meth:`construct` for the plan's alpha and beta, and use it in :meth:`run`.
 
-        ``print_module``: print its file.
+        ``print_module`` prints its source text.
         """
         operation = self.construct(tile_description, alignment_A, alignment_B, alignment_C)
         beta = 0.0 if self.kinds.c is None else self._beta
@@ -158,7 +164,7 @@ class MatrixPlan(Settings):
         return operation
 
     def _ran(self, found: Arguments) -> Arguments:
-        """Launch a call, and remember its kernels."""
+        """Launch a call, and record its kernels."""
         found.launch()
         self._record(found)
         return found
@@ -166,20 +172,20 @@ class MatrixPlan(Settings):
     def _given(
         self, call: str, A: object, B: object, C: object = None, D: object = None
     ) -> tuple[object, object, object, object]:  # fmt: skip
-        """Return the arrays of a call, those of the plan where it has none.  Raises LayoutError without A or B."""
+        """Return the arrays of a call, with the plan's arrays as defaults.  Raises LayoutError without A or B."""
         found = self._arrays(A, B, C, D)
         for name, array in zip("AB", found):
             if array is None:
-                raise LayoutError(f"{call}: expected {name}, as the plan has none")
+                raise LayoutError(f"{call}: {name} is missing; pass it to the call or to the plan")
         return found
 
     def settings(self) -> Fields:
-        """Return what makes the plan again, as data."""
+        """Return the settings of the plan as data."""
         a, b, c, d = self.kinds
         return {**super().settings(), "layouts": [a.layout, b.layout, (c or d).layout, d.layout]}
 
     def _shown(self) -> Variant:
-        """Return the kernel of the last run, or of :meth:`construct`: of a traced epilogue its arrays say more."""
+        """Return the kernel of the last run, or of :meth:`construct`."""
         last = self._last
         if last is None or (self.saved is None and last.operation not in self._operations.values()):
             return self.construct().first()
@@ -193,7 +199,7 @@ class MatrixPlan(Settings):
 
 
 def types_of(settings: Fields) -> dict[str, Any]:
-    """Return the arguments of a plan that say types and numbers, of its :meth:`MatrixPlan.settings`."""
+    """Return the constructor arguments for types and numbers from :meth:`MatrixPlan.settings`."""
     names = ("element_accumulator", "alpha", "beta", *[f"element_{n}" for n in "ABCD"])
     layouts = {f"layout_{n}": layout for n, layout in zip("ABCD", settings["layouts"])}
     if settings["element_C"] == "void":
@@ -204,20 +210,21 @@ def types_of(settings: Fields) -> dict[str, Any]:
 def _type(
     call: str, name: str, array: object, element: object, all_elements: object, layout: object, all_layouts: object
 ) -> Type:  # fmt: skip
-    """Return the type of an operand: of its array, else what is said of it, else of all.  Raises DtypeError,
-    LayoutError.
+    """Return the type of an operand: of its array, of its own arguments, or of those for all operands.
+
+    Raises DtypeError, LayoutError.
     """
     if array is not None:
         for what, value, error in (("element", element, DtypeError), ("layout", layout, LayoutError)):
             if value is not None:
-                raise error(f"{call}: expected {name} or {what}_{name}, got both")
+                raise error(f"{call}: {name} and {what}_{name} are both given; pass one of them")
         found = found_type(call, name, read(call, name, array))
-        # f32 arrays are multiplied as tf32 where that is said.
+        # With element="tf32", f32 arrays are multiplied as tf32.
         said = None if all_elements is None else element_name(all_elements)
         return found._replace(element="tf32") if (said, found.element) == ("tf32", "f32") else found
     element, layout = all_elements if element is None else element, all_layouts if layout is None else layout
     if element is None:
-        raise DtypeError(f"{call}: expected one of {name}, element_{name}, element")
+        raise DtypeError(f"{call}: the element type of {name} is unknown; pass {name}, element_{name} or element")
     if layout is None:
-        raise LayoutError(f"{call}: expected one of {name}, layout_{name}, layout")
+        raise LayoutError(f"{call}: the layout of {name} is unknown; pass {name}, layout_{name} or layout")
     return Type(element_name(element, f"{call}: element_{name}"), layout_name(layout, f"{call}: layout_{name}"))

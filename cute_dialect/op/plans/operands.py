@@ -1,9 +1,9 @@
-"""The arrays of a planned GEMM: read as they lie, checked against the plan, never copied.
+"""The arrays of a planned GEMM: read in place, checked against the plan, never copied.
 
 All checks come before anything is compiled or written.
 """
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
@@ -35,7 +35,7 @@ class Type(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """The types of the operands; ``c`` is None where nothing is added."""
+    """The types of the operands; ``c`` is None if there is no C."""
 
     a: Type
     b: Type
@@ -44,7 +44,7 @@ class Kinds(NamedTuple):
 
 
 def read(call: str, name: str, array: object, on_cpu: bool | None = None) -> ArrayView:
-    """Return how an array lies in memory; ``on_cpu``: where it must be, if anywhere.
+    """Return the view of an array.  ``on_cpu`` is True or False if it must be in CPU or GPU memory, None for either.
 
     Raises DtypeError, DeviceError.
     """
@@ -54,39 +54,39 @@ def read(call: str, name: str, array: object, on_cpu: bool | None = None) -> Arr
         error = LayoutError if isinstance(e, OutsideMemory) else DtypeError
         raise error(f"{call}: {name}: {e}") from None
     if on_cpu and view.device >= 0:
-        raise DeviceError(f'{call}: expected {name} in CPU memory with device="cpu", got an array on GPU {view.device}')
+        raise DeviceError(f'{call}: {name} is on GPU {view.device}; with device="cpu" it must be in CPU memory')
     if on_cpu is False and view.device < 0 and view.library != "numpy":
         raise DeviceError(
-            f'{call}: expected {name} on a GPU, got one in CPU memory: move it there, or say device="cpu"'
+            f'{call}: {name} is in CPU memory; move it to the GPU, or pass device="cpu"'
         )  # fmt: skip
     return view
 
 
 def layout_found(view: ArrayView) -> str:
-    """Return the layout of a matrix, or of each of a batch; row-major where it is both.  Raises LayoutError."""
+    """Return the layout of a matrix, or of each matrix of a batch; row-major if it is both.  Raises LayoutError."""
     (m, n), (row, column) = view.shape[-2:], view.strides[-2:]
     if column == 1 or n == 1 or 0 in (m, n):
         return "row"
     if row == 1 or m == 1:
         return "column"
-    raise LayoutError(f"a contiguous mode, got strides {view.strides}")
+    raise LayoutError(f"strides {view.strides}; its rows or columns must be contiguous")
 
 
 def found_type(call: str, name: str, view: ArrayView) -> Type:
     """Return the element and the layout of an array.  Raises LayoutError, ShapeError."""
     if len(view.shape) not in (2, 3):
-        raise ShapeError(f"{call}: expected {name} of rank 2, or 3 of a batch, got {view.shape}")
+        raise ShapeError(f"{call}: {name} has shape {view.shape}; it must have rank 2, or 3 for a batch")
     try:
         return Type(view.dtype, layout_found(view))
     except LayoutError as e:
-        raise LayoutError(f"{call}: expected {name} with {e}") from None
+        raise LayoutError(f"{call}: {name} has {e}") from None
 
 
 def fits_tma(view: ArrayView, layout: str = "") -> bool:
-    """Return True if TMA can read the matrices: their address, rows and distance are multiples of 16 bytes.
+    """Return True if TMA can read the matrices: address, row stride and batch stride are multiples of 16 bytes.
 
-    ``layout``: how the kernel reads them, ``"row"`` or ``"column"``.  It matters where the contiguous mode has one
-    element, so that another mode may have a stride of 1 as well.
+    ``layout`` is "row" or "column" as the kernel reads them.  It matters if the contiguous mode has one element,
+    because another mode may then have a stride of 1 as well.
     """
     item, along = SIZES.get(view.dtype, 1), {"row": len(view.shape) - 1, "column": len(view.shape) - 2}.get(layout)
     others = [(s, n) for i, (s, n) in enumerate(zip(view.strides, view.shape)) if i != along]
@@ -95,9 +95,9 @@ def fits_tma(view: ArrayView, layout: str = "") -> bool:
 
 
 def fits_results(x: Operands, *, flipped: bool) -> bool:
-    """Return True if kernels by wgmma can write D where it is, and read C and the bias, two columns at once.
+    """Return True if wgmma kernels can write D in place, and read C and the bias in pairs of columns.
 
-    ``flipped``: the kernel computes the transposed product.
+    ``flipped`` is True if the kernel computes the transposed problem.
     """
     pairs, layout = (x.c is not None or x.along == "n") and not flipped, "column" if flipped else "row"
     return (
@@ -112,18 +112,18 @@ def check_tma(call: str, x: Operands) -> None:
             continue
         item = SIZES.get(view.dtype, 1)
         if view.pointer % 16:
-            what, bytes_ = f"begins at an address of {view.pointer % 16} mod 16; TMA needs 16", view.pointer % 16
+            what, bytes_ = f"has an address of {view.pointer % 16} mod 16, but TMA needs 0", view.pointer % 16
         else:
             steps = [s * item for s, n in zip(view.strides, view.shape) if s != 1 and n > 1 and s * item % 16]
-            what, bytes_ = f"has rows of {steps[-1]} bytes; TMA needs whole 16", steps[-1]
+            what, bytes_ = f"has a row stride of {steps[-1]} bytes, but TMA needs a multiple of 16", steps[-1]
         unit = max(1, (bytes_ & -bytes_) // item)
-        raise AlignmentError(f"{call}: {name} {what}: use alignment_{name}={unit}, or another tile_description")
+        raise AlignmentError(f"{call}: {name} {what}; use alignment_{name}={unit}, or another tile_description")
 
 
 def folded(x: Operands, *, by_row: bool = False) -> Operands:
-    """Return a batch as one product where B is one for all and the rows of A, C and D go on in the next matrix.
+    """Return a batch as one GEMM, if B is the same for all and the rows of A, C and D continue in the next matrix.
 
-    ``by_row``: what becomes of the sums differs from row to row.
+    ``by_row`` is True if the epilogue depends on the row.
     """
     if len(x.d.shape) == 2 or len(x.a.shape) == 2 or x.along == "m" or by_row:
         return x
@@ -145,7 +145,7 @@ def folded(x: Operands, *, by_row: bool = False) -> Operands:
 
 
 def as_planned(call: str, name: str, view: ArrayView, wanted: Type) -> ArrayView:
-    """Return an operand whose element and layout are those planned.  Raises DtypeError, LayoutError."""
+    """Return an operand with the planned element and layout.  Raises DtypeError, LayoutError."""
     error = None if accepts(wanted.element, view.dtype) else DtypeError
     try:
         found = str(Type(view.dtype, layout_found(view)))
@@ -156,19 +156,19 @@ def as_planned(call: str, name: str, view: ArrayView, wanted: Type) -> ArrayView
     except LayoutError:
         error = error or LayoutError
     if error is not None:
-        raise error(f"{call}: expected {name} of {wanted}, as planned, got {found}")
+        raise error(f"{call}: {name} has {found}; the plan needs {wanted}")
     return view
 
 
 def of_shape(call: str, name: str, view: ArrayView, shape: Sequence[int], layout: str, why: str) -> ArrayView:
-    """Return an operand of a known shape; a flat array of as many elements is one.  Raises ShapeError."""
+    """Return an operand with a known shape, to which a flat array is reshaped.  Raises ShapeError."""
     shape = tuple(shape)
     if len(view.shape) == 1 and view.shape[0] == _size(shape) and (view.strides[0] == 1 or view.shape[0] < 2):
         *batch, m, n = shape
         strides = (n, 1) if layout == "row" else (1, m)
         return view._replace(shape=shape, strides=(*[m * n for _ in batch], *strides))
     if view.shape != shape and (len(shape) == 2 or view.shape not in (shape[1:], (1, *shape[1:]))):
-        raise ShapeError(f"{call}: expected {name} of {shape}{why}, got {view.shape}")
+        raise ShapeError(f"{call}: {name} has shape {view.shape}; it must have {shape}{why}")
     return view
 
 
@@ -185,52 +185,57 @@ def check(
     on_cpu: bool | None = False,
     shape_of: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None,
 ) -> tuple[Operands, Any]:  # fmt: skip
-    """Return the operands of a GEMM, and D, which is made where it is not given.
+    """Return the checked operands of a GEMM, and D, which is allocated if absent.
 
-    ``problem``: (M, N, K), where it is said; ``batch``: so many matrices, 0 for what A and B say;
-    ``shape_of``: gives the shape of D from that of the sums, where it is another; ``on_cpu``: see :func:`read`.  Raises
-    OpError.
+    Args:
+        problem: (M, N, K), or None to derive it from A and B.
+        batch: number of matrices, 0 to derive it from A and B.
+        on_cpu: see :func:`read`.
+        shape_of: returns the shape of D for that of the accumulator, if an epilogue changes it.
+
+    Raises:
+        OpError: if an operand does not fit.
     """
     x, y = read(call, "A", a, on_cpu), read(call, "B", b, on_cpu)
     if problem is not None:
         m, n, k = problem
         many = (batch,) if batch else ()
-        x = of_shape(call, "A", x, (*many, m, k), kinds.a.layout, ", as problem_size says")
-        y = of_shape(call, "B", y, (*many, k, n), kinds.b.layout, ", as problem_size says")
+        x = of_shape(call, "A", x, (*many, m, k), kinds.a.layout, " for this problem_size")
+        y = of_shape(call, "B", y, (*many, k, n), kinds.b.layout, " for this problem_size")
     else:
         for name, view in (("A", x), ("B", y)):
             if len(view.shape) not in (2, 3):
-                raise ShapeError(f"{call}: expected {name} of rank 2, or 3 of a batch, got {view.shape}")
+                raise ShapeError(f"{call}: {name} has shape {view.shape}; it must have rank 2, or 3 for a batch")
         m, k = x.shape[-2:]
         n = y.shape[-1]
         if y.shape[-2] != k:
-            raise ShapeError(f"{call}: expected B of ({k}, N), as A is {x.shape[-2:]}, got {y.shape[-2:]}")
+            raise ShapeError(f"{call}: B has shape {y.shape[-2:]}; it must have ({k}, N), because A has {x.shape[-2:]}")
     of = sorted({v.shape[0] for v in (x, y) if len(v.shape) == 3})
     if len(of) == 2 and of[0] != 1:
-        raise ShapeError(f"{call}: expected as many matrices in B as in A ({x.shape[0]}) or one, got {y.shape[0]}")
+        raise ShapeError(f"{call}: B has {y.shape[0]} matrices; it must have {x.shape[0]} like A, or one")
     shape = (*(of[-1:]), m, n)
     x, y = as_planned(call, "A", x, kinds.a), as_planned(call, "B", y, kinds.b)
     if beta != 0.0 and (c is None or kinds.c is None):
-        raise ShapeError(f"{call}: expected C where beta is {beta}")
+        raise ShapeError(f"{call}: beta is {beta}, but C is missing; pass C or beta=0")
     shape = shape if shape_of is None else shape_of(shape)
     d = new_like(a, shape, kinds.d) if d is None else d
     z = of_shape(call, "D", read(call, "D", d, on_cpu), shape, kinds.d.layout, "")
     if z.shape != shape:
-        raise ShapeError(f"{call}: expected D of {shape}, got {z.shape}")
+        raise ShapeError(f"{call}: D has shape {z.shape}; it must have {shape}")
     z = as_planned(call, "D", z, kinds.d)
     w = None
     if beta != 0.0 and kinds.c is not None:
         w = of_shape(call, "C", read(call, "C", c, on_cpu), shape, kinds.c.layout, "")
         w = as_planned(call, "C", w, kinds.c)
         if w.shape != shape:
-            raise ShapeError(f"{call}: expected C of {shape}, got {w.shape}")
+            raise ShapeError(f"{call}: C has shape {w.shape}; it must have {shape}")
     v, along = (None, "") if bias is None else _bias(call, read(call, "bias", bias, on_cpu), m, n)
     for name, view in (("B", y), ("C", w), ("D", z), ("bias", v)):
         if view is None or "address" in (view.library, x.library):
             continue
         if (view.library, view.device) != (x.library, x.device):
             where = [f"{q.library}, {'the CPU' if q.device < 0 else f'GPU {q.device}'}" for q in (x, view)]
-            raise DeviceError(f"{call}: expected {name} of {where[0]}, as A, got one of {where[1]}")
+            raise DeviceError(f"{call}: {name} is of {where[1]}, but A is of {where[0]}; use one library and device")
     for name, view in (("A", x), ("B", y)):
         if overlap(z, view):
             raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")
@@ -239,27 +244,29 @@ def check(
 
 
 def check_addends(call: str, d: ArrayView, c: ArrayView | None, bias: ArrayView | None) -> None:
-    """Raise LayoutError where D shares memory with C, but as the same matrix, or with the bias."""
+    """Raise LayoutError if D shares memory with the bias, or with C unless it is the same matrix."""
     if c is not None and not same_matrix(c, d) and overlap(c, d):
-        raise LayoutError(f"{call}: D shares memory with C, which is not the same matrix")
+        raise LayoutError(
+            f"{call}: D shares memory with C; only a C that is exactly the same matrix may be overwritten"
+        )
     if bias is not None and overlap(bias, d):
         raise LayoutError(f"{call}: D shares memory with bias; only C may be D")
 
 
 def _bias(call: str, view: ArrayView, m: int, n: int) -> tuple[ArrayView, str]:
-    """Return a bias as a vector, and which index of D it is of: ``n`` (a value a column) or ``m``."""
+    """Return a bias as a vector, and its index of D: ``n`` (per column) or ``m`` (per row)."""
     if view.shape not in ((n,), (1, n), (m, 1)):
-        raise ShapeError(f"{call}: expected a bias of ({n},), (1, {n}) or ({m}, 1), got {view.shape}")
+        raise ShapeError(f"{call}: bias has shape {view.shape}; it must have ({n},), (1, {n}) or ({m}, 1)")
     along = "n" if view.shape in ((n,), (1, n)) else "m"
     extent = n if along == "n" else m
     stride = view.strides[-1] if along == "n" else view.strides[0]
     if stride != 1 and extent > 1:
-        raise LayoutError(f"{call}: expected a contiguous bias, got strides {view.strides}")
+        raise LayoutError(f"{call}: bias has strides {view.strides}; it must be contiguous")
     return view._replace(shape=(extent,), strides=(1,)), along
 
 
 def new_like(array: object, shape: Sequence[int], wanted: Type) -> Any:
-    """Return a new array of the library, and where, another one is.  Raises DeviceError where none can be made."""
+    """Allocate an array of the library and on the device of another one.  Raises DeviceError for unknown libraries."""
     view = view_of(array)
     *batch, m, n = shape
     rows = wanted.layout == "row"
@@ -282,4 +289,4 @@ def new_like(array: object, shape: Sequence[int], wanted: Type) -> Any:
         with cupy.cuda.Device(view.device):
             found = cupy.empty(order, numpy_dtype(element))
         return found if rows else found.swapaxes(-1, -2)
-    raise DeviceError(f"Gemm: expected D, as arrays of {type(array).__name__} cannot be made here")
+    raise DeviceError(f"Gemm: D is missing, and arrays of type {type(array).__name__} cannot be allocated; pass D")

@@ -1,10 +1,8 @@
-"""An operation: a GEMM of one tile for certain operands, as it is described, compiled and run.
+"""A GEMM operation with one tile: described, compiled and run.
 
 operation = GemmOperationUniversal(90, tile, A, B, C, LinearCombination("f16", 8, "f32", "f32"))
-op.compiler.add_module([operation])
-arguments = GemmArguments(operation, GemmCoord(m, n, k), a, b, c, d, operation.epilogue_type(1.0, 0.5))
-operation.run(arguments)
-arguments.sync()
+op.compiler.add_module([operation]) arguments = GemmArguments(operation, GemmCoord(m, n, k), a, b, c, d,
+operation.epilogue_type(1.0, 0.5)) operation.run(arguments) arguments.sync()
 """
 
 from __future__ import annotations
@@ -41,13 +39,20 @@ __all__ = ["GemmOperationUniversal", "check_warps"]
 
 
 class GemmOperationUniversal(DescribedOperation):
-    """``D = f(A B, C)`` by one tile, for operands of certain elements and layouts.
+    """``D = f(A B, C)`` with one tile, for operands of given elements and layouts.  Nothing is compiled yet.
 
-    ``chip``: the compute capability, 80 (mma.sync and such) or 90; ``tile_description``; ``A``, ``B``, ``C``: their
-    descriptions, D is as C, or as ``D`` says; ``epilogue_functor``: what becomes of the sums; ``swizzling_functor``:
-    the order of the tiles; ``visitor``: a traced epilogue, which then is all that becomes of the sums (or True, and
-    ``epilogue_functor`` is one), or a function of (value, row, column), in the language.  Nothing is compiled.  Raises
-    UnsupportedError where there is no such kernel.
+    Args:
+        chip: compute capability, 80 (mma.sync) or 90.
+        tile_description: the tile.
+        A, B, C: descriptions of the operands.
+        epilogue_functor: the epilogue, or a traced one.
+        swizzling_functor: order of the tiles.
+        visitor: a traced epilogue, which replaces the functor; True if the functor is one; or a function of (value,
+            row, column) in the kernel language.
+        D: description of D, by default that of C.
+
+    Raises:
+        UnsupportedError: if there is no such kernel.
     """
 
     def __init__(
@@ -61,26 +66,26 @@ class GemmOperationUniversal(DescribedOperation):
         self.A, self.B, self.C = A, B, C
         self.D = D or C
         if self.D.element == "void":
-            raise DtypeError("Gemm: expected an element of D, as there is no C, got void")
+            raise DtypeError("Gemm: C is void, so the element type of D is unknown; pass D")
         if C.element != "void" and (C.element, C.layout) != (self.D.element, self.D.layout):
             raise UnsupportedError(
-                f"Gemm: expected C of {self.D.element}, {self.D.layout}-major, as D, got {C.element}, {C.layout}-major"
+                f"Gemm: C is {C.element}, {C.layout}-major; it must be {self.D.element}, {self.D.layout}-major, like D"
             )
         self.interleaved = _interleaved(A, B, C, self.D)
         if self.interleaved and (isinstance(epilogue_functor, Traced) or isinstance(visitor, Traced)):
             name = next(x.name for x in (epilogue_functor, visitor) if isinstance(x, Traced))
-            raise UnsupportedError(f"Gemm: expected no traced epilogue of interleaved matrices, got {name}")
+            raise UnsupportedError(f"Gemm: interleaved matrices do not support traced epilogues ({name})")
         accumulator = _accumulator(tile_description, A.element)
         if isinstance(epilogue_functor, Traced):
             epilogue_functor, visitor = None, epilogue_functor if visitor in (True, None) else visitor
         self.epilogue_functor = epilogue_functor or LinearCombination(self.D.element, self.D.alignment, accumulator)
         if self.epilogue_functor.element_output != self.D.element:
             raise EpilogueError(
-                f"Gemm: expected an epilogue_functor to {self.D.element}, as D, got {self.epilogue_functor!r}"
+                f"Gemm: epilogue_functor is {self.epilogue_functor!r}; its result must be {self.D.element}, like D"
             )
         self.swizzling_functor = swizzling_functor
         if visitor is True:
-            raise EpilogueError("Gemm: expected a visitor, or epilogue_functor, of op.epilogue.trace, got True alone")
+            raise EpilogueError("Gemm: visitor=True needs a traced epilogue_functor; pass op.epilogue.trace(…)")
         self.traced = visitor if isinstance(visitor, Traced) else None
         self.visitor = visitor or None
         self._hook = None if visitor is True or isinstance(visitor, Traced) else visitor or None
@@ -90,7 +95,7 @@ class GemmOperationUniversal(DescribedOperation):
         self._partial: GemmOperationUniversal | None = None
         self._sharing: dict[tuple[str, int], GemmOperationUniversal | None] = {}
         self._numbered: dict[tuple[float, ...], Self] = {}
-        self.variants()  # what cannot be is refused now
+        self.variants()  # Report unsupported combinations now.
 
     # ------------------------------------------------------------------------------------------------------ kernels
 
@@ -104,16 +109,16 @@ class GemmOperationUniversal(DescribedOperation):
         floats = {self.A.element, self.B.element} <= {"f32", "tf32"} and element_a == element_b in ("f32", "tf32")
         if (element_a, element_b) != (self.A.element, self.B.element) and not floats:
             what = f"{self.A.element} and {self.B.element}"
-            raise DtypeError(f"Gemm: expected a math_instruction for {what}, got one for {element_a} and {element_b}")
+            raise DtypeError(f"Gemm: the math_instruction is for {element_a} and {element_b}; A and B have {what}")
         found = configured(self.tile_description, asked, self.swizzling_functor)
         if self.interleaved:
             if not isinstance(found, WarpConfig):
                 raise UnsupportedError(
-                    f"Gemm: expected mma.sync [16, 8, 32] for interleaved matrices, got {found.name}"
+                    f"Gemm: kernel {found.name} does not support interleaved matrices; use mma.sync [16, 8, 32]"
                 )
             found = found._replace(interleaved=True, vectors=(16,))
         if self.chip < 90 and _needs_hopper(found):
-            raise UnsupportedError(f"Gemm: expected an instruction of sm_{self.chip}, got wgmma, which needs sm_90")
+            raise UnsupportedError(f"Gemm: the tile uses wgmma, which sm_{self.chip} lacks; use an mma.sync tile")
         return found
 
     @property
@@ -124,7 +129,7 @@ class GemmOperationUniversal(DescribedOperation):
 
     @property
     def saturates(self) -> bool:
-        """Tell whether sums of integers stick at the ends of i32, so that nobody may add up parts of them."""
+        """True if i32 accumulators saturate, so that partial sums cannot be added up."""
         i = self.tile_description.math_instruction
         return i is not None and i.math_operation == MathOperation.multiply_add_saturate
 
@@ -132,13 +137,19 @@ class GemmOperationUniversal(DescribedOperation):
         self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, batch: bool = False,
         array: bool = False, graph: Graph | None = None,
     ) -> Variant:  # fmt: skip
-        """Return the kernel for such a call; numbers other than 1 and 0 are arguments of it; ``array``: of matrices
-        that lie anywhere; ``graph``: of a traced epilogue with the call's arrays, by default with its examples.
+        """Return the kernel for such a call.
+
+        Args:
+            alpha, beta: values other than 1 and 0 become launch arguments.
+            bias, bias_type: index of the bias ("n" or "m"), and its type.
+            batch: True for a batch.
+            array: True for pointer arrays.
+            graph: graph of a traced epilogue with the call's arrays, by default with its examples.
         """
         if (batch, array) not in self._configured:
             self._configured[batch, array] = self._configure(batch, array)
         if self.interleaved and beta != 0.0:
-            raise UnsupportedError(f"Gemm: expected beta 0 of interleaved matrices, got {beta}: there is no kernel yet")
+            raise UnsupportedError(f"Gemm: beta={beta} is not supported for interleaved matrices; use beta=0")
         epilogue = self.epilogue_for(alpha, beta, bias, bias_type, graph)
         found = Variant(self._configured[batch, array], epilogue, self.D.layout == "column", chip_here())
         if epilogue.graph is not None:
@@ -148,7 +159,7 @@ class GemmOperationUniversal(DescribedOperation):
     def epilogue_for(
         self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", graph: Graph | None = None
     ) -> Epilogue:  # fmt: skip
-        """Return what becomes of the sums; of a traced epilogue a call's graph, or that of its examples."""
+        """Return the epilogue of a kernel; ``graph`` is that of a traced one, by default of its examples."""
         if self.traced is None:
             return self.epilogue_functor.epilogue(alpha, beta, bias, bias_type, self._hook)
         if graph is None:
@@ -156,8 +167,9 @@ class GemmOperationUniversal(DescribedOperation):
         return self.epilogue_functor.visited(graph)
 
     def variants(self) -> list[Variant]:
-        """Return the kernels for any alpha, without and with C; of a traced epilogue that for its examples; and what
-        splits single operands in parts.
+        """Return the kernels for any alpha, without and with C, and those that split single operands into tf32 parts.
+
+        For a traced epilogue, return the kernel for its examples.
         """
         if self.traced is not None:
             return [self.variant(batch=len(self.traced.examples["accum"].shape) == 3), *self.splitters()]
@@ -167,17 +179,17 @@ class GemmOperationUniversal(DescribedOperation):
 
     @property
     def in_parts(self) -> bool:
-        """Tell whether its kernel multiplies f32 that is split in parts first, by other kernels."""
+        """True if the kernel multiplies f32 that other kernels split into tf32 parts first."""
         return self.tile_description.in_parts
 
     def splitters(self, batch_a: bool = False, batch_b: bool = False) -> list[Variant]:
-        """Return the kernels that split A and B, or batches of them, in parts; none where nothing is split."""
+        """Return the kernels that split A and B, or batches of them, into tf32 parts; none if nothing is split."""
         if not self.in_parts:
             return []
         return [Variant(x, chip=chip_here()) for x in splitting(self.A.layout, self.B.layout, batch_a, batch_b)]
 
     def variant_for(self, x: Operands, *, array: bool = False) -> Variant:
-        """Return the kernel for a call's operands; ``array``: of matrices that lie anywhere."""
+        """Return the kernel for a call's operands.  ``array`` is True for pointer arrays."""
         bias_type = "f32" if x.bias is None else x.bias.dtype
         found = self.variant(
             x.alpha, x.beta, x.along, bias_type, batch=array or len(x.d.shape) == 3, array=array, graph=x.graph
@@ -188,27 +200,27 @@ class GemmOperationUniversal(DescribedOperation):
         return found
 
     def recipe_of(self, variant: Variant) -> Recipe:
-        """Return how a kernel is called."""
+        """Return the calling convention of a kernel."""
         return variant.recipe()
 
     def combiner(self, config: CombineConfig) -> Variant:
-        """Return the kernel that combines parts of reductions."""
+        """Return the kernel that combines partial reductions."""
         return Variant(config, chip=chip_here())
 
     @property
     def sums(self) -> str:
-        """The type of sums in memory: f32, f64 or i32."""
+        """Type of accumulators in memory: f32, f64 or i32."""
         found = self.epilogue_functor.element_accumulator
         return "f32" if found == "f16" else found
 
     def reduction_variant(self, x: Operands, sums: str) -> Variant:
-        """Return what adds up parts, and what becomes of them."""
+        """Return the kernel that adds up split-K slices and computes the epilogue."""
         e = self.epilogue_for(x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, x.graph)
         config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
         return Variant(config, e, self.D.layout == "column", chip_here())
 
     def alone(self) -> dict[str, object]:
-        """Return fields of the tile with which no block shares K."""
+        """Return the fields of the tile for a kernel without split-K and stream-K."""
         td = self.tile_description
         usual: dict[str, object] = {"epilogue_schedule": None, "tile_scheduler": None, "parts": 1}
         if td.kernel_schedule == "few_rows":
@@ -216,7 +228,7 @@ class GemmOperationUniversal(DescribedOperation):
         return usual
 
     def partial(self) -> GemmOperationUniversal:
-        """Return the operation of the same tile that gives the sums."""
+        """Return the operation of the same tile whose result is the accumulator."""
         if self._partial is None:
             td = self.tile_description.replace(self.alone())
             of = TensorDescription(self.sums, self.D.layout)
@@ -226,8 +238,9 @@ class GemmOperationUniversal(DescribedOperation):
         return self._partial
 
     def sharing(self, split: Split, x: Operands) -> GemmOperationUniversal | None:
-        """Return the operation of the same tile whose blocks share K; None where there is none, or not all blocks of
-        this call would run at once.
+        """Return the operation of the same tile with split-K or stream-K.
+
+        Returns None if there is none, or if the blocks of this call would not all be resident at once.
         """
         paired = x.graph is not None and (x.graph.paired or x.graph.whole_rows)
         if self.choice is None or paired or (len(x.d.shape) == 3 and split.mode == "stream"):
@@ -261,8 +274,10 @@ class GemmOperationUniversal(DescribedOperation):
         return found if tiles * parts <= c.at_once else None
 
     def with_numbers(self, numbers: tuple[float, ...]) -> Self:
-        """Return the operation whose activation has such numbers, which are constants of its kernels; without any, this
-        one.  Raises EpilogueError.
+        """Return a copy whose activation has other parameters, which are constants of its kernels; without any, this
+        operation.
+
+        Raises EpilogueError.
         """
         if numbers and numbers not in self._numbered:
             found = copy(self)
@@ -272,41 +287,42 @@ class GemmOperationUniversal(DescribedOperation):
         return self._numbered[numbers] if numbers else self
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
-        """Compile the kernel for a GPU, for calls with such numbers."""
+        """Compile the kernel for the GPU, for these numbers."""
         for variant in (self.first() if self.traced is not None else self.variant(alpha, beta), *self.splitters()):
             compiled(variant)
 
     @property
     def needs_hopper(self) -> bool:
-        """Tell whether its kernel runs on GPUs of sm_90 only."""
+        """True if the kernel runs on sm_90 only."""
         return _needs_hopper(self._configured[False, False])
 
     @property
     def by_tma(self) -> bool:
-        """Tell whether its operands must have addresses and rows of whole 16 bytes."""
+        """True if addresses and row strides of the operands must be multiples of 16 bytes."""
         return self.choice is not None and not self.in_parts
 
     @property
     def choice(self) -> Choice | None:
-        """The kernel of the menu that it is; None for others."""
+        """The Hopper kernel, or None for others."""
         found = self._configured[False, False]
         return found if isinstance(found, Choice) else None
 
     # ------------------------------------------------------------------------------------------------------- calls
 
     def epilogue_type(self, *numbers: float, **arguments: Any) -> OutputOp | VisitorOutputOp:
-        """Return the numbers of a call, ``alpha``, ``beta`` and those of the activation; of a traced epilogue its
-        arguments and results by name, and ``problem_size``, (M, N), of flat arrays.
+        """Return the numbers of a call: ``alpha``, ``beta`` and the parameters of the activation.
+
+        For a traced epilogue, pass its arguments and results by name, and ``problem_size``, (M, N), for flat arrays.
         """
         if self.traced is None:
             return self.epilogue_functor.epilogue_type(*numbers, **arguments)
         if numbers:
-            raise EpilogueError(f"epilogue {self.traced.name}: expected its arguments by name, got {numbers}")
+            raise EpilogueError(f"epilogue {self.traced.name}: arguments must be passed by name, got {numbers}")
         return VisitorOutputOp(arguments)
 
 
 def _interleaved(A: TensorDescription, B: TensorDescription, C: TensorDescription, D: TensorDescription) -> bool:
-    """Tell whether matrices are interleaved.  Raises UnsupportedError where not all are, as products of bytes want."""
+    """Return True if the matrices are interleaved.  Raises UnsupportedError unless all are, with 8-bit integers."""
     given = [A, B, D] if C.element == "void" else [A, B, C, D]
     if not any([x.interleaved for x in given]):
         return False
@@ -314,14 +330,14 @@ def _interleaved(A: TensorDescription, B: TensorDescription, C: TensorDescriptio
     wanted = [column, row, *[column] * (len(given) - 2)]
     if [x.layout for x in given] != wanted or not {A.element, B.element, D.element} <= {"i8", "ui8"}:
         raise UnsupportedError(
-            "Gemm: expected 8-bit integers, A, C and D of ColumnMajorInterleaved32, B of RowMajorInterleaved32, got "
-            + ", ".join([f"{x.element} {x.layout}" for x in given])
+            "Gemm: interleaved matrices must be 8-bit integers, A, C and D ColumnMajorInterleaved32, and B "
+            "RowMajorInterleaved32; got " + ", ".join([f"{x.element} {x.layout}" for x in given])
         )
     return True
 
 
 def _accumulator(td: TileDescription, element: str) -> str:
-    """Return the type of the sums."""
+    """Return the type of the accumulator."""
     i = td.math_instruction
     if i is not None:
         return i.element_accumulator
@@ -329,7 +345,7 @@ def _accumulator(td: TileDescription, element: str) -> str:
 
 
 def check_warps(variant: Variant) -> None:
-    """Raise EpilogueError for an epilogue that a kernel of ``mma.sync`` has not: of f64 what is computed in f32."""
+    """Raise EpilogueError if an mma.sync kernel does not support the epilogue; f64 kernels compute none in f32."""
     kernel = variant.kernel if isinstance(variant.configured, WarpConfig) else None
     if isinstance(kernel, WarpConfig):
         try:

@@ -1,4 +1,4 @@
-"""What every described operation has: a name and texts, of its first kernel; kernels compiled; its run."""
+"""Base of described operations: names and texts, compiled kernels, and launches."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ class Launchable(Protocol):
     """The arguments of a call."""
 
     def launch(self) -> RunReport | None:
-        """Launch or, on the CPU, run it and return the interpreter's report."""
+        """Launch, or on the CPU run the interpreter and return its report."""
         ...
 
 
 class DescribedOperation:
-    """The base of operations, whose kernels are :meth:`variants`; ``saved``: where compiled ones are, None where they
-    are compiled.
+    """Base of operations, whose kernels are :meth:`variants`.
+
+    ``saved`` holds compiled kernels of a saved plan; None to compile them.
     """
 
     saved: SavedKernels | None
@@ -41,40 +42,39 @@ class DescribedOperation:
         raise NotImplementedError
 
     def first(self) -> Variant:
-        """Return the kernel that names and texts are of."""
+        """Return the kernel that names and texts refer to."""
         return self.variants()[0]
 
     def module(self, variant: Variant, on_cpu: bool = False) -> CompiledModule:
-        """Return a kernel, compiled."""
+        """Return a compiled kernel."""
         return module_of(variant, self.saved, cpu=on_cpu)
 
     def launcher(self, variant: Variant, on_cpu: bool) -> Launcher:
-        """Return a compiled kernel with how it is called."""
+        """Return a compiled kernel with its calling convention."""
         found = self._launchers.get((variant, on_cpu))
         if found is None:
             found = self._launchers[variant, on_cpu] = Launcher(self.module(variant, on_cpu), variant.recipe())
         return found
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
-        """Compile the kernels for a GPU, for calls with such numbers."""
+        """Compile the kernels for the GPU, for these numbers."""
         for variant in self.variants():
             compiled(variant)
 
     def run(self, arguments: Launchable) -> RunReport | None:
-        """Launch it, or on the CPU run it and return the interpreter's report."""
+        """Launch the arguments, or on the CPU run the interpreter and return its report."""
         return arguments.launch()
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return self.first().name
 
     def procedural_name(self) -> str:
-        """Return the name of the kernel."""
         return self.name
 
     def ir(self, stage: str = "cute") -> str:
-        """Return the kernel's file after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or ``llvm``.
+        """Return the text of the kernel after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or ``llvm``.
 
         Raises UnsupportedError for other stages.
         """
@@ -87,7 +87,7 @@ class DescribedOperation:
 
     @property
     def report(self) -> str:
-        """What ptxas says: registers, spills."""
+        """The report of ptxas: registers and spills."""
         return self.module(self.first()).report
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class DescribedOperation:
 
 @cache
 def chip_here() -> str:
-    """Return the chip that kernels are compiled for where the GPU here is none of the usual; else nothing."""
+    """Return the target of kernels if the GPU is not sm_90, else ""."""
     from cute_dialect.runtime.driver import NoGpuError, driver
 
     try:

@@ -1,12 +1,12 @@
-"""A planned GEMM: types, layouts and what becomes of the sums are said once, then it is run, read, compiled, saved.
+"""Plan of a GEMM: types, layouts and the epilogue are fixed, then it is run, explained, compiled and saved.
 
     plan = op.Gemm(element="f16", layout="row")
     arguments = plan.run(a, b, c, d)                     # D = alpha * A B + beta * C
     plan.run(a, b, c, d, sync=False).sync()
     print(plan.explain(a, b))
 
-Operands are never copied (f32 may be split in parts, in memory of the call): what a kernel cannot read where it lies is
-an error, which says what would do.
+Operands are never copied, except that f32 may be split into tf32 parts.  If a kernel cannot read an operand in place,
+the error names a remedy.
 """
 
 from __future__ import annotations
@@ -43,17 +43,26 @@ __all__ = ["Gemm"]
 class Gemm(MatrixPlan):
     """``D = activation(alpha * A B + beta * C)`` for operands of planned elements and layouts.
 
-    ``A``, ``B``, ``C``, ``D``: arrays, which say their own and are what :meth:`run` takes if it is given none;
-    ``element``, ``layout``: of all others, ``element_A`` and such of one; ``element_C="void"``: there is none;
-    ``element_accumulator``: of the sums; ``kernel_cc``: 80 for kernels of sm_80 (``chip`` is the same).  Elements are
-    names, or types of torch or numpy; layouts ``row`` and ``column``.  f32 is multiplied exactly, ``tf32`` (of f32
-    arrays) by tensor cores.  Raises OpError.
+    Elements are names, or types of torch or NumPy.  Layouts are ``row`` and ``column``.  f32 is multiplied exactly;
+    ``tf32`` (of f32 arrays) uses tensor cores.
+
+    Args:
+        A, B, C, D: arrays, which determine their types, and are the defaults of :meth:`run`.
+        element, layout: element and layout of all other operands.
+        element_A, …, layout_D: element and layout of one operand; ``element_C="void"`` for no C.
+        element_accumulator: type of the accumulator.
+        element_compute: type of the epilogue's computation.
+        alpha, beta: default factors.
+        kernel_cc: 80 for sm_80 kernels; ``chip`` is the same.
+
+    Raises:
+        OpError: if there is no such kernel.
     """
 
     # -------------------------------------------------------------------------------------------------------- calls
 
     def _call(self, call: str, *given: Any) -> Arguments:
-        """Return the arguments of a call, checked, with the operation that computes it; see :meth:`_arguments`."""
+        """Return the checked arguments of a call, with the operation that computes it; see :meth:`_arguments`."""
         return self._served(call, lambda plan: plan._arguments(call, *given))
 
     def _arguments(
@@ -61,12 +70,14 @@ class Gemm(MatrixPlan):
         bias: object, stream: object, options: CallOptions, split_k: object = None,
         visitor_args: Mapping[str, object] | None = None,
     ) -> Arguments:  # fmt: skip
-        """Return the arguments of a call, checked, with the operation that computes it."""
+        """Return the checked arguments of a call, with the operation that computes it."""
         a, b, c, d = self._given(call, A, B, C, D)
         split = Split.of(split_k)
         if is_of_sums(self._visitor):
             if is_several(a):
-                raise EpilogueError(f"{call}: expected single arrays with a traced epilogue, got lists of matrices")
+                raise EpilogueError(
+                    f"{call}: A is a list, which a traced epilogue does not support; pass single arrays"
+                )
             found = self._visit(
                 call, a, b, d, {"C": c, "alpha": alpha, "beta": beta, "bias": bias}, visitor_args, options
             )
@@ -74,7 +85,9 @@ class Gemm(MatrixPlan):
             operation, results = self.operation_for(x, split), found.bound.results
             return Arguments(operation, x, found.D, stream, options, split, call, results)
         if visitor_args:
-            raise EpilogueError(f"{call}: expected no visitor_args of a function, got {', '.join(visitor_args)}")
+            raise EpilogueError(
+                f"{call}: visitor_args ({', '.join(visitor_args)}) needs an epilogue_visitor with a parameter accum"
+            )
         alpha = self._alpha if alpha is None else number("alpha", alpha)
         beta = self._beta if beta is None else number("beta", beta)
         if is_several(a):
@@ -100,7 +113,9 @@ class Gemm(MatrixPlan):
         beta: float | None = None, *, bias: object = None, visitor_args: Mapping[str, object] | None = None,
         stream: object = None, split_k: object = None, **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
-        """Return the checked arguments of :meth:`run`, and the operation that computes them; nothing is compiled."""
+        """Return the checked arguments of :meth:`run`, and the operation that computes them, without compiling
+        anything.
+        """
         return self._call("Gemm.arguments", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
 
     def run(
@@ -109,16 +124,26 @@ class Gemm(MatrixPlan):
         visitor_args: Mapping[str, object] | None = None, stream: object = None, split_k: object = None,
         **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
-        """Compute ``D``, made if it is not given, and return the arguments: ``.D``, ``.sync()``.
+        """Compute ``D``, which is allocated if absent, and return the arguments with ``.D`` and ``.sync()``.
 
-        ``C`` is read where ``beta`` is not 0; ``bias``: (N,), a value a column, or (M, 1), a value a row; ``sync``:
-        wait for the result; ``visitor_args``: arrays and numbers of a traced ``epilogue_visitor`` by name, and memory
-        for its results (C, alpha, beta and bias are those of the call where they are not there); ``split_k``: parts of
-        K, a number or (mode, number), mode ``serial`` (blocks share a tile), ``parallel`` (a second kernel adds the
-        parts up) or ``stream``; ``stream``; ``options``: ``device="cpu"`` for the interpreter, and its own
-        (``checks``).
-        Batches are arrays of rank 3; A or B may be one for all.  Lists of matrices are equal products, of one launch.
-        Raises OpError before anything is written.
+        Batches are arrays of rank 3, and A or B may be a single matrix for all.  Lists are GEMMs of equal shapes,
+        computed by one launch.
+
+        Args:
+            A, B, C, D: arrays or lists of arrays; C is read if ``beta`` is not 0.
+            alpha, beta: factors of A B and C.
+            sync: True to wait for the result.
+            print_module: True to print the source text of the kernel.
+            bias: per column (N,), or per row (M, 1).
+            visitor_args: arrays and numbers of a traced ``epilogue_visitor`` by name, and memory for its results; C,
+                alpha, beta and bias of the call are defaults.
+            stream: stream of the launch.
+            split_k: split-K slices, a number or (mode, number). Mode ``serial`` reduces them in the same kernel,
+                ``parallel`` in a second one; ``stream`` is stream-K.
+            options: ``device="cpu"`` for the interpreter, and its options, such as ``checks``.
+
+        Raises:
+            OpError: before anything is written.
         """
         a, b, c, d = self._arrays(A, B, C, D)
         usual = not (options or print_module or self._visitor or visitor_args) and stream is None and split_k is None
@@ -140,12 +165,12 @@ class Gemm(MatrixPlan):
 
     @classmethod
     def of_settings(cls, settings: Fields) -> Self:
-        """Return the plan of what :meth:`settings` told."""
+        """Return the plan of :meth:`settings`."""
         return cls(**types_of(settings), kernel_cc=settings["kernel_cc"]).restored(settings)
 
     @classmethod
     def of_operation(cls, operation: GemmOperationUniversal, alpha: float = 1.0, beta: float = 0.0) -> Self:
-        """Return a plan whose calls an operation computes, with such numbers where a call gives none."""
+        """Return a plan whose calls use an operation, with default factors."""
         (a, b, c, d), functor, td = operation.kinds, operation.epilogue_functor, operation.tile_description
         sums, i = functor.element_accumulator, td.math_instruction
         plan = cls(
@@ -167,9 +192,9 @@ class Gemm(MatrixPlan):
         beta: float | None = None, *, bias: object = None, split_k: object = None,
         visitor_args: Mapping[str, object] | None = None,
     ) -> Callable[..., None]:  # fmt: skip
-        """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` does no more than the driver's launch.
+        """Return a checked and prepared function: ``call()`` or ``call(stream)`` only calls the driver's launch.
 
-        Arrays are on a GPU.  Raises OpError.
+        Arrays must be in GPU memory.  Raises OpError.
         """
         return self._call("Gemm.bind", A, B, C, D, alpha, beta, bias, None, {}, split_k, visitor_args).bind()
 
@@ -177,9 +202,10 @@ class Gemm(MatrixPlan):
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
         beta: float | None = None, *, bias: object = None, visitor_args: Mapping[str, object] | None = None,
     ) -> Any:  # fmt: skip
-        """Return what :meth:`run` computes, in numpy and f64, not rounded to D; D is not needed.
+        """Return the result of :meth:`run` computed by NumPy in f64, not rounded to D, which is not needed.
 
-        Of a traced epilogue it is what its function returns; ``visitor_args``: by default those of the last run.
+        With a traced epilogue it is the result of its function; ``visitor_args`` are by default those of the last
+        run.
         """
         a, b, c, _ = self._given("Gemm.reference", A, B, C, D)
         if is_of_sums(self._visitor):
@@ -197,8 +223,9 @@ class Gemm(MatrixPlan):
         beta: float | None = None, *, bias: object = None, budget: float = 30.0, save: bool = True,
         say: Callable[[str], None] | None = None,
     ) -> Tuned:  # fmt: skip
-        """Measure kernels on tensors of torch on a GPU, and let plans and calls like this one take the fastest from now
-        on; nothing is written into ``D``.  ``budget``, ``save``, ``say``: as of :func:`cute_dialect.op.tune`.
+        """Measure kernels on torch tensors on a GPU; plans and calls like this one use the fastest from now on.
+
+        Nothing is written to ``D``.  For ``budget``, ``save`` and ``say`` see :func:`cute_dialect.op.tune`.
         """
         from cute_dialect.op.plans.tuning import tuned_plan
         from cute_dialect.op.select.tuning import check_place
@@ -213,9 +240,9 @@ class Gemm(MatrixPlan):
     def explain(
         self, A: object = None, B: object = None, *, others: int = 4, split_k: object = None
     ) -> Explanation:  # fmt: skip
-        """Return which kernel computes a product of such matrices, or of such shapes, and why; see ``op.explain``.
+        """Explain which kernel computes matrices of such layouts, or of such shapes, and why; see ``op.explain``.
 
-        ``split_k``: as of :meth:`run`; it is told how many parts of K there are.
+        With ``split_k``, as in :meth:`run`, the explanation contains the number of slices.
         """
         from cute_dialect.op.plans.report import explained
 

@@ -1,5 +1,6 @@
-"""Products of any sizes as their kernel takes them: one address for all A, for all B, for all C, and a table
-(:data:`cute_dialect.kernels.pointer_array_gemm.COLUMNS`) of where each begins; who computes which tile.
+"""Kernel arguments of a pointer-array GEMM: one base address per operand, a table of offsets, and the tile schedule.
+
+The table has the columns :data:`cute_dialect.kernels.pointer_array_gemm.COLUMNS`.
 
 >>> tiles_of([(130, 64, 8), (0, 64, 8), (64, 100, 16)], (64, 64)).tolist()
 [3, 0, 2]
@@ -7,7 +8,7 @@
 [[2, 0], [2, 1], [0, 0], [0, 1], [0, 2]]
 """
 
-# What numpy makes of numbers or arrays has no type that pyright knows.
+# Pyright does not infer the types of NumPy's results.
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = ["Laid", "extents_of", "laid_flat", "sizes_of", "tiles_of", "turns_of"
 
 
 class Laid(NamedTuple):
-    """Operands as flat arrays that begin with the lowest address of all, and the table of products."""
+    """Operands as flat arrays that begin at the lowest address, and the table of GEMMs."""
 
     a: ArrayView
     b: ArrayView
@@ -46,22 +47,24 @@ class Laid(NamedTuple):
 
 
 def extents_of(x: Operands, *, flipped: bool = False) -> tuple[int, int, int]:
-    """Return M, N and K, as the kernel has them; K is 0 where nothing is multiplied."""
+    """Return M, N and K as the kernel sees them; K is 0 if alpha is 0."""
     m, n = x.d.shape
     k = x.a.shape[1] if x.alpha != 0.0 else 0
     return (n, m, k) if flipped else (m, n, k)
 
 
 def _matrices(x: Operands, *, flipped: bool) -> tuple[ArrayView, ArrayView, ArrayView, ArrayView | None]:
-    """Return A (M, K), B (N, K), C and the source as the kernel has them."""
+    """Return A (M, K), B (N, K), D and C as the kernel sees them."""
     if flipped:
         return transposed(x.b), x.a, transposed(x.d), None if x.c is None else transposed(x.c)
     return x.a, transposed(x.b), x.d, x.c
 
 
 def copied_at_once(call: str, config: ListedConfig, x: Operands, *, flipped: bool, most: int = 16) -> int:
-    """Return the bytes that one copy of a product's operands may move: of which addresses, steps between lines, and
-    lines are multiples; 1 where there is no kernel of so few.  Raises AlignmentError for matrices between elements.
+    """Return the bytes that one copy of a GEMM's operands may move, 1 for single elements.
+
+    Addresses, line strides and line lengths must be multiples of it.  Raises AlignmentError for an address that is
+    not a multiple of the element size.
     """
     units = [most]
     a, b, d, _ = _matrices(x, flipped=flipped)
@@ -71,7 +74,10 @@ def copied_at_once(call: str, config: ListedConfig, x: Operands, *, flipped: boo
     for name, view, columns, vectors in matrices:
         item = SIZES[view.dtype]
         if view.pointer % item:
-            raise AlignmentError(f"{call}: expected {name} at whole elements, got {view.pointer % item} bytes more")
+            raise AlignmentError(
+                f"{call}: the address of {name} is {view.pointer % item} mod {item}; it must be a multiple of the "
+                "element size"
+            )
         if vectors:
             line, step = (0, 1) if columns else (1, 0)
             units += [view.pointer, view.shape[line] * item, view.strides[step] * item]
@@ -80,9 +86,7 @@ def copied_at_once(call: str, config: ListedConfig, x: Operands, *, flipped: boo
 
 
 def sizes_of(call: str, config: ListedConfig, found: Sequence[Operands], *, flipped: bool, most: int) -> list[int]:
-    """Return the bytes that one copy moves of each product's operands: 16, or what all others allow; 0 of a product
-    without elements.
-    """
+    """Return the bytes per copy for each GEMM: 16, or a common smaller size for all others; 0 for empty GEMMs."""
     each = [copied_at_once(call, config, x, flipped=flipped, most=most) if all(x.d.shape) else 0 for x in found]
     others = [size for size in each if 0 < size < 16]
     least = next(size for size in (16, 8, 4, 1) if config.takes(size) and gcd(size, *others) == size)
@@ -90,7 +94,7 @@ def sizes_of(call: str, config: ListedConfig, found: Sequence[Operands], *, flip
 
 
 def laid_flat(config: ListedConfig, found: Sequence[Operands], *, flipped: bool) -> Laid:
-    """Return products as the kernel takes them; of those without elements nothing is asked."""
+    """Return GEMMs as the kernel takes them.  Empty ones may have any layout."""
     from cute_dialect.kernels.pointer_array_gemm import COLUMNS
 
     table = np.zeros((len(found), len(COLUMNS)), np.int64)
@@ -119,7 +123,7 @@ def laid_flat(config: ListedConfig, found: Sequence[Operands], *, flipped: bool)
         if name != "bias":
             table[which, COLUMNS.index(f"ld{name}")] = [line for _, _, line in given]
     first = next(x for x in found if 0 not in x.d.shape)
-    # Where no product has any K, nobody reads A and B.
+    # If K is 0 in all GEMMs, A and B are not read, so any memory will do.
     a, b, _, _ = _matrices(first, flipped=flipped)
     spare = flat["c"]._replace(shape=(0,))
     laid_a, laid_b = (flat.get(n, spare._replace(dtype=v.dtype)) for n, v in (("a", a), ("b", b)))
@@ -130,7 +134,7 @@ def _flat(views: Sequence[ArrayView]) -> ArrayView:
     """Return the memory of matrices, from the lowest address to the highest, as elements."""
     first = views[0]
     low = min([v.pointer for v in views])
-    if first.device < 0:  # all in one piece of memory, of which this is a part
+    if first.device < 0:  # Host matrices are all in one allocation; take the part of it that they use.
         memory: Any = first.keep
         high = max([sum(span(v)) for v in views])
         at = low - memory.ctypes.data
@@ -141,13 +145,13 @@ def _flat(views: Sequence[ArrayView]) -> ArrayView:
 
 
 def tiles_of(extents: Sequence[tuple[int, int, int]], tile: tuple[int, int]) -> NDArray[int64]:
-    """Return how many tiles each product has."""
+    """Return the number of tiles of each GEMM."""
     sizes = np.array(extents, np.int64).reshape(-1, 3)
     return -(-sizes[:, 0] // tile[0]) * -(-sizes[:, 1] // tile[1])
 
 
 def turns_of(extents: Sequence[tuple[int, int, int]], tile: tuple[int, int]) -> NDArray[int32]:
-    """Return the product and the tile of each block: those of the longest K first, so that the last are short."""
+    """Return the GEMM and the tile of each block, by descending K, so that the last tiles are short."""
     tiles = tiles_of(extents, tile)
     order = np.argsort([-k for _, _, k in extents], kind="stable")
     products = np.repeat(order, tiles[order])

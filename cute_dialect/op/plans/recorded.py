@@ -1,7 +1,8 @@
-"""What plans of all kinds have: the kernels of their calls, told, shown and saved; :class:`Recorded` is the base.
+"""Base of all plans: records the kernels of calls, to show and save them.
 
-A plan from a folder (:func:`~cute_dialect.op.plans.saved.load`) has the kernels of that folder.  What a call takes is
-first asked as ever, and taken where its kernels are there; else what was taken before the plan was saved.
+A plan loaded from a folder (:func:`~cute_dialect.op.plans.saved.load`) has the kernels of that folder.  A call first
+chooses a kernel as usual, and uses it if it is in the folder.  Otherwise it uses a choice that was recorded before
+the plan was saved.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ __all__ = ["Call", "Recorded"]
 
 
 class Call(Protocol):
-    """A call that is checked."""
+    """A checked call."""
 
     @property
     def problem(self) -> str:
-        """What tells it from calls of other sizes."""
+        """Text that distinguishes the call from calls of other sizes."""
         ...
 
     def sources(self) -> Sequence[Source]:
-        """Return the kernels that it launches."""
+        """Return the kernels that the call launches."""
         ...
 
     def taken(self) -> Fields:
-        """Return what was chosen for it, as data."""
+        """Return the choices made for the call as data."""
         ...
 
 
@@ -42,8 +43,9 @@ _C = TypeVar("_C", bound=Call)
 
 
 class Recorded:
-    """A plan that knows the kernels of its calls; ``call``: its name in messages; ``saved``: the kernels of the folder
-    that it is from.
+    """A plan that records the kernels of its calls.
+
+    ``call`` is its name in messages, ``saved`` the kernels of its folder.
     """
 
     call: ClassVar[str]
@@ -58,50 +60,50 @@ class Recorded:
 
     @classmethod
     def of_settings(cls, settings: Fields) -> Self:
-        """Return a plan of what :meth:`settings` told."""
+        """Return the plan of :meth:`settings`."""
         raise NotImplementedError
 
     def settings(self) -> Fields:
-        """Return what makes the plan again, as data."""
+        """Return the settings of the plan as data."""
         raise NotImplementedError
 
     def _take(self, choice: Fields) -> None:
-        """Take what was chosen for a call for all of them."""
+        """Use the choices of one call for all calls."""
         raise NotImplementedError
 
     def _shown(self) -> Source:
-        """Return the kernel that texts are of."""
+        """Return the kernel that texts refer to."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------------- recording
 
     def _record(self, call: Call) -> None:
-        """Remember the kernels of a call that was launched, to save them."""
+        """Record the kernels of a launched call, to save them."""
         for source in call.sources():
             self._sources.setdefault(source.name, source)
         if call.problem not in self._choices:
             self._choices[call.problem] = call.taken()
 
     def _forget(self) -> None:
-        """Forget what was run, by other settings."""
+        """Discard records made with other settings."""
         self._sources.clear()
         self._choices.clear()
         self._chosen.clear()
 
     def save(self, folder: str | os.PathLike[str]) -> str:
-        """Write the plan to a folder, with the kernels of the calls that were run, and return its path.
+        """Write the plan and the kernels of its calls to a folder, and return its path.
 
-        ``op.load(folder)`` gives a plan that runs them, with the driver and numpy or torch alone (or on the
-        interpreter, if it is there).  Raises UnsupportedError where nothing was run.
+        ``op.load(folder)`` returns a plan that runs them with the driver and NumPy or torch only (or on the
+        interpreter, if it is installed).  Raises UnsupportedError if nothing was run.
         """
         if not self._sources:
-            raise UnsupportedError("save: expected a plan that was run: it is saved with the kernels of its calls")
+            raise UnsupportedError("save: the plan was never run, so it has no kernels to save; run it first")
         return write(folder, self.call, self.settings(), list(self._sources.values()), self._choices)
 
     # --------------------------------------------------------------------------------------------------------- serving
 
     def _served(self, name: str, make: Callable[[Self], _C]) -> _C:
-        """Return a call, ``make(plan)``, by kernels that are there.  Raises UnsupportedError where it is by others."""
+        """Return the call ``make(plan)`` with saved kernels.  Raises UnsupportedError if it needs others."""
         saved = self.saved
         if saved is None:
             return make(self)
@@ -113,18 +115,18 @@ class Recorded:
             try:
                 other = make(plan)
             except (AlignmentError, EpilogueError, LayoutError, UnsupportedError):
-                continue  # it was for operands that lie otherwise
+                continue  # This choice was for operands of other layouts.
             if saved.has(other.sources()):
                 return other
         if saved.has(found.sources()):
             return found
         raise UnsupportedError(
-            f"{name}: expected a call that is saved (there are {', '.join(saved.names)}), got {wanted} by "
-            f"{', '.join([x.name for x in found.sources()])}: run it before the plan is saved"
+            f"{name}: the call {wanted} needs {', '.join([x.name for x in found.sources()])}, which the folder does "
+            f"not have (it has {', '.join(saved.names) or 'none'}); run the call before saving the plan"
         )
 
     def _others(self, saved: SavedKernels, wanted: str) -> Iterator[Self]:
-        """Yield plans that take what was taken once, for the wanted problem first."""
+        """Yield plans with recorded choices, that of the wanted problem first."""
         for problem in dict.fromkeys([*([wanted] if wanted in saved.choices else ()), *saved.choices]):
             choice = saved.choices[problem]
             key = repr(choice)
@@ -137,8 +139,8 @@ class Recorded:
     # ----------------------------------------------------------------------------------------------------------- texts
 
     def ir(self, stage: str = "cute") -> str:
-        """Return the file of the last run's kernel, the one that multiplies, after a stage: ``cute``, ``expanded``,
-        ``arch``, ``base`` or ``llvm``.
+        """Return the text of the last run's GEMM kernel after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or
+        ``llvm``.
         """
         return ir_of(self._shown(), stage)
 
@@ -149,5 +151,5 @@ class Recorded:
 
     @property
     def report(self) -> str:
-        """What ptxas says of that kernel: registers, spills."""
+        """The report of ptxas for that kernel: registers and spills."""
         return module_of(self._shown(), self.saved).report

@@ -1,10 +1,9 @@
-"""The reduction behind a GEMM whose parts of K are computed apart, as an operation of its own.
+"""Reduction of the split-K slices of a GEMM, as an operation of its own.
 
 operation.run(arguments)                             # GemmArguments(…, gemm_mode=Mode.GemmSplitKParallel, …)
-reduction = ReductionOperation((4, 128), C, "f32", "f32", "f32", LinearCombination("f16", 8, "f32", "f32"))
-more = ReductionArguments(reduction, (m, n), slices, arguments.workspace, d, c, reduction.epilogue_type(1.0, 0.5))
-reduction.run(more)
-more.sync()
+reduction = ReductionOperation((4, 128), C, "f32", "f32", "f32", LinearCombination("f16", 8, "f32", "f32")) more =
+ReductionArguments(reduction, (m, n), slices, arguments.workspace, d, c, reduction.epilogue_type(1.0, 0.5))
+reduction.run(more) more.sync()
 """
 
 from __future__ import annotations
@@ -35,11 +34,16 @@ __all__ = ["ReductionArguments", "ReductionOperation"]
 
 
 class ReductionOperation(DescribedOperation):
-    """``D = f(sum of parts, C)``.
+    """``D = f(sum of slices, C)``.
 
-    ``shape``, ``count``: taken as PyCUTLASS has them; our kernel has a tile of its own; ``C``: of C and D;
-    ``element_workspace``: of the sums, f32, f64 or i32; ``epilogue_functor``: what becomes of them.  Raises
-    UnsupportedError.
+    Args:
+        shape, count: accepted for compatibility with PyCUTLASS; the kernel has its own tile.
+        C: description of C and D.
+        element_accumulator, element_workspace: type of the accumulators, f32, f64 or i32.
+        epilogue_functor: the epilogue.
+
+    Raises:
+        UnsupportedError: if the types are not supported.
     """
 
     needs_hopper = by_tma = False
@@ -55,8 +59,8 @@ class ReductionOperation(DescribedOperation):
         accumulator = element_name(element_accumulator, "element_accumulator")
         if self.element_workspace not in ("f32", "f64", "i32") or accumulator != self.element_workspace:
             raise UnsupportedError(
-                f"ReductionOperation: expected sums and workspace of f32, f64 or i32, got {accumulator} and "
-                f"{self.element_workspace}"
+                f"ReductionOperation: the accumulator has type {accumulator} and the workspace "
+                f"{self.element_workspace}; both must have the same type, f32, f64 or i32"
             )
         self.epilogue_functor = epilogue_functor or LinearCombination(C.element, 0, accumulator, element_compute)
 
@@ -65,7 +69,7 @@ class ReductionOperation(DescribedOperation):
         return self.epilogue_functor.epilogue_type(alpha, beta, *arguments)
 
     def with_numbers(self, numbers: tuple[float, ...]) -> ReductionOperation:
-        """Return the operation whose activation has such numbers; without any, this one.  Raises EpilogueError."""
+        """Return a copy whose activation has other parameters; without any, this operation.  Raises EpilogueError."""
         if not numbers:
             return self
         found = copy(self)
@@ -89,9 +93,18 @@ class ReductionOperation(DescribedOperation):
 class ReductionArguments(Arguments):
     """The operands of a reduction.
 
-    ``problem_size``: (M, N); ``partitions``: the parts that the GEMM was asked for; ``workspace``: its
-    :attr:`~cute_dialect.op.plans.arguments.GemmArguments.workspace`; ``destination``: D, made if it is not given;
-    ``source``: C; ``output_op``: the numbers.  Raises OpError.
+    Args:
+        operation: the operation.
+        problem_size: (M, N).
+        partitions: number of slices that the GEMM was asked for.
+        workspace: the GEMM's :attr:`~cute_dialect.op.plans.arguments.GemmArguments.workspace`.
+        destination: D, allocated if it is None.
+        source: C.
+        output_op: the numbers of the epilogue.
+        like: an array whose library and device D gets, if there is no C.
+
+    Raises:
+        OpError: if an operand does not fit.
     """
 
     def __init__(
@@ -102,20 +115,18 @@ class ReductionArguments(Arguments):
         call, output_op = "ReductionArguments", output_op or OutputOp()
         operation = operation.with_numbers(output_op.arguments)
         if workspace is None:
-            raise ShapeError(f"{call}: expected the workspace of GemmArguments that ran, got None")
+            raise ShapeError(f"{call}: workspace is None; pass that of GemmArguments after the GEMM has run")
         if workspace.asked != partitions:
-            raise ShapeError(
-                f"{call}: expected {workspace.asked} partitions, as the GEMM was asked for, got {partitions}"
-            )
+            raise ShapeError(f"{call}: partitions is {partitions}, but the GEMM has {workspace.asked} split-K slices")
         if workspace.element != operation.element_workspace:
             raise UnsupportedError(
-                f"{call}: expected a workspace of {operation.element_workspace}, got {workspace.element}"
+                f"{call}: the workspace has type {workspace.element}; it must have {operation.element_workspace}"
             )
         m, n = tuple(problem_size)[:2]
         wanted, on_cpu = Type(operation.D.element, operation.D.layout), on_the_cpu(options)
         rows = n if wanted.layout == "column" else m
         if workspace.memory.shape[0] != rows:
-            raise ShapeError(f"{call}: expected a workspace of {rows} rows, got {workspace.memory.shape[0]}")
+            raise ShapeError(f"{call}: the workspace has {workspace.memory.shape[0]} rows; problem_size needs {rows}")
         destination = (
             new_like(like if source is None else source, (m, n), wanted) if destination is None else destination
         )
@@ -127,12 +138,15 @@ class ReductionArguments(Arguments):
             view = of_shape(call, name, read(call, name, array, on_cpu), (m, n), wanted.layout, "")
             views.append(as_planned(call, name, view, wanted))
         if output_op.beta != 0.0 and views[1] is None:
-            raise ShapeError(f"{call}: expected source where beta is {output_op.beta}")
+            raise ShapeError(f"{call}: beta is {output_op.beta}, but source is missing; pass source or beta=0")
         to = views[0]
         assert to is not None
         w = workspace.memory
         if views[1] is not None and not same_matrix(views[1], to) and overlap(views[1], to):
-            raise LayoutError(f"{call}: destination shares memory with source, which is not the same matrix")
+            raise LayoutError(
+                f"{call}: destination shares memory with source; only a source that is exactly the same matrix may be "
+                "overwritten"
+            )
         operands = Operands(w, w, to, views[1], None, output_op.alpha, output_op.beta)
         self.workspace = workspace
         super().__init__(operation, operands, destination, stream, options)  # type: ignore[arg-type]

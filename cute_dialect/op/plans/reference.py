@@ -1,6 +1,6 @@
-"""What a GEMM is to compute, in numpy and f64: the other half of each test."""
+"""Reference results of a GEMM, computed by NumPy in f64."""
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
@@ -20,7 +20,7 @@ __all__ = ["activated_f64", "as_f64", "reference", "visited_reference"]
 
 
 def as_f64(array: Any) -> NDArray[float64]:
-    """Return the values of an array of numpy, torch or CuPy."""
+    """Return the values of an array of NumPy, torch or CuPy."""
     import numpy as np
 
     torch = sys.modules.get("torch")
@@ -33,9 +33,9 @@ def reference(
     a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0, bias: Any = None, activation: str = "",
     visitor: Callable[..., Any] | None = None,
 ) -> NDArray[float64]:  # fmt: skip
-    """Return ``activation(alpha * a @ b + beta * c + bias)``, of matrices or batches.
+    """Return ``activation(alpha * a @ b + beta * c + bias)`` of matrices or batches.
 
-    Raises UnsupportedError for a visitor in the language, which numpy cannot compute.
+    Raises UnsupportedError for a visitor in the kernel language that NumPy cannot compute.
     """
     import numpy as np
 
@@ -52,12 +52,14 @@ def reference(
         try:
             found = np.asarray(visitor(found, rows, columns), np.float64)
         except Exception as e:
-            raise UnsupportedError(f"reference: the epilogue_visitor cannot be computed by numpy: {e}") from e
+            raise UnsupportedError(
+                f"reference: NumPy cannot compute the epilogue_visitor ({e}); use a function with a parameter accum"
+            ) from e
     return found
 
 
 def activated_f64(activation: str, x: NDArray[float64]) -> NDArray[float64]:
-    """Return an activation of values."""
+    """Apply an activation in f64."""
     import numpy as np
 
     from cute_dialect.op.epilogue.functions import activated
@@ -66,7 +68,7 @@ def activated_f64(activation: str, x: NDArray[float64]) -> NDArray[float64]:
 
 
 def visited_reference(a: Any, b: Any, visitor: Any, args: Mapping[str, Any]) -> Any:
-    """Return what an epilogue's function gives for the product in f64 and its arguments; truths stay truths."""
+    """Return the results of an epilogue's function for the GEMM in f64 and its arguments; booleans stay booleans."""
     import numpy as np
 
     from cute_dialect.op.epilogue.bind import traced_of

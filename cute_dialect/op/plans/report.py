@@ -1,4 +1,4 @@
-"""Why a planned GEMM takes its kernel."""
+"""Explanation of the kernel choice of a planned GEMM."""
 
 from __future__ import annotations
 
@@ -29,15 +29,18 @@ __all__ = ["explained"]
 def explained(
     plan: MatrixPlan, A: Any, B: Any, others: int = 4, split: Split = ALONE, *, array: bool = False
 ) -> Explanation:  # fmt: skip
-    """Return which kernel a plan takes for matrices, or shapes, and what is predicted of it; ``array``: of matrices
-    that lie anywhere.
+    """Explain which kernel a plan uses for matrices or shapes, and its predicted time.
+
+    ``array`` is True for pointer arrays.
     """
     a, b, _, d = plan.kinds
     if is_several(A):
         return explained_products(plan, plan.call, A, B, others=others)
     x, y = _matrix(plan.call, "A", A, a), _matrix(plan.call, "B", B, b)
     if x.shape[-1] != y.shape[-2]:
-        raise ShapeError(f"{plan.call}.explain: expected B of ({x.shape[-1]}, N), as A is {x.shape}, got {y.shape}")
+        raise ShapeError(
+            f"{plan.call}.explain: B has shape {y.shape}; it must have ({x.shape[-1]}, N), because A has {x.shape}"
+        )
     batch = max(x.shape[:-2], y.shape[:-2])
     sums, traced = (*batch, x.shape[-2], y.shape[-1]), plan.traced
     graph = None if traced is None else example_graph(traced, plan.kinds)
@@ -49,9 +52,9 @@ def explained(
     problem = problem_of(asked, *sums[-2:], x.shape[-1], prod(batch))
     gpu, sms = here()
     matrices = {"a": _lies(x), "b": _lies(y), "out": _lies(z)}
-    why = "the plan's tile_description says so" if plan.tile_description is not None else ""
+    why = "set by the plan's tile_description" if plan.tile_description is not None else ""
     if array and not why and asked != asked.of_parts():
-        why = "matrices that lie anywhere are not split in parts"
+        why = "no kernel splits f32 in pointer arrays into tf32 parts"
     choice = td.kernel
     if choice is None:
         operation = plan.construct(td)
@@ -73,16 +76,14 @@ def explained(
 
 
 def _matrix(plan: str, name: str, array: Any, wanted: Type) -> ArrayView:
-    """Return how an operand lies; a shape is one of contiguous lines."""
+    """Return the view of an operand; a shape is that of a contiguous array."""
     if isinstance(array, tuple | list) and not isinstance(array, ArrayView):
         shape = tuple(cast("tuple[int, ...]", array))
         *batch, m, n = shape
         strides = (n, 1) if wanted.layout == "row" else (1, m)
         steps = [m * n] * len(batch)
         return ArrayView(0, shape, (*steps, *strides), wanted.element, -1, "numpy", None)
-    return laid(
-        read(f"{plan}.explain", name, array), wanted.layout, f"{plan}.explain: expected {name} of {wanted.element}"
-    )
+    return laid(read(f"{plan}.explain", name, array), wanted.layout, f"{plan}.explain: {name}")
 
 
 def _lies(view: ArrayView) -> Matrix:

@@ -1,14 +1,16 @@
-"""Plans in a folder, with their compiled kernels, which run with the driver and numpy or torch, without the compiler.
+"""Saved plans: a folder with a plan and its compiled kernels, which run without the compiler.
 
     plan.run(a, b, c, d)                                 # the kernels of calls that were run are saved
     plan.save("folder")
-    op.load("folder").run(a, b, c, d)                    # a plan as that one, with the kernels of the folder
+    op.load("folder").run(a, b, c, d)                    # an equal plan with the kernels of the folder
 
-The folder has ``plan.json`` and a folder for each kernel, as ``CompiledModule.save`` makes them:
+Running needs the driver and NumPy or torch.  The folder has ``plan.json`` and a folder for each kernel, as written by
+``CompiledModule.save``:
 
     {"format": 4, "plan": "Gemm", "settings": {…}, "choices": {PROBLEM: {…}}, "kernels": [NAME, …]}
 
-``settings`` make the plan again, ``choices`` say what was taken for each problem: another machine chooses otherwise.
+``settings`` are the arguments of the plan.  ``choices`` are the choices for each problem, because another machine
+would choose differently.
 """
 
 from __future__ import annotations
@@ -39,35 +41,35 @@ _PLANS = {
     "ScaledGemm": "cute_dialect.op.plans.scaled_plan", "Conv2d": "cute_dialect.op.conv_plans.plan",
     "Attention": "cute_dialect.op.attending.plan",
 }  # fmt: skip
-"""Kinds of plans -> where they are."""
+"""Names of plans -> their modules."""
 
 Fields: TypeAlias = "Mapping[str, Any]"
-"""What makes a plan again, or what a plan took for a call, as data."""
+"""Settings or choices of a plan as data."""
 
 
 class SavedKernels:
-    """The kernels of a folder by name, each loaded when it is first needed; ``choices``: problem -> what was taken."""
+    """The kernels of a folder by name, each loaded on first use; ``choices`` maps problems to choices."""
 
     def __init__(self, folder: Path, names: Iterable[str], choices: Mapping[str, Fields]):
         self.folder, self.names, self.choices = folder, tuple(names), choices
         self._loaded = Libraries()
 
     def has(self, sources: Iterable[Source]) -> bool:
-        """Tell whether all of some kernels are there."""
+        """Return True if the folder has all these kernels."""
         return all([source.name in self.names for source in sources])
 
     def module(self, name: str) -> CompiledModule:
-        """Return a kernel.  Raises UnsupportedError for one that is not there."""
+        """Return a kernel.  Raises UnsupportedError if the folder does not have it."""
         if name not in self.names:
             raise UnsupportedError(
-                f"load: expected a call whose kernels are saved ({', '.join(self.names)}), got one by {name}: run it "
-                "before the plan is saved"
+                f"load: the call needs {name}, which the folder does not have "
+                f"(it has {', '.join(self.names) or 'none'}); run the call before saving the plan"
             )
         return self._loaded.get(name, lambda: load_module(self.folder / name))
 
 
 def module_of(source: Source, saved: SavedKernels | None, *, cpu: bool = False) -> CompiledModule:
-    """Return a kernel, compiled: of a folder if there is one, else for a GPU or for the interpreter."""
+    """Return a kernel from a folder, or else compiled for the GPU or for the interpreter."""
     return source.compiled(cpu=cpu) if saved is None else saved.module(source.name)
 
 
@@ -75,13 +77,13 @@ def write(
     folder: str | os.PathLike[str], plan: str, settings: Fields, kernels: Sequence[Source],
     choices: Mapping[str, Fields] | None = None,
 ) -> str:  # fmt: skip
-    """Write a plan of a kind and its kernels to a folder, new, empty or of a plan before, and return its path.
+    """Write a plan and its kernels to a folder that is new, empty or has a plan already, and return its path.
 
-    Raises UnsupportedError for a folder of something else.
+    Raises UnsupportedError for a folder with other contents.
     """
     to = Path(folder)
     if to.exists() and any(to.iterdir()) and not (to / _FILE).exists():
-        raise UnsupportedError(f"save: {to} exists and holds no plan; it is left alone: choose another folder")
+        raise UnsupportedError(f"save: {to} exists and does not contain a plan; choose another folder")
     to.mkdir(parents=True, exist_ok=True)
     for source in kernels:
         whole(source).save(to / source.name)
@@ -94,14 +96,17 @@ def write(
 
 
 def load(folder: str | os.PathLike[str]) -> Any:
-    """Return the plan that was saved to a folder, :class:`~cute_dialect.op.plans.plan.Gemm` or another one, with the
-    kernels that are there and no others; needs no compiler.  Raises UnsupportedError.
+    """Return the plan saved in a folder, such as a :class:`~cute_dialect.op.plans.plan.Gemm`.
+
+    It has the kernels of the folder only, and needs no compiler.  Raises UnsupportedError.
     """
     path = Path(folder) / _FILE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
-            raise UnsupportedError(f"load: {path} has format {document['format']!r}, this version reads {FORMAT}")
+            raise UnsupportedError(
+                f"load: {path} has format {document['format']!r}, but this version reads {FORMAT}; save the plan again"
+            )
         name = document["plan"]
         kind = cast("type[Recorded]", getattr(import_module(_PLANS[name]), name))
         plan = kind.of_settings(document["settings"])
@@ -109,5 +114,5 @@ def load(folder: str | os.PathLike[str]) -> Any:
     except OpError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise UnsupportedError(f"load: expected a plan (Gemm.save writes one) in {path}: {e}") from None
+        raise UnsupportedError(f"load: {path} is not a plan ({e}); Gemm.save() writes one") from None
     return plan

@@ -1,15 +1,17 @@
-"""A planned product of 8-bit floats with scales: types and recipe are said once, then it is run, read, compiled, saved.
+"""Plan of a GEMM of 8-bit floats with scales: types and recipe are fixed, then it is run, explained, compiled and
+saved.
 
     plan = op.ScaledGemm(element="f8E4M3FN", recipe="block", element_D="bf16")
     arguments = plan.run(a, b, scale_a, scale_b)         # D = (scale_a * A) (scale_b * B)
     call = plan.bind(a, b, scale_a, scale_b, d=d)        # call(): the driver's launch and nothing else
     print(plan.explain(a, b))
 
-Scales of a matrix or of its rows are factors of the sums, an epilogue; those of blocks are factors of the sums of each
-128 of K, which the kernel reads.  Operands are never copied: what a kernel cannot read where it lies is an error.
+Scales of a whole matrix or per row multiply the accumulator in the epilogue.  Block scales multiply the partial
+accumulator of each 128 steps of K in the main loop.  Operands are never copied: an operand that a kernel cannot read
+in place is an error.
 """
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -64,12 +66,20 @@ _BLOCK = 128
 class ScaledGemm(MatrixPlan):
     """``D = activation(alpha * (scale_a * A) (scale_b * B) + beta * C + bias) * scale_out`` of e4m3 and e5m2.
 
-    ``recipe``: ``tensor``, ``row``, ``block`` or ``block1x128``, of both, or of A and of B, as
-    :func:`cute_dialect.op.scaled_mm` has them; ``element_scale``: ``f32``, or ``float8_e8m0fnu`` of blocks; ``fast``:
-    tensor cores add up all of K, of which they keep 14 bits, where scales are not of blocks.  ``A`` to ``D``: arrays,
-    which say their own element and layout and are what :meth:`run` takes if it is given none; ``element``: of A and B,
-    ``element_A`` and such of one, D is of bf16 unless said; A and B lie along K, D along rows unless ``layout_D`` says
-    ``column``.  Raises OpError.
+    A and B are contiguous along K, D along rows unless ``layout_D`` is ``column``.
+
+    Args:
+        A, B, C, D: arrays, which determine their types, and are the defaults of :meth:`run`.
+        recipe: ``tensor``, ``row``, ``block`` or ``block1x128``, or a pair for A and B, as in
+            :func:`cute_dialect.op.scaled_mm`.
+        fast: True to accumulate all of K in tensor cores, which keep 14 bits; not with block scales.
+        element_scale: ``f32``, or ``float8_e8m0fnu`` with block scales.
+        element: element of A and B.
+        element_A, …, layout_D: element and layout of one operand; D is bf16 by default.
+        alpha, beta, chip, kernel_cc: as in :class:`~cute_dialect.op.plans.plan.Gemm`.
+
+    Raises:
+        OpError: if there is no such kernel.
 
     >>> plan = ScaledGemm(element="f8E4M3FN", recipe="block")
     >>> plan, plan.explain((4096, 7168), (7168, 2112)).choice.config.scaled
@@ -88,20 +98,21 @@ class ScaledGemm(MatrixPlan):
         of_a, of_b = (recipe, recipe) if isinstance(recipe, str) else recipe
         for one in (of_a, of_b):
             if one not in RECIPES:
-                raise UnsupportedError(f"{self.call}: expected a recipe of {', '.join(RECIPES)}, got {one!r}")
+                raise UnsupportedError(f"{self.call}: recipe {one!r} is not supported; use one of {', '.join(RECIPES)}")
         if of_a.startswith("block") != of_b.startswith("block"):
             raise UnsupportedError(
-                f"{self.call}: expected scales of blocks of both or of none, got {of_a} and {of_b}"
+                f"{self.call}: the recipes {of_a} and {of_b} cannot be combined; either both or neither must be per "
+                "block"
             )  # fmt: skip
-        of_a = of_b if of_a.startswith("block") else of_a  # A has blocks of 1 x 128 either way
+        of_a = of_b if of_a.startswith("block") else of_a  # Both block recipes scale A per 1 x 128 block.
         self.recipe, self.fast, self.element_scale = (of_a, of_b), fast, element_name(element_scale)
         if self.element_scale not in (("f32", EXPONENTS) if self._of_blocks else ("f32",)):
             wanted = f"f32 or {EXPONENTS}" if self._of_blocks else "f32"
             raise DtypeError(
-                f"{self.call}: expected element_scale of {wanted} for {of_a}, got {self.element_scale}"
+                f"{self.call}: element_scale {self.element_scale} is not supported for recipe {of_a}; use {wanted}"
             )  # fmt: skip
         if fast and self._of_blocks:
-            raise UnsupportedError(f"{self.call}: expected no fast with scales of blocks, whose sums are of 128 of K")
+            raise UnsupportedError(f"{self.call}: fast=True is not supported with block scales; use fast=False")
         if A is None:
             element_A, layout_A = element if element_A is None else element_A, layout_A or "row"
         if B is None:
@@ -120,18 +131,18 @@ class ScaledGemm(MatrixPlan):
         a, b, _, d = self.kinds
         for name, kind in (("A", a), ("B", b)):
             if kind.element not in ("f8E4M3FN", "f8E5M2"):
-                raise DtypeError(f"{self.call}: expected {name} of f8E4M3FN or f8E5M2, got {kind.element}")
+                raise DtypeError(f"{self.call}: {name} has dtype {kind.element}; it must have f8E4M3FN or f8E5M2")
         if d.element not in outputs_of(a.element):
-            raise DtypeError(f"{self.call}: expected D of {listed(outputs_of(a.element))}, got {d.element}")
+            raise DtypeError(f"{self.call}: D has dtype {d.element}; it must have {listed(outputs_of(a.element))}")
         if self.chip < 90 or self._opclass is not OpcodeClass.TensorOp:
             what = f"kernel_cc={self.chip}" if self.chip < 90 else f"opclass {self._opclass}"
-            raise UnsupportedError(f"{self.call}: expected tensor cores of sm_90 (wgmma), got {what}")
+            raise UnsupportedError(f"{self.call}: {what} is not supported; scales need wgmma on sm_90")
         if self._of_blocks and d.layout == "column":
-            raise LayoutError(f"{self.call}: expected D row-major with scales of blocks, got column-major")
+            raise LayoutError(f"{self.call}: D is column-major; block scales need a row-major D")
         super()._check()
 
     def asked(self, *, batch: bool = False) -> Asked:
-        """Return what its kernels are for."""
+        """Return the requirements of its kernels."""
         of_blocks = "columns" if self.recipe[1] == "block1x128" else "block"
         sums = of_blocks if self._of_blocks else "" if self.fast else "two"
         return super().asked(batch=batch)._replace(
@@ -142,26 +153,26 @@ class ScaledGemm(MatrixPlan):
 
     @property
     def epilogue_visitor(self) -> Traced | Hook | None:
-        """None: scales, C, bias and activation are what becomes of the sums."""
+        """None, because scales, C, bias and activation are the epilogue."""
         return None
 
     @epilogue_visitor.setter
     def epilogue_visitor(self, value: Traced | Hook | None) -> None:
-        raise EpilogueError(f"{self.call}: expected no epilogue_visitor beside scales: op.Gemm takes one")
+        raise EpilogueError(f"{self.call}: epilogue_visitor is not supported with scales; use op.Gemm")
 
     def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationUniversal:
         with named(self.call, "Gemm"):
             return super()._make(td, alignments)
 
     def _described(self, td: TileDescription) -> tuple[TileDescription, Swizzle | None]:
-        """Return the tile of a kernel that sums up as it is asked.  Raises UnsupportedError."""
+        """Return the tile of a kernel with the plan's accumulation.  Raises UnsupportedError."""
         asked = self.asked()
         found = configured(td, asked, self._swizzle)
         wanted = (asked.sums != "", asked.sums in OF_BLOCKS)
         if not isinstance(found, Choice) or (found.config.promote, found.config.scaled) != wanted:
             raise UnsupportedError(
-                f"{self.call}: expected a tile of wgmma for {' and '.join(dict.fromkeys(self.recipe))} scales, as "
-                f"tile_descriptions() has, and operands of whole 16 bytes, got {td.name}"
+                f"{self.call}: tile {td.name} does not support {' and '.join(dict.fromkeys(self.recipe))} scales; use "
+                "one of tile_descriptions(), and operands that are aligned to 16 bytes"
             )
         return described(found, asked), None
 
@@ -170,7 +181,7 @@ class ScaledGemm(MatrixPlan):
         return found if self._of_blocks else EpilogueFunctor(found.element_output, 0, self._accumulator)
 
     def _known_visitor(self) -> Traced | None:
-        """Return what becomes of the sums: of the last call, or of one without C and bias; None of blocks."""
+        """Return the epilogue of the last call, or one without C and bias; None with block scales."""
         if self._of_blocks or self._traced is not None:
             return self._traced
         shapes = {"tensor": ((1,), (1,)), "row": ((_BLOCK, 1), (1, _BLOCK))}
@@ -181,7 +192,7 @@ class ScaledGemm(MatrixPlan):
     # -------------------------------------------------------------------------------------------------------- calls
 
     def _call(self, call: str, *given: Any) -> Arguments:
-        """Return the arguments of a call, checked, with the operation that computes it; see :meth:`_arguments`."""
+        """Return the checked arguments of a call, with the operation that computes it; see :meth:`_arguments`."""
         return self._served(call, lambda plan: plan._arguments(call, *given))
 
     def _arguments(
@@ -193,14 +204,17 @@ class ScaledGemm(MatrixPlan):
         beta = self._beta if beta is None else number("beta", beta)
         found = check_scaled(call, a, b, scale_a, scale_b, self.recipe)
         if found != self.recipe:
-            raise ShapeError(f"{call}: expected scale_b of {self.recipe[1]}, as planned, got {tuple(scale_b.shape)}")
+            raise ShapeError(
+                f"{call}: scale_b has shape {tuple(scale_b.shape)}, which does not suit the planned recipe "
+                f"{self.recipe[1]}"
+            )
         for name, x in (("scale_a", scale_a), ("scale_b", scale_b)):
             if element_name(x.dtype) != self.element_scale:
                 raise DtypeError(
-                    f"{call}: expected {name} of {self.element_scale}, as planned, got {element_name(x.dtype)}"
+                    f"{call}: {name} has dtype {element_name(x.dtype)}; the plan needs {self.element_scale}"
                 )
         if beta != 0.0 and c is None:
-            raise ShapeError(f"{call}: expected C where beta is {beta}")
+            raise ShapeError(f"{call}: beta is {beta}, but C is missing; pass C or beta=0")
         on_cpu = on_the_cpu(options)
         if not self._of_blocks:
             args = {"scale_a": scale_a, "scale_b": scale_b, "alpha": None if alpha == 1.0 else alpha}
@@ -209,10 +223,10 @@ class ScaledGemm(MatrixPlan):
             traced, args = scales_epilogue((a.shape[0], b.shape[1]), args, self._activation)
             seen = visited(call, traced, self.kinds, a, b, d, args, on_cpu=on_cpu)
             self._traced = traced
-            x = seen.operands._replace(alpha=alpha)  # of 0 nothing is multiplied
+            x = seen.operands._replace(alpha=alpha)  # With alpha=0, A and B are not read.
             return Arguments(self.operation_for(x), x, seen.D, stream, options, ALONE, call)
         if scale_out is not None:
-            raise UnsupportedError(f"{call}: expected no scale_out with scales of blocks")
+            raise UnsupportedError(f"{call}: scale_out is not supported with block scales")
         x, d = check(call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_cpu)
         scales = tuple([_read(call, name, s, x, on_cpu) for name, s in (("scale_a", scale_a), ("scale_b", scale_b))])
         x = x._replace(scales=scales)
@@ -223,12 +237,17 @@ class ScaledGemm(MatrixPlan):
         alpha: float | None = None, beta: float | None = None, *, bias: Any = None, scale_out: Any = None,
         sync: bool = True, print_module: bool = False, stream: object = None, **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
-        """Compute ``D``, made if it is not given, and return the arguments: ``.D``, ``.sync()``.
+        """Compute ``D``, which is allocated if absent, and return the arguments with ``.D`` and ``.sync()``.
 
-        ``scale_a``, ``scale_b``: of the planned recipe, by any strides where they are of blocks; ``C`` is read where
-        ``beta`` is not 0; ``bias``: (N,), a value a column, or (M, 1), a value a row; ``scale_out``: a number, or an
-        array of one, of recipes without blocks; the rest as of :meth:`cute_dialect.op.plans.plan.Gemm.run`.  Raises
-        OpError before anything is written.
+        Args:
+            A, B, C, D: arrays; C is read if ``beta`` is not 0.
+            scale_a, scale_b: scales of the planned recipe; block scales may have any strides.
+            bias: per column (N,), or per row (M, 1).
+            scale_out: a number, or an array of one; not with block scales.
+            alpha, beta, sync, print_module, stream, options: as in :meth:`cute_dialect.op.plans.plan.Gemm.run`.
+
+        Raises:
+            OpError: before anything is written.
         """
         found = self._call(
             f"{self.call}.run", (A, B, C, D), scale_a, scale_b, alpha, beta, bias, scale_out, stream, options
@@ -244,9 +263,9 @@ class ScaledGemm(MatrixPlan):
         self, A: Any = None, B: Any = None, scale_a: Any = None, scale_b: Any = None, C: Any = None, D: Any = None,
         alpha: float | None = None, beta: float | None = None, *, bias: Any = None, scale_out: Any = None,
     ) -> Callable[..., None]:  # fmt: skip
-        """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` does no more than the driver's launch.
+        """Return a checked and prepared function: ``call()`` or ``call(stream)`` only calls the driver's launch.
 
-        Arrays are on a GPU.  Raises OpError.
+        Arrays must be in GPU memory.  Raises OpError.
         """
         call = f"{self.call}.bind"
         return self._call(call, (A, B, C, D), scale_a, scale_b, alpha, beta, bias, scale_out, None, {}).bind()
@@ -255,7 +274,7 @@ class ScaledGemm(MatrixPlan):
         self, A: Any = None, B: Any = None, scale_a: Any = None, scale_b: Any = None, C: Any = None,
         alpha: float | None = None, beta: float | None = None, *, bias: Any = None, scale_out: Any = None,
     ) -> NDArray[float64]:  # fmt: skip
-        """Return what :meth:`run` computes, in numpy and f64, not rounded to D."""
+        """Return the result of :meth:`run` computed by NumPy in f64, not rounded to D."""
         call = f"{self.call}.reference"
         a, b, c, _ = self._given(call, A, B, C, None)
         check_scaled(call, a, b, scale_a, scale_b, self.recipe)
@@ -273,20 +292,20 @@ class ScaledGemm(MatrixPlan):
 
     @classmethod
     def of_settings(cls, settings: Fields) -> Self:
-        """Return the plan of what :meth:`settings` told."""
+        """Return the plan of :meth:`settings`."""
         types = {n: x for n, x in types_of(settings).items() if n != "element_accumulator"}
         own = {n: settings[n] for n in ("recipe", "fast", "element_scale", "kernel_cc")}
         return cls(**types, **own).restored(settings)
 
     def settings(self) -> Fields:
-        """Return what makes the plan again, as data."""
+        """Return the settings of the plan as data."""
         own = {"recipe": list(self.recipe), "fast": self.fast, "element_scale": self.element_scale}
         return {**super().settings(), **own}
 
     # ------------------------------------------------------------------------------------------------------- reading
 
     def explain(self, A: object = None, B: object = None, *, others: int = 4) -> Explanation:
-        """Return which kernel computes a product of such matrices, or of such shapes, and why; see ``op.explain``."""
+        """Explain which kernel computes matrices of such layouts, or of such shapes, and why; see ``op.explain``."""
         from cute_dialect.op.plans.report import explained
 
         a, b, _, _ = self._given(f"{self.call}.explain", A, B)
@@ -298,10 +317,13 @@ class ScaledGemm(MatrixPlan):
 
 
 def _read(call: str, name: str, scales: Any, x: Operands, on_cpu: bool) -> ArrayView:
-    """Return how scales of blocks lie; exponents are read as bytes.  Raises DeviceError, LayoutError."""
+    """Return the view of block scales; exponents are read as bytes.  Raises DeviceError, LayoutError."""
     found = read(call, name, as_bytes(scales) if element_name(scales.dtype) == EXPONENTS else scales, on_cpu)
     if (found.library, found.device) != (x.a.library, x.a.device):
-        raise DeviceError(f"{call}: expected {name} where A is, of {x.a.library}, got one of {found.library}")
+        raise DeviceError(
+            f"{call}: {name} ({found.library}, device {found.device}) must have the library and device of A "
+            f"({x.a.library}, device {x.a.device})"
+        )
     if overlap(x.d, found):
         raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")
     return found

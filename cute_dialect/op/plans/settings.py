@@ -1,6 +1,6 @@
-"""What a plan is told besides its arrays: numbers, how is multiplied, what becomes of the sums, who takes which tile.
+"""Settings of a plan: factors, arithmetic, epilogue and tile.
 
-:class:`Settings` is the base of plans of products and of convolutions, :class:`Tiled` of lists of products too.
+:class:`Settings` is the base of plans of GEMMs and convolutions, :class:`Tiled` that of plans of lists, too.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ _SUMS = {"i8": "i32", "ui8": "i32", "f64": "f64"}
 
 
 class Tiled(Recorded):
-    """A plan of kernels that have tiles: of one that is said, or of what is chosen for each call."""
+    """A plan of kernels with tiles: one fixed tile, or one chosen for each call."""
 
     def __init__(self) -> None:
         super().__init__()
         self._tile: TileDescription | None = None
 
     def _reset(self) -> None:
-        """Forget what was made with other settings."""
+        """Discard the operations built with other settings."""
         raise NotImplementedError
 
     def tile_descriptions(self) -> Sequence[TileDescription]:
-        """Return all tiles that there are kernels for, the usual one first; nothing is compiled."""
+        """Return all tiles with a kernel, the default first.  Nothing is compiled."""
         raise NotImplementedError
 
     def _check_tile(self, td: TileDescription) -> None:
-        """Raise OpError for a tile that there is no kernel of."""
+        """Raise OpError for a tile without a kernel."""
         raise NotImplementedError
 
     @property
     def tile_description(self) -> TileDescription | None:
-        """The tile; None for what is chosen for each problem.  A dict changes fields of the usual one."""
+        """The tile, or None to choose one for each problem.  A dict changes fields of the default tile."""
         return self._tile
 
     @tile_description.setter
@@ -69,13 +69,13 @@ class Tiled(Recorded):
 
 
 class Settings(Tiled):
-    """The properties of a plan for operands of some ``kinds``; each that is set resets what was made with it.
+    """The properties of a plan for operands of some ``kinds``.  Setting one discards the operations built before.
 
     Raises OpError.
     """
 
     call: ClassVar[str] = "Gemm"
-    """What messages call the plan."""
+    """Name of the plan in messages."""
 
     def __init__(
         self, arrays: Sequence[object], kinds: Kinds, element_accumulator: object, element_compute: object,
@@ -85,16 +85,15 @@ class Settings(Tiled):
         self.A, self.B, self.C, self.D = arrays
         self.kinds = kinds
         if element_name(element_compute, f"{self.call}: element_compute") not in ("f32", "f16", "bf16", "f64"):
-            raise DtypeError(f"{self.call}: expected element_compute of a float, got {element_compute!r}")
+            raise DtypeError(f"{self.call}: element_compute={element_compute!r} is not supported; use a float type")
         wanted = chip if kernel_cc is None else kernel_cc
         self.chip = 90 if wanted is None else int(wanted)
         if self.chip not in (80, 86, 87, 89, 90):
-            raise UnsupportedError(f"{self.call}: expected kernel_cc of 80 or 90, got {self.chip}")
+            raise UnsupportedError(f"{self.call}: kernel_cc={self.chip} is not supported; use 80 or 90")
         self._alpha, self._beta = number("alpha", alpha), number("beta", beta)
         self._activation, self._visitor = "", cast("Traced | Hook | None", None)
         self._clamp = False
-        self._traced: Traced | None = None
-        """The visitor, traced; of a function at its last call."""
+        self._traced: Traced | None = None  # trace of the visitor; of a function, that of the last call
         self._visited: dict[str, object] | None = None
         self._swizzle: Swizzle | None = None
         self._math_operation = MathOperation.multiply_add
@@ -103,26 +102,25 @@ class Settings(Tiled):
             _SUMS.get(kinds.a.element, "f32") if element_accumulator is None else element_name(element_accumulator)
         )
         self._operations: dict[object, Any] = {}
-        self._known = KnownCalls()
-        """Calls that were run, of a plan of matrices."""
+        self._known = KnownCalls()  # cached calls of a plan of matrices
         self._last: Arguments | None = None
         self._check()
 
     def _check(self) -> None:
-        """Raise OpError for what there is no kernel for."""
+        """Raise OpError if there is no kernel for the plan."""
         asked, element = self.asked(), self.kinds.a.element
         sums = _SUMS.get(element, "f32")
         if asked.accumulator != sums and ((asked.accumulator, element) != ("f16", "f16") or self.chip < 90):
             raise UnsupportedError(
-                f"{self.call}: expected sums in {sums} for {element}, got {asked.accumulator} "
-                "(wgmma has f16 sums for f16 only)"
+                f"{self.call}: accumulation in {asked.accumulator} is not supported for {element}; use {sums} "
+                "(wgmma accumulates in f16 for f16 operands only)"
             )
         k = self.kinds
         if k.c is not None and k.c != k.d:
-            raise UnsupportedError(f"{self.call}: expected C of {k.d}, as D, got {k.c}")
+            raise UnsupportedError(f"{self.call}: C is {k.c}; it must be {k.d}, like D")
 
     def asked(self, *, batch: bool = False) -> Asked:
-        """Return what its kernels are for."""
+        """Return the requirements of its kernels."""
         a, b, _, d = self.kinds
         x, y = a.element, b.element
         if self._opclass is OpcodeClass.TensorOp and self._math_operation not in FAST:
@@ -130,14 +128,14 @@ class Settings(Tiled):
         return Asked(x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch, math=self._math_operation)
 
     def where(self) -> dict[str, Any]:
-        """Return what kernels are chosen by: the GPU, what multiplies."""
+        """Return the GPU and the instruction class for which kernels are chosen."""
         from cute_dialect.op.select.gemm_dispatch import here
 
         gpu, sms = here()
         return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}
 
     def _arrays(self, *given: object) -> tuple[object, object, object, object]:
-        """Return the arrays A, B, C and D of a call, those of the plan where it has none."""
+        """Return the arrays A, B, C and D of a call, with the plan's arrays as defaults."""
         a, b, c, d = (own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), given))
         return a, b, c, d
 
@@ -149,7 +147,7 @@ class Settings(Tiled):
     # ---------------------------------------------------------------------------------------------------------- as data
 
     def settings(self) -> Fields:
-        """Return what makes the plan again, as data; of a function in the language its name alone."""
+        """Return the settings of the plan as data.  A function in the kernel language is saved by name only."""
         of_operands = {f"element_{name}": "void" if t is None else t.element for name, t in zip("ABCD", self.kinds)}
         visitor = self._traced or self._visitor
         return {
@@ -163,7 +161,7 @@ class Settings(Tiled):
         }  # fmt: skip
 
     def restored(self, settings: Fields) -> Self:
-        """Return the plan with what :meth:`settings` told besides elements and numbers."""
+        """Set the properties from :meth:`settings`, other than elements and numbers, and return the plan."""
         self._opclass = OpcodeClass(settings["opclass"])
         self._math_operation = MathOperation(settings["math_operation"])
         self._activation, self._clamp = settings["activation"], settings["clamp"]
@@ -180,14 +178,14 @@ class Settings(Tiled):
         self._operations, self._known = {}, KnownCalls()
 
     def _functor(self) -> EpilogueFunctor:
-        """Return what becomes of the sums, where no epilogue is traced."""
+        """Return the epilogue functor, if no epilogue is traced."""
         return EpilogueFunctor(
             self.kinds.d.element, 0, self._accumulator, clamp=self._clamp, activation=self._activation
         )  # fmt: skip
 
     @property
     def alpha(self) -> float:
-        """The factor of the product, where a call gives none."""
+        """Default factor of the GEMM."""
         return self._alpha
 
     @alpha.setter
@@ -196,7 +194,7 @@ class Settings(Tiled):
 
     @property
     def beta(self) -> float:
-        """The factor of C, where a call gives none; 0: C is not read."""
+        """Default factor of C; with 0, C is not read."""
         return self._beta
 
     @beta.setter
@@ -223,7 +221,7 @@ class Settings(Tiled):
 
     @property
     def math_operation(self) -> str:
-        """How elements are multiplied."""
+        """Arithmetic of the multiplication."""
         return self._math_operation
 
     @math_operation.setter
@@ -231,9 +229,9 @@ class Settings(Tiled):
         found = MathOperation(known(MathOperation, value, "math_operation"))
         elements = {self.kinds.a.element, self.kinds.b.element}
         if found in FAST and elements != {"f32"}:
-            raise UnsupportedError(f"{self.call}: expected f32 for {found}, got {self.kinds.a.element}")
+            raise UnsupportedError(f"{self.call}: {found} supports f32 only, got {self.kinds.a.element}")
         if found == MathOperation.multiply_add_saturate and not elements <= {"i8", "ui8"}:
-            raise UnsupportedError(f"{self.call}: expected 8-bit integers for {found}, got {self.kinds.a.element}")
+            raise UnsupportedError(f"{self.call}: {found} supports 8-bit integers only, got {self.kinds.a.element}")
         if found in FAST:
             self._opclass = OpcodeClass.TensorOp
         self._math_operation, self._tile = found, None
@@ -241,19 +239,19 @@ class Settings(Tiled):
 
     @property
     def swizzling_functor(self) -> Swizzle:
-        """The order in which blocks take tiles."""
+        """Order in which blocks take tiles."""
         return self._swizzle or IdentitySwizzle8
 
     @swizzling_functor.setter
     def swizzling_functor(self, value: Swizzle) -> None:
         if not isinstance(value, Swizzle):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UnsupportedError(f"swizzling_functor: expected a swizzle, op.IdentitySwizzle4 say, got {value!r}")
+            raise UnsupportedError(f"swizzling_functor={value!r} is not a swizzle; use one such as op.IdentitySwizzle4")
         self._swizzle = value
         self._reset()
 
     @property
     def activation(self) -> str:
-        """What is applied last, by its name; "" for nothing."""
+        """Name of the activation, "" for none."""
         return self._activation
 
     @activation.setter
@@ -271,9 +269,10 @@ class Settings(Tiled):
 
     @property
     def epilogue_visitor(self) -> Traced | Hook | None:
-        """All that becomes of the sums: what ``op.epilogue.trace`` returns, or a function with a parameter ``accum``,
-        which each call traces; or a function of (value, row, column) in the language, applied to each element of D in
-        f32; None for none.
+        """The epilogue, or None.
+
+        It is the result of ``op.epilogue.trace``, or a function with a parameter ``accum``, which each call traces.
+        Or it is a function of (value, row, column) in the kernel language, applied to each element of D in f32.
         """
         return self._visitor
 
@@ -281,7 +280,7 @@ class Settings(Tiled):
     def epilogue_visitor(self, value: Traced | Hook | None) -> None:
         if not (value is None or isinstance(value, Traced) or callable(value)):
             raise EpilogueError(
-                f"epilogue_visitor: expected a function of accum or of (value, row, column), got {value!r}"
+                f"epilogue_visitor={value!r} is not a function; pass one of accum or of (value, row, column)"
             )
         self._visitor, self._traced = value, value if isinstance(value, Traced) else None
         self._visited: dict[str, object] | None = None
@@ -289,30 +288,30 @@ class Settings(Tiled):
 
     @property
     def traced(self) -> Traced | None:
-        """The epilogue that is traced; of a function that of the last call."""
+        """The traced epilogue; of a function, that of the last call."""
         return self._traced
 
     def _known_visitor(self) -> Traced | Hook | None:
-        """Return the epilogue of an operation.  Raises EpilogueError for a function that no call has traced yet."""
+        """Return the epilogue of an operation.  Raises EpilogueError for a function that is not traced yet."""
         visitor = self._traced or self._visitor
         if visitor is not self._traced and is_of_sums(visitor):
             raise EpilogueError(
-                f"{self.call}: expected op.epilogue.trace(function, examples), or a run before, which traces the "
-                "function"
+                f"{self.call}: the epilogue_visitor is not traced yet; run the plan first, or set "
+                "op.epilogue.trace(function, examples)"
             )
         return visitor if visitor is self._traced else current(visitor)
 
     def sync(self) -> None:
-        """Wait for the last run; results in numpy arrays are then there."""
+        """Wait for the last run; results in NumPy arrays are valid afterwards."""
         if self._last is not None:
             self._last.sync()
 
 
 def _named(name: str) -> Hook:
-    """Return what stands for a function in the language that kernels of a folder have: its name finds them."""
+    """Return a placeholder for a kernel-language function of a saved plan; its name finds the kernels."""
 
     def hook(value: Any, row: Any, column: Any) -> Any:
-        raise UnsupportedError(f"load: expected {name}, which only the kernels of the folder have")
+        raise UnsupportedError(f"load: the function {name} was not saved; only the kernels of the folder contain it")
 
     hook.__name__ = name
     return hook

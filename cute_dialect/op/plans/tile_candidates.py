@@ -1,4 +1,4 @@
-"""The tiles that a planned GEMM may have, best first, and which kernel it takes where none is said."""
+"""Candidate tiles of a planned GEMM, the best first, and the default choice."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ __all__ = ["TileDescriptions", "chosen", "of_hopper", "problem_of", "tiles_of"]
 
 
 class TileDescriptions(Sequence[TileDescription]):
-    """Descriptions of all kernels of a menu for a problem, best first, each made when it is looked at, and ``others``
-    behind them.
-    """
+    """Descriptions of all candidate kernels for a problem, the best first, created on access, then ``others``."""
 
     def __init__(self, found: Menu, order: Sequence[int], asked: Asked, others: Sequence[TileDescription] = ()):
         self._menu, self._order, self._asked, self._others = found, order, asked, others
@@ -62,7 +60,9 @@ def element_of(asked: Asked) -> str:
 
 
 def problem_of(asked: Asked, m: int, n: int, k: int, matrices: int = 1) -> Problem:
-    """Return the problem that a kernel is chosen for: the flipped one where D is column-major; of parts theirs."""
+    """Return the problem for which a kernel is chosen: the transposed one if D is column-major, that of the tf32 parts
+    if f32 is split.
+    """
     element, majors = element_of(asked), asked.majors
     k = 3 * padded(k) if asked.in_parts else k
     if asked.flipped:
@@ -73,7 +73,7 @@ def problem_of(asked: Asked, m: int, n: int, k: int, matrices: int = 1) -> Probl
 
 
 def of_hopper(asked: Asked, call: str = "Gemm") -> bool:
-    """Tell whether wgmma multiplies such elements.  Raises LayoutError for layouts that it does not."""
+    """Return True if wgmma supports such elements.  Raises LayoutError for layouts that it does not support."""
     if element_of(asked) not in FACTORS:
         return False
     wanted = (("A", asked.layout_a, "row", asked.element_a), ("B", asked.layout_b, "column", asked.element_b))
@@ -81,21 +81,21 @@ def of_hopper(asked: Asked, call: str = "Gemm") -> bool:
         if BITS[element] != 16 and layout != along_k:
             what = "8-bit operands" if BITS[element] == 8 else "operands of tf32"
             raise LayoutError(
-                f"{call}: expected {name} contiguous along K for {element} (wgmma reads {what} along K only), "
-                f"got {layout}-major; mm() takes it"
+                f"{call}: {name} is {layout}-major, but wgmma reads {what} along K only ({element}); "
+                "make it contiguous along K, or use mm()"
             )
     return True
 
 
 def _alone(choice: Choice) -> bool:
-    """Tell whether no blocks share the K of a tile."""
+    """Return True for a kernel without split-K and stream-K."""
     return choice.skinny is None and choice.parts == 1 and not choice.config.stream_k
 
 
 def tiles_of(
     asked: Asked, problem: Sequence[int], *, gpu: str, sms: int, opclass: str, chip: int
 ) -> Sequence[TileDescription]:
-    """Return the tiles of kernels for such operands, the best for a problem first.  Raises UnsupportedError."""
+    """Return the tiles with kernels for such operands, the best for a problem first.  Raises UnsupportedError."""
     if opclass == "simt":
         return simt_tiles(asked.element_a)
     by_wgmma = asked.of_parts()
@@ -104,7 +104,7 @@ def tiles_of(
     p = problem_of(by_wgmma, *problem)
     found = menu(p, sms)
     which = np.flatnonzero(suiting(found, p))
-    if asked.math == MathOperation.multiply_add_saturate:  # of blocks that share nothing
+    if asked.math == MathOperation.multiply_add_saturate:  # Partial sums would not saturate.
         which = np.array([i for i in which if _alone(found.choice(int(i)))], dtype=which.dtype)
     taken = times(found.some(which), p, costs_of(gpu, sms))
     order: list[int] = which[np.argsort(taken, kind="stable")].tolist()
@@ -112,15 +112,16 @@ def tiles_of(
 
 
 def _of_parts(problem: Problem, split: Split, gpu: str, sms: int, *, array: bool) -> Choice:
-    """Return the kernel whose tile is the best where K is shared so; ``array``: of matrices that lie anywhere, whose
-    kernels share nothing.
+    """Return the kernel with the best tile for a split of K.
+
+    ``array`` is True for pointer arrays, whose kernels support neither split-K nor stream-K.
     """
     if split.parts == 1:
         choice = choose(problem, sms, gpu)
         if not array or _alone(choice):
             return choice
     costs = costs_of(gpu, sms)
-    if split.mode == "parallel":  # a batch of parts
+    if split.mode == "parallel":  # The slices are a batch.
         parts = problem._replace(k=-(-problem.k // split.parts), matrices=problem.matrices * split.parts)
         return next(c for _, c in ranked(parts, costs) if _alone(c))
     found = [c for _, c in ranked(problem, costs) if c.skinny is None and not c.config.stream_k]
@@ -138,16 +139,17 @@ def chosen(
     x: Operands, asked: Asked, *, gpu: str, sms: int, opclass: str, chip: int, call: str = "Gemm.run",
     array: bool = False, split: Split = ALONE,
 ) -> TileDescription:  # fmt: skip
-    """Return the tile that is taken for a call's operands; ``array``: of matrices that lie anywhere; ``split``: who
-    shares K.  Raises AlignmentError where no kernel can read them.
+    """Return the tile for a call's operands.
+
+    ``array`` is True for pointer arrays.  Raises AlignmentError if no kernel can read the operands.
     """
     extents = x.d.shape[-2], x.b.shape[-1], x.a.shape[-1]
-    m, n, k = (max(1, extent) for extent in extents)  # any will do where nothing is computed
+    m, n, k = (max(1, extent) for extent in extents)  # For empty results any extent will do.
     if opclass == "simt":
         return simt_tiles(asked.element_a)[0 if chip >= 90 else 1]
-    by_wgmma = asked if array else asked.of_parts()  # there is no kernel that splits matrices anywhere
+    by_wgmma = asked if array else asked.of_parts()  # No kernel splits pointer arrays into tf32 parts.
     readable = fits_results(x, flipped=asked.flipped)
-    if by_wgmma.in_parts:  # else sums are computed apart
+    if by_wgmma.in_parts:  # If D is unaligned, the accumulator goes to a workspace.
         readable |= x.graph is None or Epilogue(graph=x.graph).by_element
     else:
         readable &= fits_tma(x.a, asked.layout_a) and fits_tma(x.b, asked.layout_b)
@@ -166,5 +168,6 @@ def chosen(
     if asked.accumulator != "f16" and not asked.sums:
         return ampere_tiles(asked)[0]
     names = [name for name, v in zip("ABDC", (x.a, x.b, x.d, x.c)) if v is not None and not fits_tma(v)]
-    what = f"{', '.join(names)} with an address and rows of whole 16 bytes" if names else "an even number of columns"
-    raise AlignmentError(f"{call}: expected {what}, which TMA needs for {element_of(asked)}; mm() takes them")
+    what = "N is odd" if not names else f"{', '.join(names)} has an address or row stride that is not a multiple of 16"
+    more = "" if not names else " bytes"
+    raise AlignmentError(f"{call}: {what}{more}, which TMA does not support for {element_of(asked)}; use mm()")

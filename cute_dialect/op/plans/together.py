@@ -1,9 +1,9 @@
-"""Equal products whose matrices lie anywhere, computed by one launch (:class:`Together`).
+"""Pointer-array GEMMs of equal shapes, computed by one launch (:class:`Together`).
 
-A kernel of a batch goes along the third mode of its matrices.  Here that mode begins at the lowest address and has
-steps of a unit that divides all distances, so every matrix is one of its coordinates, and a table says which: of A, of
-B, of D and of C for each product (:func:`cute_dialect.kernels.gemm.operands.places_of`).  A tensor map takes such a
-mode as any other, so one map serves all matrices.
+A batched kernel steps along the third mode of its matrices.  Here that mode begins at the lowest address, and its
+stride divides all distances, so each matrix has a coordinate.  A table lists the coordinates of A, B, D and C for
+each GEMM (:func:`cute_dialect.kernels.gemm.operands.places_of`).  A tensor map accepts such a mode, so one map serves
+all matrices.
 
 >>> def matrix(pointer: int) -> ArrayView:
 ...     return ArrayView(pointer, (3, 8), (8, 1), "f16", -1, "numpy", None)
@@ -41,16 +41,17 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Copies", "Matrices", "Together", "apart", "check_results", "one_view", "table_like"]
 
 _STEP = 1 << 20
-"""The longest step of the third mode, bytes: it fits 32 bits in elements, and 2^31 of them reach 2 PiB."""
+"""Maximum stride of the third mode in bytes.  It fits 32 bits in elements, and 2^31 strides reach 2 PiB."""
 _KEPT = 256
-"""Tables that are kept on GPUs."""
+"""Limit of cached tables on GPUs."""
 _SLOT = 256
-"""Bytes of which copies of matrices in CPU memory begin at multiples, as far as the matrices do."""
+"""Alignment in bytes of copies of host matrices, modulo the alignment of the matrices."""
 
 
 def one_view(views: Sequence[ArrayView]) -> tuple[ArrayView, list[int]] | None:
-    """Return matrices of one shape as a batch, (places, M, N), and the place of each; None where they are too far apart
-    or lie between elements.
+    """Return matrices of one shape as a batch (places, M, N), and the position of each.
+
+    Returns None if they are too far apart, or if their distances are not multiples of the element size.
     """
     low, item = min(v.pointer for v in views), SIZES[views[0].dtype]
     unit = gcd(_STEP, *[v.pointer - low for v in views])
@@ -68,30 +69,32 @@ def one_view(views: Sequence[ArrayView]) -> tuple[ArrayView, list[int]] | None:
 
 
 def apart(operation: GemmOperationUniversal, found: Sequence[Operands]) -> str:
-    """Return why products take a launch each; nothing where one launch computes them all."""
+    """Return the reason for separate launches, or "" if one launch computes all GEMMs."""
     first = found[0]
     if 0 in first.d.shape:
-        return "there is nothing to compute"
+        return "the results are empty"
     if operation.in_parts:
-        return "f32 is split in parts first"
+        return "f32 is split into tf32 parts first"
     if first.a.shape[-1] == 0 or first.alpha == 0.0:
-        return "nothing is multiplied"
+        return "K or alpha is 0"
     for x in found:
         for name, v, w in (("A", x.a, first.a), ("B", x.b, first.b), ("C", x.c, first.c), ("D", x.d, first.d)):
             if v is not None and w is not None and (v.strides, v.dtype) != (w.strides, w.dtype):
-                return f"{name} have several strides"
+                return f"the matrices of {name} have different strides"
     for name in "abcd":
         if getattr(first, name) is not None and one_view([getattr(x, name) for x in found]) is None:
-            return f"{name.upper()} are too far apart, or lie between elements"
+            return (
+                f"the matrices of {name.upper()} are too far apart, or their distances are no multiples of an element"
+            )
     try:
         operation.variant_for(first, array=True)
     except UnsupportedError as e:
-        return f"the kernel takes one matrix ({e})"
+        return f"the kernel does not support pointer arrays ({e})"
     return ""
 
 
 def check_results(call: str, found: Sequence[Operands]) -> None:
-    """Raise LayoutError where a result shares memory with another one, or with an operand of another product."""
+    """Raise LayoutError if a result shares memory with another result, or with an operand of another GEMM."""
     pieces: list[tuple[int, int, bool, int, str, ArrayView]] = []
     for i, x in enumerate(found):
         for name, view in (("D", x.d), ("A", x.a), ("B", x.b), ("C", x.c)):
@@ -105,15 +108,15 @@ def check_results(call: str, found: Sequence[Operands]) -> None:
         for q in open_:
             if p[3] != q[3] and (p[2] or q[2]) and overlap(p[5], q[5]):
                 raise LayoutError(f"{call}: {p[4]} of matrix {p[3]} shares memory with {q[4]} of matrix {q[3]}")
-        # Of operands that only are read, and lie at one place, one is enough.
+        # One of several read-only operands at the same address is enough.
         if p[2] or not any(q[:3] == p[:3] and q[3] == p[3] for q in open_):
             open_.append(p)
 
 
 class Matrices(Arguments):
-    """The operands of equal products: of one launch, or of one each.
+    """The operands of equal GEMMs, computed by one launch or by one each.
 
-    ``apart``: why there are several launches, nothing where there is one; ``launches``: how many.
+    ``apart`` is the reason for several launches, "" for one; ``launches`` is their number.
     """
 
     def __init__(
@@ -123,7 +126,7 @@ class Matrices(Arguments):
     ):  # fmt: skip
         super().__init__(operation, found[0], list(D), stream, options, split, call, results)
         check_results(call, found)
-        self.apart = apart(operation, found) if split.parts == 1 else "blocks share K"
+        self.apart = apart(operation, found) if split.parts == 1 else "the call uses split-K"
         self.each: list[Arguments] = []
         if self.apart:
             self.each = [Arguments(operation, x, d, stream, options, split, call) for x, d in zip(found, D)]
@@ -131,16 +134,16 @@ class Matrices(Arguments):
             self.each = [Together(operation, found, D, stream, options, call)]
 
     def sources(self) -> list[Variant]:
-        """Return the kernels that are launched."""
+        """Return the kernels to launch."""
         return [v for each in self.each for v in each.sources()]
 
     @property
     def launches(self) -> int:
-        """How many launches there are."""
+        """Number of launches."""
         return len(self.each)
 
     def launch(self) -> RunReport | None:
-        """Launch and wait for nothing; on the CPU, run and return the last report."""
+        """Launch without waiting.  On the CPU, run the interpreter and return its last report."""
         report = None
         for each in self.each:
             report = each.launch()
@@ -148,7 +151,7 @@ class Matrices(Arguments):
         return report
 
     def bind(self) -> Callable[..., None]:
-        """Return what launches on these operands, which are on a GPU, and does no more."""
+        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
         calls = [each.bind() for each in self.each]
         if len(calls) == 1:
             return calls[0]
@@ -160,13 +163,13 @@ class Matrices(Arguments):
         return call
 
     def sync(self) -> None:
-        """Wait for the launches; results in numpy arrays are then there."""
+        """Wait for the launches; results in NumPy arrays are valid afterwards."""
         for each in self.each:
             each.sync()
 
 
 class Together(Arguments):
-    """The operands of equal products, which one launch computes; see :func:`apart` for which."""
+    """The operands of equal GEMMs that one launch computes; :func:`apart` lists the conditions."""
 
     def __init__(
         self, operation: GemmOperationUniversal, found: Sequence[Operands], D: Any, stream: object,
@@ -178,7 +181,7 @@ class Together(Arguments):
         self._copies: Copies | None = None
 
     def launch(self) -> RunReport | None:
-        """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
+        """Launch without waiting.  On the CPU, run the interpreter and return its report."""
         if not self.on_cpu:
             check_gpu(self.call, self.operation, self.found[0])
         if self.found[0].d.device >= 0:
@@ -203,7 +206,7 @@ class Together(Arguments):
         return None
 
     def sources(self) -> list[Variant]:
-        """Return the kernels that are launched."""
+        """Return the kernels to launch."""
         return [self.operation.variant_for(self.operands, array=True)]
 
     def steps(self, x: Operands) -> list[Step]:
@@ -211,15 +214,15 @@ class Together(Arguments):
         return combined_steps(self.operation, self.operation.variant_for(x, array=True), x)
 
     def bind(self) -> Callable[..., None]:
-        """Return what launches on these operands, which are on a GPU, and does no more."""
+        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
         if self.found[0].d.device < 0:
-            raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
+            raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
         check_gpu(self.call, self.operation, self.found[0])
         x = joined(self.found)
         return self.bound(self.steps(x))
 
     def sync(self) -> None:
-        """Wait for the launch; results in numpy arrays are then there."""
+        """Wait for the launch; results in NumPy arrays are valid afterwards."""
         super().sync()
         copies, self._copies = self._copies, None
         if copies is not None:
@@ -227,35 +230,35 @@ class Together(Arguments):
 
 
 def joined(found: Sequence[Operands]) -> Operands:
-    """Return products as those of one batch, with the table of their places."""
+    """Return GEMMs as one batch, with the table of their positions."""
     import numpy as np
 
     rows: list[list[int]] = []
     made: dict[str, ArrayView] = {}
     for name in "abdc":
         views = [getattr(x, name) for x in found]
-        if views[0] is None:  # what a traced epilogue has of each is in order
+        if views[0] is None:  # Operands of a traced epilogue are ordered like the GEMMs.
             rows.append([0] * len(views) if found[0].graph is None else list(range(len(views))))
             continue
         both = one_view(views)
-        assert both is not None  # apart() has asked
+        assert both is not None  # apart() has checked it.
         view, places = both
         memory: Any = views[0].keep
-        if view.device < 0 and getattr(memory, "ndim", 0) == 1 and memory.dtype == "uint8":  # bytes of Copies
+        if view.device < 0 and getattr(memory, "ndim", 0) == 1 and memory.dtype == "uint8":  # memory of Copies
             start, size = span(view)
             at = start - memory.ctypes.data
             view = view._replace(keep=memory[at : at + size])
-        elif view.device < 0:  # matrices of one array
+        elif view.device < 0:  # The matrices are parts of one array.
             view = view._replace(keep=memory)
         made[name] = view
         rows.append(places)
-    # Kernels of D^T = B^T A^T have another order: A is B^T.
+    # Kernels of D^T = B^T A^T read the second half, in which A and B are swapped.
     a, b, d, c = rows
     return found[0]._replace(**made, places=table_like(np.array((a, b, d, c, b, a, d, c), np.int32), found[0].d))
 
 
 def table_like(host: Any, like: ArrayView) -> ArrayView:
-    """Return a numpy array without gaps, of words, where another array is; the same memory for the same numbers."""
+    """Return a contiguous NumPy array of words in the memory space of another array.  Equal contents share memory."""
     from cute_dialect.runtime.arrays import view_of
 
     view = view_of(host)
@@ -271,7 +274,7 @@ def table_like(host: Any, like: ArrayView) -> ArrayView:
     with _LOCK:
         _TABLES[key] = found
         many = len(_TABLES) > _KEPT
-    if many:  # launches that are under way may read what is given back
+    if many:  # Wait for running launches, which may read tables that are freed.
         _wait_for_all(like)
         with _LOCK:
             while len(_TABLES) > _KEPT // 2:
@@ -280,7 +283,7 @@ def table_like(host: Any, like: ArrayView) -> ArrayView:
 
 
 def _wait_for_all(like: ArrayView) -> None:
-    """Wait until a GPU has done all that it was given."""
+    """Wait until a GPU has finished all its work."""
     torch = sys.modules.get("torch")
     if torch is not None and like.library == "torch":
         torch.cuda.synchronize(like.device)
@@ -299,15 +302,16 @@ _LOCK = Lock()
 
 
 class Copies:
-    """Copies of matrices in CPU memory that lie in one piece of it each for A, B, C and D, which a kernel can reach
-    over; results go :meth:`back`.  ``bias``: so do the biases of all.
+    """Copies of host matrices, in one allocation each for A, B, C and D, so that one view reaches all of them.
+
+    :meth:`back` copies the results back.  With ``bias``, the biases are copied, too.
     """
 
     def __init__(self, found: Sequence[Operands], *, bias: bool = False):
         import numpy as np
 
         there: list[dict[str, ArrayView]] = [{} for _ in found]
-        for names in (("a",), ("b",), ("d", "c"), ("bias",) * bias):  # C may be D
+        for names in (("a",), ("b",), ("d", "c"), ("bias",) * bias):  # C and D may be the same matrix.
             pieces: dict[tuple[int, int], int] = {}
             size = 0
             for x in found:
@@ -333,13 +337,13 @@ class Copies:
         self._results = [(x.d, y.d) for x, y in zip(found, self.there)]
 
     def back(self) -> None:
-        """Copy results to where they belong."""
+        """Copy the results back to the caller's arrays."""
         for to, source in self._results:
             _elements(to)[...] = _elements(source)
 
 
 def _elements(view: ArrayView) -> Any:
-    """Return the elements of a matrix in CPU memory, as bytes."""
+    """Return the elements of a matrix in CPU memory as bytes."""
     import numpy as np
 
     (start, size), item = span(view), SIZES[view.dtype]

@@ -1,6 +1,6 @@
-"""Measure which kernel is the fastest for a plan's operands: ``plan.tune``."""
+"""Autotuning of a plan: ``plan.tune`` measures which kernel is the fastest for its operands."""
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
@@ -35,14 +35,16 @@ def tuned_plan(
 
     begin, x = time.monotonic(), taken.operands
     if plan.tile_description is not None:
-        raise UnsupportedError("Gemm.tune: expected no tile_description, it says which kernel is taken")
+        raise UnsupportedError("Gemm.tune: tile_description already sets the kernel; set it to None")
     if taken.operation.choice is None:
         raise UnsupportedError(
-            f"Gemm.tune: expected operands that wgmma multiplies where they are, got {taken.operation.name}"
+            f"Gemm.tune: the operands need kernel {taken.operation.name}, but only wgmma kernels can be tuned"
         )
     if 0 in (*x.d.shape, x.a.shape[-1]) or x.alpha == 0.0:
         sizes = *x.d.shape, x.a.shape[-1]
-        raise UnsupportedError(f"Gemm.tune: expected a product of something, got {sizes} and alpha {x.alpha}")
+        raise UnsupportedError(
+            f"Gemm.tune: nothing is multiplied (extents {sizes}, alpha {x.alpha}); pass matrices that are not empty"
+        )
     batch = len(x.d.shape) == 3
     asked, (m, n) = plan.asked(batch=batch).of_parts(), x.d.shape[-2:]
     matrices = x.d.shape[0] if batch else 1
@@ -83,5 +85,5 @@ def tuned_plan(
 
 
 def prepared(arguments: Arguments) -> Callable[[], Any]:
-    """Return what launches and does no more."""
+    """Return a function that only launches."""
     return arguments.bind()

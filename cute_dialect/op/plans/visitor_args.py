@@ -1,6 +1,6 @@
-"""Traced epilogues in plans and descriptions: a call's arrays, by name, checked and laid out as kernels take them."""
+"""Traced epilogues of plans: the arrays of a call, by name, checked and in the kernel's layout."""
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["Visited", "arguments_for", "check_kernel", "example_graph", "is_of_s
 
 
 class Visited(NamedTuple):
-    """A call with a traced epilogue: operands, D, the epilogue with its arrays."""
+    """A call with a traced epilogue."""
 
     operands: Operands
     D: Any
-    bound: Bound
+    bound: Bound  # the epilogue with its arrays
 
 
 def is_of_sums(function: object) -> bool:
-    """Tell whether a function is an epilogue of the sums, with a parameter ``accum``, to be traced.
+    """Return True if a function is a traceable epilogue, with a parameter ``accum``.
 
     >>> is_of_sums(lambda accum, bias: accum + bias), is_of_sums(lambda x, row, column: x)
     (True, False)
@@ -49,8 +49,10 @@ def is_of_sums(function: object) -> bool:
 def arguments_for(
     call: str, visitor: Any, args: Mapping[str, object] | None, others: Mapping[str, object]
 ) -> dict[str, Any]:  # fmt: skip
-    """Return an epilogue's arguments by name: ``args``, and of ``others`` (C, alpha, beta, bias of a call, None where
-    there is none) those that it has parameters for.  Raises EpilogueError for what it has none for, but C.
+    """Return an epilogue's arguments by name.
+
+    They are ``args``, and those of ``others`` (C, alpha, beta and bias of the call) that the epilogue has parameters
+    for. Raises EpilogueError for other values that are passed, except C.
     """
     found: dict[str, Any] = dict(args or {})
     parameters = visitor.parameters if isinstance(visitor, Traced) else inspect.signature(visitor).parameters
@@ -61,7 +63,7 @@ def arguments_for(
             found.setdefault(name, value)
         elif name != "C":
             raise EpilogueError(
-                f"{call}: expected epilogue_visitor alone (it has all of alpha, C, bias, activation), got {name} too"
+                f"{call}: {name} cannot be combined with this epilogue_visitor, which has no parameter {name}"
             )
     return found
 
@@ -70,20 +72,20 @@ def visited(
     call: str, visitor: Any, kinds: Kinds, a: Any, b: Any, d: Any, args: Mapping[str, Any], *,
     problem: Sequence[int] | None = None, batch: int = 0, on_cpu: bool = False,
 ) -> Visited:  # fmt: skip
-    """Return the operands of a call whose epilogue is traced, or is a function that is traced now.
+    """Return the operands of a call whose epilogue is traced, or is a function to trace now.
 
-    ``args``: its arrays and numbers by name, and memory for results; D may be there too.  Raises OpError before
-    anything is compiled or written.
+    ``args`` holds its arrays and numbers by name, and memory for results, D included.  Raises OpError before anything
+    is compiled or written.
     """
     given = dict(args)
     also = given.pop("D", None)
     if d is not None and also is not None and also is not d and view_of(also)[:4] != view_of(d)[:4]:
-        raise EpilogueError(f"{call}: expected D, or D of visitor_args, got two different arrays")
+        raise EpilogueError(f"{call}: D and visitor_args['D'] are different arrays; pass one of them")
     d = also if d is None else d
     known: list[tuple[Traced, tuple[int, ...]]] = []
 
     def shape_of(sums: tuple[int, ...]) -> tuple[int, ...]:
-        if problem is not None:  # flat arrays are of the described extents
+        if problem is not None:  # Flat arrays have the described extents.
             given.update({n: t.reshape(sums) for n, t in given.items() if _is_flat(t, sums)})
         traced = traced_of(call, visitor, given, sums)
         refuse_arranged(call, traced)
@@ -93,7 +95,7 @@ def visited(
     x, d = check(call, kinds, a, b, None, d, problem=problem, batch=batch, on_cpu=on_cpu, shape_of=shape_of)
     traced, sums = known[0]
     if (traced.graph.paired or traced.graph.whole_rows) and kinds.d.layout == "column":
-        raise LayoutError(f"{call}: expected D row-major for pairs() and whole_rows, got column-major")
+        raise LayoutError(f"{call}: D is column-major; pairs() and whole_rows=True need a row-major D")
 
     def another(shape: tuple[int, ...], element: str) -> Any:
         return new_like(a, shape, Type(element or kinds.d.element, "row"))
@@ -111,7 +113,7 @@ def _is_flat(t: Any, sums: Sequence[int]) -> bool:
 
 
 def example_graph(traced: Traced, kinds: Kinds) -> Graph:
-    """Return the graph of a traced epilogue with its examples, in memory that lies as they say."""
+    """Return the graph of a traced epilogue bound to arrays with the layouts of its examples."""
     sums = tuple(traced.examples["accum"].shape)
     given = {n: x if isinstance(x, bool | int | float) else described(x)
              for n, x in traced.examples.items() if n != "accum"}  # fmt: skip
@@ -124,7 +126,7 @@ def example_graph(traced: Traced, kinds: Kinds) -> Graph:
 
 
 def check_kernel(variant: Variant, columns: int = 0) -> None:
-    """Raise EpilogueError for a kernel that cannot evaluate its graph, for a product of so many columns."""
+    """Raise EpilogueError if a kernel cannot evaluate its graph, for a GEMM with this number of columns."""
     from cute_dialect.op.select.kernel_choice import Choice
 
     graph, kernel = variant.epilogue.graph, variant.kernel
@@ -135,14 +137,16 @@ def check_kernel(variant: Variant, columns: int = 0) -> None:
             config = kernel.skinny or kernel.config
             config.check()
             if (graph.paired or graph.whole_rows) and (kernel.parts > 1 or kernel.swapped):
-                raise ValueError("expected no blocks that share K, and no swapped problem, for pairs() and whole_rows")
+                raise ValueError("pairs() and whole_rows=True do not support split-K and transposed kernels")
             if graph.whole_rows and columns > kernel.config.tile[1]:
-                raise ValueError(f"expected at most {kernel.config.tile[1]} columns for whole_rows, got {columns}")
+                raise ValueError(
+                    f"whole_rows=True supports at most {kernel.config.tile[1]} columns here, got {columns}"
+                )
         except ValueError as e:
-            raise EpilogueError(f"Gemm: this tile does not take the epilogue: {e}") from None
+            raise EpilogueError(f"Gemm: this tile does not support the epilogue: {e}") from None
     elif graph.paired or graph.reduces or graph.whole_rows:
         what = "pairs()" if graph.paired else "reductions"
         raise EpilogueError(
-            f"Gemm: expected matrices of 16 or 8 bits, or tf32, and addresses and rows of whole 16 bytes (a kernel by "
-            f"wgmma) for {what} of an epilogue, got {kernel.name}"
+            f"Gemm: kernel {kernel.name} does not support {what} in an epilogue; use 16-bit, 8-bit or tf32 matrices "
+            "whose addresses and row strides are multiples of 16 bytes"
         )

@@ -1,12 +1,13 @@
-"""Functions of elements over any number of arrays: :func:`elementwise`, and ``add``, ``mul`` and the like.
+"""Elementwise functions over any number of arrays: :func:`elementwise`, ``add``, ``mul`` and the like.
 
     op.elementwise(lambda x, y, s: op.epilogue.relu(x * s + y), x, bias, 0.5)
 
-A function is run once with stand-ins, as epilogues are, and becomes a graph; arrays expand to one shape.  Modes of the
-arrays that lie behind each other are one, so that a kernel sees matrices, and arrays without gaps as one row.
+Like an epilogue, a function runs once with proxies and becomes a graph.  Its arrays broadcast to one shape.  Modes
+that are adjacent in memory in all arrays are merged, so that the kernel sees matrices, and contiguous arrays as one
+row.
 """
 
-# torch is not there where the types are checked; arrays are of any library, functions of users.
+# torch is not installed where the types are checked. Arrays belong to any library, and functions are the user's.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
 
@@ -41,26 +42,27 @@ _BETWEEN_NUMBERS = {
     "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative", "abs", "maximum", "minimum",
     "multiply_add", "scaled",
 }  # fmt: skip
-"""Functions of numbers, which truths alone do not have."""
+"""Functions of numbers, which do not take booleans only."""
 
 _MOST = 2**30
-"""Elements of a mode of several, and vectors of a call."""
+"""Limit of elements per merged mode, and of vectors per call."""
 
 
 class _Found(NamedTuple):
-    """A traced function: its graph, which of its arguments the inputs are, and whether it gives a tuple."""
+    """A traced function."""
 
     graph: Graph
+    # The argument of each input. A negative number n is `places[-n - 1]`.
     inputs: tuple[int, ...]
-    """Numbers of arguments; below 0: ``places[-number - 1]``."""
-    several: bool
-    places: tuple[str, ...] = ()
-    """Indices that random numbers are drawn by: row, column, matrix."""
+    several: bool  # True if the function returns a tuple
+    places: tuple[str, ...] = ()  # indices that random numbers depend on: "row", "column", "matrix"
 
 
 class _Making(Making):
-    """Makes a graph of elements.  Random numbers have the indices of their element as operands, in arrays that are read
-    as any others, since a kernel does not see the modes of the function's arrays.
+    """Builds the graph of an elementwise function.
+
+    The operands of random numbers include the indices of their element, in arrays that are loaded like any other: a
+    kernel does not see the modes of the function's arrays.
     """
 
     ARRANGES: ClassVar[bool] = False
@@ -72,14 +74,14 @@ class _Making(Making):
         self._indices: dict[str, int] = {}
 
     def integer(self, name: str) -> int:
-        """Return the value of an integer that is an argument of the launch."""
+        """Return the node of an integer that is a launch argument."""
         if name not in self._integers:
             self.numbers.append(int(name.split()[-1]))
             self._integers[name] = self.load(Input("scalar", "i64", number=True))
         return self._integers[name]
 
     def random(self, seed: int, offset: int, half: bool = False) -> int:
-        """Return a number of [0, 1) of each element."""
+        """Return the node of a uniform random number in [0, 1) per element."""
         if len(self.sums) > 3:
             raise EpilogueError(f"random: arrays have {len(self.sums)} dimensions; reshape them to 2 or 3")
         if not self.places:
@@ -93,18 +95,17 @@ class _Making(Making):
 
 
 class Elementwise:
-    """A function of elements, to be called with arrays and numbers; made by :func:`elementwise`.
+    """An elementwise function, to be called with arrays and numbers.  :func:`elementwise` makes it.
 
-    What the function reads besides its arguments, in closures and globals, is read at the first call with such
-    arguments; one whose code was replaced (``function.__code__ = …``) is traced again.
+    Closures and globals are read at the first call with arguments of a kind.  If the function's code is replaced
+    (``function.__code__ = …``), it is traced again.
     """
 
     def __init__(self, function: Callable[..., Any], name: str = "") -> None:
         self.function = function
         self.name = name or f"elementwise {name_of(function)}"
         self._known = KnownCalls()
-        self.slopes: dict[object, Any] = {}
-        """Its derivatives, by the kind of arguments."""
+        self.slopes: dict[object, Any] = {}  # derivatives by the kind of arguments
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -112,7 +113,7 @@ class Elementwise:
     def __call__(
         self, *arrays: Any, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
     ) -> Any:  # fmt: skip
-        """Compute the function of elements; arguments as of :func:`elementwise`."""
+        """Compute the function; for the arguments see :func:`elementwise`."""
         if unknown:
             check_keywords(self.name, self.__call__, unknown, interpreted=False)
         tensors = tuple([x for x in arrays if not isinstance(x, bool | int | float)])
@@ -125,20 +126,23 @@ class Elementwise:
                 return done
         if self._learns(tensors):
             if out is not None:
-                raise UnsupportedError(f"{self.name}: expected no out where gradients are wanted, or in torch.compile")
+                raise UnsupportedError(
+                    f"{self.name}: out cannot be used when gradients are required, or in torch.compile; "
+                    "call it under torch.no_grad()"
+                )
             from cute_dialect.op.pointwise.gradients import learned
 
             return learned(self, arrays, dtype, device)
         return self.computed(arrays, out, dtype, device, (tensors, numbers) if plain else None)
 
     def kernel(self, *arrays: Any, dtype: object = None) -> RowKernel:
-        """Return the kernel of a call: of arrays of numpy that lie like its own, however long."""
+        """Return the kernel of a call with NumPy arrays of the same layouts, of any length."""
         seen: list[RowKernel] = []
         self.computed(arrays, None, dtype, "cpu", seen=seen)
         return seen[0]
 
     def _learns(self, tensors: Sequence[Any]) -> bool:
-        """Tell whether torch wants gradients, or compiles."""
+        """Return True if torch requires gradients, or compiles."""
         torch = sys.modules.get("torch")
         if torch is None:
             return False
@@ -149,31 +153,36 @@ class Elementwise:
         self, arrays: Sequence[Any], out: Any, dtype: object, device: object, key: tuple[Any, Any] | None = None,
         seen: list[RowKernel] | None = None,
     ) -> Any:  # fmt: skip
-        """Compute the function, without gradients; ``key``: what the call is known by; ``seen``: gets the kernel, which
-        is not launched then.
+        """Compute the function without gradients.
+
+        Args:
+            key: tensors and numbers that identify the cached call, None to cache nothing.
+            seen: if given, the kernel is appended to it instead of launched.
         """
         names = [f"argument {i}" for i in range(len(arrays))]
         given = {n: x for n, x in zip(names, arrays) if not isinstance(x, bool | int | float)}
         if not given:
-            raise EpilogueError(f"{self.name}: expected an array among the arguments, got numbers")
+            raise EpilogueError(f"{self.name}: all arguments are numbers; pass at least one array")
         more = [f"out {i}" for i in range(len(out))] if isinstance(out, tuple | list) else ["out"]
         outs = dict(zip(more, out if isinstance(out, tuple | list) else (out,)))
         one = RowCall(self.name, {**given, **outs}, device, [*given, *outs], ELEMENTS)
         views = [one.views[n] for n in given]
         for n, view in one.views.items():
             if view.dtype not in ELEMENTS:
-                raise DtypeError(f"{self.name}: expected {n} of {', '.join(ELEMENTS)}, got {view.dtype}")
+                raise DtypeError(f"{self.name}: {n} has dtype {view.dtype}; it must have one of {', '.join(ELEMENTS)}")
         shape = _common(self.name, [v.shape for v in views])
         compute = compute_type([v.dtype for v in views], dtype)
         found = self.traced(arrays, views, shape, compute)
         count = len(found.graph.outputs)
         if out is not None and len(outs) != count:
-            raise ShapeError(f"{self.name}: expected {count} results as out, got {len(outs)}")
+            raise ShapeError(f"{self.name}: out has {len(outs)} arrays; the function has {count} results")
         kinds = [given_out.dtype for n in outs if (given_out := one.views.get(n)) is not None]
         if dtype is not None and kinds and any(k != element_name(dtype) for k in kinds):
-            raise DtypeError(f"{self.name}: expected out of {element_name(dtype)}, as dtype says, got {kinds[0]}")
+            raise DtypeError(f"{self.name}: out has dtype {kinds[0]}, but dtype is {element_name(dtype)}; omit one")
         if dtype is not None and element_name(dtype) not in ELEMENTS:
-            raise DtypeError(f"{self.name}: expected a result of {', '.join(ELEMENTS)}, got {element_name(dtype)}")
+            raise DtypeError(
+                f"{self.name}: dtype {element_name(dtype)} is not supported; use one of {', '.join(ELEMENTS)}"
+            )
         values = kinds_of(found.graph, compute)
         elements = [
             element_name(dtype) if dtype is not None else result_element(values[x.node], [v.dtype for v in views])
@@ -204,31 +213,33 @@ class Elementwise:
                 seen.append(kernel)
                 return None
             one.launch(kernel, *args)
-            if key is not None and not found.places:  # else each seed would be a cached call of its own
+            if key is not None and not found.places:  # With random numbers, each seed would be another cached call.
                 one.remember(self._known, key[1], key[0], tuple(made) if found.several else made[0])
         return tuple(made) if found.several else made[0]
 
     def _check_out(self, name: str, view: ArrayView, wide: Sequence[ArrayView], kinds: Sequence[str]) -> None:
-        """Check that a result may be written while arrays are read."""
+        """Check that a result may be written while the arrays are read."""
         if any(step == 0 and n > 1 for n, step in zip(view.shape, view.strides)):
-            raise LayoutError(f"{self.name}: expected {name} with an address for each element, got {view.strides}")
+            raise LayoutError(
+                f"{self.name}: {name} has strides {view.strides}; each of its elements needs an address of its own"
+            )
         for v in wide:
             same = (v.pointer, v.strides, v.dtype) == (view.pointer, view.strides, view.dtype)
             if not same and overlap(v, view):
-                raise LayoutError(f"{self.name}: {name} shares memory with an array that lies otherwise")
+                raise LayoutError(f"{self.name}: {name} overlaps an argument of another layout; pass separate memory")
 
     def _prepared(
         self, one: RowCall, found: _Found, wide: list[ArrayView], written: list[ArrayView], arrays: Sequence[Any],
         given: dict[str, Any], names: Sequence[str], compute: str,
     ) -> tuple[RowKernel, tuple[Any, ...]]:  # fmt: skip
-        """Return the kernel and its arguments, of arrays that have expanded."""
+        """Return the kernel and its arguments for broadcast arrays."""
         places = {n: i for i, n in enumerate(given)}
         places |= {n: i for i, n in enumerate(found.places, len(given))}
-        while len(modes := _modes([*wide, *written])) > 2:  # what lies in the most modes is copied
+        while len(modes := _modes([*wide, *written])) > 2:  # Copy the array that adds the most modes.
             lying = [len(_modes([v, *written])) for v in wide]
             worst = lying.index(max(lying))
             if lying[worst] <= len(_modes(written)) and len(_modes(written)) > 2:
-                raise LayoutError(f"{self.name}: expected out whose rows are at one distance from each other")
+                raise LayoutError(f"{self.name}: the rows of out must have a constant stride; pass a contiguous array")
             wide[worst] = _bytes(one.contiguous(wide[worst]))
         rows, columns = ([(1, []), *modes] if modes else [(1, []), (1, [])])[-2:]
         m, n = rows[0], columns[0]
@@ -261,7 +272,7 @@ class Elementwise:
         results: list[ArrayView] = []
         for view, (down, along) in zip(written, steps[len(wide) :]):
             if along != 1:
-                raise LayoutError(f"{self.name}: expected out with contiguous rows, got strides {view.strides}")
+                raise LayoutError(f"{self.name}: out has strides {view.strides}; its rows must be contiguous")
             results.append(view._replace(shape=(m, n), strides=(down, 1)))
         outputs = [x._replace(element=view.dtype) for x, view in zip(found.graph.outputs, results)]
         plan = Plan(Graph(found.graph.nodes, tuple(inputs), tuple(outputs)), compute=compute)
@@ -272,13 +283,15 @@ class Elementwise:
             operands, results = lying[: len(operands)], lying[len(operands) :]
             m, n = 1, m * n
         if m * -(-n // plan.vector) >= _MOST:
-            raise UnsupportedError(f"{self.name}: expected at most {_MOST} vectors of 16 bytes, got {m} rows of {n}")
+            raise UnsupportedError(
+                f"{self.name}: {m} rows of {n} elements exceed the limit of {_MOST} vectors of 16 bytes"
+            )
         return RowKernel(plan.name, elementwise_text, (plan,)), (*operands, *results)
 
     def _stored(self, found: _Found, elements: Sequence[str], compute: str) -> _Found:
-        """Return the traced function with results that are stored as truths made so.
+        """Convert results that are stored as ``i1`` to booleans.
 
-        Raises DtypeError for results that cannot be stored in a type.
+        Raises DtypeError for results that cannot be stored in their type.
         """
         make = Builder()
         make.inputs += found.graph.inputs
@@ -303,12 +316,12 @@ class Elementwise:
         self, arrays: Sequence[Any], views: Sequence[ArrayView], shape: tuple[int, ...] | None = None,
         compute: str = "f32",
     ) -> _Found:  # fmt: skip
-        """Return the graph; integers of Python are constants of it, floats where the function asks for them."""
+        """Return the graph.  Python integers are constants of it, floats only if the function uses their value."""
         try:
             inspect.signature(self.function).bind(*arrays)
         except TypeError as e:
             raise EpilogueError(f"{self.name}: {e}: called with {len(arrays)} arguments") from None
-        except ValueError:  # it has none to look at
+        except ValueError:  # Builtins may have no signature.
             pass
         shape = _common(self.name, [v.shape for v in views]) if shape is None else shape
         constants: set[str] = set()
@@ -328,7 +341,7 @@ class Elementwise:
             if isinstance(x, bool) or (isinstance(x, int | float) and f"argument {i}" in constants):
                 given.append(x)
                 continue
-            if isinstance(x, int):  # a seed, or a constant once its value is asked for
+            if isinstance(x, int):  # A seed; it becomes a constant if its value is needed.
                 given.append(Integer(f"argument {i}"))
                 continue
             view = None if isinstance(x, float) else next(there)
@@ -353,29 +366,27 @@ class Elementwise:
             elif isinstance(x, Proxy):
                 outputs.append(Output(x.node))
             else:
-                raise EpilogueError(
-                    f"{self.name}: expected results that are computed from the arguments, got {type(x).__name__}"
-                )
+                raise EpilogueError(f"{self.name}: results must be computed from the arguments, got {type(x).__name__}")
         if not outputs:
-            raise EpilogueError(f"{self.name}: expected at least one result")
+            raise EpilogueError(f"{self.name}: the function returns nothing; return at least one result")
         wrong = [n.op for n in make.nodes if n.op in ("row", "column", "matrix", "even", "odd", "block", "whole")]
         if wrong:
-            raise EpilogueError(f"{self.name}: expected functions of elements, got {wrong[0]}()")
+            raise EpilogueError(f"{self.name}: {wrong[0]}() is not supported here; use elementwise functions only")
         graph = make.graph(outputs)
         self._check(graph, compute)
         return _Found(graph, tuple([numbers[i] for i in make.kept]), several, tuple(make.places))
 
     def _check(self, graph: Graph, compute: str) -> None:
-        """Raise EpilogueError for operations that the types of a graph do not have."""
+        """Raise EpilogueError for operations that the types of the graph do not support."""
         kinds = kinds_of(graph, compute)
         for node in graph.nodes:
             of = [kinds[i] for i in node.operands]
             if node.op == "where" and of[0] != "b":
                 raise EpilogueError(f"{self.name}: the condition of where() is a number; compare it, such as x != 0")
             if node.op in _BETWEEN_NUMBERS and set(of) == {"b"}:
-                raise EpilogueError(f"{self.name}: {node.op} of truths alone; combine them with &, | and ~")
+                raise EpilogueError(f"{self.name}: {node.op}() does not take booleans only; use &, | and ~")
             if node.op in ("logical_and", "logical_or", "logical_not") and "f" in of:
-                raise EpilogueError(f"{self.name}: {node.op} of floats; compare them first, such as x != 0")
+                raise EpilogueError(f"{self.name}: {node.op}() does not take floats; compare them, such as x != 0")
             if compute == "f64" and node.op in FUNCTIONS and node.op not in OF_F64:
                 raise DtypeError(f"{self.name}: {node.op}() is not available in f64; convert the arrays to f32")
             if compute == "f64" and node.op in ("cast", "random"):
@@ -386,14 +397,23 @@ def elementwise(
     function: Callable[..., Any], *arrays: Any, out: Any = None, dtype: object = None, device: object = None,
     **unknown: Never,
 ) -> Any:  # fmt: skip
-    """Return a function of elements of arrays, which expand to one shape, and of numbers; computed in f32 and rounded
-    once.  A function that returns a tuple gives several results.
+    """Apply a function to the elements of arrays that broadcast, and to numbers, in one kernel.
 
-    ``function``: of as many arguments, written with operators and functions of :mod:`cute_dialect.op.epilogue`, numpy
-    or torch; without arrays the result is a function of them, which is traced once for arrays of a kind.  ``out``:
-    where the result goes, or a tuple; may be one of the arrays.  ``dtype``: of the results, else that of the arrays; of
-    arrays of several types f32, but that 8 bits give way to 16.  ``device="cpu"``: run it on the interpreter.
-    Raises subclasses of :class:`cute_dialect.op.OpError`.
+    The function is computed in f32 (f64 or integers if the arrays require it) and rounded once.  If it returns a
+    tuple, there are several results.
+
+    Args:
+        function: takes as many arguments as are passed; written with operators and functions of
+            :mod:`cute_dialect.op.epilogue`, NumPy or torch.
+        arrays: arrays and numbers; without them the result is an :class:`Elementwise`, which is traced once per kind
+            of arguments.
+        out: memory for the result, or a tuple; may be one of the arrays.
+        dtype: type of the results, by default that of the arrays. Mixed types give f32, but 8-bit and 16-bit types
+            give the 16-bit one.
+        device: ``"cpu"`` runs on the interpreter.
+
+    Raises:
+        OpError: if the arguments are not supported.
     """
     if unknown:
         check_keywords("elementwise", elementwise, unknown, interpreted=False)
@@ -413,31 +433,31 @@ div = Elementwise(lambda x, y: x / y, "div")
 
 
 def _common(call: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape that shapes expand to.  Raises ShapeError."""
+    """Return the shape that arrays broadcast to.  Raises ShapeError."""
     rank = max(map(len, shapes))
     found = [1] * rank
     for shape in shapes:
         for i, n in enumerate(shape, rank - len(shape)):
             if n not in (found[i], 1) and found[i] != 1:
                 said = ", ".join(map(str, shapes))
-                raise ShapeError(f"{call}: expected arrays whose shapes expand to one, got {said}")
+                raise ShapeError(f"{call}: arrays of shapes {said} do not broadcast")
             found[i] = n if found[i] == 1 else found[i]
     return tuple(found)
 
 
 def _bytes(view: ArrayView) -> ArrayView:
-    """Return an array of truths as one of bytes, any other as it is."""
+    """Return a boolean array as bytes, any other array unchanged."""
     return view._replace(dtype="ui8") if view.dtype == "i1" else view
 
 
 def _numbered(place: str, shape: tuple[int, ...], one: RowCall) -> ArrayView:
-    """Return the indices of rows, columns or matrices as an array that expands to a shape."""
+    """Return the row, column or batch indices as an array that broadcasts to a shape."""
     axis = {"column": 1, "row": 2, "matrix": 3}[place]
     return one.indices(shape[-axis], (*[1] * (len(shape) - axis), -1, *[1] * (axis - 1)))
 
 
 def _expanded(view: ArrayView, shape: tuple[int, ...]) -> ArrayView:
-    """Return an array as it is read for a shape: where it expands, by strides of 0."""
+    """Broadcast an array to a shape, with strides of 0."""
     more = len(shape) - len(view.shape)
     old = zip(view.shape, view.strides, shape[more:])
     strides = (0,) * more + tuple([step if have == n and n != 1 else 0 for have, step, n in old])
@@ -445,7 +465,7 @@ def _expanded(view: ArrayView, shape: tuple[int, ...]) -> ArrayView:
 
 
 def _order(views: Sequence[ArrayView], outs: Sequence[ArrayView], rank: int) -> list[int]:
-    """Return the order of the modes in which the first result, or the first array that has all of them, lies."""
+    """Return the memory order of the modes of the first result, or of the first array without broadcast modes."""
     for view in (*outs, *views):
         if all(step > 0 for n, step in zip(view.shape, view.strides) if n > 1):
             return sorted(range(rank), key=lambda i: (-view.strides[i] if view.shape[i] > 1 else 0, i))
@@ -453,12 +473,12 @@ def _order(views: Sequence[ArrayView], outs: Sequence[ArrayView], rank: int) -> 
 
 
 def _turned(view: ArrayView, order: Sequence[int]) -> ArrayView:
-    """Return an array with its modes in an order."""
+    """Return an array with its modes in another order."""
     return view._replace(shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order]))
 
 
 def _is_flat(plan: Plan, inputs: Sequence[Input], arrays: Sequence[ArrayView], m: int, n: int) -> bool:
-    """Tell whether matrices (m, n) without gaps, whose rows are no whole vectors, are taken as one row."""
+    """Return True if contiguous matrices (m, n), whose rows are not whole vectors, are processed as one row."""
     whole = all(x.strides == (n, 1) for x in arrays if len(x.shape) == 2)
     vector = plan._replace(flat=True).vector
     told = [x for x in inputs if x.kind in ("row", "column")]
@@ -466,7 +486,9 @@ def _is_flat(plan: Plan, inputs: Sequence[Input], arrays: Sequence[ArrayView], m
 
 
 def _modes(views: Sequence[ArrayView]) -> list[tuple[int, list[int]]]:
-    """Return the modes of arrays of one shape, those in one that lie behind each other in all: extent, strides."""
+    """Return extents and strides of the modes of arrays of one shape, with modes merged that are adjacent in all
+    arrays.
+    """
     modes: list[tuple[int, list[int]]] = []
     for i, n in enumerate(views[0].shape):
         steps = [v.strides[i] for v in views]

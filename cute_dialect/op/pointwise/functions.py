@@ -7,7 +7,7 @@ The type of the first argument selects the meaning:
 - an element type (``op.gelu("f32")``), for some activations: a description for ``op.LinearCombinationGeneric``.
 """
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _is_array(x: object) -> bool:
 
 
 class _Call:
-    """A function of elements under its public name."""
+    """An elementwise function under its public name."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self.function = name, function
@@ -68,7 +68,7 @@ class _Call:
 
 
 def _one_operand(name: str) -> Callable[..., Any]:
-    """Return the public function of one operand."""
+    """Return the public function with one operand."""
     call, describes = _Call(name, getattr(functions, name)), name in _DESCRIBED
 
     def of(x: Any = "f32", *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never) -> Any:
@@ -79,7 +79,7 @@ def _one_operand(name: str) -> Callable[..., Any]:
         return call((x,), out, dtype, device)
 
     of.__name__ = of.__qualname__ = name
-    of.__doc__ = f"Return {name} of each element of ``x``; ``out``, ``dtype``, ``device`` as of ``op.elementwise``." + (
+    of.__doc__ = f"Apply {name} to each element of ``x``.  Other arguments: see ``op.elementwise``." + (
         f"  ``{name}(element)`` describes the activation for ``LinearCombinationGeneric``." if describes else ""
     )
     return of
@@ -104,18 +104,19 @@ _CLAMP = {
     (True, False): _Call("clamp", functions.maximum),
     (False, True): _Call("clamp", functions.minimum),
 }
-"""``clamp`` by which of its bounds are given."""
+"""``clamp`` by the bounds that are given."""
 
 
 def gelu(
     x: Any = "f32", *, approximate: str = "none", out: Any = None, dtype: object = None, device: object = None,
     **unknown: Never,
 ) -> Any:  # fmt: skip
-    """Return GELU of each element of ``x``, as ``torch.nn.functional.gelu``.
+    """Return GELU of each element of ``x``, like ``torch.nn.functional.gelu``.
 
     Args:
-        approximate: ``"none"``: with erf; ``"tanh"``: the approximation with tanh.
-        out, dtype, device: as of ``op.elementwise``.
+        x: an array, a traced value or a number; an element type to describe the activation.
+        approximate: ``"none"`` computes it with erf, ``"tanh"`` with the tanh approximation.
+        out, dtype, device: as in ``op.elementwise``.
     """
     if unknown:
         check_keywords("gelu", gelu, unknown, interpreted=False)
@@ -134,8 +135,9 @@ def leaky_relu(
     """Return ``x`` where it is positive, else ``x * negative_slope``.
 
     Args:
+        x: an array, a traced value or a number; an element type to describe the activation.
         negative_slope: 0.01 by default, as in torch; 0.2 in a description (``op.leaky_relu("f32")``).
-        out, dtype, device: as of ``op.elementwise``.
+        out, dtype, device: as in ``op.elementwise``.
     """
     if unknown:
         check_keywords("leaky_relu", leaky_relu, unknown, interpreted=False)
@@ -147,7 +149,7 @@ def leaky_relu(
 def elu(
     x: Any, alpha: float = 1.0, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
 ) -> Any:  # fmt: skip
-    """Return ``x`` where it is positive, else ``alpha * (e^x - 1)``; ``out``, … as of ``op.elementwise``."""
+    """Return ``x`` where it is positive, else ``alpha * (e^x - 1)``.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("elu", elu, unknown, interpreted=False)
     return _ELU((x, float(alpha)), out, dtype, device)
@@ -156,7 +158,7 @@ def elu(
 def maximum(
     x: Any, y: Any, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
 ) -> Any:  # fmt: skip
-    """Return the greater of each two elements, NaN if one is; ``out``, … as of ``op.elementwise``."""
+    """Return the elementwise maximum, NaN if an operand is NaN.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("maximum", maximum, unknown, interpreted=False)
     return _MAXIMUM((x, y), out, dtype, device)
@@ -165,7 +167,7 @@ def maximum(
 def minimum(
     x: Any, y: Any, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
 ) -> Any:  # fmt: skip
-    """Return the smaller of each two elements, NaN if one is; ``out``, … as of ``op.elementwise``."""
+    """Return the elementwise minimum, NaN if an operand is NaN.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("minimum", minimum, unknown, interpreted=False)
     return _MINIMUM((x, y), out, dtype, device)
@@ -174,7 +176,7 @@ def minimum(
 def where(
     condition: Any, x: Any, y: Any, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
 ) -> Any:  # fmt: skip
-    """Return elements of ``x`` where ``condition`` is true, else of ``y``; ``out``, … as of ``op.elementwise``."""
+    """Return elements of ``x`` where ``condition`` is true, else of ``y``.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("where", where, unknown, interpreted=False)
     return _WHERE((condition, x, y), out, dtype, device)
@@ -184,7 +186,10 @@ def clamp(
     x: Any, min: Any = None, max: Any = None, *, out: Any = None, dtype: object = None, device: object = None,
     **unknown: Never,
 ) -> Any:  # fmt: skip
-    """Return elements of ``x`` between two bounds, each of which may be None; ``out``, … as of ``op.elementwise``."""
+    """Clamp elements of ``x`` between two bounds, each of which may be None.
+
+    For the other arguments see ``op.elementwise``.
+    """
     if unknown:
         check_keywords("clamp", clamp, unknown, interpreted=False)
     bounds = [t for t in (min, max) if t is not None]

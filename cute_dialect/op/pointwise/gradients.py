@@ -1,10 +1,10 @@
-"""Gradients of functions of elements: one kernel, the derivative of the traced function.
+"""Gradients of elementwise functions: one kernel computes the derivative of the traced function.
 
-A gradient that is one of the result's, as those of a sum, is no part of the kernel.  Where the function has no
-derivative by rule, and for gradients of gradients, torch runs the function on the arrays in f32.
+A gradient that equals one of the result's, such as those of an addition, is not computed.  If the function has no
+derivative by rule, or if gradients need gradients, torch runs the function on the arrays in f32.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
@@ -33,7 +33,7 @@ __all__ = ["learned"]
 
 
 def learned(of: Elementwise, arrays: Sequence[Any], dtype: object, device: object) -> Any:
-    """Compute a function with gradients; in what torch compiles, as torch does."""
+    """Compute a function whose gradients torch records; inside torch.compile, run it with torch."""
     if torch.compiler.is_compiling():
         found = _by_torch(of, arrays)
         wanted = getattr(torch, torch_name(element_name(dtype))) if dtype is not None else None
@@ -45,7 +45,7 @@ def learned(of: Elementwise, arrays: Sequence[Any], dtype: object, device: objec
 
 
 def _by_torch(of: Elementwise, arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the results of the function, of the shape of all arrays; floats in f32, or in f64 if an array is."""
+    """Run the function with torch, in f32 or in f64 if an array has it, and broadcast the results."""
     elements = [element_name(x.dtype) for x in arrays if isinstance(x, torch.Tensor)]
     compute = compute_type(elements, None)
     given = [_wide(x, compute) if isinstance(x, torch.Tensor) else x for x in arrays]
@@ -57,34 +57,34 @@ def _by_torch(of: Elementwise, arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _kind(x: torch.Tensor) -> str:
-    """Return the kind of a tensor's elements: b (truths), i (integers) or f (floats)."""
+    """Return the kind of a tensor's elements: "b" (boolean), "i" (integer) or "f" (float)."""
     return "b" if x.dtype == torch.bool else "f" if x.dtype.is_floating_point else "i"
 
 
 def _floats(x: torch.Tensor) -> torch.Tensor:
-    """Return a tensor of floats in f32, or f64 as it is."""
+    """Convert a tensor to f32, but leave f64."""
     return x if x.dtype == torch.float64 else x.float()
 
 
 def _wide(x: torch.Tensor, compute: str) -> torch.Tensor:
-    """Return a tensor in the type that a function is computed in; truths stay truths."""
+    """Convert a tensor to the compute type, but leave booleans."""
     return x if x.dtype == torch.bool else x.to(getattr(torch, torch_name(compute)))
 
 
 class _Slope(NamedTuple):
     """The derivative of a function for arrays of some types and shapes."""
 
+    # For each argument that needs a gradient: n for result n of the kernel, or -1 - n for the given gradient n.
     places: tuple[int, ...]
-    """For each argument that wants a gradient: n, result n of the kernel, or -1 - n, the gradient n that is given."""
+    # Takes the given gradients and the function's arguments, and returns a tuple; None if nothing is left to compute.
     kernel: Elementwise | None
-    """Takes the given gradients and the function's arguments; returns a tuple.  None if nothing is left to compute."""
 
 
 def _slope_of(of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], given: Sequence[int]) -> _Slope | None:
-    """Return the derivative of a function; None where there is none by rule, or it depends on a number's value.
+    """Return the derivative of a function, or None if it has none by rule or depends on a number's value.
 
     Args:
-        needs: which arguments want gradients.
+        needs: for each argument, whether it needs a gradient.
         given: the results whose gradients are given.
     """
     key = (
@@ -108,13 +108,13 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 """Types whose derivatives are computed by a kernel, in f32."""
 
 _MOST = 256
-"""Derivatives of a function that are remembered."""
+"""Limit of cached derivatives of a function."""
 
 
 def _derived(of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], given: Sequence[int]) -> _Slope | None:
     tensors = [x.detach() for x in arrays if isinstance(x, torch.Tensor)]
     if any([x.dtype not in _FLOATS for x in tensors]):
-        return None  # the kernel of the derivative would compute in the type of the arrays
+        return None  # The kernel of the derivative would compute in the type of the arrays.
     found = of.traced(arrays, [view_of(x) for x in tensors])
     graph, inputs = found.graph, found.inputs
     if found.places:
@@ -145,7 +145,9 @@ def _derived(of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], give
 def _function(
     graph: Graph, inputs: Sequence[int], wanted: Sequence[int], given: Sequence[int]
 ) -> Callable[..., tuple[Any, ...]]:  # fmt: skip
-    """Return the function from given gradients and a graph's arguments to the gradients of the ``wanted`` ones."""
+    """Return the function that computes the gradients of the ``wanted`` arguments from given gradients and all
+    arguments.
+    """
 
     def slope(*values: Any) -> tuple[Any, ...]:
         arguments = values[len(given) :]
@@ -191,19 +193,19 @@ def _function(
 
 
 class _Learned(torch.autograd.Function):
-    """The kernel forward, and that of the derivative backward."""
+    """The autograd function: the kernel forward, the kernel of the derivative backward."""
 
     @staticmethod
     def forward(ctx: Any, of: Any, dtype: Any, device: Any, *arrays: Any) -> Any:
-        """Run the kernel, as a cached call where there was one like it."""
+        """Run the kernel, as a cached call if possible."""
         ctx.of, ctx.device, ctx.numbers = of, device, [None if isinstance(x, torch.Tensor) else x for x in arrays]
         ctx.save_for_backward(*[x for x in arrays if isinstance(x, torch.Tensor)])
         ctx.set_materialize_grads(False)
-        return of(*arrays, dtype=dtype, device=device)  # gradients are off here
+        return of(*arrays, dtype=dtype, device=device)  # Gradients are disabled inside forward().
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return gradients of the arrays that want them."""
+        """Compute the gradients of the arrays that need them."""
         saved = iter(ctx.saved_tensors)
         arrays = [next(saved) if x is None else x for x in ctx.numbers]
         needs = ctx.needs_input_grad[3:]
@@ -219,7 +221,7 @@ class _Learned(torch.autograd.Function):
             wanted = [x for x, need in zip(arrays, needs) if need]
             computed = [x for x, place in zip(wanted, slope.places) if place >= 0]
             kinds = {x.dtype for x in computed}
-            # What is summed up later is rounded once.
+            # Gradients that are reduced later stay in f32, so that they are rounded once.
             exact = len(kinds) == 1 and all([x.shape == grads[0].shape for x in computed])
             dtype = kinds.pop() if exact else torch.float32
             found = slope.kernel(*grads, *arrays, dtype=dtype, device=ctx.device)
@@ -240,8 +242,8 @@ _APPLY = apply_of(_Learned)
 def _gradients_by_torch(
     of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], gradients: Sequence[Any]
 ) -> list[Any]:  # fmt: skip
-    """Return the gradients of a function that torch runs on the arrays in f32, or f64 if one is."""
-    again = torch.is_grad_enabled()  # create_graph=True: gradients that have gradients
+    """Return the gradients of a function that torch runs on the arrays in f32, or f64 if an array has it."""
+    again = torch.is_grad_enabled()  # True with create_graph=True: the gradients need gradients.
     with torch.enable_grad():
         if again:
             wanted = [_floats(x) if need else x for x, need in zip(arrays, needs)]

@@ -1,6 +1,7 @@
-"""Types of element-wise functions: what they are computed in, and what their results are.
+"""Compute types and result types of elementwise functions.
 
-The rules for two tensors are torch's, with 8-bit floats added: they give way to 16 and 32 bits.
+The rules for two tensors are torch's.  8-bit floats are added: combined with a 16-bit or 32-bit type, the result has
+that type.
 
 >>> result_element("f", ["i64", "f16"]), result_element("f", ["i32"]), result_element("b", ["f16"])
 ('f16', 'f32', 'i1')
@@ -16,8 +17,10 @@ __all__ = ["compute_type", "result_element"]
 
 
 def compute_type(elements: Sequence[str], dtype: object) -> str:
-    """Return the type that a function of arrays is computed in: ``f64`` if one is, an integer if all are and one has 32
-    bits or more, else ``f32``.
+    """Return the type in which a function of arrays is computed.
+
+    It is ``f64`` if an array has that type.  It is an integer type if all arrays are integers and one has 32 bits or
+    more. Otherwise it is ``f32``.
 
     >>> compute_type(["i32", "f16"], None), compute_type(["i32", "i1"], None), compute_type(["i1"], None)
     ('f32', 'i32', 'i64')
@@ -31,7 +34,7 @@ def compute_type(elements: Sequence[str], dtype: object) -> str:
 
 
 def result_element(kind: str, elements: Sequence[str]) -> str:
-    """Return the type of a result by the kind of its values: ``i1`` of truths, else by the arrays' types."""
+    """Return the type of a result.  Results of kind "b" (booleans) have ``i1``, others depend on the arrays' types."""
     if kind == "b":
         return "i1"
     compute = compute_type(elements, None)
@@ -42,7 +45,7 @@ def result_element(kind: str, elements: Sequence[str]) -> str:
 
 
 def _result_of(elements: Sequence[str]) -> str:
-    """Return the type of results of floats, or of integers of 8 bits.
+    """Return the type of results of floats or of 8-bit integers.
 
     >>> _result_of(["f16", "f16"]), _result_of(["bf16", "i8"]), _result_of(["f16", "bf16"])
     ('f16', 'bf16', 'f32')

@@ -1,7 +1,7 @@
-"""Arguments of row functions in torch's order and in the order of this package.
+"""Arguments of row functions, in torch's order or in this package's.
 
-``torch.nn.functional.layer_norm(x, (8,), w, b)`` has the normalized shape before the weight, ``op.layer_norm(x, w, b)``
-has none.  An int or a sequence of ints can only be a shape, so the second argument tells the two orders apart:
+``torch.nn.functional.layer_norm(x, (8,), w, b)`` takes the normalized shape before the weight, ``op.layer_norm(x, w,
+b)`` takes none.  An int or a sequence of ints can only be a shape, so the second argument identifies the order:
 
 >>> norm_arguments("rms_norm", ("weight", "eps"), ((8,), None, 1e-6), None, {})
 ((8,), {'weight': None, 'eps': 1e-06})
@@ -9,7 +9,7 @@ has none.  An int or a sequence of ints can only be a shape, so the second argum
 (None, {'weight': None, 'eps': 1e-06})
 """
 
-# Arrays are of any library.
+# Arrays belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = ["as_rows", "norm_arguments", "one_dimension"]
 def norm_arguments(
     call: str, names: Sequence[str], given: Sequence[Any], shape: Any, by_name: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the normalized shape (None if the call has none) and the other arguments of a norm by name.
+    """Return the normalized shape (None without one) and the other arguments of a norm by name.
 
     Args:
         names: the arguments that may be positional, in order, without the normalized shape.
         given: the positional arguments after ``x``.
-        shape: ``normalized_shape`` if it was given by name.
-        by_name: the arguments in ``names`` that were given by name.
+        shape: ``normalized_shape`` if it was passed by name.
+        by_name: the arguments in ``names`` that were passed by name.
 
     Raises:
-        ArgumentError: an argument is given twice, or there are too many.
+        ArgumentError: if an argument is passed twice, or there are too many.
     """
     rest = list(given)
     if rest and _is_shape(rest[0]):
@@ -70,25 +70,25 @@ def _is_shape(value: object) -> TypeGuard[int | Sequence[int]]:
 
 
 def as_rows(call: str, shape: object, x: Any, arrays: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Check a normalized shape, and return the arrays with its dimensions as one.
+    """Check a normalized shape, and return the arrays with its dimensions merged.
 
-    Return None if the shape is one dimension, so that all arrays are used as they are.
+    Returns None if the shape has one dimension, so that the arrays can be used unchanged.
 
     Args:
-        x: the array that is normalized.
-        arrays: the arrays that have the shape as their last dimensions, ``x`` among them; None for absent ones.
+        x: the array to normalize.
+        arrays: ``x`` and all arrays that have the shape as their last dimensions; None for absent ones.
 
     Raises:
-        ArgumentError: ``shape`` is no int or sequence of ints.
-        ShapeError: the last dimensions of an array are not ``shape``.
-        LayoutError: ``out`` cannot be reshaped in place.
+        ArgumentError: if ``shape`` is not an int or a sequence of ints.
+        ShapeError: if the last dimensions of an array are not ``shape``.
+        LayoutError: if ``out`` cannot be reshaped in place.
     """
     if not _is_shape(shape):
         raise ArgumentError(f"{call}: normalized_shape is {shape!r}; pass an int or a tuple of ints, such as (8,)")
     wanted = (shape,) if isinstance(shape, int) else tuple([index(n) for n in shape])
     have = getattr(x, "shape", None)
     if have is None:
-        return None  # the checks of arrays report it
+        return None  # RowCall reports it.
     have = tuple(have)
     if not wanted or have[len(have) - len(wanted) :] != wanted or len(have) < len(wanted):
         raise ShapeError(
@@ -118,7 +118,7 @@ def as_rows(call: str, shape: object, x: Any, arrays: Mapping[str, Any]) -> dict
 
 
 def _is_packed(view: ArrayView, dimensions: int) -> bool:
-    """Return True if the last dimensions of an array have no gaps, so that a reshape of them copies nothing."""
+    """Return True if the last dimensions of an array are contiguous, so that they can be merged without a copy."""
     step = 1
     for size, stride in list(zip(view.shape, view.strides))[: -dimensions - 1 : -1]:
         if size > 1 and stride != step:
@@ -128,7 +128,7 @@ def _is_packed(view: ArrayView, dimensions: int) -> bool:
 
 
 def one_dimension(call: str, dim: object) -> int:
-    """Return the number of a dimension, given as an int or as a sequence of one.  Raises ArgumentError."""
+    """Return a dimension that is passed as an int or as a sequence of one int.  Raises ArgumentError."""
     if isinstance(dim, tuple | list) and len(dim) == 1:
         dim = dim[0]
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):

@@ -1,10 +1,10 @@
-"""One call of a function on rows: its arrays read and checked, seen as matrices, kernels found and launched.
+"""A call of a row function: check its arrays, view them as matrices of rows, and launch kernels.
 
-Arrays are of torch, numpy, or whatever else a kernel takes.  Calls of torch tensors on a GPU are cached
-(:meth:`RowCall.remember`), copies included.
+Arrays belong to torch, NumPy or any library that kernels accept.  Calls of torch tensors on a GPU are cached with
+their copies (:meth:`RowCall.remember`).
 """
 
-# torch is not there where the types are checked; arrays are of any library.
+# torch is not installed where the types are checked. Arrays belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -34,9 +34,7 @@ __all__ = ["RowCall", "RowKernel", "library"]
 
 
 class RowKernel(NamedTuple):
-    """A kernel by its name, which tells it from all others, the function and arguments that make its text, and the
-    host function.
-    """
+    """A kernel: its unique name, the function and the arguments that generate its text, and its host function."""
 
     name: str
     make: Callable[..., str]
@@ -45,15 +43,15 @@ class RowKernel(NamedTuple):
 
     @property
     def chip(self) -> str:
-        """The usual chip."""
+        """The default chip."""
         return ""
 
     def text(self) -> str:
-        """Return the kernel's file."""
+        """Return the source text of the kernel."""
         return self.make(*self.args)
 
     def compiled(self, *, cpu: bool = False) -> CompiledModule:
-        """Return it compiled, for a GPU or for the interpreter."""
+        """Return the kernel compiled for the GPU or for the interpreter."""
         return library(self, cpu=cpu)
 
 
@@ -61,19 +59,28 @@ _LIBRARIES = Libraries()
 
 
 def library(kernel: RowKernel, *, cpu: bool = False, elsewhere: bool = False) -> CompiledModule:
-    """Return a compiled kernel: from the folder ``CUTE_KERNELS`` or the compile cache where it is there, else compiled,
-    or (``elsewhere``) compiled in another process; ``cpu``: as far as the interpreter needs it.
+    """Return a compiled kernel, from the folder ``CUTE_KERNELS``, the compile cache or the compiler.
+
+    ``elsewhere`` compiles it in another process, ``cpu`` for the interpreter.
     """
     text = partial(kernel.make, *kernel.args)
     return _LIBRARIES.get((kernel.name, cpu), lambda: by_name(kernel.name, text, elsewhere, cpu))
 
 
 class RowCall:
-    """A call on arrays, of which those that are None are not there.
+    """A call on arrays.  Arrays that are None are absent.
 
-    The first array is the one whose type, shape and place the others have; ``others``: names of those with types of
-    their own; ``stream``, and ``run``, what the interpreter is told, as of :func:`cute_dialect.op.gemm.mm`.  Raises
-    subclasses of :class:`cute_dialect.op.OpError`.
+    Args:
+        name: name of the function, for errors.
+        arrays: arrays by name; the first determines dtype, shape and device of the others.
+        device: None for the GPU, "cpu" for the interpreter.
+        others: names of arrays whose dtype may differ.
+        elements: supported dtypes of the first array.
+        stream: stream of the launches.
+        run: options of the interpreter; see :func:`cute_dialect.op.gemm.mm`.
+
+    Raises:
+        OpError: if an array is not supported.
     """
 
     def __init__(
@@ -91,40 +98,44 @@ class RowCall:
         self.first, self.x = next(iter(self.views.items()))
         self.element = self.x.dtype
         if self.element not in elements:
-            raise DtypeError(f"{name}: expected {self.first} of {', '.join(elements)}, got {self.element}")
+            raise DtypeError(
+                f"{name}: {self.first} has dtype {self.element}; it must have one of {', '.join(elements)}"
+            )
         for key, view in self.views.items():
             if view.dtype != self.element and key not in others:
-                raise DtypeError(f"{name}: expected {key} of {self.element}, as {self.first}, got {view.dtype}")
+                raise DtypeError(
+                    f"{name}: {key} has dtype {view.dtype}; it must have {self.element}, like {self.first}"
+                )
 
     # -------------------------------------------------------------------------------------------------------- shapes
 
     def length(self, dim: int = -1) -> int:
-        """Return how long rows are.  Raises ShapeError for another dimension than the last."""
+        """Return the length of a row.  Raises ShapeError unless `dim` is the last dimension."""
         rank = len(self.x.shape)
         if rank == 0:
-            raise ShapeError(f"{self.name}: expected {self.first} of rank 1 or more, got a scalar")
+            raise ShapeError(f"{self.name}: {self.first} is a scalar; it must have rank 1 or more")
         if dim not in (-1, rank - 1):
             raise ShapeError(
-                f"{self.name}: expected the last dimension, -1 or {rank - 1}, got dim={dim}: "
-                f"{self.first}.transpose({dim}, -1) makes it the last"
+                f"{self.name}: dim={dim} is not the last dimension, {rank - 1}; pass "
+                f"{self.first}.transpose({dim}, -1) and dim=-1"
             )
         return self.x.shape[-1]
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return prod(self.x.shape[:-1])
 
     def expect(self, key: str, shape: tuple[int, ...]) -> None:
-        """Raise ShapeError where an array that is there has another shape."""
+        """Raise ShapeError if an array is present and has another shape."""
         view = self.views.get(key)
         if view is not None and view.shape != shape:
-            raise ShapeError(f"{self.name}: expected {key} of {shape}, got {view.shape}")
+            raise ShapeError(f"{self.name}: {key} has shape {view.shape}; it must have {shape}")
 
     # ------------------------------------------------------------------------------------------------------- matrices
 
     def matrix(self, key: str) -> ArrayView:
-        """Return an array as a matrix of its rows: where it lies, or, where no matrix lies so, a copy."""
+        """Return an array as a matrix of its rows, copied if its strides do not allow a view."""
         view = self.views[key]
         found = _as_matrix(view)
         if found is None:
@@ -139,11 +150,10 @@ class RowCall:
         return found
 
     def view_of(self, array: Any) -> ArrayView:
-        """Return a result as it lies."""
         return view_of(array)
 
     def contiguous(self, view: ArrayView) -> ArrayView:
-        """Return a copy of an array without gaps."""
+        """Return a contiguous copy of an array."""
         return self._copied(view)
 
     def numbers(self, array: Any) -> ArrayView:
@@ -152,20 +162,20 @@ class RowCall:
         return view._replace(shape=(prod(view.shape),), strides=(1,))
 
     def flat(self, key: str) -> ArrayView:
-        """Return an array of any shape as a vector, perhaps a copy."""
+        """Return an array of any shape as a vector, copied if necessary."""
         view = self.views[key]
         steps = [step for size, step in zip(view.shape, view.strides) if size != 1]
         plain = [step for size, step in zip(view.shape, _packed(view.shape)) if size != 1]
         return self.numbers(view if steps == plain else self._copied(view))
 
     def indices(self, count: int, shape: Sequence[int]) -> ArrayView:
-        """Return the integers below ``count`` as a new array of i32 of a shape."""
+        """Return the integers below ``count`` as a new i32 array of a shape."""
         made = self._library.indices(count, self.x).reshape(tuple(shape))
         self._made.append(made)
         return view_of(made)
 
     def _copied(self, view: ArrayView) -> ArrayView:
-        """Return a contiguous copy."""
+        """Return a contiguous copy, and record it for replays."""
         made = self._library.copied(view, _packed(view.shape))
         if view.library == "torch":
             self._made.append(made.keep)
@@ -173,19 +183,19 @@ class RowCall:
         return made
 
     def packed(self, key: str) -> ArrayView:
-        """Return a copy of an array, without gaps."""
+        """Return a contiguous copy of an array."""
         return self._copied(self.views[key])
 
     def on_host(self, key: str) -> list[int]:
-        """Return the integers of a vector, waiting for them where they are on a GPU."""
+        """Copy the integers of a vector to the host.  Waits for the GPU."""
         return [int(n) for n in self._library.native(self.views[key]).tolist()]
 
     def wrong_type(self, key: str, wanted: str) -> DtypeError:
-        """Return the error of an array of another type than it must have."""
-        return DtypeError(f"{self.name}: expected {key} of {wanted}, got {self.views[key].dtype}")
+        """Return the error for an array of the wrong dtype."""
+        return DtypeError(f"{self.name}: {key} has dtype {self.views[key].dtype}; it must have {wanted}")
 
     def vector(self, key: str) -> ArrayView | None:
-        """Return a vector that begins at whole 16 bytes, perhaps a copy; None where it is not there."""
+        """Return a contiguous vector aligned to 16 bytes, copied if necessary, or None if it is absent."""
         view = self.views.get(key)
         if view is None:
             return None
@@ -194,7 +204,7 @@ class RowCall:
         return view._replace(strides=(1,))
 
     def result(self, shape: Sequence[int], element: str = "", out: str = "") -> Any:
-        """Return the array that is given for a result by the name ``out``, or a new one.  Raises LayoutError."""
+        """Return the array passed as ``out``, or allocate one.  Raises LayoutError."""
         given = self.views.get(out)
         if given is None:
             made = self._library.empty(self.name, shape, element or self.element, self.arrays[self.first])
@@ -203,20 +213,19 @@ class RowCall:
         self.expect(out, tuple(shape))
         if 0 not in given.shape and (_as_matrix(given) is None or 0 in _steps(given)):
             raise LayoutError(
-                f"{self.name}: expected {out} with contiguous rows at one distance from each other, got strides "
-                f"{given.strides}"
+                f"{self.name}: {out} has strides {given.strides}; its rows must be contiguous, at a constant stride"
             )
         return self.arrays[out]
 
     def ordered_result(self, shape: Sequence[int], order: Sequence[int], element: str = "") -> Any:
-        """Return a new contiguous result whose dimensions are in memory in some order, the outermost first."""
+        """Allocate a contiguous result with its dimensions in a given memory order, the outermost first."""
         if list(order) == sorted(order):
             return self.result(shape, element)
         steps, step = [0] * len(shape), 1
         for i in reversed(order):
             steps[i], step = step, step * shape[i]
         view = self._library.strided(shape, steps, element or self.element, self.x)
-        # A tensor of its own: views cannot be written in place where they are the result of an autograd function.
+        # Allocate a tensor, not a view: the result of an autograd function could not be written in place as a view.
         made = view.keep if view.library == "torch" else self._library.native(view)
         self._made.append(made)
         return made
@@ -224,22 +233,22 @@ class RowCall:
     # -------------------------------------------------------------------------------------------------------- launching
 
     def on(self) -> AbstractContextManager[object]:
-        """Make the call's stream the current one of the arrays' library."""
+        """Make the call's stream current in the arrays' library."""
         if self._stream is None or self.cpu:
             return nullcontext()
         return self._library.on(self._stream, self.gpu)
 
     def check_gpu(self) -> None:
-        """Raise DeviceError where the arrays are to be copied to a GPU, and there is none."""
+        """Raise DeviceError if host arrays need a GPU and there is none."""
         if not self.cpu and self.x.device < 0:
             gpu_here(self.name)
 
     def module(self, kernel: RowKernel) -> CompiledModule:
-        """Return a compiled kernel, for where the arrays are."""
+        """Return the compiled kernel for the device of the arrays."""
         return library(kernel, cpu=self.cpu)
 
     def launch(self, kernel: RowKernel, *given: Any) -> None:
-        """Launch a kernel on views, arrays and numbers; views of None are left out."""
+        """Launch a kernel on views, arrays and numbers.  Arguments that are None are dropped."""
         args = tuple([x for x in given if x is not None])
         self.check_gpu()
         found = self.module(kernel).kernel(kernel.host)
@@ -249,9 +258,13 @@ class RowCall:
         self._steps.append((found, args, {}))
 
     def remember(self, known: KnownCalls, how: object, tensors: Sequence[Any], result: Any) -> None:
-        """Cache the call, if it is one of torch tensors on a GPU: ``known.again(how, *tensors)`` then replays it.
+        """Cache the call if its arrays are torch tensors on a GPU; ``known.again(how, *tensors)`` then replays it.
 
-        ``tensors``: all that the call reads, and the output if one was given; ``result``: what the call returns.
+        Args:
+            known: the cache.
+            how: arguments other than tensors.
+            tensors: all tensors that the call reads, and the output if one was passed.
+            result: the value that the call returns.
         """
         if self.x.library != "torch" or self.cpu or not self._steps:
             return
@@ -271,7 +284,7 @@ def _steps(view: ArrayView) -> list[int]:
 
 
 def _as_matrix(view: ArrayView) -> ArrayView | None:
-    """Return an array as the matrix of its rows; None where these are not contiguous or not at one distance."""
+    """Return an array as the matrix of its rows, or None if they are not contiguous or have no constant stride."""
     *outer, n = view.shape
     rows, step = prod(outer), max(1, n)
     if n > 1 and view.strides[-1] != 1:
@@ -290,5 +303,5 @@ def _as_matrix(view: ArrayView) -> ArrayView | None:
 
 
 def _packed(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of an array without gaps."""
+    """Return the strides of a contiguous array."""
     return tuple([prod(shape[i + 1 :]) for i in range(len(shape))])

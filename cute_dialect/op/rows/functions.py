@@ -1,11 +1,11 @@
-"""Functions on rows: softmax, norms, sums and losses along the last dimension, as torch has them.
+"""Row functions: softmax, norms, reductions and losses along the last dimension, as in torch.
 
-A row is what lies along the last dimension, the other dimensions count rows.  Rows are read where they are, wherever
-they begin and however far they are apart; an array whose last dimension is not contiguous, or whose rows are not at one
-distance from each other, is copied first.  A kernel is compiled for a class of lengths, not for each length.
+A row extends along the last dimension, and the other dimensions count rows.  Rows may begin at any address and have
+any stride.  An array is copied first if its last dimension is not contiguous, or if its rows have no constant stride.
+A kernel is compiled for a range of lengths, not for each length.
 """
 
-# torch is not there where the types are checked; arrays are of any library.
+# torch is not installed where the types are checked. Arrays belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -51,7 +51,7 @@ _KNOWN = {
         "transpose",
     )
 }  # fmt: skip
-"""Calls that were made, by function."""
+"""Cached calls by function."""
 
 
 def row_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
@@ -63,7 +63,7 @@ def row_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
     op = call.replace("_norm", "norm")
     if n > longest(op, element, takes):
         raise UnsupportedError(
-            f"{call}: expected rows of at most {longest(op, element, takes)} elements of {element}, got {n}"
+            f"{call}: rows have {n} elements; at most {longest(op, element, takes)} of {element} are supported"
         )
     config = row_class(op, element, n, takes)
     name = f"rows-{op}{'-' + takes if takes else ''}-{element}-{config.name}"
@@ -75,14 +75,14 @@ def _row_text(op: str, element: str, n: int, takes: str) -> str:
 
 
 def sum_kernel(call: str, element: str, n: int) -> RowKernel:
-    """Return the kernel of a sum, a loss or the like for rows of ``n`` elements."""
+    """Return the kernel of a reduction or loss for rows of ``n`` elements."""
     return RowKernel(f"rows-{call}-{element}-{sum_class(element, n, call).name}", sum_text, (call, element, n))
 
 
 def _operators(call: str, out: Any, *arrays: Any) -> Any:
-    """Return the operators of torch where they are to be called: for gradients, and in what torch compiles.
+    """Return the torch operators if the call needs them, for gradients or inside torch.compile, else None.
 
-    They run where the tensors are.  Raises UnsupportedError for an ``out``, which has no gradient.
+    They run on the device of the tensors.  Raises UnsupportedError if ``out`` is passed.
     """
     torch = sys.modules.get("torch")
     if torch is None:
@@ -92,7 +92,10 @@ def _operators(call: str, out: Any, *arrays: Any) -> Any:
         if not wanted:
             return None
     if out is not None:
-        raise UnsupportedError(f"{call}: expected no out where gradients are wanted, or in torch.compile")
+        raise UnsupportedError(
+            f"{call}: out cannot be used when gradients are required, or in torch.compile; "
+            "call it under torch.no_grad()"
+        )
     from cute_dialect.op.rows import operators as torch_rows
 
     return torch_rows
@@ -106,10 +109,16 @@ def _is_last(x: Any, dim: int) -> bool:
 
 
 def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None, **unknown: Never) -> Any:
-    """Return ``e^x / sum(e^x)`` along the last dimension, as ``torch.softmax``.
+    """Return ``e^x / sum(e^x)`` along the last dimension, like ``torch.softmax``.
 
-    ``out``: where the result goes, may be ``x``; ``device="cpu"``: run it on the interpreter, on arrays of numpy or of
-    torch on the CPU.  Raises subclasses of :class:`cute_dialect.op.OpError`.
+    Args:
+        x: an array of any rank.
+        dim: the last dimension.
+        out: memory for the result; may be ``x``.
+        device: ``"cpu"`` runs NumPy arrays or torch tensors in CPU memory on the interpreter.
+
+    Raises:
+        OpError: if the arguments are not supported.
     """
     if unknown:
         check_keywords("softmax", softmax, unknown, interpreted=False)
@@ -117,9 +126,9 @@ def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None, **
 
 
 def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None, **unknown: Never) -> Any:
-    """Return ``x - logsumexp(x)`` along the last dimension, as ``torch.log_softmax``.
+    """Return ``x - logsumexp(x)`` along the last dimension, like ``torch.log_softmax``.
 
-    Arguments are those of :func:`softmax`.
+    For the arguments see :func:`softmax`.
     """
     if unknown:
         check_keywords("log_softmax", log_softmax, unknown, interpreted=False)
@@ -141,7 +150,7 @@ def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
 
 
 def mapped(call: str, x: Any, dim: int = -1, out: Any = None, device: object = None) -> Any:
-    """Compute ``softmax`` or ``log_softmax``, without gradients."""
+    """Compute ``softmax`` or ``log_softmax`` without gradients."""
     plain = out is None and device is None
     if plain:
         done = _KNOWN[call].again(dim, x)
@@ -175,15 +184,15 @@ def rms_norm(
     x: Any, *given: Any, normalized_shape: Any = None, weight: Any = None, eps: float | None = None,
     residual: Any = None, out: Any = None, device: object = None, **unknown: Any,
 ) -> Any:  # fmt: skip
-    """Return ``x / sqrt(mean(x^2) + eps) * weight`` along the last dimension, as ``torch.nn.functional.rms_norm``.
+    """Return ``x / sqrt(mean(x^2) + eps) * weight`` along the last dimension, like ``torch.nn.functional.rms_norm``.
 
     Both ``rms_norm(x, weight, eps)`` and torch's ``rms_norm(x, normalized_shape, weight, eps)`` are accepted.
 
     Args:
         normalized_shape: the last dimensions of ``x``, an int or a tuple; by default the last one.
-        weight: an array of the normalized shape; None: ones.
-        eps: by default 2^-23, as torch has it for accumulators in f32.
-        residual: an array like ``x``, which is added to ``x`` first.  The result is then a pair: the norm, the sum.
+        weight: an array of the normalized shape; None for ones.
+        eps: 2^-23 by default, as in torch for f32 accumulators.
+        residual: an array like ``x`` that is added to ``x`` first. The result is then a pair: the norm and the sum.
         out: memory for the norm; may be ``x``.
         device: ``"cpu"`` runs on the interpreter.
     """
@@ -230,17 +239,16 @@ def layer_norm(
     x: Any, *given: Any, normalized_shape: Any = None, weight: Any = None, bias: Any = None,
     eps: float | None = None, residual: Any = None, out: Any = None, device: object = None, **unknown: Any,
 ) -> Any:  # fmt: skip
-    """Return ``(x - mean) / sqrt(variance + eps) * weight + bias`` along the last dimension, as
-    ``torch.nn.functional.layer_norm``.
+    """Return ``(x - mean) / sqrt(variance + eps) * weight + bias`` along the last dimension.
 
-    Both ``layer_norm(x, weight, bias, eps)`` and torch's ``layer_norm(x, normalized_shape, weight, bias, eps)`` are
-    accepted.
+    It is ``torch.nn.functional.layer_norm``.  Both ``layer_norm(x, weight, bias, eps)`` and torch's ``layer_norm(x,
+    normalized_shape, weight, bias, eps)`` are accepted.
 
     Args:
         normalized_shape: the last dimensions of ``x``, an int or a tuple; by default the last one.
-        weight, bias: arrays of the normalized shape; None: ones and zeros.
-        eps: by default 1e-5.
-        residual: an array like ``x``, which is added to ``x`` first.  The result is then a pair: the norm, the sum.
+        weight, bias: arrays of the normalized shape; None for ones and zeros.
+        eps: 1e-5 by default.
+        residual: an array like ``x`` that is added to ``x`` first. The result is then a pair: the norm and the sum.
         out: memory for the norm; may be ``x``.
         device: ``"cpu"`` runs on the interpreter.
     """
@@ -275,23 +283,23 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 def _shaped(found: Any, x: Any, out: Any) -> Any:
-    """Return the results of a norm over several dimensions in the shape of ``x``, or ``out`` itself."""
+    """Reshape the results of a norm over several dimensions to the shape of ``x``, or return ``out``."""
     if isinstance(found, tuple):
         return _shaped(found[0], x, out), found[1].reshape(tuple(x.shape))
     return found.reshape(tuple(x.shape)) if out is None else out
 
 
 _EPS = 2.0**-23
-"""What torch adds where nothing is said, for all types."""
+"""torch's default eps for all types."""
 
 
 def _taken(weight: Any, bias: Any, residual: Any) -> str:
-    """Return what a norm takes beside ``x``."""
+    """Return the operands of a norm other than ``x`` as letters: w (weight), b (bias), r (residual)."""
     return ("w" if weight is not None else "") + ("b" if bias is not None else "") + "r" * (residual is not None)
 
 
 def _normed_again(call: str, x: Any, weight: Any, bias: Any, eps: float | None, residual: Any) -> Any:
-    """Compute a norm like an earlier one; None where there was none."""
+    """Replay a cached norm, or return None."""
     known = _KNOWN[call]
     if known.is_traced():
         return None
@@ -303,7 +311,7 @@ def normed(
     call: str, x: Any, weight: Any, bias: Any, eps: float | None, residual: Any = None, out: Any = None,
     device: object = None,
 ) -> Any:  # fmt: skip
-    """Compute ``rms_norm`` or ``layer_norm``, without gradients."""
+    """Compute ``rms_norm`` or ``layer_norm`` without gradients."""
     plain = out is None and device is None
     takes = _taken(weight, bias, residual)
     read = tuple([t for t in (x, residual, weight, bias) if t is not None])
@@ -331,9 +339,10 @@ def normed(
 
 
 def transpose(x: Any, *, out: Any = None, device: object = None, **unknown: Never) -> Any:
-    """Return a matrix with its rows and columns exchanged, in memory of its own: (M, N) -> (N, M).
+    """Return the transpose of a matrix in new memory: (M, N) -> (N, M).
 
-    Elements are of 1, 2, 4 or 8 bytes; strides are any.  Other arguments as of :func:`softmax`; no gradient.
+    Elements have 1, 2, 4 or 8 bytes, and strides are arbitrary.  There is no gradient.  For the other arguments see
+    :func:`softmax`.
     """
     if unknown:
         check_keywords("transpose", transpose, unknown, interpreted=False)
@@ -343,9 +352,9 @@ def transpose(x: Any, *, out: Any = None, device: object = None, **unknown: Neve
             return done
     one = RowCall("transpose", {"x": x, "out": out}, device, elements=tuple(BYTES))
     if len(one.x.shape) != 2:
-        raise ShapeError(f"transpose: expected x of rank 2, got {one.x.shape}")
+        raise ShapeError(f"transpose: x has shape {one.x.shape}; it must have rank 2")
     if getattr(x, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
-        raise UnsupportedError("transpose: expected x without a gradient: x.t().contiguous() has one")
+        raise UnsupportedError("transpose: x requires a gradient, which transpose() lacks; use x.t().contiguous()")
     y = one.result(one.x.shape[::-1], out="out")
     if 0 not in one.x.shape:
         kernel = RowKernel(f"transpose-{one.element}", transpose_text, (one.element,))
@@ -359,8 +368,9 @@ def transpose(x: Any, *, out: Any = None, device: object = None, **unknown: Neve
 
 
 def sum(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
-    """Return the sums along the last dimension, as ``torch.sum``, in ``f32`` and rounded once; arguments as of
-    :func:`softmax`.
+    """Return the row sums, like ``torch.sum``, computed in ``f32`` and rounded once.
+
+    For the arguments see :func:`softmax`; ``keepdim`` keeps the dimension, with one element.
     """
     if unknown:
         check_keywords("sum", sum, unknown, interpreted=False)
@@ -368,21 +378,27 @@ def sum(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, 
 
 
 def mean(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
-    """Return the means along the last dimension, as ``torch.mean``; arguments as of :func:`sum`."""
+    """Return the means along the last dimension, like ``torch.mean``.  For the arguments see :func:`sum`."""
     if unknown:
         check_keywords("mean", mean, unknown, interpreted=False)
     return _summed("mean", x, dim, keepdim, device)
 
 
 def max(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
-    """Return the largest elements along the last dimension, as ``torch.amax``: NaN of a row that has one."""
+    """Return the maxima along the last dimension, like ``torch.amax``; NaN if a row has one.
+
+    For the arguments see :func:`sum`.
+    """
     if unknown:
         check_keywords("max", max, unknown, interpreted=False)
     return _summed("max", x, dim, keepdim, device)
 
 
 def logsumexp(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
-    """Return ``log(sum(e^x))`` along the last dimension, as ``torch.logsumexp``; arguments as of :func:`sum`."""
+    """Return ``log(sum(e^x))`` along the last dimension, like ``torch.logsumexp``.
+
+    For the arguments see :func:`sum`.
+    """
     if unknown:
         check_keywords("logsumexp", logsumexp, unknown, interpreted=False)
     return _summed("logsumexp", x, dim, keepdim, device)
@@ -403,7 +419,7 @@ def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
 
 
 def summed(call: str, x: Any, dim: int = -1, keepdim: bool = False, device: object = None) -> Any:
-    """Compute ``sum``, ``mean``, ``max`` or ``logsumexp``, without gradients."""
+    """Compute ``sum``, ``mean``, ``max`` or ``logsumexp`` without gradients."""
     if device is None:
         done = _KNOWN[call].again((dim, keepdim), x)
         if done is not None:
@@ -424,26 +440,36 @@ def summed(call: str, x: Any, dim: int = -1, keepdim: bool = False, device: obje
 
 
 _OF_NOTHING = {"sum": 0.0, "mean": nan, "logsumexp": -inf}
-"""Results of rows without elements, as torch has them; ``max`` has none."""
+"""Results for empty rows, as in torch; ``max`` has none."""
 
 
 def cross_entropy(
     x: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0, device: object = None, **unknown: Never,
 ) -> Any:  # fmt: skip
-    """Return the losses of classes ``target``, (…) of i64, by logits ``x``, (…, classes): ``logsumexp(x) - x[target]``,
-    as ``torch.nn.functional.cross_entropy``; but classes are the last dimension of ``x`` for any rank.
+    """Return the cross entropy ``logsumexp(x) - x[target]``, like ``torch.nn.functional.cross_entropy``.
 
-    ``reduction``: ``mean`` over targets that are not ``ignore_index``, ``sum``, or ``none``: the loss of each row, in
-    f32.  A target that is no class is undefined on a GPU; the interpreter reports it.  ``weight``: (classes,), what a
-    row of a class counts; ``label_smoothing``: the share of a row's loss that is the mean over all classes.
+    Unlike in torch, classes are the last dimension of ``x`` for any rank.
+
+    Args:
+        x: logits, (…, classes).
+        target: class of each row, i64 of (…). A value that is no class is undefined on a GPU; the interpreter reports
+            it.
+        weight: weight of each class, (classes,).
+        ignore_index: rows with this target do not count.
+        reduction: ``mean`` over targets other than ``ignore_index``, ``sum``, or ``none`` for the loss of each row in
+            f32.
+        label_smoothing: fraction of a row's loss that is the mean over all classes.
+        device: ``"cpu"`` runs on the interpreter.
     """
     if unknown:
         check_keywords("cross_entropy", cross_entropy, unknown, interpreted=False)
     if weight is not None or label_smoothing:
         check_classes(x, weight, label_smoothing)
         if reduction not in _REDUCTIONS:
-            raise UnsupportedError(f"cross_entropy: expected a reduction of mean, sum or none, got {reduction!r}")
+            raise UnsupportedError(
+                f"cross_entropy: reduction={reduction!r} is not supported; use 'mean', 'sum' or 'none'"
+            )
         operators = _operators("cross_entropy", None, x)
         if operators is not None:
             losses, lse, _ = operators.cross_entropy(x, target, ignore_index, "none")
@@ -465,7 +491,7 @@ def cross_entropy_with_lse(
     """Return the losses, ``logsumexp`` of each row in f32, and the number of targets in f32 (None for ``none``)."""
     call, known = "cross_entropy", _KNOWN["cross_entropy"]
     if reduction not in _REDUCTIONS:
-        raise UnsupportedError(f"{call}: expected a reduction of mean, sum or none, got {reduction!r}")
+        raise UnsupportedError(f"{call}: reduction={reduction!r} is not supported; use 'mean', 'sum' or 'none'")
     if device is None:
         done = known.again((ignore_index, reduction), x, target)
         if done is not None:
@@ -476,7 +502,7 @@ def cross_entropy_with_lse(
     if one.views["target"].dtype != "i64":
         raise one.wrong_type("target", "i64")
     if n == 0:
-        raise ShapeError(f"{call}: expected at least one class, got x of {one.x.shape}")
+        raise ShapeError(f"{call}: x has shape {one.x.shape}; it must have at least one class")
     losses, lse = (one.result(one.x.shape[:-1], "f32") for _ in range(2))
     targets = one.flat("target")
     if 0 not in one.x.shape:
@@ -503,6 +529,6 @@ def cross_entropy_with_lse(
 
 
 def loss_kernel(element: str, mean: bool, step: str = "all") -> RowKernel:
-    """Return the kernel that adds up losses, or one of the two steps that add up many."""
+    """Return the kernel that sums the losses, or one of the two kernels that sum many losses in two steps."""
     kind = f"{'mean' if mean else 'sum'}{'' if step == 'all' else f'-{step}'}"
     return RowKernel(f"rows-losses-{element}-{kind}", loss_text, (element, mean, step), "launch_losses")

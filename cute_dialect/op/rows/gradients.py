@@ -1,9 +1,9 @@
-"""Gradients of the functions on rows: what backward passes compute, also to be called by themselves.
+"""Gradients of the row functions.  Backward passes use them, and they can be called directly.
 
-Gradients of weights are sums over all rows, added up in f32 and always in the same order.
+Gradients of weights are sums over all rows, computed in f32 and always in the same order.
 """
 
-# torch is not there where the types are checked; arrays are of any library.
+# torch is not installed where the types are checked. Arrays belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -38,16 +38,16 @@ _KNOWN = {
     name: KnownCalls()
     for name in ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
 }  # fmt: skip
-"""Calls that were made, by function."""
+"""Cached calls by function."""
 
 MANY_BLOCKS = 256
-"""Sums of a column from which on more threads add them up: a block then has fewer columns."""
+"""Above this number of partial sums per column, more threads add them up and a block has fewer columns."""
 
 PROCESSORS = 132
 """Multiprocessors of an H100 or H200."""
 
 BLOCKS_ON_CPU = 2
-"""Blocks that the interpreter runs: more than one, and few enough that each has several rows."""
+"""Blocks on the interpreter: more than one, and few enough that each has several rows."""
 
 
 def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
@@ -55,7 +55,7 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
     op = call.replace("_norm", "norm")
     if n > longest_gradient(element):
         raise UnsupportedError(
-            f"{call}_backward: expected rows of at most {longest_gradient(element)} elements, got {n}"
+            f"{call}_backward: rows have {n} elements; at most {longest_gradient(element)} are supported"
         )  # fmt: skip
     config = gradient_class(element, n, takes)
     name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{config.name}"
@@ -63,14 +63,14 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
 
 
 def column_kernel(element: str, takes: str, blocks: int) -> RowKernel:
-    """Return the kernel that adds up the gradients of weights and biases, the sums of so many blocks each."""
+    """Return the kernel that adds up the partial gradients of weights and biases, one per block."""
     across = 8 if blocks > MANY_BLOCKS else CombineConfig().across
     config = CombineConfig(output=element, across=across, apart=len(takes) == 2)
     return RowKernel(config.name, combine_parts_text, (config,))
 
 
 def entropy_kernel(element: str, n: int, of_loss: str, mean: bool) -> RowKernel:
-    """Return the kernel of the gradient of cross entropy for rows of ``n`` elements."""
+    """Return the kernel of the cross entropy gradient for rows of ``n`` elements."""
     name = f"rows-cross_entropy_backward-{element}-{of_loss}{'-mean' if mean else ''}-{entropy_class(element, n).name}"
     return RowKernel(name, entropy_backward_text, (element, n, of_loss, mean), "launch_entropy")
 
@@ -78,7 +78,7 @@ def entropy_kernel(element: str, n: int, of_loss: str, mean: bool) -> RowKernel:
 def softmax_backward(dy: Any, y: Any, *, device: object = None) -> Any:
     """Return the gradient of ``x`` from that of ``y = softmax(x)``: ``y (dy - sum(y dy))``.
 
-    ``device`` as of :func:`cute_dialect.op.softmax`.  Raises subclasses of :class:`cute_dialect.op.OpError`.
+    For ``device`` see :func:`cute_dialect.op.softmax`.  Raises subclasses of :class:`cute_dialect.op.OpError`.
     """
     return _mapped("softmax", dy, y, device)
 
@@ -89,7 +89,7 @@ def log_softmax_backward(dy: Any, y: Any, *, device: object = None) -> Any:
 
 
 def _mapped(call: str, dy: Any, y: Any, device: object) -> Any:
-    """Compute the gradient of softmax or of its logarithm."""
+    """Compute the gradient of ``softmax`` or ``log_softmax``."""
     if device is None:
         done = _KNOWN[call].again((), y, dy)
         if done is not None:
@@ -117,8 +117,9 @@ def rms_norm_backward(
 def layer_norm_backward(
     dy: Any, x: Any, weight: Any = None, bias: bool = False, eps: float = 1e-5, *, device: object = None
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """Return the gradients of ``x``, ``weight`` (None without one) and, if there is one, ``bias`` from that of
-    ``layer_norm(x, weight, bias, eps)``.
+    """Return the gradients of ``x``, ``weight`` and ``bias`` from that of ``layer_norm(x, weight, bias, eps)``.
+
+    The gradient of a weight or bias that the norm does not have is None.
     """
     return _normed("layer_norm", dy, x, weight, bias, eps, device)
 
@@ -139,7 +140,7 @@ def _normed(
     one.expect("weight", (n,))
     dx, vectors = one.result(one.x.shape), [one.result((n,)) for _ in takes]
     if 0 in one.x.shape:
-        for vector in vectors:  # sums of no terms
+        for vector in vectors:  # Empty sums are 0.
             vector[...] = 0
         return _named(takes, (dx, *vectors))
     kernel = norm_kernel(call, one.element, n, takes)
@@ -160,26 +161,28 @@ def _normed(
 
 
 def norm_blocks(element: str, n: int, takes: str, rows: int, processors: int | None = PROCESSORS) -> int:
-    """Return the blocks, or clusters of blocks, that share the rows of a norm's gradients: what the GPU holds at once.
+    """Return the number of blocks that share the rows of a norm's gradients: as many as the GPU holds at once.
 
     Args:
+        element, n: type and length of the rows.
         takes: the parameters that need gradients, as in :func:`norm_kernel`.
-        processors: the multiprocessors of the GPU; None: the interpreter.
+        rows: the number of rows.
+        processors: multiprocessors of the GPU; None for the interpreter.
     """
     config, w = gradient_class(element, n, takes), width(element)
     blocks = BLOCKS_ON_CPU
     if processors is not None:
         blocks = processors * resident(config)
-        if config.cluster > 1:  # the multiprocessors of a GPC hold whole clusters
+        if config.cluster > 1:  # A cluster runs within one GPC, whose multiprocessors hold whole clusters.
             blocks = max(1, blocks // 8 * 8 // config.cluster)
-    if n % w:  # the rows of a group of threads then begin at the same element of a vector
+    if n % w:  # This way all rows of a group of threads begin at the same element of a vector.
         unit = w // gcd(w, config.rows)
         blocks = max(unit, blocks // unit * unit)
     return min(blocks, -(-rows // config.rows))
 
 
 def _named(takes: str, results: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-    """Return the gradients of the row, the weights and the biases."""
+    """Return the gradients of the row, the weight and the bias, None for absent ones."""
     dx, *vectors = results
     found = dict(zip(takes, vectors))
     return dx, found.get("w"), found.get("b")
@@ -188,10 +191,16 @@ def _named(takes: str, results: tuple[Any, ...]) -> tuple[Any, Any, Any]:
 def cross_entropy_backward(
     g: Any, x: Any, target: Any, lse: Any, count: Any = None, ignore_index: int = -100, *, device: object = None
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``x`` from that of ``cross_entropy(x, target)``: ``(softmax(x) - [is the target]) g``.
+    """Return the gradient of ``x`` from that of ``cross_entropy(x, target)``: ``(softmax(x) - one_hot(target)) g``.
 
-    ``lse``: ``logsumexp`` of each row, in f32, as the forward pass gives it.  ``g``: of each row, or one for all, of a
-    sum, or of a mean over ``count`` targets.
+    Args:
+        g: gradient of each row's loss, or of the sum or mean of all losses.
+        x: logits, (…, classes).
+        target: class of each row, i64 of (…).
+        lse: ``logsumexp`` of each row in f32, from the forward pass.
+        count: number of targets of a mean; None for a sum or for separate losses.
+        ignore_index: rows with this target have a gradient of 0.
+        device: ``"cpu"`` runs on the interpreter.
     """
     known = _KNOWN["cross_entropy"]
     read = tuple([t for t in (x, target, lse, g, count) if t is not None])
@@ -211,7 +220,8 @@ def cross_entropy_backward(
             raise one.wrong_type(key, wanted)
     of_loss = one.views["g"].dtype
     if of_loss not in ("f32", one.element):
-        raise DtypeError(f"{one.name}: expected g of f32 or {one.element}, got {of_loss}")
+        allowed = " or ".join(dict.fromkeys(("f32", one.element)))
+        raise DtypeError(f"{one.name}: g has dtype {of_loss}; it must have {allowed}")
     if one.views["g"].shape != of_rows:
         one.expect("g", ())
     dx = one.result(one.x.shape)

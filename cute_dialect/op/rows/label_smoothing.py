@@ -1,10 +1,10 @@
-"""Losses of classes that weigh differently, and smoothed labels: what becomes of the cross entropy of each row.
+"""Class weights and label smoothing of the cross entropy.
 
-The losses come from the kernel; these are numbers of rows, and what is here is done to them by the arrays' library,
-which also differentiates it.  Smoothing needs the sum of each row of logits besides, which the library reads once more.
+A kernel computes the loss of each row.  The arrays' library weights the losses and differentiates that step.
+Smoothing also needs the sum of each row of logits, so the library reads them once more.
 """
 
-# torch is not there where the types are checked; arrays are of any library.
+# torch is not installed where the types are checked. Arrays belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -21,24 +21,27 @@ __all__ = ["check_classes", "of_classes"]
 
 
 def check_classes(x: Any, weight: Any, smoothing: float) -> None:
-    """Check weights and smoothing.  Raises subclasses of OpError."""
+    """Check ``weight`` and ``label_smoothing``.  Raises subclasses of OpError."""
     call = "cross_entropy"
     if not 0.0 <= smoothing <= 1.0:
-        raise UnsupportedError(f"{call}: expected label_smoothing from 0 to 1, got {smoothing}")
+        raise UnsupportedError(f"{call}: label_smoothing is {smoothing}; it must be between 0 and 1")
     if weight is None:
         return
     if tuple(weight.shape) != (x.shape[-1],):
-        raise ShapeError(f"{call}: expected weight of ({x.shape[-1]},), got {tuple(weight.shape)}")
+        raise ShapeError(f"{call}: weight has shape {tuple(weight.shape)}; it must have ({x.shape[-1]},)")
     found, own = element_name(weight.dtype), element_name(x.dtype)
     if found not in ("f32", own):
-        raise DtypeError(f"{call}: expected weight of f32, or of the type of x, {own}, got {found}")
+        raise DtypeError(f"{call}: weight has dtype {found}; it must have f32 or that of x ({own})")
 
 
 def of_classes(
     losses: Any, lse: Any, x: Any, target: Any, weight: Any, smoothing: float, ignored: int, reduction: str
 ) -> Any:  # fmt: skip
-    """Return losses as ``torch.nn.functional.cross_entropy`` has them with ``weight`` and ``label_smoothing``;
-    ``losses``: those of each row without, and ``lse``, its ``logsumexp``, in f32.
+    """Return the losses that ``torch.nn.functional.cross_entropy`` gives with ``weight`` and ``label_smoothing``.
+
+    Args:
+        losses: loss of each row without them, in f32.
+        lse: ``logsumexp`` of each row, in f32.
     """
     arrays = sys.modules[type(x).__module__.partition(".")[0] if not hasattr(x, "data_ptr") else "torch"]
     kept, f32 = target != ignored, arrays.float32
@@ -49,7 +52,7 @@ def of_classes(
         each = weight[classes] * each
     found = losses * each
     if smoothing:
-        # The sum over the classes of weight * (logsumexp - x), in f64: it is small where logits are large.
+        # Sum weight * (logsumexp - x) over the classes in f64, because the result is small even if logits are large.
         count, f64 = x.shape[-1], arrays.float64
         all_of, terms = float(count), x
         if hasattr(x, "data_ptr"):

@@ -1,9 +1,9 @@
-"""The functions on rows as operators of torch: ``torch.ops.cute.softmax`` and so on, with fake kernels and gradients.
+"""The row functions as torch operators: ``torch.ops.cute.softmax`` and so on, with fake kernels and gradients.
 
-Tensors on the CPU run on the interpreter.
+Tensors in CPU memory run on the interpreter.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -37,22 +37,18 @@ def _contiguous(x: Tensor) -> Tensor:
 
 
 def _softmax(x: Tensor) -> Tensor:
-    """Return softmax along the last dimension."""
     return rows.mapped("softmax", x, device=_device(x))
 
 
 def _softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
-    """Return the gradient of softmax."""
     return row_grads.softmax_backward(dy, y, device=_device(y))
 
 
 def _log_softmax(x: Tensor) -> Tensor:
-    """Return the logarithm of softmax along the last dimension."""
     return rows.mapped("log_softmax", x, device=_device(x))
 
 
 def _log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
-    """Return the gradient of the logarithm of softmax."""
     return row_grads.log_softmax_backward(dy, y, device=_device(y))
 
 
@@ -82,38 +78,36 @@ log_softmax = TorchOperator("log_softmax", _log_softmax, _contiguous, keep=_keep
 
 
 def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
-    """Return the RMS norm along the last dimension."""
     return rows.normed("rms_norm", x, weight, None, eps, device=_device(x))
 
 
 def _rms_norm_backward(dy: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
-    """Return the gradients of the row and the weights, which are empty where there are none."""
+    """Return the gradients of the row and the weight.  An operator cannot return None, so absent ones are empty."""
     dx, dw = row_grads.rms_norm_backward(dy, x, weight, eps, device=_device(x))
     return dx, x.new_empty(0) if dw is None else dw
 
 
 def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    """Return the layer norm along the last dimension."""
     return rows.normed("layer_norm", x, weight, bias, eps, device=_device(x))
 
 
 def _layer_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return the gradients of the row, the weights and the biases; empty ones of what there is not."""
+    """Return the gradients of the row, the weight and the bias; absent ones are empty."""
     dx, dw, db = row_grads.layer_norm_backward(dy, x, weight, bias, eps, device=_device(x))
     return dx, x.new_empty(0) if dw is None else dw, x.new_empty(0) if db is None else db
 
 
 def _rms_norm_residual(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
-    """Return the RMS norm of a sum, and that sum."""
+    """Return the RMS norm of ``x + residual``, and that sum."""
     return rows.normed("rms_norm", x, weight, None, eps, residual, device=_device(x))
 
 
 def _layer_norm_residual(
     x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the layer norm of a sum, and that sum."""
+    """Return the layer norm of ``x + residual``, and that sum."""
     return rows.normed("layer_norm", x, weight, bias, eps, residual, device=_device(x))
 
 
@@ -151,7 +145,7 @@ def _layer_norm_backward_shapes(
 
 def _keep_norm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     *tensors, ctx.eps = inputs
-    if isinstance(output, tuple):  # with a residual: what is normed is the sum
+    if isinstance(output, tuple):  # With a residual, the sum is normalized.
         weights, row = tensors[2:], output[1]
     else:
         row, *weights = tensors
@@ -160,7 +154,7 @@ def _keep_norm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _norm_gradients(ctx: Any, dy: Tensor) -> tuple[Tensor, list[Tensor | None]]:
-    """Return the gradient of what is normed, and those of the weights and the biases, if the norm has any."""
+    """Return the gradients of the normalized row, and of the weight and the bias if the norm has any."""
     row, weight = ctx.saved_tensors
     if len(ctx.kinds) == 1:
         dx, *vectors = rms_norm_backward(dy, row, weight, ctx.eps)
@@ -197,7 +191,7 @@ layer_norm_residual = TorchOperator(
 
 
 def _cross_entropy(x: Tensor, target: Tensor, ignore_index: int, reduction: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Return losses, logsumexp of each row, and how many targets there are (nothing without a reduction)."""
+    """Return the losses, logsumexp of each row, and the number of targets (empty without a reduction)."""
     losses, lse, count = rows.cross_entropy_with_lse(x, target, ignore_index, reduction, _device(x))
     return losses, lse, lse.new_empty(0) if count is None else count
 
@@ -205,7 +199,6 @@ def _cross_entropy(x: Tensor, target: Tensor, ignore_index: int, reduction: str)
 def _cross_entropy_backward(
     g: Tensor, x: Tensor, target: Tensor, lse: Tensor, count: Tensor | None, ignore_index: int
 ) -> Tensor:  # fmt: skip
-    """Return the gradient of cross entropy."""
     return row_grads.cross_entropy_backward(g, x, target, lse, count, ignore_index, device=_device(x))
 
 
@@ -237,7 +230,7 @@ def _entropy_backward(ctx: Any, g: Tensor | None, of_lse: Tensor | None, _: Any)
     dx = None
     if g is not None:
         dx = cross_entropy_backward(g, x, target, lse, count if ctx.mean else None, ctx.ignore_index)
-    if of_lse is not None:  # that of a loss whose target is no class
+    if of_lse is not None:  # The gradient of logsumexp is that of a loss whose target is no class.
         nowhere = torch.full_like(target, -1)
         more = cross_entropy_backward(of_lse, x, nowhere, lse, None, -2)
         dx = more if dx is None else dx + more
@@ -272,7 +265,7 @@ def _keep_row(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _row_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     x, y = ctx.saved_tensors
     y, dy = (t if ctx.keepdim else t.unsqueeze(-1) for t in (y, dy))
-    if ctx.call == "max":  # those that are equal share it, as of torch.amax
+    if ctx.call == "max":  # Equal maxima share the gradient, as in torch.amax.
         share = (x == y).to(dy.dtype)
         return None, share * (dy / share.sum(-1, keepdim=True)), None
     if ctx.call == "logsumexp":

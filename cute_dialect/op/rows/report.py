@@ -1,10 +1,10 @@
-"""Say how a function on rows is computed: what :func:`cute_dialect.op.explain` gives for one.
+"""Explanation of a row function, which :func:`cute_dialect.op.explain` returns.
 
 >>> print(explained(rows.softmax, (8192, 50257), element="bf16"))
 softmax of 8192 rows of 50257 bf16
   kernel    rows-softmax-bf16-512x7x1x2x0x1: for rows of 49160 to 57351 elements
-  a row     2 blocks of 512 threads, up to 7 vectors of 16 bytes a thread, in registers
-  begins    anywhere: vectors from its own first 16 bytes on, the elements around them one by one
+  a row     2 blocks of 512 threads, up to 7 vectors of 16 bytes per thread, in registers
+  begins    anywhere: vectors from its first 16-byte boundary on, the elements around them one by one
   bound     402.4 us: 1.65 GB (DRAM, an H200)
 """
 
@@ -32,27 +32,22 @@ _FUNCTIONS = (
     rows.cross_entropy,
 )  # fmt: skip
 _DRAM = 4.092
-"""TB/s that an H200 keeps up, as in :mod:`cute_dialect.op.select.cost_model`."""
+"""Sustained bandwidth of an H200 in TB/s, as in :mod:`cute_dialect.op.select.cost_model`."""
 
 
 class RowExplanation(NamedTuple):
-    """How a function on rows is computed; printed, it says all of this.
-
-    ``kernels``: what is compiled; ``config``: how a row is shared out; ``lengths``: those of the class, None where it
-    has no end; ``whole``: rows are whole aligned vectors; ``bytes``: what is read and written once; ``bound``:
-    microseconds that this takes at the least.
-    """
+    """The explanation of a row function.  Printing it shows all fields."""
 
     operation: str
     element: str
     rows: int
     n: int
     kernels: tuple[RowKernel, ...]
-    config: RowConfig
-    lengths: range | None
-    whole: bool
-    bytes: int
-    bound: float
+    config: RowConfig  # distribution of a row over threads and blocks
+    lengths: range | None  # row lengths that the kernel supports; None without an upper limit
+    whole: bool  # True if rows are whole aligned vectors
+    bytes: int  # bytes read and written, each once
+    bound: float  # lower bound in microseconds to move these bytes
 
     def __str__(self) -> str:
         c, kernel = self.config, self.kernels[0].name
@@ -62,12 +57,12 @@ class RowExplanation(NamedTuple):
         who = f"{c.cluster} blocks of {c.threads} threads" if c.cluster > 1 else f"{c.threads} threads"
         where = f"{c.shared} of them in shared memory" if c.shared else "in registers"
         if self.lengths is None:
-            vectors = f"{c.chunks} vectors of 16 bytes a thread at once, nothing is kept"
+            vectors = f"{c.chunks} vectors of 16 bytes per thread at once, nothing is kept"
         else:
-            vectors = f"up to {c.chunks} vectors of 16 bytes a thread, {where}"
-        begins = "at whole 16 bytes"
+            vectors = f"up to {c.chunks} vectors of 16 bytes per thread, {where}"
+        begins = "at multiples of 16 bytes"
         if not self.whole:
-            begins = "anywhere: vectors from its own first 16 bytes on, the elements around them one by one"
+            begins = "anywhere: vectors from its first 16-byte boundary on, the elements around them one by one"
         return "\n".join([
             f"{self.operation} of {self.rows} rows of {self.n} {self.element}",
             f"  kernel    {kernel}: for {held}",
@@ -84,7 +79,7 @@ _GRADIENTS = (
 
 
 def is_of_rows(function: object) -> bool:
-    """Tell whether a function is one on rows, or the gradient of one."""
+    """Return True for a row function or the gradient of one."""
     return function in _FUNCTIONS or function in _GRADIENTS
 
 
@@ -92,18 +87,24 @@ def explained(
     function: Callable[..., object], x: Any, weight: Any = None, bias: Any = None, residual: Any = None, *,
     element: str = "f16",
 ) -> RowExplanation:  # fmt: skip
-    """Return how a function on rows is computed; ``x`` is an array, or a shape of contiguous rows of type ``element``.
+    """Explain how a row function is computed.
 
-    Of gradients ``x`` is what they are of, and of norms ``weight`` and ``bias`` say that these have gradients, too; a
-    loss is a mean.  Raises what the function does for lengths and types.
+    Raises the errors of the function for lengths and types.
+
+    Args:
+        function: the row function, or a gradient.
+        x: an array, or a shape of contiguous rows of type ``element``; for a gradient, the array to differentiate by.
+        weight, bias: operands of a norm; for a gradient, their presence means that they need gradients, too.
+        residual: operand of a norm.
+        element: type of the rows if ``x`` is a shape.
     """
     call = getattr(function, "__name__", "")
     shape = tuple(x if isinstance(x, tuple | list) else x.shape)
     if not shape or 0 in shape:
-        raise ShapeError(f"{call}: expected x with elements, got shape {shape}")
+        raise ShapeError(f"{call}: x has shape {shape}; it must not be empty")
     element = element if isinstance(x, tuple | list) else element_name(x.dtype)
     if element not in BITS:
-        raise UnsupportedError(f"{call}: expected x of {', '.join(BITS)}, got {element}")
+        raise UnsupportedError(f"{call}: x has dtype {element}; it must have one of {', '.join(BITS)}")
     n, count = shape[-1], prod(shape[:-1])
     takes = "".join([k for k, t in (("w", weight), ("b", bias), ("r", residual)) if t is not None])
     if function in _GRADIENTS:
@@ -126,7 +127,9 @@ def explained(
 def _of_gradient(
     call: str, element: str, rows_there: int, n: int, takes: str
 ) -> tuple[tuple[RowKernel, ...], RowConfig, range | None, int]:
-    """Return the kernels of a gradient, how a row is shared out, the lengths of the class, the matrices that move."""
+    """Return the kernels of a gradient, its row configuration, its supported lengths, and the number of matrices it
+    moves.
+    """
     if call == "cross_entropy_backward":
         kernel = gradients.entropy_kernel(element, n, element, True)
         return (kernel,), entropy_class(element, n), None, 2
@@ -142,7 +145,7 @@ def _of_gradient(
 
 
 def _aligned(x: Any, unit: int) -> bool:
-    """Tell whether an array begins at whole 16 bytes, and its rows at whole vectors after that."""
+    """Return True if the rows of an array are aligned to 16 bytes."""
     if isinstance(x, tuple | list):
         return True
     item = 16 // unit

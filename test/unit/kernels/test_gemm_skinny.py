@@ -165,5 +165,5 @@ def test_a_description_of_a_tile_for_few_rows() -> None:
     found = configured(tile, asked)
     assert isinstance(found, Choice) and found.skinny is not None
     assert (found.skinny.major_a, found.skinny.major_b, found.skinny.major_c) == ("k", "n", "n")
-    with pytest.raises(op.UnsupportedError, match="Gemm: expected single matrices for few_rows, got a batch"):
+    with pytest.raises(op.UnsupportedError, match="kernel_schedule few_rows does not support a batch"):
         configured(tile, asked._replace(batch=True))

@@ -199,7 +199,7 @@ def test_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     for call, error, words in (
         (lambda: plan.run(q[..., ::2], k, v, device="cpu"), op.ShapeError, "as q"),
         (lambda: plan.run(*(x[..., :32] for x in (q, k, v)), device="cpu"), op.ShapeError, "heads of 64, as planned"),
-        (lambda: plan.run(q.astype(BF16), k, v, device="cpu"), op.DtypeError, "expected k of bf16"),
+        (lambda: plan.run(q.astype(BF16), k, v, device="cpu"), op.DtypeError, "k has dtype f16; it must have bf16"),
         (lambda: plan.run(*(x.astype(BF16) for x in (q, k, v)), device="cpu"), op.DtypeError, "f16, as planned"),
         (lambda: plan.run(np.repeat(q, 2, 3)[..., ::2], k, v, device="cpu"), op.LayoutError, "would copy it"),
         (lambda: plan.bind(q, k, v, out, done.lse), op.DeviceError, "GPU memory"),
@@ -229,8 +229,8 @@ def packed(**given: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"q": Q.astype(np.float32)}, op.DtypeError, "expected q of bf16, f16, got f32"),
-        ({"v": K.astype(np.float16)}, op.DtypeError, "expected v of bf16, as q"),
+        ({"q": Q.astype(np.float32)}, op.DtypeError, "q has dtype f32; it must have one of bf16, f16"),
+        ({"v": K.astype(np.float16)}, op.DtypeError, "v has dtype f16; it must have bf16, like q"),
         ({"q": Q[0]}, op.ShapeError, "expected q of rank 4"),
         ({"v": K[:, :, 1:]}, op.ShapeError, "as k"),
         ({"k": K[..., :32], "v": K[..., :32]}, op.ShapeError, "heads of 64, as q"),
@@ -247,7 +247,7 @@ def packed(**given: Any) -> dict[str, Any]:
         ({"out": Q}, op.LayoutError, "memory of its own, got some of q"),
         ({"out": normal(1, 4, 8, 65)[..., :64]}, op.LayoutError, "in multiples of 8"),
         ({"out": normal(1, 4, 8, 72)[..., 1:65]}, op.AlignmentError, "whole 16 bytes"),
-        ({"out": Q[:, :2].copy()}, op.ShapeError, "expected out of"),
+        ({"out": Q[:, :2].copy()}, op.ShapeError, "out has shape"),
         ({"kernel": AttentionConfig(tile_n=40)}, op.UnsupportedError, "tile_n is 40; it must be a multiple of 16"),
         ({"kernel": "attention-bf16-64-right-192x128"}, op.UnsupportedError, 'like "attention-bf16-64-full-192x128"'),
         ({"split_keys": 0}, op.UnsupportedError, "split_keys of 1 or more, got 0"),
@@ -278,7 +278,11 @@ def test_what_a_plan_is_not_bound_to() -> None:
     q, k, none = OnGpu(1, 2, 8, 64), OnGpu(1, 2, 16, 64, at=1 << 20), OnGpu(1, 2, 0, 64, at=1 << 20)
     out, lse = OnGpu(1, 2, 8, 64, at=1 << 22), OnGpu(1, 2, 8, dtype="<f4", at=1 << 24)
     for given, error, said in (
-        ((q, k, k, out, OnGpu(1, 2, 8, at=1 << 24)), op.DtypeError, "Attention.bind: expected lse of f32, got f16"),
+        (
+            (q, k, k, out, OnGpu(1, 2, 8, at=1 << 24)),
+            op.DtypeError,
+            "Attention.bind: lse has dtype f16; it must have f32",
+        ),
         ((q, none, none, out, lse), op.ShapeError, "Attention.bind: expected keys, got none that are seen"),
     ):
         with pytest.raises(error) as told:

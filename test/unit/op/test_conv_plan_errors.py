@@ -72,20 +72,26 @@ def summed(accum: Any) -> Any:
 
 
 ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
-    "kind: expected one of fprop, dgrad, wgrad, got 'forward'": (op.UnsupportedError, lambda: op.Conv2d("forward")),
-    "conv_kind: expected one of fprop, dgrad, wgrad, got 'both'": (op.UnsupportedError, lambda: described("both")),
-    "iterator_algorithm: expected one of analytic, optimized, fixed_channels, few_channels, got 'fast'": (
+    (
+        "kind='forward' is not supported; use one of fprop, dgrad, wgrad"
+    ): (op.UnsupportedError, lambda: op.Conv2d("forward")),
+    (
+        "conv_kind='both' is not supported; use one of fprop, dgrad, wgrad"
+    ): (op.UnsupportedError, lambda: described("both")),
+    "iterator_algorithm='fast' is not supported; use one of analytic, optimized, fixed_channels, few_channels": (
         op.UnsupportedError, lambda: described("fprop", "fast")
     ),
-    "stride_support: expected one of strided, unity, got '2'": (
+    "stride_support='2' is not supported; use one of strided, unity": (
         op.UnsupportedError, lambda: described(support="2")
     ),
     "Conv2d: expected one of A, element_A, element": (op.DtypeError, lambda: op.Conv2d()),
     "Conv2d: expected B or element_B, got both": (
         op.DtypeError, lambda: op.Conv2d(element_A="f16", B=F, element_B="f16")
     ),
-    "Conv2d: expected kernel_cc of 80 or 90, got 75": (op.UnsupportedError, lambda: op.Conv2d(element="f16", chip=75)),
-    "Conv2d: expected sums in f32 for bf16, got f16 (wgmma has f16 sums for f16 only)": (
+    (
+        "Conv2d: kernel_cc=75 is not supported; use 80 or 90"
+    ): (op.UnsupportedError, lambda: op.Conv2d(element="f16", chip=75)),
+    "Conv2d: accumulation in f16 is not supported for bf16; use f32 (wgmma accumulates in f16 for f16 operands only)": (
         op.UnsupportedError, lambda: op.Conv2d(element="bf16", element_accumulator="f16")
     ),
     "Conv2d: expected fprop for few_channels, got dgrad": (
@@ -98,7 +104,7 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
     "64x64x64_3_1x1x1_stream_k: analytic takes it": (
         op.UnsupportedError, lambda: described(tile=TILE.replace({"tile_scheduler": "stream_k"}))
     ),
-    "Conv2d: expected a tile_description with a math_instruction, got 64x64x64_0_1x1x1 without": (
+    "Conv2d: the tile_description 64x64x64_0_1x1x1 has no math_instruction; add one": (
         op.UnsupportedError, lambda: described(tile=op.TileDescription([64, 64, 64]))
     ),
     "Conv2d: expected problems, which kernels with im2col loads are compiled for: problems=[…]": (
@@ -133,7 +139,7 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
     "Conv2dArguments: expected A of (2, 7, 7, 64), as problem_size says, got (2, 5, 5, 32)": (
         op.ShapeError, arguments(described, PROBLEM, Y, F)
     ),
-    "expected no numbers behind alpha and beta, as there is no activation, got (0.5,)": (
+    "the numbers (0.5,) after alpha and beta need an activation; there is none": (
         op.EpilogueError,
         lambda: op.Conv2dArguments(described(), PROBLEM, X, F, None, None, described().epilogue_type(1.0, 0.0, 0.5)),
     ),
@@ -240,7 +246,10 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
     "Conv2d.reference: expected no function in the language, which numpy cannot compute": (
         op.UnsupportedError, lambda: hooked().reference(X, F)
     ),
-    "Conv2d: expected op.epilogue.trace(function, examples), or a run before, which traces the function": (
+    (
+        "Conv2d: the epilogue_visitor is not traced yet; run the plan first, or set op.epilogue.trace(function, "
+        "examples)"
+    ): (
         op.EpilogueError, lambda: untraced().construct()
     ),
 }  # fmt: skip

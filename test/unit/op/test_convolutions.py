@@ -274,7 +274,7 @@ ERRORS: dict[str, tuple[type[op.OpError], Any]] = {
         op.UnsupportedError, lambda: op.conv2d(X, F, mode="both")
     ),
     "conv2d: expected a number for alpha, got 'two'": (op.DtypeError, lambda: op.conv2d(X, F, alpha=cast(Any, "two"))),
-    "conv2d: expected epilogue alone (it has all of alpha, c, bias, activation), got bias too": (
+    "conv2d: bias cannot be combined with epilogue; compute it in the epilogue function": (
         op.EpilogueError, lambda: op.conv2d(X, F, half(32), epilogue=lambda accum: accum)
     ),
     "conv2d: expected c of (2, 5, 5, 32), a value a channel or a number, got (2, 1, 1, 32)": (

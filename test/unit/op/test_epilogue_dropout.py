@@ -89,17 +89,17 @@ def test_shares() -> None:
 @pytest.mark.parametrize(
     ("function", "args", "message"),
     [
-        (lambda accum: dropout(accum, 1.5, 1), {}, "mm: dropout: expected a probability of 0 to 1, got 1.5"),
+        (lambda accum: dropout(accum, 1.5, 1), {}, "mm: dropout: p is 1.5; it must be a probability from 0 to 1"),
         (lambda accum, s: random(accum, s), {"s": 0.5},
-         "mm: epilogue <lambda>: expected a seed that is an integer, or an array of one, got another one"),
+         "mm: epilogue <lambda>: seed must be an integer, or an argument that is an array of one integer"),
         (lambda accum, s: random(accum, s), {"s": -1},
-         "mm: epilogue <lambda>: expected an integer of 0 to 2**63 - 1 for s, got -1"),
+         "mm: epilogue <lambda>: s is -1; it must be an integer from 0 to 2**63 - 1"),
         (lambda accum, s: random(accum + s, 1) + random(s, 1), {"s": np.zeros(32, np.float16)},
-         "mm: epilogue <lambda>: expected random numbers of a matrix or a batch, got shape (32,)"),
+         "mm: epilogue <lambda>: random() needs a matrix or a batch, got shape (32,)"),
         (lambda accum, s: random(accum, 1) + random(s, 1), {"s": np.zeros((1, 32), np.float16)},
-         "mm: epilogue <lambda>: expected random numbers of all of (32, 32), got shape (1, 32)"),
+         "mm: epilogue <lambda>: random() needs a value of shape (32, 32), got (1, 32)"),
         (lambda accum: random(permute(accum, (1, 0)), 1), {},
-         "mm: epilogue <lambda>: expected random() before reshape() and permute(), got it after them"),
+         "mm: epilogue <lambda>: random() must come before reshape() and permute()"),
     ],
 )  # fmt: skip
 def test_errors(function: Any, args: dict[str, Any], message: str) -> None:
@@ -115,4 +115,4 @@ def test_seeds_that_are_none() -> None:
     with pytest.raises(EpilogueError) as e:
         args = {"p": 0.5, "seed": np.ones(1, np.float32), "offset": 0}
         op.mm(a, b, epilogue=traced, args=args, device="cpu")
-    assert str(e.value) == "mm: epilogue dropped: expected integers for seed, got f32"
+    assert str(e.value) == "mm: epilogue dropped: seed has dtype f32; it must have an integer type"

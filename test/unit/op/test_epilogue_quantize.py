@@ -107,25 +107,28 @@ def test_two_products() -> None:
     ("function", "more", "message"),
     [
         (lambda accum: quantize(accum, "f16"), {},
-         "mm: quantize: expected a type of f8E4M3FN, f8E5M2, i8, by blocks of 32, 64 or 128, got f16 by 128"),
+         "mm: quantize: element=f16 with block=128 is not supported; element is one of f8E4M3FN, f8E5M2, i8, "
+         "block is 32, 64 or 128"),
         (lambda accum: quantize(accum, block=48), {},
-         "mm: quantize: expected a type of f8E4M3FN, f8E5M2, i8, by blocks of 32, 64 or 128, got f8E4M3FN by 48"),
-        (lambda accum: quantize(accum, scales="f16"), {}, 'mm: quantize: expected scales of f32 or e8m0, got "f16"'),
+         "mm: quantize: element=f8E4M3FN with block=48 is not supported; element is one of f8E4M3FN, f8E5M2, i8, "
+         "block is 32, 64 or 128"),
+        (lambda accum: quantize(accum, scales="f16"), {},
+         'mm: quantize: scales="f16" is not supported; use "f32" or "e8m0"'),
         (lambda accum: quantize(accum)[0] + quantize(accum)[1], {},
-         "mm: epilogue <lambda>: expected scales of quantize() as a result of the function, got them as an operand"),
+         "mm: epilogue <lambda>: the scales of quantize() cannot be an operand; return them as a result"),
         (lambda accum: quantize(quantize(accum)[0], block=32)[0], {},
-         "mm: epilogue <lambda>: expected quantize() of what has the columns of the sums, by blocks of one size, got "
-         "shape (64, 64) by 32"),
+         "mm: epilogue <lambda>: quantize() needs all columns of the accumulator, and one block size per epilogue; "
+         "the shape is (64, 64), the block 32"),
         (lambda accum: quantize(op.epilogue.pairs(accum)[0])[0], {},
-         "mm: epilogue <lambda>: expected quantize() of what has the columns of the sums, by blocks of one size, got "
-         "shape (64, 32) by 128"),
+         "mm: epilogue <lambda>: quantize() needs all columns of the accumulator, and one block size per epilogue; "
+         "the shape is (64, 32), the block 128"),
         (lambda accum: quantize(accum)[0], {"dtype": np.float16},
-         "mm: epilogue <lambda>: expected D of f8E4M3FN, as quantize() says, got f16"),
+         "mm: epilogue <lambda>: D has dtype f16; quantize() makes f8E4M3FN"),
         (lambda accum: {"D": accum, "s": quantize(accum)[1]}, {"args": {"s": np.zeros((64, 1), np.float16)}},
-         "mm: epilogue <lambda>: expected a result s of f32, got f16"),
+         "mm: epilogue <lambda>: s has dtype f16; it must have f32"),
         (lambda accum: {"D": accum, "s": quantize(accum, scales="e8m0")[1]},
          {"args": {"s": np.zeros((64, 1), np.float32)}},
-         "mm: epilogue <lambda>: expected a result s of float8_e8m0fnu, got float32"),
+         "mm: epilogue <lambda>: s has dtype float32; it must have float8_e8m0fnu"),
         (lambda accum: {"D": accum, "s": quantize(accum)[1]}, {"out": np.zeros((64, 64), np.float16).T},
          "mm: expected out with contiguous rows for quantize() of an epilogue, got strides (1, 64)"),
     ],

@@ -146,9 +146,11 @@ def test_traced_once() -> None:
         want = (a.astype(float) @ b).reshape(m, 2, 16).transpose(1, 0, 2) * s
         for t in (traced, again):
             assert (op.mm(a, b, epilogue=t, args={"s": s}, device="cpu") == want).all()
-    with pytest.raises(EpilogueError, match=r"expected a multiple of 16 columns, got 40: trace again"):
+    with pytest.raises(
+        EpilogueError, match=r"the number of columns is 40, which is not a multiple of 16; trace the epilogue again"
+    ):
         op.mm(integers(24, 16), integers(16, 40), epilogue=traced, args={"s": integers(2, 1, 16)}, device="cpu")
-    with pytest.raises(EpilogueError, match=r"expected s of shape \(2, 1, 16\), got \(2, 2, 16\)"):
+    with pytest.raises(EpilogueError, match=r"epilogue <lambda>: s has shape \(2, 2, 16\); it must have \(2, 1, 16\)"):
         op.mm(integers(24, 16), integers(16, 32), epilogue=traced, args={"s": integers(2, 2, 16)}, device="cpu")
 
 
@@ -156,29 +158,31 @@ def test_traced_once() -> None:
     ("function", "message"),
     [
         (lambda accum: reshape(accum, (32, 24)),
-         "reshape: expected modes that are split or joined whole, got (24, 32) to (32, 24)"),
-        (lambda accum: reshape(accum, (24, 33)), "reshape: expected a shape of 768 elements, got (24, 33)"),
-        (lambda accum: permute(accum, (0, 0)), "permute: expected an order of 2 modes, got (0, 0)"),
+         "reshape: (24, 32) cannot be reshaped to (32, 24): each mode must be split or merged as a whole"),
+        (lambda accum: reshape(accum, (24, 33)),
+         "reshape: shape (24, 33) does not have the 768 elements of (24, 32)"),
+        (lambda accum: permute(accum, (0, 0)), "permute: dims (0, 0) is not a permutation of 2 modes"),
         (lambda accum: permute(accum, (1, 0)) + accum,
-         "expected operands of the same elements, got shapes (32, 24) and (24, 32)"),
+         "operands of shapes (32, 24) and (24, 32) are not the same elements of the accumulator"),
         (lambda accum: reshape(accum, (24, 4, 8)) + permute(reshape(accum, (24, 8, 4)), (0, 2, 1)),
-         "expected operands of the same elements, got shapes (24, 4, 8) and (24, 4, 8)"),
+         "operands of shapes (24, 4, 8) and (24, 4, 8) are not the same elements of the accumulator"),
         (lambda accum: {"D": accum, "s": sum(reshape(accum, (24, 4, 8)), -1)},
-         "expected sum() before reshape() and permute(), got it after them"),
-        (lambda accum, s: {"D": accum, "s": s * 2.0}, "expected a result s that is computed of accum, got s alone"),
-        (lambda accum, s: accum + s, "expected s of a shape that expands to (24, 32), got (3, 5)"),
+         "sum() must come before reshape() and permute()"),
+        (lambda accum, s: {"D": accum, "s": s * 2.0},
+         "result s is computed from argument s alone; combine it with accum"),
+        (lambda accum, s: accum + s, "argument s of shape (3, 5) does not broadcast to (24, 32)"),
         (lambda accum, s: reshape(accum, (24, 4, 8)) + s,
-         "expected s of a shape that expands to (24, 4, 8), got (3, 5)"),
+         "argument s of shape (3, 5) does not broadcast to (24, 4, 8)"),
         (lambda accum, s: accum + s * s,
-         "expected s of a shape that expands to (24, 32), or beside what is computed of accum and has the same modes, "
-         "got (3, 5) as an operand of multiply"),
+         "argument s of shape (3, 5) does not broadcast to the accumulator's shape (24, 32); in multiply, combine it "
+         "with a value of accum that is reshaped to match"),
         (lambda accum, s: accum + cast(s, "bf16"),
-         "expected cast() of what is computed of accum, got an argument alone"),
+         "cast() of an argument of shape (3, 5) must come after it is combined with accum"),
         (lambda accum, v: {"D": accum, "r": reshape(v, (2, 16))},
-         "r: expected a result of all elements of (24, 32), got (2, 16)"),
-        (lambda accum, t: accum + t, "expected t of a shape that expands to (24, 32), got (3, 5)"),
+         "r: shape (2, 16) does not hold each element of the accumulator's shape (24, 32)"),
+        (lambda accum, t: accum + t, "t of shape (3, 5) does not broadcast to (24, 32)"),
         (lambda accum, s: accum + reshape(s, (3, 1, 5)),
-         "expected s to expand to shape (24, 32), and modes that are split as there, got (3, 1, 5)"),
+         "argument s of shape (3, 1, 5) does not broadcast to shape (24, 32), whose modes are split differently"),
     ],
 )  # fmt: skip
 def test_errors(function: Any, message: str) -> None:
@@ -227,7 +231,7 @@ def test_groups() -> None:
     with pytest.raises(EpilogueError) as e:
         plan.run(a, b, offs=ends, visitor_args=args, device="cpu")
     assert str(e.value) == (
-        "GroupedGemm.run: expected no reshape() and permute() of D in epilogue of_groups: op.grouped_mm has them"
+        "GroupedGemm.run: epilogue of_groups reshapes or permutes D, which a plan does not support; use op.grouped_mm"
     )
 
 
@@ -241,7 +245,9 @@ def test_arguments_of_planned_groups() -> None:
     plan.epilogue_visitor = lambda accum, s: accum * reshape(permute(s, (1, 0, 2)), (40, 32))
     with pytest.raises(LayoutError) as e:
         plan.run(a, b, offs=ends, visitor_args={"s": integers(2, 40, 16)}, device="cpu")
-    assert str(e.value) == "GroupedGemm.run: expected s that lies as the sums do: op.grouped_mm copies it"
+    assert str(e.value) == (
+        "GroupedGemm.run: s does not have the accumulator's layout, and a plan copies nothing; use op.grouped_mm"
+    )
 
 
 def channels_first(accum: Any, scale: Any) -> Any:
@@ -309,17 +315,19 @@ def test_who_has_none() -> None:
         with pytest.raises(OpError) as e:
             call()
         assert str(e.value) == (
-            f"{name}: expected no reshape() and permute() of D in epilogue turned: functions (op.mm) have them"
+            f"{name}: epilogue turned reshapes or permutes D, which this call does not support; use op.mm or op.bmm"
         )
-    with pytest.raises(OpError, match=r"mm_array: expected no reshape\(\) and permute\(\) of D in epilogue <lambda>"):
+    with pytest.raises(OpError, match=r"mm_array: epilogue <lambda> reshapes or permutes D"):
         op.mm_array([a] * 2, [b] * 2, epilogue=lambda accum: permute(accum, (0, 2, 1)), device="cpu")
     plan.epilogue_visitor = of_bytes
     with pytest.raises(OpError) as e:
         plan.run(a, b, device="cpu")
-    assert str(e.value) == "Gemm.run: expected no quantize() in epilogue of_bytes: op.mm and op.bmm have it"
+    assert str(e.value) == (
+        "Gemm.run: epilogue of_bytes uses quantize(), which this call does not support; use op.mm or op.bmm"
+    )
     with pytest.raises(OpError) as e:
         op.elementwise(lambda x: reshape(x, (2, 2)))(np.zeros((4, 1), np.float16), device="cpu")
-    assert str(e.value) == "elementwise <lambda>: expected functions of elements, got reshape()"
+    assert str(e.value) == "elementwise <lambda>: reshape() is not supported here; use elementwise functions only"
     with pytest.raises(ShapeError, match=r"mm: expected out of \(32, 24\), got \(24, 32\)"):
         op.mm(a, b, np.zeros((24, 32), np.float16), epilogue=f, device="cpu")
 

@@ -144,24 +144,24 @@ NO = FakeTensor("f32", (M - 1, N))
 @pytest.mark.parametrize(
     ("function", "examples", "said"),
     [
-        (lambda accum, bias: accum + bias, {}, 'expected arguments bias; got no "bias"'),
-        (lambda accum: accum if accum > 0 else 0.0, {}, "expected what is known while tracing for `if`"),
-        (lambda accum: [x for x in accum], {}, "expected what is known while tracing for a loop"),
-        (lambda accum: accum[0], {}, "expected what is known while tracing for an index"),
-        (lambda accum: float(accum), {}, r"expected what is known while tracing for float\(\)"),
-        (lambda accum: 1.0, {}, "expected a result D that is computed from the arguments, got float"),
-        (lambda accum: None, {}, "expected a result D that is computed from the arguments, got NoneType"),
-        (lambda accum: {"E": accum}, {}, "expected a result D, got E"),
-        (lambda accum: np.sin(accum), {}, "expected functions of op.epilogue, .* got numpy.sin"),
-        (lambda accum: accum.sin(), {}, "expected an attribute that values of a trace have, got .sin"),
-        (lambda accum: accum + np.ones(N), {}, "arrays are passed as arguments"),
-        (lambda accum: accum**0.5, {}, "expected a power of 1 to 8, got 0.5"),
+        (lambda accum, bias: accum + bias, {}, 'args has no "bias"; its arguments are bias'),
+        (lambda accum: accum if accum > 0 else 0.0, {}, "`not` needs a value that is known while tracing"),
+        (lambda accum: [x for x in accum], {}, "a loop needs a value that is known while tracing"),
+        (lambda accum: accum[0], {}, "an index needs a value that is known while tracing"),
+        (lambda accum: float(accum), {}, r"float\(\) needs a value that is known while tracing"),
+        (lambda accum: 1.0, {}, "result D must be computed from the arguments, got float"),
+        (lambda accum: None, {}, "result D must be computed from the arguments, got NoneType"),
+        (lambda accum: {"E": accum}, {}, "one result must be named D, got E"),
+        (lambda accum: np.sin(accum), {}, "numpy.sin cannot be traced; use functions of op.epilogue"),
+        (lambda accum: accum.sin(), {}, "traced values have no attribute .sin"),
+        (lambda accum: accum + np.ones(N), {}, "pass arrays as arguments"),
+        (lambda accum: accum**0.5, {}, "exponent 0.5 is not supported"),
         (lambda accum: accum @ accum, {}, "unsupported operand"),
-        (lambda accum: relu(accum, 1.0), {}, "expected 1 operands of relu, got 2"),
-        (lambda accum, x: accum + x, {"x": NO}, r"expected x of a shape that .* \(128, 256\), got \(127, 256\)"),
-        (lambda accum, x: accum + x, {"x": "no"}, "x: expected a number, an array or a FakeTensor, got str"),
-        (lambda x: x, {"x": BIAS}, "expected a parameter accum, the sums"),
-        (lambda accum: accum, {"accum": BIAS}, r"expected accum of \(M, N\) or \(L, M, N\), got \(256,\)"),
+        (lambda accum: relu(accum, 1.0), {}, "relu takes 1 operands, got 2"),
+        (lambda accum, x: accum + x, {"x": NO}, r"argument x of shape \(127, 256\) does not broadcast to \(128, 256\)"),
+        (lambda accum, x: accum + x, {"x": "no"}, "x is a str; it must be a number, an array or a FakeTensor"),
+        (lambda x: x, {"x": BIAS}, "the function needs a parameter accum"),
+        (lambda accum: accum, {"accum": BIAS}, r"accum must have shape \(M, N\) or \(L, M, N\), got \(256,\)"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_traced(function: Any, examples: dict[str, Any], said: str) -> None:
@@ -196,12 +196,12 @@ def test_places_and_casts() -> None:
     assert (got == f(x)).all() and (got == np.tril(x.astype(ml_dtypes.bfloat16).astype(float))).all()
     torch = pytest.importorskip("torch")
     assert np.array_equal(f(torch.tensor(x)).numpy(), f(x))
-    with pytest.raises(EpilogueError, match="expected a type of f16, bf16, f32, got i8"):
+    with pytest.raises(EpilogueError, match="element type i8 is not supported; use one of f16, bf16, f32"):
         cast(x, "i8")
-    with pytest.raises(EpilogueError, match=r"expected matrix\(\) of what has such a mode, got shape \(128, 256\)"):
+    with pytest.raises(EpilogueError, match=r"matrix\(\) needs at least 3 modes, got shape \(128, 256\)"):
         trace(lambda accum: accum + epilogue.matrix(accum), {"accum": ACCUM})
     odd = FakeTensor("f32", (M, N - 1))
-    with pytest.raises(EpilogueError, match=r"expected pairs\(\) of what has an even number of columns, got shape"):
+    with pytest.raises(EpilogueError, match=r"pairs\(\) needs an even number of columns"):
         trace(lambda accum: epilogue.pairs(accum)[0], {"accum": odd})
-    with pytest.raises(EpilogueError, match="expected operands whose shapes expand to one"):
+    with pytest.raises(EpilogueError, match=r"operands of shapes .* do not broadcast"):
         trace(lambda accum: epilogue.pairs(accum)[0] + accum, {"accum": ACCUM})

@@ -140,26 +140,25 @@ def test_what_does_not_fit(launched: list[str]) -> None:
     rows = integers(40, 1)
     without = {n: x for n, x in args.items() if n != "bias"}
     for more, said in (
-        ({"args": without}, 'epilogue example: expected arguments alpha, C, beta, aux, bias; got no "bias"'),
-        ({"args": {**args, "bias": rows}}, "bias is (M, 1) here and (1, N) in the trace: trace again"),
-        ({"args": {**args, "bias": 1.0}}, "epilogue example: bias is a number here and (1, N) in the trace"),
-        ({"args": {**args, "alpha": rows}}, "epilogue example: alpha is (M, 1) here and one element in the trace"),
-        ({"args": {**args, "aux": integers(40, 87)}}, "epilogue example: expected aux of a shape that expands to"),
-        ({"args": {**args, "other": 1.0}}, "epilogue example: expected arguments of its parameters"),
-        ({"args": {**args, "aux": "x"}}, "epilogue example: aux: expected a number or an array, got str"),
-        ({"args": {**args, "F": integers(40, 80)}}, "expected F of shape (40, 88), got (40, 80)"),
-        ({"args": {**args, "F": integers(40, 88).int()}}, "expected a result F of f16, bf16, f32, f8E4M3FN, "
-         "f8E5M2, i8, ui8, got i32"),
-        ({"args": args, "bias": args["bias"]}, "mm: expected epilogue alone (it has all of alpha, c, bias, "
-         "activation), got bias too"),
-        ({"args": args, "activation": "relu"}, "got activation too"),
-        ({"args": args, "alpha": 2.0}, "got alpha too"),
-        ({"epilogue": "relu"}, "mm: epilogue: expected a function or what op.epilogue.trace returns, got 'relu'"),
+        ({"args": without}, 'epilogue example: args has no "bias"; its arguments are alpha, C, beta, aux, bias'),
+        ({"args": {**args, "bias": rows}}, "bias is (M, 1), but was (1, N) in the trace; trace the"),
+        ({"args": {**args, "bias": 1.0}}, "epilogue example: bias is a number, but was (1, N) in the trace"),
+        ({"args": {**args, "alpha": rows}}, "epilogue example: alpha is (M, 1), but was one element in the trace"),
+        ({"args": {**args, "aux": integers(40, 87)}}, "aux of shape (40, 87) does not broadcast to (40, 88)"),
+        ({"args": {**args, "other": 1.0}}, "epilogue example: args has unknown names other"),
+        ({"args": {**args, "aux": "x"}}, "epilogue example: aux is a str; it must be a number or an array"),
+        ({"args": {**args, "F": integers(40, 80)}}, "F has shape (40, 80); it must have (40, 88)"),
+        ({"args": {**args, "F": integers(40, 88).int()}}, "F has dtype i32; it must have one of f16, bf16, f32, "
+         "f8E4M3FN, f8E5M2, i8, ui8"),
+        ({"args": args, "bias": args["bias"]}, "mm: bias cannot be combined with epilogue; compute it in the epilogue"),
+        ({"args": args, "activation": "relu"}, "activation cannot be combined with epilogue"),
+        ({"args": args, "alpha": 2.0}, "alpha cannot be combined with epilogue"),
+        ({"epilogue": "relu"}, "mm: epilogue must be a function or the result of op.epilogue.trace, got 'relu'"),
     ):  # fmt: skip
         with pytest.raises(EpilogueError) as e:
             op.mm(a, b, **{"epilogue": graph, **more})  # type: ignore[arg-type]
         assert said in str(e.value)
-    with pytest.raises(DeviceError, match="expected aux on cpu, as the result is, got one on meta"):
+    with pytest.raises(DeviceError, match="aux is on meta, but the result is on cpu; move it to cpu"):
         op.mm(a, b, epilogue=graph, args={**args, "aux": args["aux"].to("meta")})
     with pytest.raises(EpilogueError, match=r'activation "swish" is not supported; silu is x \* sigmoid'):
         op.mm(integers(3, 5), integers(5, 7), activation="swish")

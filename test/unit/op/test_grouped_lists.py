@@ -145,7 +145,7 @@ def test_a_plan_of_one_matrix_in_groups() -> None:
     assert np.array_equal(wide(out[:33]), np.concatenate(plan.reference(a, b, offs=[3, 20, 33])))
     assert "8 groups" in str(plan.explain(numbers(40, 16), numbers(8, 16, 24), offs=[40] * 8))
     for given, error, said in (
-        ((padded(a), b), op.LayoutError, "GroupedGemm.run: expected A contiguous along rows, at a whole 16 bytes"),
+        ((padded(a), b), op.LayoutError, "GroupedGemm.run: A has strides .* TMA needs contiguous rows"),
         (
             (a.astype(np.float32), b),
             op.DtypeError,
@@ -156,7 +156,7 @@ def test_a_plan_of_one_matrix_in_groups() -> None:
         with pytest.raises(error, match=said):
             plan.run(*given, offs=[3, 20, 33], device="cpu")
     apart = np.array([3, 0, 20, 0, 33, 0], np.int32)[::2]  # a plan would keep a copy of them
-    with pytest.raises(op.LayoutError, match=r"GroupedGemm.run: expected offs without gaps, got strides \(2,\)"):
+    with pytest.raises(op.LayoutError, match=r"GroupedGemm.run: offs has strides \(2,\); it must be contiguous"):
         plan.run(a, b, offs=apart, device="cpu")
     assert np.array_equal(op.grouped_mm(a, b, apart, device="cpu")[:33], out[:33])
 
@@ -168,9 +168,9 @@ def test_what_groups_of_one_matrix_refuse() -> None:
     of_places = op.GroupedGemm(element="f16", layout="row")
     of_places.epilogue_visitor = lambda value, row, column: value
     for plan, beta, error, said in (
-        (columns, 0.0, op.UnsupportedError, "expected D of rows where one matrix is cut into groups, got column-major"),
-        (rows, 1.0, op.ShapeError, "expected C where beta is 1.0"),
-        (of_places, 0.0, op.EpilogueError, "expected an epilogue_visitor of accum where one matrix is cut into groups"),
+        (columns, 0.0, op.UnsupportedError, "D is column-major; groups of one matrix need a row-major D"),
+        (rows, 1.0, op.ShapeError, "beta is 1.0, but C is missing; pass C or beta=0"),
+        (of_places, 0.0, op.EpilogueError, "groups of one matrix need an epilogue_visitor with a parameter accum"),
     ):
         with pytest.raises(error, match=f"^GroupedGemm.run: {said}$"):
             plan.run(a, b, beta=beta, offs=[3, 20, 33], device="cpu")
@@ -217,14 +217,14 @@ def test_gradients() -> None:
         x.grad = None
     torch.autograd.backward([torch.relu(2 * (x @ y) + z + v) for x, y, z, v in zip(a, b, c, bias)], grads)
     assert all(torch.equal(x.grad, y) for x, y in zip(leaves, found))
-    with pytest.raises(op.UnsupportedError, match="grouped_mm: expected no out where gradients are wanted"):
+    with pytest.raises(op.UnsupportedError, match="grouped_mm: out cannot be used when gradients are required"):
         op.grouped_mm(a, b, out=[x.detach() for x in c], device="cpu")
-    with pytest.raises(op.UnsupportedError, match="grouped_mm: expected a number for alpha where gradients are wanted"):
+    with pytest.raises(op.UnsupportedError, match="grouped_mm: alpha must be a number when gradients are required"):
         op.grouped_mm(a, b, alpha=[1.0] * 3, device="cpu")
     bytes_ = torch.zeros(16, 16).to(torch.float8_e4m3fn)
-    with pytest.raises(op.DtypeError, match="grouped_mm: there are no gradients of f8E4M3FN"):
+    with pytest.raises(op.DtypeError, match="grouped_mm: f8E4M3FN has no gradients"):
         op.grouped_mm([bytes_.clone().requires_grad_()], [bytes_.T], device="cpu")
-    with pytest.raises(op.ShapeError, match="grouped_mm: expected at least one product, got none"):
+    with pytest.raises(op.ShapeError, match="grouped_mm: the lists are empty"):
         op.grouped_mm([], [], bias=bias[0], device="cpu")
 
 
@@ -238,42 +238,44 @@ def bad(**changes: Any) -> Any:
 
 
 ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"a": [], "b": []}, op.ShapeError, "expected at least one product, got none"),
-    ({"b": [numbers(16, 8)]}, op.ShapeError, "expected b as a list of 2, as a, got 1"),
-    ({"b": numbers(16, 8)}, op.ShapeError, "expected b as a list of 2, as a, got ndarray"),
-    ({"c": []}, op.ShapeError, "expected c as a list of 2, as a, got 0"),
+    ({"a": [], "b": []}, op.ShapeError, "the lists are empty; pass at least one matrix"),
+    ({"b": [numbers(16, 8)]}, op.ShapeError, "b must be a list of 2 matrices like a, got 1"),
+    ({"b": numbers(16, 8)}, op.ShapeError, "b must be a list of 2 matrices like a, got ndarray"),
+    ({"c": []}, op.ShapeError, "c must be a list of 2 matrices like a, got 0"),
     ({"put": [("b", 1, numbers(3, 5))]}, op.ShapeError,
-     r"expected B of \(2, N\), as A is \(3, 2\), got \(3, 5\) \(problem 1\)"),
-    ({"put": [("out", 1, numbers(3, 4))]}, op.ShapeError, r"expected D of \(3, 5\), got \(3, 4\) \(problem 1\)"),
+     r"B has shape \(3, 5\)"),
+    ({"put": [("out", 1, numbers(3, 4))]}, op.ShapeError, r"D has shape \(3, 4\); it must have \(3, 5\) \(problem 1\)"),
     ({"put": [("b", 1, numbers(2, 5, dtype=np.float32))]}, op.DtypeError,
-     r"expected b of f16, as a, got f32 \(problem 1\)"),
+     r"a\[1\] has dtype f16 and b\[1\] has f32; use the same dtype for both"),
     ({"put": [("a", 1, numbers(3, 2, dtype=np.float64)), ("b", 1, numbers(2, 5, dtype=np.float64))]}, op.DtypeError,
-     "expected products of the same types, got f16 and f16 to f16, and f64 and f64 to f64"),
+     "the lists mix f16 and f16 to f16 with f64 and f64 to f64; all GEMMs of a call must have the same dtypes"),
     ({"put": [("a", 0, numbers(8, 32)[::2, ::2])]}, op.LayoutError,
-     r"expected a with a contiguous mode, got strides \(64, 2\)"),
+     r"a has strides \(64, 2\)"),
     ({"put": [("a", 0, numbers(2, 4, 16))]}, op.ShapeError, "expected B of|batch"),
     ({"alpha": numbers(3, dtype=np.float32)}, op.ShapeError,
-     r"expected alpha as a number, a list of 2, or f32 of \(2,\), got f32 of \(3,\)"),
-    ({"alpha": [1.0, "2"]}, op.ShapeError, r"expected alpha as .*, got \[1.0, '2'\]"),
+     r"alpha is f32 of \(3,\)"),
+    ({"alpha": [1.0, "2"]}, op.ShapeError, r"alpha is \[1\.0, '2'\]"),
     ({"alpha": OnGpu(2, dtype="<f4")}, op.DeviceError,
-     'grouped_mm: expected alpha in CPU memory with device="cpu", got it on GPU 0'),
+     "grouped_mm: alpha is on GPU 0"),
     ({"alpha": OnGpu(2, dtype="<f4", strides=(8,)), "device": None}, op.LayoutError,
-     r"grouped_mm: expected a contiguous alpha, got strides \(2,\)"),
+     r"grouped_mm: alpha has strides \(2,\); it must be contiguous"),
     ({"alpha": OnGpu(2, dtype="<f4"), "put": [("b", 0, np.asfortranarray(numbers(16, 8)))]}, op.UnsupportedError,
-     r"expected alpha with tolist\(\) where matrices that lie differently take several launches, got OnGpu"),
-    ({"bias": [numbers(8)]}, op.ShapeError, "expected 2 biases, one each a problem, got 1"),
-    ({"bias": [numbers(8), None]}, op.ShapeError, "expected 2 biases, one each a problem, got 2, 1 of them None"),
-    ({"bias": [numbers(8), numbers(6)]}, op.ShapeError, r"expected a bias of \(5,\), \(1, 5\) or \(3, 1\), got \(6,\)"),
-    ({"bias": [numbers(8), numbers(3, 1)]}, op.ShapeError, "expected biases along one mode, got n and m of problem 1"),
+     r"alpha of type OnGpu has no tolist\(\), which matrices of different layouts need"),
+    ({"bias": [numbers(8)]}, op.ShapeError, "bias has 1 elements; pass one array for all, or 2"),
+    ({"bias": [numbers(8), None]}, op.ShapeError, "bias has 2 arrays, 1 of them None; pass 2, one per problem"),
+    ({"bias": [numbers(8), numbers(6)]}, op.ShapeError, r"bias has shape \(6,\)"),
+    ({"bias": [numbers(8), numbers(3, 1)]}, op.ShapeError, (
+        "the bias of problem 1 is along m, but that of problem 0 along n"
+    )),
     ({"bias": [numbers(8), numbers(5, dtype=np.float32)]}, op.EpilogueError,
-     "expected biases of one type, got f16 and f32"),
-    ({"offs": [1, 2]}, op.UnsupportedError, "expected no offs with lists of products, which have their own extents"),
-    ({"gather": [1]}, op.UnsupportedError, "expected no gather with lists of products"),
-    ({"rest": "zero"}, op.UnsupportedError, "expected no rest of lists of products: all of each result is written"),
-    ({"kernel": "x"}, op.UnsupportedError, "expected kernel as a TileDescription for lists of products, got 'x'"),
-    ({"epilogue": numbers}, op.EpilogueError, "expected no epilogue of lists of products"),
+     "the biases have dtypes f16 and f32"),
+    ({"offs": [1, 2]}, op.UnsupportedError, "offs is not supported for lists, whose matrices have their own sizes"),
+    ({"gather": [1]}, op.UnsupportedError, "gather is not supported for lists"),
+    ({"rest": "zero"}, op.UnsupportedError, "rest='zero' is not supported for lists"),
+    ({"kernel": "x"}, op.UnsupportedError, "kernel='x' is not supported for lists; pass a TileDescription"),
+    ({"epilogue": numbers}, op.EpilogueError, "epilogue is not supported for lists"),
     ({"activation": "swish"}, op.EpilogueError, "silu is x"),
-    ({"math": "promote"}, op.UnsupportedError, "expected sums as usual in lists of products, got two"),
+    ({"math": "promote"}, op.UnsupportedError, "math='promote' is not supported for lists"),
     ({"dtype": "f64"}, op.DtypeError, "expected a result of"),
 ]  # fmt: skip
 
@@ -289,12 +291,12 @@ def test_errors_of_places() -> None:
     with pytest.raises(op.LayoutError, match="grouped_mm: D of matrix 1 shares memory with D of matrix 0"):
         op.grouped_mm([a[0]] * 2, [b[0]] * 2, out=[c[0]] * 2, device="cpu")
     odd = np.frombuffer(bytearray(97), np.uint8)[1:].view(np.float16).reshape(3, 16)
-    with pytest.raises(op.AlignmentError, match="grouped_mm: expected A at whole elements, got 1 bytes more"):
+    with pytest.raises(op.AlignmentError, match="grouped_mm: the address of A is 1 mod 2"):
         op.grouped_mm([odd], [b[0]], device="cpu")
     torch = pytest.importorskip("torch")
     mixed = [a[0], torch.zeros(3, 2, dtype=torch.float16)], [b[0], torch.zeros(2, 5, dtype=torch.float16)]
     with pytest.raises(
-        op.DeviceError, match="grouped_mm: expected D of numpy, the CPU, as the first, got one of torch"
+        op.DeviceError, match="grouped_mm: D of problem 1 is of torch, the CPU, but the first is of numpy"
     ):
         op.grouped_mm(*mixed, device="cpu")
 
@@ -318,42 +320,42 @@ def test_errors_of_plans() -> None:
     nothing.run(numbers(0, 16), numbers(2, 16, 24), offs=[0, 0], device="cpu")
     operation = op.GemmOperationGrouped(80, tile, A, A, A, functor)
     cases: list[tuple[Any, type[Exception], str]] = [
-        (lambda: op.GroupedGemm(layout="row"), op.DtypeError, "GroupedGemm: expected one of A, element_A, element"),
+        (lambda: op.GroupedGemm(layout="row"), op.DtypeError, "GroupedGemm: the element type of A is unknown"),
         (lambda: op.GroupedGemm(element="f16", layout="row", kernel_cc=70), op.UnsupportedError,
-         "GroupedGemm: expected kernel_cc of 80 or 90, got 70"),
+         "GroupedGemm: kernel_cc=70 is not supported"),
         (lambda: op.GroupedGemm(element="f16", layout="row", precompute_mode="both"), op.UnsupportedError,
          "precompute_mode"),
-        (lambda: plan.run(device="cpu"), op.UnsupportedError, "GroupedGemm.run: expected A, as the plan has none"),
+        (lambda: plan.run(device="cpu"), op.UnsupportedError, "GroupedGemm.run: A is missing"),
         (lambda: plan.run(a[0], b, device="cpu"), op.ShapeError,
-         "GroupedGemm.run: expected A as a list of matrices, one each a problem, got ndarray"),
+         "GroupedGemm.run: A is a ndarray; pass a list with one matrix per problem"),
         (lambda: plan.run(a, b[:1], device="cpu"), op.ShapeError,
-         "GroupedGemm.run: expected 2 matrices of B, one each a problem, got 1"),
+         "GroupedGemm.run: B has 1 matrices; pass 2, one per problem"),
         (lambda: plan.run([], [], device="cpu"), op.ShapeError,
-         "GroupedGemm.run: expected at least one problem, got none"),
+         "GroupedGemm.run: the lists are empty"),
         (lambda: plan.run(a, b, bias=[numbers(8)], device="cpu"), op.ShapeError,
-         "GroupedGemm.run: expected 2 biases, one each a problem, got 1$"),
+         "GroupedGemm.run: bias has 1 arrays; pass 2, one per problem$"),
         (lambda: nothing.ir(), op.UnsupportedError,
-         "GroupedGemm: expected a call that computes something, got none: there is no kernel"),
+         "GroupedGemm: the call is empty and has no kernel"),
         (lambda: op.grouped_mm(*lists(np.float64, [(4, 8, 16)])[:2], activation="gelu", device="cpu"), op.EpilogueError,
          "grouped_mm: an f64 epilogue supports alpha, beta, an f64 bias and relu, got gelu"),
         (lambda: doubles.run(*lists(np.float64, [(4, 8, 16)])[:2], bias=numbers(8), device="cpu"), op.EpilogueError,
          "GroupedGemm.run: an f64 epilogue supports alpha, beta, an f64 bias and relu, got a bias of f16"),
         (lambda: plan.run([a[0].T, a[1]], b, device="cpu"), op.ShapeError,
-         r"expected B of \(4, N\).*\(problem 0\)"),
+         r"it must have \(4, N\).*\(problem 0\)"),
         (lambda: plan.run(a, b, beta=1.0, device="cpu"), op.ShapeError,
-         "GroupedGemm.run: expected C where beta is 1.0"),
+         "GroupedGemm.run: beta is 1.0, but C is missing"),
         (lambda: plan.run(a, b, visitor_args={"x": 1}, device="cpu"), op.EpilogueError,
-         "GroupedGemm.run: expected no visitor_args of a list of products, got x"),
+         r"GroupedGemm.run: visitor_args \(x\) is not supported for lists"),
         (lambda: plan.construct(wgmma), op.UnsupportedError,
-         "expected a tile of mma.sync, or the first without tensor"),
+         "cannot compute problems of any sizes"),
         (lambda: with_visitor.run(a, b, device="cpu"), op.EpilogueError,
-         r"GroupedGemm: expected an epilogue_visitor of \(value, row, column\) for lists of products"),
+         "GroupedGemm: epilogue_visitor is a function of accum, which lists do not support"),
         (lambda: with_visitor.reference(a, b), op.UnsupportedError,
-         "GroupedGemm.reference: expected no epilogue of the sums"),
+         "GroupedGemm.reference: epilogue_visitor is a function of accum"),
         (lambda: op.GemmOperationGrouped(80, tile, A, A, A, functor, visitor=True), op.EpilogueError,
-         "GemmOperationGrouped: expected no traced epilogue of problems of any sizes"),
+         "GemmOperationGrouped: a traced epilogue is not supported"),
         (lambda: op.GemmGroupedArguments(operation, None, a, b, output_op=wrong), op.EpilogueError,
-         r"GemmGroupedArguments: expected output_op of the operation's epilogue_type\(alpha, beta\), got \(1.0, 0.0\)"),
+         r"GemmGroupedArguments: output_op is \(1.0, 0.0\); it must come from operation.epilogue_type"),
         (lambda: op.GemmGroupedArguments(operation, None, [a], [b]), op.OpError, "GemmGroupedArguments"),
     ]  # fmt: skip
     for call, error, said in cases:

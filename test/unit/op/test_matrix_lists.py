@@ -80,12 +80,14 @@ def test_several_launches_are_told_of() -> None:
     a, b = several("f16", 24, 40), several("f16", 40, 16)
     a[1] = integers("f16", 24, 48)[:, :40]
     found = op.explain(op.mm_array, a, b)
-    assert found.launches == (3, "A have several strides") and "launches  3, one a matrix" in str(found)
+    assert found.launches == (3, "the matrices of A have different strides") and "launches  3, one a matrix" in str(
+        found
+    )
     for x, y, z in zip(a, b, op.mm_array(a, b, device="cpu")):
         np.testing.assert_array_equal(np.asarray(z, float), x.astype(float) @ y.astype(float))
     plan = op.Gemm(element="f16", layout="row")
     done = plan.run(several("f16", 24, 0), several("f16", 0, 16), device="cpu")
-    assert done.apart == "nothing is multiplied" and not any(x.any() for x in done.D)
+    assert done.apart == "K or alpha is 0" and not any(x.any() for x in done.D)
 
 
 def shifted(accum: Any, bias: Any, scale: Any) -> Any:
@@ -119,7 +121,7 @@ def test_traced_epilogues(lies: str) -> None:
         np.testing.assert_array_equal(found["more"].astype(float), sums + 1)
         np.testing.assert_array_equal(found["rows"], sums.sum(-1, keepdims=True))
         launches = op.explain(op.mm_array, a, b, epilogue=shifted, args=args).launches
-        assert launches == ((1, "") if lies == "together" else (3, "A have several strides"))
+        assert launches == ((1, "") if lies == "together" else (3, "the matrices of A have different strides"))
     # Of a launch and what combines sums of rows behind it, the last one's; of a call each product, both.
     assert len(reports) == {"together": 1, "apart": 6, "anyhow": 1}[lies]
 
@@ -178,9 +180,9 @@ BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.ShapeError, "mm_array: expected at least one matrix, got none", lambda: op.mm_array([], [])),
     (op.DtypeError, "mm_array: expected As as a list of arrays, or (L,) addresses of i64, got f16",
      lambda: op.mm_array(A[0], B)),
-    (op.ShapeError, "mm_array: expected products of one size, M, N, K of (16, 32, 24), got (8, 32, 24) of 1",
+    (op.ShapeError, "mm_array: (M, N, K) is (8, 32, 24) at index 1, but (16, 32, 24) at index 0; all must be equal",
      lambda: op.mm_array([A[0], A[1][:8], A[2]], B, device="cpu")),
-    (op.ShapeError, "mm_array: expected B of (24, N), as A is (16, 24), got (16, 24)",
+    (op.ShapeError, "mm_array: B has shape (16, 24); it must have (24, N), because A has (16, 24)",
      lambda: op.mm_array(A, A, device="cpu")),
     (op.ShapeError, "mm_array: expected shape=(M, N, K) and element, as A are addresses",
      lambda: op.mm_array([1, 2], [3, 4])),
@@ -188,7 +190,7 @@ BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      lambda: op.mm_array([1, 2], [3, 4], shape=(1, 1, 1), element="f16")),
     (op.DtypeError, "mm_array: expected b of f16, as a, got i8",
      lambda: op.mm_array(A, [x.astype(np.int8) for x in B], device="cpu")),
-    (op.DtypeError, "mm_array: expected A of f16, row-major, as planned, got f32",
+    (op.DtypeError, "mm_array: A has f32",
      lambda: op.mm_array([A[0], A[1].astype("f4"), A[2]], B, device="cpu")),
     (op.LayoutError, "mm_array: D of matrix 1 shares memory with D of matrix 0",
      lambda: op.mm_array(A[:2], B[:2], [SHARED[:, :32], SHARED[:, 8:]], device="cpu")),
@@ -197,11 +199,11 @@ BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.DeviceError, "mm_array: no GPU here", lambda: op.mm_array(A, B)),
     (op.ShapeError, "mm_array: expected matrices in lists, got shapes (1, 16, 24) and (24, 32)",
      lambda: op.mm_array([A[0][None]], B[:1], epilogue=lambda accum: accum, device="cpu")),
-    (op.EpilogueError, "mm_array: expected epilogue alone (it has all of alpha, c, bias, activation), got alpha too",
+    (op.EpilogueError, "mm_array: alpha cannot be combined with epilogue; compute it in the epilogue function",
      lambda: op.mm_array(A, B, alpha=2.0, epilogue=lambda accum: accum, device="cpu")),
     (op.UnsupportedError, "mm_array: expected what one launch computes for an epilogue, got 2 parts of K",
      lambda: op.mm_array(A, B, epilogue=lambda accum: accum, split_k=2, device="cpu")),
-    (op.LayoutError, "mm_array: expected outs row-major for pairs() and whole_rows, got column-major",
+    (op.LayoutError, "mm_array: outs is column-major; pairs() and whole_rows=True need row-major results",
      lambda: op.mm_array(A, B, [columns(SHARED[:, :16]) for _ in A], epilogue=paired, device="cpu")),
     (op.LayoutError, "mm_array: F shares memory with A of matrix 0",
      lambda: op.mm_array(list(STACK), B24, epilogue=several_results, args={"F": STACK}, device="cpu")),

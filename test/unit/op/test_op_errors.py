@@ -148,29 +148,31 @@ CASES: list[Case] = [
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"c": MEMORY[0, :1, :256]}, op.LayoutError,
      "mm: out shares memory with c, which is not the same matrix"),
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"epilogue": ADDED, "args": {"C": MEMORY[0, 1:129, :256]}}, op.LayoutError,
-     "mm: D shares memory with C, which is not the same matrix"),
+     "mm: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"epilogue": ADDED, "args": {"C": MEMORY[0, 5, :256]}}, op.LayoutError,
-     "mm: D shares memory with C, which is not the same matrix"),
+     "mm: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
     (op.bmm, (BATCH, half(3, 64, 256)),
      {"epilogue": KEPT, "args": {"C": MEMORY[:, :128, :256], "F": MEMORY[:, 1:129, :256]}}, op.LayoutError,
-     "bmm: F shares memory with C, which is not the same matrix"),
+     "bmm: F shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"epilogue": KEPT, "args": {"C": A[:, :1], "F": MEMORY[0, 1:129, :256]}},
-     op.LayoutError, "mm: F shares memory with D"),
+     op.LayoutError, "mm: F shares memory with D; pass separate arrays"),
     (op.mm, (MEMORY[0, :128, :64], B), {"epilogue": KEPT, "args": {"C": A[:, :1], "F": MEMORY[0, 1:129, :256]}},
-     op.LayoutError, "mm: F shares memory with a"),
+     op.LayoutError, "mm: F shares memory with a; pass separate arrays"),
     (op.grouped_mm, (A, EXPERTS, [64, 128]), {"out": MEMORY[0, :128, :256], "c": MEMORY[0, 1:129, :256]},
      op.LayoutError, "grouped_mm: out shares memory with c, which is not the same matrix"),
     (op.grouped_mm, (A, EXPERTS, ZEROS[3, :4].view(np.int32)), {"out": ZEROS},
      op.LayoutError, "grouped_mm: out shares memory with offs; only c may be out"),
     (op.grouped_mm, (A, EXPERTS, [64, 128]),
      {"out": MEMORY[0, :128, :256], "epilogue": ADDED, "args": {"C": MEMORY[0, 1:129, :256]}},
-     op.LayoutError, "grouped_mm: D shares memory with C, which is not the same matrix"),
+     op.LayoutError, (
+         "grouped_mm: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"
+     )),
     (op.grouped_mm, ([A], [B]), {"out": [MEMORY[0, :128, :256]], "c": [MEMORY[0, 1:129, :256]]}, op.LayoutError,
-     "grouped_mm: D shares memory with C, which is not the same matrix (problem 0)"),
+     "grouped_mm: D shares memory with C; only a C that is exactly the same matrix may be overwritten (problem 0)"),
     (op.mm_array, ([A], [B], [MEMORY[0, :128, :256]]), {"bias": MEMORY[0, 7, :256]}, op.LayoutError,
      "mm_array: D shares memory with bias; only C may be D"),
     (op.conv2d, (IMAGE, FILTER), {"out": PIXELS[0], "epilogue": ADDED, "args": {"C": PIXELS[1]}}, op.LayoutError,
-     "conv2d: D shares memory with C, which is not the same matrix"),
+     "conv2d: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
     # what becomes of the sums
     (op.scaled_mm, (A8, B8, np.ones((128, 8), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
      "scaled_mm: expected scale_a for the whole matrix, for each row, or for blocks of 128 along K, got (128, 8), for "
@@ -179,8 +181,10 @@ CASES: list[Case] = [
      "scaled_mm: expected scale_a for the whole matrix, for each row, or for blocks of 128 along K, got (2048,), for "
      "blocks of 16: only tensor cores of Blackwell (sm_100) multiply by these"),
     (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), ONES[:128], np.stack([ONES, ONES]), [64, 128]), {},
-     op.UnsupportedError, "scaled_grouped_mm: expected scale_b for blocks of 128 x 128, (2, 2, 2), got (2, 256, 2), "
-     "for blocks of 1 x 128: there is no kernel of groups yet"),
+     op.UnsupportedError, (
+         "scaled_grouped_mm: scale_b of shape (2, 256, 2) is for blocks of 1 x 128, which are not supported; use "
+         "blocks of 128 x 128, of shape (2, 2, 2)"
+     )),
     (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), np.ones((128, 8), np.float32), ONES[:2, :1], [64, 128]), {},
      op.UnsupportedError, "scaled_grouped_mm: expected scale_a for the whole matrix, for each row, or for blocks of "
      "128 along K, got (128, 8), for blocks of 32: only tensor cores of Blackwell (sm_100) multiply by these"),
@@ -321,7 +325,7 @@ def test_a_plan_of_groups_is_bound_to_arrays_on_a_gpu() -> None:
     plan = op.GroupedGemm(element="f16", layout="row")
     with pytest.raises(op.DeviceError) as e:
         plan.bind(A, EXPERTS, None, half(128, 256), offs=[64, 128])
-    assert str(e.value) == "bind: expected arrays in GPU memory, got one in CPU memory"
+    assert str(e.value) == "bind: an array is in CPU memory; bind() needs arrays in GPU memory"
 
 
 def test_what_fits_gets_a_kernel() -> None:

@@ -222,120 +222,124 @@ TILES: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "Gemm: expected a kernel_schedule without few_rows for sums that saturate, got "
-            "128x64x64_9_1x1x1_few_rows_immediate"
+            "Gemm: the tile 128x64x64_9_1x1x1_few_rows_immediate has kernel_schedule few_rows, which does "
+            "not support saturating accumulators; use another tile"
         ),
         with_few_rows_that_saturate,
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected a tile_description with a math_instruction, got 128x128x64_4_1x1x1 without",
+        "Gemm: the tile_description 128x128x64_4_1x1x1 has no math_instruction; add one",
         tiled([128, 128, 64], 4, None, None),
     ),
     (
         op.DtypeError,
-        "Gemm: expected a math_instruction for bf16 and bf16, got one for f16 and f16",
+        "Gemm: the math_instruction is for f16 and f16; A and B have bf16 and bf16",
         tiled([128, 128, 64], 4, None, HALF, element="bf16"),
     ),
     (
         op.DtypeError,
-        "Gemm: expected a math_instruction for f16 and f16, got one for tf32 and tf32",
+        "Gemm: the math_instruction is for tf32 and tf32; A and B have f16 and f16",
         tiled([128, 128, 32], 4, None, instruction([64, 128, 8], "tf32", "f32")),
     ),
     (
         op.UnsupportedError,
-        "mm: kernel: expected A of bf16, as the math_instruction, got f16",
+        "mm: kernel: A has dtype f16, but the math_instruction has bf16; use equal ones",
         lambda: op.mm(
             A, B, kernel=op.TileDescription([128, 128, 64], 4, None, instruction([64, 128, 16], "bf16", "f32")), **CPU
         ),
     ),
     (
         op.DtypeError,
-        "Gemm: expected a math_instruction for tf32 and tf32, got one for f16 and f16",
+        "Gemm: the math_instruction is for f16 and f16; A and B have tf32 and tf32",
         tiled([128, 128, 64], 4, None, HALF, element="tf32"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected an instruction_shape of [16, 8, 8] or [64, N, 8] for multiply_add_fast_f32, got [16, 8, 16]",
+        "Gemm: multiply_add_fast_f32 does not support instruction_shape [16, 8, 16]; use [16, 8, 8] or [64, N, 8]",
         tiled([128, 128, 32], 3, None, instruction([16, 8, 16], "f32", "f32", "multiply_add_fast_f32"), element="f32"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: there is no kernel of wgmma for f16, sums of f32, to f64 yet",
+        "Gemm: no wgmma kernel supports f16 with f32 accumulation and f64 results",
         tiled([128, 128, 64], 4, None, HALF, output="f64"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected sums in f32 for bf16, got f16 (wgmma has f16 sums for f16 only)",
+        "Gemm: accumulation in f16 is not supported for bf16; use f32 (wgmma accumulates in f16 for f16 operands only)",
         tiled([128, 128, 64], 4, None, instruction([64, 128, 16], "bf16", "f16"), element="bf16"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected a cluster_shape of (M, N, 1), got (1, 1, 2)",
+        "Gemm: cluster_shape is (1, 1, 2); it must be (M, N, 1)",
         tiled([128, 128, 64], 4, None, HALF, cluster_shape=(1, 1, 2)),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected blocks that share no K for mma.sync, got persistent of 2 parts",
+        (
+            "Gemm: mma.sync does not support split-K or stream-K, got tile_scheduler persistent with parts=2; "
+            "use split_k= of the call"
+        ),
         tiled([128, 128, 32], 3, None, SYNC, parts=2),
     ),
     (
         op.UnsupportedError,
         (
-            "Gemm: there is no kernel of mma.sync 16x8x4 for f64, sums of f64, to f64 yet: [16, 8, 8] or [8, 8, "
-            "4] has sums of f64"
+            "Gemm: no mma.sync 16x8x4 kernel supports f64 with f64 accumulation and f64 results; use [16, 8, "
+            "8] or [8, 8, 4] with f64 accumulation"
         ),
         tiled([128, 128, 16], 3, None, instruction([16, 8, 4], "f64", "f64"), element="f64"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: there is no kernel of mma.sync 16x8x32 for i8, sums of i32, to f64 yet",
+        "Gemm: no mma.sync 16x8x32 kernel supports i8 with i32 accumulation and f64 results",
         tiled([64, 64, 64], 3, None, instruction([16, 8, 32], "i8", "i32"), element="i8", output="f64"),
     ),
     (
         op.UnsupportedError,
         (
-            "Gemm: expected a tile of multiples of 64 x 16, 8 or 16 along K, two stages or more and 16 warps at "
-            "most, got 72 x 64 x 16, 3 and [4, 2, 1]"
+            "Gemm: a tile of 72 x 64 x 16 with 3 stages and warps [4, 2, 1] is not supported; M x N must be "
+            "multiples of 64 x 16, K 8 or 16, with at least two stages and at most 16 warps"
         ),
         tiled([72, 64, 16], 3, None, DOUBLES, element="f64"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected at most 166912 bytes of shared memory, got 327680: fewer stages",
+        "Gemm: the tile needs 327680 bytes of shared memory, but 166912 are available; use fewer stages",
         tiled([256, 256, 16], 4, [4, 4, 1], DOUBLES, element="f64"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected at most 64 sums a thread, got 128: more warps",
+        "Gemm: the tile has 128 accumulators per thread, more than 64; use more warps",
         tiled([128, 128, 16], 3, [2, 2, 1], DOUBLES, element="f64"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected powers of two, 32 or 64 along K, for mma.sync, got 96 x 96 x 32",
+        "Gemm: a tile of 96 x 96 x 32 is not supported by mma.sync; M and N must be powers of two, K 32 or 64",
         tiled([96, 96, 32], 3, [2, 2, 1], SYNC),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected two stages or more, of 166912 bytes at most, got 1 of 32768 bytes",
+        "Gemm: 1 stages of 32768 bytes are not supported; use at least two stages, in at most 166912 bytes",
         tiled([128, 128, 64], 1, [2, 2, 1], SYNC),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected at most 128 sums a thread, got 256: more warps, or a smaller tile",
+        "Gemm: the tile has 256 accumulators per thread, more than 128; use more warps or a smaller tile",
         tiled([128, 256, 32], 2, [2, 2, 1], SYNC),
     ),
     (
         op.UnsupportedError,
-        "Gemm: there is no kernel without tensor cores for f16, sums of f32, to f16 yet",
+        "Gemm: no kernel without tensor cores supports f16 with f32 accumulation and f16 results",
         tiled([128, 128, 16], 2, None, op.MathInstruction([1, 1, 1], "f16", "f16", "f32", "simt")),
     ),
     (
         op.UnsupportedError,
         (
-            "Gemm: expected two stages or more, or a rung of the SGEMM ladder, [128, 128, 16] with 4, [128, 128, 16] "
-            "with 3, [128, 128, 8] with 1, [64, 64, 8] with 1, [32, 32, 32] with 1 stages, for single row-major "
-            "matrices, got [128, 128, 8] with 1 for A column, B row, D row"
+            "Gemm: a tile [128, 128, 8] with 1 stages is not supported for A column, B row, D row; use at "
+            "least two stages, or for single row-major matrices a rung of the SGEMM ladder: [128, 128, 16] "
+            "with 4, [128, 128, 16] with 3, [128, 128, 8] with 1, [64, 64, 8] with 1, [32, 32, 32] with 1 "
+            "stages"
         ),
         lambda: op.GemmOperationUniversal(
             90,
@@ -347,15 +351,15 @@ TILES: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "Gemm: expected two stages or more, or a rung of the SGEMM ladder, [128, 128, 16] with 4, [128, 128, 16] "
-            "with 3, [128, 128, 8] with 1, [64, 64, 8] with 1, [32, 32, 32] with 1 stages, for single row-major "
-            "matrices, got [96, 96, 8] with 1 for A row, B row, D row"
+            "Gemm: a tile [96, 96, 8] with 1 stages is not supported for A row, B row, D row; use at least "
+            "two stages, or for single row-major matrices a rung of the SGEMM ladder: [128, 128, 16] with 4, "
+            "[128, 128, 16] with 3, [128, 128, 8] with 1, [64, 64, 8] with 1, [32, 32, 32] with 1 stages"
         ),
         tiled([96, 96, 8], 1, None, SIMT, element="f32"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: sgemm-vector, a rung of the SGEMM ladder, has no epilogue: alpha 1, beta 0",
+        "Gemm: sgemm-vector, a rung of the SGEMM ladder, has no epilogue; use alpha=1 and beta=0, or another tile",
         lambda: described(op.TileDescription([128, 128, 8], 1, None, SIMT), "f32").variant(0.5).name,
     ),
 ]
@@ -369,42 +373,45 @@ OPERATIONS: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "split_k: expected no parts of K where sums saturate: those of parts would not",
+        (
+            "split_k cannot be combined with a saturating accumulator, because partial sums would not "
+            "saturate; use split_k=1"
+        ),
         lambda: partial_steps(saturating().construct(), saturating().arguments(*bytes_of(64, 256), **CPU).operands, 2),
     ),
     (
         op.DtypeError,
-        "Gemm: expected an element of D, as there is no C, got void",
+        "Gemm: C is void, so the element type of D is unknown; pass D",
         lambda: described(USUAL, "f16", "void"),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected C of f32, row-major, as D, got f16, row-major",
+        "Gemm: C is f16, row-major; it must be f32, row-major, like D",
         lambda: described(USUAL, "f16", D=op.TensorDescription("f32", "row")),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected no traced epilogue of interleaved matrices, got doubled",
+        "Gemm: interleaved matrices do not support traced epilogues (doubled)",
         lambda: interleaved(visitor=traced(alpha=1.0)),
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected mma.sync [16, 8, 32] for interleaved matrices, got i8-i8-kk-128x128-c1d",
+        "Gemm: kernel i8-i8-kk-128x128-c1d does not support interleaved matrices; use mma.sync [16, 8, 32]",
         lambda: interleaved(tile=op.TileDescription([128, 128, 128], 4, None, instruction([64, 128, 32], "i8", "i32"))),
     ),
     (
         op.EpilogueError,
-        "epilogue doubled: expected its arguments by name, got (2.0,)",
+        "epilogue doubled: arguments must be passed by name, got (2.0,)",
         lambda: described(USUAL, visitor=traced(alpha=1.0)).epilogue_type(2.0),
     ),
     (
         op.EpilogueError,
-        "epilogue: expected LinearCombinationClamp without a visitor, or a visitor that clamps, got both",
+        "epilogue: LinearCombinationClamp cannot be combined with a visitor; clamp in the visitor instead",
         lambda: described(USUAL, epilogue_functor=op.LinearCombinationClamp("f16"), visitor=lambda x, row, column: x),
     ),
     (
         op.DtypeError,
-        "Gemm: expected element_compute of a float, got 'i8'",
+        "Gemm: element_compute='i8' is not supported; use a float type",
         lambda: op.Gemm(**F16, element_compute="i8"),
     ),
     (
@@ -414,37 +421,40 @@ OPERATIONS: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "Gemm: there is no kernel of mma.sync for i8 and f16, sums of i32, to f16 yet",
+        "Gemm: no mma.sync kernel supports i8 and f16 with i32 accumulation and f16 results",
         lambda: op.Gemm(element_A="i8", element_B="f16", layout="row", element_D="f16").construct(),
     ),
     (
         op.UnsupportedError,
-        "ReductionOperation: expected sums and workspace of f32, f64 or i32, got f32 and f16",
+        (
+            "ReductionOperation: the accumulator has type f32 and the workspace f16; both must have the same "
+            "type, f32, f64 or i32"
+        ),
         lambda: op.ReductionOperation((4, 128), op.TensorDescription("f16", "row"), element_workspace="f16"),
     ),
     (
         op.ShapeError,
-        "ReductionArguments: expected the workspace of GemmArguments that ran, got None",
+        "ReductionArguments: workspace is None; pass that of GemmArguments after the GEMM has run",
         reduced((64, 64), 2, None),
     ),
     (
         op.ShapeError,
-        "ReductionArguments: expected 2 partitions, as the GEMM was asked for, got 3",
+        "ReductionArguments: partitions is 3, but the GEMM has 2 split-K slices",
         reduced((64, 64), 3, workspace()),
     ),
     (
         op.UnsupportedError,
-        "ReductionArguments: expected a workspace of f32, got i32",
+        "ReductionArguments: the workspace has type i32; it must have f32",
         reduced((64, 64), 2, workspace(element="i32")),
     ),
     (
         op.ShapeError,
-        "ReductionArguments: expected a workspace of 64 rows, got 32",
+        "ReductionArguments: the workspace has 32 rows; problem_size needs 64",
         reduced((64, 64), 2, workspace(rows=32)),
     ),
     (
         op.ShapeError,
-        "ReductionArguments: expected source where beta is 0.5",
+        "ReductionArguments: beta is 0.5, but source is missing; pass source or beta=0",
         reduced((64, 64), 2, workspace(), output_op=op.LinearCombination("f32").epilogue_type(1.0, 0.5), like=zeros(1)),
     ),
 ]
@@ -453,7 +463,7 @@ CALLS: list[Case] = [
     # Arguments of operations.
     (
         op.EpilogueError,
-        "expected no numbers behind alpha and beta, as there is no activation, got (0.1,)",
+        "the numbers (0.1,) after alpha and beta need an activation; there is none",
         arguments(
             described(USUAL),
             (8, 8, 8),
@@ -466,7 +476,7 @@ CALLS: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "GemmArguments: expected gemm_mode of gemm or batched with a visitor, got array",
+        "GemmArguments: gemm_mode=array does not support a visitor; use gemm or batched",
         arguments(
             described(USUAL, visitor=traced(alpha=1.0)),
             (128, 256, 64),
@@ -478,7 +488,7 @@ CALLS: list[Case] = [
     ),
     (
         op.ShapeError,
-        "GemmArguments: expected problem_size of (128, 256) in epilogue_type, got (64, 64)",
+        "GemmArguments: problem_size is (64, 64) in epilogue_type, but (128, 256) in the call",
         arguments(
             described(USUAL, visitor=traced(alpha=1.0)),
             (128, 256, 64),
@@ -489,7 +499,7 @@ CALLS: list[Case] = [
     ),
     (
         op.LayoutError,
-        "GemmArguments: expected A as runs of 32 without gaps, got strides (128, 1)",
+        "GemmArguments: A has strides (128, 1); interleaved matrices must be contiguous",
         arguments(
             interleaved(),
             (64, 64, 64),
@@ -501,7 +511,7 @@ CALLS: list[Case] = [
     ),
     (
         op.AlignmentError,
-        "GemmArguments: expected A at a whole 16 bytes, got 8 more",
+        "GemmArguments: the address of A is 8 mod 16; it must be 16-byte aligned",
         arguments(
             interleaved(),
             (64, 64, 64),
@@ -513,56 +523,56 @@ CALLS: list[Case] = [
     ),
     (
         op.ShapeError,
-        "GemmArguments: expected problem_size, as A is of addresses",
+        "GemmArguments: A has addresses, which need problem_size; pass (M, N, K)",
         arguments(described(USUAL), None, [4096], [4096], None, [4096], gemm_mode="array", batch=1),
     ),
     # Plans.
     (op.ShapeError, "mm_array: expected at least one matrix, got none", lambda: op.mm_array([], [], device="cpu")),
     (
         op.ShapeError,
-        "Gemm.run: expected matrices in a list, got a batch (3, 8, 8)",
+        "Gemm.run: a list must hold matrices, got a batch of shape (3, 8, 8)",
         planned([zeros(3, 8, 8)] * 2, [zeros(3, 8, 8)] * 2),
     ),
     (
         op.EpilogueError,
-        "Gemm.run: expected single arrays with a traced epilogue, got lists of matrices",
+        "Gemm.run: A is a list, which a traced epilogue does not support; pass single arrays",
         visiting(doubled, [A, A], [B, B], visitor_args={"alpha": 2.0}),
     ),
     (
         op.EpilogueError,
-        "Gemm.run: expected no visitor_args of a function, got alpha",
+        "Gemm.run: visitor_args (alpha) needs an epilogue_visitor with a parameter accum",
         planned(A, B, visitor_args={"alpha": 2.0}),
     ),
     (
         op.DeviceError,
-        'Gemm.run: expected A in CPU memory with device="cpu", got an array on GPU 0',
+        'Gemm.run: A is on GPU 0; with device="cpu" it must be in CPU memory',
         planned(OnGpu(128, 64), B),
     ),
-    (op.ShapeError, "Gemm.run: expected A of rank 2, or 3 of a batch, got (128,)", planned(zeros(128), B)),
+    (op.ShapeError, "Gemm.run: A has shape (128,); it must have rank 2, or 3 for a batch", planned(zeros(128), B)),
     (
         op.ShapeError,
-        "Gemm.run: expected D of (3, 128, 256), got (128, 256)",
+        "Gemm.run: D has shape (128, 256); it must have (3, 128, 256)",
         planned(zeros(3, 128, 64), B, None, zeros(128, 256)),
     ),
     (
         op.ShapeError,
-        "Gemm.run: expected C of (3, 128, 256), got (128, 256)",
+        "Gemm.run: C has shape (128, 256); it must have (3, 128, 256)",
         planned(zeros(3, 128, 64), B, zeros(128, 256), beta=1.0),
     ),
     (
         op.DeviceError,
-        "Gemm.run: expected bias of numpy, the CPU, as A, got one of torch, the CPU",
+        "Gemm.run: bias is of torch, the CPU, but A is of numpy, the CPU; use one library and device",
         lambda: op.Gemm(**F16).run(A, B, bias=torchs(256), **CPU),
     ),
-    (op.LayoutError, "Gemm.run: expected a contiguous bias, got strides (2,)", planned(A, B, bias=zeros(512)[::2])),
+    (op.LayoutError, "Gemm.run: bias has strides (2,); it must be contiguous", planned(A, B, bias=zeros(512)[::2])),
     (
         op.DeviceError,
-        'Gemm.run: expected A on a GPU, got one in CPU memory: move it there, or say device="cpu"',
+        'Gemm.run: A is in CPU memory; move it to the GPU, or pass device="cpu"',
         lambda: op.Gemm(**F16).run(torchs(128, 64), torchs(64, 256)),
     ),
     (
         op.DeviceError,
-        "Gemm: expected D, as arrays of OnGpu cannot be made here",
+        "Gemm: D is missing, and arrays of type OnGpu cannot be allocated; pass D",
         lambda: op.Gemm(**F16).run(OnGpu(128, 64), OnGpu(64, 256)),
     ),
     (
@@ -575,7 +585,7 @@ CALLS: list[Case] = [
     ),
     (
         op.DeviceError,
-        "bind: expected arrays in GPU memory, got one in CPU memory",
+        "bind: an array is in CPU memory; bind() needs arrays in GPU memory",
         lambda: op.Gemm(**F16).bind([A, A], [B, B], None, [zeros(128, 256), zeros(128, 256)]),
     ),
     (
@@ -585,27 +595,33 @@ CALLS: list[Case] = [
     ),
     (
         op.ShapeError,
-        "Gemm.explain: expected B of (64, N), as A is (128, 64), got (32, 256)",
+        "Gemm.explain: B has shape (32, 256); it must have (64, N), because A has (128, 64)",
         lambda: op.Gemm(**F16).explain((128, 64), (32, 256)),
     ),
     (
         op.UnsupportedError,
         (
-            "reference: the epilogue_visitor cannot be computed by numpy: The truth value of an array with more "
-            "than one element is ambiguous. Use a.any() or a.all()"
+            "reference: NumPy cannot compute the epilogue_visitor (The truth value of an array with more "
+            "than one element is ambiguous. Use a.any() or a.all()); use a function with a parameter accum"
         ),
         lambda: with_hook().reference(A, B),
     ),
     (
         op.UnsupportedError,
-        "split_k: expected no parts of K where sums saturate: those of parts would not",
+        (
+            "split_k cannot be combined with a saturating accumulator, because partial sums would not saturate; "
+            "use split_k=1"
+        ),
         lambda: saturating().run(
             zeros(64, 256, dtype=np.int8), zeros(64, 256, dtype=np.int8).T, split_k=("parallel", 2), **CPU
         ),
     ),
     (
         op.AlignmentError,
-        ("Gemm.run: expected A with an address and rows of whole 16 bytes, which TMA needs for f16; mm() takes them"),
+        (
+            "Gemm.run: A has an address or row stride that is not a multiple of 16 bytes, which TMA does not "
+            "support for f16; use mm()"
+        ),
         lambda: op.Gemm(**F16, element_accumulator="f16").run(zeros(128, 63), zeros(63, 256), **CPU),
     ),
     (
@@ -620,61 +636,61 @@ CALLS: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "Gemm.tune: expected no tile_description, it says which kernel is taken",
+        "Gemm.tune: tile_description already sets the kernel; set it to None",
         tuned(with_tile(), A, B),
     ),
     (
         op.UnsupportedError,
-        "Gemm.tune: expected operands that wgmma multiplies where they are, got f64-f64-km-warps",
+        "Gemm.tune: the operands need kernel f64-f64-km-warps, but only wgmma kernels can be tuned",
         tuned(op.Gemm(element="f64", layout="row"), zeros(8, 8, dtype="f8"), zeros(8, 8, dtype="f8")),
     ),
     (
         op.UnsupportedError,
-        "Gemm.tune: expected a product of something, got (128, 256, 64) and alpha 0.0",
+        "Gemm.tune: nothing is multiplied (extents (128, 256, 64), alpha 0.0); pass matrices that are not empty",
         tuned(op.Gemm(**F16), A, B, alpha=0.0),
     ),
     (
         op.LayoutError,
-        "Gemm.run: expected D row-major for pairs() and whole_rows, got column-major",
+        "Gemm.run: D is column-major; pairs() and whole_rows=True need a row-major D",
         visiting(paired, A, B, None, zeros(128, 128).T, plan={**F16, "layout_C": "column"}),
     ),
     (
         op.EpilogueError,
-        "Gemm: this tile does not take the epilogue: expected at most 128 columns for whole_rows, got 192",
+        "Gemm: this tile does not support the epilogue: whole_rows=True supports at most 128 columns here, got 192",
         by_rows(192),
     ),
     (
         op.EpilogueError,
         (
-            "Gemm: this tile does not take the epilogue: expected no blocks that share K, and no swapped "
-            "problem, for pairs() and whole_rows"
+            "Gemm: this tile does not support the epilogue: pairs() and whole_rows=True do not support "
+            "split-K and transposed kernels"
         ),
         by_rows(96, tile_scheduler="split_k", parts=2),
     ),
     # Saved plans.
-    (op.LayoutError, "Gemm.run: expected A, as the plan has none", lambda: kept().run(None, B)),
+    (op.LayoutError, "Gemm.run: A is missing; pass it to the call or to the plan", lambda: kept().run(None, B)),
     (
         op.UnsupportedError,
         (
-            "Gemm.run: expected a call that is saved (there are ), got 128x256x64 by f16-f16-kn-64x16-c1w-q16: run "
-            "it before the plan is saved"
+            "Gemm.run: the call 128x256x64 needs f16-f16-kn-64x16-c1w-q16, which the folder does not have "
+            "(it has none); run the call before saving the plan"
         ),
         lambda: kept().run(A, B, **CPU),
     ),
     (
         op.UnsupportedError,
         (
-            "Gemm.run: expected a call that is saved (there are f16-f16-kn-64x32-c1-q16-g-aeccc37199c7), got "
-            "128x256x64 by f16-f16-kn-64x32-c1-q16-g-aeccc37199c7, combine-sum-f32-32: run it "
-            "before the plan is saved"
+            "Gemm.run: the call 128x256x64 needs f16-f16-kn-64x32-c1-q16-g-aeccc37199c7, combine-sum-f32-32, "
+            "which the folder does not have (it has f16-f16-kn-64x32-c1-q16-g-aeccc37199c7); run the call "
+            "before saving the plan"
         ),
         summing,
     ),
     (
         op.UnsupportedError,
         (
-            "load: expected a call whose kernels are saved (), got one by f16-f16-kn-128x256-c2dw: run it before the "
-            "plan is saved"
+            "load: the call needs f16-f16-kn-128x256-c2dw, which the folder does not have (it has none); run the "
+            "call before saving the plan"
         ),
         lambda: kept().ptx,
     ),
@@ -693,4 +709,6 @@ def test_a_plan_of_another_version(tmp_path: Path) -> None:
     file.write_text(json.dumps({"format": saved.FORMAT - 1}))
     with pytest.raises(op.UnsupportedError) as told:
         op.load(tmp_path)
-    assert str(told.value) == f"load: {file} has format {saved.FORMAT - 1}, this version reads {saved.FORMAT}"
+    assert str(told.value) == (
+        f"load: {file} has format {saved.FORMAT - 1}, but this version reads {saved.FORMAT}; save the plan again"
+    )

@@ -125,43 +125,49 @@ GRAPHS: list[Case] = [
     (
         NoSuchAttribute,
         (
-            "mm: epilogue <lambda>: expected sum() of rows or columns as a result of the function, got it as an "
-            "operand: a tile does not know the others' parts (whole_rows=True: of rows of at most 256)"
+            "mm: epilogue <lambda>: sum() cannot be an operand, because a tile holds only a part of a row or column; "
+            "return it as a result, or use whole_rows=True for rows of at most 256 elements"
         ),
         mm(lambda accum: op.epilogue.sum(accum, -1).real),
     ),
     (
         op.EpilogueError,
         (
-            "mm: epilogue <lambda>: expected what is known while tracing for `if`, `while`, `and`, `or`, `not`, "
-            "got a value of the kernel: where(condition, x, y) chooses by element"
+            "mm: epilogue <lambda>: `if`, `while`, `and`, `or` or `not` needs a value that is known while tracing, "
+            "but this one is computed by the kernel; use where(condition, x, y) to select per element"
         ),
         mm(lambda accum: accum if accum > 0 else -accum),
     ),
     (
         op.EpilogueError,
-        "mm: epilogue <lambda>: expected functions of elements that the tracer knows, got one of numpy",
+        "mm: epilogue <lambda>: a NumPy function that cannot be traced was called; use those of op.epilogue",
         mm(lambda accum: np.asarray(accum)),
     ),
     (
         op.EpilogueError,
-        "mm: epilogue <lambda>: expected functions of op.epilogue, arithmetic and comparisons, got numpy.cumsum",
+        (
+            "mm: epilogue <lambda>: numpy.cumsum cannot be traced; use functions of op.epilogue, arithmetic and "
+            "comparisons"
+        ),
         mm(lambda accum: np.cumsum(accum)),
     ),
-    (op.EpilogueError, "mm: epilogue twice: expected results of different names, got D, D", mm(twice)),
+    (op.EpilogueError, "mm: epilogue twice: results need different names, got D, D", mm(twice)),
     (
         op.EpilogueError,
-        "mm: epilogue repeated: expected {'times': 2}, as in the plan that was saved, got {'times': 3}",
+        (
+            "mm: epilogue repeated: the arguments {'times': 3} differ from those of the saved plan, {'times': 2}; "
+            "make another plan for them"
+        ),
         mm(saved_with(2), args={"times": 3}),
     ),
     (
         op.EpilogueError,
-        "epilogue shares: expected element_compute of f32, got 'f16'",
+        "epilogue shares: element_compute='f16' is not supported; use 'f32'",
         lambda: op.epilogue.trace(shares, {"accum": op.epilogue.FakeTensor("f32", (8, 8))}, element_compute="f16"),
     ),
     (
         op.EpilogueError,
-        "bmm: epilogue scaled: scale is one element here and (L, 1, 1) in the trace: trace again",
+        "bmm: epilogue scaled: scale is one element, but was (L, 1, 1) in the trace; trace the epilogue again",
         call(
             op.bmm,
             zeros(2, 128, 64),
@@ -253,7 +259,7 @@ PRODUCTS: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "bmm: kernel: expected single matrices for few_rows, got a batch",
+        "bmm: kernel: kernel_schedule few_rows does not support a batch; use another schedule",
         call(
             op.bmm,
             zeros(3, 16, 64),
@@ -294,70 +300,78 @@ PRODUCTS: list[Case] = [
 GROUPS: list[Case] = [
     (
         op.ShapeError,
-        "grouped_mm: expected lengths of (4,), as a has, got (3,)",
+        "grouped_mm: lengths has shape (3,); it must have (4,), one per matrix of a",
         grouped(zeros(4, 32, 64), lengths=[1, 2, 3]),
     ),
     (
         op.ShapeError,
-        "grouped_mm: expected as many matrices in b as in a (3), got 4",
+        "grouped_mm: b has 4 matrices, but a has 3; the numbers must be equal",
         grouped(zeros(3, 32, 64), lengths=[1, 2, 3]),
     ),
     (
         op.DeviceError,
-        'grouped_mm: expected offs on cuda:0 (or a list: schedule="host"), got it on the CPU',
+        "grouped_mm: offs is on the CPU, but a is on cuda:0; move it, or pass a list",
         lambda: _check_numbers("grouped_mm", "offs", on("cpu", "int32"), on("cuda", "float16")),
     ),
     (
         op.UnsupportedError,
-        "expected a problem that some grouped kernel serves, got tf32-f32-mk 2x64x64x64",
+        "no grouped kernel supports the problem tf32-f32-mk 2x64x64x64",
         lambda: ranked(Problem(64, 64, 64, "tf32", "f32", "m", "k", 2), "m"),
     ),
-    (op.DtypeError, "grouped_mm: expected offs of i32, or a list, got i64", grouped(offs=np.zeros(4, np.int64))),
+    (
+        op.DtypeError,
+        "grouped_mm: offs has dtype i64; pass an i32 array or a list of integers",
+        grouped(offs=np.zeros(4, np.int64)),
+    ),
     (
         op.UnsupportedError,
-        "grouped_mm: expected epilogue alone, got alpha too",
+        "grouped_mm: alpha cannot be combined with epilogue; compute it in the epilogue function",
         grouped(epilogue=scaled, args={"scale": 2.0}, alpha=blocks(4)),
     ),
-    (op.UnsupportedError, "grouped_mm: expected args with an epilogue only, got scale", grouped(args={"scale": 2.0})),
+    (
+        op.UnsupportedError,
+        "grouped_mm: args (scale) needs an epilogue; pass epilogue=",
+        grouped(args={"scale": 2.0}),
+    ),
     (
         op.LayoutError,
-        "grouped_mm: expected a with a contiguous mode, got strides (512, 8)",
+        "grouped_mm: a has strides (512, 8); its rows or columns must be contiguous",
         grouped(zeros(128, 512)[:, ::8]),
     ),
     (
         op.ShapeError,
-        "grouped_mm: expected lengths between 0 and 32, got lengths[2] = 33",
+        "grouped_mm: lengths[2] is 33; it must be between 0 and 32",
         grouped(zeros(4, 32, 64), lengths=[1, 2, 33, 4]),
     ),
-    (op.ShapeError, "grouped_mm: expected groups of -1 to 3, got row_groups[0] = 4", grouped(row_groups=[4] * 128)),
+    (op.ShapeError, "grouped_mm: row_groups[0] is 4; it must be between -1 and 3", grouped(row_groups=[4] * 128)),
     (
         op.ShapeError,
-        "grouped_mm: expected sorted row_groups, got row_groups[1] = 0 behind 1",
+        "grouped_mm: row_groups[1] is 0, but follows 1; row_groups must be sorted",
         grouped(row_groups=[1, 0] * 64),
     ),
     (
         op.ShapeError,
-        "grouped_mm: expected a matrix a and gather of rank 1, got (128, 64) and (8, 2)",
+        "grouped_mm: with gather, a must have rank 2 and gather rank 1; got shapes (128, 64) and (8, 2)",
         grouped(gather=zeros(8, 2, dtype=np.int32)),
     ),
     (
         op.ShapeError,
-        "grouped_mm: expected rows to gather, got (0,) of (128, 64)",
+        "grouped_mm: a and gather must not be empty; got shapes (128, 64) and (0,)",
         grouped(gather=zeros(0, dtype=np.int32)),
     ),
     (
         op.ShapeError,
-        "grouped_mm: expected gather of rows 0 to 127, got gather[2] = 128",
+        "grouped_mm: gather[2] is 128; it must be between 0 and 127",
         grouped(gather=np.array([5, 0, 128, -1], np.int32)),
     ),
     (
         op.ShapeError,
-        "grouped_mm: expected rising offs, got offs[1] = 3 < offs[0] = 4",  # and nothing is gathered before
+        "grouped_mm: offs[1] is 3, less than offs[0] = 4; offs must not decrease",  # raised before rows are gathered
         grouped(gather=INDICES, offs=np.array([4, 3, 4, 4], np.int32)),
     ),
     (
         op.UnsupportedError,
-        "conv2d: split_k: expected at least 1 part, got 0",
+        "conv2d: split_k=0 is not supported; pass at least 1 slice",
         call(op.conv2d, IMAGE, FILTER, split_k=("serial", 0)),
     ),
     (
@@ -378,8 +392,8 @@ GROUPS: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "grouped_mm: kernel: f16-f16-kn-128x128-c2bw computes no groups: expected a kernel whose blocks "
-            "share no tile, of rows of C, got f16-f16-kn-128x128-c2bw"
+            "grouped_mm: kernel f16-f16-kn-128x128-c2bw cannot compute groups: skinny, split-K and transposed kernels "
+            "are not supported"
         ),
         grouped(
             offs=INDICES,
@@ -388,7 +402,7 @@ GROUPS: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "grouped_mm: accumulator: expected sums in f32 for a tile of mma.sync, got f16",
+        "grouped_mm: accumulator of f16 is not supported by mma.sync tiles; use f32",
         grouped(
             accumulator="f16",
             kernel=op.TileDescription([128, 128, 32], 3, None, op.MathInstruction([16, 8, 16], "f16", "f16", "f32")),
@@ -397,8 +411,8 @@ GROUPS: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "grouped_mm: kernel: expected a tile of mma.sync for groups of f32, or of two stages or more without "
-            "tensor cores, got sgemm-vector"
+            "grouped_mm: kernel sgemm-vector is not supported for groups of f32; use an mma.sync tile, or a tile "
+            "without tensor cores that has at least two stages"
         ),
         grouped(
             A.astype(np.float32),
@@ -408,73 +422,81 @@ GROUPS: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "grouped_mm: expected math of default for groups of f8E4M3FN along k, got 'promote'",
+        "grouped_mm: math='promote' is not supported for groups of f8E4M3FN along k; use math='default'",
         grouped(A8, B8, offs=[64, 256], math="promote"),
     ),
     (
         op.EpilogueError,
-        "grouped_mm: the epilogue must be elementwise, without pairs() and reductions, for groups of f32",
+        "grouped_mm: groups of f32: the epilogue must be elementwise, without pairs() and reductions",
         grouped(A.astype(np.float32), EXPERTS.astype(np.float32), epilogue=paired),
     ),
     (
         op.EpilogueError,
         (
-            "grouped_mm: an f64 epilogue supports alpha, beta, an f64 bias and relu, got a function that computes in "
-            "f32, for groups of f64"
+            "grouped_mm: groups of f64: an f64 epilogue supports alpha, beta, an f64 bias and relu, got a function "
+            "that computes in f32"
         ),
         grouped(A.astype(np.float64), EXPERTS.astype(np.float64), activation="gelu"),
     ),
-    (op.DtypeError, "grouped_mm: expected a number for beta, got '2'", grouped(beta="2")),
+    (op.DtypeError, "grouped_mm: beta must be a number, got '2'", grouped(beta="2")),
     (
         op.ShapeError,
-        "grouped_mm: expected c of (128, 40), or what expands to it, got (127, 40)",
+        "grouped_mm: c of shape (127, 40) does not broadcast to (128, 40)",
         grouped(c=zeros(127, 40)),
     ),
     (
         op.UnsupportedError,
-        "grouped_mm: expected no whole_rows in an epilogue: op.mm and op.bmm have them",
+        "grouped_mm: whole_rows=True in epilogue shares is not supported; use op.mm or op.bmm",
         grouped(epilogue=shares),
     ),
     (
         op.UnsupportedError,
-        "explain: expected no gather of grouped_mm",
+        "explain: grouped_mm has no argument 'gather'; use offs, lengths or row_groups",
         lambda: op.explain(op.grouped_mm, A, EXPERTS, offs=(4,), gather=(4,)),
     ),
     (
         op.UnsupportedError,
-        "grouped_mm: expected offs or row_groups for a of rank 2 and b of rank 3, got lengths",
+        "grouped_mm: lengths does not suit a of rank 2 and b of rank 3; pass offs or row_groups",
         grouped(lengths=[1, 2, 3, 4]),
     ),
-    (op.ShapeError, "grouped_mm: expected offs of rank 1, got (4, 1)", grouped(offs=zeros(4, 1, dtype=np.int32))),
-    (op.ShapeError, "grouped_mm: expected b of (G, 32, N), as a is (128, 32), got (4, 64, 40)", grouped(A[:, :32])),
     (
         op.ShapeError,
-        "grouped_mm: expected row_groups of (128,), a group for each row of a, got (64,)",
+        "grouped_mm: offs has shape (4, 1); it must have rank 1",
+        grouped(offs=zeros(4, 1, dtype=np.int32)),
+    ),
+    (
+        op.ShapeError,
+        "grouped_mm: b has shape (4, 64, 40); it must have (G, 32, N), because a has (128, 32)",
+        grouped(A[:, :32]),
+    ),
+    (
+        op.ShapeError,
+        "grouped_mm: row_groups has shape (64,); it must have (128,), one per row of a",
         grouped(row_groups=[0] * 64),
     ),
     (
         op.DtypeError,
-        "scaled_grouped_mm: expected b to be an array, got list",
+        "scaled_grouped_mm: b must be an array, got list",
         call(op.scaled_grouped_mm, A8, [[1.0]], ONE, ONE, INDICES),
     ),
     (
         op.UnsupportedError,
-        "scaled_grouped_mm: expected b of rank 3 and groups of rows, got a and b of rank 2 and 2",
+        "scaled_grouped_mm: a has rank 2 and b rank 2; b must have rank 3, because groups are rows",
         call(op.scaled_grouped_mm, A8, B8, ONE, ONE, INDICES),
     ),
     (
         op.UnsupportedError,
-        "scaled_grouped_mm: expected scales of blocks of both or of none, got block and tensor",
+        "scaled_grouped_mm: scale_a is per block and scale_b per tensor; either both or neither must be per block",
         call(op.scaled_grouped_mm, A8, zeros(4, 256, 256, dtype=E4M3), blocks(128, 2), ONE, INDICES),
     ),
     (
         op.ShapeError,
-        "scaled_grouped_mm: expected matrices with elements, got (128, 256) and (4, 256, 0)",
+        "scaled_grouped_mm: per-block scales need matrices that are not empty, got (128, 256) and (4, 256, 0)",
         call(op.scaled_grouped_mm, A8, zeros(4, 256, 0, dtype=E4M3), blocks(128, 2), blocks(4, 0, 2), INDICES),
     ),
     (
         op.UnsupportedError,
-        "scaled_grouped_mm: expected a recipe of tensor, row, block, got 'column'",
+        "scaled_grouped_mm: recipe 'column' is not supported; use one of tensor, row, block",
         call(op.scaled_grouped_mm, A8, zeros(4, 256, 256, dtype=E4M3), ONE, ONE, INDICES, recipe="column"),
     ),
 ]
@@ -525,17 +547,20 @@ def of_torch() -> list[Case]:
     cases: list[Case] = [
         (
             op.EpilogueError,
-            "epilogue <lambda>: expected functions of op.epilogue, arithmetic and comparisons, got torch.cumsum",
+            (
+                "epilogue <lambda>: torch.cumsum cannot be traced; use functions of op.epilogue, arithmetic and "
+                "comparisons"
+            ),
             mm(lambda accum: torch.cumsum(accum, 0), a, b),
         ),
         (
             op.DtypeError,
-            "mm: there are no gradients of f64 (a)",
+            "mm: a has dtype f64 and requires a gradient; only f16, bf16 and f32 have gradients",
             mm(scaled, doubles, b.double(), args={"scale": scale}),
         ),
         (
             op.DtypeError,
-            "mm: there are no gradients of f8E4M3FN",
+            "mm: gradients are not supported when a has dtype f8E4M3FN; call it under torch.no_grad()",
             mm(scaled, bytes_, torch.zeros(256, 64).to(bytes_.dtype).T, args={"scale": scale}),
         ),
         (
@@ -545,12 +570,12 @@ def of_torch() -> list[Case]:
         ),
         (
             op.UnsupportedError,
-            "grouped_mm: expected a number for alpha where gradients are wanted, got an array",
+            "grouped_mm: alpha is an array; it must be a number when gradients are required",
             call(op.grouped_mm, a.requires_grad_(), torch.zeros(4, 64, 40).half(), [1, 2, 3, 4], alpha=torch.ones(4)),
         ),
         (
             op.UnsupportedError,
-            "grouped_mm: there is no second derivative of groups of rows",
+            "grouped_mm: second derivatives with row_groups are not supported",
             lambda: ops.grouped_mm(torch.zeros(128, 64, **nothing), experts, offs, None, None, None, None, begins=offs),
         ),
         (
@@ -596,7 +621,7 @@ def test_numbers_on_a_gpu_are_looked_at_where_that_is_wanted(monkeypatch: pytest
     form = SimpleNamespace(packed=True, queries=8, keys=8)
     check_call(there, form)  # type: ignore[arg-type]
     monkeypatch.setenv("CUTE_OP_CHECK", "1")
-    with pytest.raises(op.ShapeError, match=r"got offs\[2\] = 40 < offs\[1\] = 64"):
+    with pytest.raises(op.ShapeError, match=r"offs\[2\] is 40, less than offs\[1\] = 64"):
         product()
     with pytest.raises(op.ShapeError, match=r"cu_seqlens_q that rises from 0 to at most 8, got \[0, 5, 3\]"):
         check_call(there, form)  # type: ignore[arg-type]

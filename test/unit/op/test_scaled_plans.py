@@ -151,52 +151,62 @@ def of_blocks(**change: Any) -> Callable[[], object]:
 
 
 REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
-    (op.UnsupportedError, "ScaledGemm: expected a recipe of tensor, row, block, block1x128, got 'mx'",
+    (op.UnsupportedError, "ScaledGemm: recipe 'mx' is not supported; use one of tensor, row, block, block1x128",
      lambda: row(recipe="mx")),
-    (op.UnsupportedError, "ScaledGemm: expected scales of blocks of both or of none, got row and block",
+    (op.UnsupportedError, (
+        "ScaledGemm: the recipes row and block cannot be combined; either both or neither must be per block"
+    ),
      lambda: row(recipe=("row", "block"))),
-    (op.UnsupportedError, "ScaledGemm: expected no fast with scales of blocks, whose sums are of 128 of K",
+    (op.UnsupportedError, "ScaledGemm: fast=True is not supported with block scales; use fast=False",
      lambda: row(recipe="block", fast=True)),
-    (op.DtypeError, "ScaledGemm: expected element_scale of f32 for row, got float8_e8m0fnu",
+    (op.DtypeError, "ScaledGemm: element_scale float8_e8m0fnu is not supported for recipe row; use f32",
      lambda: row(element_scale="float8_e8m0fnu")),
-    (op.DtypeError, "ScaledGemm: expected A of f8E4M3FN or f8E5M2, got f16", lambda: row(element="f16")),
-    (op.DtypeError, "ScaledGemm: expected D of f16, bf16, f32, f8E4M3FN or f8E5M2, got f64",
+    (op.DtypeError, "ScaledGemm: A has dtype f16; it must have f8E4M3FN or f8E5M2", lambda: row(element="f16")),
+    (op.DtypeError, "ScaledGemm: D has dtype f64; it must have f16, bf16, f32, f8E4M3FN or f8E5M2",
      lambda: row(element_D="f64")),
-    (op.DtypeError, "ScaledGemm: expected one of A, element_A, element", lambda: op.ScaledGemm(recipe="row")),
-    (op.UnsupportedError, "ScaledGemm: expected tensor cores of sm_90 (wgmma), got kernel_cc=80",
+    (op.DtypeError, (
+        "ScaledGemm: the element type of A is unknown; pass A, element_A or element"
+    ), lambda: op.ScaledGemm(recipe="row")),
+    (op.UnsupportedError, "ScaledGemm: kernel_cc=80 is not supported; scales need wgmma on sm_90",
      lambda: row(kernel_cc=80)),
-    (op.UnsupportedError, "ScaledGemm: expected tensor cores of sm_90 (wgmma), got opclass simt",
+    (op.UnsupportedError, "ScaledGemm: opclass simt is not supported; scales need wgmma on sm_90",
      lambda: setattr(row(), "opclass", "simt")),
-    (op.LayoutError, "ScaledGemm: expected B contiguous along K for f8E4M3FN (wgmma reads 8-bit operands along K "
-     "only), got row-major; mm() takes it", lambda: row(layout_B="row")),
-    (op.LayoutError, "ScaledGemm: expected D row-major with scales of blocks, got column-major",
+    (op.LayoutError, (
+        "ScaledGemm: B is row-major, but wgmma reads 8-bit operands along K only (f8E4M3FN); make it contiguous "
+        "along K, or use mm()"
+    ), lambda: row(layout_B="row")),
+    (op.LayoutError, "ScaledGemm: D is column-major; block scales need a row-major D",
      lambda: row(recipe="block", layout_D="column")),
-    (op.EpilogueError, "ScaledGemm: expected no epilogue_visitor beside scales: op.Gemm takes one",
+    (op.EpilogueError, "ScaledGemm: epilogue_visitor is not supported with scales; use op.Gemm",
      lambda: setattr(row(), "epilogue_visitor", None)),
     (op.UnsupportedError, "ScaledGemm: a tile of 96 x 64 is not supported; M must be 64, 128, 192 or 256 "
      "and N a multiple of 8 up to 256",
      lambda: setattr(row(), "tile_description", {"threadblock_shape": [96, 64, 128]})),
-    (op.UnsupportedError, "ScaledGemm: expected a tile of wgmma for row scales, as tile_descriptions() has, and "
-     "operands of whole 16 bytes, got 128x128x128_3_1x1x1", lambda: row().construct(alignment_A=1)),
-    (op.LayoutError, "ScaledGemm.run: expected A, as the plan has none", run(A=None)),
+    (op.UnsupportedError, (
+        "ScaledGemm: tile 128x128x128_3_1x1x1 does not support row scales; use one of tile_descriptions(), and "
+        "operands that are aligned to 16 bytes"
+    ), lambda: row().construct(alignment_A=1)),
+    (op.LayoutError, "ScaledGemm.run: A is missing; pass it to the call or to the plan", run(A=None)),
     (op.DtypeError, "ScaledGemm.run: expected a of f8E4M3FN or f8E5M2, got f16", run(A=np.ones((40, 272), np.float16))),
-    (op.DtypeError, "ScaledGemm.run: expected A of f8E4M3FN, row-major, as planned, got f8E5M2, row-major",
+    (op.DtypeError, "ScaledGemm.run: A has f8E5M2, row-major; the plan needs f8E4M3FN, row-major",
      run(A=np.ones((40, 272), E5))),
     (op.DtypeError, "ScaledGemm.run: expected scale_a to be an array, got NoneType", run(scale_a=None)),
     (op.ShapeError, "ScaledGemm.run: expected scale_a of (40, 1) for a (40, 272), got (1,)", run(scale_a=powers(1))),
-    (op.ShapeError, "ScaledGemm.run: expected B of (272, N), as A is (40, 272), got (256, 96)",
+    (op.ShapeError, "ScaledGemm.run: B has shape (256, 96); it must have (272, N), because A has (40, 272)",
      run(B=np.ones((96, 256), E4).T)),
-    (op.ShapeError, "ScaledGemm.run: expected C where beta is 2.0", run(beta=2.0)),
-    (op.ShapeError, "ScaledGemm.run: expected D of (40, 96), got (40, 80)",
+    (op.ShapeError, "ScaledGemm.run: beta is 2.0, but C is missing; pass C or beta=0", run(beta=2.0)),
+    (op.ShapeError, "ScaledGemm.run: D has shape (40, 80); it must have (40, 96)",
      run(D=np.zeros((40, 80), ml_dtypes.bfloat16))),
     (op.DeviceError, 'ScaledGemm.run: no GPU here: device="cpu" runs it on the interpreter', run(device="gpu")),
-    (op.DtypeError, "ScaledGemm.run: expected scale_a of f32, as planned, got float8_e8m0fnu",
+    (op.DtypeError, "ScaledGemm.run: scale_a has dtype float8_e8m0fnu; the plan needs f32",
      of_blocks(scale_a=powers(40, 3).astype(E8), scale_b=powers(1, 3).astype(E8))),
-    (op.ShapeError, "ScaledGemm.run: expected scale_b of block, as planned, got (96, 3)",
+    (op.ShapeError, "ScaledGemm.run: scale_b has shape (96, 3), which does not suit the planned recipe block",
      of_blocks(scale_b=powers(96, 3))),
-    (op.UnsupportedError, "ScaledGemm.run: expected no scale_out with scales of blocks", of_blocks(scale_out=2.0)),
-    (op.AlignmentError, "ScaledGemm.run: expected A, B with an address and rows of whole 16 bytes, which TMA needs "
-     "for f8E4M3FN; mm() takes them",
+    (op.UnsupportedError, "ScaledGemm.run: scale_out is not supported with block scales", of_blocks(scale_out=2.0)),
+    (op.AlignmentError, (
+        "ScaledGemm.run: A, B has an address or row stride that is not a multiple of 16 bytes, which TMA does "
+        "not support for f8E4M3FN; use mm()"
+    ),
      of_blocks(A=np.ones((40, 271), E4), B=np.ones((96, 271), E4).T)),
 ]  # fmt: skip
 
