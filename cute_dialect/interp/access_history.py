@@ -1,9 +1,9 @@
-"""A memory of the accesses to a buffer: the last write and the reads since, by granules.
+"""Shadow memory of a buffer: the last write and the reads since, per granule.
 
-A granule starts as 16 bytes and is halved whenever an access is smaller, so that a granule never holds two accesses
-that do not overlap.  What the threads of a warp read at one time is one read; the last is kept in a row a warp (and one
-an asynchronous reader) in shared memory, and in one row in global memory.  What a later read of a row does not imply,
-and what several reductions have written, goes to `Past`; strong accesses are kept by `strong`.
+A granule starts as 16 bytes and is halved whenever an access is smaller, so that one granule never holds two accesses
+that do not overlap. Reads by the threads of a warp at one time form one read. Shared memory keeps the last read in one
+row per warp and per asynchronous reader, global memory in a single row. Reads that a later read of the row does not
+imply, and the writes of several reductions, go to `Past`. Strong accesses are kept in `Shadow.strong`.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ BITS = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32))
 
 
 class Past:
-    """Accesses that the rows of a shadow have no place for, in order; those of a granule count from `Shadow.more` on.
+    """Accesses that the rows of a shadow cannot hold, in order. Those of a granule count from `Shadow.more` on.
 
-    Columns: granule, sequence number, cluster, actor of lane 0, which lanes, time, site, and READ, WRITTEN or REDUCED.
+    Columns: granule, sequence number, cluster, actor of lane 0, lane mask, time, site, and READ, WRITTEN or REDUCED.
     """
 
     _COLUMNS = 8
 
     def __init__(self) -> None:
         self.sequence = 1
-        self.written = False  # whether any of them writes
+        self.written = False  # True if any of them is a write
         self._sorted: Array = np.zeros((0, self._COLUMNS), np.int64)  # by granule
         self._new: list[Array] = []
 
     @property
     def used(self) -> bool:
-        """Tell whether anything was ever kept here: if not, no granule has a part in it."""
+        """Return True if an access was ever added. If not, `Shadow.more` is all zeros."""
         return self.sequence > 1
 
     def add(
         self, granules: Array, cluster: Array | int, base: Array | int, lanes: Array | int, time: Array | int,
         site: Array | int, kind: int,
     ) -> None:  # fmt: skip
-        """Append accesses to granules; an int stands for the same number in each."""
+        """Append accesses to granules. An int is used for all granules."""
         rows = np.empty((len(granules), self._COLUMNS), np.int64)
         for i, column in enumerate((granules, self.sequence, cluster, base, lanes, time, site, kind)):
             rows[:, i] = column
@@ -55,7 +55,7 @@ class Past:
         self.written |= kind != READ
 
     def of(self, granules: Array, more: Array) -> tuple[Array, Array]:
-        """Return the accesses to some granules that count by `Shadow.more`: index of the granule, and the rows."""
+        """Return the accesses to some granules that count by `Shadow.more`, as indices into `granules` and rows."""
         tail = np.concatenate(self._new) if self._new else self._sorted[:0]
         self._new = [tail] if len(tail) else []
         if len(tail) > 1024 + len(self._sorted) // 8:
@@ -67,7 +67,7 @@ class Past:
         return which[live], rows[live]
 
     def _merge(self, more: Array) -> None:
-        """Sort what is new among the rest; of accesses that differ in time alone the last implies the others."""
+        """Merge new rows into the sorted ones. The last of several rows that differ only in time implies the others."""
         rows = np.concatenate([self._sorted, *self._new])
         since = more[rows[:, 0]]
         rows = rows[(since > 0) & (rows[:, 1] >= since)]
@@ -77,7 +77,7 @@ class Past:
         self._new = []
 
     def refine(self, times: int) -> None:
-        """Note that granules have become `times` smaller."""
+        """Convert to granules that are smaller by the factor `times`."""
         rows = np.concatenate([self._sorted, *self._new])
         self._new = []
         self._sorted = np.repeat(rows, times, axis=0)
@@ -85,8 +85,10 @@ class Past:
 
 
 class Added(NamedTuple):
-    """The relaxed atomics since the last weak write, as `race_wide` keeps them: by granule the thread (-1: none, MANY)
-    and its time, the block (MANY), the size of the element, and the site."""
+    """The relaxed atomics since the last weak write, per granule, for `race_wide`.
+
+    Fields: thread (-1 for none, or MANY), its time, block (or MANY), element size, and site.
+    """
 
     actor: Array
     clock: Array
@@ -96,12 +98,12 @@ class Added(NamedTuple):
 
     @staticmethod
     def none(n: int) -> Added:
-        """Return no atomic to any of n granules."""
+        """Return the state of n granules without atomics."""
         return Added(*(np.full(n, -1, np.int32) for _ in Added._fields))
 
 
 def _rows_of(rows: Array, granules: Array) -> tuple[Array, Array]:
-    """Return the rows, sorted by granule, of some granules: index of the granule, and the row."""
+    """Return the rows of some granules, as indices into `granules` and rows. `rows` are sorted by granule."""
     first = np.searchsorted(rows[:, 0], granules, "left")
     count = np.searchsorted(rows[:, 0], granules, "right") - first
     which = np.repeat(np.arange(len(granules)), count)
@@ -109,14 +111,14 @@ def _rows_of(rows: Array, granules: Array) -> tuple[Array, Array]:
 
 
 def _distinct(numbers: Array) -> Array:
-    """Return numbers without those that repeat the one before."""
+    """Return the numbers without repetitions of the previous one."""
     kept = np.ones(len(numbers), np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=kept[1:])
     return numbers[kept]
 
 
 class Shadow:
-    """The remembered accesses. `w_*`: last write (actor -1: none); `r_*`: reads since, rows by reader."""
+    """Recorded accesses. `w_*`: last write (actor -1 for none); `r_*`: reads since, with one row per reader."""
 
     def __init__(self, buf: Buffer, rows: int) -> None:
         size = self.size = buf.size
@@ -126,27 +128,28 @@ class Shadow:
         self.w_actor = np.full(n, -1, np.int32)
         self.w_clock = np.zeros(n, np.int32)
         self.w_site = np.full(n, -1, np.int32)
-        self.w_kind = np.zeros(n, np.int8)  # 1: asynchronous, 2: a reduction
+        self.w_kind = np.zeros(n, np.int8)  # 1: by the asynchronous proxy, 2: a reduction
         self.r_actor = np.full((rows, n), -1, np.int32)  # of lane 0 of the warp
-        self.r_lanes = np.zeros((rows, n), np.uint32)  # which have read
+        self.r_lanes = np.zeros((rows, n), np.uint32)  # mask of the lanes that have read
         self.r_clock = np.zeros((rows, n), np.int32)
         self.r_site = np.full((rows, n), -1, np.int32)
         self.rows: dict[int, int] = {}
-        self.written = False  # of `race_wide`: whether there has been a write
+        self.written = False  # for `race_wide`: True after the first write
         self.w_cluster: Array | None = None
         self.r_cluster: Array | None = None
-        self.more = np.zeros(n, np.int32)  # since when `past` holds accesses to a granule; 0: it does not
+        self.more = np.zeros(n, np.int32)  # sequence number from which `past` counts for a granule, 0 for never
         self.past = Past()
         self.strong: dict[int, Strong] = {}  # by granule
         self.has_strong = np.zeros(n, np.bool_)
-        self.through: Array | None = None  # which noalias argument (+ 2), 1: another, -1: several
-        self.changed: Array | None = None  # of these, what was written
-        self.added: Added | None = None  # of `race_wide`
-        self.constant: Array | None = None  # what invariant loads have read: the site, -1 for none
+        # number + 2 of the noalias argument of the accesses, 1 for another pointer, -1 for several
+        self.through: Array | None = None
+        self.changed: Array | None = None  # True if any of these accesses was a write
+        self.added: Added | None = None  # for `race_wide`
+        self.constant: Array | None = None  # site of the invariant load that has read the granule, -1 for none
 
     @staticmethod
     def of_global(buf: Buffer) -> Shadow:
-        """Return the shadow of an array in global memory, which also knows the cluster of each access."""
+        """Return the shadow of an array in global memory, which also records the cluster of each access."""
         s = Shadow(buf, 1)
         s.w_cluster = np.full(len(s.w_actor), -1, np.int32)
         s.r_cluster = np.full(len(s.w_actor), -1, np.int32)
@@ -166,9 +169,10 @@ class Shadow:
         return got
 
     def later(self, known: Array) -> tuple[str, int, int, int] | None:
-        """Note an access that is later than what is known of its actor: "read" or "write", granule, actor and site.
+        """Return an access that is later than `known`: "read" or "write", granule, actor and site. None if there is
+        none.
 
-        `known`: of each actor a time; the actors are those of one cluster.
+        `known` is a time for each actor. All actors are of one cluster.
         """
         late = np.flatnonzero((self.w_actor >= 0) & (self.w_clock > known[self.w_actor]))
         if len(late):
@@ -186,7 +190,7 @@ class Shadow:
                 continue
             lanes = 32 if of.max() > 1 else 1
             if base.min() == base.max() and clock.max() <= known[base[0] : base[0] + lanes].min():
-                continue  # all at once: one reader, and the last of its reads is known of all its lanes
+                continue  # Fast path: one reader, and its last read is known for all of its lanes.
             actors = np.minimum(base[:, None] + np.arange(32), len(known) - 1)
             bad = ((of[:, None] & BITS) != 0) & (clock[:, None] > known[actors])
             if bad.any():
@@ -227,7 +231,7 @@ class Shadow:
         self.shift = shift
 
     def granules(self, off: Array, nbytes: int, align: int) -> Array:
-        """Return the granules of an access of `nbytes` at each offset: shape (accesses, granules)."""
+        """Return the granules of an access of `nbytes` at each offset, of shape (accesses, granules)."""
         unit = nbytes & -nbytes
         if align < unit:
             unit = align
@@ -243,8 +247,9 @@ class Shadow:
         return np.arange(first >> self.shift, -(-(first + nbytes) >> self.shift) if nbytes else first >> self.shift)
 
     def elements(self, offsets: Array, size: int) -> Array:
-        """Return the granules of elements of `size` bytes, a multiple of which each offset is, row by row in order;
-        made smaller first where they hold other bytes, too.
+        """Return the granules of elements of `size` bytes, in order. Each offset is a multiple of `size`.
+
+        Granules that also contain other bytes are refined first.
         """
         if size < 1 << self.shift and len(_distinct(offsets >> self.shift)) << self.shift != len(offsets) * size:
             self.refine((size & -size).bit_length() - 1)
@@ -253,7 +258,7 @@ class Shadow:
         return _distinct(parts >> self.shift)
 
     def units(self, units: Array) -> Array:
-        """Return the granules of units of 16 bytes."""
+        """Return the granules of 16-byte units."""
         if self.shift == 4:
             return units
         k = 1 << (4 - self.shift)

@@ -1,6 +1,6 @@
-"""Checked loads and stores by lanes: an access is found in the memory of its address, or is an error.
+"""Checked loads and stores: each access is located in a buffer, or is an error.
 
-A :class:`Site` is one load or store of the program; what it touched last is where the next access is looked for first.
+A :class:`Site` is one load or store of the program. It caches the buffer that it last accessed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MAX = np.maximum.reduce
 
 
 class Site:
-    """One load or store in the program: what it moves, and the buffer it last touched."""
+    """One load or store of the program: its type, checks and memory order, and the buffer that it last accessed."""
 
     __slots__ = (
         "align", "atomic", "buf", "constant", "copies", "hi", "leaf", "lo", "local", "nbytes", "number", "observes",
@@ -52,15 +52,16 @@ class Site:
         self, leaf: Leaf, align: int, space: int, store: bool, verb: str = "", op: Operation | None = None
     ) -> None:
         self.op = op
-        self.atomic = False  # reads, modifies and writes in one
-        self.order = 0  # of `flags`: WEAK, RELAXED (volatile too), ACQUIRE, RELEASE or ACQ_REL
-        self.scope = 2  # of `flags`: CTA, CLUSTER or GPU
-        self.parameter: Parameter | None = None  # of promises, that the pointer was derived from
-        self.constant = False  # an invariant or non-coherent load: of what no thread writes while the kernel runs
-        self.copies = False  # read by a cp.async: at any time until that is waited for
-        self.observes = not store  # whether the value read can be acted on
-        self.quiet = False  # not to be reported to observers
-        self.number = -1  # of a race monitor
+        self.atomic = False  # True for a read-modify-write
+        self.order = 0  # order from `flags`: WEAK, RELAXED (also volatile), ACQUIRE, RELEASE or ACQ_REL
+        self.scope = 2  # scope from `flags`: CTA, CLUSTER or GPU
+        self.parameter: Parameter | None = None  # the parameter with promises that the pointer was derived from
+        # True for an invariant or non-coherent load, whose memory no thread may write while the kernel runs
+        self.constant = False
+        self.copies = False  # True for the source of a cp.async, which is read at any time until it is waited for
+        self.observes = not store  # True if the program can act on the value read
+        self.quiet = False  # True if observers do not receive it
+        self.number = -1  # index in a race monitor
         self.leaf = leaf
         self.nbytes = leaf.size
         self.align = align
@@ -68,22 +69,22 @@ class Site:
         self.store = store
         self.verb = verb or ("store" if store else "load")
         self.buf: Buffer | None = None
-        self.local = -1  # the offset in local memory that was last found in bounds
+        self.local = -1  # offset in local memory that was last found to be in bounds
         self.bound(None)
 
     def bound(self, owner: Allocation | None) -> None:
-        """Bound accesses in shared or local memory by the allocation that the pointer was derived from."""
+        """Restrict accesses in shared or local memory to the allocation that the pointer was derived from."""
         self.owner = owner
         self.lo = 0 if owner is None else owner.start
         self.hi = 1 << 62 if owner is None else owner.start + owner.size
 
 
-# A part of an access: buffer, byte offsets (an int when one for all lanes), and which of the active lanes (None: all).
+# A part of an access: buffer, byte offsets (an int if all lanes share one), and indices of active lanes (None for all).
 Part = tuple[Buffer, "int | Array", "Array | None"]
 
 
 def locate(site: Site, g: Group, addr: Value) -> list[Part]:
-    """Check an access of the active lanes and find its memory. Raises Fault: oob, misaligned, readonly, poison."""
+    """Check an access of the active lanes and locate it. Raises Fault: oob, misaligned, readonly, poison."""
     if site.parameter is not None and g.mask.n:
         site.parameter.check(site)
     if type(addr) is int:
@@ -148,7 +149,7 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
     buf = site.buf
     if buf is not None:
         off = a - buf.base
-        if _MAX(off.view(np.uint64)) <= buf.size - n:  # a negative offset is huge as unsigned
+        if _MAX(off.view(np.uint64)) <= buf.size - n:  # A negative offset is huge as an unsigned number.
             return [_global_many(site, g, buf, off)]
     lo, hi = int(a.min()), int(a.max())
     if space in (0, 1, 4):
@@ -167,7 +168,7 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
         return [(g.local, (g.local_lane if m.bits is None else g.local_lane[m.idx]) + off, None)]
     if space == 7 and hi < 1 << WINDOW_BITS:
         return [_shared_many(site, g, a)]
-    # Several buffers, or windows: lane by lane, then grouped by buffer.
+    # Several buffers or windows: locate lane by lane, then group by buffer.
     parts: dict[int, tuple[Buffer, list[int], list[int]]] = {}
     lanes = m.idx
     for k, address in enumerate(a.tolist()):
@@ -198,7 +199,7 @@ def _shared_many(site: Site, g: Group, a: Array) -> Part:
     lo = site.lo
     end = site.hi if site.hi < g.smem_size else g.smem_size
     off = a - (SMEM_ORIGIN + lo)
-    if _MAX(off.view(np.uint64)) > end - lo - site.nbytes:  # a negative offset is huge as unsigned
+    if _MAX(off.view(np.uint64)) > end - lo - site.nbytes:  # A negative offset is huge as an unsigned number.
         off += lo
         at = int(np.flatnonzero((off < lo) | (off + site.nbytes > end))[0])
         oob_shared(site, g, int(a[at]), int(g.mask.idx[at]))
@@ -224,7 +225,7 @@ def _global_many(site: Site, g: Group, buf: Buffer, off: Array) -> Part:
 
 
 def _window(site: Site, g: Group, addr: int, lane: int) -> tuple[Buffer, int]:
-    """Return shared memory of any block of the cluster, by generic or cluster address."""
+    """Locate shared memory of any block of the cluster, by generic or cluster address."""
     low = addr & ((1 << WINDOW_BITS) - 1)
     off = low - SMEM_ORIGIN
     if addr >= SHARED_WINDOW:
@@ -240,8 +241,9 @@ def _window(site: Site, g: Group, addr: int, lane: int) -> tuple[Buffer, int]:
 
 
 def load(site: Site, g: Group, addr: Value) -> Value:
-    """Load the value at `addr` in each active lane; inactive lanes hold anything. One value when the address is
-    uniform.
+    """Load the value at `addr` in each active lane. Inactive lanes hold arbitrary values.
+
+    The result is a single value if the address is uniform.
     """
     m = g.mask
     g.loads += m.n
@@ -289,7 +291,7 @@ def _load_parts(site: Site, g: Group, parts: list[Part]) -> Value:
 
 
 def store(site: Site, g: Group, addr: Value, value: Value) -> None:
-    """Write `value` in each active lane. Lanes that write the same byte: the highest lane wins."""
+    """Write `value` in each active lane. If lanes write the same byte, the highest lane wins."""
     m = g.mask
     g.stores += m.n
     leaf = site.leaf
@@ -331,7 +333,7 @@ def store(site: Site, g: Group, addr: Value, value: Value) -> None:
 
 
 def _store_undefined(site: Site, g: Group, addr: Value, value: Undefined) -> None:
-    """Store what nothing has written: into local memory it is moved, elsewhere that is an error."""
+    """Store a value with unwritten bits: local memory keeps them as unwritten, other memory is an error."""
     parts = locate(site, g, addr)
     contents = g.local.contents
     if contents is None or any(buf is not g.local for buf, _, _ in parts):
@@ -342,7 +344,7 @@ def _store_undefined(site: Site, g: Group, addr: Value, value: Undefined) -> Non
     m = g.mask
     raw = np.broadcast_to(value.bits, (m.lanes, *site.leaf.shape)).reshape(m.lanes, -1)
     missing = np.ascontiguousarray(raw).view(np.uint8).reshape(m.lanes, -1) != 0
-    if missing.shape[1] != site.nbytes:  # elements below a byte
+    if missing.shape[1] != site.nbytes:  # elements smaller than a byte
         missing = np.broadcast_to(missing.any(axis=1)[:, None], (m.lanes, site.nbytes))
     for buf, off, sel in parts:
         if buf is g.local:
@@ -352,7 +354,7 @@ def _store_undefined(site: Site, g: Group, addr: Value, value: Undefined) -> Non
 
 
 def _unwritten_local(site: Site, g: Group, parts: list[Part], got: Value) -> Value:
-    """Return what was loaded, with the bits that nothing has written where it comes from local memory."""
+    """Return the loaded value, with the unwritten bits of local memory marked."""
     contents, m, leaf = g.local.contents, g.mask, site.leaf
     assert contents is not None
     missing = np.zeros((m.lanes, site.nbytes), np.bool_)
@@ -366,7 +368,7 @@ def _unwritten_local(site: Site, g: Group, parts: list[Part], got: Value) -> Val
                 first = int(at[missing[lanes]][0])
     if first < 0:
         return got
-    if leaf.dtype.itemsize * leaf.count != site.nbytes or leaf.width == 1:  # elements below a byte
+    if leaf.dtype.itemsize * leaf.count != site.nbytes or leaf.width == 1:  # elements smaller than a byte
         bad = np.broadcast_to(missing.any(axis=1).reshape((-1,) + (1,) * len(leaf.shape)), (m.lanes, *leaf.shape))
         bits = bad if leaf.dtype == np.bool_ else np.where(bad, -1, 0).astype(leaf.dtype)
     else:
@@ -376,8 +378,9 @@ def _unwritten_local(site: Site, g: Group, parts: list[Part], got: Value) -> Val
 
 
 def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
-    """Return local memory at one offset in all lanes, a strided view `(lanes[, count])`; None when not aligned or
-    packed.
+    """Return local memory at one offset in all lanes, as a strided view `(lanes[, count])`.
+
+    None if the access is not aligned or has packed elements.
     """
     leaf = site.leaf
     off = addr - LOCAL_WINDOW
@@ -400,7 +403,7 @@ def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
 
 
 def _local_inside(site: Site, g: Group, off: int) -> bool:
-    """Tell whether a local access lies in an allocation, and in the one that its pointer was derived from."""
+    """Return True if a local access lies in an allocation, and in the one that its pointer was derived from."""
     mine = site.lo <= off - g.frame and off - g.frame + site.nbytes <= site.hi
     return mine and bool(g.local_valid[off : off + site.nbytes].all())
 
@@ -446,7 +449,7 @@ def _scatter(buf: Buffer, off: Array, site: Site, value: Value, lanes: Array) ->
 
 
 def check_written(site: Site, g: Group, buf: Buffer, off: Array, lanes: Array) -> None:
-    """Report the first access that reads bytes which nothing has written, where that is known of the buffer."""
+    """Report the first access that reads unwritten bytes, if the buffer tracks them."""
     if buf.contents is not None and buf is not g.local:
         row = buf.contents.read(off, site.nbytes, site.align, site.verb, lanes)
         if row >= 0:

@@ -1,14 +1,14 @@
-"""The one 64-bit address space: where memory lies in it, and what is said of an access that is not allowed there.
+"""The 64-bit address space: address ranges, and errors for accesses that are not allowed.
 
-| where | pointer type | address |
+| memory | pointer type | address |
 |---|---|---|
-| global argument, constant | `ptr<1>`, `ptr` | `GLOBAL_BASE` and up, each base a multiple of 256, guards of 16 GiB |
-| shared, own block | `ptr<3>` | `SMEM_ORIGIN` + offset: the same number in each block, as on the device |
+| global argument, constant | `ptr<1>`, `ptr` | from `GLOBAL_BASE` on; bases are multiples of 256, guards have 16 GiB |
+| shared, own block | `ptr<3>` | `SMEM_ORIGIN` + offset, the same in each block, as on the device |
 | shared, cluster | `ptr<7>` | own block: as `ptr<3>`; rank r of the cluster: (r + 1) · 2^24 + that |
 | shared, generic | `ptr` | `SHARED_WINDOW` + block · 2^24 + that |
-| local (alloca) | `ptr`, `ptr<5>` | `LOCAL_WINDOW` + offset: the same number in each thread, as on the device |
+| local (alloca) | `ptr`, `ptr<5>` | `LOCAL_WINDOW` + offset, the same in each thread, as on the device |
 
-The first kilobyte of shared memory is not handed out (sm_90 reserves it), so that address 0 is never valid.
+The first kilobyte of shared memory is reserved, as on sm_90, so address 0 is never valid.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SMEM_ORIGIN = 1024
 
 
 def misaligned(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
-    """Raise Fault: the address of an access is no multiple of its alignment."""
+    """Raise Fault: the address of an access is not a multiple of its alignment."""
     raise Fault(
         "misaligned",
         f"misaligned {site.verb} of {site.nbytes} bytes: expected an address that is a multiple of {site.align}, "
@@ -43,7 +43,7 @@ def misaligned(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
 
 
 def place(g: Group, site: Site, addr: int) -> str:
-    """Return where an address lies, in words."""
+    """Describe an address."""
     if site.space == 3 or (site.space == 7 and addr < 1 << WINDOW_BITS):
         at = addr - SMEM_ORIGIN
         return f"shared memory ({g.smem_size} bytes) at byte offset {at}{g.launch.shared_names.place(at)}"
@@ -94,7 +94,7 @@ def oob_local(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
 
 
 def oob_global(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
-    """Raise Fault: an access lies in no array of global memory."""
+    """Raise Fault: an access is outside all arrays in global memory."""
     raise Fault(
         "oob",
         f"out-of-bounds {site.verb} of {site.nbytes} bytes: {g.memory.describe(addr, site.nbytes)}",
@@ -104,16 +104,16 @@ def oob_global(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
 
 
 def readonly(site: Site, buf: Buffer, addr: int, lane: int) -> NoReturn:
-    """Raise Fault: a write to an array that may only be read."""
+    """Raise Fault: a write to a read-only array."""
     raise Fault("readonly", f"{site.verb} to {buf.place(addr - buf.base)}, which is read-only", lane, addr)
 
 
 def padding(site: Site, buf: Buffer, addr: int, lane: int) -> NoReturn:
-    """Raise Fault: an access lies between the elements of a strided tensor."""
+    """Raise Fault: an access between the elements of a strided tensor."""
     raise Fault(
         "oob",
         f"out-of-bounds {site.verb} of {site.nbytes} bytes: {buf.name} at byte offset {addr - buf.base} "
-        f"lies in padding, outside the tensor's elements",
+        f"is padding between the elements of the tensor",
         lane,
         addr,
     )

@@ -1,9 +1,9 @@
-"""Tensors in shared and local memory, by where they lie: names and coordinates for diagnostics.
+"""Tensors in shared and local memory: names and coordinates for diagnostics.
 
-A kernel lowered from cute IR says in its attribute `cute.smem` where each `alloc_smem` lies and which tensor it holds;
-an `llvm.alloca` that holds a register tensor has `cute.tensor`.  A byte offset becomes `element (3, 17) of %sA`: the
-pointer's swizzle is undone on the byte, the layout's on the index, then the layout is searched for the index.
-Everything here is read when a report is made and costs nothing before.
+A kernel lowered from cute IR lists each `alloc_smem` in its attribute `cute.smem`, with offset and tensor type. An
+`llvm.alloca` that holds a register tensor has the attribute `cute.tensor`. To describe a byte offset as `element (3,
+17) of %sA`, the pointer's swizzle is undone on the byte, the layout's swizzle is undone on the index, and the layout is
+searched for the index. All this happens only when a report is made.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from cute_dialect.algebra.values import IntTuple
 
 _TYPE = re.compile(r'!cute\.memref<(!?[\w.]+), \w+(?:, align<\d+>)?(?:, (S<[-\d,]*>))?, "(.*)">')
-MAX_SEARCHED = 1 << 22  # elements of a layout beyond which no coordinate is looked for
+MAX_SEARCHED = 1 << 22  # largest layout, in elements, that is searched for a coordinate
 
 
 class Allocation(NamedTuple):
-    """A tensor in shared or local memory: first byte, bytes, its cute type as text (empty: unknown)."""
+    """A tensor in shared or local memory: first byte, size in bytes, cute type as text (empty if unknown)."""
 
     name: str
     start: int
@@ -34,7 +34,7 @@ class Allocation(NamedTuple):
     type: str = ""
 
     def element(self, offset: int) -> str:
-        """Return `element (3, 17)` of a byte offset in the tensor, empty when that cannot be told.
+        """Return `element (3, 17)` for a byte offset in the tensor, empty if unknown.
 
         >>> Allocation("sA", 0, 512, '!cute.memref<f16, smem, "(8,(4,8)):(1,(8,32))">').element(2 * 11)
         'element (3, (1, 0))'
@@ -61,7 +61,7 @@ class Allocation(NamedTuple):
                 index, layout = plain - layout.offset, layout.outer
             linear = _search(_flat(layout.shape), _flat(layout.stride), index)
             return "" if linear is None else f"element {_shown(_unravel(linear, layout.shape)[0])}"
-        except (AlgebraError, TypeError):  # a layout that depends on the run
+        except (AlgebraError, TypeError):  # a layout with run-time values
             return ""
 
 
@@ -74,7 +74,10 @@ def _flat(tree: object) -> list[int]:
 
 
 def _search(shape: Sequence[int], strides: Sequence[int], index: int) -> int | None:
-    """Return the first coordinate, counted colexicographically, at which a layout gives an index."""
+    """Return the first coordinate, as a colexicographic number, that a layout maps to an index.
+
+    None if there is none.
+    """
     total = int(np.prod(shape, dtype=np.int64))
     if total > MAX_SEARCHED:
         return None
@@ -86,7 +89,7 @@ def _search(shape: Sequence[int], strides: Sequence[int], index: int) -> int | N
 
 
 def _unravel(linear: int, shape: IntTuple) -> tuple[IntTuple, int]:
-    """Return a coordinate of the shape's profile, and what is left of the number."""
+    """Return the coordinate in the shape's profile, and the remaining quotient."""
     if isinstance(shape, tuple):
         out: list[IntTuple] = []
         for s in shape:
@@ -102,18 +105,19 @@ def _shown(c: IntTuple) -> str:
 
 
 class Allocations:
-    """The tensors of one memory, by offset."""
+    """The tensors in one memory."""
 
     def __init__(self, known: Sequence[Allocation] = ()) -> None:
         self.known = tuple(sorted(known, key=lambda a: a.start))
 
     def at(self, offset: int) -> Allocation | None:
-        """Return the tensor that has the byte."""
+        """Return the tensor that contains the byte, None if there is none."""
         return next((a for a in self.known if a.start <= offset < a.start + a.size), None)
 
     def place(self, offset: int) -> str:
-        """Return `, element (3, 17) of %sA` of a byte, or how far past which tensor it lies; empty when nothing is
-        known.
+        """Return `, element (3, 17) of %sA` for a byte, or its distance past the preceding tensor.
+
+        Empty if nothing is known.
         """
         found = self.at(offset)
         if found is not None:
@@ -126,12 +130,12 @@ class Allocations:
         return f", {offset - last.start - last.size} bytes past the end of {last.name}"
 
     def names(self, offset: int) -> str:
-        """Return `element 2 of %barriers`, or the offset where there is no name."""
+        """Return `element 2 of %barriers`, or the byte offset if the byte has no name."""
         return self.place(offset).removeprefix(", ") if self.at(offset) is not None else f"byte offset {offset}"
 
 
 def shared_allocations(kernel: Operation, segments: Mapping[str, tuple[int, int]]) -> Allocations:
-    """Return what `cute.smem` of a kernel says of its segments (symbol: start, bytes); of others, their own names."""
+    """Return the tensors in shared memory, from the kernel's `cute.smem` and the `segments` (symbol → start, size)."""
     out: list[Allocation] = []
     described: set[str] = set()
     listed: object = getattr(attr_of(kernel, "cute.smem"), "data", ())
@@ -147,13 +151,13 @@ def shared_allocations(kernel: Operation, segments: Mapping[str, tuple[int, int]
 
 
 def _field(entry: object, key: str, what: str) -> object:
-    """Return `entry.data[key].what`, or `entry.what` for an empty key; None where there is no such thing."""
+    """Return `entry.data[key].what`, or `entry.what` for an empty key. None if missing."""
     held: object = cast("Mapping[str, object]", getattr(entry, "data", {})).get(key) if key else entry
     return getattr(held, what, None)
 
 
 def unwritten_cell(attribute: object, number: int) -> str:
-    """Return `element (3, 0) of %acc`: the cell of register `number` of a `cute.unwritten`; empty when it is none."""
+    """Return `element (3, 0) of %acc` for register `number` of a `cute.unwritten` attribute, empty if unknown."""
     name, text = _field(attribute, "name", "data"), _field(attribute, "type", "data")
     values = _field(attribute, "cells", "get_values")
     cells = list(cast("Sequence[int]", values())) if callable(values) else []
@@ -167,7 +171,7 @@ def unwritten_cell(attribute: object, number: int) -> str:
 
 
 def local_allocation(op: Operation, start: int, size: int) -> Allocation:
-    """Return what an `llvm.alloca` holds."""
+    """Return the tensor in an `llvm.alloca`."""
     assert op_name(op) == "llvm.alloca"
     hint = op.results[0].name_hint
     text = getattr(attr_of(op, "cute.tensor"), "data", "")

@@ -1,4 +1,4 @@
-"""Arguments of a kernel or function: arrays behind pointers become buffers, tuples become leaves."""
+"""Binding of kernel arguments: arrays become buffers, and tuples become leaves."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from cute_dialect.interp.values import Array, Value, wrap_int
 
 
 class Pointer:
-    """A pointer argument: a place in an array whose memory the kernel reads and writes.
+    """A pointer argument: a position in an array that the kernel may read and write.
 
-    - buffer: any C-contiguous numpy array; all its bytes may be reached, unless `window` says otherwise
-    - byte_offset: where the pointer points, from the array's start
-    - window: the (byte offset, byte length) rows that belong to the tensor; touching other bytes is an error. For a
-      tensor with padded rows: `[(r * row_stride_bytes, row_bytes) for r in range(rows)]`
-    - elements: the tensor in the array, so that messages can name coordinates; by default the array itself
-    - unwritten: the array holds nothing yet: under the check `uninit`, reads of bytes of it that the kernel has not
-      written are errors (where other pointers share the array, only if all of them say so)
+    - buffer: a C-contiguous numpy array. All its bytes are accessible, unless `window` restricts them
+    - byte_offset: position of the pointer, from the start of the array
+    - window: (byte offset, byte length) of the rows that belong to the tensor; accesses to other bytes are errors. For
+      a tensor with padded rows: `[(r * row_stride_bytes, row_bytes) for r in range(rows)]`
+    - elements: the tensor in the array, used for coordinates in messages; default: the array itself
+    - unwritten: True if the array has no contents yet. The "uninit" check then reports reads of bytes that the kernel
+      has not written. If several pointers share the array, all of them must set it
     """
 
     def __init__(
@@ -50,17 +50,17 @@ Argument: TypeAlias = "int | float | Pointer | TensorMap | np.ndarray | np.gener
 
 
 class Binder:
-    """Turns arguments into leaf values, and arrays behind pointers into buffers."""
+    """Converts arguments to leaf values, and the arrays of pointers to buffers."""
 
     def __init__(self, memory: GlobalMemory, vectorised: bool) -> None:
         self.memory = memory
         self.vectorised = vectorised
         self.lanes = 1
         self._known: dict[int, tuple[Buffer, Array]] = {}
-        self.unwritten: dict[int, Buffer] = {}  # by `id`: those that hold nothing yet
+        self.unwritten: dict[int, Buffer] = {}  # by `id`: buffers without contents
 
     def bind(self, t: Type, arg: Argument, where: str) -> list[Value]:
-        """Return one value a leaf of a parameter of type `t`; `where` names it in errors. Raises InterpError."""
+        """Return one value per leaf of a parameter of type `t`. `where` names it in errors. Raises InterpError."""
         if t.children or not t.leaves:
             if not isinstance(arg, (tuple, list)):
                 raise InterpError("argument", f"{where}: expected a tuple for {t.text}, got {type(arg).__name__}")
@@ -138,7 +138,9 @@ class Binder:
                     self.unwritten.pop(id(buf), None)
                 return buf.base + (start - base) + p.byte_offset
             if start < base + held.nbytes and base < start + array.nbytes:
-                raise InterpError("argument", f"{where}: overlaps {buf.name} partly; pass the array that holds both")
+                raise InterpError(
+                    "argument", f"{where}: partially overlaps {buf.name}; pass the array that contains both"
+                )
         data = array.reshape(-1).view(np.uint8)
         name = f'{where.partition("[")[0]} "{p.name}"' if p.name else where
         buf = self.memory.add(data, name, writable=array.flags.writeable)

@@ -1,6 +1,6 @@
-"""The blocks of a grid that run: all, or a sample.
+"""Selection of the blocks of a grid that run: all of them, or a sample.
 
-Blocks are numbered as the device does, x first: block (x, y, z) of a grid (X, Y, Z) is x + X · (y + Y · z).  A cluster
+Blocks are numbered like on the device, x first: block (x, y, z) of a grid (X, Y, Z) is x + X · (y + Y · z). A cluster
 runs whole or not at all.
 """
 
@@ -15,7 +15,7 @@ from cute_dialect.interp.errors import InterpError
 if TYPE_CHECKING:
     from cute_dialect.interp.group import Dim3
 
-FORMS = "numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]"
+_SYNTAX = "numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]"
 
 
 def clusters_of(grid: Dim3, cluster: Dim3) -> list[list[int]]:
@@ -35,12 +35,15 @@ def clusters_of(grid: Dim3, cluster: Dim3) -> list[list[int]]:
 
 
 def choose(wanted: Sequence[int] | str | None, grid: Dim3, cluster: Dim3) -> list[list[int]]:
-    """Return the clusters to run, each the list of its blocks. `wanted`: linear block numbers, None for all, or a text:
+    """Return the clusters to run, each as the list of its blocks.
 
-    - `0,5,17` numbers; `0:8` a half-open range, either end may be left out; both may be mixed
-    - `sample:16`, `sample:16:7`: so many blocks, the first and the last and others at random, by the seed (default 0)
+    `wanted` is None for all blocks, a sequence of linear block numbers, or text:
 
-    Raises InterpError ("argument") for a text that it cannot read and for numbers outside the grid.
+    - `0,5,17`: block numbers; `0:8`: a half-open range, whose ends may be omitted; both may be mixed
+    - `sample:16`, `sample:16:7`: a sample of that many blocks, namely the first, the last and random others. The second
+      number is the seed (default 0)
+
+    Raises InterpError ("argument") if the text cannot be parsed or a number is outside the grid.
 
     >>> choose("1,6:", (8, 1, 1), (2, 1, 1))
     [[0, 1], [6, 7]]
@@ -61,7 +64,7 @@ def choose(wanted: Sequence[int] | str | None, grid: Dim3, cluster: Dim3) -> lis
         raise InterpError("argument", f"expected block numbers in [0, {total}), got {bad[0]}")
     chosen = set(numbers)
     if not chosen:
-        raise InterpError("argument", f"expected at least one block of {total}, got none")
+        raise InterpError("argument", f"no block selected; select at least one of the {total} blocks")
     return [members for members in clusters if not chosen.isdisjoint(members)]
 
 
@@ -72,7 +75,7 @@ def _part(text: str, total: int, whole: str) -> Sequence[int]:
             return [int(low)]
         first, last = int(low or 0), int(high) if high else total
     except ValueError:
-        raise InterpError("argument", f"expected blocks as {FORMS}; got {whole!r}") from None
+        raise InterpError("argument", f"expected blocks as {_SYNTAX}; got {whole!r}") from None
     if last > total or first < 0:
         raise InterpError("argument", f"expected block numbers in [0, {total}), got the range {text.strip()}")
     return range(first, last)
@@ -83,7 +86,7 @@ def _sample(clusters: list[list[int]], rest: str, whole: str) -> list[list[int]]
     try:
         count, seed = int(count_text), int(seed_text or 0)
     except ValueError:
-        raise InterpError("argument", f"expected blocks as {FORMS}; got {whole!r}") from None
+        raise InterpError("argument", f"expected blocks as {_SYNTAX}; got {whole!r}") from None
     if count < 1:
         raise InterpError("argument", f"expected a sample of at least one block, got {count}")
     n = -(-count // len(clusters[0]))

@@ -1,10 +1,10 @@
 """Control-flow graphs under lane masks.
 
-A CFG runs the block with the smallest number among those that lanes wait at, for all lanes that wait there.  Blocks are
-numbered in a topological order in which each loop is contiguous, so lanes that part at a branch meet again at its
-immediate post-dominator at the latest, and a loop's exit waits for the last lane.  A value that other blocks use is
-written under the mask when only some of the lanes run the block, since another lane may still hold the value of an
-earlier visit.
+Lanes wait at blocks. In each step the block with the smallest number runs, for all lanes that wait at it. Blocks are
+numbered in a topological order in which each loop is contiguous. Lanes that diverge at a branch therefore reconverge at
+its immediate post-dominator at the latest, and a loop's exit waits for the last lane. If only some lanes run a block,
+values that other blocks use are written under the mask, since another lane may still need the value of an earlier
+visit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Gen = Generator[Wait, None, None]
 
 
 class _Edge:
-    """A branch to a block: copies `src` slots to the block's argument slots `dst`."""
+    """A branch to a block: copies the `src` slots to the block's argument slots `dst`."""
 
     __slots__ = ("dst", "leaves", "src", "target")
 
@@ -41,7 +41,7 @@ class _Edge:
 
 
 class _Frame:
-    """A CFG being run by a group: where its lanes are."""
+    """A CFG while a group runs it: the lanes pending at each block."""
 
     __slots__ = ("entry", "pending")
 
@@ -67,7 +67,10 @@ Terminator = Callable[[Regs, Group, _Frame], None]
 
 
 def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
-    """Compile a region of several blocks. Results (of return or yield) go to fresh slots, merged over the lanes."""
+    """Compile a region of several blocks.
+
+    The operands of its returns or yields are merged over the lanes into new slots.
+    """
     blocks = _order(region)
     number = {b: i for i, b in enumerate(blocks)}
     cfg = c.next_cfg
@@ -166,7 +169,7 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
 
 
 class _Loop(NamedTuple):
-    """A cycle of blocks: the number of its header, of all its blocks, and what decides whether it ends."""
+    """A cycle of blocks: number of its header, numbers of all its blocks, and the values that decide its exit."""
 
     header: int
     blocks: frozenset[int]
@@ -174,7 +177,7 @@ class _Loop(NamedTuple):
 
 
 def _loops(c: FnCompiler, blocks: Sequence[Block], number: Mapping[Block, int], blocking: bool) -> list[_Loop]:
-    """Return the loops of a region, and the loops in them."""
+    """Return the loops of a region, including nested ones."""
     out: list[_Loop] = []
     todo: list[tuple[Sequence[Block], Block, Block | None]] = [(blocks, blocks[0], None)]
     while todo:
@@ -194,7 +197,7 @@ def _loops(c: FnCompiler, blocks: Sequence[Block], number: Mapping[Block, int], 
 
 
 def _feeds(block: Block, argument: SSAValue) -> Sequence[SSAValue]:
-    """Return what may become an argument of a block: all that the branches to it hand on."""
+    """Return the values that may become an argument of a block: all operands of the branches to it."""
     before = [b.last_op for b in block.predecessors()]
     return [v for op in before if op is not None for v in op.operands]
 
@@ -306,10 +309,10 @@ def _succs(b: Block) -> tuple[Block, ...]:
 
 
 def _components(nodes: Sequence[Block], entry: Block, ignore: Block | None) -> list[list[Block]]:
-    """Return strongly connected components of the blocks reachable from `entry` within `nodes`, in reverse topological
-    order.
+    """Return the strongly connected components of the blocks reachable from `entry` within `nodes`.
 
-    Edges to `ignore` do not count. Tarjan's algorithm, without recursion."""
+    The order is reverse topological. Edges to `ignore` do not count. Tarjan's algorithm, without recursion.
+    """
     inside = set(nodes)
     index: dict[Block, int] = {}
     low: dict[Block, int] = {}
@@ -322,7 +325,7 @@ def _components(nodes: Sequence[Block], entry: Block, ignore: Block | None) -> l
         index[b] = low[b] = len(index)
         stack.append(b)
         on_stack.add(b)
-        # The first successor is visited last, so that it comes first in the topological order.
+        # The first successor is visited last, so it comes first in the topological order.
         work.append((b, [s for s in _succs(b) if s in inside and s is not ignore]))
 
     enter(entry)
@@ -367,7 +370,7 @@ def _order_part(nodes: Sequence[Block], entry: Block, header: Block | None) -> l
             out.extend(part)
         else:
             members = set(part)
-            # The header: the block that is entered from outside (the first found, for a loop with several entries).
+            # The header is the block entered from outside (the first one found, for a loop with several entries).
             head = next(
                 (
                     b

@@ -1,16 +1,16 @@
-"""Logical time for race detection: who knows of what.
+"""Vector clocks for race detection.
 
-Every access is stamped with an actor and the actor's time.  Actors are the threads of a cluster, the cp.async copies of
-each thread, and, made when they first appear, the copies that signal an mbarrier, the bulk copies of a thread and the
-wgmma of a warpgroup.  A thread's knowledge is a table of five rows, a column an actor: the latest time of that actor
-which is ordered before the thread's present
+Every access is stamped with an actor and the actor's time. Actors are the threads of a cluster and the cp.async copies
+of each thread. Further actors are created on first use: the copies that signal an mbarrier, the bulk copies of a thread
+and the wgmma of a warpgroup. The clock of a thread is a table with one column per actor. An entry is the latest time of
+that actor that happens before the thread's current time. The table has five rows:
 
-- MEMORY: as memory is seen through the generic proxy, and of the asynchronous proxy once it was waited for
-- PROXY, PROXY_CLUSTER, PROXY_GLOBAL: and is also visible to the asynchronous proxy, since a `fence.proxy.async` stood
-  between: in the shared memory of the actor's own block, in that of another block, and in global memory
-- EXECUTION: by execution alone, as through a relaxed cluster barrier
+- MEMORY: order seen by the generic proxy; for copies, order established by waiting for them
+- PROXY, PROXY_CLUSTER, PROXY_GLOBAL: accesses that are also visible to the asynchronous proxy because of a
+  `fence.proxy.async`, in the shared memory of the actor's own block, of another block, and in global memory
+- EXECUTION: order of execution alone, without visibility of memory, as after a relaxed cluster barrier
 
-Synchronisation passes tables on and joins them by maximum.  Source: PTX ISA 9.0, 8 "Memory Consistency Model".
+Synchronization sends tables and joins them by their maximum. Source: PTX ISA 9.0, 8 "Memory Consistency Model".
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ if TYPE_CHECKING:
 
 MEMORY, PROXY, EXECUTION, PROXY_CLUSTER, PROXY_GLOBAL = ROWS = range(5)
 _PROXY_ROWS = {"shared::cta": PROXY, "shared::cluster": PROXY_CLUSTER, "global": PROXY_GLOBAL}
-EXTRA = 1024  # actors that are made when they appear
+EXTRA = 1024  # columns for actors that are created on first use
 FOREVER = np.int32(2**31 - 1)
 
 
 class ClusterClocks:
-    """The actors of a cluster, of `per_block` threads a block. Column -1 of every table is a time that all know, and so
-    are those of the threads that the last warp of a block lacks."""
+    """The actors of a cluster with `per_block` threads per block.
+
+    Column -1 of every table is ordered before everything. So are the columns that pad the last warp of a block.
+    """
 
     def __init__(self, number: int, per_block: int, blocks: Sequence[int]) -> None:
         self.number = number
@@ -50,14 +52,15 @@ class ClusterClocks:
         self.kinds: dict[int, str] = {}
         self._actors: dict[tuple[str, int], int] = {}
         self._of_block: dict[int, Array] = {}
-        self._barriers: list[MBarrier] = []  # kept, so that their ids stay taken
-        self.log: list[tuple[int, int, Known]] = []  # actor and time that learnt of other clusters, and what: `flags`
+        self._barriers: list[MBarrier] = []  # referenced here so that their ids are not reused
+        # (actor, time, message) for each message of other clusters that a thread received, see `flags`
+        self.log: list[tuple[int, int, Known]] = []
 
     def actor(self, kind: str, key: int, name: str) -> int:
-        """Return the column of an actor other than a thread. `kind`: "mbarrier", "bulk", "bulk write" or "wgmma"."""
+        """Return the column of an actor that is not a thread. `kind`: "mbarrier", "bulk", "bulk write" or "wgmma"."""
         got = self._actors.get((kind, key))
         if got is None:
-            # When all are used up, new ones share the last column: that can hide a race, but not invent one.
+            # If the columns run out, new actors share the last one. Sharing may hide a race but cannot invent one.
             got = 2 * self.threads + min(len(self._actors), EXTRA - 1)
             self._actors[(kind, key)] = got
             self.names[got] = name
@@ -65,27 +68,27 @@ class ClusterClocks:
         return got
 
     def mbarrier(self, bar: MBarrier) -> int:
-        """Return the column of an mbarrier, a new one the first time."""
+        """Return the column of an mbarrier, allocated on first use."""
         if bar.actor < 0:
             bar.actor = self.actor("mbarrier", id(bar), bar.name)
             self._barriers.append(bar)
         return bar.actor
 
     def table(self) -> Array:
-        """Return a fresh table, in which nothing but what always holds is known."""
+        """Return a fresh table, which orders nothing but the constant columns."""
         t = np.zeros((len(ROWS), self.columns), np.int32)
         t[:, -1] = FOREVER
         t[:, : self.threads].reshape(len(ROWS), -1, self.padded)[:, :, self.per_block :] = FOREVER
         return t
 
     def executed(self, table: Array) -> Array:
-        """Return of a table only what is ordered by execution alone."""
+        """Return a table that keeps only the EXECUTION row."""
         out = self.table()
         out[EXECUTION] = table[EXECUTION]
         return out
 
     def of_block(self, rank: int) -> Array:
-        """Return which actors are threads of a block of the cluster, or their cp.async copies: one bool a column."""
+        """Return a mask of the columns of a block's threads and of their cp.async copies."""
         got = self._of_block.get(rank)
         if got is None:
             got = self._of_block[rank] = np.zeros(self.columns, np.bool_)
@@ -94,14 +97,14 @@ class ClusterClocks:
         return got
 
     def kind(self, actor: int) -> str:
-        """Return what an actor is: "thread", "cp.async", or as it was made."""
+        """Return the kind of an actor: "thread", "cp.async", or the kind that it was created with."""
         if actor < self.threads:
             return "thread"
         return "cp.async" if actor < 2 * self.threads else self.kinds.get(actor, "")
 
 
 class WarpClocks:
-    """The knowledge of a warp's threads: `table`, and of lanes that have learnt more alone, `extras`."""
+    """Vector clocks of a warp: `table` for the warp, and `extras` for lanes that have synchronized individually."""
 
     __slots__ = (
         "clock", "cluster", "extras", "fenced", "first", "inits", "observed", "pending", "slot", "table",
@@ -115,16 +118,18 @@ class WarpClocks:
         self.table = cluster.table()
         self.extras: dict[int, Array] = {}
         self.inits: list[tuple[int, MBarrier]] = []
-        self.fenced: dict[int, list[Snapshot]] = {}  # a lane's last fence of each scope, but for narrower ones before
-        self.pending: dict[int, list[tuple[Known, int]]] = {}  # what a lane has observed and not yet acquired
-        self.observed: dict[tuple[int, int], int] = {}  # version of each flag that a lane has seen last
+        # per lane, its last fence of each scope; narrower earlier fences are dropped
+        self.fenced: dict[int, list[Snapshot]] = {}
+        # per lane, messages that it has observed but not yet acquired
+        self.pending: dict[int, list[tuple[Known, int]]] = {}
+        self.observed: dict[tuple[int, int], int] = {}  # version of each flag that a lane last observed
 
     def of(self, lane: int) -> Array:
-        """Return the table of a lane: its own, or that of the warp."""
+        """Return the table of a lane: its own, or the warp's."""
         return self.extras.get(lane, self.table)
 
     def known(self, row: int, actors: Array, lanes: Array) -> Array:
-        """Return the times that each lane (first axis) knows of some actors."""
+        """Return the times of some actors that each lane (first axis) is ordered after."""
         out = self.table[row][actors]
         for lane, extra in self.extras.items():
             mine = lanes == lane
@@ -133,7 +138,7 @@ class WarpClocks:
         return out
 
     def release(self, g: Group, lanes: Sequence[int] | None = None) -> Array:
-        """Return what lanes (None: the active ones) pass on; their later accesses are not part of it."""
+        """Return the table that lanes (None: the active ones) release. Their later accesses are not part of it."""
         whole = lanes is None and whole_warp(g)
         chosen = g.mask.idx.tolist() if lanes is None else list(lanes)
         if whole:
@@ -153,9 +158,10 @@ class WarpClocks:
         return out
 
     def release_by_fences(self, g: Group, lanes: Sequence[int], scope: int, needs: int) -> Array:
-        """Return what lanes pass on by arriving relaxed: that they were there, and what they had done before a fence,
-        where its scope and that of the arrival hold the threads that wait (PTX ISA 9.0, 8.8 "Release and Acquire
-        Patterns", a fence followed by a strong write).
+        """Return the table that lanes release by a relaxed arrival.
+
+        It contains their execution, and the accesses before a fence if the scopes of the fence and the arrival include
+        the waiting threads (PTX ISA 9.0, 8.8 "Release and Acquire Patterns", a fence followed by a strong write).
         """
         out = self.cluster.executed(self.release(g, lanes))
         for lane in lanes if scope >= needs else ():
@@ -165,7 +171,7 @@ class WarpClocks:
         return out
 
     def acquire(self, g: Group, message: Array, lanes: Sequence[int] | None = None) -> None:
-        """Let lanes (None: the active ones) learn a table."""
+        """Join a released table into the tables of lanes (None: the active ones)."""
         if whole_warp(g) if lanes is None else len(lanes) == _live(g):
             np.maximum(self.table, message, out=self.table)
             for extra in self.extras.values():
@@ -176,7 +182,7 @@ class WarpClocks:
             np.maximum(extra, message, out=extra)
 
     def learn(self, g: Group, lanes: Sequence[int], actor: int, time: int) -> None:
-        """Let lanes learn of one actor."""
+        """Order lanes after a time of one actor."""
         if len(lanes) == _live(g):
             self.table[MEMORY, actor] = max(self.table[MEMORY, actor], time)
             for extra in self.extras.values():
@@ -196,10 +202,11 @@ class WarpClocks:
             self.acquire(g, message, lanes)
 
     def fence_proxy(self, g: Group, spaces: Sequence[str]) -> None:
-        """Execute `fence.proxy.async`: what the active lanes know, and have done, is visible to the asynchronous proxy.
+        """Execute `fence.proxy.async`: earlier accesses that the active lanes are ordered after become visible to the
+        asynchronous proxy.
 
-        `spaces`: the memory it is for. Of another block's threads what `shared::cta` covers can only be what they have
-        written to the shared memory of this one.
+        `spaces` lists the memory that the fence covers. For threads of another block, `shared::cta` covers only their
+        writes to the shared memory of this block.
         """
         cluster = self.cluster
         lanes = g.mask.idx
@@ -222,7 +229,7 @@ class WarpClocks:
         self.clock += 1
 
     def _own(self, lane: int) -> Array:
-        """Return the table of a lane alone."""
+        """Return the lane's own table, copied from the warp's on first use."""
         got = self.extras.get(lane)
         if got is None:
             got = self.extras[lane] = self.table.copy()
@@ -230,11 +237,11 @@ class WarpClocks:
 
 
 class Meeting:
-    """The knowledge passed on at a barrier: `pending` in its current phase, `done` by those completed.
+    """The tables released at a barrier: `pending` in the current phase, `done` for completed phases.
 
-    What threads of other blocks have passed on at an mbarrier is apart, `far` and `far_done`, for a wait of block
-    scope; `uses` says when actors used it last. Of a named barrier also who arrived, when and by which op: `parties` in
-    this phase, `before` in the one before.
+    Tables that threads of other blocks release at an mbarrier are kept apart (`far`, `far_done`), for waits of block
+    scope. `uses` holds the last use by each actor. For a named barrier, `parties` lists the arrivals of this phase as
+    (actor, time, site), and `before` those of the previous phase.
     """
 
     __slots__ = ("actor", "bar", "before", "done", "far", "far_done", "fenced", "init", "parties", "pending", "uses")
@@ -242,7 +249,7 @@ class Meeting:
     def __init__(self, bar: MBarrier | None = None, actor: int = -1, init: tuple[int, int] = (-1, 0)) -> None:
         self.bar = bar
         self.actor = actor
-        self.init = init  # (actor, time) that has initialised an mbarrier
+        self.init = init  # (actor, time) of the mbarrier.init
         self.fenced = False
         self.pending: Array | None = None
         self.done: Array | None = None
@@ -253,7 +260,7 @@ class Meeting:
         self.uses: dict[tuple[int, ...], int] = {}
 
     def add(self, message: Array, far: bool = False) -> None:
-        """Pass something on; `far`: at the mbarrier of another block."""
+        """Release a table. `far` is True if the mbarrier belongs to another block."""
         held = self.far if far else self.pending
         if held is not None:
             np.maximum(held, message, out=held)
@@ -263,7 +270,7 @@ class Meeting:
             self.pending = message
 
     def complete(self) -> None:
-        """Complete the phase: what was passed on can be learnt."""
+        """Complete the phase, so that waits acquire the released tables."""
         self.before, self.parties = self.parties, []
         if self.far is not None:
             self.far_done, self.far = self.far, self.far.copy()
@@ -278,7 +285,7 @@ class Meeting:
 
 
 def whole_warp(g: Group) -> bool:
-    """Tell whether all threads of the warp that still run are active."""
+    """Return True if all live threads of the warp are active."""
     return g.mask.bits is None or g.mask.n == _live(g)
 
 

@@ -1,8 +1,8 @@
 """Structured control flow (scf) and calls, under lane masks.
 
-Each side of a branch runs under the mask of its lanes and the results are merged; a loop runs until its last lane
-leaves. All control flow is written as generators, which hand on the waits of blocking ops inside; a region without
-any is run to its end at once.
+Each side of a branch runs under the mask of its lanes, and the results are merged. A loop runs until its last lane
+leaves. Control flow is written as generators, which forward the waits of blocking ops inside. A region without blocking
+ops runs to its end at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Gen = Generator[Wait, None, None]
 
 
 def compile_if(c: FnCompiler, op: Operation) -> None:
-    """Compile scf.if: condition, then region, optional else region."""
+    """Compile scf.if: the condition, the then region and an optional else region."""
     cond = c.use(op.operands[0])
     then = c.region(op.regions[0])
     other = c.region(op.regions[1]) if len(op.regions) > 1 and op.regions[1].blocks else RegionCode(_nothing, False, ())
@@ -54,7 +54,7 @@ def compile_if(c: FnCompiler, op: Operation) -> None:
             for d, s in zip(outs, side.out):
                 R[d] = R[s]
             return
-        if t.n == 0:  # no lane is active here
+        if t.n == 0:  # No lane is active here.
             for d in outs:
                 R[d] = POISON
             return
@@ -75,8 +75,10 @@ def compile_if(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_for(c: FnCompiler, op: Operation) -> None:
-    """Compile scf.for: lower bound, upper bound (exclusive), step, initial values; the body's first argument is the
-    counter.
+    """Compile scf.for.
+
+    Operands are the lower bound, the exclusive upper bound, the step and the initial values. The first argument of the
+    body is the induction variable.
     """
     lb, ub, st = (c.use(v) for v in op.operands[:3])
     init = c.flat_uses(op.operands[3:])
@@ -164,7 +166,7 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_while(c: FnCompiler, op: Operation) -> None:
-    """Compile scf.while: `before` computes the condition and what to pass on, `after` the next arguments."""
+    """Compile scf.while: `before` computes the condition and forwarded values, `after` the next arguments."""
     init = c.flat_uses(op.operands)
     c.loops += 1
     before_args = c.block_args(op.regions[0].blocks[0])
@@ -241,7 +243,7 @@ def compile_while(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_execute_region(c: FnCompiler, op: Operation) -> None:
-    """Compile scf.execute_region: a region, run once."""
+    """Compile scf.execute_region, which runs its region once."""
     body = c.region(op.regions[0])
     outs = _results(c, op)
 
@@ -256,7 +258,7 @@ def compile_execute_region(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_index_switch(c: FnCompiler, op: Operation) -> None:
-    """Compile scf.index_switch: default region first, then one region a case."""
+    """Compile scf.index_switch: the default region is first, followed by one region per case."""
     flag = c.use(op.operands[0])
     cases = [int(v) for v in attr_of(op, "cases").get_values()]  # type: ignore[union-attr]
     regions = [c.region(r) for r in op.regions]
@@ -297,18 +299,18 @@ def compile_index_switch(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_call(c: FnCompiler, op: Operation) -> None:
-    """Compile llvm.call / func.call of a function with a body, under the current mask."""
+    """Compile llvm.call or func.call of a function with a body, under the current mask."""
     from cute_dialect.interp.ops.calls import EXTERNALS
 
     callee = attr_of(op, "callee")
     name = str(getattr(getattr(callee, "root_reference", callee), "data", ""))
     if not name:
-        raise InterpError("unsupported", "expected a direct call, got a call through a pointer")
+        raise InterpError("unsupported", "indirect calls are not supported")
     target = c.program.find(name, op)
     if target is None or not target.regions or not target.regions[0].blocks:
         external = EXTERNALS.get(name)
         if external is None:
-            raise InterpError("unsupported", f"expected a call to a function with a body, got @{name}")
+            raise InterpError("unsupported", f"call to @{name}, which has no body")
         external(c, op)
         return
     fn = c.program.function(target)

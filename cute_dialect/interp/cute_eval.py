@@ -1,13 +1,13 @@
-"""Runs host functions of any stage on the CPU, one scalar at a time: cute ops themselves, and what passes make of them.
+"""Scalar evaluation of functions at any stage: cute ops as well as the ops that passes lower them to.
 
-This is the yardstick of translation validation (:mod:`cute_dialect.interp.validate`): a function that still holds cute
-ops and its lowered form are run on the same numbers.  A value of a cute type is the tuple of the integers in its
-dynamic leaves, in storage order; a lowered struct is a nested tuple, so that :func:`flatten` makes both the same.  A
-cute op is evaluated by its own inference over leaves that carry numbers: no instruction is emitted, no op rebuilt.
+This is the reference for translation validation (:mod:`cute_dialect.interp.validate`): a function with cute ops and its
+lowered form run on the same numbers.  A value of a cute type is the tuple of the integers in its dynamic leaves, in
+storage order.  A lowered struct is a nested tuple, which :func:`flatten` reduces to the same form.  A cute op is
+evaluated by its own inference over leaves that carry numbers; no IR is built.
 
-Integers are signed and wrap at their width, an ``i1`` is 0 or 1.  Signed overflow of an ``nsw`` op and the result of
-``ub.poison`` is :data:`POISON`, which spreads; :class:`Undefined` is raised where behaviour is undefined (a division by
-zero, a branch on poison, a broken ``cute.assume``).
+Integers are signed and wrap at their width; an ``i1`` is 0 or 1.  Signed overflow of an ``nsw`` op and ``ub.poison``
+give :data:`POISON`, which propagates.  :class:`Undefined` is raised for undefined behavior (a division by zero, a
+branch on poison, a broken ``cute.assume``).
 
 >>> # %s = cute.make_shape(%n) : (i32) -> !cute.shape<"(?,6)">
 >>> # Evaluator(module).call("f", [7])  ->  ((7,),)
@@ -39,7 +39,7 @@ from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMStructType
 
 MAX_DEPTH = 64
-"""Calls within calls."""
+"""Maximum nesting depth of calls."""
 
 _Frame: TypeAlias = dict[SSAValue, Value]
 """The values of one call."""
@@ -48,8 +48,8 @@ _Frame: TypeAlias = dict[SSAValue, Value]
 class Evaluator:
     """Calls functions of a module by name.
 
-    ``output`` collects what ``cute.print``, ``gpu.printf`` and ``printf`` write, and a line for each kernel launched.
-    ``max_steps`` bounds the ops that one call executes.
+    ``output`` collects the output of ``cute.print``, ``gpu.printf`` and ``printf``, and a line per kernel launch.
+    ``max_steps`` limits the ops that one call executes.
     """
 
     def __init__(self, module: Operation, max_steps: int = 100_000):
@@ -88,7 +88,7 @@ class Evaluator:
         if function is None or not function.regions or not function.regions[0].blocks:
             raise Unsupported(f"a call of '{name}', which has no body")
         if self.depth == MAX_DEPTH:
-            raise OutOfSteps(f"more than {MAX_DEPTH} calls within calls")
+            raise OutOfSteps(f"more than {MAX_DEPTH} nested calls")
         self.depth += 1
         try:
             return self._region(function.regions[0], arguments, {})
@@ -101,7 +101,7 @@ class Evaluator:
         return self.globals[address].rstrip("\0")
 
     def _region(self, region: Region, arguments: Sequence[Value], frame: _Frame) -> tuple[Value, ...]:
-        """Run the blocks of a region from the first; gives the operands of the terminator that leaves it."""
+        """Run the blocks of a region from the first. Returns the operands of the terminator that leaves it."""
         block: Block | None = region.first_block
         assert block is not None
         while True:
@@ -147,7 +147,7 @@ class Evaluator:
             if not decided(operands[0]):
                 raise Undefined("an assertion does not hold")
             return []
-        if op.name == "gpu.launch_func":  # what a launch does is not known here, but it must stay the same launch
+        if op.name == "gpu.launch_func":  # The effect of a launch is unknown, but the launch must stay the same.
             numbers = ", ".join(str(x) for operand in operands for x in flatten(operand))
             self.output.append(f"launch {op.properties['kernel']} of {numbers}\n")
             return []
@@ -212,7 +212,7 @@ def _branch(op: Operation, operands: Sequence[Value]) -> tuple[Block, Sequence[V
 
 
 def poison_of(t: Attribute) -> Value:
-    """Return a value of a lowered type with nothing in it yet."""
+    """Return an uninitialised value of a lowered type."""
     if isinstance(t, LLVMStructType):
         return tuple(poison_of(x) for x in t.types)
     return POISON

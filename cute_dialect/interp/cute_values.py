@@ -1,7 +1,7 @@
-"""Cute ops on numbers: each is evaluated by its own inference over leaves that carry what they are at run time.
+"""Evaluation of cute ops on numbers, with each op's own inference over leaves that carry run-time values.
 
-A value of a cute type is the tuple of the integers in its dynamic leaves, in storage order.  A tensor is its iterator
-(the address in bytes, or the leaves of a coordinate) and then the leaves of its layout.
+A value of a cute type is the tuple of the integers in its dynamic leaves, in storage order.  The value of a tensor is
+its iterator (the address in bytes, or the leaves of a coordinate) followed by the leaves of its layout.
 
 >>> # cute.layout_eval of (?,3) at 5 in (?,8):(8,1):  evaluate_cute(op, [(5,), (7,)])  ->  [(43,)]
 """
@@ -59,7 +59,7 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
 
 
 class ConcreteEmitter(Emitter):
-    """Computes where another emitter emits: leaves carry numbers."""
+    """An emitter that computes numbers instead of emitting ops."""
 
     def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> Number:
         name, nsw = _BY_ALGEBRA[op]
@@ -71,7 +71,7 @@ class ConcreteEmitter(Emitter):
         return x if isinstance(x, Poison) else wrap(abs(x), width)
 
     def same(self, a: object, b: object) -> bool:
-        return False  # values, not their names, are all there is
+        return False  # Leaves have values only, so equal names prove nothing.
 
     def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> Number:
         x, y = _number(a), _number(b)
@@ -96,14 +96,14 @@ _EMITTER = ConcreteEmitter()
 
 
 def bound(t: CuteType, numbers: Value) -> Payload:
-    """Return the payload of a type with its dynamic leaves carrying the numbers of a value."""
+    """Return the payload of a type with its dynamic leaves bound to the numbers of a value."""
     assert isinstance(numbers, tuple)
     leaves = dynamic_leaves(t.data)
     return bind(t.data, [Dyn(d.width, d.div, x, _EMITTER) for d, x in zip(leaves, numbers, strict=True)])
 
 
 def numbers_of(payload: Payload, declared: Payload) -> tuple[Number, ...]:
-    """Return the value of a payload computed over numbers, as one of a declared type."""
+    """Return the value of a payload computed over numbers, for the declared type."""
     found = tuple(_number(d) for d in dynamic_leaves(payload))
     if len(found) != len(dynamic_leaves(declared)):
         raise Unsupported(f"a value {text.to_text(payload)} for the type {text.to_text(declared)}")
@@ -162,7 +162,7 @@ def _assume(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
 
 
 def evaluate_cute(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
-    """Return the results of a cute op.  Raises Undefined, Unsupported, or AlgebraError."""
+    """Return the results of a cute op.  Raises Undefined, Unsupported or AlgebraError."""
     handler = _CUTE.get(op.name)
     if handler is not None:
         return handler(op, operands)
@@ -189,7 +189,7 @@ def evaluate_cute(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
 
 
 def iterator_leaves(t: TensorType) -> int:
-    """Return how many numbers of a tensor's value belong to its iterator."""
+    """Return the number of leading values of a tensor that belong to its iterator."""
     return len(dynamic_leaves(t.data.iter)) if isinstance(t, CoordTensorType) else 1
 
 
@@ -200,15 +200,13 @@ def _parts(t: TensorType, value: Value) -> tuple[tuple[Value, ...], tuple[Value,
 
 
 def _numbered(payload: Payload, numbers: Sequence[Value]) -> Payload:
-    """Return a payload with its leaves bound to numbers, divisibility tracked as ops on tensors do."""
+    """Return a payload with its leaves bound to numbers. Divisibility is tracked as for ops on tensors."""
     leaves = dynamic_leaves(payload)
     return bind(payload, [Dyn(d.width, d.div or 1, x, _EMITTER) for d, x in zip(leaves, numbers, strict=True)])
 
 
 def moved(p: Ptr, address: Value, offset: Leaf) -> Value:
-    """Return the address so many elements further.  Raises Undefined if it is not aligned as the type of the result
-    says.
-    """
+    """Advance an address by an offset in elements.  Raises Undefined if the result is inside a byte."""
     number = _number(offset)
     if isinstance(number, Poison) or isinstance(address, Poison):
         return POISON
@@ -241,7 +239,7 @@ def _lifted(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
 
 
 def _advanced(t: TensorType, declared: TensorType, iterator: tuple[Value, ...], offset: Payload) -> tuple[Value, ...]:
-    """Return the iterator of a tensor moved by an offset, for a result of the declared type."""
+    """Return a tensor's iterator advanced by an offset, for a result of the declared type."""
     if isinstance(t, CoordTensorType) and isinstance(declared, CoordTensorType):
         sum_ = tuple_add(_numbered(t.data.iter, iterator), offset)  # pyright: ignore[reportArgumentType]
         return numbers_of(sum_, declared.data.iter)  # pyright: ignore[reportArgumentType]
@@ -340,8 +338,9 @@ _DYNAMIC = re.compile(r"\?(\{[^}]*\})?")
 
 
 def printed(t: Attribute, value: Value) -> str:
-    """Return the line that ``cute.print`` writes: the type's text with every ``?`` replaced.  Raises Undefined for
-    poison.
+    """Return the line that ``cute.print`` writes: the type's text with every ``?`` replaced.
+
+    Raises Undefined for poison.
     """
     if not isinstance(t, CuteType):
         raise Unsupported(f"cute.print of {t}")
@@ -354,7 +353,7 @@ def printed(t: Attribute, value: Value) -> str:
 
 
 def substitute(form: str, pattern: re.Pattern[str], numbers: Sequence[Value]) -> str:
-    """Return the text with each match of a pattern replaced by the next number.  Raises Undefined for poison."""
+    """Replace each match of a pattern by the next number.  Raises Undefined for poison."""
     left = iter(numbers)
 
     def number(match: re.Match[str]) -> str:
@@ -367,5 +366,5 @@ def substitute(form: str, pattern: re.Pattern[str], numbers: Sequence[Value]) ->
 
 
 def formatted(form: str, numbers: Sequence[Value]) -> str:
-    """Return what ``printf`` writes."""
+    """Return the output of ``printf``."""
     return substitute(form.replace("%%", "\0"), re.compile(r"%(?:lld|ld|d|i)"), numbers).replace("\0", "%")

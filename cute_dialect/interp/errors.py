@@ -1,8 +1,7 @@
-"""Errors of the interpreter: one exception for users, one signal between an op and the runner.
+"""Exceptions of the interpreter.
 
-`InterpError` is what callers see: a kind, the op and its source location, the thread and block, and a message of the
-form "expected …, got …".  `Fault` is raised inside an op, which knows only the lanes; the runner that executes the op
-adds the rest.
+Callers see `InterpError`: a kind, the op with its source location, the thread and block, and a message. `Fault` is
+raised inside an op, which knows only the lanes; the runner that executes the op turns it into an `InterpError`.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ if TYPE_CHECKING:
 
 
 class InterpError(CuteError):
-    """A kernel did something wrong, or something this interpreter does not do.
+    """A kernel did something wrong, or uses something that this interpreter does not support.
 
     Attributes:
 
     - kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock",
-      "limit", "argument", "unsupported", "trap", "assert", "arithmetic", "race",
-      "promise" or "internal"
-    - message: the bare sentence, without position
-    - op, location: name of the op and `FILE:LINE:COL` (empty when the IR carries no locations)
-    - frames: the place of the op and the places of the calls that it was inlined through, innermost first
-    - thread, block: coordinates (x, y, z) of the first offending thread, None where they make no sense
-    - address: the offending address, None where it makes no sense
+      "limit", "argument", "unsupported", "trap", "assert", "arithmetic", "race", "uninit", "wgmma", "promise" or
+      "internal"
+    - message: the message alone, without location
+    - op, location: name of the op and `FILE:LINE:COL` (empty if the IR carries no locations)
+    - frames: the location of the op and of the calls that it was inlined through, innermost first
+    - thread, block: coordinates (x, y, z) of the first offending thread, None if unknown
+    - address: the offending address, None if there is none
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class InterpError(CuteError):
         super().__init__(self.render())
 
     def with_notes(self, notes: Sequence[str]) -> InterpError:
-        """Return the same error, with more notes."""
+        """Return the same error with additional notes."""
         return InterpError(
             self.kind,
             self.message,
@@ -94,7 +93,7 @@ class InterpError(CuteError):
 
 
 class Fault(Exception):
-    """Raised by an executing op; `lane` is the index in the group of the first offending lane, -1 when unknown."""
+    """A fault of the executing op. `lane` is the index in the group of the first offending lane, -1 if unknown."""
 
     def __init__(
         self, kind: str, message: str, lane: int = -1, address: int | None = None, notes: tuple[str, ...] = ()
@@ -108,11 +107,11 @@ class Fault(Exception):
 
 
 class PoisonUse(Exception):
-    """An operation met a poison or undef operand; the runner makes its results poison."""
+    """Raised if an op reads a poison or undef operand. The runner then makes its results poison."""
 
 
 class OpInfo:
-    """An op as diagnostics name it; made once when the op is compiled, text made only when needed."""
+    """An op as it appears in diagnostics. Created when the op is compiled; its text is built only when needed."""
 
     __slots__ = ("_op", "name", "operands", "pure", "removable", "results")
 
@@ -128,17 +127,16 @@ class OpInfo:
 
     @property
     def source(self) -> Operation:
-        """The op."""
         return self._op
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """The places of the op, see :func:`cute_dialect.ir.diagnostics.location_frames`."""
+        """Source locations of the op, see :func:`cute_dialect.ir.diagnostics.location_frames`."""
         return location_frames(self._op.location)
 
     @property
     def location(self) -> str:
-        """The `FILE:LINE:COL` of the op, empty when unknown."""
+        """`FILE:LINE:COL` of the op, empty if unknown."""
         return location_text(self._op)
 
     @property
@@ -148,7 +146,7 @@ class OpInfo:
 
 
 def op_text(op: Operation) -> str:
-    """Return one line of an op, in generic form, at most 200 characters; regions are left out."""
+    """Return the op in generic form on one line, at most 200 characters. An op with regions gives its name only."""
     from io import StringIO
 
     from xdsl.printer import Printer
@@ -158,14 +156,14 @@ def op_text(op: Operation) -> str:
         if op.regions:
             return op_name(op)
         Printer(out, print_generic_format=True).print_op(op)
-    except Exception:  # printing must never hide the diagnostic itself
+    except Exception:  # Printing must never hide the diagnostic itself.
         return op_name(op)
     text = " ".join(out.getvalue().split())
     return text if len(text) <= 200 else text[:197] + "..."
 
 
 def op_name(op: Operation) -> str:
-    """Return the op's name, also of an op that the context does not know (`builtin.unregistered`)."""
+    """Return the name of an op, also if the context does not know it (`builtin.unregistered`)."""
     if op.name == "builtin.unregistered":
         known = getattr(op, "op_name", None)
         data = getattr(known, "data", None)
@@ -175,18 +173,18 @@ def op_name(op: Operation) -> str:
 
 
 def attr_of(op: Operation, name: str) -> Attribute | None:
-    """Return an attribute, whether it is stored as property or in the dictionary."""
+    """Return an attribute that is stored as a property or in the attribute dictionary."""
     got = op.properties.get(name)
     return got if got is not None else op.attributes.get(name)
 
 
 def location_text(op: Operation) -> str:
-    """Return `FILE:LINE:COL` of an op, empty when unknown."""
+    """Return `FILE:LINE:COL` of an op, empty if unknown."""
     position = location_position(op.location)
     return str(position) if position is not None else ""
 
 
 def _source(position: Position) -> list[str]:
-    """Return the line of a source with its mark; nothing of a file of IR, of which the op is shown anyway."""
+    """Return the source line with its marker. Nothing for a `.mlir` file, since the op itself is shown."""
     text = None if position.file.endswith(".mlir") else source_line(position.file, position.line)
     return marked_line(text, position) if text is not None and text.strip() else []

@@ -1,7 +1,7 @@
-"""Exact scalar arithmetic of the ``arith`` and ``math`` dialects, with poison and undefined behaviour.
+"""Exact scalar arithmetic of the ``arith`` and ``math`` dialects, with poison and undefined behavior.
 
-Integers are signed and wrap at their width, an ``i1`` is 0 or 1.  Signed overflow of an ``nsw`` op is :data:`POISON`,
-which spreads; :class:`Undefined` is raised where behaviour is undefined: a division by zero, a branch on poison.
+Integers are signed and wrap at their width; an ``i1`` is 0 or 1.  Signed overflow of an ``nsw`` op is :data:`POISON`,
+which propagates.  :class:`Undefined` is raised for undefined behavior: a division by zero, a branch on poison.
 
 >>> step("addi", 3, 4, 32), step("muli", 1 << 20, 1 << 20, 32), step("muli", 1 << 20, 1 << 20, 32, nsw=True)
 (7, 0, poison)
@@ -17,15 +17,15 @@ from xdsl.ir import Attribute, Operation
 
 
 class Undefined(Exception):
-    """The program did something whose behaviour is undefined; the message says what."""
+    """The program has undefined behavior; the message describes it."""
 
 
 class Unsupported(Exception):
-    """The evaluator does not know an op or a type."""
+    """The evaluator does not support an op or a type."""
 
 
 class OutOfSteps(Exception):
-    """The program ran for too long."""
+    """The program exceeded its step limit."""
 
 
 class Poison:
@@ -38,15 +38,15 @@ class Poison:
 
 
 POISON = Poison()
-"""The result of an operation that is not defined, but harmless until somebody depends on it."""
+"""The result of an operation without a defined value. Harmless until something depends on it."""
 
 Number: TypeAlias = int | Poison
 Value: TypeAlias = "Number | str | tuple[Value, ...]"
-"""A run-time value; ``str`` is the address of a global."""
+"""A run-time value. A ``str`` is the address of a global."""
 
 
 def flatten(value: Value) -> Iterator[Number | str]:
-    """Return the numbers in a value, in storage order."""
+    """Yield the numbers in a value, in storage order."""
     if isinstance(value, tuple):
         for v in value:
             yield from flatten(v)
@@ -61,7 +61,7 @@ def wrap(x: int, width: int) -> int:
 
 
 def width_of_type(t: Attribute) -> int:
-    """Return bits of an integer or index type.  Raises Unsupported."""
+    """Return the width in bits of an integer or index type.  Raises Unsupported."""
     if isinstance(t, IntegerType):
         return t.bitwidth
     if isinstance(t, IndexType):
@@ -115,7 +115,7 @@ STEPS: Mapping[str, Callable[[int, int, int], Number]] = {
     "shrui": lambda a, b, w: _shift(a, b, w, lambda x, k: _unsigned(x, w) >> k),
     "shrsi": lambda a, b, w: _shift(a, b, w, lambda x, k: x >> k),
 }
-"""``arith`` op -> its result before wrapping, from two signed operands and the width."""
+"""Maps an ``arith`` op to its result before wrapping, from two signed operands and the width."""
 
 TESTS: tuple[Callable[[int, int, int], bool], ...] = (
     lambda a, b, w: a == b,
@@ -129,11 +129,11 @@ TESTS: tuple[Callable[[int, int, int], bool], ...] = (
     lambda a, b, w: _unsigned(a, w) > _unsigned(b, w),
     lambda a, b, w: _unsigned(a, w) >= _unsigned(b, w),
 )
-"""By the number of the ``arith.cmpi`` predicate."""
+"""Comparisons, indexed by the ``arith.cmpi`` predicate."""
 
 
 def step(name: str, a: Number, b: Number, width: int, *, nsw: bool = False) -> Number:
-    """Return one binary instruction.  Raises Undefined for a division by zero or by poison."""
+    """Execute one binary instruction.  Raises Undefined for a division by zero or by poison."""
     if isinstance(b, Poison) and ("div" in name or "rem" in name):
         raise Undefined("division by poison")
     if isinstance(a, Poison) or isinstance(b, Poison):
@@ -149,14 +149,14 @@ def step(name: str, a: Number, b: Number, width: int, *, nsw: bool = False) -> N
 
 
 def decided(condition: Value) -> bool:
-    """Tell whether a condition holds.  Raises Undefined for poison."""
+    """Return True if a condition holds.  Raises Undefined for poison."""
     if isinstance(condition, Poison):
         raise Undefined("a branch depends on poison")
     return bool(condition)
 
 
 def evaluate_arith(op: Operation, name: str, operands: Sequence[Value]) -> Value:
-    """Return the result of an op of ``arith`` or ``math`` on integers.  Raises Undefined or Unsupported."""
+    """Return the result of an integer op of ``arith`` or ``math``.  Raises Undefined or Unsupported."""
     t = op.results[0].type
     if name == "constant":
         width = width_of_type(t)

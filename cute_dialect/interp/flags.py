@@ -1,16 +1,16 @@
-"""Synchronisation through memory: flags, counters and locks, as the PTX memory model has it.
+"""Synchronization through memory: flags, counters and locks, according to the PTX memory model.
 
-Strong accesses (volatile, relaxed, acquire, release, atomics) order others across blocks when both sides do their part:
+Strong accesses (volatile, relaxed, acquire, release, atomics) order other accesses across blocks in two steps:
 
-- release: a thread writes a flag with `.release`, or writes it strongly after a fence. It passes on what it knew, and
-  had done, at that point: the message
-- acquire: a thread that observes that write with `.acquire`, or strongly with a fence behind, learns the message.
-  Atomics read-modify-write, so what they pass on joins what was there; any other write replaces it
+- release: a thread writes a flag with `.release`, or writes it strongly after a fence. The write carries a message: the
+  thread's own earlier accesses and those ordered before them
+- acquire: a thread that reads this value with `.acquire`, or reads it strongly and then executes a fence, receives the
+  message. The message of an atomic is added to the earlier ones; any other write replaces them
 
-Both scopes must cover the other thread. A message says of each cluster what of it is ordered before: its table of
-`clocks`. The tables of the own cluster are joined to the thread's; those of others go to the log of the cluster, each
-with the thread and time at which it was learnt, so that a barrier passes it on without carrying it: a thread has what
-an entry says once it knows of that thread and time.
+Both scopes must include the other thread. A message holds one table of `clocks` per cluster. The table of the reader's
+own cluster is joined into the thread's table. Tables of other clusters go to the log of the reader's cluster, together
+with the thread and time of the acquire. Barriers then need not carry them: every thread ordered after that time has the
+log entry.
 
 Source: PTX ISA 9.0, 8.7 "Ordering", 8.8 "Release and Acquire Patterns", 8.9.5 "Causality Order".
 """
@@ -39,10 +39,11 @@ CTA, CLUSTER, GPU = range(3)
 
 
 class Fence(NamedTuple):
-    """A fence: it orders memory accesses of a scope's threads, by acquire, release or both (WEAK: it does not).
+    """A fence that orders memory accesses within a scope. `order` is WEAK if it only affects proxies.
 
-    `proxy`: ordinary accesses before asynchronous ones in these spaces; `init`: mbarrier.init before their uses;
-    `maps`: by release or acquire, writes to a tensor map before its uses.
+    - proxy: spaces in which generic accesses become visible to the asynchronous proxy
+    - init: mbarrier.init becomes visible to uses of the mbarrier
+    - maps: RELEASE or ACQUIRE of writes to a tensor map, else WEAK
     """
 
     order: int = WEAK
@@ -53,9 +54,9 @@ class Fence(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """Whether an arrival at an mbarrier passes on what was before it, and a wait learns that, or fences alone do.
+    """Memory order of an mbarrier arrival or wait. A relaxed one orders memory only together with fences.
 
-    The scope is the GPU where an instruction says none: PTX has `.cta` then, but libraries leave it out for clusters.
+    `scope` is GPU if the instruction specifies none. PTX defaults to `.cta`, but libraries omit it for clusters too.
     """
 
     relaxed: bool = False
@@ -63,11 +64,11 @@ class Sync(NamedTuple):
 
 
 Known: TypeAlias = "dict[int, Array]"
-"""Cluster number → its table."""
+"""Maps a cluster number to its table."""
 
 
 def join(parts: Iterable[Known]) -> Known:
-    """Return what any of some messages says; the tables are shared, never changed."""
+    """Join messages. Tables may be shared and are never modified."""
     out: Known = {}
     for part in parts:
         for number, table in part.items():
@@ -80,7 +81,7 @@ def join(parts: Iterable[Known]) -> Known:
 
 
 class Snapshot:
-    """The knowledge of a warp's threads at a fence."""
+    """The clocks of a warp at a fence."""
 
     __slots__ = ("clock", "copied", "extras", "log", "made", "scope", "table")
 
@@ -94,7 +95,7 @@ class Snapshot:
         self.made: dict[int, Known] = {}
 
     def message(self, clocks: WarpClocks, lane: int) -> Known:
-        """Return what a lane passes on with a strong write after the fence."""
+        """Return the message of a lane's strong write after the fence."""
         got = self.made.get(lane)
         if got is None:
             cluster = clocks.cluster
@@ -109,7 +110,10 @@ class Snapshot:
 
 
 class _Flag:
-    """The knowledge passed on at a place, by (scope, block, cluster) of who did; `version` changes with it."""
+    """The messages at an address, keyed by the (scope, block, cluster) of the writer.
+
+    `version` changes with each write.
+    """
 
     __slots__ = ("messages", "version")
 
@@ -119,13 +123,13 @@ class _Flag:
 
 
 class Flags:
-    """The places in memory that were written strongly."""
+    """Addresses that were written strongly, with their messages."""
 
     def __init__(self) -> None:
         self._flags: dict[int, dict[int, _Flag]] = {}
 
     def fence(self, g: Group, lanes: Sequence[int], order: int, scope: int) -> None:
-        """Note a fence of threads: before a strong write it releases, after a strong read it acquires."""
+        """Record a fence of threads: it releases for later strong writes and acquires for earlier strong reads."""
         clocks = g.clocks
         if order in ACQUIRES:
             for lane in lanes:
@@ -143,8 +147,9 @@ class Flags:
             clocks.fenced[lane] = [*wider, snapshot]
 
     def fence_proxy(self, g: Group, lanes: Sequence[int]) -> None:
-        """Note a `fence.proxy.async` of global memory: what these lanes know of other clusters is visible to the
-        asynchronous proxy, too.
+        """Record a `fence.proxy.async` of global memory.
+
+        Accesses of other clusters that are ordered before these lanes become visible to the asynchronous proxy.
         """
         clocks = g.clocks
         if not clocks.cluster.log:
@@ -158,7 +163,7 @@ class Flags:
                 clocks.cluster.log.append((clocks.first + lane, clocks.clock, tables))
 
     def access(self, g: Group, site: Site, buf: Buffer, off: Array, lanes: Array) -> None:
-        """Note an access by lanes, after it was checked for races. `off`: one offset a lane, or one for all."""
+        """Record an access by lanes that has passed the race check. `off` holds one offset per lane, or one for all."""
         known = self._flags.get(id(buf))
         scalar = site.leaf.kind == "i" and not site.leaf.shape
         if site.order == WEAK or not scalar:
@@ -181,7 +186,7 @@ class Flags:
             if flag is None:
                 flag = known[at] = _Flag()
             flag.version += 1
-            if site.atomic:  # what it has observed goes on, 8.9.2 "Observation Order"
+            if site.atomic:  # An atomic also carries the messages that it observed (8.9.2 "Observation Order").
                 flag.messages = {k: m for k, m in flag.messages.items() if self._reaches(g, lane, k, site.scope)}
             else:
                 flag.messages = {}
@@ -192,8 +197,8 @@ class Flags:
 
     @staticmethod
     def _passed_on(clocks: WarpClocks, lane: int, site: Site) -> list[tuple[int, Known]]:
-        """Return what a strong write passes on, by scope: with a release what is known now, and what was at fences
-        before.
+        """Return the (scope, message) pairs of a strong write: those of earlier fences, and the current one for a
+        release.
         """
         out = [(min(s.scope, site.scope), s.message(clocks, lane)) for s in clocks.fenced.get(lane, ())]
         if site.order in RELEASES:
@@ -217,12 +222,12 @@ class Flags:
 
     @staticmethod
     def _needs(g: Group, lane: int, by: tuple[int, int, int]) -> int:
-        """Return the scope that holds a lane and who passed something on."""
+        """Return the narrowest scope that includes both a lane and the writer of a message."""
         _, block, cluster = by
         return CTA if block == g.block_of(lane) else CLUSTER if cluster == g.clocks.cluster.number else GPU
 
     def _reaches(self, g: Group, lane: int, by: tuple[int, int, int], scope: int) -> bool:
-        """Tell whether both scopes hold the other thread."""
+        """Return True if both scopes include the other thread."""
         return min(scope, by[0]) >= self._needs(g, lane, by)
 
     def _learn(self, g: Group, lane: int, known: list[Known]) -> None:
@@ -239,14 +244,15 @@ class Flags:
 
     @staticmethod
     def _entries(clocks: WarpClocks, lanes: Array) -> Iterable[tuple[Known, Array]]:
-        """Return the log, latest first: what was learnt, and which of some lanes have it."""
+        """Yield the log from latest to earliest: each message, and a mask of the lanes that have it."""
         own = clocks.first + lanes
         for actor, time, known in reversed(clocks.cluster.log):
             yield known, (own == actor) | (clocks.known(MEMORY, np.full(len(lanes), actor), lanes) >= time)
 
     def ordered(self, g: Group, lanes: Array, other: Array, actor: Array, clock: Array, row: int) -> Array:
-        """Tell of accesses by other clusters, as arrays (lanes, n), whether lanes know of them, by a row of the
-        tables.
+        """Return a mask, of shape (lanes, n), of the accesses by other clusters that are ordered before lanes.
+
+        `row` selects the row of the tables.
         """
         clocks = g.clocks
         ok = np.zeros(actor.shape, np.bool_)
@@ -261,7 +267,7 @@ class Flags:
         return ok
 
     def only_observed(self, g: Group, lane: int, other: int, actor: int, clock: int) -> bool:
-        """Tell whether a lane has read the flag that orders an access, and only the fence after it is missing."""
+        """Return True if a lane has read the flag that orders an access but lacks the fence after it."""
         tables = [k[other] for k, _ in g.clocks.pending.get(lane, ()) if other in k]
         return any(clock <= int(t[MEMORY, actor]) for t in tables)
 

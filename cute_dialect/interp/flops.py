@@ -1,8 +1,8 @@
-"""Floating-point operations, counted while a kernel runs: what ``reports=["flops"]`` asks for.
+"""Floating-point operation counts for ``reports=["flops"]``.
 
-An addition, subtraction, multiplication or division of a lane counts 1, a fused multiply-add 2, each times the elements
-of a vector; a product of matrices of shape (M, N, K) counts 2·M·N·K, once for the warp or warpgroup that executes it.
-Comparisons, conversions and functions such as ``exp`` count nothing, as in the usual counts of FLOP.
+An addition, subtraction, multiplication or division counts 1 per lane, a fused multiply-add 2, each times the elements
+of a vector. An MMA of shape (M, N, K) counts 2·M·N·K, once for the warp or warpgroup that executes it. Comparisons,
+conversions and functions such as ``exp`` count 0, as is usual.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WARP, _WARPGROUP = 32, 128
 
 
 class FlopCount:
-    """Counts of a launch: scalar operations, and those of products by tensor cores, both by place in the source."""
+    """Counts of a launch per op: scalar operations, and operations of tensor cores."""
 
     def __init__(self) -> None:
         self.scalar: dict[Operation, float] = {}
@@ -38,11 +38,10 @@ class FlopCount:
 
     @property
     def total(self) -> float:
-        """All operations."""
         return sum(self.scalar.values()) + sum(self.tensor.values())
 
     def step(self, step: Step, op: Operation) -> Step:
-        """Return a step that counts as well; the step itself where its op is not counted."""
+        """Wrap a step so that it also counts. Returns the step itself if its op is not counted."""
         found = self._table(op)
         if found is None:
             return step
@@ -55,7 +54,7 @@ class FlopCount:
         return counted
 
     def blocking(self, gen: GenStep, op: Operation) -> GenStep:
-        """Return a step that may wait, and counts as well."""
+        """Wrap a step that may wait so that it also counts."""
         found = self._table(op)
         if found is None:
             return gen
@@ -68,7 +67,7 @@ class FlopCount:
         return counted
 
     def _table(self, op: Operation) -> tuple[float, dict[Operation, float]] | None:
-        """Return what an op counts a lane, and the table that has it; None where it is not counted."""
+        """Return the count of an op per lane and the table it belongs to, None if it is not counted."""
         found = flops_of(op)
         if found is None:
             return None
@@ -78,7 +77,7 @@ class FlopCount:
 
 
 def flops_of(op: Operation) -> tuple[float, bool] | None:
-    """Return the operations of each lane that executes an op, and whether tensor cores do them; None: it does none."""
+    """Return the operations of an op per lane, and whether tensor cores execute them. None if it has none."""
     name = op_name(op)
     if _ONE.fullmatch(name) and _is_float(op):
         return float(_elements(op)), False

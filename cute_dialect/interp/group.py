@@ -1,4 +1,4 @@
-"""A group of lanes that executes together, and what it can see of its launch."""
+"""A group of lanes that executes together, and its view of the launch."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ WARP = DEFAULT_TARGET.warp
 
 
 class Counter:
-    """Work done so far in a launch: `steps` are ops executed by groups.
+    """Counters of the work done in a launch.
 
-    `most`: after how many steps of a group its loops are looked at (see `endless`); the present group has executed
-    `steps - base`. `turns`: how often some warp has come further than to its next poll.
+    `steps` counts ops executed by groups; the current group has executed `steps - base` of them. After `most` steps of
+    a group, its loops are checked for progress (see `nontermination`). `turns` counts how often a warp has made
+    progress beyond a poll.
     """
 
     __slots__ = ("base", "lane_ops", "loads", "most", "progress", "steps", "stores", "turns")
@@ -49,7 +50,10 @@ class Counter:
 
 
 class Wait:
-    """The reason why a group does not run on: `ready()` says when it may; `spin` marks a poll that may always go on."""
+    """The reason why a group is blocked.
+
+    `ready()` is True when it may continue; `spin` marks a poll, which is always ready.
+    """
 
     __slots__ = ("_text", "info", "ready", "spin")
 
@@ -63,12 +67,12 @@ class Wait:
 
     @property
     def text(self) -> str:
-        """Return what it waits for, as things stand now."""
+        """Description of the wait, in its current state."""
         return self._text if isinstance(self._text, str) else self._text()
 
 
 class AsyncCopy:
-    """A cp.async in flight: what each of its lanes copies, and in which commit group."""
+    """A cp.async in flight: its lanes, their commit groups, and the function that performs the copy."""
 
     __slots__ = ("apply", "lanes", "seq")
 
@@ -79,12 +83,11 @@ class AsyncCopy:
 
 
 class Group:
-    """Lanes of one warp, of a block or of several blocks, in block-major order.
+    """A set of lanes: one warp, one block or several blocks, in block-major order.
 
-    - first_lane: number of lane 0 within its block (0 unless the group is one warp)
-    - lane_block: linear block index of each lane, an int when the group lies in one block
-    - lane_tid: linear thread index in the block of each lane; lanes past the block's end are dead from the start
-    - smem, smem_offset, smem_lane: shared memory; `smem_lane` holds each lane's start when there are several blocks
+    - lane_block: linear block index of each lane, an int if all lanes are in one block
+    - lane_tid: linear thread index in the block of each lane. Lanes past the end of the block are dead from the start
+    - smem, smem_offset, smem_lane: shared memory; `smem_lane` holds the start for each lane if there are several blocks
     """
 
     def __init__(
@@ -131,9 +134,9 @@ class Group:
         self.stack: list[OpInfo] = []
         self.wait: Wait | None = None
         self.cluster_wait: int | None = None
-        self.failures: dict[int, int] = {}  # spurious failures in a row, by instruction
+        self.failures: dict[int, int] = {}  # consecutive spurious failures per instruction
 
-    # -- where am I -------------------------------------------------------------------------------------------------
+    # -- position ---------------------------------------------------------------------------------------------------
 
     def block_of(self, lane: int) -> int:
         """Return the linear number of a lane's block."""
@@ -153,7 +156,7 @@ class Group:
 
     @property
     def in_cluster(self) -> bool:
-        """Tell whether blocks are launched in clusters."""
+        """Return True if the launch has clusters."""
         return self.launch.cluster != (1, 1, 1)
 
     def sreg(self, name: str) -> Value:
@@ -211,7 +214,7 @@ class Group:
             one = np.int64(1) << lane
             bits = {"eq": one, "lt": one - 1, "le": (one << 1) - 1, "ge": -one, "gt": -(one << 1)}[name[9:]]
             return (bits & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
-        raise Fault("unsupported", f"expected a known special register, got {name}")
+        raise Fault("unsupported", f"special register %{name} is not supported")
 
     def _block_ids(self) -> tuple[int | Array, int | Array, int | Array]:
         x, y, _ = self.launch.grid
@@ -222,17 +225,22 @@ class Group:
         return ids[axis] % self.launch.cluster[axis]
 
     def cluster_peer(self, lane: int, rank: int) -> int:
-        """Return the linear index of block `rank` of the cluster that the lane's block belongs to."""
+        """Return the linear index of the block with the given rank in the cluster of the lane's block."""
         c, grid = self.launch.cluster, self.launch.grid
         if not 0 <= rank < c[0] * c[1] * c[2]:
-            raise Fault("oob", f"expected a cluster rank in [0, {c[0] * c[1] * c[2]}), got {rank}", lane)
+            raise Fault(
+                "oob", f"cluster rank {rank} is out of range; the cluster has {c[0] * c[1] * c[2]} blocks", lane
+            )
         at = self.block_coord(lane)
         r = (rank % c[0], rank // c[0] % c[1], rank // (c[0] * c[1]))
         x, y, z = (at[i] // c[i] * c[i] + r[i] for i in range(3))
         return x + grid[0] * (y + grid[1] * z)
 
     def shared_of(self, block: int, lane: int, address: int) -> tuple[Buffer, int] | None:
-        """Return the shared memory of a resident block, buffer and start in it. Raises Fault when it has ended."""
+        """Return the buffer and start offset of the shared memory of a block, None if it is not resident.
+
+        Raises Fault if the block has ended.
+        """
         resident = self.launch.blocks.get(block)
         if resident is not None:
             resident.check_runs(lane, address)
@@ -241,11 +249,11 @@ class Group:
     # -- masks ------------------------------------------------------------------------------------------------------
 
     def restore(self, mask: Mask) -> None:
-        """Go back to an outer mask, less the lanes that have exited meanwhile."""
+        """Restore an outer mask, without the lanes that have exited meanwhile."""
         self.mask = mask.minus(self.dead) if self.killed else mask
 
     def kill(self) -> None:
-        """End the active lanes."""
+        """End the active lanes, which have exited."""
         self.dead = self.dead | self.mask.array
         self.killed = True
         self.mask = Mask(self.lanes, np.zeros(self.lanes, np.bool_), 0)
@@ -253,7 +261,7 @@ class Group:
     # -- diagnostics ------------------------------------------------------------------------------------------------
 
     def fail(self, fault: Fault, info: OpInfo) -> InterpError:
-        """Return the user's error for a fault of the op that runs now."""
+        """Return the InterpError for a fault of the current op."""
         lane = fault.lane
         if lane < 0 and self.mask.n:
             lane = int(self.mask.idx[0])
@@ -271,27 +279,32 @@ class Group:
         )
 
     def turn(self) -> None:
-        """Note that the group has come further, which others may be waiting for."""
+        """Record progress of the group, which other warps may be waiting for."""
         self.turns += 1
         self.count.turns += 1
 
     def out_of_steps(self, info: OpInfo, times: int, *why: str) -> InterpError:
-        """Return the user's error for a loop that has executed some times as many ops as it may without further ado."""
+        """Return the error for a loop that has executed `times * max_steps` ops without progress."""
         who = "threads in lockstep" if self.launch.wide else "a warp"
-        text = f"step limit of {times * self.count.most} ops of {who} reached: the loop may not end"
-        return self.fail(Fault("limit", text, notes=(*why, "max_steps, or cute-run --max-steps, allows more")), info)
+        text = f"step limit of {times * self.count.most} ops of {who} reached: the loop may not terminate"
+        return self.fail(
+            Fault("limit", text, notes=(*why, "raise max_steps (cute-run --max-steps) if the loop does terminate")),
+            info,
+        )
 
     # -- cp.async ---------------------------------------------------------------------------------------------------
 
     def copies_arrive(self) -> None:
-        """Note a cp.async.mbarrier.arrive of the active lanes: what they copy from now on is not what it waits for."""
+        """Record a cp.async.mbarrier.arrive of the active lanes, which does not cover their later copies."""
         for seq in np.unique(self.copy_seq[self.mask.idx]).tolist():
             arrived = self.copy_arrivals.setdefault(seq, np.zeros(self.lanes, np.int64))
             arrived[self.mask.idx] += self.copy_seq[self.mask.idx] == seq
 
     def copy_times(self, lanes: Array, groups: Array) -> Array:
-        """Return when the first commit groups of lanes (each its number of them) end, in commits and arrivals of each
-        lane; of all groups and the one that is open: the time of what is copied now.
+        """Return the logical time at which the first `groups` commit groups of each lane end.
+
+        Time counts the commits and arrivals of a lane. With all groups and the open one counted, it is the time of
+        copies issued now.
         """
         times = groups.copy()
         for seq, arrived in self.copy_arrivals.items():
@@ -299,9 +312,7 @@ class Group:
         return times
 
     def warn_uninit(self, key: int, verb: str, buf: Buffer, start: int, nbytes: int, lane: int) -> None:
-        """Report a read of bytes that nothing has written: an error where that is checked, else a warning, once a
-        `key`.
-        """
+        """Report a read of unwritten bytes: an error with the "uninit" check, else a warning, once per `key`."""
         assert buf.contents is not None
         missing = buf.contents.state[start : start + nbytes] != WRITTEN
         at = start + int(missing.argmax())
@@ -313,7 +324,7 @@ class Group:
         self.launch.warn(("uninit", key), f"{verb} of {where}, which nothing has written")
 
     def check_read(self, buf: Buffer, start: int, nbytes: int, verb: str, lane: int, key: int) -> None:
-        """Check an asynchronous read of bytes. Raises Fault where an mbarrier lies, or nothing was written."""
+        """Check the bytes read by an asynchronous copy. Raises Fault if they hold an mbarrier or were not written."""
         contents = buf.contents
         if contents is None:
             return
@@ -326,7 +337,10 @@ class Group:
             self.warn_uninit(key, verb, buf, start, nbytes, lane)
 
     def place_in(self, buf: Buffer, at: int) -> str:
-        """Return a byte of a buffer in words; of shared and local memory, as its block or thread counts."""
+        """Describe a byte of a buffer.
+
+        Offsets in shared and local memory count from the start of the block or thread.
+        """
         if buf is self.local:
             at %= self.local_size
             return f"local memory at byte offset {at}{self.launch.local_names.place(at)}"
@@ -339,11 +353,11 @@ class Group:
         self.launch.poison_stores += 1
 
     def where(self, address: int, site: Site) -> str:
-        """Return where an address lies, in words, for an access by `site`."""
+        """Describe the location of an address for an access by `site`."""
         return place(self, site, address)
 
     def local_address(self, offset: int) -> int:
-        """Return the address of a byte of the current call's stack frame."""
+        """Return the address of a byte in the current stack frame."""
         return LOCAL_WINDOW + self.frame + offset
 
 

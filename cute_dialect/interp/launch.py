@@ -1,4 +1,4 @@
-"""Running a kernel or a host function."""
+"""Entry points that run a kernel or a host function."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _dim(v: Sequence[int], what: str) -> Dim3:
     dims = [int(x) for x in v]
     dims += [1] * (3 - len(dims))
     if len(dims) != 3 or any(d < 1 for d in dims):
-        raise InterpError("argument", f"expected {what} of one to three positive integers, got {v!r}")
+        raise InterpError("argument", f"{what} needs one to three positive integers, got {v!r}")
     return (dims[0], dims[1], dims[2])
 
 
@@ -63,7 +63,7 @@ def _find(program: Program, name: str) -> Operation:
     func = program.find(name)
     if func is None or not func.regions:
         known = sorted({symbol_name(o) for o in program.module.walk() if op_name(o).endswith(".func")})
-        raise InterpError("argument", f"expected a function, one of {', '.join('@' + k for k in known)}; got @{name}")
+        raise InterpError("argument", f"there is no function @{name}; functions: {', '.join('@' + k for k in known)}")
     return func
 
 
@@ -72,7 +72,7 @@ def _stack_size(fn: Function) -> int:
 
 
 def _place_locals(launch: Launch, fn: Function) -> None:
-    """Return how much local memory a thread has, and what lies in it."""
+    """Lay out the local memory of a thread: its size, its allocations and the bytes that they cover."""
     launch.local_size = _stack_size(fn)
     launch.local_valid = np.zeros(launch.local_size, np.bool_)
     launch.local_names = Allocations(fn.allocas)
@@ -99,14 +99,17 @@ def run_kernel(
     shape: LaunchShape = ONE_THREAD,
     options: RunOptions = DEFAULTS,
 ) -> RunReport:
-    """Run a lowered kernel on the CPU; arrays behind pointer arguments are changed in place.
+    """Run a lowered kernel on the CPU. Arrays passed as pointers are modified in place.
 
-    - module: what holds the kernel (`gpu.module` inside or not), after `cute-to-base`; kernel: its symbol, or
-      `module::symbol`
-    - args: one entry a parameter: int, float, `Pointer`, or a nested tuple for a struct (an empty struct is `()`)
-    - shape: blocks, threads, bytes behind an `external` shared global of size 0, blocks of a cluster
+    Args:
+        module: The module that contains the kernel, directly or in a `gpu.module`, after `cute-to-base`.
+        kernel: Its symbol, or `module::symbol`.
+        args: One entry per parameter: an int, a float, a `Pointer`, or a nested tuple for a struct (`()` if empty).
+        shape: Grid, block and cluster dimensions, and the size in bytes of an `external` shared global of size 0.
+        options: Schedule, checks and reports, see `RunOptions`.
 
-    Raises InterpError: see its `kind`.
+    Raises:
+        InterpError: The kernel or an argument is wrong; `kind` says in which way.
 
     Example: `run_kernel(m, "add", [Pointer(a), Pointer(b), Pointer(c), n], LaunchShape((8, 1, 1), (128, 1, 1)))`.
     """
@@ -117,14 +120,12 @@ def run_kernel(
     func = _find(program, kernel)
     launch = Launch(program, Counter(_steps(options.max_steps)), grid3, block3, True)
     if launch.threads > MAX_THREADS:
-        raise InterpError("argument", f"expected at most {MAX_THREADS} threads a block, got {launch.threads}")
+        raise InterpError("argument", f"a block has at most {MAX_THREADS} threads, got {launch.threads}")
     _check_bounds(func, block3)
     declared = _static_dims(func, "nvvm.cluster_dim")
     launch.cluster = _dim(shape.cluster if shape.cluster is not None else (declared or (1, 1, 1)), "a cluster")
     if any(g % c for g, c in zip(grid3, launch.cluster)):
-        raise InterpError(
-            "argument", f"expected a grid that is a multiple of the cluster {launch.cluster}, got {grid3}"
-        )
+        raise InterpError("argument", f"the grid {grid3} is not a multiple of the cluster {launch.cluster}")
     program.tracks = "uninit" in checks
     if "flops" in options.reports:
         from cute_dialect.interp.flops import FlopCount
@@ -134,7 +135,7 @@ def run_kernel(
     fn = program.function(func)
     binder = Binder(launch.memory, vectorised=False)
     values = _bind_all(binder, fn, args, kernel)
-    if "uninit" in checks and blocks is None:  # else some of what is read was to be written by blocks left out
+    if "uninit" in checks and blocks is None:  # If blocks are left out, data that they would have written may be read.
         for buf in binder.unwritten.values():
             buf.watch()
     place_globals(launch, others)
@@ -188,7 +189,7 @@ def run_kernel(
 
 @contextmanager
 def _told(wanted: Callable[[Progress], None] | None, launch: Launch, begin: float) -> Generator[Callable[[int], None]]:
-    """Give the function that hears how many blocks are done: it tells the caller's, or shows it (docs/progress.md)."""
+    """Provide the function that receives the number of finished blocks: it calls `wanted` or shows a progress line."""
 
     def progress(done: int) -> Progress:
         return Progress(done, launch.report.blocks, launch.count.lane_ops, time.perf_counter() - begin)
@@ -214,12 +215,10 @@ def _bind_all(binder: Binder, fn: Function, args: Sequence[Argument], name: str)
 def _check_bounds(func: Operation, block: Dim3) -> None:
     exact = _static_dims(func, "nvvm.reqntid")
     if exact and tuple((exact + [1, 1])[:3]) != block:
-        raise InterpError(
-            "argument", f"expected the {exact} threads a block that the kernel requires, got {list(block)}"
-        )
+        raise InterpError("argument", f"the kernel requires blocks of {exact} threads, got {list(block)}")
     most = _static_dims(func, "nvvm.maxntid")
     if most and block[0] * block[1] * block[2] > int(np.prod(most)):
-        raise InterpError("argument", f"expected at most {most} threads a block, got {list(block)}")
+        raise InterpError("argument", f"the kernel allows blocks of at most {most} threads, got {list(block)}")
 
 
 def _needs_warp(fn: Function) -> bool:
@@ -253,10 +252,10 @@ def run_function(
     overflow: str = "error",
     max_steps: int | None = None,
 ) -> tuple[Result, ...]:
-    """Run a function on plain values; the results, one entry each, a struct as a nested tuple, poison as None.
+    """Run a function on plain values and return its results. A struct is a nested tuple, poison is None.
 
-    An argument may also be an array, of shape `(n,)` for a scalar parameter and `(n, …)` for a vector: then all n
-    inputs are evaluated at once, and what depends on them comes back as an array.
+    An argument may also be an array, of shape `(n,)` for a scalar parameter and `(n, …)` for a vector. All n inputs are
+    then evaluated at once, and results that depend on them are arrays.
 
     Example: for `func.func @f(%a: i32, %b: i32) -> i32` that adds, `run_function(m, "f", [2, 3]) == (5,)` and
     `run_function(m, "f", [np.arange(4), 10])` gives `(array([10, 11, 12, 13]),)`.
@@ -282,7 +281,7 @@ def run_function(
         gen = body.run(regs, g)
         if gen is not None:
             for wait in gen:
-                raise InterpError("unsupported", f"expected a host function, got one that {wait.text}")
+                raise InterpError("unsupported", f"a host function cannot block, but this one {wait.text}")
     leaves = [regs[s] for s in fn.out]
     out: list[Result] = []
     at = 0

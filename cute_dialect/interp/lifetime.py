@@ -1,13 +1,13 @@
-"""The life of a block's shared memory, for race detection: who may still touch it when the block ends.
+"""Lifetime of a block's shared memory, for race detection.
 
-The end of a block is treated as a write to all of its shared memory: what is not ordered before it, by what any of the
-block's threads knows when it ends, may come after it.  That holds whatever the schedule was, and for all who touch
-shared memory: the block's own cp.async, TMA and bulk copies and wgmma, the loads, stores and atomics of other blocks,
-their copies, and their arrivals at an mbarrier.  A block of a cluster must also be known to have begun before another
-touches its memory.
+The end of a block counts as a write to all of its shared memory. An access is a race unless one of the block's threads
+is ordered after it when the thread ends. This holds under any schedule and for every access: the block's own cp.async,
+TMA and bulk copies and wgmma, the loads, stores and atomics of other blocks, their copies, and their arrivals at an
+mbarrier. An access to another block of the cluster must also be ordered after the start of that block.
 
 Sources: CUDA C++ Programming Guide, "Distributed Shared Memory" (all blocks have started, and all operations are
-complete before a block exits); PTX ISA 9.0, 9.7.9.25 "Asynchronous copy" (completion is told by the mechanism alone).
+complete before a block exits); PTX ISA 9.0, 9.7.9.25 "Asynchronous copy" (only the completion mechanism signals
+completion).
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from cute_dialect.interp.race_report import Reporter
     from cute_dialect.interp.sync import Block, Cluster
 
-_EXPECTED = {
-    "cp.async": "expected cp.async.wait_group before the end",
-    "mbarrier": "expected a wait for that phase of the mbarrier before the end",
-    "wgmma": "expected wgmma.wait_group before the end",
-    "bulk": "expected cp.async.bulk.wait_group.read before the end",
+_MISSING = {
+    "cp.async": "missing cp.async.wait_group before the end of the block",
+    "mbarrier": "missing wait for that phase of the mbarrier before the end of the block",
+    "wgmma": "missing wgmma.wait_group before the end of the block",
+    "bulk": "missing cp.async.bulk.wait_group.read before the end of the block",
 }
 
 
 class _Resident:
-    """A block whose warps run. `end`: what those of its threads knew that have ended, joined."""
+    """A resident block. `end` joins the tables of its threads that have ended."""
 
     __slots__ = ("arrivals", "block", "end", "first")
 
@@ -48,11 +48,11 @@ class _Resident:
         self.block = block
         self.first = first  # actor of its first thread
         self.end = clocks.table()
-        self.arrivals: dict[int, tuple[int, int]] = {}  # of other blocks: actor → its time, and the number of the op
+        self.arrivals: dict[int, tuple[int, int]] = {}  # arrivals by other blocks: actor → (time, site of the op)
 
 
 class Lifetimes:
-    """When the shared memory of each resident block begins and ends, as far as threads know."""
+    """Start and end of the shared memory of each resident block, as ordered by synchronization."""
 
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
@@ -60,13 +60,16 @@ class Lifetimes:
         self._owners: dict[int, _Resident] = {}
 
     def admit(self, cluster: Cluster, clocks: ClusterClocks) -> None:
-        """Note that the blocks of a cluster become resident."""
+        """Record that the blocks of a cluster become resident."""
         for rank, block in enumerate(cluster.blocks):
             resident = _Resident(block, clocks, rank * clocks.padded)
             self._blocks[block.linear] = self._owners[id(block.smem)] = resident
 
     def touches(self, g: Group, buf: Buffer, lanes: Array) -> None:
-        """Check that lanes may access a buffer: of another block they must know that it has begun."""
+        """Check that lanes may access a buffer.
+
+        If it is shared memory of another block, that block must have started.
+        """
         owner = self._owners.get(id(buf))
         if owner is None or owner.block.linear == g.block_of(0):
             return
@@ -76,17 +79,17 @@ class Lifetimes:
                 raise Fault(
                     "race",
                     f"access to the shared memory of block {_coord(g, owner.block.linear)} of the cluster, which may "
-                    "not have begun: expected a cluster barrier before",
+                    "not have started: missing cluster barrier before this access",
                     lane,
                 )
 
     def arrives(self, g: Group, lane: int, block: Block, number: int) -> None:
-        """Check that a lane may arrive at an mbarrier, which may be in the shared memory of another block."""
+        """Record the arrival of a lane at an mbarrier in the shared memory of another block."""
         if block.linear != g.block_of(lane):
             self._blocks[block.linear].arrivals[g.clocks.first + lane] = (g.clocks.clock, number)
 
     def warp_ends(self, g: Group, shadow: Shadow | None) -> None:
-        """Note that a warp has ended; with the last one of a block its shared memory ends. `shadow`: of that memory."""
+        """Record the end of a warp. The last warp of a block ends its shared memory, whose accesses `shadow` holds."""
         clocks = g.clocks
         mine = self._blocks[g.block_of(0)]
         for table in (clocks.table, *clocks.extras.values()):
@@ -124,9 +127,9 @@ class Lifetimes:
 
 
 def after_end(does: str, kind: str, block: tuple[int, int, int]) -> str:
-    """Return the sentence for what an actor of some kind `does` too late for a block."""
-    expected = _EXPECTED.get(kind, "expected a cluster barrier, or an mbarrier's arrival and wait, between the two")
-    return f"this may {does} after the end of block {block}, whose shared memory it is: {expected}"
+    """Return the message for an access of some kind of actor that may come after the end of a block."""
+    missing = _MISSING.get(kind, "missing cluster barrier, or mbarrier arrive and wait, between the two")
+    return f"this may {does} after the end of block {block}, which owns that shared memory: {missing}"
 
 
 def _place(shadow: Shadow, at: int) -> str:

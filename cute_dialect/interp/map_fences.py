@@ -1,9 +1,10 @@
-"""Tensor maps that a kernel writes itself: what must stand between the writes and a copy that uses the map.
+"""Tensor maps written by the kernel itself: fences required between the writes and a copy that uses the map.
 
-TMA reads its map through the tensormap proxy.  What was written through the generic proxy is visible there after
-`fence.proxy.tensormap::generic.release` by who wrote it (or by a thread that is ordered after), and then
-`fence.proxy.tensormap::generic.acquire` of the map's 128 bytes by who uses it (or before it), both of scopes that hold
-the other thread.  Source: PTX ISA 9.0, 9.7.13.4 "membar / fence" (uni-directional proxy fences), 8.6 "Proxies".
+TMA reads its map through the tensormap proxy. A write through the generic proxy becomes visible there after two fences:
+`fence.proxy.tensormap::generic.release` by the writer (or by a thread ordered after it), and then
+`fence.proxy.tensormap::generic.acquire` of the map's 128 bytes by the user (or by a thread ordered before it). Both
+scopes must include the other thread. Source: PTX ISA 9.0, 9.7.13.4 "membar / fence" (uni-directional proxy fences), 8.6
+"Proxies".
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Write(NamedTuple):
-    """A write to a map: who and when."""
+    """The origin of a write to a map."""
 
     cluster: int
     actor: int
@@ -33,7 +34,7 @@ class Write(NamedTuple):
 
 
 class _Release(NamedTuple):
-    """A releasing fence of a thread, and what was ordered before it: `known`, its row of times."""
+    """A releasing fence of a thread. `known` is the row of times that were ordered before it."""
 
     by: Write
     block: int
@@ -41,14 +42,14 @@ class _Release(NamedTuple):
     known: Array
 
     def covers(self, write: Write) -> bool:
-        """Tell whether a write was made by the thread before the fence, or is ordered before it."""
+        """Return True if a write was made by the thread before the fence, or is ordered before it."""
         if write.cluster != self.by.cluster:
             return False
         return write.time <= (self.by.time if write.actor == self.by.actor else int(self.known[write.actor]))
 
 
 class MapFences:
-    """The fences of the tensormap proxy in a launch. `ordered`: whether a lane knows of what another thread did."""
+    """Fences of the tensormap proxy in a launch. `ordered` is True if a lane is ordered after a write."""
 
     def __init__(self, ordered: Callable[[Group, int, Write], bool]) -> None:
         self._ordered = ordered
@@ -56,7 +57,7 @@ class MapFences:
         self._acquired: dict[tuple[int, int], list[tuple[frozenset[Write], Write]]] = {}  # by buffer and offset
 
     def release(self, g: Group, scope: int) -> None:
-        """Let the active lanes pass on what they know of all maps."""
+        """Record a releasing fence of the active lanes, which covers all maps."""
         clocks = g.clocks
         for lane in g.mask.idx.tolist():
             by = Write(clocks.cluster.number, clocks.first + lane, clocks.clock)
@@ -64,7 +65,10 @@ class MapFences:
         clocks.clock += 1
 
     def acquire(self, g: Group, lane: int, buf: Buffer, offset: int, writes: frozenset[Write], scope: int) -> None:
-        """Let a lane make a map as it was written ready for use, where all of the writes were released to it."""
+        """Record an acquiring fence of a lane for a map.
+
+        It takes effect if all writes to the map were released to the lane.
+        """
         clocks = g.clocks
         for write in writes:
             if not any(r.covers(write) and self._reaches(g, lane, r, scope) for r in self._releases):
@@ -78,15 +82,15 @@ class MapFences:
         return min(scope, release.scope) >= needs and self._ordered(g, lane, release.by)
 
     def use(self, g: Group, lane: int, buf: Buffer, offset: int, writes: frozenset[Write], note: str) -> None:
-        """Check that a copy that a lane issues may read a map. Raises Fault where it may see what was there before."""
+        """Check that a copy issued by a lane may read a map. Raises Fault if it may see earlier contents."""
         for seen, by in self._acquired.get((id(buf), offset), ()):
             if seen == writes and self._ordered(g, lane, by):
                 return
         raise Fault(
             "race",
-            f"uses the tensor map in {buf.place(offset)}, which the kernel has written: expected "
-            "fence.proxy.tensormap::generic.release by who wrote it and fence.proxy.tensormap::generic.acquire of its "
-            "128 bytes before the copy, of scopes that hold both threads",
+            f"uses the tensor map in {buf.place(offset)}, which the kernel has written: missing "
+            "fence.proxy.tensormap::generic.release by the writer, or fence.proxy.tensormap::generic.acquire of its "
+            "128 bytes before the copy, with scopes that include both threads",
             lane,
             notes=(note,),
         )

@@ -1,7 +1,7 @@
 """Memory: buffers in one 64-bit address space (see `addresses`).
 
-Every allocation lies at an address of its own, with a guard around it, so that pointer arithmetic, casts and swizzles
-are honest and an access outside is always seen.
+Each allocation has its own addresses, surrounded by a guard. Pointer arithmetic, casts and swizzles therefore behave as
+on the device, and every access outside an allocation is detected.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from cute_dialect.interp.allocations import Allocations
 
 GUARD = 1 << 34
-UNINIT_BYTE = 0xFF  # fresh shared and local memory: NaN as a float, -1 as an integer
+UNINIT_BYTE = 0xFF  # fill byte of new shared and local memory: NaN as a float, -1 as an integer
 
 
 class Elements(NamedTuple):
-    """A tensor in a buffer: the byte its first element has, shape, strides and size of an element in bytes."""
+    """A tensor in a buffer: byte offset of its first element, shape, strides and element size in bytes."""
 
     start: int
     shape: tuple[int, ...]
@@ -32,7 +32,7 @@ class Elements(NamedTuple):
     itemsize: int
 
     def coordinate(self, offset: int) -> str:
-        """Return `element (3, 17)` of a byte offset, empty when no element has it.
+        """Return `element (3, 17)` for a byte offset, empty if it belongs to no element.
 
         >>> Elements(0, (4, 8), (32, 4), 4).coordinate(70)
         'element (2, 1)'
@@ -49,12 +49,13 @@ class Elements(NamedTuple):
 
 
 class Buffer:
-    """One allocation: `data` is its bytes, `base` the address of `data[0]`.
+    """One allocation: `data` holds its bytes, `base` is the address of `data[0]`.
 
-    `valid` marks the bytes that may be touched (None: all). `contents` knows which have been written, where reads of
-    others are reported (None: not tracked), `written` the same where only the caller wants to know. `source`: the
-    caller's array.
-    `elements`, `names`: the tensor or tensors in it, for diagnostics.
+    - valid: mask of the bytes that may be accessed, None for all
+    - contents: state of each byte if reads of unwritten bytes are reported, else None
+    - written: mask of the written bytes if the caller requested it, else None
+    - source: the caller's array
+    - elements, names: the tensor or tensors in the buffer, for diagnostics
     """
 
     __slots__ = (
@@ -85,39 +86,40 @@ class Buffer:
         self.views: dict[tuple[np.dtype[Any], int], Array] = {}
 
     def track(self) -> Array:
-        """Note from now on which bytes are written: one bool a byte."""
+        """Start recording which bytes are written, and return the mask."""
         if self.written is None:
             self.written = np.zeros(self.size, np.bool_)
         return self.written
 
     def watch(self) -> None:
-        """Report from now on reads of bytes that nothing has written."""
+        """Start reporting reads of unwritten bytes."""
         self.contents = Contents(self)
 
     def note_written(self, off: Array, nbytes: int, align: int, verb: str, lanes: Array) -> None:
-        """Note that lanes write the bytes of a store at each offset. Raises Fault where an mbarrier lies."""
+        """Record a store by lanes of `nbytes` at each offset. Raises Fault if it overlaps an mbarrier."""
         if self.contents is not None:
             self.contents.write(off, nbytes, align, verb, lanes)
         if self.written is not None:
             self.written[off[:, None] + np.arange(nbytes)] = True
 
     def note_range(self, start: int, nbytes: int, verb: str) -> None:
-        """Note the same of one range of bytes."""
+        """Record a write to one range of bytes, like `note_written`."""
         if self.contents is not None:
             self.contents.write_range(start, nbytes, verb)
         if self.written is not None:
             self.written[start : start + nbytes] = True
 
     def place(self, offset: int) -> str:
-        """Return a byte offset in words, with the coordinate of the element where that is known."""
+        """Describe a byte offset, with the coordinate of its element if known."""
         if self.names is not None:
             return f"{self.name} at byte offset {offset}{self.names.place(offset)}"
         found = self.elements.coordinate(offset) if self.elements is not None else ""
         return f"{self.name} at byte offset {offset}" + (f", {found}" if found else "")
 
     def view(self, dtype: np.dtype[Any], count: int) -> Array:
-        """Return the bytes as elements of `dtype` (count 1) or as rows of `count`; a tail that does not fit is left
-        out.
+        """Return the bytes as elements of `dtype` (count 1) or as rows of `count` elements.
+
+        An incomplete last row is left out.
         """
         key = (dtype, count)
         got = self.views.get(key)
@@ -131,7 +133,7 @@ class Buffer:
 
 
 class GlobalMemory:
-    """The allocations outside shared and local memory, by address."""
+    """The allocations outside shared and local memory."""
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
@@ -145,14 +147,14 @@ class GlobalMemory:
         return buf
 
     def find(self, address: int) -> Buffer | None:
-        """Return the buffer that holds the byte at `address`."""
+        """Return the buffer that contains the byte at `address`."""
         for b in self.buffers:
             if b.base <= address < b.base + b.size:
                 return b
         return None
 
     def describe(self, address: int, nbytes: int) -> str:
-        """Return where an address lies, in words, relative to the nearest buffer."""
+        """Describe an address relative to the nearest buffer."""
         best: Buffer | None = None
         gap = GUARD
         for b in self.buffers:

@@ -1,15 +1,15 @@
-"""Loops whose number of iterations nobody knows (scf.while, cycles of blocks): whether one will ever end.
+"""Detection of endless loops among those without a fixed trip count (scf.while, cycles of blocks).
 
-A loop is right as long as it comes closer to its end, however long that takes.  So its ops are counted, and after
-`max_steps` of them what decides about its end is looked at, the values that its exit conditions are computed from:
+A loop may run for any time as long as it makes progress. Its ops are counted, and after each `max_steps` of them the
+values are inspected from which its exit conditions are computed:
 
-| what decides | the loop |
+| values that decide the exit | verdict |
 |---|---|
-| nothing: the condition is constant, or there is no way out | never ends |
-| changes, other than to what it was before | goes on, for as many ops again, 1000 times |
-| stays as it is, but it waits for other warps, and one of them has come further | goes on |
-| stays as it is, and memory changes | goes on ten times as long: it may converge |
-| stays as it is, as all else does | never ends |
+| none: the condition is constant, or there is no exit | endless |
+| new in each iteration | continues, for 1000 times `max_steps` at most |
+| unchanged, but the loop polls and another warp has made progress | continues |
+| unchanged, but memory changes | continues for 10 times `max_steps`, since it may converge |
+| unchanged, and so is all memory | endless |
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from cute_dialect.interp.program import FnCompiler
 
 Feeds: TypeAlias = "Callable[[Block, SSAValue], Iterable[SSAValue]]"
-HARD = 1000  # times max_steps that a loop may execute while what decides about its end changes
-AMBIGUOUS = 10  # times max_steps, while only memory changes
-LOOKS = 64  # iterations in a row that are compared
+HARD = 1000  # limit, in units of max_steps, while the deciding values change
+AMBIGUOUS = 10  # limit, in units of max_steps, while only memory changes
+LOOKS = 64  # consecutive iterations that are compared
 _CONSTANTS = ("arith.constant", "llvm.mlir.constant", "llvm.mlir.zero", "llvm.mlir.addressof")
 _READS = ("llvm.load", "llvm.atomicrmw", "llvm.cmpxchg", "llvm.inline_asm", "llvm.call", "func.call", "nvvm.")
 _MAY_END_THREADS = ("nvvm.exit", "llvm.call", "func.call")
 
 
 class Exits(NamedTuple):
-    """The values that decide whether a loop ends: slots, and ordinary loads among them, by slot.
+    """The values that decide whether a loop ends: their slots, and the slots of plain loads among them.
 
-    `polls`: whether the loop gives other warps their turn.
+    `polls` is True if the loop yields to other warps.
     """
 
     info: OpInfo
@@ -52,10 +52,11 @@ class Exits(NamedTuple):
 def exits_of(
     c: FnCompiler, info: OpInfo, conditions: Iterable[SSAValue], blocks: Iterable[Block], feeds: Feeds, polls: bool
 ) -> Exits:
-    """Return the values in `blocks`, and in regions inside them, that conditions are computed from.
+    """Return the values in `blocks`, and in nested regions, that the conditions are computed from.
 
-    `feeds` gives what may become an argument of one of the blocks. Where a condition reads memory, what the loop writes
-    decides, too; where an op may end threads, all values do."""
+    `feeds` returns the values that may become an argument of one of the blocks. If a condition reads memory, the stores
+    in the loop count too. If an op may end threads, all values count.
+    """
     inside = [b for block in blocks for b in (block, *_nested(block))]
     within = set(inside)
     todo = list(conditions)
@@ -63,7 +64,8 @@ def exits_of(
         todo += [v for b in inside for v in (*b.args, *(r for op in b.ops for r in op.results))]
     seen: dict[SSAValue, None] = {}
     loads: list[Operation] = []
-    walked: set[Operation] = set()  # their operands are in todo, once for all results: regions are long
+    # visited ops, so that operands of a large region are added once and not once per result
+    walked: set[Operation] = set()
     reads = False
     while todo:
         v = todo.pop()
@@ -94,12 +96,12 @@ def exits_of(
 
 
 def _writes(op: Operation) -> bool:
-    """Tell whether an op may write memory: it has no result, or is no computation."""
+    """Return True if an op may write memory: it has no result, or does more than compute."""
     return op.next_op is not None if not op.results else op_name(op).startswith(_READS)
 
 
 def _deciding(op: Operation, within: set[Block]) -> Iterator[SSAValue]:
-    """Return the operands of an op and of the ops around it."""
+    """Yield the operands of an op and of the ops around it."""
     around: Operation | None = op
     while around is not None and around.parent in within:
         yield from around.operands
@@ -107,7 +109,7 @@ def _deciding(op: Operation, within: set[Block]) -> Iterator[SSAValue]:
 
 
 def _nested(block: Block) -> Iterator[Block]:
-    """Return the blocks of regions inside a block."""
+    """Yield the blocks of regions inside a block."""
     for op in block.ops:
         for inner in op.walk():
             for region in inner.regions:
@@ -115,39 +117,40 @@ def _nested(block: Block) -> Iterator[Block]:
 
 
 def _used(op: Operation) -> list[SSAValue]:
-    """Return the operands of an op and of what is inside it."""
+    """Return the operands of an op and of all ops inside it."""
     return [v for inner in op.walk() for v in inner.operands]
 
 
 class Patience:
-    """The ops of its group that a loop may still run."""
+    """Progress monitor of one loop in one group."""
 
     __slots__ = ("alike", "due", "exits", "kept", "looks", "memory", "since", "turns")
 
     def __init__(self, exits: Exits) -> None:
         self.exits = exits
-        self.due = 0  # ops of the group after which the loop is looked at
+        self.due = 0  # op count of the group at which the loop is inspected next
         self.start()
 
     def start(self) -> None:
-        """Forget what decided: the loop is entered anew, or has come closer to its end."""
-        self.kept: list[Value] | None = None  # what decided at some iteration
-        self.looks = 0  # iterations that were compared with one before
-        self.alike = 1  # looks after which it is kept anew
-        self.since = -1  # ops when it was first found to be the same
+        """Reset the monitor, when the loop is entered again or has made progress."""
+        self.kept: list[Value] | None = None  # deciding values at an earlier iteration
+        self.looks = 0  # iterations compared with `kept`
+        self.alike = 1  # number of comparisons after which `kept` is replaced
+        self.since = -1  # op count at which the values were first found unchanged
         self.memory = 0
         self.turns = -1
 
     def judge(self, R: Regs, g: Group) -> int:
-        """Say at the head of a loop that has used up what it was given: how many ops its group may have executed
-        before it is asked again. Raises InterpError where it will not end.
+        """Inspect the loop at its head, and return the op count of the group at which to inspect it again.
+
+        Raises InterpError if the loop will not end.
         """
         k = g.count
         own = k.steps - k.base
         if own <= self.due:
             return self.due
         if not self.exits.slots:
-            raise g.out_of_steps(self.exits.info, 1, "nothing can end it: its condition is always the same")
+            raise g.out_of_steps(self.exits.info, 1, "the loop condition never changes")
         if own > HARD * k.most:
             raise g.out_of_steps(self.exits.info, HARD)
         now = [v.copy() if isinstance(v := R[s], np.ndarray) else v for s in self.exits.slots]
@@ -169,7 +172,7 @@ class Patience:
         return self.due
 
     def _same_again(self, R: Regs, g: Group, own: int) -> None:
-        """Tell whether what decides is what it was before."""
+        """Handle unchanged values: the loop is endless if memory is unchanged too."""
         k = g.count
         memory = _fingerprint(g)
         if self.since < 0:
@@ -183,13 +186,13 @@ class Patience:
         self.memory = memory
 
     def _unchanged(self, R: Regs) -> list[str]:
-        """Return what to say of a loop in which nothing changes that decides about its end."""
-        said = ["what decides about its end does not change"]
+        """Return the notes for a loop whose deciding values do not change."""
+        said = ["the values that the loop condition depends on do not change"]
         for _, info in self.exits.plain:
             at = f" at {info.location}" if info.location else ""
             said.append(
-                f"it is decided by a plain load ({info.name}{at}), which need not see what another thread writes: "
-                "expected a volatile, relaxed or acquire load"
+                f"the condition uses a plain load ({info.name}{at}), which need not see writes by other threads; use a "
+                "volatile, relaxed or acquire load"
             )
         return said
 

@@ -1,4 +1,4 @@
-"""Options of a run of a kernel on the CPU."""
+"""Options for running a kernel on the CPU."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ DEFAULT_MEMORY_LIMIT = 4 << 30
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of `run_kernel`, checked when they are made.
+    """Options of `run_kernel`, validated on construction.
 
-    - schedule: order of warps and of asynchronous copies: "round-robin", "reverse", "random" (by `seed`) or
-      "adversarial" (copies and wgmma complete as late as possible, warps run in changing order)
-    - overflow: "error" reports arithmetic that breaks its `nsw`/`nuw` promise, "wrap" lets it wrap
-    - max_steps: after how many ops of a warp, or of blocks in lockstep, a loop is asked whether it comes closer to its
-      end (default 10^6, see `endless`); memory_limit: bytes for shared and local memory
-    - blocks: which blocks run (None: all): linear numbers, or a text like "0,5,16:32" or "sample:16:seed"; clusters
-      are taken whole. What the others would write stays as it is; `RunReport.written` then says what was written
-    - progress: called now and then with a `Progress`
-    - checks: "race" looks for races, "uninit" makes a use of shared memory, registers or arrays (`Pointer.unwritten`)
-      that nothing has written an error; "oob" and "sync" are always on
-    - reports: "banks", "coalescing", "occupancy": see `RunReport.profile`; "timeline": `RunReport.timeline`, which runs
-      warp by warp; "flops": `RunReport.flops`
-    - width: "warp" runs warp by warp; "auto" runs whole blocks, many at once, where that cannot be told apart
+    - schedule: order of warps and of asynchronous copies. "round-robin" (default), "reverse", "random" (see `seed`) or
+      "adversarial" (copies and wgmma complete as late as possible, and the order of warps changes)
+    - seed: seed of the "random" schedule
+    - overflow: "error" reports arithmetic that breaks its `nsw` or `nuw` flag, "wrap" lets it wrap
+    - max_steps: number of ops of a warp (or of blocks in lockstep) between two checks that a loop still makes progress;
+      default 10^6, see `nontermination`
+    - memory_limit: limit for shared and local memory together, in bytes
+    - blocks: the blocks to run, as linear numbers or as text such as "0,5,16:32" or "sample:16:seed". None runs all.
+      Whole clusters run. `RunReport.written` then marks the bytes that were written; all others keep their old value
+    - progress: called repeatedly with a `Progress`
+    - checks: "race" detects data races. "uninit" reports uses of shared memory, registers or arrays
+      (`Pointer.unwritten`) that nothing has written. "oob" and "sync" are always on
+    - reports: "banks", "coalescing" and "occupancy" fill `RunReport.profile`; "timeline" fills `RunReport.timeline` and
+      runs warp by warp; "flops" fills `RunReport.flops`
+    - width: "warp" runs warp by warp. "auto" runs many whole blocks in lockstep where the result cannot differ
 
-    Raises InterpError ("argument").
+    Raises:
+        InterpError: kind "argument", if an option has an unknown value.
     """
 
     schedule: str = "round-robin"

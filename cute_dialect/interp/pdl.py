@@ -1,10 +1,10 @@
-"""Programmatic dependent launch: what a kernel may touch before `griddepcontrol.wait`.
+"""Programmatic dependent launch: memory that a kernel may access before `griddepcontrol.wait`.
 
-A kernel that contains `griddepcontrol.wait`, or is launched with `cute.pdl`, is taken as one that is launched while the
-grids before it still run.  What
-those write is there, and what they read may be overwritten, only for who has waited, and for who is ordered after one
-that has.  That holds for the memory of every argument but those marked `cute.independent`: what no grid before writes,
-nor reads where the kernel writes it, such as weights, may be touched at once.
+A kernel that contains `griddepcontrol.wait`, or is launched with `cute.pdl`, is assumed to start while preceding grids
+still run. Data written by those grids may be read, and data read by them may be overwritten, only by a thread that has
+executed the wait, or is ordered after one that has. This holds for the memory of every argument except those marked
+`cute.independent`. Mark an argument if no preceding grid writes it, nor reads it where this kernel writes it, such as
+weights.
 
 Source: PTX ISA 9.0, 9.7.13 "griddepcontrol": `.wait` waits until all prerequisite grids in flight have completed and
 their memory operations are performed and made visible to the current grid.
@@ -35,7 +35,7 @@ MARK = "cute.independent"
 
 
 class PrecedingGrids:
-    """The grids that a launch depends on. `buffers`: ids of those that they may touch."""
+    """The grids that a launch depends on. `buffers` holds the ids of the buffers that they may access."""
 
     def __init__(self, buffers: set[int]) -> None:
         self._buffers = buffers
@@ -44,7 +44,7 @@ class PrecedingGrids:
     def of(
         fn: Function, func: Operation, args: Sequence[Argument], memory: GlobalMemory, dependent: bool
     ) -> PrecedingGrids | None:
-        """Return those of a kernel; None when it is not launched as a `dependent` one, nor waits for any."""
+        """Return the preceding grids of a launch. None if it is not `dependent` and the kernel never waits."""
         if not dependent and not _waits(fn):
             return None
         marked = [MARK in getattr(a, "data", ()) for a in getattr(attr_of(func, "arg_attrs"), "data", ())]
@@ -52,11 +52,11 @@ class PrecedingGrids:
         return PrecedingGrids({id(b) for b in memory.buffers if any(b.source is x for x in shared)})
 
     def waited(self, g: Group) -> None:
-        """Note that the active lanes have waited."""
+        """Record that the active lanes have waited."""
         g.clocks.learn(g, g.mask.idx.tolist(), _actor(g), 1)
 
     def access(self, g: Group, buf: Buffer, offset: int, lanes: Array, verb: str) -> None:
-        """Note that lanes touch a buffer, first at `offset`. Raises Fault when one of them may not yet."""
+        """Check that lanes may access a buffer, first at `offset`. Raises Fault if one of them has not waited."""
         if id(buf) not in self._buffers:
             return
         known = g.clocks.known(MEMORY, np.full((len(lanes), 1), _actor(g)), lanes)[:, 0]
@@ -64,7 +64,7 @@ class PrecedingGrids:
             raise Fault(
                 "race",
                 f"{verb} of {buf.place(offset)} before {WAIT}: a grid that this one depends on may still use it; "
-                f"expected {WAIT}, or {{{MARK}}} on the argument when no such grid touches it",
+                f"add {WAIT}, or mark the argument {{{MARK}}} if no such grid accesses it",
                 int(lanes[int(np.flatnonzero(known == 0)[0])]),
             )
 
@@ -78,7 +78,7 @@ def _waits(fn: Function) -> bool:
 
 
 def _arrays(arg: Argument) -> Iterator[object]:
-    """Return the arrays behind an argument."""
+    """Yield the arrays of an argument."""
     if isinstance(arg, tuple):
         for part in arg:
             yield from _arrays(part)

@@ -1,7 +1,7 @@
-"""Promises in an op's flags (`nsw`, `nneg`, `exact`, …) and ranges it needs: what breaks one is poison.
+"""Promises made by an op's flags (`nsw`, `nneg`, `exact`, …) and operand ranges. Breaking one gives poison.
 
-Poison is no fault until something depends on it (LLVM LangRef, "Poison Values"), so that a `select` may discard it: a
-result that nothing but selects of its block reads is reported where one picks it, any other where it is made.
+Poison is a fault only when something depends on it (LLVM LangRef, "Poison Values"), so a `select` may discard it. If
+only selects in the same block read a result, the fault is reported when one of them picks it, else at once.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 Bad: TypeAlias = "Array | np.generic | bool"
 Text: TypeAlias = "Callable[[Callable[[Value], str]], str]"
-"""The message, given how to write a value in the first lane that broke the promise."""
+"""Builds the message, given a function that formats a value in the first lane that broke the promise."""
 Report: TypeAlias = "Callable[[Regs, Group, Bad, Text], None]"
 SELECTS = ("arith.select", "llvm.select")
 
 
 class Broken:
-    """A broken promise that nobody has depended on yet."""
+    """A broken promise that nothing has depended on yet."""
 
     __slots__ = ("bad", "kind", "text")
 
@@ -43,7 +43,7 @@ class Broken:
 
 
 def promise(c: FnCompiler, op: Operation, kind: str = "poison") -> Report:
-    """Return how a step reports the lanes in which `op` breaks a promise, as a fault of that kind."""
+    """Return the function with which a step reports the lanes where `op` breaks a promise."""
     result = c.slots_of(op.results[0])[0]
     rank = len(c.leaf_of(result).shape)
     if not only_selected(op):
@@ -57,7 +57,7 @@ def promise(c: FnCompiler, op: Operation, kind: str = "poison") -> Report:
 
 
 def only_selected(op: Operation) -> bool:
-    """Tell whether nothing but selects of its block read the result of an op."""
+    """Return True if the result of an op is read only by selects in its block."""
     uses = list(op.results[0].uses)
     return bool(uses) and all(
         op_name(u.operation) in SELECTS and u.index > 0 and u.operation.parent is op.parent for u in uses
@@ -65,7 +65,7 @@ def only_selected(op: Operation) -> bool:
 
 
 def late_slot(c: FnCompiler, result: int) -> int:
-    """Return the slot that says where the promise behind a result is broken, as a `Broken`."""
+    """Return the slot that holds the `Broken` of a result."""
     late = c.late.get(result)
     if late is None:
         late = c.late[result] = c.new_slot(int_leaf(1), fixed=True)
@@ -73,8 +73,10 @@ def late_slot(c: FnCompiler, result: int) -> int:
 
 
 def picked(R: Regs, g: Group, late: int, condition: Value, on_true: bool, rank: int, onwards: bool) -> Broken | None:
-    """Report a broken promise whose result a select picks in an active lane; `onwards`: give it to the selects that
-    alone read this one's result."""
+    """Report a broken promise if a select picks the result in an active lane.
+
+    With `onwards`, return it instead, for the selects that are the only readers of this select.
+    """
     got: object = R[late]
     if not isinstance(got, Broken):
         return None
@@ -89,7 +91,7 @@ def picked(R: Regs, g: Group, late: int, condition: Value, on_true: bool, rank: 
 
 
 def fail(g: Group, bad: Bad, kind: str, text: Text, rank: int) -> None:
-    """Raise Fault if `bad`, of a value with `rank` vector dimensions, holds in an active lane."""
+    """Raise Fault if `bad`, of a value with `rank` vector dimensions, is True in an active lane."""
     flags = np.asarray(bad)
     if not flags.any():
         return

@@ -1,4 +1,4 @@
-"""C format strings, as device printf takes them."""
+"""C format strings, for device printf."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SPEC = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|t|j)?([diou
 
 
 def specs(fmt: str) -> list[tuple[str, str]]:
-    """Return the (length modifier, conversion) of each argument that a format string takes."""
+    """Return the (length modifier, conversion) of each argument of a format string."""
     out: list[tuple[str, str]] = []
     for m in _SPEC.finditer(fmt):
         if m[5] == "%":
@@ -20,7 +20,7 @@ def specs(fmt: str) -> list[tuple[str, str]]:
 
 
 def format_c(fmt: str, args: Sequence[object]) -> str:
-    """Return `fmt % args` by the rules of C; a missing argument prints as `<missing>`.
+    r"""Format arguments by the rules of C. A missing argument prints as `<missing>`.
 
     >>> format_c("i=%d v=%5.2f\\n", [3, 1.5])
     'i=3 v= 1.50\\n'

@@ -1,15 +1,15 @@
-"""Bank conflicts, coalescing and occupancy, counted while a kernel runs.
+"""Bank conflicts, coalescing and occupancy of a run.
 
-- Shared memory has 32 banks of 4 bytes.  A warp's request is served in phases of 32 threads (accesses up to 4 bytes),
-  16 (8 bytes) or 8 (16 bytes, and each 8x8 matrix of ldmatrix and stmatrix); a phase takes as many transactions as the
-  busiest bank has different words.  Two neighbouring phases are one where each thread i has the address of thread
-  i xor 1, or each that of thread i xor 2 (found by measuring; it agrees with the counters of an H200).  Ideal: the
-  words of the request, 32 at a time.
-- A global request takes one transaction for each sector of 32 bytes that it touches.  Ideal: its bytes, 32 at a time.
-- Occupancy: blocks of an SM of sm_90, limited by threads (2048), blocks (32), shared memory (228 KiB, 1 KiB of it
-  reserved for each block) and, where the number is known, registers (65536).
+- Shared memory has 32 banks of 4 bytes. A warp's request is served in phases of 32 threads (accesses up to 4 bytes), 16
+  threads (8 bytes) or 8 threads (16 bytes, and each 8x8 matrix of ldmatrix and stmatrix). A phase takes as many
+  transactions as the busiest bank has different words. Two neighbouring phases merge if each thread i has the address
+  of thread i xor 1, or each that of thread i xor 2 (measured; it agrees with the counters of an H200). Ideal: the words
+  of the request, 32 at a time.
+- A global request takes one transaction per 32-byte sector that it touches. Ideal: its bytes, 32 at a time.
+- Occupancy: blocks per SM of sm_90, limited by threads (2048), blocks (32), shared memory (228 KiB, of which each block
+  reserves 1 KiB) and, if known, registers (65536).
 
-Counts are of the program's accesses; copies by TMA are not in them (they have no conflicts of this kind).
+TMA copies are not counted, since they have no bank conflicts of this kind.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -39,9 +39,9 @@ _FAR = 1 << 40
 
 
 class Line(NamedTuple):
-    """The work of one load or store.
+    """Transactions of one load or store.
 
-    `transactions` are wavefronts (shared) or sectors (global); `width`: bytes a thread moves at once.
+    `transactions` are wavefronts for shared memory and sectors for global memory; `width` is bytes per thread.
     """
 
     space: str
@@ -55,17 +55,17 @@ class Line(NamedTuple):
 
     @property
     def excess(self) -> int:
-        """Transactions beyond the ideal."""
+        """Transactions in excess of the ideal."""
         return self.transactions - self.ideal
 
     @property
     def ratio(self) -> float:
-        """Transactions over the ideal; 1.0 where there are none."""
+        """Transactions divided by the ideal; 1.0 if there are none."""
         return self.transactions / self.ideal if self.ideal else 1.0
 
 
 class Occupancy(NamedTuple):
-    """Blocks and warps that an SM holds at once, and what limits them."""
+    """Blocks and warps that are resident on an SM at once, and the resource that limits them."""
 
     blocks: int
     warps: int
@@ -82,25 +82,25 @@ class _Count:
 
 
 class Profile:
-    """Counts of a launch, filled while it runs. `reports`: which of "banks", "coalescing", "occupancy" are wanted."""
+    """Access counts of a launch. `reports` selects from "banks", "coalescing" and "occupancy"."""
 
     def __init__(self, reports: Sequence[str], threads: int, shared: int) -> None:
         self.reports = tuple(reports)
         self.threads = threads
         self.shared = shared
-        self.registers = 0  # of a thread, where ptxas has told
+        self.registers = 0  # per thread, 0 until ptxas has reported it
         self._shared: dict[int, _Count] = {}
         self._global: dict[int, _Count] = {}
 
     def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
-        """Note one access of a warp, or of the warps of blocks in lockstep."""
+        """Count one access of a warp, or of all warps of blocks in lockstep."""
         for buf, off, sel in parts:
             if buf is g.local:
                 continue
             lanes = g.mask.idx if sel is None else g.mask.idx[sel]
             if g.launch.wide and len(lanes):
                 offs = np.full(len(lanes), off) if isinstance(off, int) else off
-                number = np.asarray(g.lane_block) * 32 + g.lane_tid // 32  # at most 32 warps a block
+                number = np.asarray(g.lane_block) * 32 + g.lane_tid // 32  # A block has at most 32 warps.
                 starts = np.flatnonzero(np.diff(number[lanes])) + 1
                 for own, at in zip(np.split(g.lane_tid[lanes] % 32, starts), np.split(offs, starts)):
                     self._access(site, buf, at, own)
@@ -127,8 +127,7 @@ class Profile:
 
     @property
     def lines(self) -> list[Line]:
-        """One line an op of the source, the one with most transactions beyond the ideal first.  What one op of a source
-        line was lowered to is one line."""
+        """One line per source op, largest excess first. The lowered accesses of one source op are merged."""
         merged: dict[tuple[str, str, str, int], Line] = {}
         for space, table in (("shared", self._shared), ("global", self._global)):
             for c in table.values():
@@ -148,11 +147,11 @@ class Profile:
 
     @property
     def occupancy(self) -> Occupancy:
-        """Return the occupancy of an SM of sm_90 by the kernel's threads, shared memory and registers."""
+        """Occupancy of an SM of sm_90 for the kernel's threads, shared memory and registers."""
         return occupancy(self.threads, self.shared, self.registers)
 
     def json(self) -> dict[str, object]:
-        """Return all of it as plain data."""
+        """Return the report as plain data."""
         out: dict[str, object] = {
             "accesses": [{**x._asdict(), "excess": x.excess, "ratio": round(x.ratio, 4)} for x in self.lines]
         }
@@ -164,7 +163,7 @@ class Profile:
         """Return the lines as a table."""
         from rich.table import Table
 
-        t = Table(title="memory accesses, dearest first", title_justify="left")
+        t = Table(title="memory accesses, most expensive first", title_justify="left")
         for name in ("memory", "op", "where", "bytes", "requests", "transactions", "ideal", "ratio"):
             t.add_column(name, justify="left" if name in ("memory", "op", "where") else "right", no_wrap=True)
         for x in self.lines:
@@ -193,7 +192,7 @@ def bank_transactions(off: Array, lanes: Array, nbytes: int) -> tuple[int, int]:
 
 
 def _phases(off: Array, lanes: Array, nbytes: int) -> Array:
-    """Return the phase of each lane of an access of 8 or 16 bytes: half warps, or quarters of which two may be one."""
+    """Return the phase of each lane of an 8- or 16-byte access: half warps or quarters, where two may merge."""
     per = 16 if nbytes <= 8 else 8
     at = np.full(32, -1, np.int64)
     at[lanes % 32] = off
@@ -210,7 +209,7 @@ def _phases(off: Array, lanes: Array, nbytes: int) -> Array:
 
 
 def sector_transactions(address: Array, nbytes: int) -> tuple[int, int]:
-    """Return the sectors of 32 bytes that one warp's request to global memory touches, and the ideal.
+    """Return the 32-byte sectors that one warp's request to global memory touches, and the ideal.
 
     >>> sector_transactions(np.arange(32) * 4, 4), sector_transactions(np.arange(32) * 64, 4)
     ((4, 4), (32, 4))
@@ -221,8 +220,12 @@ def sector_transactions(address: Array, nbytes: int) -> tuple[int, int]:
 
 
 def occupancy(threads: int, shared: int, registers: int = 0) -> Occupancy:
-    """Return how many blocks of `threads`, with `shared` bytes and `registers` a thread (0: unknown), an SM of sm_90
-    holds.
+    """Return the occupancy of an SM of sm_90.
+
+    Args:
+        threads: Threads per block.
+        shared: Bytes of shared memory per block.
+        registers: Registers per thread, 0 if unknown.
 
     >>> occupancy(384, 229504, 168)
     Occupancy(blocks=1, warps=12, percent=18.8, limit='shared memory')

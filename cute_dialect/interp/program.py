@@ -1,9 +1,9 @@
-"""From ops to closures: a function is compiled once, into a flat list of Python closures per block.
+"""Compilation of ops to Python closures: one flat list of closures per block.
 
-Each scalar or vector SSA value has a slot in a list of registers; an aggregate has one slot a leaf.  A builder (see
-`ops`) looks at an op once, reads its attributes, picks slots, and emits a closure `step(R, g)` over registers and
-group.  What never changes (constants) sits in the initial registers and costs nothing.  Ops are found by name, so
-that any class, or an op that the context does not know, will do.
+Each scalar or vector SSA value has a slot in a list of registers; an aggregate has one slot per leaf. A builder (see
+`ops`) inspects an op once, reads its attributes, allocates slots, and emits a closure `step(R, g)` over registers and
+group. Constants are in the initial registers and cost nothing at run time. Builders are selected by op name, so any
+class works, and so do ops that the context does not know.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Builder: TypeAlias = "Callable[[FnCompiler, Operation], None]"
 
 
-LOCAL_GUARD = 128  # bytes after each alloca that belong to nobody
+LOCAL_GUARD = 128  # unused bytes after each alloca
 TERMINATORS = (
     "scf.yield",
     "scf.condition",
@@ -49,7 +49,7 @@ TERMINATORS = (
 
 
 class RegionCode:
-    """A compiled region: run it, then read its results from the slots `out`."""
+    """A compiled region. After `run`, its results are in the slots `out`."""
 
     __slots__ = ("blocking", "out", "run")
 
@@ -60,7 +60,7 @@ class RegionCode:
 
 
 class Function:
-    """A compiled function. `template` holds the initial registers (constants, POISON elsewhere)."""
+    """A compiled function. `template` holds the initial registers: constants, and POISON for all others."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -74,14 +74,14 @@ class Function:
         self.leaves: list[Leaf] = []
         self.barriers: list[Operation] = []
         self.needs_warp: list[str] = []
-        self.needs_clocks: list[str] = []  # what orders threads other than barriers of whole blocks
+        self.needs_clocks: list[str] = []  # ops that order threads by other means than block-wide barriers
         self.collective = False
         self.callees: list[Function] = []
-        self.allocas: list[Allocation] = []  # in its frame
+        self.allocas: list[Allocation] = []  # allocas in its frame
 
 
 class Symbols:
-    """The symbols that a module's functions may name: functions and globals, innermost module first."""
+    """The functions and globals of a module by symbol, innermost module first."""
 
     def __init__(self, functions: dict[str, Operation], globals_: dict[str, Operation]) -> None:
         self.functions = functions
@@ -89,7 +89,7 @@ class Symbols:
 
 
 class FnCompiler:
-    """Compiles one function; handed to the builders of `ops`."""
+    """Compiles one function. The builders of `ops` receive it."""
 
     def __init__(self, program: Program, op: Operation, name: str) -> None:
         self.program = program
@@ -99,36 +99,36 @@ class FnCompiler:
         self.lists: list[tuple[list[Step], list[OpInfo]]] = []
         self.code = Code(self.lists, program.flops)
         self.frame = 0
-        self.roots: set[int] = set()  # slots that something other than a pure step reads
+        self.roots: set[int] = set()  # slots that an op other than a pure step reads
         self.cfg: list[tuple[int, int]] = []  # enclosing CFGs: (id, block)
         self.homes: list[tuple[tuple[int, int], ...]] = []
         self.liveouts: dict[tuple[int, int], set[int]] = {}
         self.next_cfg = 0
-        self.loops = 0  # enclosing scf.while or CFG cycles
+        self.loops = 0  # nesting depth in scf.while and CFG cycles
         self._ins: list[int] = []
         self._outs: list[int] = []
         self._types: dict[int, tuple[Attribute, Type]] = {}
-        self.op_now = op  # being compiled
+        self.op_now = op  # the op being compiled
         self.overflow_errors = program.overflow == "error"
         self.pieces = Pieces(program.segments)
         self.ptx_registers: dict[str, int] = {}  # declared by inline PTX for the whole function
-        self.late: dict[int, int] = {}  # slots whose poison is a fault only where a select picks it (see promises)
+        self.late: dict[int, int] = {}  # slots whose poison becomes a fault when a select picks it
 
     # -- slots --------------------------------------------------------------------------------------------------------
 
     def new_slot(self, leaf: Leaf, value: Value = POISON, *, fixed: bool = False) -> int:
-        """Return a fresh register. `fixed`: a constant or block argument, exempt from the live-out bookkeeping."""
+        """Allocate a register. `fixed`: a constant or block argument, exempt from live-out tracking."""
         self.fn.template.append(value)
         self.fn.leaves.append(leaf)
         self.homes.append(() if fixed else tuple(self.cfg))
         return len(self.fn.template) - 1
 
     def leaf_of(self, slot: int) -> Leaf:
-        """Return the leaf that a slot holds."""
+        """Return the leaf in a slot."""
         return self.fn.leaves[slot]
 
     def slots_of(self, value: SSAValue) -> tuple[int, ...]:
-        """Return the slots of an operand that only gets another name here: whoever reads that notes the use."""
+        """Return the slots of an operand without recording a use, for ops that only rename it."""
         got = self.slots.get(value)
         if got is None:
             owner = value.owner
@@ -137,7 +137,7 @@ class FnCompiler:
         return got
 
     def uses(self, value: SSAValue) -> tuple[int, ...]:
-        """Return the slots of an operand."""
+        """Return the slots of an operand and record the use."""
         got = self.slots_of(value)
         for s in got:
             self._note_use(s)
@@ -145,13 +145,13 @@ class FnCompiler:
         return got
 
     def reads(self, slot: int) -> None:
-        """Note that the op at hand takes what is in a slot, which is none of its operands."""
+        """Record that the current op reads a slot that is not one of its operands."""
         if slot not in self._ins:
             self._note_use(slot)
             self._ins.append(slot)
 
     def type_of(self, value: SSAValue) -> Type:
-        """Return the leaves of a value's type; one of many fields takes long to be looked up by its hash."""
+        """Return a value's type as leaves, cached by identity since hashing a type with many fields is slow."""
         known = self._types.get(id(value.type))
         if known is None or known[0] is not value.type:
             known = self._types[id(value.type)] = value.type, type_of(value.type)
@@ -174,35 +174,37 @@ class FnCompiler:
                 break
 
     def defines(self, value: SSAValue) -> tuple[int, ...]:
-        """Fresh slots for a result."""
+        """Allocate slots for a result."""
         slots = tuple(self.new_slot(leaf) for leaf in type_of(value.type).leaves)
         self.slots[value] = slots
         self._outs.extend(slots)
         return slots
 
     def define(self, value: SSAValue) -> int:
-        """Return a fresh slot for a scalar or vector result."""
+        """Allocate the slot of a scalar or vector result."""
         got = self.defines(value)
         if len(got) != 1:
             raise InterpError("unsupported", f"expected a scalar or vector result, got {value.type}")
         return got[0]
 
     def alias(self, value: SSAValue, slots: Sequence[int]) -> None:
-        """Make a result the same value as some slots, which costs nothing at run time."""
+        """Map a result to existing slots, at no cost at run time."""
         self.slots[value] = tuple(slots)
 
     def constant(self, value: SSAValue, leaf_values: Sequence[Value]) -> None:
-        """Define a result known now."""
+        """Define a result that is constant."""
         leaves = type_of(value.type).leaves
         self.slots[value] = tuple(self.new_slot(leaf, v, fixed=True) for leaf, v in zip(leaves, leaf_values))
 
     # -- code ---------------------------------------------------------------------------------------------------------
 
     def emit(self, op: Operation, step: Step, *, pure: bool = True, keep: bool = False, track: bool = True) -> None:
-        """Emit a step. `pure`: poison operands give poison results; the step is left out if nobody reads them, unless
-        `keep`.
+        """Emit a step.
 
-        `track`: what is undefined is followed for the step, where that is checked; else it does so itself.
+        Args:
+            pure: Poison operands make the results poison, and the step is removed if its results are not read.
+            keep: Do not remove a pure step.
+            track: Track undefined bits for the step. False if the step does so itself.
         """
         info = self._info(op, pure)
         info.removable = pure and not keep
@@ -213,13 +215,13 @@ class FnCompiler:
             self.roots.update(self._ins)
 
     def emit_blocking(self, op: Operation, gen: GenStep, info: OpInfo | None = None) -> None:
-        """Emit a step that may wait: a generator function, which yields as long as it does."""
+        """Emit a step that may wait: a generator function that yields as long as it waits."""
         self.roots.update(self._ins)
         info = info or self._info(op, False)
         self.code.add_blocking(undefined.track_waiting(gen, info) if self.program.tracks else gen, info)
 
     def info(self, op: Operation) -> OpInfo:
-        """Return the op's entry for diagnostics, for ops that need it themselves."""
+        """Return the op's entry for diagnostics."""
         return self._info(op, False)
 
     def _info(self, op: Operation, pure: bool) -> OpInfo:
@@ -240,7 +242,7 @@ class FnCompiler:
         self.code.add(step, info)
 
     def compile_op(self, op: Operation) -> None:
-        """Compile an op by the builder of its name. Raises InterpError for an op without one."""
+        """Compile an op with the builder for its name. Raises InterpError if there is none."""
         name = op_name(op)
         builder = self.program.builder(name)
         outer = self._ins, self._outs
@@ -249,7 +251,7 @@ class FnCompiler:
         if builder is None:
             raise InterpError(
                 "unsupported",
-                f"expected an op of a lowered kernel, got {name}, which the interpreter does not know",
+                f"{name} is not supported by the interpreter; it runs lowered kernels (cute-to-base)",
                 op=name,
                 op_text=op_text(op),
                 frames=location_frames(op.location),
@@ -266,9 +268,10 @@ class FnCompiler:
         self._ins, self._outs = outer
 
     def compile_block_ops(self, block: Block) -> tuple[Run, bool, Operation | None]:
-        """Compile the ops of a block but its terminator: (runner, may block, terminator).
+        """Compile the ops of a block without its terminator: (runner, may block, terminator).
 
-        The terminator is None where a structured op leaves out an empty `scf.yield`."""
+        The terminator is None if a structured op omits an empty `scf.yield`.
+        """
         outer, self.code = self.code, Code(self.lists, self.program.flops)
         last: Operation | None = block.last_op
         if last is not None and not last.successors and op_name(last) not in TERMINATORS:
@@ -281,7 +284,7 @@ class FnCompiler:
         return code.finish(), code.blocking, last
 
     def block_args(self, block: Block, *, fixed: bool = True) -> tuple[int, ...]:
-        """Return slots for a block's arguments, flattened."""
+        """Allocate slots for a block's arguments, flattened."""
         out: list[int] = []
         for arg in block.args:
             slots = tuple(self.new_slot(leaf, fixed=fixed) for leaf in type_of(arg.type).leaves)
@@ -290,16 +293,14 @@ class FnCompiler:
         return tuple(out)
 
     def flat_uses(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
-        """Return the slots of several operands, one after the other."""
+        """Return the slots of several operands, concatenated."""
         out: list[int] = []
         for v in values:
             out.extend(self.uses(v))
         return tuple(out)
 
     def region(self, region: Region) -> RegionCode:
-        """Compile a region of one block, or a CFG. The arguments of a single block must have slots already
-        (`block_args`).
-        """
+        """Compile a region of one block, or a CFG. `block_args` must have allocated the arguments of a single block."""
         from cute_dialect.interp.cfg import compile_cfg
 
         blocks = region.blocks
@@ -311,7 +312,7 @@ class FnCompiler:
         return RegionCode(run, blocking, out)
 
     def alloca(self, op: Operation, size: int, align: int) -> int:
-        """Reserve bytes of the function's stack frame, and a guard after them; returns the offset."""
+        """Reserve bytes in the function's stack frame, followed by a guard, and return their offset."""
         from cute_dialect.interp.allocations import local_allocation
 
         align = max(align, 1)
@@ -326,7 +327,7 @@ class FnCompiler:
         fn = self.fn
         region = self.op.regions[0]
         if not region.blocks:
-            raise InterpError("unsupported", f"expected a function with a body, got the declaration of @{fn.name}")
+            raise InterpError("unsupported", f"@{fn.name} has no body, so it cannot run")
         entry = region.blocks[0]
         params: list[tuple[int, ...]] = []
         types: list[Type] = []
@@ -348,9 +349,10 @@ class FnCompiler:
         return fn
 
     def _prune(self) -> None:
-        """Leave out the pure steps whose results nobody reads.
+        """Remove pure steps whose results are not read.
 
-        It saves time, and it matters: an index that is computed but not used may overflow, which is no fault."""
+        This is not only faster: the overflow of an unused index is not a fault.
+        """
         live = self.roots | set(self._ins)
         for part in self.fn.out:
             live.add(part)
@@ -382,7 +384,7 @@ def result_types(op: Operation) -> Sequence[Attribute]:
 
 
 class Program:
-    """A module's functions, compiled on demand, by the rules of one launch (overflow handling)."""
+    """The functions of a module, compiled on demand for one launch."""
 
     def __init__(self, module: Operation, overflow: str) -> None:
         from cute_dialect.interp.ops import OPS, PREFIXES
@@ -391,16 +393,16 @@ class Program:
             raise InterpError("argument", f'expected overflow="error" or "wrap", got {overflow!r}')
         self.module = module
         self.overflow = overflow
-        self.flops: FlopCount | None = None  # where operations are counted
-        self.tracks = False  # whether registers that nothing has written are followed
-        self.segments: dict[str, Segment] = {}  # of shared memory, known before anything is compiled
+        self.flops: FlopCount | None = None  # None if operations are not counted
+        self.tracks = False  # True if unwritten registers are tracked
+        self.segments: dict[str, Segment] = {}  # shared memory, laid out before any function is compiled
         self._ops = OPS
         self._prefixes = PREFIXES
         self._functions: dict[Operation, Function] = {}
         self._active: list[Operation] = []
 
     def builder(self, name: str) -> Builder | None:
-        """Return what compiles ops of a name, or of a family that the name begins with; None for unknown ones."""
+        """Return the builder for an op name, or for a prefix of it. None if there is none."""
         got = self._ops.get(name)
         if got is None:
             for prefix, b in self._prefixes:
@@ -415,7 +417,7 @@ class Program:
             return got
         name = symbol_name(op)
         if op in self._active:
-            raise InterpError("unsupported", f"expected functions without recursion, got @{name} which calls itself")
+            raise InterpError("unsupported", f"@{name} calls itself; recursion is not supported")
         self._active.append(op)
         try:
             fn = FnCompiler(self, op, name).compile()
@@ -425,9 +427,7 @@ class Program:
         return fn
 
     def find(self, name: str, from_op: Operation | None = None) -> Operation | None:
-        """Return a function op by symbol: in the symbol tables around `from_op`, then anywhere; `module::name` also
-        works.
-        """
+        """Return a function op by symbol or `module::symbol`, searching first the symbol tables around `from_op`."""
         scope, _, leaf = name.rpartition("::")
         table = from_op.parent_op() if from_op is not None else None
         while table is not None:
@@ -450,7 +450,7 @@ def _table(op: Operation) -> Iterator[Operation]:
 
 
 def _symbols(module: Operation) -> Iterator[Operation]:
-    """Return what stands in a module and in the modules in it; not the ops of functions, of which there are many."""
+    """Yield the ops of a module and of nested modules, without the ops inside functions."""
     for op in _table(module):
         yield op
         if op_name(op).endswith(".module"):

@@ -1,15 +1,15 @@
-"""The allocation a pointer was derived from: an access that leaves it is an error though other memory is there.
+"""Provenance of pointers: an access that leaves the allocation of its pointer is an error, even if memory is there.
 
-In shared memory arrays stand side by side: the one after a static array, the next stage, the barriers.  A piece is
-handed on while a function is compiled, from `llvm.mlir.addressof` and `llvm.alloca` through the arithmetic that LLVM's
-"pointer aliasing rules" (LangRef) say a pointer may be based on: getelementptr, casts to and from integers, sums,
-masks and swizzles of those, select and the results of `scf.if` and `scf.for`.  What the kernel was lowered from says in
-`cute.smem` where in its segment each tensor lies: the pointer to one is the segment's address and a constant.  Bounds
-are then two numbers of a `Site`: nothing is carried while the kernel runs.
+Arrays are adjacent in shared memory: another static array, the next stage, the barriers. A piece is the allocation that
+a pointer is based on. Pieces are propagated while a function is compiled. They start at `llvm.mlir.addressof` and
+`llvm.alloca`, and follow the arithmetic that LLVM's "pointer aliasing rules" (LangRef) allow: getelementptr, casts to
+and from integers, sums, masks and swizzles of those, select, and the results of `scf.if` and `scf.for`. `cute.smem`
+lists the tensors in a segment; the pointer to a tensor is the address of its segment plus a constant. The bounds end up
+as two numbers of a `Site`, so nothing is tracked at run time.
 
-Where a pointer may be of several pieces, comes out of memory, a call or an argument of a block, only the whole of
-shared or local memory bounds it; so does the address of a whole segment, from which swizzled addresses and descriptors
-are made (of these, what is read at once must lie in one tensor).
+A pointer that may be based on several pieces, or comes from memory, a call or a block argument, is bounded only by all
+of shared or local memory. The same holds for the address of a whole segment, which serves to compute swizzled addresses
+and descriptors. (The memory that one descriptor covers must be inside one tensor.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class Segment(NamedTuple):
-    """The address of a symbol in shared memory; `tensors` lie in it where `cute.smem` says so, else it is one array."""
+    """The address of a symbol in shared memory.
+
+    `tensors` comes from `cute.smem`; if empty, the segment is one array.
+    """
 
     name: str
     start: int
@@ -36,17 +39,17 @@ class Segment(NamedTuple):
     tensors: Allocations
 
     def at(self, offset: int) -> Allocation | None:
-        """Return the tensor at a byte of the segment, or the array that the segment is."""
+        """Return the tensor at a byte offset in the segment, or the segment itself if it is one array."""
         if not self.tensors.known:
             return Allocation(f"@{self.name}", self.start, self.size)
         return self.tensors.at(self.start + offset)
 
 
 class Parameter(NamedTuple):
-    """The memory behind a pointer that a function takes, and what was promised of it.
+    """The memory of a pointer parameter, and the promises about it.
 
-    `promises`: of llvm.readonly, llvm.writeonly and llvm.readnone, and llvm.noalias of a kernel (LangRef, "Parameter
-    Attributes"). A noalias argument's memory, where it is changed, is touched through that argument alone.
+    `promises` contains llvm.readonly, llvm.writeonly and llvm.readnone, and for a kernel llvm.noalias (LangRef,
+    "Parameter Attributes"). Memory of a noalias argument that is modified may be accessed only through that argument.
     """
 
     number: int
@@ -54,7 +57,7 @@ class Parameter(NamedTuple):
     in_kernel: bool
 
     def check(self, site: Site) -> None:
-        """Raise Fault where an access through the pointer breaks a promise."""
+        """Raise Fault if an access through the pointer breaks a promise."""
         wrong = {
             "llvm.readonly": site.store,
             "llvm.writeonly": not site.store or site.atomic,
@@ -66,18 +69,18 @@ class Parameter(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The parameter in words."""
+        """The parameter as it appears in messages."""
         return f"argument {self.number}" if self.number >= 0 else "a tensor map"
 
 
-# What a tensor map describes is reached through none of the pointers that a kernel takes.
+# The memory of a tensor map is distinct from all pointer parameters of a kernel.
 MAPPED = Parameter(-1, frozenset(), True)
 Piece = Allocation | Segment | Parameter
 _PROMISES = frozenset({"llvm.readonly", "llvm.writeonly", "llvm.readnone", "llvm.noalias"})
 
 
 def parameters(func: Operation) -> list[Parameter]:
-    """Return the parameters of a function, empty where nothing is promised of any."""
+    """Return the parameters of a function, empty if none has a promise."""
     in_kernel = any(attr_of(func, name) is not None for name in ("gpu.kernel", "nvvm.kernel"))
     dicts = getattr(attr_of(func, "arg_attrs"), "data", ())
     out = [Parameter(i, _PROMISES & set(d.data), in_kernel) for i, d in enumerate(dicts)]
@@ -85,21 +88,21 @@ def parameters(func: Operation) -> list[Parameter]:
 
 
 class Pieces:
-    """The pieces of the slots of a function that is being compiled, and the sites that they bound."""
+    """The pieces of the slots of a function during compilation, and the sites that they bound."""
 
     def __init__(self, segments: Mapping[str, Segment]) -> None:
         self.segments = segments
         self.of: dict[int, Piece] = {}
-        self.promised = False  # whether anything is promised of a kernel's arguments
+        self.promised = False  # True if an argument of a kernel has a promise
         self.bounded: list[Site] = []
 
     def allocation(self, slot: int) -> Allocation | None:
-        """Return the allocation that an address in a slot must lie in, None when that is not known."""
+        """Return the allocation that an address in a slot must be inside of, None if unknown."""
         piece = self.of.get(slot)
         return piece if isinstance(piece, Allocation) else None
 
     def bound(self, site: Site, slot: int) -> None:
-        """Bound a site by the allocation or parameter that the pointer in a slot was derived from."""
+        """Bound a site by the allocation or parameter of the pointer in a slot."""
         piece = self.of.get(slot)
         if isinstance(piece, Parameter):
             site.parameter = piece
@@ -110,7 +113,10 @@ class Pieces:
             self.bounded.append(site)
 
     def enter(self, arguments: Sequence[int], initial: Sequence[int]) -> tuple[int, int]:
-        """Begin a loop: its arguments are taken to be of the pieces of their initial values. Gives a mark."""
+        """Begin a loop.
+
+        Its arguments are assumed to have the pieces of their initial values. Returns a mark for `leave`.
+        """
         for a, i in zip(arguments, initial):
             self._set(a, self.of.get(i))
         return max(arguments, default=-1), len(self.bounded)
@@ -118,7 +124,7 @@ class Pieces:
     def leave(
         self, mark: tuple[int, int], arguments: Sequence[int], last: Sequence[int], results: Sequence[int]
     ) -> None:
-        """End a loop. Where an argument becomes another piece, nothing that was found in the body holds."""
+        """End a loop. If an argument changes its piece, all pieces found in the body are dropped."""
         if any(_either(self.of.get(a), self.of.get(s)) is None for a, s in zip(arguments, last) if a in self.of):
             self.of = {s: p for s, p in self.of.items() if s <= mark[0] and s not in arguments}
             for site in self.bounded[mark[1] :]:
@@ -128,19 +134,19 @@ class Pieces:
             self._set(r, self.of.get(a))
 
     def join(self, results: Sequence[int], first: Sequence[int], second: Sequence[int]) -> None:
-        """Note results that are one or another value: of their piece where it is the same."""
+        """Set the pieces of results that are one of two values, if both have the same piece."""
         for i, r in enumerate(results):
             self._set(r, _either(self.of.get(first[i]), self.of.get(second[i])))
 
     def step(self, base: int, result: int, offset: int | None) -> None:
-        """Note that a pointer is another and an offset, None where that is known only at run time."""
+        """Set the piece of a pointer plus an offset. `offset` is None if it is only known at run time."""
         piece = self.of.get(base)
         if isinstance(piece, Segment):
             piece = None if offset is None else piece.at(offset)
         self._set(result, piece)
 
     def note(self, c: FnCompiler, op: Operation) -> None:
-        """Hand on the pieces of an op's operands, once it is compiled."""
+        """Propagate the pieces of a compiled op's operands to its result."""
         rule = RULES.get(op_name(op))
         if rule is not None:
             slots = c.slots.get(op.results[0])
@@ -148,7 +154,7 @@ class Pieces:
                 self._set(slots[0], rule(self, c, op))
 
     def takes(self, slot: int, parameter: Parameter) -> None:
-        """Note that a slot holds the pointer of a parameter."""
+        """Record that a slot holds the pointer of a parameter."""
         self._set(slot, parameter)
         self.promised = parameter.in_kernel
 
@@ -157,7 +163,7 @@ class Pieces:
             self.of[slot] = piece
 
     def operand(self, c: FnCompiler, op: Operation, number: int) -> Piece | None:
-        """Return the piece of an operand."""
+        """Return the piece of an operand, None if unknown."""
         slots = c.slots.get(op.operands[number], ())
         return self.of.get(slots[0]) if len(slots) == 1 else None
 
@@ -176,18 +182,18 @@ def _alloca(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
 
 
 def _first(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
-    """Return what is the same address in other words."""
+    """Return the piece of an op that does not change the address."""
     return pieces.operand(c, op, 0)
 
 
 def _integer(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
-    """Return the piece of an address as a number: that of a segment may become that of any tensor in it."""
+    """Return the piece of an address converted to an integer. None for a segment, which may become any tensor in it."""
     piece = pieces.operand(c, op, 0)
     return None if isinstance(piece, Segment) else piece
 
 
 def _sum(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
-    """Return the piece of the sum of an address and a number; a difference of two addresses is none."""
+    """Return the piece of an address plus a number. The sum of two addresses has none."""
     first, second = pieces.operand(c, op, 0), pieces.operand(c, op, 1)
     return first if second is None else second if first is None else None
 
@@ -201,7 +207,7 @@ def _select(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
 
 
 def _either(first: Piece | None, second: Piece | None) -> Piece | None:
-    """Return the piece of a value that is one or another."""
+    """Return the piece of a value that is one of two."""
     return first if first == second else None
 
 

@@ -1,10 +1,11 @@
-"""Race detection: happens-before over threads, generic and asynchronous proxy.
+"""Race detection: happens-before over threads, generic proxy and asynchronous proxy.
 
-Each access to shared or global memory is compared with those before it to the same bytes: what is not ordered before it
-by synchronisation is a race, whatever the schedule was.  See `clocks` for how order is known.  The first race ends the
-run with an `InterpError` of kind "race".
+Each access to shared or global memory is compared with the earlier accesses to the same bytes. An earlier conflicting
+access that synchronization does not order before it is a race, under any schedule. The first race ends the run with an
+`InterpError` of kind "race".
 
-Order between clusters comes from flags in global memory alone, see `flags`. How accesses are compared: `race_memory`.
+`clocks` tracks the order of threads. Clusters are ordered only by flags in global memory (`flags`). `race_memory`
+compares accesses.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -47,18 +48,19 @@ if TYPE_CHECKING:
 
 
 class Monitor(Accesses):
-    """Watches one launch."""
+    """Race detector of one launch."""
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self.clusters = 0
         self.maps = MapFences(lambda g, lane, w: self._knows(g, lane, w.cluster, w.actor, w.time))
-        self.resized: dict[tuple[int, int, int], int] = {}  # cluster, first thread of a warp, nth setmaxnreg → its time
+        # (cluster, first thread of a warp, n) → time of the warp's nth setmaxnreg
+        self.resized: dict[tuple[int, int, int], int] = {}
 
-    # -- life of warps ------------------------------------------------------------------------------------------------
+    # -- warps --------------------------------------------------------------------------------------------------------
 
     def admit(self, cluster: Cluster) -> None:
-        """Note that a cluster becomes resident."""
+        """Record that a cluster becomes resident."""
         clocks = ClusterClocks(self.clusters, self.launch.threads, [b.linear for b in cluster.blocks])
         self.clusters += 1
         self.by_number.append(clocks)
@@ -69,14 +71,14 @@ class Monitor(Accesses):
         self.lifetimes.admit(cluster, clocks)
 
     def exits(self, g: Group) -> None:
-        """Note that a warp has ended: nothing may still touch the shared memory that ends with it."""
+        """Record that a warp has ended. Raises if a copy may still access shared memory that ends with it."""
         for lane, groups in g.bulk.items():
             late = [t for group in groups.groups[groups.read :] for t in group] + groups.open
             if late:
                 raise g.fail(
                     Fault(
                         "race",
-                        "the thread ends while its bulk copy may still read shared memory: expected "
+                        "the thread ends while its bulk copy may still read shared memory: missing "
                         "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read before the end",
                         lane,
                     ),
@@ -87,7 +89,7 @@ class Monitor(Accesses):
     # -- synchronisation ----------------------------------------------------------------------------------------------
 
     def fence(self, g: Group, fence: Fence) -> None:
-        """Note a fence of the active lanes."""
+        """Record a fence of the active lanes."""
         clocks = g.clocks
         lanes = g.mask.idx.tolist()
         if fence.order:
@@ -104,7 +106,7 @@ class Monitor(Accesses):
                     bar.clocks.fenced = True  # type: ignore[attr-defined]
 
     def acquire_maps(self, g: Group, maps: Sequence[tuple[int, int]], fence: Fence) -> None:
-        """Note a fence of the tensormap proxy that acquires maps: (lane, address)."""
+        """Record a fence of the tensormap proxy that acquires maps, given as (lane, address)."""
         for lane, address in maps:
             buf = g.memory.find(address)
             if buf is not None and id(buf) in self.shadows:
@@ -113,7 +115,7 @@ class Monitor(Accesses):
         g.clocks.clock += 1
 
     def uses_map(self, g: Group, lane: int, buf: Buffer, offset: int) -> None:
-        """Note that a copy that a lane issues reads a tensor map."""
+        """Record that a copy issued by a lane reads a tensor map."""
         writes = self._writes(buf, offset) if id(buf) in self.shadows else frozenset[Write]()
         if not writes:
             return
@@ -139,10 +141,11 @@ class Monitor(Accesses):
         return frozenset(weak | strong)
 
     def arrive(self, g: Group, bar: NamedBarrier, ident: int, info: OpInfo) -> None:
-        """Note that a warp arrives at a named barrier: after all who arrived in the phase before, or it might have
-        counted there.
+        """Record the arrival of a warp at a named barrier.
 
-        PTX ISA 9.0, 9.7.13.1 "bar": an arrival counts for whichever phase of the barrier is under way."""
+        The arrival must be ordered after all arrivals of the previous phase, or it may count for that phase (PTX ISA
+        9.0, 9.7.13.1 "bar": an arrival counts for the phase in progress).
+        """
         if bar.meeting is None:
             bar.meeting = Meeting()
         own, time = g.clocks.first + int(g.mask.idx[0]), g.clocks.clock
@@ -151,16 +154,19 @@ class Monitor(Accesses):
             if message[EXECUTION, actor] < when:
                 raise Fault(
                     "race",
-                    f"barrier {ident} is still in use: nothing orders this arrival after one of the phase before, so "
-                    "it may count there: expected an id of its own for each group of warps, or a barrier between them",
+                    f"barrier {ident} may still be in use: nothing orders this arrival after one of the previous "
+                    "phase, so it may count for that phase; give each group of warps its own barrier id, or add a "
+                    "barrier between the uses",
                     notes=(self._note(g, actor, site),),
                 )
         bar.meeting.parties.append((own, time, self._of_info(info)))
         bar.meeting.add(message)
 
     def registers(self, g: Group, count: int, warps: Sequence[int]) -> None:
-        """Note that a warp executes its `count`-th setmaxnreg: `warps`, the others of its warpgroup, have synchronised
-        with it after the one before (PTX ISA 9.0, 9.7.19.5 "setmaxnreg").
+        """Record the `count`-th setmaxnreg of a warp.
+
+        The other `warps` of its warpgroup must have synchronized with it since the previous one (PTX ISA 9.0, 9.7.19.5
+        "setmaxnreg").
         """
         clocks = g.clocks
         self.resized[clocks.cluster.number, clocks.first, count] = clocks.clock
@@ -170,17 +176,20 @@ class Monitor(Accesses):
             if time is None or clocks.of(int(g.mask.idx[0]))[EXECUTION, first + 32 * warp] < time:
                 raise Fault(
                     "race",
-                    f"setmaxnreg twice, and warp {warp} of the warpgroup may not have executed the first: expected a "
-                    "barrier of the warpgroup between",
+                    f"second setmaxnreg, but warp {warp} of the warpgroup may not have executed the first: missing "
+                    "barrier of the warpgroup between them",
                 )
 
     def wait(self, g: Group, bar: NamedBarrier) -> None:
-        """Note that a warp has waited at a named barrier: it knows what all who met there knew."""
+        """Record a completed wait at a named barrier: the warp acquires the tables of all who arrived."""
         if bar.meeting is not None and bar.meeting.done is not None:
             _leave(g, bar.meeting.done)
 
     def cluster_arrive(self, g: Group, cluster: Cluster, relaxed: bool) -> None:
-        """Note that a warp arrives at the cluster's barrier; relaxed, it passes on what was before its fences only."""
+        """Record the arrival of a warp at the cluster barrier.
+
+        A relaxed arrival releases only what precedes its fences.
+        """
         clocks = g.clocks
         if relaxed:
             message = clocks.release_by_fences(g, g.mask.idx.tolist(), GPU, CLUSTER)
@@ -190,30 +199,28 @@ class Monitor(Accesses):
         cluster.meeting.add(message)
 
     def cluster_wait(self, g: Group, cluster: Cluster) -> None:
-        """Note that a warp has waited at the cluster's barrier."""
+        """Record a completed wait at the cluster barrier."""
         assert cluster.meeting is not None
         if cluster.meeting.done is not None:
             _leave(g, cluster.meeting.done)
 
     def barrier(self, g: Group) -> None:
-        """Note that blocks in lockstep pass a barrier."""
+        """Record a barrier of blocks in lockstep."""
         raise AssertionError("a warp does not run in lockstep with others")
 
     def warp_sync(self, g: Group) -> None:
-        """Note a `bar.warp.sync` of the active lanes."""
+        """Record a `bar.warp.sync` of the active lanes."""
         g.clocks.synchronise(g)
 
     def mbarrier_init(self, g: Group, lane: int, block: Block, offset: int, bar: MBarrier) -> None:
-        """Note that a lane initialises an mbarrier."""
+        """Record an mbarrier.init by a lane."""
         clocks = g.clocks
         self.kept.append(bar)
         bar.clocks = Meeting(bar, clocks.cluster.mbarrier(bar), (clocks.first + lane, clocks.clock))
         clocks.inits.append((lane, bar))
 
     def mbarrier_inval(self, g: Group, lane: int, bar: MBarrier) -> None:
-        """Note that a lane invalidates an mbarrier: each earlier wait, and arrival that releases,
-        must be known to it.
-        """
+        """Record an mbarrier.inval by a lane. It must be ordered after each wait and each releasing arrival."""
         known = g.clocks.of(lane)
         for actors, time in bar.clocks.uses.items():  # type: ignore[attr-defined]
             late = [a for a in actors if a != g.clocks.first + lane and max(known[[MEMORY, EXECUTION], a]) < time]
@@ -221,13 +228,13 @@ class Monitor(Accesses):
                 who = self._actor(g, late[0], -1)
                 raise Fault(
                     "race",
-                    f"mbarrier.inval of the {bar.name}, which {who} used last without order before it: expected a "
-                    "barrier between the two",
+                    f"mbarrier.inval of the {bar.name} races with its last use by {who}: missing barrier between the "
+                    "two",
                     lane,
                 )
 
     def mbarrier_check(self, g: Group, lane: int, bar: MBarrier, copy: bool = False) -> None:
-        """Tell whether the initialisation of an mbarrier is visible to a lane, or to a copy that it issues."""
+        """Check that the initialisation of an mbarrier is visible to a lane, or to a copy that it issues."""
         meeting: Meeting = bar.clocks  # type: ignore[assignment]
         actor, time = meeting.init
         known = g.clocks.of(lane)
@@ -236,14 +243,14 @@ class Monitor(Accesses):
             raise Fault(
                 "race",
                 f"{bar.name} is used by an asynchronous copy, but its initialisation is not visible to the "
-                "asynchronous proxy: expected fence.mbarrier_init or fence.proxy.async after mbarrier.init",
+                "asynchronous proxy: missing fence.mbarrier_init or fence.proxy.async after mbarrier.init",
                 lane,
             )
         if own or known[MEMORY, actor] >= time or (meeting.fenced and known[EXECUTION, actor] >= time):
             return
         raise Fault(
             "race",
-            f"{bar.name} is used by a thread to which its initialisation is not visible: expected a barrier between "
+            f"{bar.name} is used by a thread to which its initialisation is not visible: missing barrier between "
             "mbarrier.init and its first use",
             lane,
         )
@@ -251,9 +258,14 @@ class Monitor(Accesses):
     def mbarrier_arrive(
         self, g: Group, lane: int, block: Block, bar: MBarrier, sync: Sync | None, info: OpInfo, copies: bool = False
     ) -> None:
-        """Note that a lane arrives at an mbarrier, unless `sync` is None; `copies`: when its cp.async are complete.
+        """Record the arrival of a lane at an mbarrier.
 
-        Only threads of the mbarrier's own block can wait there (PTX ISA 9.0, 9.7.13.15.16 "mbarrier.test_wait")."""
+        Only threads of the mbarrier's own block can wait on it (PTX ISA 9.0, 9.7.13.15.16 "mbarrier.test_wait").
+
+        Args:
+            sync: Order and scope of the arrival, None if it does not arrive now.
+            copies: True if the arrival happens when the lane's cp.async are complete.
+        """
         self.mbarrier_check(g, lane, bar)
         self.lifetimes.arrives(g, lane, block, self._of_info(info))
         if sync is None:
@@ -272,8 +284,10 @@ class Monitor(Accesses):
         bar.clocks.add(message, far)  # type: ignore[attr-defined]
 
     def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier, sync: Sync) -> None:
-        """Note that lanes have waited for a phase: a relaxed wait orders nothing before a fence that acquires (PTX ISA
-        9.0, 8.8 "Release and Acquire Patterns", a strong read followed by a fence).
+        """Record a completed wait of lanes for a phase.
+
+        A relaxed wait orders accesses only together with a later acquiring fence (PTX ISA 9.0, 8.8 "Release and Acquire
+        Patterns", a strong read followed by a fence).
         """
         clocks = g.clocks
         meeting: Meeting = bar.clocks  # type: ignore[assignment]
@@ -293,7 +307,7 @@ class Monitor(Accesses):
     # -- asynchronous accesses ----------------------------------------------------------------------------------------
 
     def cp_async(self, g: Group, site: Site, parts: list[Part]) -> None:
-        """Note that a cp.async is issued: it writes at any time until its group has been waited for."""
+        """Record a cp.async. It writes at any time until its group has been waited for."""
         for buf, off, sel in parts:
             lanes = g.mask.idx if sel is None else g.mask.idx[sel]
             offs = np.full(len(lanes), off) if isinstance(off, int) else off
@@ -305,7 +319,7 @@ class Monitor(Accesses):
                 self._access(g, shadow, idx[now], lanes[now], True, self._number(site), time=time)
 
     def cp_async_waited(self, g: Group, keep: int | None) -> None:
-        """Note that the active lanes have waited for all but `keep` groups of their cp.async; None: for all of them."""
+        """Record a wait of the active lanes for all but `keep` of their cp.async groups, None for all of them."""
         clocks = g.clocks
         lanes = g.mask.idx
         done = g.copy_times(lanes, g.copy_seq[lanes] + (1 if keep is None else -keep))
@@ -324,7 +338,7 @@ class Monitor(Accesses):
         *,
         reduces: bool = False,
     ) -> None:
-        """Note that a copy (`reduces`: a reduction) into shared memory that signals an mbarrier is issued by a lane."""
+        """Record a copy (or reduction) into shared memory that signals an mbarrier, issued by a lane."""
         self.mbarrier_check(g, lane, bar, copy=True)
         s = self._shadow(block.smem)
         if nbytes < 1 << s.shift:
@@ -338,8 +352,9 @@ class Monitor(Accesses):
             self._remember_write(g, s, idx, writer, bar.phase + 1, number, ASYNC)
 
     def async_read(self, g: Group, lane: int, block: Block, units: Array, info: OpInfo, bar: MBarrier | None) -> None:
-        """Note that a copy out of shared memory is issued by a lane; `bar`: what it signals, else it is of a bulk
-        group.
+        """Record a copy out of shared memory, issued by a lane.
+
+        It signals `bar`, or belongs to a bulk group if `bar` is None.
         """
         s = self._shadow(block.smem)
         idx = s.units(units + block.smem_start // 16)
@@ -349,8 +364,9 @@ class Monitor(Accesses):
     def async_global_read(
         self, g: Group, lane: int, buf: Buffer, offsets: Array, size: int, info: OpInfo, bar: MBarrier | None
     ) -> None:
-        """Note that a copy of elements of `size` bytes out of global memory is issued by a lane; `bar`: what it
-        signals.
+        """Record a copy of `size`-byte elements out of global memory, issued by a lane.
+
+        It signals `bar`, or belongs to a bulk group if `bar` is None.
         """
         s = self._shadow(buf)
         if len(offsets):
@@ -361,9 +377,7 @@ class Monitor(Accesses):
             self._copy_reads(g, lane, s, idx, info, bar)
 
     def copies_through(self, g: Group, lane: int, site: Site, buf: Buffer, offsets: Array, size: int) -> None:
-        """Note that a copy that a lane issues touches elements of `size` bytes of global memory through a kernel's
-        argument.
-        """
+        """Record that a copy accesses `size`-byte elements of global memory through an argument of the kernel."""
         s = self._shadow(buf)
         if len(offsets):
             self._check_alias(s, s.elements(offsets, size)[None, :], np.array([lane]), site)
@@ -382,9 +396,7 @@ class Monitor(Accesses):
     def async_global_write(
         self, g: Group, lane: int, buf: Buffer, offsets: Array, size: int, info: OpInfo, combine: str
     ) -> None:
-        """Note that a copy or reduction of elements of `size` bytes into global memory is issued by a lane, as part of
-        its next bulk group.
-        """
+        """Record a copy or reduction of `size`-byte elements into global memory, in the lane's next bulk group."""
         s = self._shadow(buf)
         if len(offsets) == 0:
             return
@@ -399,7 +411,7 @@ class Monitor(Accesses):
             self._remember_write(g, s, idx, writer, time, number, ASYNC)
 
     def _reduced(self, g: Group, s: Shadow, idx: Array, writer: int, time: int, number: int) -> None:
-        """Remember a reduction: others need not be ordered after it, so what was before it is kept."""
+        """Record a reduction. Other reductions need not be ordered after it, so earlier accesses are kept."""
         number_of = g.clocks.cluster.number
         actor, kind = s.w_actor[idx], s.w_kind[idx]
         cluster = np.full(len(idx), number_of) if s.w_cluster is None else s.w_cluster[idx]
@@ -420,7 +432,7 @@ class Monitor(Accesses):
     def _async_access(
         self, g: Group, lane: int, block: Block | None, s: Shadow, idx: Array, store: bool, *, reduces: bool = False
     ) -> None:
-        """Check an access by the asynchronous proxy, to shared memory of a block or (None) to global memory."""
+        """Check an access by the asynchronous proxy, to the shared memory of `block` or to global memory (None)."""
         lanes, at = np.array([lane]), idx[None, :]
         own = None if block is None else _of_block(g, block)
 
@@ -440,13 +452,13 @@ class Monitor(Accesses):
     def _async_after(
         self, g: Group, lane: int, block: Block | None, s: Shadow, idx: Array, store: bool, reduces: bool
     ) -> None:
-        """Check that the last weak writes are ordered before a copy, and visible to it."""
+        """Check that the last weak writes are ordered before a copy and visible to it."""
         clocks = g.clocks
         lanes, known, number = np.array([lane]), clocks.of(lane), clocks.cluster.number
         own = clocks.first + lane
         actor, clock, kind = s.w_actor[idx], s.w_clock[idx], s.w_kind[idx]
         foreign = None if s.w_cluster is None else (actor >= 0) & (s.w_cluster[idx] != number)
-        ordered = clock <= known[MEMORY][actor]  # actor -1, of no write, is known by all
+        ordered = clock <= known[MEMORY][actor]  # Actor -1 (no write) is ordered before everything.
         if not ordered.all():
             ordered |= actor == own
         fenced = kind != 0
@@ -479,7 +491,7 @@ class Monitor(Accesses):
         return g.clocks.cluster.actor(kind, g.clocks.first + lane, f"bulk copy of thread ({x}, {y}, {z})")
 
     def bulk_waited(self, g: Group, lane: int, done: int, only_read: bool) -> None:
-        """Note that a lane has waited for its first `done` bulk groups, or only for their reads."""
+        """Record a wait of a lane for its first `done` bulk groups, or only for their reads."""
         g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk"), done)
         if not only_read:
             g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk write"), done)
@@ -487,7 +499,7 @@ class Monitor(Accesses):
     # -- wgmma --------------------------------------------------------------------------------------------------------
 
     def wgmma_issued(self, g: Group, group: Warpgroup, i: Instruction, warp: int) -> None:
-        """Note that one warp issues its part: it reads its own rows of A and all of B."""
+        """Record the part of a wgmma that one warp issues: it reads its own rows of A and all of B."""
         from cute_dialect.interp.wgmma import operand_units
 
         block = group.block
@@ -502,23 +514,23 @@ class Monitor(Accesses):
             self._read_by(g, s, idx, actor, i.number + 1, number)
 
     def wgmma_waited(self, g: Group, group: Warpgroup, target: int) -> None:
-        """Note that the active lanes have waited for the wgmma with numbers below `target`."""
+        """Record a wait of the active lanes for all wgmma with numbers below `target`."""
         actor = g.clocks.cluster.actor("wgmma", _warpgroup(g), "")
         g.clocks.learn(g, g.mask.idx.tolist(), actor, target)
 
 
 def _warpgroup(g: Group) -> int:
-    """Return the first thread of a warp's warpgroup, as an actor; blocks need not hold whole warpgroups."""
+    """Return the actor of the first thread of a warp's warpgroup. A block need not consist of whole warpgroups."""
     return g.clocks.first - int(g.lane_tid[0]) % 128
 
 
 def _of_block(g: Group, block: Block) -> Array:
-    """Return which actors are threads of a block of the group's cluster, or their copies: one bool a column."""
+    """Return a mask of the columns of a block's threads and of their copies."""
     return g.clocks.cluster.of_block(g.clocks.cluster.blocks.index(block.linear))
 
 
 def _leave(g: Group, message: Array) -> None:
-    """Return all threads of a warp leave a barrier."""
+    """Join a table into the tables of all threads of a warp, which leave a barrier."""
     np.maximum(g.clocks.table, message, out=g.clocks.table)
     if g.clocks.extras:
         g.clocks.acquire(g, message)

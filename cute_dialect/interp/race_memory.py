@@ -1,10 +1,11 @@
-"""Race detection, the accesses: what is remembered of each, and which earlier ones must be ordered before it.
+"""Race detection: recorded accesses, and the earlier accesses that must be ordered before a new one.
 
-A data race is two accesses to a byte, one of them a write, that causality does not order and that are not morally
-strong (PTX ISA 9.0, 8.7.2).  So each weak access is compared with the last weak write, with the strong accesses since,
-and a write with the weak reads since, too; a strong access with the same, but for the strong ones that may meet it.  A
-weak write is ordered after all of these, or a race: what is ordered after it is ordered after them, and they are
-forgotten.  See `shadow` for where the accesses are kept, `strong` for which may meet.
+A data race is a pair of accesses to the same byte, at least one of them a write, that causality order does not relate
+and that are not morally strong (PTX ISA 9.0, 8.7.2). A weak access is therefore compared with the last weak write and
+the strong accesses since, and a write also with the weak reads since. A strong access is compared with the same, except
+strong accesses that it may race with. A weak write that passes is ordered after all of these, so they are dropped:
+order after the write implies order after them. `access_history` stores the accesses; `strong_accesses` decides which
+may race.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from cute_dialect.interp.memory import Buffer
     from cute_dialect.interp.state import Launch
 
-ASYNC, REDUCTION = 1, 2  # of a last write: by the asynchronous proxy, plain or reducing
+ASYNC, REDUCTION = 1, 2  # values of Shadow.w_kind for writes by the asynchronous proxy
 _LANES = np.arange(32)
 
 
 class Accesses(Reporter):
-    """The accesses of a launch."""
+    """Records and checks the accesses of a launch."""
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
@@ -56,10 +57,10 @@ class Accesses(Reporter):
             s = self.shadows[id(buf)] = Shadow(buf, 8) if shared else Shadow.of_global(buf)
         return s
 
-    # -- by threads ---------------------------------------------------------------------------------------------------
+    # -- accesses by threads ------------------------------------------------------------------------------------------
 
     def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
-        """Check and remember an access of the active lanes; `value`: what a store writes."""
+        """Check and record an access of the active lanes. `value` is the stored value."""
         for buf, off, sel in parts:
             if buf is g.local:
                 continue
@@ -85,14 +86,14 @@ class Accesses(Reporter):
             self.flags.access(g, site, buf, off, lanes)
 
     def _copy_sources(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int) -> None:
-        """Return what a cp.async reads, at any time until its group has been waited for."""
+        """Record the reads of a cp.async, which happen at any time until its group has been waited for."""
         times = g.copy_times(lanes, g.copy_seq[lanes] + 1)
         for time in np.unique(times).tolist():
             now = times == time
             self._access(g, s, idx[now], lanes[now], False, number, time=time)
 
     def _same(self, g: Group, site: Site, buf: Buffer, lanes: Array, off: Array, value: Value | None) -> None:
-        """Return lanes of one store that write different values to the same place."""
+        """Check that lanes of one store do not write different values to the same address."""
         if (off[1:] > off[:-1]).all() or len(np.unique(off)) == len(off):
             return
         if not isinstance(value, np.ndarray) or value.ndim == len(site.leaf.shape):
@@ -122,8 +123,13 @@ class Accesses(Reporter):
         strong: Site | None = None,
         time: int = 0,
     ) -> None:
-        """Check and remember an access through the generic proxy: granules (lanes, n). `off`: byte offset a lane;
-        `strong`: its order and scope; `time`: of a cp.async."""
+        """Check and record an access through the generic proxy to granules of shape (lanes, n).
+
+        Args:
+            off: Byte offset of each lane.
+            strong: The site of a strong access, which has its order and scope.
+            time: Logical time of a cp.async, 0 for other accesses.
+        """
         clocks = g.clocks
         sorts = self._sorts(s, strong, off, idx, store) if strong is not None and strong.order else None
         actor = s.w_actor[idx]
@@ -149,8 +155,9 @@ class Accesses(Reporter):
     def _known(
         self, g: Group, lanes: Array, cluster: Array, base: Array, of: Array, clock: Array, row: int = MEMORY
     ) -> Array:
-        """Tell whether accesses, one an entry, are ordered before those of lanes: by each of 32 actors from `base` on,
-        true where it has no part in `of`.
+        """Return True for each access that is ordered before lanes.
+
+        Access i was made by those of the 32 actors from `base[i]` on whose bit is set in `of[i]`; the others give True.
         """
         clocks = g.clocks
         mine = clocks.cluster
@@ -168,16 +175,14 @@ class Accesses(Reporter):
         return near | ((of[:, None] & BITS) == 0)
 
     def _knows(self, g: Group, lane: int, cluster: int, actor: int, time: int, row: int = MEMORY) -> bool:
-        """Tell whether what an actor did at a time is ordered before a lane's present, by a row of its table."""
+        """Return True if an actor's access at a time is ordered before a lane, by a row of its table."""
         lanes, *access = (np.array([x]) for x in (lane, cluster, actor, 1, time))
         return bool(self._known(g, lanes, *access, row=row).all())
 
     def _require(
         self, g: Group, s: Shadow, at: Array, lanes: Array, rows: tuple[Array, ...], word: str, row: int = MEMORY
     ) -> None:
-        """Require of accesses to granules, as (cluster, base, lanes, time, site), that they are ordered before those of
-        lanes.
-        """
+        """Raise a race unless accesses to granules, as (cluster, base, lanes, time, site), are ordered before lanes."""
         cluster, base, of, clock, site = rows
         ok = self._known(g, lanes, cluster, base, of, clock, row)
         if ok.all():
@@ -204,7 +209,7 @@ class Accesses(Reporter):
             self._report(g, s, idx, ok, lanes, "write" if store else "read", s.w_actor, s.w_clock, s.w_site)
 
     def _check_reads(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
-        """Check that the weak reads in the rows are ordered before a write of lanes."""
+        """Check that the recorded weak reads are ordered before a write of lanes."""
         clocks = g.clocks
         threads = clocks.cluster.threads
         own = BITS[lanes][:, None]
@@ -236,9 +241,11 @@ class Accesses(Reporter):
         reduces: bool = False,
         proxy: Callable[[int], int] | None = None,
     ) -> None:
-        """Check that accesses that the rows do not hold are ordered before one of lanes. `proxy`: of an access by the
-        asynchronous proxy, the row that tells which writes of an actor it sees; `reduces`: which other reductions may
-        meet.
+        """Check that the accesses in `Shadow.past` are ordered before an access of lanes.
+
+        Args:
+            reduces: True for a reduction, which may race with other reductions.
+            proxy: For an access by the asynchronous proxy, the table row in which a write of an actor must be visible.
         """
         flat = idx.ravel()
         which, rows = s.past.of(flat, s.more)
@@ -265,7 +272,7 @@ class Accesses(Reporter):
 
     @staticmethod
     def _sorts(s: Shadow, site: Site, off: Array | None, idx: Array, store: bool) -> list[list[Sort]]:
-        """Return of what sort a strong access is at each granule: each element of a vector is an access of its own."""
+        """Return the sort of a strong access at each granule. Each element of a vector is a separate access."""
         assert off is not None
         size = site.nbytes // site.leaf.count
         start = np.broadcast_to(off[:, None], idx.shape)
@@ -282,8 +289,10 @@ class Accesses(Reporter):
         sorts: list[list[Sort]] | None = None,
         proxy: Callable[[int], int] | None = None,
     ) -> None:
-        """Check that strong accesses that may not meet those of lanes are ordered before. `proxy`: of an access by the
-        asynchronous proxy, the row that tells which writes of an actor it sees."""
+        """Check that strong accesses that may not race with those of lanes are ordered before them.
+
+        `proxy`: for an access by the asynchronous proxy, the table row in which a write of an actor must be visible.
+        """
         cluster = g.clocks.cluster.number
         for i, j in np.argwhere(s.has_strong[idx]).tolist():
             at, lane = int(idx[i, j]), int(lanes[i])
@@ -315,12 +324,12 @@ class Accesses(Reporter):
     def _unfenced(
         self, g: Group, s: Shadow, at: int, lane: int, store: bool, actor: int, site: int, cluster: int
     ) -> None:
-        """Raise the error for a copy that may not see what was written before it."""
+        """Raise the race of a copy with an earlier write that may not be visible to it."""
         other = -1 if s.w_cluster is None or cluster == g.clocks.cluster.number else cluster
         raise Fault(
             "race",
-            f"{'overwrites' if store else 'reads'} through the asynchronous proxy what was written through the "
-            f"generic proxy without a fence.proxy.async between: {s.buf.place(at << s.shift)}",
+            f"missing fence.proxy.async: {s.buf.place(at << s.shift)} was written through the generic proxy and is "
+            f"now {'overwritten' if store else 'read'} through the asynchronous proxy",
             lane,
             notes=(self._note(g, actor, site, other),),
         )
@@ -338,12 +347,12 @@ class Accesses(Reporter):
                     kept = s.strong[at] = Strong()
                 kept.add(sort, by)
 
-    # -- what is remembered -------------------------------------------------------------------------------------------
+    # -- recording ----------------------------------------------------------------------------------------------------
 
     def _remember_write(
         self, g: Group, s: Shadow, idx: Array, actor: Array | int, time: Array | int, number: int, kind: int = 0
     ) -> None:
-        """Remember a weak write, which all that was before is ordered before."""
+        """Record a weak write. All earlier accesses are ordered before it and are dropped."""
         s.w_actor[idx] = actor
         s.w_clock[idx] = time
         s.w_site[idx] = number
@@ -360,7 +369,7 @@ class Accesses(Reporter):
                 s.strong.pop(at, None)
 
     def _remember_read(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int, time: int = 0) -> None:
-        """Remember a weak read by threads of a warp; `time`: by their cp.async."""
+        """Record a weak read by threads of a warp, or by their cp.async at `time`."""
         clocks = g.clocks
         bits = np.broadcast_to(BITS[lanes][:, None], idx.shape)
         row = 0 if s.r_cluster is not None else s.row(clocks.slot)
@@ -370,7 +379,10 @@ class Accesses(Reporter):
     def _mark_read(
         self, g: Group, s: Shadow, row: int, idx: Array, base: int, bits: Array, time: int, number: int
     ) -> None:
-        """Mark a weak read of granules by actors from `base` on: what the row held and this does not imply is kept."""
+        """Record a weak read of granules by actors from `base` on.
+
+        Reads in the row that it does not imply move to `past`.
+        """
         held, cluster = s.r_lanes[row], g.clocks.cluster.number
         before = held[idx]
         old = before.any()
@@ -382,7 +394,7 @@ class Accesses(Reporter):
             held[idx] = np.where(mine & (clock == time), before, 0) | bits
         else:
             held[idx] = bits
-        if (held[idx] & bits != bits).any():  # several lanes read one granule
+        if (held[idx] & bits != bits).any():  # Several lanes may read one granule.
             np.bitwise_or.at(held, idx.ravel(), bits.ravel())
         if old:
             lost = (before != 0) & ~(mine & ((clock == time) | (before & ~held[idx] == 0)))
@@ -398,10 +410,10 @@ class Accesses(Reporter):
         if s.r_cluster is not None:
             s.r_cluster[idx] = cluster
 
-    # -- what was promised of arguments -------------------------------------------------------------------------------
+    # -- aliasing of arguments ----------------------------------------------------------------------------------------
 
     def _check_alias(self, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
-        """Check that what is changed and touched through a noalias argument is touched through no other pointer."""
+        """Check that modified memory accessed through a noalias argument is accessed through no other pointer."""
         parameter = site.parameter
         if parameter is None or not parameter.in_kernel:
             return
@@ -419,16 +431,16 @@ class Accesses(Reporter):
             at, was = int(idx[i, j]), int(before[i, j])
             raise Fault(
                 "promise",
-                f"{site.verb} of {s.buf.place(at << s.shift)} through {parameter.name}, which the kernel "
-                f"changes and has touched through {f'argument {was - 2}' if was > 1 else 'another pointer'}: expected "
-                "memory of its own for each llvm.noalias argument",
+                f"{site.verb} of {s.buf.place(at << s.shift)} through {parameter.name} aliases an access through "
+                f"{f'argument {was - 2}' if was > 1 else 'another pointer'}, and the kernel modifies this memory; an "
+                "llvm.noalias argument must not overlap other memory that the kernel accesses",
                 int(lanes[i]),
             )
 
     # -- invariant loads ----------------------------------------------------------------------------------------------
 
     def _read_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
-        """Note an invariant load: nothing may write what it reads, before or after."""
+        """Record an invariant load, and check that nothing writes the memory that it reads."""
         if s.constant is None:
             s.constant = np.full(len(s.w_actor), -1, np.int32)
         s.constant[idx] = self._number(site)
@@ -437,14 +449,14 @@ class Accesses(Reporter):
             if note:
                 raise Fault(
                     "race",
-                    f"invariant {site.verb} of {s.buf.place(at << s.shift)}, which the kernel writes: expected memory "
-                    "that nothing writes while the kernel runs (ld.global.nc, llvm.load invariant)",
+                    f"invariant {site.verb} of {s.buf.place(at << s.shift)}, which the kernel writes; invariant loads "
+                    "(ld.global.nc, llvm.load invariant) need memory that stays constant while the kernel runs",
                     lane,
                     notes=(note,),
                 )
 
     def _written(self, g: Group, s: Shadow, at: int) -> str:
-        """Return who has written a granule, in words; empty where nobody has."""
+        """Describe the last write to a granule, empty if there is none."""
         by = s.strong[at].written() if s.has_strong[at] else None
         if by is not None:
             return self._note(g, by.actor, by.site, by.cluster if by.cluster != g.clocks.cluster.number else -1)
@@ -455,31 +467,31 @@ class Accesses(Reporter):
         return self._note(g, int(s.w_actor[at]), int(s.w_site[at]), other)
 
     def _check_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
-        """Check a write to what an invariant load has read."""
+        """Check that no invariant load has read the memory of a write."""
         if s.constant is None or (s.constant[idx] < 0).all():
             return
         i, j = (int(x[0]) for x in np.nonzero(s.constant[idx] >= 0))
         at = int(idx[i, j])
         raise Fault(
             "race",
-            f"write to {s.buf.place(at << s.shift)}, which an invariant load has read: expected memory that nothing "
-            "writes while the kernel runs (ld.global.nc, llvm.load invariant)",
+            f"write to {s.buf.place(at << s.shift)}, which an invariant load has read; invariant loads (ld.global.nc, "
+            "llvm.load invariant) need memory that stays constant while the kernel runs",
             int(lanes[i]),
             notes=(f"the load is{self._place(int(s.constant[at]))}",),
         )
 
 
 def _apart(sort: Sort, other: Sort) -> str:
-    """Return why two strong accesses may not meet without order."""
+    """Explain why two unordered strong accesses race."""
     if (sort.start, sort.size) != (other.start, other.size):
         return (
-            f"both are strong, but of {other.size} bytes at byte offset {other.start} and {sort.size} at {sort.start}: "
-            "expected the same bytes, or order between them"
+            f"both accesses are strong but cover different bytes ({other.size} bytes at offset {other.start}, "
+            f"{sort.size} bytes at offset {sort.start}); access the same bytes, or order the accesses"
         )
     scopes = ("cta", "cluster", "gpu")
     return (
-        f"both are strong, but their scopes are .{scopes[other.scope]} and .{scopes[sort.scope]}: expected scopes that "
-        "hold both threads, or order between them"
+        f"both accesses are strong, but their scopes .{scopes[other.scope]} and .{scopes[sort.scope]} do not include "
+        "both threads; use a wider scope, or order the accesses"
     )
 
 

@@ -1,4 +1,4 @@
-"""The report of a race: who accessed the bytes before, where, and what is missing between the two accesses."""
+"""Race reports: the earlier access, its location, and the synchronization missing between the two accesses."""
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 __all__ = ["WORD", "Reporter"]
 
 _FAR = (
-    "nothing orders this access after that of another block: expected a fence and an atomic, volatile or release write "
-    "of a flag there, and a read of it with a fence or .acquire here"
+    "nothing orders this access after the one in another block; there, a fence and then a strong write of a flag "
+    "(atomic, volatile or .release) is needed; here, a read of that flag with .acquire or a fence after it"
 )
 _UNFENCED = (
-    "expected a fence (or .acquire) of a scope that holds both threads, between the read of the flag (or the relaxed "
+    "missing fence (or .acquire), of a scope that includes both threads, between the read of the flag (or the relaxed "
     "wait) and this access"
 )
 WORD = {"read": "read-after-write", "write": "write-after-write", "overwrite": "write-after-read"}
 
 
 class Reporter:
-    """Numbers the accesses of a launch, and tells of those that race."""
+    """Numbers the access sites of a launch and reports races between them."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
@@ -68,7 +68,7 @@ class Reporter:
         block: tuple[int, int, int],
         notes: tuple[str, ...] = (),
     ) -> InterpError:
-        """Return the error for an access of before, which a thread that runs now can no longer make."""
+        """Return the error for an earlier access, which the current thread did not make."""
         op = self.sites[number][1] if number >= 0 else None
         name, text, frames = "", "", ()
         if isinstance(op, OpInfo):
@@ -84,7 +84,7 @@ class Reporter:
         return f"the earlier {verb} is by {self._actor(g, actor, other)}{self._place(site)}"
 
     def _place(self, site: int) -> str:
-        """Return ` at ` and where an access stands in the program, empty when that is not known."""
+        """Return ` at ` and the location of an access, empty if unknown."""
         op = self.sites[site][1] if site >= 0 else None
         if op is None:
             return ""
@@ -92,7 +92,7 @@ class Reporter:
         return f" at {where}" if where else ""
 
     def _actor(self, g: Group, actor: int, other: int) -> str:
-        """Return who: an actor of a cluster, by default the own."""
+        """Describe an actor of a cluster, by default of the group's own cluster."""
         cluster = g.clocks.cluster if other < 0 else self.by_number[other]
         kind = cluster.kind(actor)
         if kind in ("thread", "cp.async"):
@@ -120,7 +120,7 @@ class Reporter:
         clocks: Array,
         sites: Array,
     ) -> None:
-        """Raise the first race of an access with the last of a granule."""
+        """Raise the first race of an access with the last access to a granule."""
         i, j = (int(x[0]) for x in np.nonzero(~ok))
         at = int(idx[i, j])
         held = s.r_cluster if kind == "overwrite" else s.w_cluster
@@ -140,8 +140,11 @@ class Reporter:
         site: int,
         why: str = "",
     ) -> None:
-        """Raise a race of an access to a granule with an earlier one. `cluster`: whose that was, -1 for the own; `why`:
-        what is wrong if it is not that order is missing."""
+        """Raise a race of an access to a granule with an earlier one.
+
+        `cluster` is the cluster of the earlier access, -1 for the group's own. `why` describes the cause if it is not
+        missing order.
+        """
         other = -1 if cluster == g.clocks.cluster.number else cluster
         where = other if other >= 0 else g.clocks.cluster.number
         if not why and self.flags.only_observed(g, lane, where, actor, clock):
@@ -159,14 +162,14 @@ class Reporter:
         cluster = g.clocks.cluster
         what = cluster.kind(actor)
         if what == "mbarrier":
-            return f"expected a wait for the phase of the {cluster.names[actor]} that covers the copy"
+            return f"missing wait for the phase of the {cluster.names[actor]} that covers the copy"
         if what == "cp.async":
             same = actor - cluster.threads == g.clocks.first + lane
-            return "expected cp.async.wait_group" + ("" if same else " by the thread that issued it, then a barrier")
+            return "missing cp.async.wait_group" + ("" if same else " by the thread that issued it, then a barrier")
         if what == "wgmma":
-            return "expected wgmma.wait_group, and an arrival after it that this thread waits for, before the overwrite"
+            return "missing wgmma.wait_group, then an arrival that this thread waits for, before the overwrite"
         if what.startswith("bulk"):
-            return "expected cp.async.bulk.wait_group by the thread that issued the copy, before this access"
+            return "missing cp.async.bulk.wait_group by the thread that issued the copy, before this access"
         if actor // 32 == (g.clocks.first + lane) // 32:
-            return "expected bar.warp.sync or a barrier between threads of one warp"
-        return "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
+            return "missing bar.warp.sync or barrier between threads of one warp"
+        return "missing barrier, or mbarrier arrive and wait, between the two threads"

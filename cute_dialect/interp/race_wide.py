@@ -1,10 +1,9 @@
 """Race detection for kernels whose blocks run in lockstep: all threads of many blocks in one numpy operation.
 
-Where nothing but barriers of whole blocks (and the waits of cp.async) orders threads, logical time is one number a
-block: how many barriers it has passed.  Two accesses by different threads of a block are ordered if a barrier stands
-between them, by threads of different blocks never.  So each granule remembers the thread and time of its last write,
-and of the reads and of the atomics since one thread, or that there were several.  What orders in other ways needs
-`race`.
+If only block-wide barriers and waits for cp.async order threads, logical time is one number per block: the barriers
+passed so far. Accesses by different threads of a block are ordered if a barrier separates them; accesses by different
+blocks never are. Each granule records the thread and time of its last write. For the reads and atomics since, it
+records one thread, or that there were several. `race` handles all other synchronization.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -33,23 +32,24 @@ if TYPE_CHECKING:
     from cute_dialect.interp.state import Launch
 
 PENDING = 2**31 - 1  # time of a cp.async that has not been waited for
-_COPY = 3  # of a last write
+_COPY = 3  # value of Shadow.w_kind for a cp.async
 
 
 class WideMonitor(Monitor):
-    """Watches one launch in lockstep."""
+    """Race detector of one launch in lockstep."""
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self.per_block = launch.threads
         self.group: Group | None = None
-        self.thread: Array = np.zeros(0, np.int32)  # of each lane, counted through the grid
-        self.time: Array = np.zeros(0, np.int32)  # of each lane: barriers passed
-        self.sources: list[tuple[Shadow, Array, Array, Array, Site]] = []  # what they still read
-        self.copies: list[tuple[Shadow, Array, Array, Array]] = []  # pending: granules, lanes, their commit groups
+        self.thread: Array = np.zeros(0, np.int32)  # linear index in the grid of each lane
+        self.time: Array = np.zeros(0, np.int32)  # barriers that each lane has passed
+        self.sources: list[tuple[Shadow, Array, Array, Array, Site]] = []  # cp.async sources that may still be read
+        # pending cp.async: granules, lanes, their commit groups
+        self.copies: list[tuple[Shadow, Array, Array, Array]] = []
 
     def _enter(self, g: Group) -> None:
-        """Note that the next blocks begin."""
+        """Start the next set of blocks."""
         self.group = g
         self.thread = np.asarray(np.asarray(g.lane_block) * self.per_block + g.lane_tid, np.int32)
         self.time = np.zeros(g.lanes, np.int32)
@@ -57,7 +57,7 @@ class WideMonitor(Monitor):
         self.shadows = {k: s for k, s in self.shadows.items() if s.r_cluster is not None}
 
     def exits(self, g: Group) -> None:
-        """Note that blocks have ended: no cp.async may still write their shared memory."""
+        """Check, at the end of blocks, that no cp.async may still write their shared memory."""
         if self.group is not g or not self.copies:
             return
         s, idx, lanes, _ = self.copies[0]
@@ -67,13 +67,13 @@ class WideMonitor(Monitor):
         raise self.error(int(s.w_site[at]), message, g.thread_coord(lane), g.block_coord(lane))
 
     def barrier(self, g: Group) -> None:
-        """Note that blocks pass a barrier."""
+        """Record a barrier of blocks in lockstep."""
         if self.group is not g:
             self._enter(g)
         self.time[g.mask.idx] += 1
 
     def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
-        """Check and remember an access of the active lanes; `value`: what a store writes."""
+        """Check and record an access of the active lanes. `value` is the stored value."""
         if self.group is not g:
             self._enter(g)
         for buf, off, sel in parts:
@@ -98,7 +98,7 @@ class WideMonitor(Monitor):
                 self._read(g, s, idx, lanes, site)
 
     def _unordered(self, s: Shadow, idx: Array, thread: Array, time: Array) -> Array:
-        """Return where the last weak write is not ordered before an access."""
+        """Return a mask of the accesses that the last weak write is not ordered before."""
         writer, when = s.w_actor[idx], s.w_clock[idx]
         near = when == time
         if s.r_cluster is not None:
@@ -106,7 +106,7 @@ class WideMonitor(Monitor):
         return (writer >= 0) & (((writer != thread) & near) | (when == PENDING))
 
     def _unadded(self, s: Shadow, idx: Array, thread: Array, time: Array, size: int = 0) -> Array:
-        """Return where atomics (of another size, if one is given) are not ordered before an access."""
+        """Return a mask of the accesses that an atomic, of a size other than `size` if given, is not ordered before."""
         if s.added is None:
             return np.zeros(idx.shape, np.bool_)
         actor = s.added.actor[idx]
@@ -114,7 +114,7 @@ class WideMonitor(Monitor):
         return (actor != -1) & (s.added.size[idx] != size) & (far | ((actor != thread) & (s.added.clock[idx] == time)))
 
     def _after_writes(self, g: Group, s: Shadow, idx: Array, lanes: Array, kind: str, size: int = 0) -> None:
-        """Check that what was written before is ordered before an access of lanes; `size`: of an atomic."""
+        """Check that earlier writes are ordered before an access of lanes. `size`: bytes of an atomic."""
         thread, time = self.thread[lanes][:, None], self.time[lanes][:, None]
         if s.written:
             bad = self._unordered(s, idx, thread, time)
@@ -124,7 +124,10 @@ class WideMonitor(Monitor):
         if bad.any():
             assert s.added is not None
             other = int(s.added.size[idx][bad][0])
-            why = f"both are atomic, but of {other} and of {size} bytes: expected the same bytes, or order between them"
+            why = (
+                f"both accesses are atomic but have different sizes ({other} and {size} bytes); access the same bytes, "
+                "or order the accesses"
+            )
             self._fail(g, s, idx, bad, lanes, kind, s.added.actor, s.added.block, s.added.site, why if size else "")
 
     def _read(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
@@ -166,7 +169,7 @@ class WideMonitor(Monitor):
                 where = self._place(self._number(copy))
                 raise Fault(
                     "race",
-                    f"{WORD['overwrite']} race on {s.buf.place(at << s.shift)}: expected cp.async.wait_group by the "
+                    f"{WORD['overwrite']} race on {s.buf.place(at << s.shift)}: missing cp.async.wait_group by the "
                     "thread that issued it, then a barrier",
                     int(lanes[int(np.nonzero(idx == at)[0][0])]),
                     (at << s.shift) + s.buf.base,
@@ -174,7 +177,7 @@ class WideMonitor(Monitor):
                 )
 
     def _add(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
-        """Note relaxed atomics, of the scope of the GPU, whose results are not used."""
+        """Check and record relaxed atomics of GPU scope whose results are not used."""
         size = site.nbytes // site.leaf.count
         self._after_writes(g, s, idx, lanes, "write", size)
         self._after_reads(g, s, idx, lanes)
@@ -213,7 +216,7 @@ class WideMonitor(Monitor):
     def _together(
         self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site, buf: Buffer, off: Array, value: Value | None
     ) -> None:
-        """Check threads that write the same place with one store: only lanes of a warp may, and only the same value."""
+        """Check that threads that write one address in one store are lanes of one warp and write the same value."""
         thread = self.thread[lanes][:, None]
         last = s.w_actor[idx]
         twice = last != thread
@@ -239,7 +242,7 @@ class WideMonitor(Monitor):
             self.copies.append((s, idx, lanes, g.copy_seq[lanes].copy()))
 
     def _refined(self, s: Shadow, before: int) -> None:
-        """Note that the granules of a buffer have become smaller."""
+        """Convert pending copies to the smaller granules of a buffer."""
         k = 1 << (before - s.shift)
         self.sources = [
             (t, (i[:, :, None] * k + np.arange(k)).reshape(len(i), -1) if t is s else i, lanes, seq, site)
@@ -249,7 +252,7 @@ class WideMonitor(Monitor):
         self.copies = [(t, i, lanes, seq) for i, (t, _, lanes, seq) in zip(fine, self.copies)]
 
     def cp_async_waited(self, g: Group, keep: int | None) -> None:
-        """Note that the active lanes have waited for all but `keep` groups of their cp.async; None: for all of them."""
+        """Record a wait of the active lanes for all but `keep` of their cp.async groups, None for all of them."""
         done = np.zeros(g.lanes, np.int64)
         lanes = g.mask.idx
         done[lanes] = g.copy_seq[lanes] + (1 if keep is None else -keep)
@@ -278,7 +281,7 @@ class WideMonitor(Monitor):
         return idx
 
     def fence(self, g: Group, fence: Fence) -> None:
-        """Do nothing: there are no asynchronous proxy and no flags here."""
+        """Do nothing: kernels in lockstep use neither the asynchronous proxy nor flags."""
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
@@ -295,7 +298,7 @@ class WideMonitor(Monitor):
         sites: Array,
         why: str = "",
     ) -> None:
-        """Raise the first race; `actors`, `blocks`, `sites`: of the earlier accesses, by granule."""
+        """Raise the first race. `actors`, `blocks` and `sites` describe the earlier accesses by granule."""
         i, j = (int(x[0]) for x in np.nonzero(bad))
         at, lane = int(idx[i, j]), int(lanes[i])
         actor = int(actors[at])
@@ -314,17 +317,19 @@ class WideMonitor(Monitor):
         )
 
     def _why(self, me: int, actor: int, copied: bool, far: bool) -> str:
-        """Return what is missing between a thread and an earlier actor, in another block if `far`."""
+        """Describe the missing synchronization between a thread and an earlier actor, which is in another block if
+        `far`.
+        """
         if copied:
-            return "expected cp.async.wait_group" + (
+            return "missing cp.async.wait_group" + (
                 "" if actor == me else " by the thread that issued it, then a barrier"
             )
         if far:
-            return "nothing orders this access after that of another block"
+            return "nothing orders this access after the one in another block"
         n = self.per_block
         if actor >= 0 and actor % n // 32 == me % n // 32:
-            return "expected bar.warp.sync or a barrier between threads of one warp"
-        return "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
+            return "missing bar.warp.sync or barrier between threads of one warp"
+        return "missing barrier, or mbarrier arrive and wait, between the two threads"
 
     def _who(self, actor: int, site: int) -> str:
         verb = self.sites[site][0] if site >= 0 else "access"

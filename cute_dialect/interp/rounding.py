@@ -1,10 +1,10 @@
-"""Rounding of floats by any mode, once.
+"""Correct rounding of floats in any mode.
 
-What is rounded is an f64 that is either exact or *sticky*: rounded to odd, so that its last bit says that there was
-more (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd",
-2008).  With 53 bits that serves every format of at most 51 bits and every mode.  Quotients and roots of numbers of 24
-bits need not be sticky: one that is not exact is further from any number of 25 bits than half of f64's last bit.  f64
-itself is rounded from exact rational numbers, element by element, where numpy does not do it.
+The input is an f64 that is either exact or *sticky*: rounded to odd, so that its last bit marks an inexact value (S.
+Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
+With 53 bits, this is correct for every format of at most 51 bits and every mode.  Quotients and roots of 24-bit numbers
+need not be sticky: an inexact one differs from any 25-bit number by more than half of the last bit of f64.  f64 results
+that numpy cannot round are computed from exact rational numbers, element by element.
 
 >>> rounded(np.float64(1 + 2**-11), FORMATS["f16"], "rn"), rounded(np.float64(1 + 2**-11), FORMATS["f16"], "rp")
 (np.float64(1.0), np.float64(1.0009765625))
@@ -29,8 +29,11 @@ from cute_dialect.interp.values import Array
 
 @dataclass(frozen=True)
 class Format:
-    """A binary float format: bits of the significand (the hidden one counts), exponent of the least normal number,
-    the largest finite number, the numpy type that holds it."""
+    """A binary float format.
+
+    Fields: significand bits including the hidden one, exponent of the least normal number, largest finite number, and
+    the numpy type.
+    """
 
     precision: int
     emin: int
@@ -70,9 +73,10 @@ TO_INTEGER: dict[str, Callable[[Array], Array]] = {
 
 
 def rounded(x: Array, form: Format, mode: str = "rn") -> Array:
-    """Round an exact or sticky f64 to a number of `form`, which has at most 51 bits; the result is f64, too.
+    """Round an exact or sticky f64 to a format of at most 51 bits. The result is also f64.
 
-    Beyond the largest finite number it is infinity or that number, as IEEE 754 (7.4) has it for the mode."""
+    Beyond the largest finite number, the result is infinity or that number, as IEEE 754 (7.4) specifies for the mode.
+    """
     with np.errstate(all="ignore"):
         _, e = np.frexp(x)
         unit = np.maximum(e - form.precision, form.emin - form.precision + 1)
@@ -85,14 +89,14 @@ def rounded(x: Array, form: Format, mode: str = "rn") -> Array:
 
 
 def _overflows(mode: str, x: Array) -> Array:
-    """Return where a number beyond the largest finite one becomes infinite."""
+    """Return a mask of the numbers that become infinite beyond the largest finite number."""
     if mode in ("rn", "rna"):
         return np.ones(np.shape(x), np.bool_)
     return np.asarray((x > 0) if mode == "rp" else (x < 0) if mode == "rm" else np.zeros(np.shape(x), np.bool_))
 
 
 def sticky(s: Array, error: Array) -> Array:
-    """Return the exact sum `s + error`, where `s` is its nearest f64, rounded to odd."""
+    """Return the exact sum `s + error` rounded to odd, where `s` is its nearest f64."""
     inexact = error != 0
     if not inexact.any():
         return s
@@ -104,7 +108,7 @@ def sticky(s: Array, error: Array) -> Array:
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return the nearest f64 of `a + b`, and what it is off by (Knuth)."""
+    """Return the nearest f64 of `a + b`, and its error (Knuth)."""
     s = a + b
     t = s - a
     return np.asarray(s), np.asarray((a - (s - t)) + (b - t))
@@ -116,18 +120,18 @@ def sticky_sum(a: Array, b: Array) -> Array:
 
 
 def sticky_fma(a: Array, b: Array, c: Array) -> Array:
-    """Return `a·b + c` of numbers of at most 24 bits as f64, rounded to odd: the product is exact."""
+    """Return `a·b + c` of numbers of at most 24 bits as f64, rounded to odd. The product is exact."""
     return sticky(*two_sum(a * b, c))
 
 
 def narrow(x: Array, name: str, mode: str = "rn") -> Array:
-    """Round f64 to the format of that name, once, as an array of its numpy type."""
+    """Round f64 once to the named format, and return an array of its numpy type."""
     form = FORMATS[name]
     if form.precision == 53:
         return np.asarray(x)
     if mode == "rn" and name in ("f32", "f16"):
-        return np.asarray(x).astype(form.dtype)  # numpy rounds f64 to these once
-    # ml_dtypes goes from f64 through f32; what is rounded already passes unchanged
+        return np.asarray(x).astype(form.dtype)  # numpy rounds f64 to these once.
+    # ml_dtypes converts f64 through f32, which leaves values unchanged that are already rounded.
     return rounded(np.asarray(x), form, mode).astype(form.dtype)
 
 
@@ -144,7 +148,7 @@ def wide_int(x: Array) -> Array:
 
 
 def _nearest(n: Fraction, mode: str, negative: bool) -> float:
-    """Return a rational number as f64; `negative` is the sign of a zero."""
+    """Return a rational number as f64. `negative` is the sign of a zero."""
     if n == 0:
         return -0.0 if negative else 0.0
     size = abs(n)
@@ -167,7 +171,7 @@ def _nearest(n: Fraction, mode: str, negative: bool) -> float:
 
 
 def _root(x: Fraction) -> Fraction:
-    """Return the square root of a rational number, to 120 bits, and one bit that says whether there is more."""
+    """Return the square root of a rational number to 120 bits, plus one sticky bit."""
     shift = 400 + 2 * max(0, x.denominator.bit_length())
     scaled = (x.numerator << (2 * shift)) // x.denominator
     root = math.isqrt(scaled)
@@ -178,7 +182,8 @@ def _root(x: Fraction) -> Fraction:
 def exact_f64(kind: str, mode: str, *operands: Array) -> Array:
     """Return `add`, `mul`, `fma`, `div` or `sqrt` of f64, rounded once by `mode`, element by element.
 
-    What is not finite, or a zero divided or added, is left to f64 arithmetic: it is exact."""
+    Non-finite operands, and zeros that are divided or added, are left to f64 arithmetic, which is exact for them.
+    """
     plain: dict[str, Callable[..., Array]] = {
         "add": lambda a, b: a + b,
         "mul": lambda a, b: a * b,
@@ -211,7 +216,7 @@ def exact_f64(kind: str, mode: str, *operands: Array) -> Array:
 
 
 def _zero(kind: str, mode: str, row: tuple[float, ...]) -> float:
-    """Return a zero with the sign that IEEE 754 (6.3) gives an exact result."""
+    """Return a zero with the sign that IEEE 754 (6.3) specifies for an exact result."""
     if kind in ("mul", "div"):
         return math.copysign(0.0, math.copysign(1.0, row[0]) * math.copysign(1.0, row[1]))
     if kind == "sqrt":
@@ -228,8 +233,10 @@ def _zero(kind: str, mode: str, row: tuple[float, ...]) -> float:
 
 
 def fma_f64(a: Array, b: Array, c: Array) -> Array:
-    """Return `a·b + c` of f64, rounded once to nearest even (Boldo and Melquiond's algorithm; exact rationals where an
-    exponent is too large or too small for it)."""
+    """Return `a·b + c` of f64, rounded once to nearest even.
+
+    Uses the algorithm of Boldo and Melquiond, and exact rationals where an exponent is too large or too small for it.
+    """
     x, y, z = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, c)))
     with np.errstate(all="ignore"):
         sizes = [np.frexp(v)[1] for v in (x, y, z)]

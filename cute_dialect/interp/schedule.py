@@ -1,4 +1,4 @@
-"""Blocks in lockstep, or warp by warp: who runs when."""
+"""Schedulers: many blocks in lockstep, or warp by warp in a selectable order."""
 
 from __future__ import annotations
 
@@ -22,26 +22,29 @@ from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Regs
 
 WIDE_LANES = 16384
-BESIDE = 4  # blocks that "random" lets run beside each other without need
-POLL_STEPS = 100  # ops that a poll counts as for each warp: it takes longer, and others poll meanwhile
-POLL_ROUNDS = 16  # rounds in which warps only poll, whatever they write meanwhile, before another block joins them
-FEW_RESIDENT = 8  # clusters that wait for others before those with the lowest numbers join
-SPIN_ROUNDS = 256  # rounds in which warps only poll, and nothing changes, before it counts as a deadlock
+BESIDE = 4  # blocks that "random" keeps resident at once, even if one could finish alone
+POLL_STEPS = 100  # Ops that one poll counts as, for each warp: polls are slower than other ops, and all warps poll.
+POLL_ROUNDS = 16  # Rounds in which all warps only poll before another block is admitted. Their writes do not count.
+FEW_RESIDENT = 8  # Number of resident clusters from which "random" admits those with the lowest numbers first.
+SPIN_ROUNDS = 256  # Rounds without any change in which warps only poll before the run counts as deadlocked.
 
 
 def collective(fn: Function) -> bool:
-    """Tell whether a function, or one that it calls, has instructions that a warp executes together."""
+    """Return True if the function, or one that it calls, has warp-collective instructions."""
     return fn.collective or any(collective(f) for f in fn.callees)
 
 
 def _memory_check(launch: Launch, lanes: int, smem: int, limit: int) -> None:
     need = lanes * launch.local_size + smem
     if need > limit:
-        raise InterpError("limit", f"memory limit: {need} bytes of local and shared memory needed, {limit} allowed")
+        raise InterpError(
+            "limit",
+            f"memory limit: {need} bytes of local and shared memory needed, {limit} allowed; raise memory_limit",
+        )
 
 
 def _check_room(launch: Launch, warps: int, limit: int) -> None:
-    """Tell whether another block may become resident."""
+    """Check that another block may become resident. Raises InterpError if its memory exceeds the limit."""
     lanes = warps * 32 + round_up(launch.threads, 32)
     _memory_check(launch, lanes, (len(launch.blocks) + 1) * launch.smem_size, limit)
 
@@ -54,7 +57,7 @@ def run_wide(
     memory_limit: int,
     watch: Callable[[int], None],
 ) -> None:
-    """Run blocks in lockstep, as many at once as fit `WIDE_LANES`. `watch` is told how many are done."""
+    """Run blocks in lockstep, as many at once as fit `WIDE_LANES`. `watch` receives the number of finished blocks."""
     padded = round_up(launch.threads, 32) if collective(fn) else launch.threads
     row = round_up(launch.smem_size, 1024)
     per = max(1, WIDE_LANES // padded)
@@ -86,7 +89,7 @@ def run_wide(
 
 
 def shared_buffer(size: int, names: Allocations | None = None) -> Buffer:
-    """Fresh shared memory."""
+    """Allocate unwritten shared memory."""
     buf = Buffer(0, np.full(size, UNINIT_BYTE, np.uint8), "shared memory")
     buf.names = names
     buf.watch()
@@ -101,12 +104,12 @@ def _retire(launch: Launch, g: Group) -> None:
 
 
 class _Warp:
-    """A warp in the scheduler."""
+    """A warp known to the scheduler."""
 
     __slots__ = ("block", "gen", "group", "number", "used")
 
     def __init__(self, group: Group, block: Block, number: int, gen: Generator[Wait, None, None]) -> None:
-        self.used = 0  # ops that it has executed, polls weighed
+        self.used = 0  # ops executed, with weighted polls
         self.group = group
         self.block = block
         self.number = number
@@ -123,14 +126,16 @@ def run_warps(
     schedule: str,
     seed: int,
 ) -> None:
-    """Run warp by warp, `chosen` by cluster. One cluster is resident; another joins when no resident warp can go on.
+    """Run warp by warp. `chosen` lists the blocks of each cluster.
 
-    The grid does not say in which order blocks run: "round-robin" starts with the first, "reverse" and "adversarial"
-    with the last, "random" takes any and lets others join early. A GPU holds a limited number of blocks and starts them
-    by number; if those it holds all wait for blocks of higher numbers, they wait for ever."""
+    One cluster is resident at first. Another is admitted when no resident warp can continue. CUDA does not define the
+    order in which blocks run: "round-robin" starts with the first, "reverse" and "adversarial" with the last. "random"
+    picks any and admits others early. A GPU holds a limited number of blocks and starts them in order of their numbers.
+    If all resident blocks wait for blocks with higher numbers, the kernel deadlocks.
+    """
     rng = random.Random(seed)
     most = resident_blocks(launch)
-    waiting = chosen[::-1] if schedule == "round-robin" else list(chosen)  # taken from its end
+    waiting = chosen[::-1] if schedule == "round-robin" else list(chosen)  # The next cluster is popped from the end.
     if schedule == "random":
         rng.shuffle(waiting)
     warps: list[_Warp] = []
@@ -143,8 +148,8 @@ def run_warps(
     count = launch.count
     recorder = launch.timeline
     while warps or waiting:
-        beside = schedule == "random" and waiting and len(launch.blocks) < BESIDE and rng.random() < 0.25
-        if not warps or beside:
+        early = schedule == "random" and waiting and len(launch.blocks) < BESIDE and rng.random() < 0.25
+        if not warps or early:
             _check_room(launch, len(warps), memory_limit)
             warps.extend(_admit(launch, fn, template, waiting.pop()))
         order = list(warps)
@@ -233,7 +238,7 @@ def run_warps(
 
 
 def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:
-    """Make the blocks of a cluster resident."""
+    """Make the blocks of a cluster resident and return their warps."""
     cluster = Cluster()
     out: list[_Warp] = []
     count = (launch.threads + 31) // 32
@@ -270,7 +275,10 @@ def _drive(
 
 
 def _places(warps: list[_Warp], runs: _Warp | None = None, most: int = 64) -> list[str]:
-    """Return where each warp is and what it waits for; `runs`: the one that does not wait, and is told of elsewhere."""
+    """Return one line per warp: its position and what it waits for.
+
+    `runs` is the warp that caused the error; it is left out.
+    """
     notes: list[str] = []
     shown = [w for w in warps if w is not runs]
     for w in shown[:most]:
@@ -286,23 +294,24 @@ def _places(warps: list[_Warp], runs: _Warp | None = None, most: int = 64) -> li
 
 
 def resident_blocks(launch: Launch) -> int:
-    """Return an upper bound of the blocks that the GPU holds at once, whole clusters of them.
+    """Return an upper bound of the number of blocks that the GPU holds at once, rounded down to whole clusters.
 
-    Registers are not counted, since ptxas has not compiled the kernel: a GPU may hold fewer."""
+    Registers are not counted, since ptxas has not compiled the kernel. A GPU may therefore hold fewer.
+    """
     x, y, z = launch.cluster
     held = max(1, occupancy(launch.threads, launch.smem_size).blocks) * DEFAULT_TARGET.sms
     return max(1, held // (x * y * z)) * (x * y * z)
 
 
 def _no_room(launch: Launch, most: int, waiting: list[list[int]]) -> tuple[str, str]:
-    """Return the deadlock message for resident blocks that wait for blocks that cannot become resident."""
+    """Return the deadlock notes for resident blocks that wait for blocks that cannot start."""
     t = DEFAULT_TARGET
     absent = sum(map(len, waiting))
     per_sm = max(1, occupancy(launch.threads, launch.smem_size).blocks)
     block = f"{launch.threads} threads and {launch.smem_size} bytes of shared memory"
     return (
         f"the GPU holds at most {most} blocks of {block} at once ({t.sms} SMs of {t.chip}, {per_sm} blocks an SM); "
-        f"{absent} blocks cannot start, since those that are resident wait for them",
+        f"{absent} blocks cannot start, because the resident blocks wait for them",
         f"launch at most {most} blocks, each of which loops over its share of the work (a persistent grid), with "
         "cooperative=True, or let no block wait for one of a higher number",
     )
@@ -312,14 +321,14 @@ def _deadlock(warps: list[_Warp], absent: int, no_room: tuple[str, ...] = ()) ->
     notes = [*no_room, *_places(warps, most=4 if no_room else 64)]
     first = next((w for w in warps if w.group.wait is not None), warps[0])
     if not no_room and any(w.group.wait is not None and w.group.wait.spin for w in warps):
-        notes.append("what a warp polls never changes: no warp is left that could write it, and no copy is on its way")
+        notes.append("the polled value never changes: no other warp can write it, and no copy is in flight")
     if absent:
-        notes.append(f"{absent} blocks of the grid were not chosen to run; the warps may wait for them")
+        notes.append(f"{absent} blocks of the grid were not selected to run; the warps may wait for them")
     wait = first.group.wait
     info = wait.info if wait is not None else None
     return InterpError(
         "deadlock",
-        f"deadlock: {len(warps)} warps wait and none can go on",
+        f"deadlock: {len(warps)} warps wait and none can continue",
         op=info.name if info else "",
         op_text=info.text if info else "",
         frames=info.frames if info else (),

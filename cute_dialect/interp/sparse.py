@@ -1,6 +1,6 @@
-"""Sparse operands: what the metadata of a product says, and A at its full depth.
+"""Sparse MMA operands: decoding of the metadata, and expansion of A to its full K.
 
-Who holds which bits, and what they mean, is in the rows of the table of atoms (PTX ISA 9.0, 9.7.14.6.1, 9.7.15.6.1).
+The layouts of the metadata are in the table of atoms (PTX ISA 9.0, 9.7.14.6.1, 9.7.15.6.1).
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -38,7 +38,10 @@ def positions(layout: Layout) -> Array:
 
 @lru_cache(maxsize=8)
 def kept_table(held: Metadata) -> Array:
-    """Map the 4 bits of a group to the elements that are kept, -1 for bits that mean nothing; `(16, kept)`."""
+    """Map the 4 metadata bits of a group to the positions of its nonzero elements, of shape `(16, kept)`.
+
+    Invalid bits map to -1.
+    """
     table = np.full((16, held.group // 2), -1)
     for bits, elements in held.kept.items():
         table[bits] = elements
@@ -46,13 +49,15 @@ def kept_table(held: Metadata) -> Array:
 
 
 def contributing(held: Metadata, selector: int, threads: int) -> Array:
-    """Return which threads are asked for metadata: of each four those that the selector names."""
+    """Return a mask of the threads that provide metadata: those that the selector picks in each quad."""
     each = 4 // held.selectors
     return np.arange(threads) % 4 // each == selector
 
 
 def words_of(held: Metadata, m: int, columns: int, e: Array, selector: int) -> Array:
-    """Return the matrix E, `(n, m, columns)`, from a register of each thread, `(n, threads)`, as unsigned numbers."""
+    """Return the metadata matrix E, `(n, m, columns)`, from one register per thread, `(n, threads)`, as unsigned
+    numbers.
+    """
     bits = 4 * held.groups
     values = np.stack([e.astype(np.uint32) >> np.uint32(bits * i) for i in range(held.registers.values)], axis=-1)
     values &= np.uint32((1 << bits) - 1)
@@ -65,10 +70,11 @@ def words_of(held: Metadata, m: int, columns: int, e: Array, selector: int) -> A
 def expand(
     held: Metadata, a: Array, words: Array, ask: Array, selector: int, name: str, *, lanes: bool = True
 ) -> Array:
-    """Return a sparse `(n, m, k / 2)` at full depth; `words` of all `(n, m, columns)`.
+    """Return a sparse operand `(n, m, k / 2)` at full K. `words` has shape `(n, m, columns)`.
 
-    `ask`: which of the n matter; of those bits that mean nothing are a fault, of the thread that holds them if the
-    threads are those of the group that runs (`lanes`).
+    Args:
+        ask: Mask over n of the entries to check. Invalid metadata bits in these are a fault.
+        lanes: True if the threads are those of the running group. The fault then names the thread that holds the bits.
     """
     n, m, columns = words.shape
     shifts = np.arange(held.groups, dtype=np.uint32) * np.uint32(4)
@@ -91,9 +97,11 @@ def expand(
 
 
 def expand_warpgroup(a: Array, registers: list[Array], kind: str, selector: int) -> Array:
-    """Return the kept half of A, `(64, k / 2)`, at full depth; `registers`: the metadata of the lanes of each warp.
+    """Return the compressed A, `(64, k / 2)`, at full K.
 
-    `kind`: the PTX type of A.
+    Args:
+        registers: The metadata registers of the lanes of each warp.
+        kind: The PTX type of A.
     """
     from cute_dialect.arch.elements import by_ptx
     from cute_dialect.arch.mma_sp import metadata

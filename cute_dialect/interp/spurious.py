@@ -1,17 +1,17 @@
-"""Instructions that may fail, or may choose a thread, and what each schedule makes of them.
+"""Instructions that may fail spuriously or choose a thread, and their behavior under each schedule.
 
 `mbarrier.try_wait` waits for a limited time, a weak compare-and-swap may fail although the values are equal, and
 `elect.sync` may elect any thread of its mask (PTX ISA 9.0, "mbarrier.try_wait", "elect.sync"; LLVM LangRef, "cmpxchg").
-A kernel must be right whatever they do:
+A kernel must be correct in every case:
 
 | schedule | try_wait, weak compare-and-swap | elect.sync |
 |---|---|---|
-| `round-robin`, `reverse` | succeed; try_wait waits as long as it takes | the first thread of the mask |
-| `random` | fail half the time | one thread of the mask, by the seed |
+| `round-robin`, `reverse` | succeed; try_wait waits as long as needed | the first thread of the mask |
+| `random` | fail half the time | one thread of the mask, chosen by the seed |
 | `adversarial` | fail each time | the last thread of the mask |
 
-An instruction fails at most `MAX_FAILURES` times in a row in a warp, so a loop around it ends.  A try_wait whose result
-is not read waits for nothing under any schedule.
+In each warp an instruction fails at most `MAX_FAILURES` times in a row, so a loop around it ends. A try_wait whose
+result is not read never waits, under any schedule.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -31,14 +31,15 @@ MAX_FAILURES = 3
 
 
 class Spurious:
-    """The failures and choices of one launch."""
+    """Spurious failures and choices of one launch."""
 
     __slots__ = ("_rng", "_schedule", "_seed")
 
     def __init__(self, schedule: str = "round-robin", seed: int = 0) -> None:
         self._schedule = schedule
         self._seed = seed
-        self._rng = random.Random(seed)  # separate from the scheduler's, whose choices stay those of its seed
+        # separate from the scheduler's generator, whose sequence must not depend on this one
+        self._rng = random.Random(seed)
 
     def fails(self, g: Group, op: int) -> bool:
         """Return True if the instruction `op` (any number that identifies it) fails this time in a warp."""

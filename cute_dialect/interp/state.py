@@ -1,4 +1,4 @@
-"""The state that the groups of one launch share, and the report of a launch."""
+"""State shared by the groups of one launch, and the report of a launch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_PRINTS = 100_000
 
 
 class Progress(NamedTuple):
-    """The progress of a launch: blocks done and in all, lane-ops and seconds so far."""
+    """Progress of a launch: blocks that have finished, blocks in total, lane-ops and seconds so far."""
 
     done: int
     total: int
@@ -39,16 +39,17 @@ class Progress(NamedTuple):
 class RunReport:
     """The report of a launch.
 
-    - ops: ops executed by groups of lanes; lane_ops: the same times the active lanes
-    - loads, stores: by lane; fences: fence ops met (they do nothing here)
-    - seconds: wall clock; blocks: number of blocks run, of `all_blocks` of the grid; lanes: width of a group (32, or
-      more when blocks ran in lockstep)
-    - written: when only some blocks were run, each writable array argument with a bool for each of its bytes: whether
-      it was written
-    - written_elements: the same by parameter name and element, of a compiled kernel's arguments that were written
-    - profile: bank conflicts, coalescing and occupancy, where they were asked for; timeline: who did what when;
-      flops: floating-point operations
-    - warnings: sentences, each once a place; printf: what the kernel printed, one entry a thread's call
+    - ops: ops executed by groups of lanes; lane_ops: each op counted once per active lane
+    - loads, stores: counted per lane; fences: number of fence ops executed
+    - seconds: wall-clock time
+    - blocks: number of blocks that ran, out of the `all_blocks` of the grid
+    - lanes: lanes per group, 32 or more if blocks ran in lockstep
+    - written: only if some blocks were left out. Each writable array argument with a bool per byte: whether it was
+      written
+    - written_elements: the same by parameter name and element, for the written arguments of a compiled kernel
+    - profile: bank conflicts, coalescing and occupancy, if requested; timeline: events per warp; flops: floating-point
+      operations
+    - warnings: messages, each reported once per op; printf: output of the kernel, one entry per call and thread
     """
 
     def __init__(self) -> None:
@@ -71,11 +72,11 @@ class RunReport:
 
     @property
     def lane_ops_per_second(self) -> float:
-        """Ops times lanes, by the second."""
+        """Lane-ops per second of wall-clock time."""
         return self.lane_ops / self.seconds if self.seconds else 0.0
 
     def add(self, later: RunReport) -> None:
-        """Count what a launch after this one did as well; profiles and bytes written are those of one launch."""
+        """Add the counts of a later launch. Profiles and written bytes stay those of this launch."""
         self.ops += later.ops
         self.lane_ops += later.lane_ops
         self.loads += later.loads
@@ -96,7 +97,7 @@ class RunReport:
 
 
 class Launch:
-    """Everything the groups of one launch share."""
+    """State shared by all groups of one launch."""
 
     def __init__(self, program: Program, count: Counter, grid: Dim3, block: Dim3, is_kernel: bool) -> None:
         self.program = program
@@ -129,19 +130,19 @@ class Launch:
         self._warned: set[tuple[str, int]] = set()
 
     def warn(self, key: tuple[str, int], text: str) -> None:
-        """Add a warning, once a key."""
+        """Add a warning, once per key."""
         if key not in self._warned and len(self._warned) < 1000:
             self._warned.add(key)
             self.report.warnings.append(text)
 
     def print(self, text: str) -> None:
-        """Append to what the kernel prints, up to a limit."""
+        """Append to the output of the kernel, up to `MAX_PRINTS` entries."""
         if len(self.report.printf) < MAX_PRINTS:
             self.report.printf.append(text)
 
     def symbol_address(self, name: str) -> int:
-        """Return the address of a global. Raises InterpError for one that is unknown."""
+        """Return the address of a global. Raises InterpError if the global is unknown."""
         got = self.symbols.get(name)
         if got is None:
-            raise InterpError("unsupported", f"expected a global named @{name}")
+            raise InterpError("unsupported", f"there is no global @{name}")
         return got

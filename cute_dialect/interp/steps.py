@@ -1,6 +1,6 @@
-"""Straight-line code of closures: steps one after the other, those that may wait, and what happens where one fails.
+"""Straight-line code of closures: plain steps, steps that may wait, and recovery from exceptions.
 
-A step is ``step(R, g)`` over registers and group; one that waits is a generator.
+A step is ``step(R, g)`` over registers and group; a step that may wait is a generator.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Run: TypeAlias = "Callable[[Regs, Group], Generator[Wait, None, None] | None]"
 
 
 class Code:
-    """Straight-line code being built."""
+    """Straight-line code under construction."""
 
     def __init__(self, lists: list[tuple[list[Step], list[OpInfo]]], flops: FlopCount | None = None) -> None:
         self.lists = lists
@@ -123,10 +123,10 @@ def _guarded(gen: GenStep, info: OpInfo) -> Run:
 
 
 def settle(info: OpInfo, R: Regs, g: Group) -> dict[int, Value] | None:
-    """Put values in the place of operands that the op acts on; None where there were none.
+    """Resolve pending and undefined operands to plain values before an op acts on them. None if there are none.
 
-    Those whose asynchronous writer has been waited for keep them, those that are undefined in other lanes only are
-    given back, to be put in place again after the op.
+    Registers whose asynchronous writer was waited for keep their value. Operands that are undefined only in other lanes
+    are returned, to be restored after the op.
     """
     found = False
     held: dict[int, Value] = {}
@@ -145,7 +145,7 @@ def settle(info: OpInfo, R: Regs, g: Group) -> dict[int, Value] | None:
 
 
 def recover(e: Exception, info: OpInfo, R: Regs, g: Group) -> None:
-    """Return after an exception in an op: make its results poison when an operand was, else raise the user's error."""
+    """Handle an exception in an op: make its results poison if an operand was, else raise InterpError."""
     if isinstance(e, Fault):
         raise g.fail(e, info) from None
     for s in info.operands:

@@ -1,8 +1,8 @@
-"""Strong accesses to a place, and which of them may meet without order.
+"""Strong accesses to a granule, and which of them may race without being an error.
 
-Two accesses that nothing orders are no data race if they are morally strong: both strong, each with a scope that holds
-the other's thread, through one proxy, and to exactly the same bytes.  Source: PTX ISA 9.0, 8.7.1 "Morally strong
-operations", 8.7.2 "Conflict and Data-races", 8.7.3 "Limitations on Mixed-size Data-races".
+Two unordered accesses are no data race if they are morally strong: both are strong, each has a scope that includes the
+other thread, both use the same proxy, and both access exactly the same bytes. Source: PTX ISA 9.0, 8.7.1 "Morally
+strong operations", 8.7.2 "Conflict and Data-races", 8.7.3 "Limitations on Mixed-size Data-races".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cute_dialect.interp.flags import CLUSTER, CTA, GPU
 
 
 class Sort(NamedTuple):
-    """A sort of strong accesses: whether they write, their scope, first byte and size of the element."""
+    """A class of strong accesses: write or read, scope, first byte, and element size."""
 
     store: bool
     scope: int
@@ -23,7 +23,7 @@ class Sort(NamedTuple):
 
 
 class By(NamedTuple):
-    """The origin of a strong access: who made it, when, and where in the program."""
+    """The origin of a strong access: cluster, block, actor, time and site."""
 
     cluster: int
     block: int
@@ -33,7 +33,7 @@ class By(NamedTuple):
 
 
 class Strong:
-    """The strong accesses to a granule since its last weak write: the last by each thread, of each sort."""
+    """The strong accesses to a granule since its last weak write: the last one per thread and sort."""
 
     __slots__ = ("_sorts",)
 
@@ -41,21 +41,22 @@ class Strong:
         self._sorts: dict[Sort, dict[tuple[int, int], By]] = {}
 
     def copy(self) -> Strong:
-        """Return the same, to go on by itself."""
+        """Return an independent copy."""
         out = Strong()
         out._sorts = {s: dict(all_) for s, all_ in self._sorts.items()}
         return out
 
     def add(self, sort: Sort, by: By) -> None:
-        """Remember an access."""
         self._sorts.setdefault(sort, {})[by.cluster, by.actor] = by
 
     def written(self) -> By | None:
-        """Return one of the writes."""
+        """Return one of the writes, None if there is none."""
         return next((by for sort, all_ in self._sorts.items() if sort.store for by in all_.values()), None)
 
     def against(self, sort: Sort | None, cluster: int, block: int, store: bool) -> Iterator[tuple[Sort, list[By]]]:
-        """Return what must be ordered before an access by a thread of a block: one of a sort, or a weak one (None)."""
+        """Yield the accesses that must be ordered before an access of `sort` (None for a weak one) by a thread of a
+        block.
+        """
         for other, all_ in self._sorts.items():
             if not (store or other.store):
                 continue

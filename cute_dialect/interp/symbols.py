@@ -1,4 +1,4 @@
-"""Globals of a module: addresses in shared memory, buffers elsewhere."""
+"""Globals of a module: offsets in shared memory, and buffers for all others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMEM_LIMIT = DEFAULT_TARGET.shared
 
 
 def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> list[Global]:
-    """Give every global in shared memory an offset, dynamic shared memory after the static. Gives the other globals."""
+    """Assign an offset to every global in shared memory, static before dynamic. Returns the other globals."""
     static: list[tuple[str, int, int]] = []
     at = 0
     dynamic: list[tuple[str, int]] = []
@@ -63,7 +63,7 @@ def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> list[G
 
 
 def place_globals(launch: Launch, others: list[Global]) -> None:
-    """Give the globals outside shared memory an address."""
+    """Allocate the globals outside shared memory."""
     for op, name, t, size, _ in others:
         data = _initial(op, t, size)
         constant = attr_of(op, "constant") is not None
@@ -72,7 +72,7 @@ def place_globals(launch: Launch, others: list[Global]) -> None:
 
 
 def _globals(program: Program, func: Operation) -> Iterator[Global]:
-    """Return the globals that a function uses: op, name, type, bytes and alignment."""
+    """Yield the globals that a function uses: op, name, type, bytes and alignment."""
     used = _names_used(program, func)
     if not used:
         return
@@ -84,13 +84,13 @@ def _globals(program: Program, func: Operation) -> Iterator[Global]:
             continue
         t = attr_of(op, "global_type")
         if t is None:
-            raise InterpError("unsupported", f"expected global @{name} to have a type")
+            raise InterpError("unsupported", f"global @{name} has no type")
         size, align = size_of(t)
         yield op, name, t, size, max(_int(op, "alignment"), align, 1)
 
 
 def _names_used(program: Program, func: Operation) -> set[str]:
-    """Return the globals that a function and those it calls refer to."""
+    """Return the names of the globals that a function and its callees refer to."""
     out: set[str] = set()
     todo, seen = [func], {func}
     while todo:
@@ -125,7 +125,7 @@ def _initial(op: Operation, t: object, size: int) -> Array:
             op_name(o) not in ("llvm.mlir.undef", "llvm.mlir.zero", "llvm.mlir.poison", "llvm.return")
             for o in op.regions[0].walk()
         ):
-            raise InterpError("unsupported", f"expected an initialiser of undef or zero for global @{symbol_name(op)}")
+            raise InterpError("unsupported", f"the initialiser of global @{symbol_name(op)} must be undef or zero")
         return data
     if value is None:
         return data

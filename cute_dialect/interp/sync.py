@@ -1,6 +1,6 @@
-"""Barriers that the threads of a block share besides memory: named barriers, mbarriers, the cluster barrier.
+"""Barriers of a block: named barriers, mbarriers and the cluster barrier, and the register pool of setmaxnreg.
 
-Sources: PTX ISA "Parallel Synchronization and Communication Instructions: bar, mbarrier, barrier.cluster".
+Source: PTX ISA "Parallel Synchronization and Communication Instructions: bar, mbarrier, barrier.cluster".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_MBARRIER_COUNT = (1 << 20) - 1
 
 
 class NamedBarrier:
-    """`bar.sync id[, n]`: counts arrivals by whole warps; `generation` counts completions.
+    """`bar.sync id[, n]`. Counts arrivals in whole warps; `generation` counts completed phases.
 
     `expected` is None for a barrier of all live threads. `votes` gathers the predicates of a reduction.
     """
@@ -41,12 +41,12 @@ class NamedBarrier:
         self.result: tuple[int, int] = (0, 0)
 
     def arrive(self, block: Block, ident: int, expected: int | None, votes: tuple[int, int] | None) -> None:
-        """Let one warp arrive. Raises Fault when warps disagree on the number of threads."""
+        """Record the arrival of one warp. Raises Fault if warps disagree on the number of threads."""
         if self.arrived and self.expected != expected:
             raise Fault(
                 "sync",
-                f"barrier {ident}: expected {_threads(self.expected)} as the warps that arrived first said, "
-                f"got {_threads(expected)}",
+                f"barrier {ident}: this warp specifies {_threads(expected)}, but warps that arrived earlier specified "
+                f"{_threads(self.expected)}; all warps must specify the same count",
             )
         self.expected = expected
         self.arrived += WARP
@@ -55,7 +55,7 @@ class NamedBarrier:
         self.check(block)
 
     def check(self, block: Block) -> None:
-        """Complete the barrier if all have arrived."""
+        """Complete the phase if all warps have arrived."""
         need = block.live_warps * WARP if self.expected is None else self.expected
         if self.arrived and self.arrived >= need:
             self.result = (sum(v for v, _ in self.votes), sum(n for _, n in self.votes))
@@ -71,7 +71,7 @@ def _threads(n: int | None) -> str:
 
 
 class MBarrier:
-    """An mbarrier: `count` arrivals a phase, `pending` of them missing, `tx` bytes outstanding, `phase`s completed."""
+    """An mbarrier: arrivals per phase (`count`, `pending`), outstanding bytes (`tx`) and completed phases (`phase`)."""
 
     __slots__ = (
         "actor",
@@ -89,11 +89,11 @@ class MBarrier:
 
     def __init__(self, count: int, name: str = "mbarrier") -> None:
         self.name = name
-        self.actor = -1  # for race detection: who writes what it signals
+        self.actor = -1  # actor of the copies that signal it, for race detection
         self.clocks: object = None
-        self.waiting: list[tuple[Group, OpInfo]] = []  # the warps that wait at it, an entry a thread
-        self.flying = 0  # bytes of copies that were issued and will be signalled
-        self.delivered = 0  # bytes in the current phase
+        self.waiting: list[tuple[Group, OpInfo]] = []  # warps that wait at it, one entry per thread
+        self.flying = 0  # bytes of issued copies that have not arrived
+        self.delivered = 0  # bytes delivered in the current phase
         self.expected = 0
         self.count = count
         self.pending = count
@@ -101,11 +101,15 @@ class MBarrier:
         self.phase = 0
 
     def arrive(self, n: int = 1) -> int:
-        """Arrive `n` times; returns the phase it counts for. Raises Fault on more arrivals than expected."""
+        """Record `n` arrivals and return the phase that they count for.
+
+        Raises Fault if they exceed the pending count.
+        """
         if n > self.pending:
             raise Fault(
                 "sync",
-                f"{self.name}: {n} arrivals with only {self.pending} of {self.count} pending in phase {self.phase}",
+                f"{self.name}: {n} arrivals with only {self.pending} of {self.count} pending in phase {self.phase}; "
+                "raise the count of mbarrier.init, or drop an arrival",
             )
         token = self.phase
         self.pending -= n
@@ -113,13 +117,13 @@ class MBarrier:
         return token
 
     def expect(self, nbytes: int) -> None:
-        """Raise the bytes that this phase waits for; the phase cannot complete by it."""
+        """Add bytes to the transaction count of this phase, as expect_tx does. This never completes a phase."""
         self.tx += nbytes
         self.expected += nbytes
         self._check_range()
 
     def complete(self, nbytes: int) -> None:
-        """Note that bytes have arrived."""
+        """Record that bytes have arrived."""
         self.tx -= nbytes
         self.flying = max(0, self.flying - nbytes)
         self.delivered += nbytes
@@ -131,7 +135,7 @@ class MBarrier:
             raise Fault("sync", f"{self.name}: expected a transaction count below 2^20 in magnitude, got {self.tx}")
 
     def done(self, parity: int) -> bool:
-        """Tell whether the phase of this parity has completed (`test_wait.parity`)."""
+        """Return True if the phase of this parity has completed (`test_wait.parity`)."""
         return (self.phase & 1) != (parity & 1)
 
     def _check(self) -> None:
@@ -140,8 +144,7 @@ class MBarrier:
                 raise Fault(
                     "sync",
                     f"{self.name}: phase {self.phase} completes while {self.flying} bytes of copies that signal it are "
-                    f"on their way: expected expect_tx of at least {self.delivered + self.flying} bytes, "
-                    f"got {self.expected}",
+                    f"in flight; raise expect_tx from {self.expected} to at least {self.delivered + self.flying} bytes",
                 )
             self.phase += 1
             self.pending = self.count
@@ -151,7 +154,7 @@ class MBarrier:
 
 
 class Cluster:
-    """The blocks of one cluster and their barrier."""
+    """The blocks of a cluster and their barrier."""
 
     __slots__ = ("arrived", "blocks", "generation", "meeting")
 
@@ -162,7 +165,7 @@ class Cluster:
         self.generation = 0
 
     def check(self) -> None:
-        """Complete the cluster's barrier if all warps that still run have arrived."""
+        """Complete the cluster barrier if all live warps have arrived."""
         need = sum(b.live_warps for b in self.blocks)
         if self.arrived and self.arrived >= need:
             self.arrived = 0
@@ -172,9 +175,9 @@ class Cluster:
 
 
 class RegisterPool:
-    """The registers of a block's share of the SM: 65536, at launch an equal number for each thread.
+    """The registers of a block: all 65536 of the SM, distributed equally among the threads at launch.
 
-    All warps of a warpgroup execute the same setmaxnreg instructions (PTX ISA 9.0, 9.7.19.5 "setmaxnreg").
+    All warps of a warpgroup must execute the same setmaxnreg instructions (PTX ISA 9.0, 9.7.19.5 "setmaxnreg").
     """
 
     __slots__ = ("_at_launch", "_ended", "_executed", "_warps", "free")
@@ -189,20 +192,24 @@ class RegisterPool:
         self.free = _REGISTERS - self._at_launch * warps * WARP
 
     def of(self, warp: int) -> int:
-        """Return registers a thread of the warp has."""
+        """Return the registers per thread of a warp."""
         return self._warps.get(warp, self._at_launch)
 
     def may_have_fewer(self, warp: int) -> bool:
-        """Tell whether the compiler may have chosen fewer registers for a warp: threads leave it all that there are."""
+        """Return True if the compiler may use fewer registers than a thread of the warp was assumed to have.
+
+        This is the case if the register file allows every thread the maximum.
+        """
         return warp not in self._warps and self._at_launch == DEFAULT_TARGET.registers
 
     def executed(self, warp: int) -> int:
-        """Return how many setmaxnreg a warp has executed."""
+        """Return the number of setmaxnreg that a warp has executed."""
         return len(self._executed[warp])
 
     def executes(self, warp: int, info: OpInfo) -> None:
-        """Note that a warp executes a setmaxnreg. Raises Fault when another of its warpgroup has not, and can no
-        longer.
+        """Record a setmaxnreg of a warp.
+
+        Raises Fault if another warp of the warpgroup executed a different one, or ended without it.
         """
         mine = self._executed[warp]
         mine.append(info)
@@ -210,21 +217,22 @@ class RegisterPool:
             theirs = self._executed[other]
             if len(theirs) < len(mine):
                 if self._ended[other]:
-                    raise _unequal(f"warp {other}, which has ended without", ())
+                    raise _unequal(f"warp {other} ended without it", ())
             elif theirs[len(mine) - 1] is not info:
                 where = theirs[len(mine) - 1]
-                raise _unequal(f"warp {other}, which executed another", (f"that is at {where.location or where.text}",))
+                raise _unequal(f"warp {other} executed another one", (f"that is at {where.location or where.text}",))
 
     def ends(self, warp: int) -> tuple[Fault, OpInfo] | None:
-        """Note that a warp has ended; return what is wrong if another of its warpgroup has executed more setmaxnreg,
-        and which.
+        """Record the end of a warp.
+
+        Return a fault and its op if another warp of the warpgroup executed more setmaxnreg.
         """
         self._ended[warp] = True
         count = len(self._executed[warp])
         for other in self.others(warp):
             theirs = self._executed[other]
             if len(theirs) > count:
-                return _unequal(f"warp {warp}, which has ended without", (f"warp {other} executed it",)), theirs[count]
+                return _unequal(f"warp {warp} ended without it", (f"warp {other} executed it",)), theirs[count]
         return None
 
     def others(self, warp: int) -> list[int]:
@@ -233,17 +241,17 @@ class RegisterPool:
         return [w for w in range(first, min(first + 4, len(self._ended))) if w != warp]
 
     def fits(self, more: int) -> bool:
-        """Tell whether the pool has `more` registers a thread for one warp."""
+        """Return True if the pool has `more` registers per thread for one warp."""
         return more * WARP <= self.free
 
     def change(self, warp: int, count: int) -> None:
-        """Give a warp `count` registers a thread."""
+        """Set the registers per thread of a warp."""
         self.free += (self.of(warp) - count) * WARP
         self._warps[warp] = count
 
 
-def _unequal(who: str, notes: tuple[str, ...]) -> Fault:
-    text = f"setmaxnreg: expected the same instruction in all warps of the warpgroup, got {who}"
+def _unequal(difference: str, notes: tuple[str, ...]) -> Fault:
+    text = f"setmaxnreg: all warps of a warpgroup must execute the same setmaxnreg, but {difference}"
     return Fault("sync", text, notes=notes)
 
 
@@ -269,12 +277,12 @@ class Block:
         self.live_warps = 0
 
     def add_mbarrier(self, offset: int, bar: MBarrier, lane: int, address: int) -> None:
-        """Execute `mbarrier.init`. Raises Fault where a valid mbarrier lies."""
+        """Execute `mbarrier.init`. Raises Fault if a valid mbarrier is there already."""
         old = self.mbarriers.get(offset)
         if old is not None:
             raise Fault(
                 "sync",
-                f"mbarrier.init of the {old.name}, which is initialised already: expected mbarrier.inval before it",
+                f"mbarrier.init of the {old.name}, which is already initialised; execute mbarrier.inval first",
                 lane,
                 address,
             )
@@ -283,15 +291,16 @@ class Block:
             self.smem.contents.begin_barrier(self.smem_start + offset)
 
     def drop_mbarrier(self, offset: int, bar: MBarrier, lane: int, address: int) -> None:
-        """Execute `mbarrier.inval`. Raises Fault while copies that will signal it are on their way, or threads wait at
-        it.
+        """Execute `mbarrier.inval`. Raises Fault if copies that signal it are in flight or threads wait on it.
 
-        A wait is a loop of mbarrier operations, of which none but init may meet an mbarrier that is not valid (PTX ISA,
-        "mbarrier.inval")."""
+        A wait is a loop of mbarrier operations, all of which need a valid mbarrier, except init (PTX ISA,
+        "mbarrier.inval").
+        """
         if bar.flying:
             raise Fault(
                 "sync",
-                f"mbarrier.inval of the {bar.name} while {bar.flying} bytes of copies that signal it are on their way",
+                f"mbarrier.inval of the {bar.name} while {bar.flying} bytes of copies that signal it are in flight; "
+                "wait for the phase first",
                 lane,
                 address,
             )
@@ -300,7 +309,8 @@ class Block:
             x, y, z = group.thread_coord(int(group.mask.idx[0]))
             raise Fault(
                 "sync",
-                f"mbarrier.inval of the {bar.name} while a thread waits at it: expected a barrier after its last wait",
+                f"mbarrier.inval of the {bar.name} while a thread waits on it; put a barrier between the last wait "
+                "and mbarrier.inval",
                 lane,
                 address,
                 (f"thread ({x}, {y}, {z}) waits at {info.location or info.text}",),
@@ -310,7 +320,7 @@ class Block:
             self.smem.contents.end_barrier(self.smem_start + offset)
 
     def warpgroup(self, number: int) -> Warpgroup:
-        """Return the wgmma instructions of four warps."""
+        """Return the state of the wgmma of a warpgroup."""
         got = self.warpgroups.get(number)
         if got is None:
             from cute_dialect.interp.wgmma import Warpgroup
@@ -319,7 +329,7 @@ class Block:
         return got
 
     def barrier(self, ident: int) -> NamedBarrier:
-        """Return the named barrier of a number. Raises Fault unless it is 0 to 15 (PTX ISA, "barrier")."""
+        """Return a named barrier. Raises Fault unless its number is in 0 to 15 (PTX ISA, "barrier")."""
         if not 0 <= ident < 16:
             raise Fault("sync", f"expected a barrier id in [0, 16), got {ident}")
         got = self.barriers.get(ident)
@@ -328,14 +338,18 @@ class Block:
         return got
 
     def check_runs(self, lane: int = -1, address: int | None = None) -> None:
-        """Raise Fault if the block has ended, and its shared memory with it."""
+        """Raise Fault if the block has ended, which ends the life of its shared memory."""
         if self.live_warps <= 0:
-            text = f"access to the shared memory of block {self.linear} of the cluster, which has ended"
+            text = (
+                f"access to the shared memory of block {self.linear} of the cluster, which has ended; add a cluster "
+                "barrier before its end"
+            )
             raise Fault("sync", text, lane, address)
 
     def warp_exits(self, warp: int) -> tuple[Fault, OpInfo] | None:
-        """Note that a warp has ended: barriers of all threads no longer wait for it. What is wrong with that, and of
-        which op.
+        """Record the end of a warp, which barriers of all threads no longer wait for.
+
+        Return a fault and its op if the warpgroup executed setmaxnreg unequally.
         """
         self.live_warps -= 1
         for b in self.barriers.values():
@@ -346,7 +360,7 @@ class Block:
 
 
 def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | None, int]:
-    """Return the resident block and the byte offset that a shared address of space 0, 3 or 7 names."""
+    """Return the resident block and byte offset of a shared address in space 0, 3 or 7."""
     if space == 7 and address >= 1 << WINDOW_BITS:
         linear = g.cluster_peer(lane, (address >> WINDOW_BITS) - 1)
     elif space == 0:
@@ -362,9 +376,10 @@ def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | Non
 def shared_at(
     g: Group, address: int, space: int, lane: int, nbytes: int, what: str, align: int, owner: Allocation | None = None
 ) -> tuple[Block, int]:
-    """Return the block and byte offset of `nbytes` of shared memory, all in one tensor. Raises Fault: oob, misaligned.
+    """Return the block and byte offset of `nbytes` of shared memory in one tensor. Raises Fault: oob, misaligned.
 
-    `owner`: the allocation that the address was derived from, where that is known."""
+    `owner` is the allocation that the address was derived from, None if unknown.
+    """
     block, offset = block_at(g, address, space, lane)
     names = g.launch.shared_names
     if block is None or not 0 <= offset <= g.smem_size - nbytes:
@@ -390,7 +405,7 @@ def shared_at(
 
 
 def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation | None = None) -> tuple[Block, int]:
-    """Return the block and shared-memory offset that an mbarrier address names. Raises Fault: oob, misaligned."""
+    """Return the block and shared-memory offset of an mbarrier address. Raises Fault: oob, misaligned."""
     block, offset = block_at(g, address, space, lane)
     if block is None or not 0 <= offset <= g.smem_size - 8:
         past = g.launch.shared_names.place(offset)
@@ -398,7 +413,7 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation
         raise Fault("oob", text, lane, address)
     if offset % 8:
         at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
-        raise Fault("misaligned", f"expected an mbarrier at a multiple of 8 bytes, got {at}", lane, address)
+        raise Fault("misaligned", f"an mbarrier must be aligned to 8 bytes, got {at}", lane, address)
     if owner is not None and not owner.start <= offset <= owner.start + owner.size - 8:
         outside("mbarrier", owner, offset, g.launch.shared_names, lane, address)
     return block, offset
@@ -407,10 +422,15 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation
 def find_mbarrier(
     g: Group, address: int, space: int, lane: int, owner: Allocation | None = None
 ) -> tuple[Block, MBarrier]:
-    """Return the initialised mbarrier at an address, and the block that holds it."""
+    """Return the initialised mbarrier at an address and its block. Raises Fault if there is none."""
     block, offset = mbarrier_at(g, address, space, lane, owner)
     got = block.mbarriers.get(offset)
     if got is None:
         at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
-        raise Fault("sync", f"no mbarrier was initialised at shared memory {at}", lane, address)
+        raise Fault(
+            "sync",
+            f"no mbarrier is initialised at shared memory {at}; execute mbarrier.init before its first use",
+            lane,
+            address,
+        )
     return block, got

@@ -1,9 +1,9 @@
-"""Emulated tensor maps: what TMA copies between global and shared memory follow.
+"""Emulated tensor maps for TMA copies between global and shared memory.
 
-A `TensorMap` says what `cuTensorMapEncodeTiled` or `cuTensorMapEncodeIm2col` is told.  Its 128 bytes (`encode`) are our
-own and self-contained, so that a map may lie anywhere a kernel can point to: in a parameter passed by value, in
-constant or in global memory.  As an argument of `run_kernel` a map with a `pointer` stands for a parameter
-`!llvm.ptr {llvm.byval = !llvm.array<128 x i8>}`: the interpreter places the array, puts its address into the map and
+A `TensorMap` has the parameters of `cuTensorMapEncodeTiled` or `cuTensorMapEncodeIm2col`. Its 128 bytes (`encode`) use
+our own, self-contained format. A map may therefore be anywhere a kernel can point to: in a parameter passed by value,
+in constant or in global memory. As an argument of `run_kernel`, a map with a `pointer` stands for a parameter
+`!llvm.ptr {llvm.byval = !llvm.array<128 x i8>}`: the interpreter places the array, sets its address in the map, and
 passes the address of the 128 bytes.
 
     a = np.zeros((256, 64), np.float16)
@@ -48,16 +48,15 @@ _CORNERS = struct.Struct("<6h")
 
 
 def _rounded_to_tf32(bits: Array) -> Array:
-    """Round f32 bits to 10 fraction bits, ties to even: a load through a map of tf32 elements does that (seen on an
-    H200).
-    """
+    """Round f32 bits to 10 fraction bits, ties to even, as a load with tf32 elements does (observed on an H200)."""
     rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000
     return np.where((bits & 0x7F800000) == 0x7F800000, bits, rounded).astype(bits.dtype)
 
 
 def combined(element: str, old: Array, new: Array, combine: str) -> Array:
-    """Return what a reduction makes of the bits of `old` by those of `new`; `element`: our name of the type or that of
-    PTX.
+    """Return the bits of `old` combined with those of `new` by a reduction.
+
+    `element` is the type's name here or in PTX.
     """
     import ml_dtypes
 
@@ -87,10 +86,10 @@ class TensorMap:
     """A tensor map.
 
     - element: element type, one of `ELEMENTS`
-    - extents: elements of each dimension, innermost first; strides: bytes of dimensions 1 and up
-    - box: elements of each dimension that one copy walks over; element_strides: of which every n-th is moved
+    - extents: elements per dimension, innermost first; strides: bytes, for dimensions 1 and up
+    - box: elements per dimension that one copy covers; element_strides: every n-th of them is copied
     - swizzle: 0, 32, 64 or 128 bytes; oob_fill: "zero" or "nan"
-    - pixels, lower, upper: for im2col, with `box` = (channels,); corners of the box of base pixels, W first
+    - pixels, lower, upper: for im2col, with `box` = (channels,). The corners of the box of base pixels, W first
     - address: of the tensor in the interpreter's memory; pointer: the array, for a map that is an argument
 
     >>> m = TensorMap("f16", (64, 256), (128,), (64, 128), swizzle=128)
@@ -114,9 +113,7 @@ class TensorMap:
 
     @staticmethod
     def of_spec(spec: TensorMapSpec | Im2colMapSpec, pointer: Pointer | None = None, name: str = "") -> TensorMap:
-        """Return the map of a description whose extents and strides are numbers. Raises ValueError
-        where they are not.
-        """
+        """Return the map of a description. Raises ValueError if its extents or strides are not numbers."""
         extents, strides = spec.extents, spec.strides
         if not all(type(x) is int for x in (*extents, *strides)):
             raise ValueError(f"expected a tensor map whose extents and strides are bound, got {extents}, {strides}")
@@ -141,17 +138,17 @@ class TensorMap:
 
     @property
     def rank(self) -> int:
-        """Dimensions of the tensor."""
+        """Number of dimensions of the tensor."""
         return len(self.extents)
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element."""
+        """Size of an element in bytes."""
         return _BYTES[ELEMENTS.index(self.element)]
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Element strides, 1 where none are given."""
+        """Element strides, 1 by default."""
         return self.element_strides or (1,) * self.rank
 
     @property
@@ -163,14 +160,14 @@ class TensorMap:
 
     @property
     def box_bytes(self) -> int:
-        """Bytes that one copy moves, and that an mbarrier counts."""
+        """Bytes that one copy moves, which is also the count at an mbarrier."""
         n = self.element_bytes
         for c in self.counts:
             n *= c
         return n
 
     def encode(self) -> bytes:
-        """Return the 128 bytes."""
+        """Return the 128 bytes of the map."""
         pad = (0,) * 5
         rank = self.rank
         raw = _HEAD.pack(
@@ -194,7 +191,7 @@ class TensorMap:
 
     @staticmethod
     def decode(raw: bytes) -> TensorMap:
-        """Return the map of 128 bytes. Raises ValueError when they are not a map that `encode` has made."""
+        """Return the map encoded in 128 bytes. Raises ValueError if `encode` did not produce them."""
         magic, address, element, rank, swizzle, nan, im2col, strided, _, _ = _HEAD.unpack_from(raw)
         if magic != MAGIC or not 1 <= rank <= 5 or element >= len(ELEMENTS) or swizzle > 3:
             raise ValueError("expected the 128 bytes of a tensor map")
@@ -218,26 +215,27 @@ class TensorMap:
         )
 
     def at(self, address: int) -> TensorMap:
-        """Return the same map for a tensor at that address."""
+        """Return the same map for a tensor at another address."""
         return replace(self, address=address, pointer=None)
 
     # -- global side ------------------------------------------------------------------------------------------------
 
     def regions(self, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> list[Region]:
-        """Return what a copy at these coordinates (innermost first) touches: one box, or with im2col runs of pixels."""
+        """Return the regions of a copy at these coordinates (innermost first): one box, or one per im2col pixel."""
         if len(coordinates) != self.rank:
-            raise Fault("tma", f"expected {self.rank} coordinates, as the tensor map has, got {len(coordinates)}")
+            raise Fault("tma", f"the tensor map has {self.rank} dimensions, got {len(coordinates)} coordinates")
         first = int(coordinates[0]) * self.element_bytes
-        if first % 16:  # the GPU stops with an illegal instruction (seen on an H200)
+        if first % 16:  # The GPU stops with an illegal instruction (observed on an H200).
             what = f"coordinate {int(coordinates[0])} of {self.element}, {first} bytes"
-            raise Fault("misaligned", f"expected a box that begins at a multiple of 16 bytes of its lines, got {what}")
+            raise Fault("misaligned", f"the first coordinate of a box must be a multiple of 16 bytes, got {what}")
         if self.pixels:
             return self._columns(coordinates, offsets)
         return [Region(tuple([(int(c), n, s) for c, n, s in zip(coordinates, self.counts, self.steps)]), 0)]
 
     def _columns(self, coordinates: Sequence[int], offsets: Sequence[int]) -> list[Region]:
-        """Return the regions of im2col: `pixels` base pixels in order W, H, D, N within the box of corners, shifted by
-        the offsets.
+        """Return the im2col regions: `pixels` base pixels in order W, H, D, N within the box of corners.
+
+        Each is shifted by the offsets.
         """
         spatial = self.rank - 2
         if len(offsets) != spatial:
@@ -251,7 +249,7 @@ class TensorMap:
             spans = [(int(coordinates[0]), self.box[0], 1)]
             spans += [(at[i] + int(offsets[i]), 1, 1) for i in range(spatial)] + [(at[spatial], 1, 1)]
             out.append(Region(tuple(spans), p))
-            for i in range(spatial + 1):  # advance to the next base pixel
+            for i in range(spatial + 1):  # Advance to the next base pixel.
                 if i == spatial:
                     at[i] += 1
                     break
@@ -262,9 +260,7 @@ class TensorMap:
         return out
 
     def _window(self, region: Region, buf: Buffer) -> tuple[tuple[slice, ...], Array] | None:
-        """Return the part of a region that lies in the tensor: its place in the box and a view of memory, outermost
-        first.
-        """
+        """Return the part of a region inside the tensor: slices of the box, and a view of memory, outermost first."""
         item = self.element_bytes
         strides = (item, *self.strides)
         slices: list[slice] = []
@@ -288,14 +284,14 @@ class TensorMap:
         return tuple(slices[::-1]), view
 
     def buffer(self, memory: GlobalMemory) -> Buffer:
-        """Return the array that the map describes. Raises Fault oob when there is none at its address."""
+        """Return the buffer of the tensor. Raises Fault oob if there is none at its address."""
         buf = memory.find(self.address)
         if buf is None:
             raise Fault("oob", f"tensor map {self.text}: no buffer at its address", -1, self.address)
         return buf
 
     def gather(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
-        """Read a box: its bytes in the order of shared memory before the swizzle; out of bounds filled."""
+        """Read a box in the order of shared memory before the swizzle. Out-of-bounds elements get the fill value."""
         item = self.element_bytes
         dims = self.counts[::-1]
         out = np.zeros(dims, _RAW[item])
@@ -320,9 +316,9 @@ class TensorMap:
         combine: str = "",
         offsets: Sequence[int] = (),
     ) -> None:
-        """Write a box from bytes in the order of shared memory before the swizzle; what is out of bounds is dropped.
+        """Write a box from bytes in the order of shared memory before the swizzle. Out-of-bounds elements are dropped.
 
-        `combine`: "" to store, else the reduction: add, min, max, inc, dec, and, or, xor.
+        `combine` is "" for a store, else the reduction: add, min, max, inc, dec, and, or, xor.
         """
         if not buf.writable:
             raise Fault("readonly", f"TMA store to {buf.name}, which is read-only", -1, self.address)
@@ -339,9 +335,7 @@ class TensorMap:
             buf.note_written(at, self.element_bytes, self.element_bytes, "TMA store", np.zeros(len(at), np.int64))
 
     def inside(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
-        """Return which bytes of a box, in the order of shared memory before the swizzle, belong to elements of the
-        tensor.
-        """
+        """Return a mask of the bytes of a box that belong to elements of the tensor, ordered as before the swizzle."""
         out = np.zeros(self.counts[::-1], np.bool_)
         for region in self.regions(coordinates, offsets):
             got = self._window(region, buf)
@@ -351,7 +345,7 @@ class TensorMap:
         return np.repeat(out.reshape(-1), self.element_bytes)
 
     def touched(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
-        """Return the byte offsets of the elements in the tensor that a copy touches, ascending within a row."""
+        """Return the byte offsets of the elements of the tensor that a copy accesses, ascending within a row."""
         out: list[Array] = []
         for region in self.regions(coordinates, offsets):
             got = self._window(region, buf)
@@ -365,13 +359,13 @@ class TensorMap:
 
     @property
     def text(self) -> str:
-        """One line for a diagnostic."""
+        """The map on one line, for diagnostics."""
         return f"{'x'.join(map(str, self.extents))} {self.element}, box {'x'.join(map(str, self.counts))}"
 
 
 @dataclass(frozen=True)
 class Region:
-    """A box of elements: (first coordinate, count, step) of each dimension, innermost first; `row`: im2col pixel."""
+    """A box of elements: (first coordinate, count, step) per dimension, innermost first; `row`: im2col pixel."""
 
     spans: tuple[tuple[int, int, int], ...]
     row: int
@@ -379,10 +373,10 @@ class Region:
 
 @lru_cache(maxsize=256)
 def swizzled_units(first: int, count: int, swizzle: int) -> Array:
-    """Return where `count` consecutive units of 16 bytes from unit `first` (address / 16) go: their units after the
-    swizzle.
+    """Return the positions, after the swizzle, of `count` consecutive 16-byte units from unit `first` (address / 16).
 
-    128 bytes: bits 4-6 of the address are xored with bits 7-9; 64 bytes: bits 4-5 with 7-8; 32 bytes: bit 4 with 7.
+    A 128-byte swizzle xors bits 4-6 of the address with bits 7-9, a 64-byte swizzle bits 4-5 with 7-8, a 32-byte
+    swizzle bit 4 with 7.
 
     >>> swizzled_units(8, 8, 128).tolist()
     [9, 8, 11, 10, 13, 12, 15, 14]
@@ -392,7 +386,7 @@ def swizzled_units(first: int, count: int, swizzle: int) -> Array:
 
 
 def write_shared(smem: Buffer, start: int, address: int, data: Array, swizzle: int) -> None:
-    """Put bytes at index `start` of a buffer, swizzled by the shared address that this index has."""
+    """Write bytes at index `start` of a buffer, swizzled by the shared address of this index."""
     smem.note_range(start, len(data), "TMA load")
     at = units_of(start, address, len(data), swizzle)
     smem.view(np.dtype(np.uint64), 2)[at] = data.view(np.uint64).reshape(-1, 2)
@@ -405,9 +399,7 @@ def read_shared(smem: Buffer, start: int, address: int, nbytes: int, swizzle: in
 
 
 def units_of(start: int, address: int, nbytes: int, swizzle: int) -> Array:
-    """Return which units of 16 bytes of a buffer hold a box that starts at index `start`, in the order before the
-    swizzle.
-    """
+    """Return the 16-byte units of a buffer that hold a box starting at index `start`, ordered as before the swizzle."""
     return swizzled_units(address // 16, nbytes // 16, swizzle) + (start - address) // 16
 
 

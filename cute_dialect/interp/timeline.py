@@ -1,11 +1,11 @@
-"""What each warp did when: a record of a run warp by warp, which ``reports=["timeline"]`` asks for.
+"""Event record of a run, warp by warp, for ``reports=["timeline"]``.
 
-Time counts the ops of a warp.  Warps that can go on run side by side: each has a clock, which goes on by the ops that
-it executes and, after a wait, from when what it waited for happened.  A copy by TMA is under way from when it is issued
-until the schedule lets it happen (by default after the turn of the warps in which it was issued), a wgmma until it is
-waited for.  So the record shows who waits for whom, and how many stages are in flight; it knows no nanoseconds.
+Time counts the ops of a warp.  Warps that can run do so in parallel: each has a clock, which advances by the ops that
+it executes.  After a wait, the clock continues from the event that ended the wait.  A TMA copy lasts from its issue
+until the schedule completes it (by default after the round of the warps in which it was issued).  A wgmma lasts until
+it is waited for.  The record shows the dependences between warps and the stages in flight, but not nanoseconds.
 
-Nothing is noted unless it is asked for: the scheduler and wgmma look at ``launch.timeline``, which is None.
+Nothing is recorded unless requested: the scheduler and wgmma check ``launch.timeline``, which is None by default.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_EVENTS = 1 << 18
 
 
 class Slice(NamedTuple):
-    """A time in which a warp ran, or waited: then ``what`` says for what, and ``location`` where."""
+    """An interval in which a warp ran or waited. For a wait, ``what`` describes it and ``location`` is its op."""
 
     block: int
     warp: int
@@ -37,7 +37,7 @@ class Slice(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A copy by TMA that a warp issued: ``op``, bytes (0: not known), and when it was under way."""
+    """A TMA copy issued by a warp: ``op``, size in bytes (0 if unknown), and the interval in which it was in flight."""
 
     block: int
     warp: int
@@ -60,7 +60,7 @@ class Product(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A phase of an mbarrier: its number, and from when until when it was the current one."""
+    """A phase of an mbarrier: its number, and the interval in which it was the current phase."""
 
     block: int
     barrier: str
@@ -70,7 +70,7 @@ class Phase(NamedTuple):
 
 
 class Timeline:
-    """The record of a run.  ``dropped``: events beyond the first 2^18, which are not in it."""
+    """The events of a run.  ``dropped`` counts events beyond the first 2^18, which are not recorded."""
 
     def __init__(self) -> None:
         self.runs: list[Slice] = []
@@ -82,23 +82,23 @@ class Timeline:
 
     @property
     def end(self) -> int:
-        """When the last warp ended."""
+        """Time at which the last warp ended."""
         return max((s.end for s in self.runs), default=0)
 
     @property
     def blocks(self) -> list[int]:
-        """The blocks that ran, by number."""
+        """Numbers of the blocks that ran."""
         return sorted({s.block for s in self.runs})
 
     def json(self) -> dict[str, object]:
-        """Return all of it as plain data."""
+        """Return the events as plain data."""
         lists = {"runs": self.runs, "waits": self.waits, "copies": self.copies, "products": self.products}
         out: dict[str, object] = {name: [e._asdict() for e in events] for name, events in lists.items()}
         return {**out, "phases": [p._asdict() for p in self.phases], "end": self.end, "dropped": self.dropped}
 
 
 class _Warp:
-    """A warp's clock; while it waits, since when, for what, and when that happened (-1: not yet)."""
+    """A warp's clock. While it waits: start and reason of the wait, and the time it was satisfied (-1 for not yet)."""
 
     __slots__ = ("clock", "released", "since", "wait", "what")
 
@@ -111,7 +111,7 @@ class _Warp:
 
 
 class Recorder:
-    """Fills a :class:`Timeline` while a launch runs.  ``timeline`` is what it has noted."""
+    """Fills a :class:`Timeline` while a launch runs."""
 
     def __init__(self, launch: Launch) -> None:
         self.timeline = Timeline()
@@ -128,18 +128,18 @@ class Recorder:
 
     @property
     def time(self) -> int:
-        """The time of the warp that runs now."""
+        """Current time of the running warp."""
         return self._start + self._launch.count.steps - self._steps
 
-    # -- the scheduler ------------------------------------------------------------------------------------------------
+    # -- scheduler ----------------------------------------------------------------------------------------------------
 
     def admits(self, block: int, warps: int) -> None:
-        """Note that a block has become resident: its warps begin now."""
+        """Record that a block has become resident. Its warps begin now."""
         for w in range(warps):
             self._warps[block, w] = _Warp(self._now)
 
     def begins(self, block: int, warp: int) -> None:
-        """Note that a warp goes on."""
+        """Record that a warp continues."""
         at = self._warps[block, warp]
         start = max(at.clock, at.released)
         if at.wait is not None and not at.wait.spin:
@@ -148,12 +148,12 @@ class Recorder:
         self._start, self._steps = start, self._launch.count.steps
 
     def stops(self, wait: Wait | None) -> None:
-        """Note that the warp that runs waits, or has ended."""
+        """Record that the running warp waits, or has ended."""
         block, warp = self._running
         at = self._warps[block, warp]
         end = self.time
         if wait is not None and wait.spin and at.wait is not None and at.wait.spin and at.wait.info is wait.info:
-            return  # one more poll of the same: it still waits
+            return  # The warp polls again, so it still waits.
         if at.wait is not None and at.wait.spin:
             self._waited(block, warp, at, self._start)
         if self._keeps() and end > self._start:
@@ -172,7 +172,7 @@ class Recorder:
             self.timeline.waits.append(Slice(block, warp, at.since, until, at.what, at.wait.info.location))
 
     def turned(self) -> None:
-        """Note that copies may have happened between two turns of the warps."""
+        """Record the copies that completed between two rounds of the warps."""
         self._now = max([self._now, *(w.clock for w in self._warps.values() if w.wait is None or not w.wait.spin)])
         left: list[tuple[Transfer, int, int]] = []
         for transfer, start, warp in self._flying:
@@ -188,7 +188,7 @@ class Recorder:
         self._happened(self._now)
 
     def _happened(self, now: int) -> None:
-        """Note what has become so by now: phases that are complete, waits that are over."""
+        """Record the phases that are complete and the waits that are satisfied."""
         for block in self._launch.blocks.values():
             self._complete(block, now)
         for at in self._warps.values():
@@ -204,7 +204,8 @@ class Recorder:
             if bar.phase > phase and self._keeps():
                 name = self._launch.shared_names.names(offset)
                 self.timeline.phases.append(Phase(block.linear, name, phase, since, now))
-            if bar.phase != phase or key not in self._phases:  # less: it was initialised anew
+            # A lower phase means that the mbarrier was initialised again.
+            if bar.phase != phase or key not in self._phases:
                 self._phases[key] = (bar.phase, now)
 
     def _keeps(self) -> bool:
@@ -213,21 +214,21 @@ class Recorder:
             self.timeline.dropped += 1
         return self._events <= MAX_EVENTS
 
-    # -- copies and products ------------------------------------------------------------------------------------------
+    # -- copies and wgmma ---------------------------------------------------------------------------------------------
 
     def issued(self, transfer: Transfer) -> None:
-        """Note that the warp that runs issues a copy."""
+        """Record that the running warp issues a copy."""
         self._flying.append((transfer, self.time, self._running[1]))
 
     def product_issued(self, g: Group, group: Warpgroup, i: Instruction) -> None:
-        """Note that a warp issues a wgmma, which begins with its first warp."""
+        """Record that a warp issues a wgmma, which begins with its first warp."""
         key = (g.block_of(0), group.number, i.number)
         if key not in self._products:
             s = i.shape
             self._products[key] = (self.time, f"m64n{s.n}k{s.k} {s.d} {s.a} {s.b}", _place(i.info))
 
     def products_waited(self, g: Group, group: Warpgroup, target: int) -> None:
-        """Note that a warp has waited for the wgmma below a number; they end with its first warp that has."""
+        """Record that a warp has waited for all wgmma below a number. They end with the first warp that has waited."""
         block = g.block_of(0)
         for key in [k for k in self._products if k[:2] == (block, group.number) and k[2] < target]:
             start, shape, place = self._products.pop(key)

@@ -1,8 +1,8 @@
-"""Copies that run beside the threads: TMA and bulk copies, and when they happen.
+"""Asynchronous TMA and bulk copies, and the time at which they complete.
 
-A copy reads its source and writes its destination at some time after it was issued; nothing but an mbarrier or a bulk
-group tells the program that it is done.  When that is depends on the schedule: at the next turn ("round-robin",
-"reverse"), at random turns in any order ("random"), or as late as possible, the latest first ("adversarial").
+A copy reads its source and writes its destination at some time after it was issued. The program learns of its
+completion only through an mbarrier or a bulk group. The schedule determines the time: the next round ("round-robin",
+"reverse"), random rounds in any order ("random"), or as late as possible in reverse order ("adversarial").
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cute_dialect.interp.group import Group
 
 
 class Transfer:
-    """A copy in flight. `read` fetches the source, `write` puts it in place and signals; each is called once."""
+    """A copy in flight. `read` reads the source; `write` writes the destination and signals. Each is called once."""
 
     __slots__ = ("block", "done", "group", "info", "lane", "nbytes", "read", "read_done", "write")
 
@@ -33,13 +33,13 @@ class Transfer:
         self.done = False
 
     def finish_read(self) -> None:
-        """Read the source, once."""
+        """Read the source, unless that is done."""
         if not self.read_done:
             self.read_done = True
             self._do(self.read)
 
     def finish(self) -> None:
-        """Read the source and write the destination, once."""
+        """Read the source and write the destination, unless that is done."""
         self.finish_read()
         if not self.done:
             self.done = True
@@ -62,17 +62,19 @@ class Transfers:
         self.pending: list[Transfer] = []
 
     def eager(self) -> bool:
-        """Tell whether a wgmma that all warps have issued is computed now rather than when it is waited for."""
+        """Return True if a wgmma that all warps have issued is computed at once, and not when it is waited for."""
         if self.schedule == "random":
             return self.rng.random() < 0.5
         return self.schedule != "adversarial"
 
     def add(self, t: Transfer) -> None:
-        """Append a copy that is under way."""
         self.pending.append(t)
 
     def turn(self, idle: bool) -> bool:
-        """Go on between two rounds of the warps; `idle`: no warp could go on. Tells whether something was completed."""
+        """Complete copies between two rounds of the warps, and return True if any completed.
+
+        `idle` is True if no warp could continue.
+        """
         if not self.pending:
             return False
         if self.schedule == "adversarial":
@@ -97,7 +99,7 @@ class Transfers:
         return True
 
     def flush(self, blocks: set[int]) -> None:
-        """Complete what blocks that have ended left behind."""
+        """Complete the remaining copies of blocks that have ended."""
         left = [t for t in self.pending if t.block not in blocks]
         for t in self.pending:
             if t.block in blocks:
@@ -106,7 +108,7 @@ class Transfers:
 
 
 class BulkGroups:
-    """The bulk async-groups of a thread: copies not yet committed, groups in order, how many were waited for."""
+    """The bulk async-groups of a thread: open copies, committed groups in order, and the number waited for."""
 
     __slots__ = ("groups", "open", "read", "waited")
 
@@ -117,7 +119,7 @@ class BulkGroups:
         self.waited = 0
 
     def ready(self, keep: int, only_read: bool) -> bool:
-        """Tell whether all groups but the latest `keep` are complete, or have at least read their sources."""
+        """Return True if all groups but the latest `keep` are complete, or with `only_read` have read their sources."""
         for group in self.groups[: max(0, len(self.groups) - keep)]:
             for t in group:
                 if not (t.read_done if only_read else t.done):

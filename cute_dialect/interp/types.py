@@ -1,9 +1,9 @@
-"""Types as the interpreter sees them: a list of leaves, each one numpy array over lanes.
+"""Types as lists of leaves; each leaf is one numpy array over lanes.
 
-A struct or array type is flattened to its leaves (an empty struct has none), so that `llvm.insertvalue` and
-`llvm.extractvalue` cost nothing when a kernel runs: they only rename slots.  A vector stays one leaf, an array of shape
-`(lanes, d0, …)`.  Sizes and alignments are those of the NVPTX data layout: an `i1` takes a byte, a pointer 8 bytes, a
-vector of N elements is aligned to its size rounded up to a power of two, `vector<Nxi1>` is packed to bits.
+A struct or array type is flattened to its leaves (an empty struct has none), so `llvm.insertvalue` and
+`llvm.extractvalue` only rename slots and cost nothing at run time. A vector is one leaf, an array of shape `(lanes, d0,
+…)`. Sizes and alignments follow the NVPTX data layout: an `i1` takes a byte and a pointer 8 bytes. A vector is aligned
+to its size rounded up to a power of two, and `vector<Nxi1>` is packed to bits.
 
 Example: `!llvm.struct<(ptr<1>, struct<(struct<()>, i32)>)>` has the leaves `ptr<1>` at byte 0 and `i32` at byte 8,
 size 16.
@@ -42,9 +42,9 @@ class Leaf:
     """A scalar or vector type.
 
     - kind: "i" integer (also index), "f" float, "p" pointer
-    - width: bits of an element; space: address space of a pointer
+    - width: bits per element; space: address space of a pointer
     - shape: () for a scalar
-    - dtype: numpy type that holds an element in a register; size: bytes in memory; align: ABI alignment in bytes
+    - dtype: numpy type of an element in a register; size: bytes in memory; align: ABI alignment in bytes
     """
 
     __slots__ = ("align", "dtype", "kind", "name", "shape", "size", "space", "width")
@@ -71,7 +71,7 @@ class Leaf:
 
     @property
     def count(self) -> int:
-        """Elements of the leaf."""
+        """Number of elements."""
         n = 1
         for s in self.shape:
             n *= s
@@ -79,7 +79,7 @@ class Leaf:
 
     @property
     def unsigned(self) -> np.dtype[Any]:
-        """The unsigned integers of the leaf's size."""
+        """The unsigned integer type of the same size."""
         return _UINTS[self.dtype.itemsize * 8]
 
     def scalar(self) -> Leaf:
@@ -95,7 +95,8 @@ class Leaf:
 class Type:
     """A type as leaves with byte offsets.
 
-    `children` are the fields of a struct (which start at the bytes `starts`) or the elements of an array."""
+    `children` are the fields of a struct, at the byte offsets `starts`, or the elements of an array.
+    """
 
     __slots__ = ("align", "children", "leaves", "offsets", "size", "starts", "text")
 
@@ -126,7 +127,7 @@ class Type:
 
 
 def round_up(n: int, align: int) -> int:
-    """Return the least multiple of `align` that is not below `n`."""
+    """Round `n` up to a multiple of `align`."""
     return (n + align - 1) // align * align
 
 
@@ -144,12 +145,12 @@ def float_leaf(name: str) -> Leaf:
     """Return the leaf of a float type by its MLIR name, such as `bf16`."""
     dtype = _FLOATS.get(name)
     if dtype is None:
-        raise InterpError("unsupported", f"expected one of {', '.join(_FLOATS)}, got float type {name}")
+        raise InterpError("unsupported", f"float type {name} is not supported; supported: {', '.join(_FLOATS)}")
     return Leaf("f", dtype.itemsize * 8, dtype, name)
 
 
 def has_float(name: str) -> bool:
-    """Tell whether a float type of that name can be run."""
+    """Return True if the float type is supported."""
     return name in _FLOATS
 
 
@@ -165,7 +166,7 @@ def _attributes(v: object) -> tuple[Attribute, ...]:
 
 
 def struct_fields(attr: Attribute) -> tuple[Attribute, ...]:
-    """Return the field types of an `!llvm.struct`, of xDSL's class or of ours."""
+    """Return the field types of an `!llvm.struct`, either xDSL's class or ours."""
     return _attributes(getattr(attr, "types", ()))
 
 
@@ -184,7 +185,7 @@ def element_of(attr: Attribute) -> Attribute:
 
 @lru_cache(maxsize=4096)
 def type_of(attr: Attribute) -> Type:
-    """Return the leaves of an MLIR type. Raises InterpError for a type that has no place in a lowered kernel."""
+    """Return the leaves of an MLIR type. Raises InterpError for a type that cannot occur in a lowered kernel."""
     name = attr.name
     if name == "integer_type":
         return _single(int_leaf(_number(getattr(attr, "width", 0))))
@@ -229,7 +230,7 @@ def size_of(attr: Attribute) -> tuple[int, int]:
 
 
 def stride_of(attr: Attribute) -> int:
-    """Return bytes from one element to the next, as `llvm.getelementptr` counts."""
+    """Return the distance between consecutive elements in bytes, as used by `llvm.getelementptr`."""
     size, align = size_of(attr)
     return round_up(size, align)
 

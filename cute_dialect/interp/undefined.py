@@ -1,15 +1,15 @@
-"""Registers that nothing has written, under the check `uninit`.
+"""Tracking of unwritten registers, for the "uninit" check.
 
-As valgrind's memcheck does, definedness travels with the values: an `Undefined` holds a value and the bits of it that
-nothing has written.  Moving it, or computing with it, is right (a predicated tail holds such elements and never uses
-them); acting on it is an error: storing it outside local memory, an address, a branch, an operand of a `wgmma`.
-The steps of a function are wrapped when it is compiled for this check, and not touched otherwise.
+As in valgrind's memcheck, definedness travels with the values: an `Undefined` holds a value and a mask of its unwritten
+bits. Moving it or computing with it is allowed (a predicated tail holds such elements and never uses them). Acting on
+it is an error: a store outside local memory, an address, a branch, an operand of a `wgmma`. Steps are wrapped only when
+a function is compiled for this check.
 
-- What only moves bits (bit casts, vectors' elements, select, shifts, shuffles) is run once more on the bits themselves.
-- What computes gives an element that is undefined where an element of an operand is.
-- The instructions of inline PTX that only compute are one such step; others raise `PoisonUse` where they act on one.
-- `mma.sync` (in `ops/matrix`): where the row of A, the column of B or the element of C is.
-- Everything else acts on its operands.
+- Ops that only move bits (bit casts, vector elements, select, shifts, shuffles) run a second time on the masks.
+- In the result of a computation an element is undefined if the element of an operand is.
+- The purely computing instructions of inline PTX form one such step; others raise `PoisonUse` when they act on one.
+- `mma.sync` (in `ops/matrix`): an element is undefined if the row of A, the column of B or the element of C is.
+- Every other op acts on its operands.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _NOTHING: frozenset[int] = frozenset()
 _FROM_1, _FROM_2 = frozenset(range(1, 16)), frozenset(range(2, 16))
-MOVES: dict[str, frozenset[int]] = {  # ops that move bits: the operands that say where to
+MOVES: dict[str, frozenset[int]] = {  # ops that move bits, with the operands that control the move
     **dict.fromkeys(
         (
             "llvm.bitcast", "arith.bitcast", "vector.bitcast", "llvm.shufflevector", "vector.shuffle",
@@ -50,17 +50,15 @@ MOVES: dict[str, frozenset[int]] = {  # ops that move bits: the operands that sa
     **dict.fromkeys(("arith.select", "llvm.select"), frozenset({0})),
     "nvvm.shfl.sync": frozenset({0, 2, 3}),
 }  # fmt: skip
-MASKS = ("arith.andi", "llvm.and")  # move the bits that the other operand lets through
-ACTS = ("nvvm.vote.sync", "nvvm.redux.sync", "nvvm.match.sync")  # give all threads what one of them has
-PASSES = {"llvm.store": frozenset({0})}  # operands that the op looks at itself
-INLINE = (
-    "llvm.inline_asm",
-    "nvvm.inline_ptx",
-)  # an instruction looks at those operands that it has, when it needs them
+MASKS = ("arith.andi", "llvm.and")  # These move the bits that the other operand selects.
+# These broadcast the value of one thread to all threads.
+ACTS = ("nvvm.vote.sync", "nvvm.redux.sync", "nvvm.match.sync")
+PASSES = {"llvm.store": frozenset({0})}  # operands that the op checks itself
+INLINE = ("llvm.inline_asm", "nvvm.inline_ptx")  # each instruction checks its own operands
 
 
 def unwritten(op: Operation, leaf: Leaf, number: int) -> Undefined:
-    """Register `number` of an op that makes registers which nothing has written."""
+    """Return register `number` of an op that creates unwritten registers."""
     from cute_dialect.interp.ops.data import zero
 
     ones = np.ones(leaf.shape, np.bool_) if leaf.width == 1 else np.full(leaf.shape, -1, f"i{leaf.dtype.itemsize}")
@@ -68,7 +66,7 @@ def unwritten(op: Operation, leaf: Leaf, number: int) -> Undefined:
 
 
 def origin(op: Operation, number: int) -> Origin:
-    """Return what an op's register `number` stands for: `element (3, 0) of %acc`, or the op and its place."""
+    """Return the origin of an op's register `number`: `element (3, 0) of %acc`, or the op and its location."""
     cells = attr_of(op, "cute.unwritten")
 
     def text() -> str:
@@ -81,15 +79,13 @@ def origin(op: Operation, number: int) -> Origin:
 
 
 def origin_of(held: Iterable[Undefined]) -> Origin:
-    """Return what to name of several values: a cell of a tensor rather than the vector into which
-    such cells were put.
-    """
+    """Return the origin to report for several values, preferably a named element of a tensor."""
     origins = [u.origin for u in held]
     return next((o for o in origins if o.named), origins[0])
 
 
 def as_bits(v: Array, leaf: Leaf) -> Array:
-    """Return the bits of elements, as unsigned numbers; of `i1` as they are."""
+    """Return the bits of elements as unsigned integers, or bools for `i1`."""
     return v if leaf.dtype == np.bool_ else np.ascontiguousarray(v).reshape(v.shape).view(f"u{leaf.dtype.itemsize}")
 
 
@@ -98,12 +94,12 @@ def _as_value(bits: Array, leaf: Leaf) -> Array:
 
 
 def some(u: Undefined, leaf: Leaf, lanes: int) -> Array:
-    """Return the elements of which some bit is undefined, `(lanes, *shape)`."""
+    """Return a mask of the elements with an undefined bit, `(lanes, *shape)`."""
     return np.broadcast_to(u.bits != 0, (lanes, *leaf.shape))
 
 
 def whole(value: Value, where: Array, leaf: Leaf, g: Group, origin: Origin) -> Value:
-    """Return a value whose elements `where` are undefined in active lanes."""
+    """Return a value whose elements in the mask `where` are undefined in active lanes."""
     where = where & g.mask.array.reshape((-1,) + (1,) * len(leaf.shape))
     if not where.any():
         return value
@@ -112,7 +108,7 @@ def whole(value: Value, where: Array, leaf: Leaf, g: Group, origin: Origin) -> V
 
 
 def track(c: FnCompiler, op: Operation, step: Step, info: OpInfo) -> Step:
-    """Return a step that carries what is undefined from operands to results, and reports what is acted on."""
+    """Wrap a step so that undefined bits propagate from operands to results and uses that act on them are reported."""
     if info.name in INLINE:
         return step
     ins, outs = tuple(dict.fromkeys(info.operands)), info.results
@@ -181,7 +177,7 @@ def track(c: FnCompiler, op: Operation, step: Step, info: OpInfo) -> Step:
 def track_waiting(
     gen: Callable[[Regs, Group], Generator[Wait, None, None]], info: OpInfo
 ) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
-    """Return the same of an op that waits, which acts on all of its operands."""
+    """Wrap a step that may block. It acts on all of its operands."""
 
     if info.name in INLINE:
         return gen
@@ -202,7 +198,7 @@ def _slots(c: FnCompiler, op: Operation, numbers: frozenset[int]) -> tuple[int, 
 
 
 def _elements(held: dict[int, Undefined], leaves: dict[int, Leaf], leaf: Leaf, lanes: int) -> Array:
-    """Return which elements of a result are undefined: element by element where the shapes agree, else by lane."""
+    """Return a mask of the undefined elements of a result: per element if the shapes agree, else per lane."""
     out = np.zeros((lanes, *leaf.shape), np.bool_)
     for s, u in held.items():
         one = some(u, leaves[s], lanes)
@@ -215,7 +211,7 @@ def _elements(held: dict[int, Undefined], leaves: dict[int, Leaf], leaf: Leaf, l
 def emit_hidden(
     c: FnCompiler, op: Operation, ins: list[int], outs: list[int], compile_body: Callable[[], None]
 ) -> None:
-    """Compile several steps that only compute: what is undefined in an operand makes the results so, lane by lane."""
+    """Compile several steps that only compute as one: an undefined operand makes the results undefined, per lane."""
     held: dict[int, Undefined] = {}
     leaves = {s: c.leaf_of(s) for s in (*ins, *outs)}
 

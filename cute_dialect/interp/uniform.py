@@ -1,9 +1,8 @@
-"""A small divergence analysis: which barriers are reached by whole blocks.
+"""Divergence analysis that finds barriers reached by whole blocks.
 
-A value is divergent if it may differ between the threads of a block.  Sources are thread ids, loads, atomics,
-collectives and calls; everything computed from a divergent value is divergent, and so is what merges under a
-divergent condition.  When no barrier of a kernel stands under a divergent condition, blocks can run in lockstep and a
-barrier is passed by all at once.
+A value is divergent if it may differ between threads of a block. Sources are thread ids, loads, atomics, collectives
+and calls. A value computed from a divergent value is divergent, and so are values merged under a divergent condition.
+If no barrier of a kernel is under a divergent condition, blocks can run in lockstep and pass each barrier as a whole.
 """
 
 from __future__ import annotations
@@ -45,9 +44,7 @@ _BRANCHES = ("cf.cond_br", "llvm.cond_br", "cf.switch", "llvm.switch")
 
 
 def divergent_values(func: Operation) -> set[int]:
-    """Return the values of a kernel, by identity, that may differ between threads of a block (an
-    over-approximation).
-    """
+    """Return the ids of the values in a kernel that may differ between threads of a block (an over-approximation)."""
     out: set[int] = set()
     rows: list[tuple[Operation, str, list[int], bool]] = []
     for op in func.walk():
@@ -82,7 +79,7 @@ def divergent_values(func: Operation) -> set[int]:
 
 
 def _branch(op: Operation, divides: bool, bad: bool, out: set[int]) -> None:
-    """Mark the arguments of blocks that a branch decides on, or passes divergent values to."""
+    """Mark block arguments that depend on a divergent branch or receive divergent values."""
     region = op.parent_region()
     if divides and region is not None:
         out.update([id(a) for b in region.blocks if b is not region.blocks[0] for a in b.args])
@@ -91,7 +88,7 @@ def _branch(op: Operation, divides: bool, bad: bool, out: set[int]) -> None:
 
 
 def barriers_uniform(func: Operation, barriers: list[Operation]) -> bool:
-    """Tell whether every one of these barriers is reached by all threads of a block or by none."""
+    """Return True if each of these barriers is reached by all threads of a block or by none."""
     if not barriers:
         return True
     divergent = divergent_values(func)

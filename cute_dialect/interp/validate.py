@@ -1,9 +1,8 @@
-"""Translation validation: is what a pass made of a module the same program?
+"""Translation validation: checks that a pass preserves the behavior of a module.
 
-:func:`validate` runs every function of the module before and after on the same random numbers and compares what they
-return and print.  Nothing of the pass is trusted: cute ops that are left are evaluated by their own definition, base
-ops one by one (:mod:`.cute_eval`).  Inputs on which the original does something undefined say nothing and are drawn
-again.
+:func:`validate` runs every function of the module before and after the pass on the same random numbers, and compares
+results and output.  The check does not rely on the pass: remaining cute ops are evaluated by their own definition, base
+ops one by one (:mod:`.cute_eval`).  Inputs for which the original is undefined prove nothing and are redrawn.
 
 >>> # before:  %r = cute.size(%s) : (!cute.shape<"(?,6)">) -> !cute.int_tuple<"?">      @f(7) -> 42
 >>> # after:   %r = arith.addi %n, %c6 : i32                                           @f(7) -> 13
@@ -29,28 +28,28 @@ from cute_dialect.memory_types import ConstrainedIntType, CoordTensorType, MemRe
 from cute_dialect.types import CuteType, Payload
 
 RETRIES = 20
-"""The number of times that a sample is drawn again because the original is undefined on it, or runs for too long."""
+"""Number of times a sample is redrawn because the original is undefined on it or runs too long."""
 STEPS = 20_000
-"""The number of ops that a function of the original may execute."""
+"""Maximum number of ops that an original function may execute."""
 
 
 LOWERED_STEPS = 5_000_000
-"""The number of ops that a lowered function may execute: many for one of the original."""
+"""Maximum number of ops that a lowered function may execute. One original op becomes many."""
 
 
 @dataclass(frozen=True)
 class ValidationFailure:
-    """A function that does not do the same any more."""
+    """A function whose behavior has changed."""
 
     function: str
     arguments: tuple[str, ...]
-    """the arguments as ``cute.print`` would write them"""
+    """The arguments in the format of ``cute.print``."""
     message: str
-    """what differs: a result, a line of output, or how the run ended"""
+    """The difference: a result, a line of output, or the end of the run."""
     op: Operation | None = None
-    """the op of the original that gives the wrong result; with ``rerun`` the first one"""
+    """The original op that gives the wrong result; with ``rerun``, the first such op."""
     gives: str = ""
-    """what that op gives: ``4, expected 3``; only known with ``rerun``"""
+    """The wrong result of that op, such as ``4, expected 3``. Only known with ``rerun``."""
 
     def __str__(self) -> str:
         arguments = ", ".join(self.arguments) or "nothing"
@@ -60,11 +59,11 @@ class ValidationFailure:
 
 @dataclass
 class ValidationReport:
-    """The report of a validation: the functions that were checked, and those that were not, with the reason."""
+    """The functions that were checked, and those that were skipped with the reason."""
 
     checked: list[str] = field(default_factory=list[str])
     skipped: dict[str, str] = field(default_factory=dict[str, str])
-    """function -> why it could not be checked"""
+    """Maps a skipped function to the reason."""
     samples: int = 0
     failure: ValidationFailure | None = None
 
@@ -76,10 +75,11 @@ def validate(
     seed: int = 0,
     rerun: Callable[[ModuleOp], None] | None = None,
 ) -> ValidationFailure | None:
-    """Return the first difference between two stages of a module; None if there is none.
+    """Return the first difference between two stages of a module, None if there is none.
 
-    ``rerun`` applies the pass to a module in place; with it the first op whose results differ is searched for.  Neither
-    module is changed.
+    Args:
+        samples: Number of argument sets per function.
+        rerun: Applies the pass to a module in place. If given, the first op with different results is searched for.
     """
     return validation_report(before, after, samples, seed, rerun).failure
 
@@ -91,7 +91,7 @@ def validation_report(
     seed: int = 0,
     rerun: Callable[[ModuleOp], None] | None = None,
 ) -> ValidationReport:
-    """Return what :func:`validate` does, with what was checked and what could not be."""
+    """Validate like :func:`validate`, and report which functions were checked and which were skipped."""
     report = ValidationReport()
     old, new = Evaluator(before, STEPS), Evaluator(after, LOWERED_STEPS)
     for name, function in old.functions.items():
@@ -121,7 +121,10 @@ class _Difference:
 
 
 def _sample(name: str, function: FuncOp, old: Evaluator, new: Evaluator, random: Random) -> _Difference | None:
-    """Run both on one set of arguments that the original is defined on; Unsupported if none is found."""
+    """Compare both stages on one set of arguments for which the original is defined.
+
+    Raises Unsupported if none is found.
+    """
     for _ in range(RETRIES):
         arguments = _arguments(function.function_type.inputs, random)
         expected = _outcome(name, old, function.function_type.inputs.data, arguments)
@@ -131,8 +134,9 @@ def _sample(name: str, function: FuncOp, old: Evaluator, new: Evaluator, random:
 
 
 def _arguments(types: Iterable[Attribute], random: Random) -> tuple[tuple[Number, ...], ...]:
-    """Return numbers for every argument; now and then the same for equal types, since functions ask
-    for equal shapes.
+    """Draw numbers for every argument.
+
+    Equal types sometimes get equal numbers, since functions require equal shapes.
     """
     if random.random() < 0.7:
         return tuple(tuple(draw(t, random)) for t in types)
@@ -146,7 +150,7 @@ _Outcome = tuple[list[list[Number | str]], list[str]]
 def _outcome(
     name: str, evaluator: Evaluator, types: Sequence[Attribute], arguments: Sequence[Sequence[Number]]
 ) -> _Outcome | str:
-    """Return the numbers in each result and the lines printed, or why the run is undefined."""
+    """Return the numbers in each result and the printed lines, or the reason why the run is undefined."""
     evaluator.output.clear()
     try:
         values: list[Value] = [arranged(t, a) for t, a in zip(types, arguments, strict=True)]
@@ -161,13 +165,13 @@ def _compare(
 ) -> _Difference | None:
     lowered = new.functions.get(name)
     if lowered is None:
-        return _Difference(arguments, "it is gone")
+        return _Difference(arguments, "the function is missing")
     types = [a.type for a in lowered.regions[0].blocks[0].args] if lowered.regions[0].blocks else []
     if len(types) != len(arguments):
         return _Difference(arguments, f"it takes {len(types)} arguments, expected {len(arguments)}")
     got = _outcome(name, new, types, arguments)
     if isinstance(got, str):
-        return _Difference(arguments, f"it has no result now: {got}")
+        return _Difference(arguments, f"it no longer has a result: {got}")
     for i, (a, b) in enumerate(zip(expected[0], got[0], strict=True)):
         if len(a) != len(b) or any(x is not POISON and x != y for x, y in zip(a, b)):
             gives = f"{_text(b)}, expected {_text(a)}"
@@ -213,9 +217,7 @@ def _located(
 def _first_wrong(
     name: str, function: FuncOp, before: ModuleOp, found: _Difference, rerun: Callable[[ModuleOp], None]
 ) -> tuple[Operation, str] | None:
-    """Return the first op of the function's block after which some value comes out wrong, by bisection, and what it
-    gives.
-    """
+    """Find, by bisection, the first op of the function's block with a wrong result, and that result."""
     ops = list(function.body.block.ops)[:-1]
 
     def wrong(count: int) -> _Difference | None:
@@ -234,7 +236,7 @@ def _first_wrong(
     difference = wrong(len(ops))
     if difference is None:
         return None
-    low, high = 0, len(ops)  # wrong(high), and not known to be wrong at low
+    low, high = 0, len(ops)  # wrong(high) is true; wrong(low) is not known to be.
     while low + 1 < high:
         middle = (low + high) // 2
         here = wrong(middle)
@@ -262,11 +264,10 @@ def _cut(function: Operation, count: int) -> None:
 
 
 def draw(t: Attribute, random: Random) -> Iterator[int]:
-    """Return random numbers for the dynamic leaves of an argument, in storage order.  Raises Unsupported for other
-    types.
+    """Draw random numbers for the dynamic leaves of an argument, in storage order.  Raises Unsupported for other types.
 
-    Extents are positive and mostly small, strides and coordinates of any sign, multiples of the declared divisor;
-    addresses are aligned.
+    Extents are positive and mostly small.  Strides and coordinates have any sign and are multiples of the declared
+    divisor. Addresses are aligned.
     """
     if isinstance(t, CuteType):
         yield from _leaves(t.data, t.kind, random)

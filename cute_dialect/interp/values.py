@@ -1,8 +1,8 @@
 """Values over lanes, lane masks and poison.
 
-A value of a scalar type is either uniform (a Python `int`, `bool`, `float` or a numpy float scalar) or an array of
-shape `(lanes,)`; of a vector type an array of shape `(d0, …)` when uniform and `(lanes, d0, …)` when not.  Integers
-are held signed, normalised to their width.  Numpy broadcasting then makes most ops one expression for all cases.
+A scalar is either uniform (a Python `int`, `bool`, `float` or a numpy float scalar) or an array of shape `(lanes,)`. A
+vector has shape `(d0, …)` if uniform, else `(lanes, d0, …)`. Integers are signed and normalised to their width. With
+numpy broadcasting, most ops are then one expression for all cases.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class Poison:
-    """The value of `ub.poison`, `llvm.mlir.poison` and `llvm.mlir.undef`: may be moved, not computed with."""
+    """The value of `ub.poison`, `llvm.mlir.poison` and `llvm.mlir.undef`.
+
+    It may be moved, but not used in a computation.
+    """
 
     __slots__ = ()
     __array_ufunc__ = None
@@ -51,9 +54,9 @@ POISON: Final = Poison()
 
 
 class Pending(Poison):
-    """A register that an asynchronous operation will write: may be moved, not computed with until it was waited for.
+    """A register that an asynchronous operation will write. It may be moved, but not used before the wait.
 
-    `result` gives the lanes' values, or raises Fault when the program has not waited.
+    `result` returns the values of all lanes, or raises Fault if the program has not waited.
     """
 
     __slots__ = ("index", "source")
@@ -63,7 +66,7 @@ class Pending(Poison):
         self.index = index
 
     def result(self) -> Array:
-        """Return the register. Raises Fault while it is not computed."""
+        """Return the register. Raises Fault until the program has waited for it."""
         return self.source.register(self.index)
 
     def __array__(self, *_: object) -> Array:
@@ -74,17 +77,20 @@ class Pending(Poison):
 
 
 class Origin(NamedTuple):
-    """The origin of an undefined value, in words; `named`: as a cell of a tensor, not as the op that stands for it."""
+    """The origin of an undefined value.
+
+    `named` is True for an element of a tensor, False for the op that created it.
+    """
 
     text: Callable[[], str]
     named: bool
 
 
 class Undefined(Poison):
-    """A register some bits of which nothing has written (see `undefined`).
+    """A register with bits that nothing has written (see `undefined`).
 
-    `value` is what it holds meanwhile, `bits` has the unwritten ones of each element, uniform or by lanes; `origin`
-    says what was not written.
+    `value` is its current content and `bits` marks the unwritten bits of each element, uniform or per lane. `origin`
+    names the unwritten register.
     """
 
     __slots__ = ("bits", "origin", "value")
@@ -95,7 +101,7 @@ class Undefined(Poison):
         self.origin = origin
 
     def used(self, mask: Mask, by: str) -> Value:
-        """Return the value, to be acted on. Raises Fault where an active lane has bits that nothing has written."""
+        """Return the value for a use that acts on it. Raises Fault if an active lane has unwritten bits."""
         bad = self.bits != 0
         if bad.ndim and len(bad) == mask.lanes:
             bad = bad.reshape(len(bad), -1).any(axis=1) & mask.array
@@ -116,7 +122,7 @@ class PendingSource(Protocol):
     """The operation that will write pending registers; see `Pending`."""
 
     def register(self, index: int) -> Array:
-        """Return register `index`, once it is computed."""
+        """Return register `index` once it has been computed."""
         ...
 
 
@@ -126,7 +132,7 @@ Regs: TypeAlias = "list[Value]"
 
 
 class Mask:
-    """The lanes of a group that are active. `bits` is None when all are; `n` counts them."""
+    """The active lanes of a group. `bits` is None if all are active; `n` counts them."""
 
     __slots__ = ("_idx", "bits", "lanes", "n")
 
@@ -138,12 +144,12 @@ class Mask:
 
     @staticmethod
     def full(lanes: int) -> Mask:
-        """Return the mask in which every lane is active."""
+        """Return the mask with all lanes active."""
         return Mask(lanes, None, lanes)
 
     @staticmethod
     def of(bits: Array) -> Mask:
-        """Return the mask of the lanes whose bool is true."""
+        """Return the mask of the lanes whose bool is True."""
         n = int(np.count_nonzero(bits))
         return Mask(len(bits), None if n == len(bits) else bits, n)
 
@@ -156,7 +162,7 @@ class Mask:
 
     @property
     def array(self) -> Array:
-        """One bool a lane."""
+        """One bool per lane."""
         return np.ones(self.lanes, np.bool_) if self.bits is None else self.bits
 
     def split(self, cond: Array) -> tuple[Mask, Mask]:
@@ -171,7 +177,7 @@ class Mask:
         return Mask(self.lanes, t, n), Mask(self.lanes, f, self.n - n)
 
     def union(self, other: Mask) -> Mask:
-        """Return the lanes that are in either mask."""
+        """Return the lanes in either mask."""
         if self.bits is None or other.bits is None:
             return Mask.full(self.lanes)
         return Mask.of(self.bits | other.bits)
@@ -181,7 +187,7 @@ class Mask:
         return Mask.of(self.array & ~dead)
 
     def any(self, cond: Array, rank: int = 0) -> bool:
-        """Tell whether `cond`, of a value with `rank` vector dimensions, holds for an active lane."""
+        """Return True if `cond`, of a value with `rank` vector dimensions, holds in any active lane."""
         if cond.ndim == rank:
             return self.n > 0 and bool(cond.any())
         return bool(cond.any()) if self.bits is None else bool(cond[self.bits].any())
@@ -196,7 +202,7 @@ class Mask:
 
 
 def is_uniform(v: Value, leaf: Leaf) -> bool:
-    """Tell whether a value is one for all lanes."""
+    """Return True if the value is one for all lanes."""
     return not isinstance(v, np.ndarray) or v.ndim == len(leaf.shape)
 
 
@@ -268,7 +274,7 @@ def normalise(v: Value, leaf: Leaf) -> Value:
 
 
 def unsigned(v: Value, leaf: Leaf) -> Value:
-    """Return the same bits read as unsigned."""
+    """Return the same bits as an unsigned integer."""
     if isinstance(v, np.ndarray):
         if leaf.width == 1:
             return v
@@ -282,18 +288,18 @@ def unsigned(v: Value, leaf: Leaf) -> Value:
 
 
 def uniform_int(v: Value, what: str) -> int:
-    """Return the value as one int; raises Fault when it differs between lanes or is poison."""
+    """Return the value as one int. Raises Fault if it differs between lanes or is poison."""
     if v is POISON:
         raise Fault("poison", f"{what} is poison (an undefined value)")
     if isinstance(v, np.ndarray):
         if v.size and (v == v.flat[0]).all():
             return int(v.flat[0])
-        raise Fault("divergence", f"expected {what} to be the same in all threads, got several values")
+        raise Fault("divergence", f"{what} differs between threads, but must be the same in all of them")
     return int(v)  # type: ignore[arg-type]
 
 
 def active_uniform(v: Value, mask: Mask, what: str) -> int:
-    """Return one int, like `uniform_int`, over the active lanes only."""
+    """Return one int, like `uniform_int`, considering only the active lanes."""
     if isinstance(v, Undefined):
         v = v.used(mask, what)
     if isinstance(v, np.ndarray) and v.ndim == 1 and mask.bits is not None:
@@ -302,7 +308,7 @@ def active_uniform(v: Value, mask: Mask, what: str) -> int:
 
 
 def truth(v: Value, mask: Mask) -> bool | Array:
-    """Return a condition of the active lanes: a Python bool or an array of bools."""
+    """Return a condition in the active lanes, as a Python bool or an array of bools."""
     if isinstance(v, Undefined):
         v = v.used(mask, "a branch")
     if v is POISON:

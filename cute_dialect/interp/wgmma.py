@@ -1,9 +1,10 @@
-"""wgmma: matrix products by a warpgroup, asynchronous, with operands in shared memory read through descriptors.
+"""Asynchronous wgmma instructions of a warpgroup, with operands in shared memory given by descriptors.
 
-Each of the four warps of a warpgroup issues the same instructions; an instruction runs once all four have, at the
-latest when it is waited for, and its accumulator registers hold nothing (`Pending`) until a `wgmma.wait_group` covers
-its commit group.  Products and their sum over the depth of one instruction are formed in f64 (exact for all element
-types), the accumulator is added and the result rounded once; the order inside the device is not documented.
+Each of the four warps of a warpgroup issues the same instructions. An instruction is computed after all four have
+issued it, at the latest when it is waited for. Its accumulator registers are `Pending` until a `wgmma.wait_group`
+covers its commit group. The products and their sum over the K of one instruction are formed in f64 (exact for all
+element types); then the accumulator is added and the result rounded once. The summation order on the device is
+undocumented.
 
 Sources: PTX ISA 9.0, 9.7.15.5 "Asynchronous warpgroup-level matrix multiply-accumulate", 9.7.15.5.1.2 (descriptors).
 """
@@ -37,9 +38,10 @@ _I32 = int_leaf(32)
 
 
 class Shape(NamedTuple):
-    """The product of an instruction. `d`: f32, f16, s32; `a`, `b`: element types; `a_major`, `b_major`: "k" or "mn".
+    """Shape and types of an instruction.
 
-    `selector`: of the metadata of a sparse A; -1 where A is dense.
+    - d: f32, f16 or s32; a, b: element types; a_major, b_major: "k" or "mn"
+    - selector: sparsity selector of a sparse A, -1 for a dense A
     """
 
     n: int
@@ -56,17 +58,17 @@ class Shape(NamedTuple):
 
     @property
     def depth_a(self) -> int:
-        """Elements of a row of A that there are: half of `k` where A is sparse."""
+        """Stored elements of a row of A: half of `k` if A is sparse."""
         return self.k if self.selector < 0 else self.k // 2
 
     @property
     def registers(self) -> int:
-        """Accumulator registers of a thread."""
+        """Accumulator registers per thread."""
         return self.n // 4 if self.d == "f16" else self.n // 2
 
 
 class Instruction:
-    """One wgmma of a warpgroup, issued by `warps` of its warps so far."""
+    """One wgmma of a warpgroup. `issued` counts the warps that have issued it."""
 
     def __init__(self, shape: Shape, info: OpInfo, number: int) -> None:
         self.shape = shape
@@ -74,22 +76,22 @@ class Instruction:
         self.number = number
         self.a: int | list[list[Array]] = 0  # descriptor, or registers of each warp
         self.b = 0
-        self.metadata: list[Array] = [np.zeros(32, np.int32)] * WARPS  # of a sparse A, the register of each warp
+        self.metadata: list[Array] = [np.zeros(32, np.int32)] * WARPS  # metadata register of each warp, for a sparse A
         self.scale_d = True
         self.issued = 0
-        self.chained: Instruction | None = None  # the instruction whose accumulators this one goes on with
+        self.chained: Instruction | None = None  # the instruction whose accumulators this one continues
         self.inputs: list[list[Value] | None] = [None] * WARPS
         self.leaf: Leaf | None = None
-        self.value: Array | None = None  # (64, n) once computed
+        self.value: Array | None = None  # (64, n) after it is computed
         self.fragments: Array | None = None
 
     @property
     def ready(self) -> bool:
-        """Tell whether all warps of the warpgroup have issued it."""
+        """True if all warps of the warpgroup have issued it."""
         return self.issued == WARPS
 
     def registers(self) -> Array:
-        """Return the accumulators as registers, (warp, register, lane)."""
+        """Return the accumulators as registers, of shape (warp, register, lane)."""
         if self.fragments is None:
             assert self.value is not None
             self.fragments = to_fragments(self.value, self.shape.d)
@@ -97,7 +99,7 @@ class Instruction:
 
 
 class Accumulator:
-    """The accumulators of one warp, written by an instruction."""
+    """The accumulator registers of one warp, written by an instruction."""
 
     __slots__ = ("done", "instruction", "warp")
 
@@ -107,34 +109,34 @@ class Accumulator:
         self.done = False
 
     def register(self, index: int) -> Array:
-        """Return register `index`. Raises Fault before the instruction has been waited for."""
+        """Return register `index`. Raises Fault until the instruction has been waited for."""
         if not self.done:
             where = self.instruction.info.location or self.instruction.info.name
             raise Fault(
                 "wgmma",
-                "accumulator register of a wgmma is used before it has been waited for: expected a wgmma.wait_group "
-                "that covers its commit group",
+                "accumulator register is used before its wgmma has been waited for: missing wgmma.wait_group that "
+                "covers its commit group",
                 notes=(f"written asynchronously at {where}",),
             )
         return self.instruction.registers()[self.warp, index]
 
 
 class Lane:
-    """The instructions that one warp has issued: how far it is, its commit groups, what it has waited for."""
+    """The wgmma state of one warp: instructions issued, commit groups, and instructions waited for."""
 
     __slots__ = ("accumulators", "committed", "fenced", "groups", "issued", "waited")
 
     def __init__(self) -> None:
         self.issued = 0
         self.committed = 0
-        self.groups: list[int] = []  # instructions issued by the end of each commit group
+        self.groups: list[int] = []  # number of instructions issued by the end of each commit group
         self.waited = 0
         self.fenced = False
         self.accumulators: list[Accumulator] = []
 
 
 class Warpgroup:
-    """The instructions of four warps, in order."""
+    """The wgmma instructions of four warps, in order."""
 
     def __init__(self, block: Block, number: int) -> None:
         self.block = block
@@ -144,7 +146,7 @@ class Warpgroup:
         self.computed = 0
 
     def compute(self, upto: int) -> None:
-        """Run the instructions with numbers below `upto`, in order; all must be ready."""
+        """Compute the instructions with numbers below `upto`, in order. All must be ready."""
         while self.computed < upto:
             i = self.instructions[self.computed]
             execute(i, self.block)
@@ -163,16 +165,18 @@ def issue(
     info: OpInfo,
     metadata: Value = 0,
 ) -> list[Pending]:
-    """Issue an instruction for one warp; return its accumulator registers, pending.
+    """Issue an instruction for one warp and return its pending accumulator registers.
 
-    `a`: descriptor or registers; `metadata`: register of a sparse A.
+    Args:
+        a: Descriptor or registers of A.
+        metadata: Metadata register of a sparse A.
     """
     if g.mask.bits is not None:
-        raise Fault("sync", f"wgmma: expected all 32 threads of the warp, got {g.mask.n}")
+        raise Fault("sync", f"wgmma: all 32 threads of the warp must be active, got {g.mask.n}")
     block = g.launch.blocks[g.block_of(0)]
     warp = int(g.lane_tid[0]) // 32
     if (warp | 3) * 32 >= g.launch.threads:
-        raise Fault("sync", f"wgmma: expected a warpgroup of 128 threads, got a block of {g.launch.threads}")
+        raise Fault("sync", f"wgmma: needs a warpgroup of 128 threads, but the block has {g.launch.threads}")
     group = block.warpgroup(warp // WARPS)
     at = warp % WARPS
     lane = group.lanes[at]
@@ -186,8 +190,8 @@ def issue(
     elif i.shape != shape or i.b != b or i.scale_d != scale_d or (isinstance(a, int) and a != i.a):
         raise Fault(
             "sync",
-            f"wgmma: expected the same instruction and descriptors in all warps of warpgroup {group.number}, "
-            f"got different ones in warp {warp}",
+            f"wgmma: all warps of a warpgroup must issue the same instruction and descriptors, but warp {warp} of "
+            f"warpgroup {group.number} differs",
             notes=(f"the first warp issued it at {i.info.location or i.info.name}",),
         )
     if not isinstance(a, int):
@@ -200,8 +204,8 @@ def issue(
     if not lane.fenced and (chained is None or not isinstance(a, int)):
         raise Fault(
             "wgmma",
-            "wgmma.mma_async without a wgmma.fence after its registers were last accessed: expected wgmma.fence before "
-            "the first wgmma and after each wgmma.wait_group",
+            "missing wgmma.fence: registers of this wgmma.mma_async were accessed since the last one; execute "
+            "wgmma.fence before the first wgmma and after each wgmma.wait_group",
         )
     if scale_d:
         if chained is not None:
@@ -223,12 +227,12 @@ def issue(
 
 
 def _written(v: Value, g: Group, what: str) -> Value:
-    """Return a register that a wgmma reads. Raises Fault when nothing has written it."""
+    """Return a register that a wgmma reads. Raises Fault if it is unwritten."""
     return v.used(g.mask, f"{what} of a wgmma") if isinstance(v, Undefined) else v
 
 
 def _chain(acc: list[Value], warp: int) -> Instruction | None:
-    """Return the instruction whose accumulators these registers are, if they are exactly those and still in flight."""
+    """Return the pending instruction whose accumulators exactly match these registers, None if there is none."""
     first = acc[0]
     if not isinstance(first, Pending) or not isinstance(first.source, Accumulator) or first.source.warp != warp:
         return None
@@ -242,21 +246,19 @@ def _chain(acc: list[Value], warp: int) -> Instruction | None:
 
 
 def fence(g: Group) -> None:
-    """Note that a warp has executed `wgmma.fence`."""
+    """Record a `wgmma.fence` of a warp."""
     _lane(g).fenced = True
 
 
 def commit(g: Group) -> None:
-    """Make the warp's wgmma since the last commit a group."""
+    """Commit the warp's wgmma since the last commit as a group."""
     lane = _lane(g)
     lane.groups.append(lane.issued)
     lane.committed += 1
 
 
 def wait_target(g: Group, keep: int) -> tuple[Warpgroup, int]:
-    """Return the warpgroup, and how many instructions must be complete so that at most `keep` commit groups are
-    pending.
-    """
+    """Return the warpgroup, and the number of instructions that must complete to leave `keep` commit groups pending."""
     lane = _lane(g)
     done = lane.committed - keep
     target = lane.groups[done - 1] if done > 0 else 0
@@ -264,7 +266,7 @@ def wait_target(g: Group, keep: int) -> tuple[Warpgroup, int]:
 
 
 def finish_wait(g: Group, group: Warpgroup, target: int) -> None:
-    """Finish a wait after the instructions below `target` are ready: compute them and hand out the registers."""
+    """Finish a wait after the instructions below `target` are ready: compute them and release their registers."""
     group.compute(target)
     lane = _lane(g)
     lane.waited = max(lane.waited, target)
@@ -330,8 +332,11 @@ def _inputs(i: Instruction) -> Array:
 
 
 def to_fragments(d: Array, kind: str) -> Array:
-    """Turn (64, N) into (warp, register, lane): register 4·(n/8) + 2·h + e of lane 4·g + t is row 16w + 8h + g, column
-    8·(n/8) + 2t + e; for f16 the two e share a register."""
+    """Convert (64, N) to (warp, register, lane).
+
+    Register 4·(n/8) + 2·h + e of lane 4·g + t holds row 16w + 8h + g and column 8·(n/8) + 2t + e. For f16, both values
+    of e share a register.
+    """
     n = d.shape[1]
     parts = d.reshape(4, 2, 8, n // 8, 4, 2)  # w h g n t e
     if kind == "f16":
@@ -349,7 +354,10 @@ def from_fragments(r: Array, s: Shape) -> Array:
 
 
 def decode(regs: Array, s: Shape) -> Array:
-    """Return A from registers (warp, 4, lane) to (64, K): register h + 2·half, row 8h + g, column E·t + e + 4E·half."""
+    """Convert A from registers (warp, 4, lane) to (64, K).
+
+    Register h + 2·half holds row 8h + g and columns E·t + e + 4E·half.
+    """
     per = 4 // _BYTES[s.a]
     raw = np.ascontiguousarray(regs.astype(np.int32)).reshape(4, 2, 2, 8, 4, 1)  # w half h g t
     elems = raw.view(_dtype(s.a)).reshape(4, 2, 2, 8, 4, per)
@@ -369,7 +377,7 @@ def _wide(v: Array, kind: str) -> Array:
 
 
 def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major: str, info: OpInfo) -> Array:
-    """Return the operand (X, K) that a descriptor names, in f64. Raises Fault oob."""
+    """Return the operand (X, K) of a descriptor, in f64. Raises Fault oob."""
     index, low, high, units = operand_index(descriptor & 0xFFFF_FFFF_FFFF_FFFF, x, k, _BYTES[kind], major)
     _inside((index, low, high, index), descriptor, block.size)
     owner = block.smem.names.at(low) if block.smem.names is not None else None
@@ -387,9 +395,7 @@ def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major
 
 @lru_cache(maxsize=2048)
 def operand_index(descriptor: int, x: int, k: int, size: int, major: str) -> tuple[Array, int, int, Array]:
-    """Return where the elements (X, K) of an operand lie: their numbers, first and last byte, the 16-byte units
-    touched.
-    """
+    """Return the positions of an operand's elements (X, K), its first and last byte, and the 16-byte units accessed."""
     width = _WIDTHS[descriptor >> 62 & 3]
     start = (descriptor & 0x3FFF) << 4
     lbo = (descriptor >> 16 & 0x3FFF) << 4
@@ -423,8 +429,9 @@ def _inside(at: tuple[Array, int, int, Array], descriptor: int, size: int = 1 <<
 
 
 def operand_units(i: Instruction, warp: int) -> list[Array]:
-    """Return the units of 16 bytes of shared memory that a warp's part of an instruction reads: its rows of A, all of
-    B.
+    """Return the 16-byte units of shared memory that a warp's part of an instruction reads.
+
+    These are its rows of A and all of B.
     """
     s = i.shape
     out: list[Array] = []
@@ -445,7 +452,7 @@ def _rows(descriptor: int, k: int, size: int, major: str, warp: int) -> Array:
 
 
 def describe(descriptor: int) -> str:
-    """Return the fields of a descriptor."""
+    """Format the fields of a descriptor."""
     d = descriptor & 0xFFFF_FFFF_FFFF_FFFF
     return (
         f"start {(d & 0x3FFF) << 4:#x}, LBO {(d >> 16 & 0x3FFF) << 4}, SBO {(d >> 32 & 0x3FFF) << 4}, "

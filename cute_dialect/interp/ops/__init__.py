@@ -1,4 +1,4 @@
-"""The builders that compile ops, by name."""
+"""Table of the builders that compile ops, by op name."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ OPS: dict[str, Builder] = {
     **calls.OPS,
 }
 
-# Families of ops that one builder serves, by prefix of the name.
+# Op families that one builder compiles, by prefix of the name.
 PREFIXES: tuple[tuple[str, Builder], ...] = gpu.PREFIXES

@@ -1,10 +1,9 @@
 """cp.async and mbarrier.
 
-cp.async reads and writes memory only when its group is waited for, so that a use before the wait sees the old bytes.
-mbarrier objects live beside memory, by block and offset; the 8 bytes themselves are opaque (PTX ISA "mbarrier").
-A `try_wait` whose phase is not complete suspends the warp until it is, or gives up where the schedule says so (see
-`spurious`); a loop around it waits until the phase completes. `test_wait` answers at once, and gives the others their
-turn.
+A cp.async reads and writes memory only when its group is waited for, so a use before the wait sees the old bytes. The
+state of an mbarrier is kept per block and offset; its 8 bytes in memory are opaque (PTX ISA "mbarrier"). A `try_wait`
+whose phase is not complete suspends the warp until it is, or gives up early if the schedule says so (see `spurious`). A
+loop around it therefore waits for the phase. `test_wait` answers at once and lets other warps run.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def _int(op: Operation, name: str, default: int = 0) -> int:
 
 
 def _flag(op: Operation, name: str) -> bool:
-    """Return a unit attribute that is present, or a boolean one that is true."""
+    """Return True for a unit attribute that is present or a boolean attribute that is true."""
     got = attr_of(op, name)
     if got is None:
         return False
@@ -51,11 +50,12 @@ def _flag(op: Operation, name: str) -> bool:
 
 
 def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_dst: int = 0, add_src: int = 0) -> Step:
-    """Make the step of cp.async.shared.global dst, src, size[, source size]: the rest of the destination is
-    zero-filled.
+    """Return the step of cp.async.shared.global dst, src, size[, source size].
+
+    Destination bytes beyond the source size are filled with zeros.
     """
     if size not in (4, 8, 16):
-        raise InterpError("unsupported", f"expected cp.async of 4, 8 or 16 bytes, got {size}")
+        raise InterpError("unsupported", f"cp.async copies 4, 8 or 16 bytes, got {size}")
     leaf = Leaf("i", 8, np.dtype(np.int8), "i8", (size,))
     op = c.op_now
     to = Site(leaf, size, c.leaf_of(dst).space or 3, True, "cp.async write", op)
@@ -83,9 +83,9 @@ def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_
         sizes = np.array(to_lanes(R[count], _I32, g.lanes)) if count >= 0 else np.full(g.lanes, size, np.int32)
         if m.any((sizes < 0) | (sizes > size)):
             raise Fault(
-                "arithmetic", f"cp.async: expected a source size in [0, {size}]", m.first((sizes < 0) | (sizes > size))
+                "arithmetic", f"cp.async: the source size must be in [0, {size}]", m.first((sizes < 0) | (sizes > size))
             )
-        where = locate(to, g, to_addr)  # bounds are checked when the copy is issued
+        where = locate(to, g, to_addr)  # Bounds are checked when the copy is issued.
         bits = m.array
         for n in np.unique(sizes[m.idx]).tolist():
             if n:
@@ -128,8 +128,10 @@ def _cp_async(c: FnCompiler, op: Operation) -> None:
 
 
 def finish_copies(g: Group, keep: int | None, waited: bool = True) -> None:
-    """Complete the cp.async of the active lanes but for the latest `keep` commit groups; None: all of them. `waited`:
-    the lanes know of it."""
+    """Complete all but the latest `keep` cp.async groups of the active lanes, None for all.
+
+    `waited` is True if the lanes are ordered after the completion.
+    """
     bits = g.mask.array
     left: list[AsyncCopy] = []
     for copy in g.copies:
@@ -146,7 +148,7 @@ def finish_copies(g: Group, keep: int | None, waited: bool = True) -> None:
 
 
 def commit_step(R: Regs, g: Group) -> None:
-    """Make the step of cp.async.commit_group."""
+    """Execute cp.async.commit_group."""
     g.copy_seq[g.mask.idx] += 1
 
 
@@ -187,7 +189,7 @@ def _mbarrier(c: FnCompiler) -> None:
 
 
 def _split(c: FnCompiler, op: Operation, most: int) -> tuple[list[int], int]:
-    """Return the operand slots, and the predicate's (−1 if none): the last operand when it is an i1."""
+    """Return the operand slots and the slot of the predicate: the last operand if it is an i1, else -1."""
     slots = [c.use(v) for v in op.operands]
     if len(slots) > 1 and c.leaf_of(slots[-1]).width == 1:
         return slots[:-1][:most], slots[-1]
@@ -207,16 +209,21 @@ def mbarrier_step(
     drop: bool = False,
     predicate: int = -1,
 ) -> Step:
-    """Make a step of an mbarrier that does not wait. `kind`: "init", "inval", "arrive", "expect_tx" or "complete_tx";
-    `count`: slot of arrivals or bytes (-1: one); `result`: slot of the state token (-1: none); `sync`: of what arrives,
-    None for what does not."""
+    """Return the step of an mbarrier operation that does not wait.
+
+    Args:
+        kind: "init", "inval", "arrive", "expect_tx" or "complete_tx".
+        count: Slot of the arrivals or bytes, -1 for one.
+        result: Slot of the state token, -1 for none.
+        sync: Memory order of an arrival, None for other operations.
+    """
     _mbarrier(c)
     info = c.info(c.op_now)
     owner = c.pieces.allocation(p)
 
     def init(g: Group, lane: int, address: int, n: int) -> int:
         if not 1 <= n <= MAX_MBARRIER_COUNT:
-            raise Fault("sync", f"mbarrier.init: expected a count in [1, {MAX_MBARRIER_COUNT}], got {n}", lane)
+            raise Fault("sync", f"mbarrier.init: the count must be in [1, {MAX_MBARRIER_COUNT}], got {n}", lane)
         block, offset = mbarrier_at(g, address, space, lane, owner)
         bar = MBarrier(n, f"mbarrier at shared memory byte offset {offset}{g.launch.shared_names.place(offset)}")
         block.add_mbarrier(offset, bar, lane, address)
@@ -267,7 +274,7 @@ def mbarrier_step(
 
 
 def _plain(kind: str, *, arrives: bool = True, drop: bool = False) -> Builder:
-    """Return an op whose operands are the address, a count or bytes, and maybe a predicate."""
+    """Return the builder of an op whose operands are the address, a count or bytes, and an optional predicate."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         slots, predicate = _split(c, op, 2)
@@ -333,9 +340,11 @@ def emit_wait(
 ) -> None:
     """Emit a wait for a phase.
 
-    - kind: "loop" waits until the phase completes; "try" does so too, or gives up; "test" answers at once
-    - used: whether anything reads the result (slot `d`). If nothing does, the program does not know whether the phase
-      is complete, so a "try" or "test" neither waits nor orders anything
+    Args:
+        kind: "loop" waits until the phase completes. "try" does the same, or gives up. "test" answers at once.
+        used: True if the result (slot `d`) is read. If it is not, the program cannot know whether the phase is
+            complete, so
+            "try" and "test" neither wait nor order anything.
     """
     _mbarrier(c)
     owner = c.pieces.allocation(p)
@@ -388,7 +397,7 @@ def _wait(kind: str) -> Builder:
         p, token = c.use(op.operands[0]), c.use(op.operands[1])
         state = c.leaf_of(token).width == 64
         d = c.define(op.results[0]) if op.results else -1
-        how = kind if op.results else "loop"  # without a result upstream makes a loop of it
+        how = kind if op.results else "loop"  # Upstream lowers a wait without a result to a loop.
         used = not op.results or op.results[0].first_use is not None
         emit_wait(c, op, p, token, state, c.leaf_of(p).space, d, how, sync_of_op(op), used=used)
 
@@ -396,8 +405,10 @@ def _wait(kind: str) -> Builder:
 
 
 def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
-    """Compile cp.async.mbarrier.arrive: arrives when the thread's earlier cp.async are complete, which only who waits
-    for that phase knows, the thread too; without `noinc` the count of arrivals is raised before, so that it stays.
+    """Compile cp.async.mbarrier.arrive, which arrives when the thread's earlier cp.async are complete.
+
+    Only threads that wait for that phase are ordered after the copies, and that includes the issuing thread. Without
+    `noinc` the pending count is raised first, so that it stays the same.
     """
     _mbarrier(c)
     p = c.use(op.operands[0])

@@ -1,4 +1,4 @@
-"""Integers, continued: bit counts, double-width products, overflow flags, funnel shifts."""
+"""More integer ops: bit counts, double-width products, overflow flags, funnel shifts."""
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -27,7 +27,7 @@ from cute_dialect.interp.ops.integer import add, mul, signed, sub
 def _unary(
     f: Callable[[Value, Leaf], Value], flag: str = "", poison: Callable[[Leaf], int] = lambda leaf: 0
 ) -> Builder:
-    """Return an op of one operand; with the attribute `flag`, the operand `poison` gives poison."""
+    """Return the builder of a unary op. With the attribute `flag`, the operand `poison` gives poison."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a = c.use(op.operands[0])
@@ -137,7 +137,7 @@ def _add_extended(c: FnCompiler, op: Operation) -> None:
 
 
 def _with_overflow(sign: str, f: Callable[[Value, Value], Value], is_signed: bool) -> Builder:
-    """Compile llvm.intr.{s,u}{add,sub,mul}.with.overflow: a struct of result and flag."""
+    """Return the builder of llvm.intr.{s,u}{add,sub,mul}.with.overflow, a struct of result and flag."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -159,7 +159,7 @@ def _with_overflow(sign: str, f: Callable[[Value, Value], Value], is_signed: boo
 
 
 def _funnel(left: bool) -> Builder:
-    """Compile llvm.intr.fshl / fshr."""
+    """Return the builder of llvm.intr.fshl or fshr."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b, n = (c.use(v) for v in op.operands)

@@ -1,7 +1,7 @@
-"""TMA and bulk copies: loads, multicasts, stores, reductions, prefetches; bulk async-groups.
+"""TMA and bulk copies: loads, multicasts, stores, reductions, prefetches and bulk async-groups.
 
-A load signals its bytes at an mbarrier, a store belongs to a bulk group of the thread that issued it.  Each active
-thread issues its own copy, as on the device.  Sources: PTX ISA 9.0, 9.7.9.25 "Asynchronous copy", cp.async.bulk,
+A load signals its bytes at an mbarrier. A store belongs to a bulk group of the issuing thread. As on the device, each
+active thread issues its own copy. Sources: PTX ISA 9.0, 9.7.9.25 "Asynchronous copy", cp.async.bulk,
 cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.wait_group.
 """
 
@@ -33,7 +33,7 @@ Gen = Generator[Wait, None, None]
 
 
 def _start(block: Block, offset: int) -> tuple[int, int]:
-    """Index in the buffer and shared address of a byte offset, when a copy reads or writes it."""
+    """Return the buffer index and shared address of a byte offset that a copy accesses."""
     from cute_dialect.interp.addresses import SMEM_ORIGIN
 
     block.check_runs()
@@ -41,10 +41,10 @@ def _start(block: Block, offset: int) -> tuple[int, int]:
 
 
 def _receivers(g: Group, block: Block, mask: int, lane: int) -> list[Block]:
-    """Return the blocks that a multicast mask names."""
+    """Return the blocks in a multicast mask."""
     peers = [b for b in block.cluster.blocks]
     if mask >> len(peers) or mask <= 0:
-        raise Fault("oob", f"expected a multicast mask of CTAs in [0, {len(peers)}), got {mask:#b}", lane)
+        raise Fault("oob", f"multicast mask {mask:#b} must select CTAs in [0, {len(peers)})", lane)
     out: list[Block] = []
     for rank in range(len(peers)):
         if mask >> rank & 1:
@@ -86,7 +86,7 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
 
 def _check_coordinates(tm: TensorMap, at: Sequence[int], lane: int) -> None:
     if len(at) != tm.rank:
-        raise Fault("tma", f"expected {tm.rank} coordinates, as the tensor map has, got {len(at)}", lane)
+        raise Fault("tma", f"the tensor map has {tm.rank} dimensions, got {len(at)} coordinates", lane)
 
 
 def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) -> MBarrier:
@@ -94,14 +94,14 @@ def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) 
 
 
 def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
-    """Return the mbarrier at the same place in another block of the cluster."""
+    """Return the mbarrier at the same offset in another block of the cluster."""
     from cute_dialect.interp.addresses import SMEM_ORIGIN, WINDOW_BITS
 
     offset = (operand(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
     bar = block.mbarriers.get(offset)
     if bar is None:
         at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
-        raise Fault("sync", f"no mbarrier was initialised at {at} of a multicast's receiver", lane)
+        raise Fault("sync", f"no mbarrier is initialised at {at} of a multicast receiver", lane)
     return bar
 
 
@@ -178,7 +178,7 @@ def _tensor_load(c: FnCompiler, op: Operation) -> None:
     k.predicate = _one(take(sizes[7]))
     mode = enum_word(attr_of(op, "mode")) or "tile"
     if mode not in ("tile", "im2col"):
-        raise InterpError("unsupported", f"expected TMA mode tile or im2col, got {mode}")
+        raise InterpError("unsupported", f"TMA mode {mode} is not supported; use tile or im2col")
     emit_tensor_load(op, k)
 
 
@@ -187,7 +187,7 @@ def _one(slots: list[int]) -> int:
 
 
 def emit_bulk_load(op: Operation, k: Copies) -> None:
-    """Emit cp.async.bulk to shared memory, from global memory or from the block's own shared memory."""
+    """Emit cp.async.bulk to shared memory, from global memory or the block's own shared memory."""
     c = k.c
     to, bars, source_space = k.space(k.shared), k.space(k.bar), k.space(k.source)
     info = c.info(op)
@@ -258,7 +258,7 @@ def _bulk_load(
 
 def _bulk_size(n: int, lane: int) -> int:
     if n < 0 or n % 16:
-        raise Fault("misaligned", f"bulk copy: expected a size that is a multiple of 16 bytes, got {n}", lane)
+        raise Fault("misaligned", f"bulk copy: the size must be a multiple of 16 bytes, got {n}", lane)
     return n
 
 
@@ -267,7 +267,7 @@ def _global_range(g: Group, address: int, n: int, lane: int, store: bool) -> tup
     if buf is None or address + n > buf.base + buf.size:
         raise Fault("oob", f"out-of-bounds bulk copy of {n} bytes: {g.memory.describe(address, n)}", lane, address)
     if address % 16:
-        raise Fault("misaligned", "bulk copy: expected a global address that is a multiple of 16 bytes", lane, address)
+        raise Fault("misaligned", "bulk copy: the global address must be aligned to 16 bytes", lane, address)
     if store and not buf.writable:
         raise Fault("readonly", f"bulk copy to {buf.name}, which is read-only", lane, address)
     start = address - buf.base
@@ -295,7 +295,7 @@ def _bulk_between(c: FnCompiler, op: Operation) -> None:
 
 
 def groups_of(g: Group, lane: int) -> BulkGroups:
-    """Return the bulk groups of a lane."""
+    """Return the bulk groups of a lane, created on first use."""
     got = g.bulk.get(lane)
     if got is None:
         got = g.bulk[lane] = BulkGroups()
@@ -316,10 +316,10 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             at = [operand(R, s, lane) for s in k.coordinates]
             _check_coordinates(tm, at, lane)
             if bool(tm.pixels) != k.columns:
-                what = "columns of pixels" if tm.pixels else "boxes"
-                raise Fault("tma", f"expected a store of {what}, as the tensor map describes", lane)
+                what = "an im2col" if tm.pixels else "a tiled"
+                raise Fault("tma", f"{what} tensor map needs a store of the same mode", lane)
             if k.columns and min(at) < 0:
-                raise Fault("tma", f"expected coordinates from 0 on in a store of columns, got {tuple(at)}", lane)
+                raise Fault("tma", f"coordinates of an im2col store must not be negative, got {tuple(at)}", lane)
             n = tm.box_bytes
             block, offset = shared_at(g, operand(R, k.shared, lane), space, lane, n, "TMA store from", 128, owner)
             check_promises(g, lane, site, buf, partial(tm.touched, buf, at, _unmoved(tm)), tm.element_bytes)
@@ -338,9 +338,7 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
 
 
 def _check_source(g: Group, lane: int, tm: TensorMap, buf: Buffer, at: list[int], block: Block, offset: int) -> None:
-    """Check that what a TMA store reads is data, and written where the box lies in the tensor: the
-    rest goes nowhere.
-    """
+    """Check the source bytes of a TMA store: no mbarrier, and written where the box is inside the tensor."""
     contents = block.smem.contents
     if contents is None:
         return
@@ -364,7 +362,7 @@ def _check_source(g: Group, lane: int, tm: TensorMap, buf: Buffer, at: list[int]
 def _check_global(
     g: Group, lane: int, verb: str, buf: Buffer, tm: TensorMap, at: Sequence[int], offsets: Sequence[int]
 ) -> None:
-    """Check that the elements of a tensor that a copy or reduction reads were written, where that is known."""
+    """Check that the tensor elements read by a copy or reduction were written, if the buffer tracks that."""
     if buf.contents is not None:
         touched = tm.touched(buf, at, offsets)
         n = tm.element_bytes
@@ -374,7 +372,7 @@ def _check_global(
 
 
 def _unmoved(tm: TensorMap) -> Sequence[int]:
-    """Return the im2col offsets of a store, which has none."""
+    """Return zero im2col offsets for a store, which has none."""
     return (0,) * (tm.rank - 2) if tm.pixels else ()
 
 
@@ -421,10 +419,10 @@ def _tensor_store(c: FnCompiler, op: Operation) -> None:
 
 
 def _columns(op: Operation) -> bool:
-    """Tell whether a store is one of columns of pixels."""
+    """Return True if a store has mode im2col."""
     mode = enum_word(attr_of(op, "mode")) or "tile"
     if mode not in ("tile", "im2col"):
-        raise InterpError("unsupported", f"expected TMA store mode tile or im2col, got {mode}")
+        raise InterpError("unsupported", f"TMA store mode {mode} is not supported; use tile or im2col")
     return mode == "im2col"
 
 
@@ -440,7 +438,7 @@ def _tensor_reduce(c: FnCompiler, op: Operation) -> None:
 
 
 def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = "") -> None:
-    """Emit cp.async.bulk from shared to global memory; `combine`, `element`: the reduction of cp.reduce.async.bulk."""
+    """Emit cp.async.bulk from shared to global memory. `combine` and `element` describe a cp.reduce.async.bulk."""
     c = k.c
     space = k.space(k.shared)
     info = c.info(op)
@@ -491,7 +489,7 @@ def _bulk_steps(
 def _bulk_to_global(c: FnCompiler, op: Operation) -> None:
     sizes = segments(op, 5)
     if sizes[4]:
-        raise InterpError("unsupported", "expected a bulk copy without byte mask")
+        raise InterpError("unsupported", "a bulk copy with a byte mask is not supported")
     slots = [c.use(v) for v in op.operands]
     k = Copies(c)
     k.source, k.shared, k.size = slots[:3]
@@ -549,7 +547,7 @@ def _wait(c: FnCompiler, op: Operation) -> None:
 
 
 def _prefetch(c: FnCompiler, op: Operation) -> None:
-    """Compile a prefetch, which has no effect that a program can see."""
+    """Compile a prefetch, which has no observable effect."""
     for v in op.operands:
         c.uses(v)
     c.emit(op, lambda R, g: None, pure=False)

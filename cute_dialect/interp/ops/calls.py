@@ -1,4 +1,4 @@
-"""Calls that leave the module: printf, assertion failure, libdevice, and LLVM intrinsics by name."""
+"""Calls of external functions: printf, assertion failure, libdevice, and LLVM intrinsics by name."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def read_string(g: Group, address: int) -> str:
 
 
 def _vprintf(c: FnCompiler, op: Operation) -> None:
-    """Return vprintf(format, buffer): the buffer holds the arguments after C's promotions, each at its natural
-    alignment.
-    """
+    """Compile vprintf(format, buffer). The buffer holds the arguments after C's promotions, each naturally aligned."""
     fmt, buf = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0]) if op.results else -1
 
@@ -113,7 +111,7 @@ def _call_intrinsic(c: FnCompiler, op: Operation) -> None:
         plain = "llvm.intr." + re.sub(r"\.(v\d+)?(bf|f|i|p)\d+.*$", "", name.removeprefix("llvm."))
         builder = c.program.builder(plain)
         if builder is None:
-            raise InterpError("unsupported", f"expected a known intrinsic, got {name}")
+            raise InterpError("unsupported", f"intrinsic {name} is not supported")
         builder(c, op)
         return
     for pattern, build in _INTRINSICS:
@@ -121,7 +119,7 @@ def _call_intrinsic(c: FnCompiler, op: Operation) -> None:
         if m is not None:
             build(c, op, m)
             return
-    raise InterpError("unsupported", f"expected a known intrinsic, got {name}")
+    raise InterpError("unsupported", f"intrinsic {name} is not supported")
 
 
 Match = Callable[[FnCompiler, "Operation", "re.Match[str]"], None]
@@ -135,7 +133,7 @@ _TYPES = {"f": "f32", "d": "f64", "nan": "NaN"}
 
 
 def ptx_name(intrinsic: str) -> str:
-    """Return the PTX instruction of an NVVM intrinsic for floats, without `llvm.nvvm.`.
+    """Return the PTX instruction of a float intrinsic given without `llvm.nvvm.`.
 
     >>> ptx_name("fmax.ftz.nan.f"), ptx_name("floor.d"), ptx_name("div.full.ftz"), ptx_name("sqrt.f")
     ('max.ftz.NaN.f32', 'cvt.rmi.f64.f64', 'div.full.ftz.f32', 'sqrt.rn.f32')
@@ -152,14 +150,14 @@ def ptx_name(intrinsic: str) -> str:
 
 
 def _nvvm_float(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    """Compile an intrinsic that is a PTX instruction: the row of that instruction."""
+    """Compile an intrinsic that corresponds to a PTX instruction."""
     statement = Statement(ptx_name(m[0]), tuple(f"${i}" for i in range(len(op.operands) + 1)), "")
     ins = [c.use(v) for v in op.operands]
     compile_text(Text(c, op, [statement], [c.define(op.results[0]), *ins], 1, -1, {}, {}, pure=True))
 
 
 def _nvvm_op(c: FnCompiler, op: Operation) -> None:
-    """Compile an nvvm op whose name is the intrinsic's."""
+    """Compile an nvvm op with the name of an intrinsic."""
     m = re.fullmatch(r".*", op_name(op).removeprefix("nvvm."))
     assert m is not None
     _nvvm_float(c, op, m)
@@ -183,7 +181,7 @@ def _nvvm_barrier0(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
 
 
 def _nvvm_pack(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    """Return ff2f16x2, ff2bf16x2: the first operand goes to the upper half."""
+    """Compile ff2f16x2 or ff2bf16x2, whose first operand goes to the upper half."""
     emit_cvt(c, op, f"cvt{m[2]}.{m[1]}.f32")
 
 

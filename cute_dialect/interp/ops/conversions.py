@@ -1,4 +1,4 @@
-"""Packed and narrow float conversions of nvvm: each is the `cvt` that its attributes say (see `ptx_convert`)."""
+"""Packed and narrow float conversions of nvvm, as the equivalent PTX `cvt` (see `ptx_convert`)."""
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -25,11 +25,13 @@ _PACKED = {"f8E4M3FN": "e4m3x2", "f8E5M2": "e5m2x2"}
 
 
 def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
-    """Emit a `cvt` on the op's operands, floats or packed floats of any register type. Raises InterpError for one that
-    the PTX of sm_90 does not have."""
+    """Emit a `cvt` of the op's operands, which are floats or packed floats in any register type.
+
+    Raises InterpError if sm_90 has no such instruction.
+    """
     row = next((r for r in ROWS if re.fullmatch(pattern(r.syntax), opcode)), None)
     if row is None:
-        raise InterpError("unsupported", f"expected a known PTX instruction, got {opcode}")
+        raise InterpError("unsupported", f"PTX instruction {opcode} is not supported")
     words = Words(opcode)
     (result,), sources = row.kinds(words)
     slots = [c.use(v) for v in op.operands]
@@ -44,7 +46,7 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
         uniform = True
         for s, leaf, kind in ins:
             v = R[s]
-            _ = v == v  # poison shows here
+            _ = v == v  # Raises for poison.
             uniform = uniform and (not isinstance(v, np.ndarray) or v.ndim == len(leaf.shape))
             raw = bits_of(to_lanes(v, leaf, g.lanes), leaf, g.lanes).view(kind.dtype)
             args.append(raw if kind.elements == 2 else raw[:, 0])
@@ -57,7 +59,7 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
 
 
 def _modifiers(op: Operation, mode: str, saturated: bool) -> str:
-    """Return `.rn.relu.satfinite` of an op's attributes; `mode` where it names none."""
+    """Return the modifiers of an op's attributes, such as `.rn.relu.satfinite`. `mode` is the default rounding mode."""
     word = enum_word(attr_of(op, "rnd"))
     relu = ".relu" * ("true" in str(attr_of(op, "relu")))
     finite = ".satfinite" * (saturated or enum_word(attr_of(op, "sat")) == "satfinite")
@@ -68,7 +70,7 @@ def _target(op: Operation, attr: str) -> str:
     t = attr_of(op, attr)
     name = t.name if t is not None else "f8E4M3FN"
     if name not in _PACKED:
-        raise InterpError("unsupported", f"expected one of {', '.join(_PACKED)}, got {name}")
+        raise InterpError("unsupported", f"fp8 type {name} is not supported; use one of {', '.join(_PACKED)}")
     return _PACKED[name]
 
 

@@ -1,4 +1,4 @@
-"""The operands of TMA and bulk copies: lanes, tensor maps, and what was promised of the memory that they reach."""
+"""Operands of TMA and bulk copies: lanes, tensor maps, and promises about the memory that they access."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _I1 = int_leaf(1)
 
 
 class Copies:
-    """The slots of the operands of a copy; -1 where there is none."""
+    """The operand slots of a copy, -1 for absent ones."""
 
     def __init__(self, c: FnCompiler) -> None:
         self.c = c
         self.map = self.shared = self.bar = self.mask = self.predicate = self.size = self.source = -1
         self.coordinates: list[int] = []
         self.offsets: list[int] = []
-        self.columns = False  # of pixels: im2col
+        self.columns = False  # True for im2col, whose boxes are columns of pixels
         c.fn.needs_warp.append("an asynchronous copy")
 
     def space(self, slot: int) -> int:
@@ -62,12 +62,12 @@ def _decoded(raw: bytes) -> TensorMap:
 
 
 def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
-    """Return the tensor map at a generic address, and the array it describes."""
+    """Return the tensor map at a generic address, and the buffer of its tensor."""
     holder = g.memory.find(address)
     if holder is None or address + MAP_BYTES > holder.base + holder.size:
-        raise Fault("tma", "expected the address of a tensor map of 128 bytes", lane, address)
+        raise Fault("tma", "no tensor map of 128 bytes is at this address", lane, address)
     if address % 64:
-        raise Fault("misaligned", "expected a tensor map at a multiple of 64 bytes", lane, address)
+        raise Fault("misaligned", "a tensor map must be aligned to 64 bytes", lane, address)
     off = address - holder.base
     try:
         tm = _decoded(holder.data[off : off + MAP_BYTES].tobytes())
@@ -79,7 +79,7 @@ def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
 
 
 def through(op: Operation, k: Copies, store: bool, verb: str, *, reduces: bool = False) -> Site:
-    """Return the global side of a copy, for what was promised of the pointer that it goes through."""
+    """Return the site of the global side of a copy, with the promises about its pointer."""
     site = Site(int_leaf(8), 1, 1, store, verb, op)
     site.atomic = reduces
     if k.map >= 0:
@@ -90,7 +90,7 @@ def through(op: Operation, k: Copies, store: bool, verb: str, *, reduces: bool =
 
 
 def check_promises(g: Group, lane: int, site: Site, buf: Buffer, offsets: Callable[[], Array], size: int) -> None:
-    """Check that a copy of elements of `size` bytes of global memory keeps what was promised of arguments."""
+    """Check that a copy of `size`-byte elements of global memory keeps the promises about arguments."""
     if site.parameter is None:
         return
     site.parameter.check(site)

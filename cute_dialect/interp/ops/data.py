@@ -1,4 +1,4 @@
-"""Moving values: constants, aggregates, select, casts and bit casts."""
+"""Ops that move values: constants, aggregates, select, casts and bit casts."""
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -61,7 +61,7 @@ def literal(attr: Attribute, t: Type) -> list[Value]:
     data = getattr(value, "data", value)
     if isinstance(data, (int, float)):
         return [_scalar(data, leaf) for leaf in t.leaves]
-    raise InterpError("unsupported", f"expected a number or dense elements, got {attr}")
+    raise InterpError("unsupported", f"a constant must be a number or dense elements, got {attr}")
 
 
 def _dense(values: Sequence[object], t: Type) -> list[Value]:
@@ -96,7 +96,7 @@ def zero(leaf: Leaf) -> Value:
 def _constant(c: FnCompiler, op: Operation) -> None:
     attr = attr_of(op, "value")
     if attr is None:
-        raise InterpError("unsupported", "expected a constant with a value")
+        raise InterpError("unsupported", "the constant has no value")
     result = op.results[0]
     c.constant(result, literal(attr, type_of(result.type)))
 
@@ -112,11 +112,11 @@ def _poison(c: FnCompiler, op: Operation) -> None:
 
 
 def _span(t: Type, path: Sequence[int]) -> tuple[int, int]:
-    """First leaf and number of leaves of the field at `path`."""
+    """Return the first leaf and the number of leaves of the field at `path`."""
     start = 0
     for p in path:
         if not 0 <= p < len(t.children):
-            raise InterpError("unsupported", f"expected a field index in [0, {len(t.children)}), got {p}")
+            raise InterpError("unsupported", f"field index {p} is not in [0, {len(t.children)})")
         start += sum(len(f.leaves) for f in t.children[:p])
         t = t.children[p]
     return start, len(t.leaves)
@@ -137,12 +137,12 @@ def _insert_value(c: FnCompiler, op: Operation) -> None:
 
 
 def _same(c: FnCompiler, op: Operation) -> None:
-    """Make the result the operand."""
+    """Compile an op whose result is its operand."""
     c.alias(op.results[0], c.slots_of(op.operands[0]))
 
 
 def _unrealized(c: FnCompiler, op: Operation) -> None:
-    """Compile builtin.unrealized_conversion_cast between types of the same leaves."""
+    """Compile builtin.unrealized_conversion_cast between types with the same leaves."""
     slots = c.flat_uses(op.operands)
     at = 0
     for r in op.results:
@@ -152,7 +152,7 @@ def _unrealized(c: FnCompiler, op: Operation) -> None:
         if len(part) != len(leaves) or any(
             c.leaf_of(s).dtype != leaf.dtype or c.leaf_of(s).shape != leaf.shape for s, leaf in zip(part, leaves)
         ):
-            raise InterpError("unsupported", f"expected a cast between types of the same registers, got {r.type}")
+            raise InterpError("unsupported", f"cannot cast to {r.type}, whose registers differ")
         c.alias(r, part)
 
 
@@ -239,13 +239,13 @@ def not_negative(c: FnCompiler, op: Operation) -> None:
     def step(R: Regs, g: Group) -> None:
         v = R[a]
         bad = v if one_bit else v < 0  # type: ignore[operator]
-        report(R, g, bad, lambda at: f"{op_name(op)}: {at(v)} is negative (nneg promised that it is not)")  # type: ignore[arg-type]
+        report(R, g, bad, lambda at: f"{op_name(op)}: {at(v)} is negative, which nneg forbids")  # type: ignore[arg-type]
 
     c.emit(op, step)
 
 
 def _no_wrap(c: FnCompiler, op: Operation) -> None:
-    """Report a truncation that loses what `nsw` or `nuw` promised to keep (LLVM LangRef, trunc)."""
+    """Report a truncation that loses bits despite `nsw` or `nuw` (LLVM LangRef, trunc)."""
     flags = overflow_flags(op) if c.overflow_errors else (False, False)
     if not any(flags):
         return
@@ -263,7 +263,7 @@ def _no_wrap(c: FnCompiler, op: Operation) -> None:
             bad = bad | np.asarray(narrow != v)
         if flags[1]:
             bad = bad | np.asarray(unsigned(r, leaf) != unsigned(v, src))
-        report(R, g, bad, lambda at: f"{op_name(op)}: {at(v)} overflows {leaf!r} ({kind} promised that it does not)")
+        report(R, g, bad, lambda at: f"{op_name(op)}: {at(v)} overflows {leaf!r}, which {kind} forbids")
 
     c.emit(op, step)
 
@@ -276,7 +276,7 @@ def overflow_flags(op: Operation) -> tuple[bool, bool]:
     number = getattr(getattr(got, "value", None), "data", None)
     if isinstance(number, int):
         return bool(number & 1), bool(number & 2)
-    names: object = getattr(got, "data", None)  # of flags; printing the attribute takes long
+    names: object = getattr(got, "data", None)  # A set of flags; printing the attribute would be slow.
     flags = {str(f) for f in names} if isinstance(names, frozenset) else str(got)
     return "nsw" in flags, "nuw" in flags
 
@@ -309,8 +309,8 @@ def _index_cast(is_signed: bool) -> Builder:
 
 
 def bits_of(v: Value, leaf: Leaf, lanes: int) -> Array:
-    """Return the value's bytes, shape `(lanes or 1, leaf.size)`."""
-    _ = v == v  # poison shows here
+    """Return the value's bytes, of shape `(lanes or 1, leaf.size)`."""
+    _ = v == v  # Raises for poison.
     arr = np.asarray(v, leaf.dtype)
     if arr.ndim == len(leaf.shape):
         arr = arr[None]
@@ -335,7 +335,7 @@ def _bitcast(c: FnCompiler, op: Operation) -> None:
     d = c.define(op.results[0])
     src, leaf = c.leaf_of(a), c.leaf_of(d)
     if src.size != leaf.size:
-        raise InterpError("unsupported", f"expected a bit cast between types of one size, got {src!r} to {leaf!r}")
+        raise InterpError("unsupported", f"bit cast between types of different sizes, {src!r} to {leaf!r}")
 
     def step(R: Regs, g: Group) -> None:
         v = R[a]
@@ -351,8 +351,8 @@ def _below_byte(leaf: Leaf) -> bool:
 
 
 def _packed(v: Value, leaf: Leaf) -> Array:
-    """Return a vector of elements below a byte as bytes, the first element lowest, shape `(lanes or 1, leaf.size)`."""
-    _ = v == v  # poison shows here
+    """Pack a vector of elements smaller than a byte, first element lowest, to shape `(lanes or 1, leaf.size)`."""
+    _ = v == v  # Raises for poison.
     arr = np.asarray(v)
     arr = (arr[None] if arr.ndim == len(leaf.shape) else arr).reshape(-1, leaf.count)
     if leaf.width == 1:
@@ -373,8 +373,9 @@ def _unpacked(raw: Array, leaf: Leaf, uniform: bool) -> Value:
 
 
 def enum_word(attr: Attribute | None) -> str:
-    """Return the case of an enum attribute, however it is represented: `#nvvm<shfl_kind bfly>` and
-    `#nvvm.mma_layout<row>` give `bfly` and `row`.
+    """Return the case of an enum attribute in any representation.
+
+    `#nvvm<shfl_kind bfly>` gives `bfly`, and `#nvvm.mma_layout<row>` gives `row`.
     """
     if attr is None:
         return ""
@@ -387,7 +388,7 @@ def enum_word(attr: Attribute | None) -> str:
 
 
 def _freeze(c: FnCompiler, op: Operation) -> None:
-    """Make a poison operand zero; for the check of what was never written it stays what it is."""
+    """Replace a poison operand by zero. The "uninit" check keeps it unchanged."""
     if c.program.tracks:
         _same(c, op)
         return
@@ -403,7 +404,7 @@ def _freeze(c: FnCompiler, op: Operation) -> None:
 
 
 def _assume(c: FnCompiler, op: Operation) -> None:
-    """Compile llvm.intr.assume: a promise; a broken one is an error."""
+    """Compile llvm.intr.assume, which is an error if the condition is false."""
     a = c.use(op.operands[0])
 
     def step(R: Regs, g: Group) -> None:
@@ -411,7 +412,7 @@ def _assume(c: FnCompiler, op: Operation) -> None:
         bad = ~v if isinstance(v, np.ndarray) else np.asarray(not v)
         if bad.any() and g.mask.n and g.mask.any(bad if bad.ndim else np.broadcast_to(bad, (g.lanes,))):
             lane = g.mask.first(bad if bad.ndim else np.broadcast_to(bad, (g.lanes,)))
-            raise Fault("assert", "an assumption does not hold", lane)
+            raise Fault("assert", "llvm.intr.assume: the condition is false", lane)
 
     c.emit(op, step, pure=False)
 

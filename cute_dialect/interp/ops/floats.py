@@ -1,9 +1,9 @@
 """Float arithmetic of arith, llvm, math and the NVVM math intrinsics.
 
-Sums, products, quotients, roots, `fma` and conversions are rounded once, to nearest even: f16, f32 and f64 by numpy,
-bf16 and fp8 by `ml_dtypes`, which computes in f32, where that cannot round twice, and by `rounding` otherwise.  The
-other functions of `math` are computed in f64 and rounded, so a comparison with a GPU needs a bound of a few units in
-the last place.  `nnan` and `ninf` are promises: a NaN or an infinity is reported (LLVM LangRef, "Fast-Math Flags").
+Addition, multiplication, division, square root, `fma` and conversions round once to nearest even. f16, f32 and f64 use
+numpy. bf16 and fp8 use `ml_dtypes`, which computes in f32, unless that could round twice; then they use `rounding`. All
+other functions of `math` are computed in f64 and rounded, so comparisons with a GPU need a tolerance of a few units in
+the last place. With `nnan` and `ninf`, a NaN or an infinity is reported (LLVM LangRef, "Fast-Math Flags").
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -33,10 +33,13 @@ if TYPE_CHECKING:
 
 
 def as_leaf(v: object, leaf: Leaf) -> Value:
-    """Return a float value in the leaf's format, rounded once: a numpy scalar when uniform, else an array."""
+    """Convert a float value to the leaf's format, rounded once.
+
+    The result is a numpy scalar if uniform, else an array.
+    """
     if isinstance(v, np.ndarray):
         if v.dtype != leaf.dtype:
-            # From f64 ml_dtypes goes through f32; numpy's own types and what starts narrower are rounded once.
+            # ml_dtypes converts f64 through f32. All other conversions round once.
             twice = v.dtype == np.float64 and leaf.name in _THROUGH_F32
             v = narrow(v, _THROUGH_F32[leaf.name]) if twice else v.astype(leaf.dtype)
         return v if v.ndim else v[()]
@@ -60,7 +63,7 @@ def _binary(f: Callable[[Value, Value], object]) -> Builder:
 
 
 def _binary_wide(f: Callable[[Array, Array], Array]) -> Builder:
-    """Compute in f64 (f32 operands) or f32 (narrower), then round."""
+    """Return the builder of a binary op that is computed in f64 and rounded."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -82,7 +85,7 @@ def _widen(v: Value) -> Array:
 
 
 def unary(f: Callable[[Array], Array]) -> Builder:
-    """Return a function computed in f64 and rounded to the type."""
+    """Return the builder of a function that is computed in f64 and rounded."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a = c.use(op.operands[0])
@@ -108,8 +111,9 @@ def _neg(c: FnCompiler, op: Operation) -> None:
 
 
 def _ordered(largest: bool, nan_wins: bool) -> Callable[[Value, Value], object]:
-    """Carry a NaN on (maximum, minimum) or return the other operand (maxnum, minnum); all order -0 below +0, as PTX
-    does.
+    """Return maximum or minimum, where NaN wins, or maxnum or minnum, where the other operand does.
+
+    All of them order -0 below +0, as PTX does.
     """
 
     def f(a: Value, b: Value) -> object:
@@ -146,7 +150,7 @@ def _fma(c: FnCompiler, op: Operation) -> None:
 
     def step(R: Regs, g: Group) -> None:
         a, b, e = R[x], R[y], R[z]
-        _ = a * b + e  # type: ignore[operator]  # poison shows here
+        _ = a * b + e  # Raises for poison.
         R[d] = fma(a, b, e, leaf)
 
     c.emit(op, step)
@@ -161,8 +165,8 @@ def _compare(llvm: bool) -> Builder:
         d = c.define(op.results[0])
         number = getattr(getattr(attr_of(op, "predicate"), "value", None), "data", None)
         if not isinstance(number, int) or not 0 <= number < 16:
-            raise InterpError("unsupported", f"expected a float predicate in [0, 16), got {attr_of(op, 'predicate')}")
-        # 0 false, 1..6 ordered eq gt ge lt le ne, 7 ord, 8..13 unordered, 14 uno, 15 true: the same in both dialects
+            raise InterpError("unsupported", f"float predicate {attr_of(op, 'predicate')} is not in [0, 16)")
+        # 0 false, 1..6 ordered eq gt ge lt le ne, 7 ord, 8..13 unordered, 14 uno, 15 true; equal in both dialects.
         unordered = number >= 8
         kind = number if number < 8 else number - 7
 
@@ -187,7 +191,7 @@ def _compare(llvm: bool) -> Builder:
 
 
 def _bf16(f: Callable[[Array, Array], Array], g: Callable[[Value, Value], object]) -> Builder:
-    """Return a product or quotient.  In bf16 one below the normal numbers of f32 would be rounded twice there."""
+    """Return the builder of a product or quotient. Small bf16 results would be rounded twice if computed in f32."""
     plain, wide = _binary(g), _binary_wide(f)
 
     def build(c: FnCompiler, op: Operation) -> None:
@@ -198,12 +202,14 @@ def _bf16(f: Callable[[Array, Array], Array], g: Callable[[Value, Value], object
 
 
 def _convert(c: FnCompiler, op: Operation) -> None:
-    """Compile extf, truncf, fpext, fptrunc: to nearest even, the only mode on a GPU: NVPTX drops any other."""
+    """Compile extf, truncf, fpext and fptrunc, which round to nearest even. NVPTX ignores any other mode."""
     mode = getattr(getattr(attr_of(op, "roundingmode"), "value", None), "data", 0)
     if mode:
         names = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
         name = names[mode] if mode < len(names) else str(mode)
-        raise InterpError("unsupported", f"expected the rounding mode to_nearest_even, got {name}, which NVPTX ignores")
+        raise InterpError(
+            "unsupported", f"rounding mode {name} is not supported, because NVPTX ignores it; use to_nearest_even"
+        )
     a = c.use(op.operands[0])
     d = c.define(op.results[0])
     leaf = c.leaf_of(d)
@@ -215,7 +221,7 @@ def _convert(c: FnCompiler, op: Operation) -> None:
 
 
 def _real(v: Value) -> Value:
-    _ = v == v  # poison shows here
+    _ = v == v  # Raises for poison.
     return v
 
 
@@ -243,10 +249,11 @@ def _from_int(is_signed: bool) -> Builder:
 
 
 def to_int(x: Array, source: int, target: Leaf, is_signed: bool) -> Array:
-    """Return whole f64 numbers as integers in the leaf's type, by the rules of PTX `cvt` (PTX ISA 9.7.9.21).
+    """Convert whole f64 numbers to integers of the leaf's type, by the rules of PTX `cvt` (PTX ISA 9.7.9.21).
 
-    What is out of range saturates.  NaN gives 0, or where the source has 64 bits or the target has, the highest bit
-    alone: `1 << (BitWidth(dst) - 1)`."""
+    Out-of-range numbers saturate. NaN gives 0, or only the highest bit, `1 << (BitWidth(dst) - 1)`, if the source or
+    the target has 64 bits.
+    """
     width = target.width
     lo = -(1 << (width - 1)) if is_signed else 0
     hi = (1 << (width - 1)) - 1 if is_signed else (1 << width) - 1
@@ -262,8 +269,10 @@ def to_int(x: Array, source: int, target: Leaf, is_signed: bool) -> Array:
 
 
 def _to_int(is_signed: bool) -> Builder:
-    """Round towards zero.  Out of range, and NaN, is poison (LLVM LangRef, fptosi): reported, or what PTX `cvt.rzi`
-    gives.
+    """Return the builder of a conversion to an integer, rounding towards zero.
+
+    An out-of-range number or NaN is poison (LLVM LangRef, fptosi). It is reported, or gives the result of PTX
+    `cvt.rzi`.
     """
 
     def build(c: FnCompiler, op: Operation) -> None:
@@ -369,16 +378,15 @@ def _float_binary(name: str) -> Builder:
 
 
 def _flagged(builder: Builder) -> Builder:
-    """Return the op and, where it has the flags `nnan` or `ninf`, a report of a NaN or an infinity (as operand or
-    result).
-    """
+    """Wrap a builder to report NaN or infinity in operands and results of an op with `nnan` or `ninf`."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         builder(c, op)
         attr = attr_of(op, "fastmath") or attr_of(op, "fastmathFlags")
         if attr is None or not c.overflow_errors:
             return
-        data: object = getattr(attr, "data", None)  # a set of flags, or their names; printing one takes long
+        # A set of flags, or their names; printing the attribute would be slow.
+        data: object = getattr(attr, "data", None)
         flags = {f.value for f in data} if isinstance(data, frozenset) else set(re.findall(r"\w+", str(data or attr)))
         nnan, ninf = ("fast" in flags or flag in flags for flag in ("nnan", "ninf"))
         if not (nnan or ninf):
@@ -400,7 +408,7 @@ def _flagged(builder: Builder) -> Builder:
 
             def said(at: Callable[[Value], str]) -> str:
                 values = ", ".join(at(v) for v in found)
-                return f"{name}: {values}, where {promised} promised no such value"
+                return f"{name}: {values}, forbidden by {promised}"
 
             report(R, g, bad, said)
 
@@ -469,6 +477,6 @@ ROUNDED_ONCE: frozenset[str] = frozenset(
     in ("fma", "fmuladd", "absf", "fabs", "copysign", "sqrt", "maximum", "minimum", "maxnum", "minnum")
     or name.split(".")[-1] in ("ceil", "floor", "trunc", "rint", "nearbyint", "roundeven", "round")
 )
-"""The ops whose result is the exact one, rounded once."""
+"""Ops whose result is the exact one, rounded once."""
 
 OPS: dict[str, Builder] = {name: _flagged(build) for name, build in _PLAIN.items()}

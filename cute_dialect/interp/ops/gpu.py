@@ -76,9 +76,7 @@ def _global_id(c: FnCompiler, op: Operation) -> None:
 
 
 def _check_whole(g: Group, name: str) -> None:
-    """Raise Fault unless all live threads that share a warp (or, in a wide group, a block) with an active one are
-    active.
-    """
+    """Raise Fault unless all live threads in the warps (or, in a wide group, blocks) of active threads are active."""
     m = g.mask
     if m.bits is None:
         return
@@ -95,8 +93,8 @@ def _check_whole(g: Group, name: str) -> None:
         x, y, z = g.thread_coord(lane)
         raise Fault(
             "divergence",
-            f"{name} in divergent code: {m.n} threads reached it, "
-            f"but thread ({x}, {y}, {z}), which is still running, did not",
+            f"{name} in divergent code: {m.n} threads reached it, but thread ({x}, {y}, {z}), which is still running, "
+            "did not",
             int(m.idx[0]),
         )
 
@@ -111,8 +109,9 @@ def emit_barrier(
     reduction: str = "",
     arrive_only: bool = False,
 ) -> None:
-    """Emit bar.sync, bar.red, bar.arrive. `ident`, `count`, `predicate` are slots; None: id 0, all threads, no
-    reduction.
+    """Emit bar.sync, bar.red or bar.arrive.
+
+    `ident`, `count` and `predicate` are slots. None means id 0, all threads and no reduction.
     """
     d = c.define(op.results[0]) if op.results else -1
     info = c.info(op)
@@ -151,11 +150,9 @@ def emit_barrier(
         if count is not None:
             expected = active_uniform(R[count], g.mask, "the number of threads of the barrier")
             if expected <= 0 or expected % 32:
-                raise Fault(
-                    "sync", f"{name}: expected a number of threads that is a positive multiple of 32, got {expected}"
-                )
+                raise Fault("sync", f"{name}: the number of threads must be a positive multiple of 32, got {expected}")
         elif arrive_only:
-            raise Fault("sync", f"{name}: expected a number of threads")
+            raise Fault("sync", f"{name}: an arrival needs a number of threads")
         bar = block.barrier(number)
         mine = bar.generation
         g.count.progress += 1
@@ -203,7 +200,7 @@ def _barrier(c: FnCompiler, op: Operation) -> None:
 
 
 def is_zero(c: FnCompiler, slot: int) -> bool:
-    """Tell whether a slot holds the integer constant 0."""
+    """Return True if a slot holds the integer constant 0."""
     v = c.fn.template[slot]
     return type(v) is int and v == 0
 
@@ -227,7 +224,7 @@ def _cluster_arrive(c: FnCompiler, op: Operation) -> None:
         _check_whole(g, "cluster.arrive")
         cluster = g.launch.blocks[g.block_of(0)].cluster
         if g.cluster_wait is not None:
-            raise Fault("sync", "cluster.arrive twice without a cluster.wait between")
+            raise Fault("sync", "second cluster.arrive without a cluster.wait after the first")
         g.cluster_wait = cluster.generation
         if g.launch.monitor is not None:
             g.launch.monitor.cluster_arrive(g, cluster, relaxed)
@@ -248,7 +245,7 @@ def _cluster_wait(c: FnCompiler, op: Operation) -> None:
         cluster = g.launch.blocks[g.block_of(0)].cluster
         mine = g.cluster_wait
         if mine is None:
-            raise Fault("sync", "cluster.wait without a cluster.arrive before")
+            raise Fault("sync", "cluster.wait without a preceding cluster.arrive")
         g.cluster_wait = None
         if cluster.generation == mine:
             yield Wait(lambda: cluster.generation != mine, info, "waits at the cluster barrier")
@@ -259,16 +256,16 @@ def _cluster_wait(c: FnCompiler, op: Operation) -> None:
 
 
 def _mapa(c: FnCompiler, op: Operation) -> None:
-    """Address of the same place in block `rank` of the cluster: ptr<3> to ptr<7>, or generic to generic."""
+    """Return the address of the same offset in block `rank` of the cluster: ptr<3> to ptr<7>, or generic to generic."""
     p, rank = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     if c.leaf_of(p).space == 0:
-        raise InterpError("unsupported", "expected nvvm.mapa of a ptr<3>, got a generic pointer")
+        raise InterpError("unsupported", "nvvm.mapa of a generic pointer is not supported; use a ptr<3>")
     c.emit(op, mapa_step(p, rank, d))
 
 
 def mapa_step(p: int, rank: int, d: int) -> Step:
-    """Make the step of mapa: an address of shared memory, the rank of a block, the address there."""
+    """Return the step of mapa, which maps a shared address (slot `p`) to block `rank` and writes slot `d`."""
     low = (1 << WINDOW_BITS) - 1
 
     def step(R: Regs, g: Group) -> None:
@@ -277,7 +274,7 @@ def mapa_step(p: int, rank: int, d: int) -> Step:
         bad = np.asarray((r < 0) | (r >= n))  # type: ignore[operator]
         if bad.any() and g.mask.n and (not bad.ndim or g.mask.any(bad)):
             raise Fault(
-                "oob", f"expected a block rank in [0, {n}) of the cluster", g.mask.first(bad) if bad.ndim else -1
+                "oob", f"block rank is out of range; the cluster has {n} blocks", g.mask.first(bad) if bad.ndim else -1
             )
         r64 = r.astype(np.int64) if isinstance(r, np.ndarray) else r
         R[d] = ((r64 + 1) << WINDOW_BITS) + (R[p] & low)  # type: ignore[operator]
@@ -289,8 +286,10 @@ def mapa_step(p: int, rank: int, d: int) -> Step:
 
 
 def fence_step(c: FnCompiler, fence: Fence, address: int = -1, add: int = 0) -> Step:
-    """Make the step of a fence: memory is sequentially consistent here, so only the race detector is told. `address`:
-    slot of the tensor map that it is for, and an offset; -1 for none.
+    """Return the step of a fence.
+
+    Memory is sequentially consistent here, so a fence only informs the race detector. `address` and `add` are the slot
+    and offset of the tensor map that the fence applies to, -1 for none.
     """
     if fence.order:
         c.fn.needs_clocks.append("a fence")
@@ -312,14 +311,14 @@ def _fence(c: FnCompiler, op: Operation) -> None:
 
 
 def _hint(c: FnCompiler, op: Operation) -> None:
-    """Compile an op without an effect that a kernel can see."""
+    """Compile an op without observable effect."""
     for v in op.operands:
         c.uses(v)
     c.emit(op, fence_step(c, Fence()), pure=False)
 
 
 def emit_grid_control(c: FnCompiler, op: Operation, waits: bool) -> None:
-    """Emit griddepcontrol: grids run one after the other here, so only the race detector is told of a wait."""
+    """Emit griddepcontrol. Grids run one after the other here, so a wait only informs the race detector."""
     if waits:
         c.fn.needs_clocks.append(WAIT)
 
@@ -358,7 +357,7 @@ _PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 
 
 def _comparisons(condition: SSAValue) -> list[tuple[SSAValue, SSAValue, str]]:
-    """The comparisons of integers that a condition is made of, by itself or by arith.andi."""
+    """Return the integer comparisons in a condition, which may be joined by arith.andi."""
     op = condition.owner
     if not isinstance(op, Operation):
         return []
@@ -378,7 +377,7 @@ def _assert(c: FnCompiler, op: Operation) -> None:
     compared = [(c.use(lhs), c.use(rhs), word) for lhs, rhs, word in _comparisons(op.operands[0])]
 
     def found(R: Regs, lane: int | None) -> str:
-        """The compared numbers of a lane, such as ``; here 8 < 8 is false``."""
+        """Format the compared numbers of a lane, such as ``; here 8 < 8 is false``."""
         parts: list[str] = []
         for lhs, rhs, word in compared:
             a, b = (int(x[lane or 0] if isinstance(x, np.ndarray) else x) for x in (R[lhs], R[rhs]))
@@ -430,9 +429,9 @@ def _setmaxregister(c: FnCompiler, op: Operation) -> None:
 
 
 def emit_setmaxnreg(c: FnCompiler, op: Operation, count: int, increase: bool) -> None:
-    """Emit setmaxnreg: a warp gives registers back to the block's pool, or waits for what it asks of it."""
+    """Emit setmaxnreg: a warp returns registers to the block's pool, or waits until the pool has enough."""
     if not 24 <= count <= 256 or count % 8:
-        raise InterpError("unsupported", f"expected setmaxnreg with a multiple of 8 in [24, 256], got {count}")
+        raise InterpError("unsupported", f"setmaxnreg needs a multiple of 8 in [24, 256], got {count}")
     c.fn.needs_warp.append("setmaxnreg")
     info = c.info(op)
 
@@ -454,10 +453,11 @@ def emit_setmaxnreg(c: FnCompiler, op: Operation, count: int, increase: bool) ->
         if (count < now) if increase else (count > now):
             verb, bound = ("increase", "at least") if increase else ("decrease", "at most")
             raise Fault(
-                "sync", f"setmaxnreg {verb}: expected {bound} the {now} registers that the warp has, got {count}"
+                "sync",
+                f"setmaxnreg {verb}: the warp has {now} registers, so the count must be {bound} {now}, got {count}",
             )
         if increase and not pool.fits(count - now):
-            text = f"waits for {count - now} more registers a thread: the block's pool has {pool.free // 32} left"
+            text = f"waits for {count - now} more registers per thread; the block's pool has {pool.free // 32} left"
             yield Wait(lambda: pool.fits(count - now), info, text)
         pool.change(warp, count)
         g.count.progress += 1

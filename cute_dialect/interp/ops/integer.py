@@ -1,8 +1,8 @@
 """Integer arithmetic of arith and llvm.
 
-Results wrap to the width of the type.  `nsw` and `nuw` are promises: with overflow="error" (the default) breaking one
-is an error, with "wrap" it is ignored.  Division by zero and INT_MIN / -1 are errors in an active thread, as they are
-undefined in the IR.
+Results wrap to the width of the type. With overflow="error" (the default) a broken `nsw` or `nuw` is an error; with
+"wrap" the flags are ignored. Division by zero and INT_MIN / -1 are errors in an active thread, since the IR leaves them
+undefined.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -32,8 +32,8 @@ Binary = Callable[[Value, Value, Leaf], Value]
 
 
 def _overflow(kind: str, a: Value, b: Value, sign: str, leaf: Leaf, name: str) -> Text:
-    """Return what is said where `a sign b` overflows."""
-    return lambda at: f"{name}: {at(a)} {sign} {at(b)} overflows {leaf!r} ({kind} promised that it does not)"
+    """Return the message for an overflow of `a sign b`."""
+    return lambda at: f"{name}: {at(a)} {sign} {at(b)} overflows {leaf!r}, which {kind} forbids"
 
 
 def _checked(
@@ -46,7 +46,7 @@ def _checked(
     report: Report,
     late: bool,
 ) -> Callable[..., Value]:
-    """Compile an add, sub or mul that reports a broken promise."""
+    """Return an add, sub or mul that reports a broken promise."""
     half, full = 1 << (leaf.width - 1), 1 << leaf.width
     narrow = leaf.width != leaf.dtype.itemsize * 8
 
@@ -92,7 +92,7 @@ def _checked(
 
 
 def _wide_differs(f: Callable[[Value, Value], Value], a: Value, b: Value, r: Value, leaf: Leaf) -> Array:
-    """Return where the exact result of f(a, b) is not r."""
+    """Return a mask of the elements where the exact result of f(a, b) differs from r."""
     if leaf.width <= 32:
         wide = f(np.asarray(a).astype(np.int64), np.asarray(b).astype(np.int64))
         return np.asarray(wide != np.asarray(r).astype(np.int64))
@@ -106,7 +106,7 @@ def _wide_differs(f: Callable[[Value, Value], Value], a: Value, b: Value, r: Val
 
 
 def _arith(sign: str, f: Callable[[Value, Value], Value]) -> Builder:
-    """Compile add, sub, mul."""
+    """Return the builder of add, sub or mul."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -138,7 +138,7 @@ def _arith(sign: str, f: Callable[[Value, Value], Value]) -> Builder:
         if leaf.width == leaf.dtype.itemsize * 8:
             half, mask = 1 << (leaf.width - 1), (1 << leaf.width) - 1
 
-            # Written out three times: this is the hottest closure of all.
+            # Three separate functions, since this is the hottest closure.
             def add(R: Regs, g: Group) -> None:
                 r = R[a] + R[b]  # type: ignore[operator]
                 R[d] = ((r + half) & mask) - half if type(r) is int else r
@@ -163,7 +163,7 @@ def _arith(sign: str, f: Callable[[Value, Value], Value]) -> Builder:
 
 
 def _binary(f: Binary) -> Builder:
-    """Compile an op whose result is f(a, b, leaf); no lane can make it fail."""
+    """Return the builder of an op whose result is f(a, b, leaf) and which cannot fail."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -194,7 +194,7 @@ def _bits(f: Callable[[Value, Value], Value], g_bool: Callable[[bool, bool], boo
             def disjoint(R: Regs, g: Group) -> None:
                 x, y = R[a], R[b]
                 both = (x & y) != 0  # type: ignore[operator]
-                report(R, g, both, lambda at: f"{op_name(op)}: {at(x)} and {at(y)} share bits (disjoint promised not)")
+                report(R, g, both, lambda at: f"{op_name(op)}: {at(x)} and {at(y)} share bits, which disjoint forbids")
 
             c.emit(op, disjoint)
 
@@ -202,7 +202,7 @@ def _bits(f: Callable[[Value, Value], Value], g_bool: Callable[[bool, bool], boo
 
 
 def _division(kind: str, is_signed: bool) -> Builder:
-    """Compile a division. kind: "div" (towards zero), "rem", "floor", "ceil"."""
+    """Return the builder of a division. kind: "div" (towards zero), "rem", "floor", "ceil"."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -249,7 +249,9 @@ def _division(kind: str, is_signed: bool) -> Builder:
 
             def exact(R: Regs, g: Group) -> None:
                 x, y, q = (v if is_signed else unsigned(v, leaf) for v in (R[a], R[b], R[d]))
-                report(R, g, q * y != x, lambda at: f"{name}: {at(x)} by {at(y)} leaves a rest (exact promised not)")  # type: ignore[operator]
+                report(
+                    R, g, q * y != x, lambda at: f"{name}: {at(x)} by {at(y)} leaves a remainder, which exact forbids"
+                )  # type: ignore[operator]
 
             c.emit(op, exact)
 
@@ -257,7 +259,7 @@ def _division(kind: str, is_signed: bool) -> Builder:
 
 
 def signed(v: Value, leaf: Leaf) -> Value:
-    """Return unsigned bits in the normal form."""
+    """Convert unsigned bits to the signed normal form."""
     if isinstance(v, np.ndarray):
         if leaf.width == 1:
             return v.astype(np.bool_)
@@ -277,7 +279,7 @@ def _exact(kind: str, x: int, y: int) -> int:
 
 
 def _divide(kind: str, x: Value, y: Value) -> Value:
-    """Divide arrays: numpy divides towards minus infinity; the IR towards zero."""
+    """Divide arrays. numpy rounds towards minus infinity, the IR towards zero."""
     if kind == "rem":
         return np.fmod(x, y)  # type: ignore[call-overload]
     q = x // y  # type: ignore[operator]
@@ -292,7 +294,10 @@ def _divide(kind: str, x: Value, y: Value) -> Value:
 
 
 def _shift(kind: str) -> Builder:
-    """Compile a shift; one by the width or more gives poison in the IR: reported as an error in an active lane."""
+    """Return the builder of a shift.
+
+    A shift by the width or more is poison in the IR, which is an error in an active lane.
+    """
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -346,7 +351,7 @@ def _shift(kind: str) -> Builder:
             if exact and not some:
                 lost = x & ((np.asarray(1, leaf.dtype) << n) - 1)  # type: ignore[operator]
                 if np.any(lost != 0):  # type: ignore[call-overload]
-                    report(R, g, lost != 0, lambda at: f"{name}: {at(x)} by {at(n)} loses bits (exact promised not)")
+                    report(R, g, lost != 0, lambda at: f"{name}: {at(x)} by {at(n)} loses bits, which exact forbids")
 
         c.emit(op, step)
 
@@ -357,13 +362,13 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge
 
 
 def _compare(c: FnCompiler, op: Operation) -> None:
-    """Compile arith.cmpi, llvm.icmp; pointers compare as unsigned."""
+    """Compile arith.cmpi and llvm.icmp. Pointers compare as unsigned."""
     a, b = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     leaf = c.leaf_of(a)
     number = getattr(getattr(attr_of(op, "predicate"), "value", None), "data", None)
     if not isinstance(number, int) or not 0 <= number < len(_PREDICATES):
-        raise InterpError("unsupported", f"expected an integer predicate in [0, 10), got {attr_of(op, 'predicate')}")
+        raise InterpError("unsupported", f"integer predicate {attr_of(op, 'predicate')} is not in [0, 10)")
     pred = _PREDICATES[number]
 
     def eq(R: Regs, g: Group) -> None:
@@ -417,17 +422,14 @@ def _minmax(largest: bool, is_signed: bool) -> Builder:
 
 
 def add(a: Value, b: Value) -> Value:
-    """Return a + b."""
     return a + b  # type: ignore[operator]
 
 
 def sub(a: Value, b: Value) -> Value:
-    """Return a - b."""
     return a - b  # type: ignore[operator]
 
 
 def mul(a: Value, b: Value) -> Value:
-    """Return a * b."""
     return a * b  # type: ignore[operator]
 
 

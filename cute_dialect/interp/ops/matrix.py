@@ -1,16 +1,16 @@
-"""ldmatrix, stmatrix and mma.sync over fragment layouts.
+"""ldmatrix, stmatrix and mma.sync with their fragment layouts.
 
-Fragments (PTX ISA "Matrix fragments for mma.m16n8k…"): with g = lane / 4, t = lane mod 4 and E elements in a 32-bit
-register, element e of register r is
+Fragments (PTX ISA "Matrix fragments for mma.m16n8k…"): with g = lane / 4, t = lane mod 4 and E elements per 32-bit
+register, element e of register r is at
 
 - A: row g + 8·(r mod 2), column t·E + e + 4E·(r div 2)
 - B: k t·E + e + 4E·r, column n = g
 - C, D: element i at row g + 8·(i div 2), column 2t + i mod 2
 
-which covers all `row.col` shapes m16n8k* and m8n8k* but the Volta one (m8n8k4 on f16, see `quad_pairs`).  Products and
-their sum over k are formed in f64 (exact for f16, bf16, tf32 and fp8 products), C is added, and the result is rounded
-once; the device's order and truncation inside one instruction are not documented, so f32 results may differ in the last
-bits.  Integers are exact.
+This covers all `row.col` shapes m16n8k* and m8n8k*, except the Volta shape (m8n8k4 on f16, see `quad_pairs`). Products
+and their sum over k are formed in f64 (exact for f16, bf16, tf32 and fp8), C is added, and the result is rounded once.
+The device's summation order and truncation inside one instruction are undocumented, so f32 results may differ in the
+last bits. Integers are exact.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -53,19 +53,19 @@ _ELEMENTS: dict[str, str] = {
 
 
 def shape_of(op: Operation, name: str = "shape") -> dict[str, int]:
-    """Return `#nvvm.shape<m = 16, n = 8, k = 16>` as a dict, however the attribute is represented."""
+    """Return `#nvvm.shape<m = 16, n = 8, k = 16>` as a dict, in any representation of the attribute."""
     return {k: int(v) for k, v in re.findall(r"(\w+)\s*=\s*(\d+)", str(attr_of(op, name)))}
 
 
 def whole_warps(g: Group, name: str) -> None:
-    """Raise Fault where only some lanes of a warp execute `name`, an instruction of whole warps."""
+    """Raise Fault if only some lanes of a warp execute `name`, a warp-wide instruction."""
     active = g.mask.array.reshape(-1, 32)
     some, all_ = active.any(axis=1), active.all(axis=1)
     if (some & ~all_).any():
         w = int(np.flatnonzero(some & ~all_)[0])
         raise Fault(
             "sync",
-            f"{name}: expected all 32 threads of the warp, got {int(active[w].sum())}",
+            f"{name}: all 32 threads of the warp must be active, got {int(active[w].sum())}",
             w * 32 + int(active[w].argmax()),
         )
 
@@ -77,7 +77,7 @@ def _ldmatrix(c: FnCompiler, op: Operation) -> None:
     trans = enum_word(attr_of(op, "layout")) == "col"
     shape = shape_of(op)
     if (shape.get("m", 8), shape.get("n", 8)) != (8, 8):
-        raise InterpError("unsupported", f"expected ldmatrix of 8x8 matrices, got {shape}")
+        raise InterpError("unsupported", f"ldmatrix is only supported for 8x8 matrices, got {shape}")
     row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
     site = Site(row, 16, c.leaf_of(p).space, False, "ldmatrix", op)
     c.pieces.bound(site, p)
@@ -145,8 +145,9 @@ class Mma:
         self.bit_op = bit_op
 
     def gather(self, regs: list[Array], kind: str, is_a: bool) -> Array:
-        """Gather fragments `(warps, 32, E)` a register into the matrix `(warps, m, k)` or `(warps, k, n)`, in f64 or
-        int64.
+        """Gather register fragments `(warps, 32, E)` into a matrix `(warps, m, k)` or `(warps, k, n)`.
+
+        Elements are f64 or int64.
         """
         warps = regs[0].shape[0]
         per = regs[0].shape[2]
@@ -165,7 +166,7 @@ class Mma:
 
 
 def decode(v: Value, leaf: Leaf, kind: str, g: Group) -> Array:
-    """Return a register as its elements, `(warps, 32, E)`."""
+    """Split a register into its elements, `(warps, 32, E)`."""
     raw = bits_of(to_lanes(v, leaf, g.lanes), leaf, g.lanes)
     if kind in ("s8", "u8"):
         got = raw.view(np.int8 if kind == "s8" else np.uint8)
@@ -181,7 +182,7 @@ def decode(v: Value, leaf: Leaf, kind: str, g: Group) -> Array:
     elif kind in _ELEMENTS:
         got = raw.view(float_leaf(_ELEMENTS[kind]).dtype)
     else:
-        raise Fault("unsupported", f"expected an mma element type, got {kind}")
+        raise Fault("unsupported", f"mma element type {kind} is not supported")
     return got.reshape(g.lanes // 32, 32, -1)
 
 
@@ -194,7 +195,7 @@ def run_mma(
     leaves: tuple[list[Leaf], list[Leaf], list[Leaf]],
     out: list[Leaf],
 ) -> list[Value]:
-    """Compute D = A·B + C on the fragments of each warp; return the result registers."""
+    """Compute D = A·B + C on the fragments of each warp, and return the result registers."""
     if any(isinstance(v, Undefined) for v in (*a, *b, *c)):
         return _undefined_mma(mma, g, (a, b, c), leaves, out)
     la, lb, lc = leaves
@@ -223,7 +224,7 @@ def run_mma(
 
 
 def _places(n: int) -> tuple[Array, Array]:
-    """Return row and column of each of the `n` elements of D that a thread holds, `(32, n)`."""
+    """Return the row and column, each `(32, n)`, of the `n` elements of D that each thread holds."""
     i = np.arange(n)
     return GID[:, None] + 8 * (i // 2), TIG[:, None] * 2 + i % 2
 
@@ -235,7 +236,10 @@ def _undefined_mma(
     leaves: tuple[list[Leaf], list[Leaf], list[Leaf]],
     out: list[Leaf],
 ) -> list[Value]:
-    """Compute the same of undefined registers: D is so in the rows of A, the columns of B and the elements of C."""
+    """Compute an MMA with undefined registers.
+
+    D is undefined in rows of undefined A, columns of undefined B, and undefined elements of C.
+    """
     first = origin_of(v for part in values for v in part if isinstance(v, Undefined))
     plain = [[v.value if isinstance(v, Undefined) else v for v in part] for part in values]
     got = run_mma(mma, g, plain[0], plain[1], plain[2], leaves, out)
@@ -251,7 +255,7 @@ def _undefined_mma(
     for k, kind in ((0, mma.a), (1, mma.b)):
         full = [np.where(v, leaf.dtype.type(-1), leaf.dtype.type(0)) for v, leaf in zip(bits[k], leaves[k])]
         regs = [decode(v, leaf, kind, g) for v, leaf in zip(full, leaves[k])]
-        # A register of several elements is undefined as a whole where one of them is.
+        # A register of several elements is undefined as a whole if one of them is.
         regs = [np.broadcast_to((r != 0).any(axis=2, keepdims=True), r.shape).astype(np.float64) for r in regs]
         sides.append(mma.gather(regs, kind, k == 0).any(axis=2 if k == 0 else 1))
     acc = np.concatenate([v.reshape(warps, 32, -1) for v in bits[2]], axis=2)
@@ -265,7 +269,7 @@ def _undefined_mma(
 
 
 def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int]) -> None:
-    """Compile an mma whose operands are A, B and C registers in that order."""
+    """Compile an MMA whose operands are the registers of A, B and C, in this order."""
     values = [c.use(v) for v in op.operands]
     na, nb, _ = counts
     a, b, acc = values[:na], values[na : na + nb], values[na + nb :]
@@ -273,7 +277,7 @@ def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int
     leaves = ([c.leaf_of(s) for s in a], [c.leaf_of(s) for s in b], [c.leaf_of(s) for s in acc])
     out_leaves = [c.leaf_of(s) for s in outs]
     if mma.m not in (8, 16) or mma.n != 8:
-        raise InterpError("unsupported", f"expected an mma of m8n8 or m16n8, got m{mma.m}n{mma.n}k{mma.k}")
+        raise InterpError("unsupported", f"mma m{mma.m}n{mma.n}k{mma.k} is not supported; use m8n8 or m16n8")
     c.fn.collective = True
 
     def step(R: Regs, g: Group) -> None:
@@ -307,8 +311,9 @@ def _mma_sync(c: FnCompiler, op: Operation) -> None:
 
 
 def mma_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    """Compile `llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32`: D, A, B, C types; without them all are those of one
-    name.
+    """Compile an intrinsic such as `llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32`.
+
+    The name lists the types of D, A, B and C, or one type for all.
     """
     names = [n for n in m[4].split(".") if n not in ("satfinite",)]
     a, b = (names[1], names[2]) if len(names) == 4 else (names[0], names[-1])
@@ -317,7 +322,7 @@ def mma_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
         a, 0
     )
     if not bits:
-        raise InterpError("unsupported", f"expected a known mma element type, got {a}")
+        raise InterpError("unsupported", f"mma element type {a} is not supported")
     per = 1 if bits == 64 else 32 // bits
     na, nb = mma.m * mma.k // (32 * per), mma.n * mma.k // (32 * per)
     emit_mma(c, op, mma, (na, nb, len(op.operands) - na - nb))

@@ -1,4 +1,4 @@
-"""Loads, stores, addresses and atomics of the llvm dialect."""
+"""Loads, stores, address arithmetic and atomics of the llvm dialect."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _space(leaf: Leaf) -> int:
 
 
 def _sites(c: FnCompiler, op: Operation, t: Type, pointer: int, is_store: bool) -> list[tuple[int, Site]]:
-    """Return one site a leaf, with its byte offset; the alignment is what the op promises at that offset."""
+    """Return one site per leaf with its byte offset. The alignment is that of the op at this offset."""
     align = _int_attr(op, "alignment") or t.align
     out: list[tuple[int, Site]] = []
     for leaf, off in zip(t.leaves, t.offsets):
@@ -59,7 +59,7 @@ def _sites(c: FnCompiler, op: Operation, t: Type, pointer: int, is_store: bool) 
 
 
 def _polls(c: FnCompiler, op: Operation) -> bool:
-    """Tell whether a read in a loop may be waiting for another thread."""
+    """Return True if a read in a loop may wait for another thread."""
     atomic = (_int_attr(op, "ordering") or 0) > 0 or attr_of(op, "volatile_") is not None
     return atomic and c.loops > 0
 
@@ -67,7 +67,7 @@ def _polls(c: FnCompiler, op: Operation) -> bool:
 def spin_point(
     info: OpInfo, text: str | Callable[[Regs, Group], str]
 ) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
-    """Mark a place in a loop where others must get their turn."""
+    """Return a step in a loop at which other warps get to run."""
 
     def gen(R: Regs, g: Group) -> Generator[Wait, None, None]:
         said = text if isinstance(text, str) else partial(text, R, g)
@@ -77,7 +77,7 @@ def spin_point(
 
 
 def polls(site: Site, p: int, d: int) -> Callable[[Regs, Group], str]:
-    """Return what a warp polls, in words: the address of its first thread (slot `p`), and what it read there (`d`)."""
+    """Return the description of a poll: the address of the first thread (slot `p`) and the value read (slot `d`)."""
 
     def text(R: Regs, g: Group) -> str:
         lane = int(g.mask.idx[0]) if g.mask.n else 0
@@ -138,12 +138,12 @@ def _gep(c: FnCompiler, op: Operation) -> None:
 
 
 def _address(c: FnCompiler, op: Operation) -> tuple[int, list[Offset]]:
-    """Compile the address alone; the slot of the base, and the offsets in their order."""
+    """Compile the address computation. Returns the slot of the base, and the offsets in order."""
     p = c.use(op.operands[0])
     raw = ints_of(attr_of(op, "rawConstantIndices"))
     elem = attr_of(op, "elem_type")
     if elem is None:
-        raise InterpError("unsupported", "expected llvm.getelementptr with an elem_type")
+        raise InterpError("unsupported", "llvm.getelementptr has no elem_type")
     dynamic = [c.use(v) for v in op.operands[1:]]
     const = 0
     terms: list[tuple[int, int]] = []
@@ -156,9 +156,7 @@ def _address(c: FnCompiler, op: Operation) -> tuple[int, list[Offset]]:
         elif current.name == "llvm.struct":
             fields = type_of(current)
             if not 0 <= i < len(fields.children):
-                raise InterpError(
-                    "unsupported", f"expected a constant field index in [0, {len(fields.children)}), got {i}"
-                )
+                raise InterpError("unsupported", f"field index {i} is not a constant in [0, {len(fields.children)})")
             const += fields.starts[i]
             offsets.append(Offset(None, fields.starts[i], 1))
             current = struct_fields(current)[i]
@@ -210,14 +208,14 @@ def _address(c: FnCompiler, op: Operation) -> tuple[int, list[Offset]]:
 
 
 def _alloca(c: FnCompiler, op: Operation) -> None:
-    """Compile stack memory, one place a function call: an alloca in a loop gives the same address each time."""
+    """Compile stack memory, one allocation per function call. An alloca in a loop gives the same address each time."""
     n = c.use(op.operands[0])
     count = c.fn.template[n]
     if not isinstance(count, int):
-        raise InterpError("unsupported", "expected llvm.alloca of a constant number of elements")
+        raise InterpError("unsupported", "llvm.alloca needs a constant number of elements")
     elem = attr_of(op, "elem_type")
     if elem is None:
-        raise InterpError("unsupported", "expected llvm.alloca with an elem_type")
+        raise InterpError("unsupported", "llvm.alloca has no elem_type")
     size, align = size_of(elem)
     offset = c.alloca(op, count * max(stride_of(elem), size), max(_int_attr(op, "alignment") or align, 1))
     d = c.define(op.results[0])
@@ -266,13 +264,15 @@ def _addrspacecast(c: FnCompiler, op: Operation) -> None:
 
     def from_generic(R: Regs, g: Group) -> None:
         v = R[a]
-        v + 0  # type: ignore[operator]  # poison shows here
+        v + 0  # Raises for poison.
         arr = np.asarray(v)
         bad = (arr < SHARED_WINDOW) | (arr >= SHARED_WINDOW + (1 << 40))
         if bad.any() and (g.mask.any(bad) if bad.ndim else g.mask.n):
             lane = g.mask.first(bad) if bad.ndim else -1
             address = int(np.asarray(arr).flat[max(lane, 0)])
-            raise Fault("oob", "addrspacecast to shared memory of an address outside it", lane, address)
+            raise Fault(
+                "oob", "addrspacecast to shared memory of an address that is not in shared memory", lane, address
+            )
         own = g.lane_block
         block = (arr - SHARED_WINDOW) >> WINDOW_BITS
         if np.any(block != own) and dst == 3 and g.mask.n:
@@ -286,7 +286,9 @@ def _addrspacecast(c: FnCompiler, op: Operation) -> None:
     elif src == 0 and dst in (3, 7):
         c.emit(op, from_generic)
     else:
-        raise InterpError("unsupported", f"expected a cast from or to generic pointers, got {src} to {dst}")
+        raise InterpError(
+            "unsupported", f"addrspacecast from {src} to {dst} is not supported; cast from or to generic pointers"
+        )
 
 
 def _ptrtoint(c: FnCompiler, op: Operation) -> None:
@@ -298,8 +300,8 @@ def _ptrtoint(c: FnCompiler, op: Operation) -> None:
     def step(R: Regs, g: Group) -> None:
         v = R[a]
         if shared and g.in_cluster:
-            # On the device such a number holds the block's rank in its cluster above the 24 bits of the offset; here
-            # one more, as in addresses of the cluster's memory.
+            # On the device, the number contains the block's rank in its cluster above the 24 bits of the offset. Here
+            # it contains rank + 1, as in addresses of cluster memory.
             v = v + ((g.sreg("cluster.ctarank") + 1) << WINDOW_BITS)  # type: ignore[operator]
         if isinstance(v, np.ndarray):
             R[d] = v if leaf.width == 64 else v.astype(leaf.dtype)
@@ -333,7 +335,7 @@ _BIN_OPS = (
 
 
 def apply_atomic(kind: str, old: Value, v: Value, leaf: Leaf) -> Value:
-    """Apply one atomic read-modify-write to scalars or to vectors; return the new value."""
+    """Apply one atomic read-modify-write to scalars or vectors, and return the new value."""
     from cute_dialect.interp.values import normalise
 
     x, y = np.asarray(old, leaf.dtype), np.asarray(v, leaf.dtype)
@@ -368,14 +370,14 @@ def apply_atomic(kind: str, old: Value, v: Value, leaf: Leaf) -> Value:
         new = (0 if ux >= uy else ux + 1) if kind == "uinc_wrap" else (uy if ux == 0 or ux > uy else ux - 1)
         return np.asarray(wrap_int(new, leaf.width), leaf.dtype)
     else:
-        raise Fault("unsupported", f"expected a known atomic operation, got {kind}")
+        raise Fault("unsupported", f"atomic operation {kind} is not supported")
     if leaf.kind == "i":
         return normalise(r, leaf) if leaf.width < leaf.dtype.itemsize * 8 else r
     return r.astype(leaf.dtype)
 
 
 def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, want_old: bool) -> Value:
-    """Read and modify memory by the active lanes, one after the other in lane order; the old values if wanted."""
+    """Execute an atomic in the active lanes, in lane order, and return the old values."""
     m = g.mask
     leaf = site.leaf
     if value is POISON:
@@ -398,7 +400,7 @@ def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, wan
         view = buf.view(leaf.dtype, leaf.count)
         rows = offs // site.nbytes if leaf.count == 1 or site.align >= site.nbytes else None
         if rows is None:
-            raise Fault("misaligned", f"expected an atomic aligned to its {site.nbytes} bytes")
+            raise Fault("misaligned", f"an atomic must be aligned to its {site.nbytes} bytes")
         unique = len(np.unique(rows)) == len(rows)
         if unique:
             before = np.array(view[rows])
@@ -426,7 +428,7 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
     kind = _BIN_OPS[number] if number is not None and 0 <= number < len(_BIN_OPS) else enum_word(attr_of(op, "bin_op"))
     kind = {"and": "_and", "or": "_or", "xor": "_xor"}.get(kind, kind)
     if kind not in _BIN_OPS:
-        raise InterpError("unsupported", f"expected an atomic operation in {', '.join(_BIN_OPS)}, got {kind}")
+        raise InterpError("unsupported", f"atomic operation {kind} is not supported; use one of {', '.join(_BIN_OPS)}")
     site = Site(leaf, max(_int_attr(op, "alignment") or 0, leaf.align), _space(c.leaf_of(p)), True, "atomic", op)
     c.pieces.bound(site, p)
     site.atomic = True
@@ -506,7 +508,7 @@ def copy_bytes(
     n: int,
     owners: tuple[Allocation | None, Allocation | None] = (None, None),
 ) -> None:
-    """Copy `n` bytes by each active lane; `owners`: the allocations that the pointers were derived from."""
+    """Copy `n` bytes in each active lane. `owners` are the allocations of the two pointers."""
     data = load(_byte_site(src_space, n, False, "memcpy read", owners[1]), g, src)
     store(_byte_site(dst_space, n, True, "memcpy write", owners[0]), g, dst, data)
 
@@ -541,7 +543,7 @@ def _memset(c: FnCompiler, op: Operation) -> None:
 
 
 def _nothing(c: FnCompiler, op: Operation) -> None:
-    """Compile an op without effect here."""
+    """Compile an op without effect."""
     for r in op.results:
         c.constant(r, [POISON] * len(type_of(r.type).leaves))
 

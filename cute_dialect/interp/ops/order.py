@@ -1,4 +1,4 @@
-"""Memory order and scope of loads, stores, atomics and fences, as LLVM and PTX write them."""
+"""Memory order and scope of loads, stores, atomics and fences in LLVM and PTX."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _LLVM = {4: ACQUIRE, 5: RELEASE, 6: ACQ_REL, 7: ACQ_REL}  # LLVM's AtomicOrderin
 _SCOPES = {"block": CTA, "cta": CTA, "cluster": CLUSTER}
 _WORDS = {"acquire": ACQUIRE, "release": RELEASE, "acq_rel": ACQ_REL, "sc": ACQ_REL, "": ACQ_REL}
 _ALL = ("shared::cta", "shared::cluster", "global")
-# Who may touch shared::cta may reach it as shared::cluster, too: what is for the window holds for the block's own part.
+# The block's own memory can also be accessed as shared::cluster, so a fence for the window includes it.
 _SPACES = {"": _ALL, ".global": ("global",), ".shared::cta": ("shared::cta",), ".shared::cluster": _ALL[:2]}
 _NOT_MODELLED = (
-    "expected a fence of threads (fence.{sc,acq_rel,acquire,release}.SCOPE, membar.LEVEL), "
+    " is not supported; supported fences: fence.{sc,acq_rel,acquire,release}.SCOPE, membar.LEVEL, "
     "fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}, "
-    "fence.proxy.tensormap::generic or fence.mbarrier_init.release.cluster; got "
+    "fence.proxy.tensormap::generic, fence.mbarrier_init.release.cluster"
 )
 
 
 def _ordering(op: Operation) -> int:
-    """Return LLVM's number for the order of an op, 0 where it is no atomic one."""
+    """Return LLVM's number for the memory order of an op, 0 if it is not atomic."""
     number = 0
     for name in ("ordering", "success_ordering"):
         data = getattr(getattr(attr_of(op, name), "value", None), "data", 0)
@@ -37,7 +37,7 @@ def _ordering(op: Operation) -> int:
 
 
 def order_of_op(op: Operation, site: Site) -> None:
-    """Set a site's order and scope as an llvm op says."""
+    """Set a site's order and scope from an llvm op."""
     number = _ordering(op)
     strong = number > 0 or attr_of(op, "volatile_") is not None or site.atomic
     site.order = _LLVM.get(number, RELAXED if strong else WEAK)
@@ -45,13 +45,13 @@ def order_of_op(op: Operation, site: Site) -> None:
 
 
 def scope_of_op(op: Operation) -> int:
-    """Return the scope of an llvm or nvvm op; the GPU where it says none, or the system."""
+    """Return the scope of an llvm or nvvm op, with GPU for system scope and by default."""
     data = getattr(attr_of(op, "syncscope"), "data", "")
     return _SCOPES.get(str(data) or enum_word(attr_of(op, "scope")), GPU)
 
 
 def order_of_ptx(opcode: str, site: Site) -> None:
-    """Set a site's order and scope as the opcode of a PTX instruction says."""
+    """Set a site's order and scope from the opcode of a PTX instruction."""
     strong = site.atomic or re.search(r"\.(volatile|relaxed|mmio)\b", opcode) is not None
     found = re.search(r"\.(acquire|release|acq_rel)\b", opcode)
     site.order = _WORDS[found[1]] if found is not None else RELAXED if strong else WEAK
@@ -59,14 +59,15 @@ def order_of_ptx(opcode: str, site: Site) -> None:
 
 
 def scope_of_ptx(opcode: str) -> int:
-    """Return the scope of `.cta`, `.cluster`, `.gpu`, `.sys`, `membar.gl`; not of `.shared::cluster`."""
+    """Return the scope of `.cta`, `.cluster`, `.gpu`, `.sys` or `membar.gl`, ignoring `.shared::cluster`."""
     found = re.search(r"(?<!:)\.(cta|cluster)\b(?!::)", opcode)
     return _SCOPES[found[1]] if found is not None else GPU
 
 
 def sync_of_op(op: Operation) -> Sync:
-    """Return the order of an nvvm op that arrives at an mbarrier or waits there. Its scope `cta` is what it has where
-    nothing was said, so it counts for relaxed ops alone.
+    """Return the memory order of an nvvm op that arrives or waits at an mbarrier.
+
+    The op has scope `cta` by default, so only the scope of a relaxed op is meaningful.
     """
     relaxed = bool(getattr(getattr(attr_of(op, "relaxed"), "value", None), "data", 0))
     scope = scope_of_op(op)
@@ -74,7 +75,7 @@ def sync_of_op(op: Operation) -> Sync:
 
 
 def sync_of_ptx(opcode: str) -> Sync:
-    """Return the order of a PTX instruction that arrives at an mbarrier or waits there.
+    """Return the memory order of a PTX instruction that arrives or waits at an mbarrier.
 
     Source: PTX ISA 9.0, 9.7.13.15.13 "mbarrier.arrive", 9.7.13.15.16 "mbarrier.test_wait / mbarrier.try_wait": "the
     .relaxed qualifier does not provide any memory ordering semantics and visibility guarantees".
@@ -83,7 +84,7 @@ def sync_of_ptx(opcode: str) -> Sync:
 
 
 def fence_of_op(op: Operation) -> Fence:
-    """Return what an llvm or nvvm fence orders. Raises InterpError for one that is not modelled."""
+    """Return the effect of an llvm or nvvm fence. Raises InterpError if it is not supported."""
     name = op_name(op)
     if name == "llvm.fence":
         return Fence(_LLVM.get(_ordering(op), ACQ_REL), scope_of_op(op))
@@ -97,14 +98,14 @@ def fence_of_op(op: Operation) -> Fence:
         return fence_of_ptx(f"fence.proxy.{kind}" + (f"::{space}" if space else ""))
     if name in ("nvvm.fence.proxy.acquire", "nvvm.fence.proxy.release"):
         return Fence(scope=scope_of_op(op), maps=_WORDS[name.rsplit(".", 1)[1]])
-    raise InterpError("unsupported", f"{_NOT_MODELLED}{name}")
+    raise InterpError("unsupported", f"{name}{_NOT_MODELLED}")
 
 
 def fence_of_ptx(opcode: str) -> Fence:
-    """Return what a fence or membar orders. Raises InterpError for one that is not modelled.
+    """Return the effect of a PTX fence or membar. Raises InterpError if it is not supported.
 
-    Source: PTX ISA 9.0, 9.7.13.4 "membar / fence". `fence.proxy.async` without a space is for all of memory, with one
-    for that alone. `fence.proxy.alias` orders nothing here, for no memory has two addresses.
+    Source: PTX ISA 9.0, 9.7.13.4 "membar / fence". `fence.proxy.async` applies to the space that it names, or to all
+    memory. `fence.proxy.alias` has no effect here, since no memory has two addresses.
     """
     if re.fullmatch(r"membar\.(cta|gl|sys)|fence(\.(sc|acq_rel|acquire|release))?\.(cta|cluster|gpu|sys)", opcode):
         words = opcode.split(".")
@@ -119,7 +120,7 @@ def fence_of_ptx(opcode: str) -> Fence:
         return Fence(scope=scope_of_ptx(opcode), maps=_WORDS[found[1]])
     if re.fullmatch(r"(fence|membar)\.proxy\.alias", opcode):
         return Fence()
-    raise InterpError("unsupported", f"{_NOT_MODELLED}{opcode}")
+    raise InterpError("unsupported", f"{opcode}{_NOT_MODELLED}")
 
 
 __all__ = [

@@ -1,14 +1,14 @@
-"""The promises `inbounds`, `nusw` and `nuw` of a getelementptr about the address (LLVM LangRef, "getelementptr").
+"""The flags `inbounds`, `nusw` and `nuw` of a getelementptr (LLVM LangRef, "getelementptr").
 
-Indices are 64-bit numbers, sign-extended, and every pointer of NVPTX has 64 bits.  The offsets are added one after the
-other, and each step must keep the promise:
+Indices are sign-extended to 64 bits, the width of all NVPTX pointers here. The offsets are added one after the other,
+and each step must respect the flags:
 
-- `nusw`: index times size, and the sum of the offsets, do not wrap as signed numbers; the address and a signed offset
-  do not wrap as an unsigned number.
-- `nuw`: the same of unsigned numbers throughout.
-- `inbounds`: `nusw`, and unless all offsets are zero each address lies in the allocation of the first or one past it.
-  An allocation is an argument's array, a global, an alloca; where the pointer's origin is not known, all of shared or
-  local memory.  A base that is no address of memory (one that an integer was made into) is not looked at.
+- `nusw`: index times size, and the sum of the offsets, do not wrap as signed numbers. The address plus a signed offset
+  does not wrap as an unsigned number.
+- `nuw`: the same with unsigned numbers throughout.
+- `inbounds`: `nusw`, and unless all offsets are zero, each address is inside the allocation of the first address or one
+  past its end. An allocation is an argument's array, a global or an alloca; for a pointer of unknown origin, all of
+  shared or local memory. A base that is not an address of memory (converted from an integer) is not checked.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -40,7 +40,7 @@ _NONE = np.zeros((), np.bool_)
 
 
 class Offset(NamedTuple):
-    """One index of a getelementptr: `number`, or what is in `slot` where that is not None, times `stride` bytes."""
+    """One index of a getelementptr: the value of `slot`, or `number` if `slot` is None, times `stride` bytes."""
 
     slot: int | None
     number: int
@@ -52,7 +52,7 @@ class Offset(NamedTuple):
 
 
 class _Extent(NamedTuple):
-    """An allocation: its name, first address and bytes."""
+    """An allocation: name, first address and size in bytes."""
 
     name: str
     first: int
@@ -60,7 +60,7 @@ class _Extent(NamedTuple):
 
 
 def promise_address(c: FnCompiler, op: Operation, base: int, offsets: Sequence[Offset], flags: int) -> None:
-    """Report an address that breaks what `flags` promise; `base`: the slot of the pointer."""
+    """Emit the check of an address against `flags`. `base` is the slot of the pointer."""
     flags |= NUSW if flags & INBOUNDS else 0
     report = promise(c, op)
     rank = len(c.leaf_of(c.slots_of(op.results[0])[0]).shape)
@@ -80,13 +80,13 @@ def promise_address(c: FnCompiler, op: Operation, base: int, offsets: Sequence[O
             if at(out) == "True":
                 found = _extent(site, g, address)
                 if found is None:
-                    return f"llvm.getelementptr: {address:#x} is in no allocation (inbounds promised that it is)"
+                    return f"llvm.getelementptr: {address:#x} is in no allocation, which inbounds forbids"
                 return (
                     f"llvm.getelementptr: byte offset {' + '.join([str(address - found.first), *terms])} is outside "
-                    f"{found.name} of {found.size} bytes (inbounds promised that it is not)"
+                    f"{found.name} of {found.size} bytes, which inbounds forbids"
                 )
             name = wraps_as if at(signed) == "True" else "nuw"
-            return f"llvm.getelementptr: {' + '.join([hex(address), *terms])} wraps ({name} promised that it does not)"
+            return f"llvm.getelementptr: {' + '.join([hex(address), *terms])} wraps, which {name} forbids"
 
         report(R, g, signed | without | out, text)
 
@@ -94,12 +94,12 @@ def promise_address(c: FnCompiler, op: Operation, base: int, offsets: Sequence[O
 
 
 def _ends(v: Value) -> tuple[int, int]:
-    """Return the least and the greatest of some lanes' numbers."""
+    """Return the least and the greatest number of all lanes."""
     return (int(v.min()), int(v.max())) if isinstance(v, np.ndarray) else (index(v), index(v))  # type: ignore[arg-type]
 
 
 def _wraps(start: Value, counts: Sequence[tuple[Value, int]], flags: int) -> tuple[Array, Array]:
-    """Return the lanes that break nusw, and those that break nuw."""
+    """Return masks of the lanes that break nusw and of those that break nuw."""
     low, high = _ends(start)
     ends = [(a * n, b * n) for (a, b), n in ((_ends(i), n) for i, n in counts)]
     below, above = sum(min(a, 0) for a, _ in ends), sum(max(b, 0) for _, b in ends)
@@ -124,12 +124,12 @@ def _wraps(start: Value, counts: Sequence[tuple[Value, int]], flags: int) -> tup
 
 
 def _exact(v: Value) -> Array:
-    """Return numbers that do not wrap."""
+    """Convert to Python integers, which do not wrap."""
     return np.asarray(v).astype(object)  # type: ignore[arg-type]
 
 
 def _bytes(i: Value, n: int) -> Array:
-    """Return an index times a size, which wraps."""
+    """Multiply an index by a size, with wrapping."""
     return np.multiply(i, n, dtype=np.int64)  # type: ignore[call-overload]
 
 
@@ -138,7 +138,7 @@ def _outside(v: Array, low: int, high: int) -> Array:
 
 
 def _leaves(site: Site, g: Group, start: Value, counts: Sequence[tuple[Value, int]], rank: int) -> Array:
-    """Return the lanes in which an address on the way lies outside the allocation of the first one.
+    """Return a mask of the lanes in which an intermediate address is outside the allocation of the first one.
 
     `rank`: the dimensions of a vector of pointers.
     """
@@ -152,7 +152,7 @@ def _leaves(site: Site, g: Group, start: Value, counts: Sequence[tuple[Value, in
     first, low, high, moved = np.broadcast_arrays(first, low, high, moved)
     shape = first.shape
     left = np.array(moved)
-    if len(shape) > rank:  # what other threads hold is no address
+    if len(shape) > rank:  # Inactive lanes do not hold addresses.
         left &= g.mask.array.reshape((-1,) + (1,) * rank)
     first, low, high, left = (a.reshape(-1) for a in (first, low, high, left))
     out = np.zeros(left.shape, np.bool_)
@@ -171,7 +171,7 @@ def _leaves(site: Site, g: Group, start: Value, counts: Sequence[tuple[Value, in
 
 
 def _extent(site: Site, g: Group, address: int) -> _Extent | None:
-    """Return the allocation that an address lies in or one past, None where there is none."""
+    """Return the allocation that contains an address or ends at it, None if there is none."""
     owner = site.owner
     if LOCAL_WINDOW <= address < SHARED_WINDOW:
         if owner is None:

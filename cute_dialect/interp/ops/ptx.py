@@ -1,8 +1,8 @@
 """Inline PTX: `nvvm.inline_ptx` and `llvm.inline_asm`, statement by statement.
 
-The text is split into statements; each is one of the instructions in `_TABLE`, over operands `$i`, registers declared
-in the text, immediates and special registers.  Anything else is an error that names it: nothing is skipped.  What an
-instruction does is shared with the nvvm op of the same name where there is one.
+A text is split into statements. Each must be an instruction in `_TABLE`, with operands `$i`, registers declared in the
+text, immediates and special registers. Anything else is an error that names it; nothing is skipped. An instruction
+shares its implementation with the nvvm op of the same name, if there is one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
 )
 
 
-_PLAIN = re.compile(  # what only computes
+_PLAIN = re.compile(  # instructions that only compute
     "|".join(f"(?:{pattern})" for pattern, _ in (*ptx_plain.TABLE, *table(SCALAR_ROWS)))
 )
 
@@ -72,7 +72,7 @@ def _compile_statements(text: Text) -> None:
     for s in text.statements:
         handler = _handler(s.opcode)
         if handler is None:
-            raise InterpError("unsupported", f"expected a known PTX instruction, got {s.opcode}")
+            raise InterpError("unsupported", f"PTX instruction {s.opcode} is not supported")
         handler(text, s)
 
 
@@ -82,9 +82,10 @@ def _handler(opcode: str) -> Handler | None:
 
 
 def _wait_loop(text: Text) -> bool:
-    """Compile a text of one mbarrier.try_wait or test_wait and branches, and return True; leave others alone.
+    """Compile a text that consists of one mbarrier.try_wait or test_wait and branches. Returns False for any other
+    text.
 
-    It waits until the phase completes if a failure leads back to the try; else it may go on without the phase.
+    If a failure branches back to the try, it waits until the phase completes; otherwise it may continue without.
     """
     names = [s.opcode for s in text.statements]
     tries = [s for s in text.statements if s.opcode.startswith(("mbarrier.try_wait", "mbarrier.test_wait"))]
@@ -92,7 +93,7 @@ def _wait_loop(text: Text) -> bool:
     if len(tries) != 1 or others or not any(n.startswith("bra") for n in names):
         return False
     repeats = _repeats(text, tries[0])
-    ptx_async.wait(text, tries[0], loops=repeats, used=repeats)  # branches are all that reads the result
+    ptx_async.wait(text, tries[0], loops=repeats, used=repeats)  # Only branches read the result.
     return True
 
 
@@ -108,7 +109,7 @@ def _repeats(text: Text, wait: Statement) -> bool:
             return True
         taken = not s.guard or s.guard == f"@!{flag}"
         if taken and s.operands[-1] not in text.labels:
-            raise InterpError("unsupported", f"{s.opcode} to a label outside the text: {s.operands[-1]}")
+            raise InterpError("unsupported", f"{s.opcode}: label {s.operands[-1]} is not in this text")
         at = text.labels[s.operands[-1]] if taken else at + 1
     return False
 
@@ -117,7 +118,7 @@ def _inline_ptx(c: FnCompiler, op: Operation) -> None:
     sizes = segments(op, 3)
     slots = [c.use(v) for v in op.operands]
     if sizes[1]:
-        raise InterpError("unsupported", "expected nvvm.inline_ptx without read-write operands")
+        raise InterpError("unsupported", "read-write operands of nvvm.inline_ptx are not supported")
     predicate = slots[-1] if sizes[2] else -1
     outs = [c.define(r) for r in op.results]
     code = getattr(attr_of(op, "ptxCode"), "data", "")

@@ -1,4 +1,4 @@
-"""PTX instructions of asynchronous kind: mbarrier, wgmma, bulk copies, cp.async, st.async, barriers, fences."""
+"""Inline PTX for asynchronous operations: mbarrier, wgmma, bulk copies, cp.async, st.async, barriers and fences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _I64 = int_leaf(64)
 
 
 def _space(text: Text, s: Statement, slot: int) -> int:
-    """Return the address space of a shared address: of a pointer its own, of a number what the instruction says."""
+    """Return the address space of a shared address: that of a pointer, else the one in the opcode."""
     leaf = text.leaf(slot)
     if leaf.kind == "p" and leaf.space in (3, 7):
         return leaf.space
@@ -60,9 +60,12 @@ def _mbarrier(text: Text, s: Statement) -> None:
 def wait(text: Text, s: Statement, loops: bool, used: bool) -> None:
     """Compile mbarrier.try_wait or test_wait, with parity or state.
 
-    `loops`: the text repeats it until it succeeds; `used`: something depends on its result."""
+    Args:
+        loops: The text repeats it until it succeeds.
+        used: Its result is read.
+    """
     if text.guard(s)[0] >= 0:
-        raise InterpError("unsupported", f"{s.opcode} under a predicate; branch around the wait")
+        raise InterpError("unsupported", f"{s.opcode} under a predicate is not supported; branch around the wait")
     slot, add = text.address(s.operands[1])
     result = text.slot(s.operands[0])
     token = text.slot(s.operands[2])
@@ -93,7 +96,7 @@ _WGMMA = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfini
 def _mma_async(text: Text, s: Statement) -> None:
     m = _WGMMA.fullmatch(s.opcode)
     if m is None:
-        raise InterpError("unsupported", f"expected a known wgmma, got {s.opcode}")
+        raise InterpError("unsupported", f"{s.opcode} is not supported")
     outs = [text.slot(p) for p in s.parts(0)]
     a: int | list[int] = (
         [text.slot(p) for p in s.parts(1)] if s.operands[1].startswith("{") else text.slot(s.operands[1])
@@ -188,13 +191,13 @@ def _bulk(text: Text, s: Statement) -> None:
 
 def _no_offset(add: int) -> None:
     if add:
-        raise InterpError("unsupported", "expected a plain address, got one with an offset")
+        raise InterpError("unsupported", "an address with an offset is not supported here")
 
 
 def _plain_guard(text: Text, s: Statement) -> int:
     slot, negated = text.guard(s)
     if negated:
-        raise InterpError("unsupported", "expected a guard that is not negated")
+        raise InterpError("unsupported", "a negated guard is not supported here")
     return slot
 
 
@@ -214,31 +217,32 @@ _REDUCTIONS = {
     **{f"{op}.b32": f"_{op}" for op in ("and", "or", "xor")},
     **{f"add.{t}": "add" for t in ("u32", "u64")},
 }
-"""The operations and types of red.async (PTX ISA 9.0, "red.async"), and what each is as an atomic."""
+"""Operations and types of red.async (PTX ISA 9.0, "red.async"), with the atomic that each corresponds to."""
 
 
 def _red_async(text: Text, s: Statement) -> None:
-    """Compile red.async: a reduction of shared memory of the cluster that signals its bytes at an mbarrier there."""
+    """Compile red.async: a reduction in shared memory of the cluster that signals its bytes at an mbarrier there."""
     operation = ".".join(s.opcode.split(".")[-2:])
     want = "red.async.relaxed.cluster{}.mbarrier::complete_tx::bytes." + operation
     if operation not in _REDUCTIONS or s.opcode not in (want.format(""), want.format(".shared::cluster")):
         known = ", ".join(_REDUCTIONS)
         raise InterpError(
             "unsupported",
-            f"expected red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes with one of {known}; "
-            f"got {s.opcode}",
+            f"{s.opcode} is not supported; use red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes "
+            f"with one of {known}",
         )
     _st_async(text, s, _REDUCTIONS[operation])
 
 
 def _bytes(values: Sequence[Value]) -> Array:
-    """Return values one after the other, as bytes."""
+    """Return the concatenated bytes of values."""
     return np.concatenate([np.atleast_1d(np.ascontiguousarray(v)).view(np.uint8) for v in values])
 
 
 def _st_async(text: Text, s: Statement, combine: str = "") -> None:
-    """Compile st.async: write to shared memory of the cluster and signal the bytes at an mbarrier there. `combine`: the
-    atomic operation that makes what is written of it and of what was there.
+    """Compile st.async: a write to shared memory of the cluster that signals its bytes at an mbarrier there.
+
+    `combine` is the atomic operation that combines the stored value with the old one, for red.async.
     """
     slot, add = text.address(s.operands[0])
     values = [text.slot(p) for p in s.parts(1)]
@@ -275,10 +279,10 @@ def _st_async(text: Text, s: Statement, combine: str = "") -> None:
 
 
 def _mapa(text: Text, s: Statement) -> None:
-    """Compile mapa.shared::cluster.u32: the address of the same place in another block of the cluster."""
+    """Compile mapa.shared::cluster.u32: the address of the same offset in another block of the cluster."""
     d, p, rank = (text.slot(o) for o in s.operands)
     if text.leaf(d).width != 32:
-        raise InterpError("unsupported", f"expected a register of 32 bits as the address of {s.opcode}")
+        raise InterpError("unsupported", f"{s.opcode} needs a 32-bit register for the address")
     step = gpu.mapa_step(p, rank, d)
 
     def narrow(R: Regs, g: Group) -> None:

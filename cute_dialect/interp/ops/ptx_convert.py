@@ -1,4 +1,4 @@
-"""`cvt` of PTX (PTX ISA 9.7.9.21): every pair of types that sm_90 has, rounding, saturation, packed results."""
+"""PTX `cvt` (PTX ISA 9.7.9.21): all pairs of types of sm_90, with rounding, saturation and packed results."""
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -31,13 +31,13 @@ def _int_to_float(m: Words, a: Array) -> Array:
 
 
 def _f64_of_int(a: Array, mode: str) -> Array:
-    """Return 64-bit integers as f64: the two halves are exact, their sum is rounded."""
+    """Convert 64-bit integers to f64: both halves are exact, and their sum is rounded."""
     low = a & np.asarray(0xFFFFFFFF, a.dtype)
     return exact_f64("add", mode, (a - low).astype(np.float64), low.astype(np.float64))
 
 
 def _clamped(m: Words, x: Array) -> Array:
-    """Return `.sat` of a float: to [0, 1], NaN to 0."""
+    """Apply `.sat` to a float: clamp to [0, 1], with NaN to 0."""
     return np.where(x > 0, np.minimum(x, 1.0), 0.0) if "sat" in m else x
 
 
@@ -49,10 +49,10 @@ def _float_to_int(m: Words, a: Array) -> Array:
 
 
 def _float_to_float(m: Words, a: Array) -> Array:
-    """Return a wider or a narrower float; with `.rni` and its kin an integer of the same type."""
+    """Convert a float to a wider or narrower float, or with `.rni` and similar to an integral value of its type."""
     target = m.types[0]
-    # .ftz is about f32 only: the source's numbers or the result's (9.7.9.21). Towards f16, whose least number is far
-    # above, an H200 rounds the subnormal itself: with .rm and .rp it comes out as the least f16, not as zero.
+    # .ftz concerns f32 only, for the source or the result (9.7.9.21). For a result of f16, whose least number is far
+    # larger, an H200 rounds the subnormal itself: .rm and .rp give the least f16 and not zero.
     x = (flush(m, a) if a.dtype == np.float32 and target != "f16" else a).astype(np.float64)
     if any(w in m for w in ("rni", "rzi", "rmi", "rpi")):
         x = np.copysign(TO_INTEGER[m.mode](x), x)
@@ -65,7 +65,7 @@ def _float_to_float(m: Words, a: Array) -> Array:
 
 
 def _limited(m: Words, x: Array, name: str) -> Array:
-    """Return numbers of an f32 or f16 in a narrower format, as `.relu` and `.satfinite` say."""
+    """Round f32 or f16 numbers to a narrower format, with `.relu` and `.satfinite`."""
     wide = x.astype(np.float64)
     if "relu" in m:
         wide = np.where((wide > 0) | np.isnan(wide), wide, 0.0)
@@ -77,13 +77,13 @@ def _limited(m: Words, x: Array, name: str) -> Array:
 
 
 def _narrowed(m: Words, a: Array) -> Array:
-    """Narrow f32 to f16 or bf16 with `.relu` or `.satfinite`, and to tf32."""
+    """Convert f32 to f16 or bf16 with `.relu` or `.satfinite`, or to tf32."""
     target = m.types[0]
     return canonical(_limited(m, a, target).astype(FORMATS[target].dtype))
 
 
 def _packed(m: Words, *given: Array) -> Array:
-    """Return two numbers in one register, the first operand in the upper half."""
+    """Pack two numbers in one register, the first operand in the upper half."""
     name = m.types[0].removesuffix("x2")
     pair = given[0] if len(given) == 1 else np.stack([given[1], given[0]], axis=-1)
     return canonical(_limited(m, pair, name).astype(FORMATS[name].dtype))
@@ -97,7 +97,7 @@ def _unpacked(m: Words, a: Array) -> Array:
 
 
 def _beyond(target: str) -> str:
-    """Return the integer types with numbers that `target` does not hold: `.sat` is for them."""
+    """Return the integer types that `target` cannot represent entirely, to which `.sat` applies."""
     t = np.iinfo(KINDS[target].dtype)
     limits = ((name, np.iinfo(KINDS[name].dtype)) for name in _INT_NAMES)
     return ",".join(f".{name}" for name, s in limits if s.min < t.min or s.max > t.max)

@@ -1,8 +1,8 @@
 """Float arithmetic, comparison and selection of PTX (PTX ISA 9.7.3 to 9.7.6).
 
-A result is computed exactly, or to odd (see `rounding`), and rounded once by the mode.  Approximate instructions are
-computed in f64 and rounded to nearest.  A NaN that is computed is the canonical one, `0x7fffffff`, `0x7fff` (9.7.3:
-"single-precision instructions generate a canonical NaN").
+A result is computed exactly, or rounded to odd (see `rounding`), and then rounded once in the instruction's mode.
+Approximate instructions are computed in f64 and rounded to nearest. A computed NaN is the canonical one, `0x7fffffff`
+or `0x7fff` (9.7.3: "single-precision instructions generate a canonical NaN").
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -31,7 +31,7 @@ _LEAST_F16, _LEAST_F32 = np.float16(2.0**-14), np.float32(2.0**-126)
 
 
 def flush(m: Words, x: Array) -> Array:
-    """Return with `.ftz` subnormal numbers of f32 and f16 as zeros of their sign."""
+    """Apply `.ftz`: replace subnormal f32 and f16 numbers by zeros of the same sign."""
     if "ftz" not in m or x.dtype == np.float64:
         return x
     small = np.abs(x) < _LEAST_F16 if x.dtype == np.float16 else np.abs(x.astype(np.float32, copy=False)) < _LEAST_F32
@@ -39,7 +39,7 @@ def flush(m: Words, x: Array) -> Array:
 
 
 def canonical(x: Array) -> Array:
-    """Return NaN as the device makes it; f64 keeps its own."""
+    """Replace NaN by the canonical NaN of the device; f64 keeps its own."""
     nan = np.isnan(x)
     if x.dtype == np.float64 or not nan.any():
         return x
@@ -59,7 +59,10 @@ def finish(m: Words, x: Array) -> Array:
 
 
 def _exactly(kind: str, sticky: Callable[..., Array]) -> Callable[..., Array]:
-    """Return an operation that is rounded once: `kind` of `rounding.exact_f64`, and the same on narrower numbers."""
+    """Return an operation that rounds once.
+
+    `kind` is that of `rounding.exact_f64`; `sticky` serves narrower numbers.
+    """
     plain: dict[str, Callable[..., Array]] = {
         "add": np.add,
         "mul": np.multiply,
@@ -73,7 +76,7 @@ def _exactly(kind: str, sticky: Callable[..., Array]) -> Callable[..., Array]:
         if m.type == "f64":
             return plain[kind](*args) if m.mode == "rn" else exact_f64(kind, m.mode, *args)
         r = sticky(*args)
-        if m.mode == "rm" and kind in ("add", "fma"):  # an exact sum of zero is -0 (IEEE 754, 6.3)
+        if m.mode == "rm" and kind in ("add", "fma"):  # An exact sum of zero is -0 (IEEE 754, 6.3).
             first = args[0] if kind == "add" else args[0] * args[1]
             plus = ~np.signbit(first) & ~np.signbit(args[-1]) & (first == 0)
             r = np.where((r == 0) & ~plus, -0.0, r)
@@ -105,7 +108,7 @@ def _approximate(f: Callable[[Array], Array]) -> Callable[..., Array]:
 
 
 def _div_approx(m: Words, a: Array, b: Array) -> Array:
-    """Divide approximately: for 2^126 < |b| < 2^128 it is a zero, NaN for an infinite `a` (9.7.3.8)."""
+    """Divide approximately. For 2^126 < |b| < 2^128 the result is zero, or NaN for an infinite `a` (9.7.3.8)."""
     x, y = flush(m, a).astype(np.float64), flush(m, b).astype(np.float64)
     zero = np.copysign(0.0, np.copysign(1.0, x) * np.copysign(1.0, y))
     huge = (np.abs(y) > 2.0**126) & np.isfinite(y)
@@ -114,8 +117,9 @@ def _div_approx(m: Words, a: Array, b: Array) -> Array:
 
 
 def _minmax(m: Words, a: Array, b: Array) -> Array:
-    """Compute `max`, `min` (9.7.3.12): a NaN loses without `.NaN`; `.xorsign.abs` compares sizes, the product's sign
-    stays.
+    """Compute `max` or `min` (9.7.3.12). Without `.NaN` a number wins over NaN.
+
+    With `.xorsign.abs`, absolute values are compared and the result gets the sign of the product.
     """
     x, y = flush(m, a), flush(m, b)
     sign = np.signbit(x) ^ np.signbit(y)
@@ -146,9 +150,7 @@ _ORDERED: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def compare(m: Words, a: Array, b: Array) -> Array:
-    """Compare two values (9.3.1): `eq` to `ge` are false for a NaN, `equ` to `geu` true; `num` and
-    `nan` ask for one.
-    """
+    """Compare two values (9.3.1). `eq` to `ge` are false for NaN, `equ` to `geu` true; `num` and `nan` test for NaN."""
     word = m.all[1]
     if a.dtype.kind in "iu":
         return _ORDERED[word](a, b)
@@ -169,7 +171,7 @@ def _combined(m: Words, a: Array, b: Array, c: Array | None = None) -> Array:
 
 
 def _setp(m: Words, a: Array, b: Array, c: Array | None = None) -> tuple[Array, Array]:
-    """Return (comparison, its opposite), each combined with `c` (9.7.5.2)."""
+    """Return the comparison and its negation, each combined with `c` (9.7.5.2)."""
     t = compare(m, a, b)
     if c is None:
         return t, ~t
@@ -178,7 +180,7 @@ def _setp(m: Words, a: Array, b: Array, c: Array | None = None) -> tuple[Array, 
 
 
 def _set(m: Words, a: Array, b: Array, c: Array | None = None) -> Array:
-    """Return all ones or 1.0 where the comparison holds (9.7.5.1)."""
+    """Return all ones or 1.0 where the comparison is true, else 0 (9.7.5.1)."""
     true = _combined(m, a, b, c)
     if m.types[0] == "f32":
         return true.astype(np.float32)
@@ -190,17 +192,17 @@ def _selp(m: Words, a: Array, b: Array, c: Array) -> Array:
 
 
 def _slct(m: Words, a: Array, b: Array, c: Array) -> Array:
-    """Return `a` where `c` >= 0, else `b`; -0 counts as 0, NaN selects `b` (9.7.5.4)."""
+    """Return `a` where `c` >= 0, else `b`. -0 counts as 0, and NaN selects `b` (9.7.5.4)."""
     return np.where(flush(m, c) >= 0, a, b)
 
 
 def _copysign(m: Words, a: Array, b: Array) -> Array:
-    """Return the sign of `a`, the rest of `b` (9.7.3.2)."""
+    """Return `b` with the sign of `a` (9.7.3.2)."""
     return np.copysign(b, a)
 
 
 def _testp(m: Words, a: Array) -> Array:
-    """Tell what kind of number it is; "positive and negative zero are considered normal numbers" (9.7.3.1)."""
+    """Classify numbers; "positive and negative zero are considered normal numbers" (9.7.3.1)."""
     size, least = np.abs(a), FORMATS[m.type].least
     tests: dict[str, Callable[[], Array]] = {
         "finite": lambda: np.isfinite(a),
@@ -285,7 +287,7 @@ ROWS: tuple[Row, ...] = (
         "t = t",
         _approximate(np.log2),
         "9.7.3.20",
-        "2^-22 absolute in (0.5, 2), 2^-22 relative elsewhere",
+        "2^-22 absolute in (0.5, 2), 2^-22 relative outside",
     ),
     Row("ex2.approx{.ftz}.f32", "t = t", _approximate(np.exp2), "9.7.3.21", "2 ulp"),
     Row("tanh.approx.f32", "t = t", _approximate(np.tanh), "9.7.3.22", "2^-11 relative"),

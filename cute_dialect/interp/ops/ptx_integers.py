@@ -1,6 +1,6 @@
-"""Integer, logic and shift instructions of PTX (PTX ISA 9.7.1, 9.7.2, 9.7.8), exact modulo 2 to the width.
+"""Integer, logic and shift instructions of PTX (PTX ISA 9.7.1, 9.7.2, 9.7.8), exact modulo 2^width.
 
-Wide intermediate results are Python's integers where 64 bits do not hold them.
+Intermediate results that do not fit 64 bits are Python integers.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -21,7 +21,7 @@ U64 = np.uint64
 
 
 def _exact(f: Callable[..., object]) -> Callable[..., Array]:
-    """Return a function of Python's integers, element by element, modulo 2^64."""
+    """Apply a function of Python integers element by element, modulo 2^64."""
 
     def compute(m: Words, *given: Array) -> Array:
         rows = zip(*(x.reshape(-1).tolist() for x in given))
@@ -53,12 +53,12 @@ def _sub(m: Words, a: Array, b: Array) -> Array:
 
 
 def _part(m: Words, product: int) -> int:
-    """Return the part of a product that `.hi`, `.lo` or `.wide` takes."""
+    """Return the part of a product that `.hi`, `.lo` or `.wide` selects."""
     return product >> m.width if "hi" in m else product
 
 
 def _mul24(m: Words, x: int, y: int) -> int:
-    """Return the product of the low 24 bits, its bits 47 to 16 with `.hi` (9.7.1.5)."""
+    """Return the product of the low 24 bits, or its bits 47 to 16 with `.hi` (9.7.1.5)."""
 
     def cut(v: int) -> int:
         v &= (1 << 24) - 1
@@ -80,7 +80,7 @@ def _mad24(m: Words, x: int, y: int, z: int) -> int:
 
 def _quotient(x: int, y: int) -> int:
     if not y:
-        return 0  # reported
+        return 0  # Division by zero is reported separately.
     q = abs(x) // abs(y)
     return q if (x < 0) == (y < 0) else -q
 
@@ -91,8 +91,9 @@ def _minmax(m: Words, a: Array, b: Array) -> Array:
 
 
 def _bfind(m: Words, x: int) -> int:
-    """Return the highest bit that is not a sign bit, -1 if none; with `.shiftamt` how far it is from the top
-    (9.7.1.17).
+    """Return the highest non-sign bit, -1 if there is none.
+
+    With `.shiftamt`, return its distance from the top (9.7.1.17).
     """
     top = (~x if x < 0 else x).bit_length() - 1
     return m.width - 1 - top if "shiftamt" in m and top >= 0 else top
@@ -103,17 +104,17 @@ def _brev(m: Words, x: int) -> int:
 
 
 def _eight_bits(m: Words, n: int) -> int:
-    """Return a position or a length, which is "restricted to 0..255"; raise Fault for another one of a 64-bit field.
+    """Return a position or length, which is "restricted to 0..255". Raises Fault for a larger one in a 64-bit field.
 
-    An H200 takes the low 8 bits of it for fields of 32 bits, and something else for those of 64.
+    An H200 uses the low 8 bits for 32-bit fields and behaves differently for 64-bit fields.
     """
     if n > 255 and m.width == 64:
-        raise Fault("poison", f"{m.all[0]}: expected a position and a length in [0, 255], got {n}")
+        raise Fault("poison", f"{m.all[0]}: position and length must be in [0, 255], got {n}")
     return n & 255
 
 
 def _bfe(m: Words, x: int, pos: int, count: int) -> int:
-    """Return bits from `pos` on, above them the sign (9.7.1.19)."""
+    """Return the bits from `pos` on, sign-extended for signed types (9.7.1.19)."""
     pos, count, width = _eight_bits(m, pos), _eight_bits(m, count), m.width
     sign = 0
     if m.types[-1][0] == "s" and count:
@@ -124,14 +125,14 @@ def _bfe(m: Words, x: int, pos: int, count: int) -> int:
 
 
 def _bfi(m: Words, a: int, b: int, pos: int, count: int) -> int:
-    """Return `b` with the low `count` bits of `a` from `pos` on (9.7.1.20)."""
+    """Return `b` with the low `count` bits of `a` inserted at `pos` (9.7.1.20)."""
     pos, count = _eight_bits(m, pos), _eight_bits(m, count)
     mask = ((1 << count) - 1 << pos) & (1 << m.width) - 1
     return b & ~mask | a << pos & mask
 
 
 def _szext(m: Words, x: int, n: int) -> int:
-    """Return the low `n` bits, extended (9.7.1.21)."""
+    """Return the low `n` bits, sign- or zero-extended (9.7.1.21)."""
     if n >= 32 and "clamp" in m:
         return x
     n &= 31
@@ -140,7 +141,7 @@ def _szext(m: Words, x: int, n: int) -> int:
 
 
 def _bmsk(m: Words, pos: int, count: int) -> int:
-    """Return `count` ones from `pos` on (9.7.1.22)."""
+    """Return `count` ones starting at bit `pos` (9.7.1.22)."""
     if "clamp" in m:
         return ((1 << min(count, 32)) - 1 << pos) & 0xFFFFFFFF if pos < 32 else 0
     return ((1 << (count & 31)) - 1 << (pos & 31)) & 0xFFFFFFFF
@@ -166,7 +167,7 @@ def _dp2a(m: Words, a: int, b: int, c: int) -> int:
 
 
 def _lop3(m: Words, a: int, b: int, c: int, table: int) -> int:
-    """Return the bit of `table` that the three bits name, `a` highest (9.7.8.6)."""
+    """Look up each result bit in `table`, indexed by the three input bits with `a` highest (9.7.8.6)."""
     r = 0
     for i in range(8):
         if table >> i & 1:
@@ -175,7 +176,7 @@ def _lop3(m: Words, a: int, b: int, c: int, table: int) -> int:
 
 
 def _shift(m: Words, x: int, n: int) -> int:
-    """Shift; by the width or more, everything out (9.7.8.8, 9.7.8.9: amounts are clamped)."""
+    """Shift. Amounts are clamped to the width, which shifts out all bits (9.7.8.8, 9.7.8.9)."""
     n = min(n, m.width)
     return x << n if m.all[0] == "shl" else x >> n
 
@@ -198,7 +199,7 @@ _MODES: dict[str, Callable[[int], tuple[int, int, int, int]]] = {
 
 
 def _prmt(m: Words, a: int, b: int, c: int) -> int:
-    """Return four bytes of the eight of `b:a`; bit 3 of a selector gives its byte's sign (9.7.9.7)."""
+    """Select four of the eight bytes of `b:a`. Bit 3 of a selector replicates its byte's sign (9.7.9.7)."""
     pool = (b << 32 | a).to_bytes(8, "little")
     mode = m.all[-1]
     if mode in _MODES:
@@ -218,7 +219,7 @@ def _by_zero(m: Words, a: Array, b: Array) -> Array:
 _INT = "(.s16,.u16,.s32,.u32,.s64,.u64)"
 _SIGNED = "(.s16,.s32,.s64)"
 _NARROW = "(.s16,.u16,.s32,.u32)"
-_DIVISION = (_by_zero, "division by zero (PTX leaves the result open)")
+_DIVISION = (_by_zero, "division by zero, whose result is undefined in PTX")
 
 ROWS: tuple[Row, ...] = (
     Row(f"add{_INT}", "t = t t", _add, "9.7.1.1"),

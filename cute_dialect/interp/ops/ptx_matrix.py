@@ -1,4 +1,4 @@
-"""PTX instructions over 8x8 matrices in the registers of a warp: movmatrix."""
+"""Inline PTX on 8x8 matrices in registers: movmatrix."""
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
@@ -19,11 +19,12 @@ Handler = Callable[[Text, Statement], None]
 
 
 def _movmatrix(text: Text, s: Statement) -> None:
-    """Transpose a matrix. Lane ``t`` holds elements ``2(t mod 4)`` and the next of row ``t div 4``; then of the
-    transposed matrix.
+    """Transpose a matrix.
+
+    Lane ``t`` holds elements ``2(t mod 4)`` and the next of row ``t div 4``, before and after the transposition.
     """
     if text.guard(s)[0] >= 0:
-        raise InterpError("unsupported", "expected movmatrix without a predicate: the whole warp executes it")
+        raise InterpError("unsupported", "movmatrix cannot have a predicate, because the whole warp executes it")
     d, a = (text.slot(o) for o in s.operands)
     leaf = int_leaf(32)
     text.c.fn.collective = True

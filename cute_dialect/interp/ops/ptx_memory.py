@@ -1,4 +1,4 @@
-"""PTX loads, stores, reductions and atomics, with vectors and cache hints."""
+"""Inline PTX loads, stores, reductions and atomics, with vectors and cache hints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _space(opcode: str) -> int:
 def _element(opcode: str) -> Leaf:
     m = _BITS.search(opcode)
     if m is None:
-        raise InterpError("unsupported", f"expected a PTX type at the end of {opcode}")
+        raise InterpError("unsupported", f"{opcode} does not end with a type")
     return float_leaf(f"f{m[2]}") if m[1] == "f" else int_leaf(int(m[2]))
 
 
@@ -50,7 +50,7 @@ def _vector(leaf: Leaf, n: int) -> Leaf:
 
 
 def _as(v: Array, source: Leaf, target: Leaf) -> Array:
-    """Return bits of one register type as another: cut or zero-extended."""
+    """Convert between register types by truncating or zero-extending the bits."""
     if source.dtype == target.dtype:
         return v
     raw = np.ascontiguousarray(v)
@@ -66,7 +66,7 @@ def _load(text: Text, s: Statement) -> None:
     element = _element(s.opcode)
     n = _count(s.opcode)
     if len(outs) != n:
-        raise InterpError("unsupported", f"expected {n} registers for {s.opcode}, got {len(outs)}")
+        raise InterpError("unsupported", f"{s.opcode} needs {n} registers, got {len(outs)}")
     leaf = _vector(element, n)
     space = text.leaf(slot).space or _space(s.opcode)
     site = Site(leaf, leaf.size, space, False, op=text.op)
@@ -114,14 +114,16 @@ _KINDS = {"and": "_and", "or": "_or", "xor": "_xor", "exch": "xchg", "inc": "uin
 
 
 def _atomic(text: Text, s: Statement) -> None:
-    """Compile red.… and atom.… other than cas."""
+    """Compile red.… and atom.…, except cas."""
     returns = s.opcode.startswith("atom")
     slot, add = text.address(s.operands[1 if returns else 0])
     values = [text.slot(p) for p in s.parts(2 if returns else 1)]
     m = re.search(r"\.(add|min|max|and|or|xor|exch|inc|dec)\b", s.opcode)
     packed = re.search(r"\.(f16x2|bf16x2)$", s.opcode)
     if m is None:
-        raise InterpError("unsupported", f"expected a reduction add, min, max, and, or, xor, exch; got {s.opcode}")
+        raise InterpError(
+            "unsupported", f"{s.opcode} is not supported; use add, min, max, and, or, xor, exch, inc or dec"
+        )
     kind = m[1]
     if packed is not None:
         base = float_leaf(packed[1][:-2])
@@ -164,7 +166,7 @@ def _atomic(text: Text, s: Statement) -> None:
 
 
 def _may_poll(text: Text, site: Site, slot: int, result: int) -> None:
-    """Mark a read in a loop, which may wait for another thread: that must get its turn."""
+    """Emit a scheduling point after a read in a loop, which may wait for another thread."""
     text.c.fn.needs_warp.append("a polled load")
     text.c.emit_blocking(text.op, spin_point(text.c.info(text.op), polls(site, slot, result)))
 

@@ -1,4 +1,4 @@
-"""PTX moves, cache policies, mma.sync and trap that appear in inline text."""
+"""Inline PTX: moves, cache policies, mma.sync and trap."""
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -44,7 +44,7 @@ def _mov(text: Text, s: Statement) -> None:
         leaf = text.leaf(d)
         put(text, s, d, lambda R, g: typed(bits(text, R, g, a, width), leaf))
         return
-    if len(source) == 1:  # unpack, low part first
+    if len(source) == 1:  # Unpack, low part first.
         a = text.slot(source[0])
         part = width // len(target)
         for i, name in enumerate(target):
@@ -88,7 +88,7 @@ def _mma(text: Text, s: Statement) -> None:
         s.opcode,
     )
     if m is None or m[7] not in _ELEMENT_BITS:
-        raise InterpError("unsupported", f"expected a known mma.sync, got {s.opcode}")
+        raise InterpError("unsupported", f"{s.opcode} is not supported")
     mma = Mma(int(m[1]), int(m[2]), int(m[3]), m[7], m[8], m[5] is not None)
     d, a, b, acc = ([text.slot(p) for p in s.parts(i)] for i in range(4))
     leaves = tuple([[text.leaf(x) for x in part] for part in (a, b, acc)])

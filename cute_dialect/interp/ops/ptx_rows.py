@@ -1,10 +1,10 @@
-"""Scalar PTX instructions as rows: how one is written, what its operands are, what it computes.
+"""Table format for scalar PTX instructions: syntax, operand types and computation.
 
-A row's `syntax` is the PTX manual's with the sets written out: `{.ftz}` may stand there, `{.rn,.rz}` one of them may,
-`(.rn,.rz)` one of them must.  `operands` are types, the result first: `t` is the last type of the opcode, `s` the one
-before it, `w` twice as wide as `t`, `dot` signed if one of the types is.  `compute` takes the words of the opcode and
-an array an operand: integers as numpy integers, floats in the numpy type of their format, packed values with a last
-axis of 2.
+The `syntax` of a row is that of the PTX manual with all sets spelled out: `{.ftz}` is optional, `{.rn,.rz}` is an
+optional choice and `(.rn,.rz)` a required choice. `operands` are types, with the result first: `t` is the last type of
+the opcode, `s` the one before it, `w` twice as wide as `t`, and `dot` is signed if one of the types is. `compute`
+receives the words of the opcode and one array per operand: integers as numpy integers, floats in the numpy type of
+their format, packed values with a last axis of 2.
 
 >>> [*expand("add(.rn,.rz){.ftz}.f32")]
 ['add.rn.f32', 'add.rn.ftz.f32', 'add.rz.f32', 'add.rz.ftz.f32']
@@ -39,7 +39,7 @@ Handler: TypeAlias = "Callable[[Text, Statement], None]"
 
 
 class Kind(NamedTuple):
-    """A PTX type: bits of the register, numpy type of an element, number of elements."""
+    """A PTX type: register width in bits, numpy type of an element, number of elements."""
 
     bits: int
     dtype: np.dtype  # type: ignore[type-arg]
@@ -66,18 +66,18 @@ FLOATS = frozenset({"f16", "bf16", "f32", "f64", "tf32", "f16x2", "bf16x2", "e4m
 
 @dataclass(frozen=True)
 class Words:
-    """The words of an opcode: `fma.rn.ftz.f32`."""
+    """The dot-separated words of an opcode such as `fma.rn.ftz.f32`."""
 
     opcode: str
 
     @cached_property
     def all(self) -> tuple[str, ...]:
-        """The words between the points, from the first."""
+        """All words."""
         return tuple(self.opcode.split("."))
 
     @cached_property
     def types(self) -> tuple[str, ...]:
-        """The types, in the order in which they stand."""
+        """The types, in order of appearance."""
         return tuple(w for w in self.all[1:] if w in KINDS)
 
     @property
@@ -87,12 +87,12 @@ class Words:
 
     @property
     def width(self) -> int:
-        """Bits of an element of the last type."""
+        """Width in bits of an element of the last type."""
         return KINDS[self.types[-1]].dtype.itemsize * 8
 
     @cached_property
     def mode(self) -> str:
-        """The rounding mode, `rn` where none stands there; `rzi` is `rz`."""
+        """The rounding mode, `rn` by default; `rzi` is `rz`."""
         return next((w.removesuffix("i") for w in self.all if re.fullmatch(r"r[nzmp]i?|rna", w)), "rn")
 
     def __contains__(self, word: str) -> bool:
@@ -108,8 +108,8 @@ class Row:
 
     - syntax, operands, compute: see the module
     - section: of the PTX ISA (9.0)
-    - bound: how far off the device may be, as the section states it; the interpreter computes correctly rounded
-    - undefined: where the result is none, and what is said of it
+    - bound: maximum error of the device according to that section; the interpreter rounds correctly
+    - undefined: a mask of the lanes without a defined result, and the message for them
     """
 
     syntax: str
@@ -139,13 +139,13 @@ def _choices(syntax: str) -> Iterator[tuple[str, ...]]:
 
 
 def expand(syntax: str) -> Iterator[str]:
-    """Return all opcodes of a syntax."""
+    """Yield all opcodes of a syntax."""
     for parts in itertools.product(*_choices(syntax)):
         yield "".join(parts)
 
 
 def pattern(syntax: str) -> str:
-    """Return a regular expression of the opcodes of a syntax."""
+    """Return a regular expression that matches the opcodes of a syntax."""
     return "".join(f"(?:{'|'.join(map(re.escape, parts))})" for parts in _choices(syntax))
 
 
@@ -153,7 +153,7 @@ def pattern(syntax: str) -> str:
 
 
 def bits(text: Text, R: Regs, g: Group, slot: int, width: int) -> Array:
-    """Return a register as unsigned integers of `width` bits; a float literal as the bits of that float."""
+    """Return a register as unsigned integers of `width` bits. A float literal gives the bits of that float."""
     leaf = text.leaf(slot)
     v = to_lanes(R[slot], leaf, g.lanes)
     if leaf.kind == "f" and leaf.width == 64 and width < 64:
@@ -168,7 +168,7 @@ def bits(text: Text, R: Regs, g: Group, slot: int, width: int) -> Array:
 
 
 def typed(raw: Array, leaf: Leaf) -> Array:
-    """Return integers as the register type."""
+    """Convert integers to the register type."""
     if leaf.width == 1 and leaf.kind == "i":
         return raw.astype(np.bool_)
     size = leaf.size if leaf.shape else leaf.dtype.itemsize
@@ -177,7 +177,7 @@ def typed(raw: Array, leaf: Leaf) -> Array:
 
 
 def put(text: Text, s: Statement, slot: int, compute: Callable[[Regs, Group], Array]) -> None:
-    """Define a register; under a guard the other lanes keep what it was."""
+    """Emit the definition of a register. Under a guard, the other lanes keep the old value."""
     leaf = text.leaf(slot)
     guarded = text.guard(s)[0] >= 0
 
@@ -189,7 +189,7 @@ def put(text: Text, s: Statement, slot: int, compute: Callable[[Regs, Group], Ar
 
 
 def _register(text: Text, s: Statement, name: str, kind: str) -> int:
-    """Return the slot of an operand of that type. Raises InterpError for one that the assembler refuses, too."""
+    """Return the slot of an operand of a type. Raises InterpError where the assembler would also fail."""
     slot = text.slot(name)
     leaf, width = text.leaf(slot), KINDS[kind].bits
     literal = number(name)
@@ -223,7 +223,7 @@ def _write(v: Array, kind: str, leaf: Leaf) -> Array:
     if k.bits == 1:
         return v.astype(np.bool_)
     raw = np.ascontiguousarray(v.astype(k.dtype)).view(np.dtype(f"u{k.bits // 8}")).reshape(-1)
-    if kind[0] == "s" and k.elements == 1:  # a wider register gets the sign
+    if kind[0] == "s" and k.elements == 1:  # A wider register is sign-extended.
         raw = raw.view(k.dtype).astype(np.int64)
     return typed(raw, leaf)
 
@@ -264,7 +264,7 @@ def _handler(row: Row) -> Handler:
 
 
 def table(rows: Sequence[Row]) -> list[tuple[str, Handler]]:
-    """Return rows for the table of `ptx`."""
+    """Return the rows as entries for the table of `ptx`."""
     return [(pattern(row.syntax), _handler(row)) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""PTX matrix instructions with a sparse A: mma.sp::ordered_metadata, wgmma.mma_async.sp."""
+"""Inline PTX for MMA with a sparse A: mma.sp::ordered_metadata and wgmma.mma_async.sp."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WGMMA_SP = re.compile(r"wgmma\.mma_async\.sp\.sync\.aligned\.m64n(\d+)k(\d+)(\.
 def _mma_sp(text: Text, s: Statement) -> None:
     m = _MMA_SP.fullmatch(s.opcode)
     if m is None or len(s.operands) != 6:
-        raise InterpError("unsupported", f"expected a known mma.sp with 6 operands, got {s.opcode}")
+        raise InterpError("unsupported", f"{s.opcode} is not supported")
     d, a, b, c = ([text.slot(p) for p in s.parts(i)] for i in range(4))
     shape = (int(m[1]), int(m[2]), int(m[3]))
     row = sparse.row_of(shape, m[6], m[7], m[4] is not None, m[5])
@@ -30,13 +30,13 @@ def _mma_sp(text: Text, s: Statement) -> None:
 def _wgmma_sp(text: Text, s: Statement) -> None:
     m = _WGMMA_SP.fullmatch(s.opcode)
     if m is None or len(s.operands) < 6:
-        raise InterpError("unsupported", f"expected a known wgmma.mma_async.sp, got {s.opcode}")
+        raise InterpError("unsupported", f"{s.opcode} is not supported")
     outs = [text.slot(p) for p in s.parts(0)]
     in_registers = s.operands[1].startswith("{")
     a: int | list[int] = [text.slot(p) for p in s.parts(1)] if in_registers else text.slot(s.operands[1])
     selector, flag = number(s.operands[4]), s.operands[5]
     if not isinstance(selector, int):
-        raise InterpError("unsupported", f"expected a constant sparsity selector, got {s.operands[4]}")
+        raise InterpError("unsupported", f"the sparsity selector must be a constant, got {s.operands[4]}")
     rest = [int(number(o) or 0) for o in s.operands[6:]]
     scales = [1, 1] if m[4] == "s32" else rest[:2]
     majors = [*([0] if in_registers else []), *(rest[2:] if m[4] != "s32" else []), 0, 0]

@@ -1,4 +1,4 @@
-"""PTX text as statements over slots."""
+"""Parser of PTX text: statements whose operands are slots."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES = {"pred": 1, **{f"{k}{n}": n for k in "bus" for n in (8, 16, 32, 64)}}
 
 @dataclass(frozen=True)
 class Statement:
-    """An instruction: `opcode` with its dots, `operands` as written, `guard` as written (`@p`, `@!p`)."""
+    """An instruction: full opcode, operands as written, and guard as written (`@p`, `@!p`)."""
 
     opcode: str
     operands: tuple[str, ...]
@@ -37,7 +37,7 @@ class Statement:
 
 
 class Text:
-    """A PTX text being compiled: its operands as slots."""
+    """A PTX text under compilation, with its operands as slots."""
 
     def __init__(
         self,
@@ -60,17 +60,17 @@ class Text:
         self.predicate = predicate
         self.registers = registers
         self.tied = tied
-        self.pure = pure  # poison operands give poison results
-        self.labels = labels or {}  # number of the statement after each label
+        self.pure = pure  # Poison operands give poison results.
+        self.labels = labels or {}  # index of the statement after each label
 
     def slot(self, name: str) -> int:
-        """Return the slot of an operand: `$i`, a declared register or a number. Raises InterpError for another name."""
+        """Return the slot of an operand: `$i`, a declared register or a number. Raises InterpError otherwise."""
         name = name.strip()
         m = re.fullmatch(r"\$\{?(\d+)(?::\w+)?\}?", name)
         if m is not None:
             i = int(m[1])
             if i >= len(self.operands):
-                raise InterpError("unsupported", f"expected an operand below ${len(self.operands)}, got {name}")
+                raise InterpError("unsupported", f"{name} does not exist; the op has {len(self.operands)} operands")
             return self.operands[i]
         got = self.registers.get(name)
         if got is not None:
@@ -81,15 +81,17 @@ class Text:
             return got
         value = number(name)
         if value is None:
-            raise InterpError("unsupported", f"expected a register, operand or number in PTX, got {name}")
+            raise InterpError("unsupported", f"{name} is not a register, operand or number")
         if isinstance(value, float):
             return self.c.new_slot(float_leaf("f64"), value, fixed=True)
         width = 32 if -(1 << 31) <= value < 1 << 31 else 64
         return self.c.new_slot(int_leaf(width), wrap_int(value, width), fixed=True)
 
     def reads(self, s: Statement, name: str) -> bool:
-        """Return True if anything may read a register that the statement `s` writes: a statement of the text, the
-        function behind an output of the text, or a later text if the register is declared for the whole function.
+        """Return True if anything may read a register that statement `s` writes.
+
+        Readers are other statements, users of an output of the text, and later texts if the register is declared for
+        the whole function.
         """
         word = re.compile(re.escape(name) + r"(?![\w$%])")
         others = (" ".join((o.guard, *o.operands)) for o in self.statements if o is not s)
@@ -99,14 +101,14 @@ class Text:
         return any(map(word.search, others)) or name not in self.registers
 
     def declares(self, name: str) -> bool:
-        """Return whether a name is that of a register that this text or one before it has declared."""
+        """Return True if this text or an earlier one has declared a register of that name."""
         return name in self.registers or name in self.c.ptx_registers
 
     def address(self, text: str) -> tuple[int, int]:
-        """Slot and byte offset of `[a]` or `[a + 8]`."""
+        """Return the slot and byte offset of `[a]` or `[a + 8]`."""
         m = re.fullmatch(r"\[\s*([^\s+\]]+)\s*(?:\+\s*(-?\w+))?\s*\]", text)
         if m is None:
-            raise InterpError("unsupported", f"expected an address in PTX, got {text}")
+            raise InterpError("unsupported", f"{text} is not an address; write [register] or [register + offset]")
         return self.slot(m[1]), int(number(m[2] or "0") or 0)
 
     def leaf(self, slot: int) -> Leaf:
@@ -114,14 +116,14 @@ class Text:
         return self.c.leaf_of(slot)
 
     def guard(self, s: Statement) -> tuple[int, bool]:
-        """Return the slot of the predicate of a statement (-1: none) and whether it is negated."""
+        """Return the slot of a statement's predicate (-1 for none), and whether it is negated."""
         if s.guard:
             negated = s.guard.startswith("@!")
             return self.slot(s.guard.lstrip("@!")), negated
         return self.predicate, False
 
     def emit(self, s: Statement, step: Step) -> None:
-        """Emit a step under the statement's guard: lanes where it does not hold take no part."""
+        """Emit a step under the statement's guard. Lanes where the guard is false do not participate."""
         slot, negated = self.guard(s)
         if slot < 0:
             self.c.emit(self.op, step, pure=self.pure, keep=not self.pure)
@@ -143,7 +145,7 @@ class Text:
 
 
 def _settled(step: Step, info: OpInfo, R: Regs, g: Group) -> None:
-    """Return a step under a guard: whether it may act on its operands is asked for the lanes where that holds."""
+    """Run a step under a guard. Undefined operands are only an error in lanes where the guard holds."""
     try:
         step(R, g)
     except PoisonUse:
@@ -184,9 +186,9 @@ def parse(
     predicate: int,
     tied: dict[int, int] | None = None,
 ) -> Text:
-    """Split a text into statements and give its declared registers slots.
+    """Split a text into statements and allocate slots for its declared registers.
 
-    What is declared outside of braces is there for the texts that follow in the function, too.
+    Registers declared outside of braces stay visible in later texts of the function.
     """
     code = (
         re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.S).replace("$$", "\0").replace("\\n", " ").replace("\\t", " ")
@@ -194,7 +196,7 @@ def parse(
     registers: dict[str, int] = {}
     statements: list[Statement] = []
     labels: dict[str, int] = {}
-    # Braces that group statements begin the text or follow `;` or another such brace; operands never begin one.
+    # Braces that group statements start the text or follow `;` or another such brace. Operand braces never do.
     body = code.strip()
     depth = 0
     while body:
@@ -211,7 +213,7 @@ def parse(
         end = body.find(";")
         one = (body if end < 0 else body[:end]).strip()
         body = "" if end < 0 else body[end + 1 :].lstrip()
-        if one and not one.startswith(".pragma"):  # of which nothing that is computed depends
+        if one and not one.startswith(".pragma"):  # A pragma does not affect the computation.
             _statement(c, one, registers if depth else c.ptx_registers, statements)
     return Text(c, op, statements, operands, outputs, predicate, registers, tied or {}, labels=labels)
 
@@ -222,7 +224,7 @@ def _statement(c: FnCompiler, one: str, registers: dict[str, int], statements: l
         kind = declared[1]
         leaf = float_leaf(kind) if kind in ("f16", "f32", "f64") else int_leaf(_TYPES.get(kind, 32))
         for name in declared[2].split(","):
-            many = re.fullmatch(r"\s*([\w$%]+)<(\d+)>\s*", name)  # `%r<4>`: %r0 to %r3
+            many = re.fullmatch(r"\s*([\w$%]+)<(\d+)>\s*", name)  # `%r<4>` declares %r0 to %r3.
             names = [name.strip()] if many is None else [f"{many[1]}{i}" for i in range(int(many[2]))]
             registers.update({one: c.new_slot(leaf, fixed=registers is c.ptx_registers) for one in names})
         return

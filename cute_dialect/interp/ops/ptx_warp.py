@@ -1,4 +1,4 @@
-"""Warp collectives in inline PTX: vote.sync and shfl.sync, by the functions of the nvvm ops of these names."""
+"""Inline PTX: vote.sync and shfl.sync."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`mma.sync.m8n8k4` on f16: each of the four quad-pairs of a warp multiplies on its own.
+"""`mma.sync.m8n8k4` on f16: each of the four quad-pairs of a warp computes its own MMA.
 
-Who holds what comes from the rows of the table of atoms (PTX ISA 9.0, 9.7.14.5.1).
+Fragment layouts come from the table of atoms (PTX ISA 9.0, 9.7.14.5.1).
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cute_dialect.algebra.values import Layout
 
 LANES = np.array([[t + 4 * g if t < 4 else t + 12 + 4 * g for t in range(8)] for g in range(4)])
-"""Quad-pair g, logical thread t -> lane."""
+"""Maps quad-pair g and logical thread t to a lane."""
 
 
 def _positions(layout: Layout) -> Array:
@@ -36,7 +36,7 @@ def _positions(layout: Layout) -> Array:
 
 
 def emit(c: FnCompiler, op: Operation, majors: tuple[str, str], counts: tuple[int, int, int]) -> None:
-    """Compile one; `majors` of A and B, `counts` the registers of A, B and C."""
+    """Compile one MMA. `majors` are those of A and B, `counts` the register counts of A, B and C."""
     from cute_dialect.arch.table import find_mma_sync
 
     slots = [c.use(v) for v in op.operands]

@@ -1,8 +1,8 @@
-"""`mma.sp::ordered_metadata`: products of a warp whose A is sparse.
+"""`mma.sp::ordered_metadata`: warp-level MMA with a sparse A.
 
-Who holds what comes from the rows of the table of atoms (PTX ISA 9.0, 9.7.14.6).  A is expanded to its full depth as
-the metadata of the threads that the selector names says; bits that name no elements are a fault.  The rest is as in
-`matrix`: products and their sum in f64 (integers exact), C added, one rounding.
+Fragment layouts come from the table of atoms (PTX ISA 9.0, 9.7.14.6). A is expanded to its full K using the metadata of
+the threads that the selector picks; invalid metadata bits are a fault. The arithmetic is that of `matrix`: products and
+their sum in f64 (integers exactly), plus C, rounded once.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -35,7 +35,7 @@ _I32 = int_leaf(32)
 
 
 class Registers(NamedTuple):
-    """Slots of the operands and of the results; `selector` is one too."""
+    """Slots of the operands and results; `selector` is a slot too."""
 
     a: list[int]
     b: list[int]
@@ -46,7 +46,7 @@ class Registers(NamedTuple):
 
 
 def _tile(row: MmaAtom, operand: str, values: Array) -> Array:
-    """Return fragments `(warps, 32, values)` as a matrix `(warps, rows, columns)`."""
+    """Convert fragments `(warps, 32, values)` to a matrix `(warps, rows, columns)`."""
     rows, columns = row.tile(operand)
     flat = np.zeros((values.shape[0], rows * columns), values.dtype)
     flat[:, positions(row.layout(operand))] = values
@@ -54,7 +54,7 @@ def _tile(row: MmaAtom, operand: str, values: Array) -> Array:
 
 
 def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
-    """Compile the step of one product."""
+    """Return the step of one MMA."""
     held = row.metadata
     assert held is not None
     m, _, _ = row.shape_mnk
@@ -73,7 +73,7 @@ def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
             whole_warps(g, "mma.sp")
         selector = int(active_uniform(R[used.selector], g.mask, "the sparsity selector")) if g.mask.n else 0
         if not 0 <= selector < held.selectors:
-            raise Fault("argument", f"mma.sp: expected a selector from 0 to {held.selectors - 1}, got {selector}")
+            raise Fault("argument", f"mma.sp: the sparsity selector must be 0 to {held.selectors - 1}, got {selector}")
         a = operand(R, g, "A", used.a, kinds[0], leaves[0])
         b = operand(R, g, "B", used.b, kinds[1], leaves[1])
         e = to_lanes(R[used.e], _I32, g.lanes).reshape(warps, 32).view(np.uint32)
@@ -94,7 +94,7 @@ def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
 
 
 def row_of(shape: tuple[int, int, int], a: str, b: str, saturate: bool, d: str) -> MmaAtom:
-    """Return the row of the table for PTX types of A, B and D.  Raises InterpError."""
+    """Return the table row for PTX types of A, B and D.  Raises InterpError if there is none."""
     from cute_dialect.arch.elements import by_ptx
     from cute_dialect.arch.errors import AtomError
     from cute_dialect.arch.table import find_mma_sp
@@ -121,7 +121,7 @@ def _emit(c: FnCompiler, op: Operation, row: MmaAtom) -> None:
 
 def _mma_sp_sync(c: FnCompiler, op: Operation) -> None:
     if attr_of(op, "orderedMetadata") is None:
-        raise InterpError("unsupported", "expected nvvm.mma.sp.sync with ordered metadata")
+        raise InterpError("unsupported", "nvvm.mma.sp.sync is only supported with ordered metadata")
     shape = shape_of(op)
     sizes = segments(op, 5)
     a, b = (enum_word(attr_of(op, f"multiplicand{x}PtxType")) for x in "AB")
@@ -135,7 +135,7 @@ def mma_sp_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
     names = [n for n in m[4].split(".") if n != "satfinite"]
     a, b = (names[1], names[2]) if len(names) == 4 else (names[0], names[-1])
     acc = c.leaf_of(c.use(op.operands[-3]))
-    if a in ("f16", "f32") and b == a:  # named by D and C
+    if a in ("f16", "f32") and b == a:  # The name lists only D and C.
         a = b = "f16"
     _emit(c, op, row_of((int(m[1]), int(m[2]), int(m[3])), a, b, "satfinite" in m[4], _accumulator(acc)))
 

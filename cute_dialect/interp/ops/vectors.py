@@ -1,4 +1,4 @@
-"""Vectors: insert, extract, shuffle, reshape, reduce."""
+"""Vector ops: insert, extract, shuffle, reshape, reduce."""
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -32,13 +32,13 @@ DYNAMIC = -(1 << 63)
 
 
 def _position(c: FnCompiler, op: Operation, first: int) -> tuple[list[int], list[int]]:
-    """Return static position with DYNAMIC holes, and the slots that fill them."""
+    """Return the static position with DYNAMIC placeholders, and the slots that fill them."""
     static = ints_of(attr_of(op, "static_position"))
     return static, [c.use(v) for v in op.operands[first:]]
 
 
 def _put(vec: Value, value: Value, leaf: Leaf, index: Sequence[Value], lanes: int) -> Value:
-    """Return `vec` with `value` at `index`; poison vectors start from zero."""
+    """Return `vec` with `value` inserted at `index`. A poison vector starts as zeros."""
     if value is POISON:
         return vec
     part_rank = len(leaf.shape) - len(index)
@@ -78,9 +78,9 @@ def _bounds(index: Sequence[Value], leaf: Leaf, g: Group) -> None:
         if isinstance(i, np.ndarray):
             bad = (i < 0) | (i >= extent)
             if g.mask.any(bad):
-                raise Fault("oob", f"expected a vector index in [0, {extent})", g.mask.first(bad))
+                raise Fault("oob", f"vector index is not in [0, {extent})", g.mask.first(bad))
         elif not 0 <= i < extent:  # type: ignore[operator]
-            raise Fault("oob", f"expected a vector index in [0, {extent}), got {i}")
+            raise Fault("oob", f"vector index {i} is not in [0, {extent})")
 
 
 def _insert_element(c: FnCompiler, op: Operation) -> None:
@@ -160,7 +160,7 @@ def _broadcast(c: FnCompiler, op: Operation) -> None:
 
 
 def _shuffle(c: FnCompiler, op: Operation) -> None:
-    """Compile llvm.shufflevector and vector.shuffle of one-dimensional vectors; -1 in the mask: undefined (0)."""
+    """Compile llvm.shufflevector and vector.shuffle of one-dimensional vectors. A mask of -1 gives 0."""
     a, b = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     la, lb = c.leaf_of(a), c.leaf_of(b)
@@ -285,7 +285,7 @@ def _insert_slice(c: FnCompiler, op: Operation) -> None:
 
 
 def _reduction(c: FnCompiler, op: Operation) -> None:
-    """Compile vector.reduction <kind>: left to right in the element type, starting with the accumulator if there is
+    """Compile vector.reduction <kind>, left to right in the element type, starting with the accumulator if there is
     one.
     """
     a = c.use(op.operands[0])
@@ -324,7 +324,7 @@ def fold(kind: str):
         "xor": np.bitwise_xor,
     }
     if kind not in table:
-        raise InterpError("unsupported", f"expected a reduction kind in {', '.join(table)}, got {kind}")
+        raise InterpError("unsupported", f"reduction kind {kind} is not supported; use one of {', '.join(table)}")
     return table[kind]
 
 

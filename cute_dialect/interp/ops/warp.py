@@ -1,8 +1,8 @@
 """Warp collectives: shuffle, vote, match, redux, elect.
 
-A group holds whole warps, so each collective is done for all of them at once, on arrays `(warps, 32)`.  The threads
-that a member mask names must be active, or have exited: otherwise the device would hang or give garbage, and an error
-is raised here. Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync".
+A group holds whole warps, so each collective runs for all of them at once on arrays `(warps, 32)`. All threads in a
+member mask must be active or have exited; the device would otherwise hang or return garbage, so it is an error here.
+Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync".
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -28,9 +28,7 @@ LANE = np.arange(32)
 
 
 def members(g: Group, mask: Value, name: str) -> Array:
-    """Return which lanes of its warp each lane talks to, `(warps, 32, 32)`: those its member mask names that are
-    active.
-    """
+    """Return a mask `(warps, 32, 32)` of the active lanes in each lane's member mask."""
     m = g.mask
     active = m.array.reshape(-1, 32)
     live = ~g.dead.reshape(-1, 32)
@@ -43,32 +41,32 @@ def members(g: Group, mask: Value, name: str) -> Array:
     own = np.broadcast_to(named, (len(active), 32, 32))[:, LANE, LANE]
     if (active & ~own).any():
         lane = int(np.flatnonzero((active & ~own).ravel())[0])
-        raise Fault("sync", f"{name}: expected a member mask that names the calling thread, lane {lane % 32}", lane)
+        raise Fault("sync", f"{name}: the member mask does not contain the calling thread, lane {lane % 32}", lane)
     missing = active[:, :, None] & named & (live & ~active)[:, None, :]
     if missing.any():
         w, lane, other = (int(x[0]) for x in np.nonzero(missing))
         raise Fault(
             "sync",
-            f"{name}: the member mask names lane {other}, which is still running but did not get here",
+            f"{name}: the member mask contains lane {other}, which is still running but did not arrive",
             w * 32 + lane,
         )
     return named & active[:, None, :]
 
 
 def rows(v: Value, leaf: Leaf, g: Group) -> Array:
-    """Return the value as `(warps, 32)`."""
+    """Return the value with shape `(warps, 32)`."""
     return to_lanes(v, leaf, g.lanes).reshape(-1, 32, *leaf.shape)
 
 
 def shuffle(
     g: Group, mask: Value, value: Value, offset: Value, clamp: Value, kind: str, leaf: Leaf, name: str
 ) -> tuple[Array, Array]:
-    """Compute shfl.sync: the source lane's value, and whether it was in range (PTX ISA, pseudo-code of shfl.sync)."""
+    """Execute shfl.sync: the source lane's value, and whether it was in range (PTX ISA, pseudo-code of shfl.sync)."""
     talk = members(g, mask, name)
     warps = talk.shape[0]
 
     def wide(v: Value) -> Array:
-        _ = v + 0  # type: ignore[operator]  # poison shows here
+        _ = v + 0  # Raises for poison.
         return np.broadcast_to(np.asarray(v).astype(np.int64), (g.lanes,)).reshape(warps, 32)
 
     b, k = wide(offset) & 31, wide(clamp)
@@ -95,7 +93,9 @@ def shuffle(
     deaf = active & ok & ~heard
     if deaf.any():
         lane = int(np.flatnonzero(deaf.ravel())[0])
-        raise Fault("sync", f"{name}: lane {lane % 32} reads lane {int(j.ravel()[lane])}, which takes no part", lane)
+        raise Fault(
+            "sync", f"{name}: lane {lane % 32} reads lane {int(j.ravel()[lane])}, which does not participate", lane
+        )
     vals = rows(value, leaf, g)
     index = j.reshape(j.shape + (1,) * len(leaf.shape))
     got = np.take_along_axis(vals, np.broadcast_to(index, (*j.shape, *leaf.shape)), axis=1)
@@ -108,7 +108,7 @@ def _shfl(c: FnCompiler, op: Operation) -> None:
     leaf = c.leaf_of(value)
     kind = enum_word(attr_of(op, "kind"))
     if kind not in ("bfly", "up", "down", "idx"):
-        raise InterpError("unsupported", f"expected a shuffle kind bfly, up, down or idx, got {kind}")
+        raise InterpError("unsupported", f"shuffle kind {kind} is not supported; use bfly, up, down or idx")
     c.fn.collective = True
 
     def step(R: Regs, g: Group) -> None:
@@ -144,7 +144,7 @@ VOTES = ("all", "any", "uni", "ballot")
 
 
 def vote(g: Group, mask: Value, pred: Value, leaf: Leaf, kind: str, name: str) -> Array:
-    """Compute vote.sync: a predicate for each lane, or the 32 bits of a ballot."""
+    """Execute vote.sync: a predicate per lane, or the 32 bits of a ballot."""
     talk = members(g, mask, name)
     p = rows(pred, leaf, g)[:, None, :]
     if kind == "ballot":
@@ -164,7 +164,7 @@ def _vote(c: FnCompiler, op: Operation) -> None:
     leaf = c.leaf_of(pred)
     kind = enum_word(attr_of(op, "kind"))
     if kind not in VOTES:
-        raise InterpError("unsupported", f"expected a vote any, all, ballot or uni, got {kind}")
+        raise InterpError("unsupported", f"vote kind {kind} is not supported; use any, all, ballot or uni")
     c.fn.collective = True
 
     def step(R: Regs, g: Group) -> None:
@@ -205,7 +205,7 @@ def _redux(c: FnCompiler, op: Operation) -> None:
     magnitude = "true" in str(attr_of(op, "abs"))
     c.fn.collective = True
     if kind not in ("add", "and", "or", "xor", "max", "min", "umax", "umin", "fmax", "fmin"):
-        raise InterpError("unsupported", f"expected a known redux kind, got {kind}")
+        raise InterpError("unsupported", f"redux kind {kind} is not supported")
 
     def step(R: Regs, g: Group) -> None:
         talk = members(g, R[mask], "nvvm.redux.sync")
@@ -246,7 +246,7 @@ def _redux(c: FnCompiler, op: Operation) -> None:
 
 
 def _elect(c: FnCompiler, op: Operation) -> None:
-    """Compile elect.sync: the schedule chooses the member lane."""
+    """Compile elect.sync. The schedule chooses the elected lane."""
     mask = c.use(op.operands[0]) if op.operands else -1
     d = c.defines(op.results[0])[-1]
     c.fn.collective = True

@@ -25,7 +25,7 @@ def _mma_async(c: FnCompiler, op: Operation) -> None:
     dims = shape_of(op)
     d = enum_word(attr_of(op, "typeD"))
     if dims["m"] != 64 or d not in ("f32", "f16", "s32"):
-        raise InterpError("unsupported", f"expected a wgmma of m64 with f32, f16 or s32, got m{dims['m']} {d}")
+        raise InterpError("unsupported", f"wgmma m{dims['m']} {d} is not supported; use m64 with f32, f16 or s32")
     shape = wgmma.Shape(
         dims["n"],
         dims["k"],
@@ -55,15 +55,17 @@ def emit_mma(
     nonzero: bool = True,
     metadata: int = -1,
 ) -> None:
-    """Emit one wgmma over slots. `scale_d`: a constant, or the slot of a flag that says so when it is `nonzero`.
+    """Emit one wgmma over slots.
 
-    `metadata`: the slot of that of a sparse A.
+    Args:
+        scale_d: A constant, or the slot of a flag that enables the accumulator if it is `nonzero`.
+        metadata: Slot of the metadata of a sparse A, -1 for a dense one.
     """
     c.fn.needs_warp.append("a wgmma")
     info = c.info(op)
     leaf = c.leaf_of(outs[0])
     if len(acc) != shape.registers or len(outs) != shape.registers:
-        raise InterpError("unsupported", f"expected {shape.registers} accumulator registers, got {len(acc)}")
+        raise InterpError("unsupported", f"wgmma needs {shape.registers} accumulator registers, got {len(acc)}")
 
     def step(R: Regs, g: Group) -> None:
         if g.mask.n == 0:
@@ -104,7 +106,7 @@ def emit_commit(c: FnCompiler, op: Operation) -> None:
 
 
 def emit_wait(c: FnCompiler, op: Operation, keep: int) -> None:
-    """Emit wgmma.wait_group: until all but the latest `keep` commit groups are complete."""
+    """Emit wgmma.wait_group, which waits until all but the latest `keep` commit groups are complete."""
     c.fn.needs_warp.append("a wgmma")
     info = c.info(op)
 

@@ -104,5 +104,5 @@ def test_columns_are_not_written_before_the_first_pixel() -> None:
     """The GPU calls that an illegal instruction."""
     x, y, _ = arrays(CASES[0], 0, CHANNELS)
     z = np.zeros_like(x.T).T
-    with pytest.raises(Exception, match=r"expected coordinates from 0 on in a store of columns, got \(0, -1, 0\)"):
+    with pytest.raises(Exception, match=r"coordinates of an im2col store must not be negative, got \(0, -1, 0\)"):
         compile_cute(copy_text(CASES[0], False, first=-1), emit="base").kernel("launch")(x, y, z, device="cpu")

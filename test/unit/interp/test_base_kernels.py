@@ -78,7 +78,7 @@ def test_store_into_padding_is_reported() -> None:
     c = np.zeros((4, 100), np.float32)
     full = (Pointer(a, 0, "a"), ((4, 100), 100))
     padded = matrix(c, "c", 4, 90, 100)
-    with pytest.raises(InterpError, match=r'argument 2 "c" at byte offset 368 lies in padding') as e:
+    with pytest.raises(InterpError, match=r'argument 2 "c" at byte offset 368 is padding') as e:
         run_kernel(module, "k", [full, full, padded], grid=(1, 4), block=(32,))
     assert e.value.kind == "oob"
 
@@ -292,7 +292,7 @@ def test_cfg_reconverges_after_a_branch() -> None:
     v = [2 * t if t % 2 else t for t in range(32)]
     assert a.tolist() == [v[t ^ 1] for t in range(32)]
     inside = '"nvvm.bar.warp.sync"(%full) : (i32) -> ()'
-    with pytest.raises(InterpError, match="names lane 0, which is still running but did not get here") as e:
+    with pytest.raises(InterpError, match="contains lane 0, which is still running but did not arrive") as e:
         run_kernel(kernel(body.replace("LEFT", inside), "%a: !llvm.ptr<1>"), "k", [Pointer(a)], block=(32,))
     assert e.value.kind == "sync"
 

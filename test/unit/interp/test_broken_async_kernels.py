@@ -26,14 +26,14 @@ def cluster_barrier(name: str, how: str = "") -> str:
 FIRST = "nvvm.setmaxregister decrease 80 // first"
 SECOND = "nvvm.setmaxregister decrease 40 // second"
 BETWEEN = "nvvm.barrier id = %c1 number_of_threads = %c128 // between"
-IN_USE = "barrier 1 is still in use|nothing has written them"
+IN_USE = "barrier 1 may still be in use|nothing has written them"
 
 CP_WAIT = "nvvm.cp.async.wait.group 0 // wait"
 CLEAR = "llvm.store %c0, %src : i32, !llvm.ptr<1> // clear"
 SYNC = "nvvm.bar.warp.sync %full : i32 // meet"
 GRIDS = "nvvm.griddepcontrol wait // wait"
 EARLY = "of argument [012] at byte offset .* before griddepcontrol.wait"
-LATE = "write-after-read race on argument 0 .*: expected cp.async.wait_group"
+LATE = "write-after-read race on argument 0 .*: missing cp.async.wait_group"
 
 ONE = ("%kt = arith.constant 4", "%kt = arith.constant 1")
 NEXT = "nvvm.mbarrier.try_wait.parity %next1, %c0, %tk : !llvm.ptr<3>, i32, i32"
@@ -74,7 +74,7 @@ CORPUS = [
         "loads more than it expects",
         (("%bytes = arith.constant 16384", "%bytes = arith.constant 8192"),),
         "sync",
-        "on their way: expected expect_tx of at least 16384 bytes, got 8192",
+        "in flight; raise expect_tx from 8192 to at least 16384 bytes",
     ),
     Broken(
         "gemm",
@@ -106,14 +106,14 @@ CORPUS = [
             ),
         ),
         "race",
-        "write-after-write race on shared memory .*: expected cp.async.wait_group",
+        "write-after-write race on shared memory .*: missing cp.async.wait_group",
     ),
     Broken(
         "pipeline",
         "the next copy into the stage that is read",
         (("%stage = arith.andi %j, %c1", "%stage = arith.andi %i, %c1"),),
         "race",
-        "race on shared memory .*: expected cp.async.wait_group",
+        "race on shared memory .*: missing cp.async.wait_group",
     ),
     # -- cp.async
     Broken(
@@ -148,21 +148,21 @@ CORPUS = [
         "never waits",
         ((CP_WAIT, ""), (CLEAR, ""), ("%v = llvm.load %s : !llvm.ptr<3> -> i32", "%v = arith.addi %tid, %c0 : i32")),
         "race",
-        r"may write shared memory .* after the end of block \(0, 0, 0\).*expected cp.async.wait_group before",
+        r"may write shared memory .* after the end of block \(0, 0, 0\).*missing cp.async.wait_group before",
     ),
     Broken(
         "told",
         "reads what it copied itself without the wait",
         (("nvvm.mbarrier.try_wait.parity %bar, %c0, %tk : !llvm.ptr<3>, i32, i32", ""),),
         "race",
-        "read-after-write race on shared memory .*: expected cp.async.wait_group",
+        "read-after-write race on shared memory .*: missing cp.async.wait_group",
     ),
     Broken(
         "told",
         "arrives before it copies",
         ((f"{TOLD_ARRIVE}\n", ""), (f"{TOLD_COPY}\n", f"{TOLD_ARRIVE}\n{TOLD_COPY}\n")),
         "race",
-        "read-after-write race on shared memory .*: expected cp.async.wait_group",
+        "read-after-write race on shared memory .*: missing cp.async.wait_group",
     ),
     Broken(
         "told",
@@ -176,7 +176,7 @@ CORPUS = [
             ),
         ),
         "race",
-        "read-after-write race on shared memory .*: expected cp.async.wait_group",
+        "read-after-write race on shared memory .*: missing cp.async.wait_group",
     ),
     # -- programmatic dependent launch
     Broken(
@@ -217,7 +217,8 @@ CORPUS = [
         "one barrier, two numbers of threads",
         (("id = %c2 number_of_threads = %c64", "id = %c1 number_of_threads = %c128"),),
         "race|sync",
-        f"{IN_USE}|barrier 1: expected (64|128) threads as the warps that arrived first said, got (64|128) threads",
+        f"{IN_USE}|barrier 1: this warp specifies (64|128) threads, but warps that arrived earlier specified "
+        "(64|128) threads",
     ),
     Broken(
         "groups",
@@ -244,23 +245,23 @@ CORPUS = [
         "one warp does not",
         ((FIRST, f"scf.if %leads {{\n{FIRST}\n}}"),),
         "race",
-        "setmaxnreg twice, and warp 1 of the warpgroup may not have executed the first",
+        "second setmaxnreg, but warp 1 of the warpgroup may not have executed the first",
     ),
     Broken(
         "registers",
         "one warp does not, at last",
         ((SECOND, f"scf.if %leads {{\n{SECOND}\n}}"),),
         "sync",
-        "expected the same instruction in all warps of the warpgroup, got warp 1, which has ended without",
+        "all warps of a warpgroup must execute the same setmaxnreg, but warp 1 ended without it",
     ),
     Broken(
         "registers",
         "the same from two places",
         ((SECOND, f"scf.if %leads {{\n{SECOND}\n}} else {{\n{SECOND}\n}}"),),
         "sync",
-        "got warp [0-3], which executed another",
+        "but warp [0-3] executed another one",
     ),
-    Broken("registers", "no barrier between", ((BETWEEN, ""),), "race", "expected a barrier of the warpgroup between"),
+    Broken("registers", "no barrier between", ((BETWEEN, ""),), "race", "missing barrier of the warpgroup between"),
     # -- the block ends with a copy in flight
     *(
         Broken(
@@ -268,7 +269,7 @@ CORPUS = [
             "block ends with a load in flight",
             ((WAIT, ""), (READ, NOTHING)),
             "race|sync",
-            r"after the end of block \(0, 0, 0\), whose shared memory it is: expected a wait for that phase|has ended",
+            r"after the end of block \(0, 0, 0\), which owns that shared memory: missing wait for that phase|has ended",
         )
         for name in ("load", "bulk")
     ),
@@ -292,9 +293,9 @@ CORPUS = [
 ]
 
 
-ENDED = r"after the end of block \([01], 0, 0\).*expected a wait for that phase of the mbarrier|block [01] .* has ended"
+ENDED = r"after the end of block \([01], 0, 0\).*missing wait for that phase of the mbarrier|block [01] .* has ended"
 FIRST_ENDED = ENDED.replace("[01]", "0")
-NOT_BEGUN = "no mbarrier was initialised at .* of a multicast's receiver|to which its initialisation is not visible"
+NOT_BEGUN = "no mbarrier is initialised at .* of a multicast receiver|to which its initialisation is not visible"
 MULTICASTS = [
     case
     for kernel in ("multicast", "bulk multicast")
@@ -370,8 +371,8 @@ def test_who_may_write_after_the_end() -> None:
     with pytest.raises(InterpError) as e:
         kernel.run(kernel.body.replace(WAIT, "").replace(READ, NOTHING))
     assert str(e.value) == (
-        "error: this may write shared memory at byte offset 0 after the end of block (0, 0, 0), whose shared memory it "
-        "is: expected a wait for that phase of the mbarrier before the end\n"
+        "error: this may write shared memory at byte offset 0 after the end of block (0, 0, 0), which owns that "
+        "shared memory: missing wait for that phase of the mbarrier before the end of the block\n"
         '  op: "nvvm.cp.async.bulk.shared.cluster.global"(%to, %a, %full1, %bytes) '
         "<{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}> : "
         "(!llvm.ptr<7>, !llvm.ptr<1>, !llvm.ptr<3>, i32) -> ()\n"
@@ -396,6 +397,6 @@ def test_access_to_a_block_that_may_not_have_begun() -> None:
     kernel = remote("store")
     relaxed = cluster_barrier("running").replace("\n      ", "\n    ")
     assert relaxed in kernel.body
-    with pytest.raises(InterpError, match=r"block \(0, 0, 0\) of the cluster, which may not have begun") as e:
+    with pytest.raises(InterpError, match=r"block \(0, 0, 0\) of the cluster, which may not have started") as e:
         kernel.run(kernel.body.replace(relaxed, ""))
     assert e.value.thread == (0, 0, 0) and e.value.block == (1, 0, 0)

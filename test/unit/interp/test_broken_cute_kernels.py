@@ -38,11 +38,11 @@ CORPUS = [
     Broken(
         "consumer does not wait", ARCH + "mbarrier_wait", 2, None, "race|deadlock", "race on shared|arrivals missing"
     ),
-    Broken("no wgmma fence", ARCH + "wgmma_fence", 0, None, "wgmma", "without a wgmma.fence"),
+    Broken("no wgmma fence", ARCH + "wgmma_fence", 0, None, "wgmma", "missing wgmma.fence"),
     Broken("no commit", ARCH + "wgmma_commit_group", 1, None, "race|wgmma", "wgmma"),
-    Broken("no wait in the loop", ARCH + "wgmma_wait_group", 0, None, "race", "expected wgmma.wait_group"),
+    Broken("no wait in the loop", ARCH + "wgmma_wait_group", 0, None, "race", "missing wgmma.wait_group"),
     Broken(
-        "waits for too little", ARCH + "wgmma_wait_group.*n = 0", 0, ("n = 0", "n = 1"), "wgmma", "before it has been"
+        "waits for too little", ARCH + "wgmma_wait_group.*n = 0", 0, ("n = 0", "n = 1"), "wgmma", "before its wgmma"
     ),
     Broken("stage not released", ARCH + "mbarrier_arrive_cluster", 0, None, "deadlock", "arrivals missing"),
     Broken(
@@ -56,13 +56,13 @@ CORPUS = [
         "deadlock",
         "of 3 arrivals",
     ),
-    Broken("too few bytes expected", "arith.constant 24576", 0, (" 24576", " 16384"), "sync", "expect_tx of at least"),
+    Broken("too few bytes expected", "arith.constant 24576", 0, (" 24576", " 16384"), "sync", "raise expect_tx from"),
     Broken(
         "too many bytes expected", "arith.constant 24576", 0, (" 24576", " 32768"), "deadlock", "8192 bytes missing"
     ),
     Broken("staging overwritten", ARCH + "bulk_wait_group.*n = 1", 0, None, "race", "bulk.wait_group"),
     Broken("one thread knows of the free buffer", ARCH + "syncwarp", 0, None, "race", "race on shared memory"),
-    Broken("no proxy fence", ARCH + "fence_proxy_async", 0, None, "race", "without a fence.proxy.async"),
+    Broken("no proxy fence", ARCH + "fence_proxy_async", 0, None, "race", "missing fence.proxy.async"),
     Broken("store before the warp has written", ARCH + "syncwarp", 1, None, "race", "read-after-write race"),
     Broken("stores not committed", ARCH + "bulk_commit_group", 0, None, "race", "bulk"),
     Broken("stores not waited for", ARCH + "bulk_wait_group.*n = 0", 0, None, "race", "may still read shared memory"),
@@ -119,10 +119,10 @@ def test_right(schedule: str) -> None:
 # -- blocks that share K and meet through a counter in global memory ---------------------------------------------------
 
 SPLIT = [
-    Broken("no release fence", ARCH + "fence_acq_rel", 0, None, "race", "of another block"),
-    Broken("fence of the block", ARCH + "fence_acq_rel", 0, ('"gpu"', '"cta"'), "race", "of another block"),
-    Broken("not all have written", ARCH + r"named_barrier\(%c1_i32", 0, None, "race|sync", "of another block"),
-    Broken("one thread has waited", ARCH + r"named_barrier\(%c1_i32", 1, None, "race|sync", "of another block"),
+    Broken("no release fence", ARCH + "fence_acq_rel", 0, None, "race", "in another block"),
+    Broken("fence of the block", ARCH + "fence_acq_rel", 0, ('"gpu"', '"cta"'), "race", "in another block"),
+    Broken("not all have written", ARCH + r"named_barrier\(%c1_i32", 0, None, "race|sync", "in another block"),
+    Broken("one thread has waited", ARCH + r"named_barrier\(%c1_i32", 1, None, "race|sync", "in another block"),
 ]
 
 

@@ -12,8 +12,8 @@ from cute_dialect.interp import InterpError
 
 RELEASE = 'llvm.fence syncscope("device") acq_rel // release'
 ACQUIRE = 'llvm.fence syncscope("device") acq_rel // acquire'
-FAR = "nothing orders this access after that of another block"
-UNFENCED = "expected a fence .* between the read of the flag .* and this access"
+FAR = "nothing orders this access after the one in another block"
+UNFENCED = "missing fence .* between the read of the flag .* and this access"
 EITHER = f"{FAR}|{UNFENCED}"
 ORDER = {"message: does not wait": "reverse", "turns: out of turn": "random", "lock: no lock": "random"}
 """What is right when blocks run one after the other, so that only another order shows it."""
@@ -85,7 +85,7 @@ CORPUS = [
         "atomic of the block",
         (('%c1 syncscope("device")', '%c1 syncscope("block")'),),
         "race",
-        "both are strong, but their scopes are .cta and .cta: expected scopes that hold both threads",
+        "both accesses are strong, but their scopes .cta and .cta do not include both threads",
     ),
     Broken(
         "counter",
@@ -101,7 +101,7 @@ CORPUS = [
         "release of the block",
         (("st.release.gpu", "st.release.cta"),),
         "race",
-        "both are strong, but their scopes are .cta and .gpu: expected scopes that hold both threads",
+        "both accesses are strong, but their scopes .cta and .gpu do not include both threads",
     ),
     Broken("turns", "one thread has waited", (("nvvm.barrier0 // my turn", ""),), "race", FAR),
     Broken("turns", "not all have added", (("nvvm.barrier0 // added", ""),), "race", FAR),

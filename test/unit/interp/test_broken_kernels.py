@@ -34,7 +34,7 @@ EMPTY = "%e = llvm.getelementptr %empties[%slot] : (!llvm.ptr<3>, i32) -> !llvm.
 
 CORPUS = [
     # -- the GEMM: fences and waits
-    Broken("gemm", "no proxy fence", ((FENCE, ""),), "race", "without a fence.proxy.async"),
+    Broken("gemm", "no proxy fence", ((FENCE, ""),), "race", "missing fence.proxy.async"),
     Broken(
         "gemm",
         "no barrier before the TMA store",
@@ -42,7 +42,7 @@ CORPUS = [
         "race",
         "read-after-write race on shared memory",
     ),
-    Broken("gemm", "no wgmma fence", (("nvvm.wgmma.fence.aligned", ""),), "wgmma", "without a wgmma.fence"),
+    Broken("gemm", "no wgmma fence", (("nvvm.wgmma.fence.aligned", ""),), "wgmma", "missing wgmma.fence"),
     Broken("gemm", "wgmma waited for too late", ((WAIT, WAIT[:-1] + "1"),), "race|wgmma", "wgmma"),
     Broken("gemm", "no wgmma wait", ((WAIT, ""),), "race|wgmma", "wgmma"),
     Broken("gemm", "no wgmma commit", (("nvvm.wgmma.commit.group.sync.aligned", ""),), "race|wgmma", "wgmma"),
@@ -51,7 +51,7 @@ CORPUS = [
         "stage released before the wgmma is done",
         ((EMPTY + RELEASE, ""), (WAIT, EMPTY + RELEASE + "\n" + WAIT)),
         "race",
-        "write-after-read race .* expected wgmma.wait_group",
+        "write-after-read race .* missing wgmma.wait_group",
     ),
     Broken("gemm", "no mbarrier fence", (("nvvm.fence.mbarrier.init", ""),), "race", "initialisation is not visible"),
     Broken("gemm", "no barrier at the start", (("nvvm.barrier0 // start", ""),), "sync|race", "initialis"),
@@ -97,7 +97,7 @@ CORPUS = [
         "expects too few bytes",
         (("%bytes = arith.constant 16384", "%bytes = arith.constant 8192"),),
         "sync",
-        "on their way: expected expect_tx of at least 16384 bytes, got 8192",
+        "in flight; raise expect_tx from 8192 to at least 16384 bytes",
     ),
     Broken(
         "gemm",
@@ -125,14 +125,14 @@ CORPUS = [
         "consumer does not wait",
         (("nvvm.mbarrier.try_wait.parity %f, %ph, %tk : !llvm.ptr<3>, i32, i32", ""),),
         "race",
-        "race on shared memory .*(phase of the mbarrier|expected wgmma.wait_group)",
+        "race on shared memory .*(phase of the mbarrier|missing wgmma.wait_group)",
     ),
     Broken(
         "gemm",
         "phase does not flip",
         (("scf.yield %m3, %slot1, %ph1", "scf.yield %m3, %slot1, %ph"),),
         "race",
-        "race on shared memory .*(phase of the mbarrier|expected wgmma.wait_group)",
+        "race on shared memory .*(phase of the mbarrier|missing wgmma.wait_group)",
     ),
     Broken(
         "gemm",
@@ -180,7 +180,7 @@ CORPUS = [
         "mbarrier not aligned",
         (("llvm.getelementptr %barriers[16]", "llvm.getelementptr %barriers[20]"),),
         "misaligned",
-        "mbarrier at a multiple of 8 bytes",
+        "mbarrier must be aligned to 8 bytes",
     ),
     Broken(
         "gemm",
@@ -208,7 +208,7 @@ CORPUS = [
         "too few coordinates",
         (("%ac, %ta, %f, box[%k, %c0]", "%ac, %ta, %f, box[%k]"),),
         "tma",
-        "expected 2 coordinates",
+        "the tensor map has 2 dimensions",
     ),
     Broken(
         "gemm",
@@ -368,7 +368,7 @@ CORPUS = [
             ),
         ),
         "sync",
-        "still running but did not get here",
+        "still running but did not arrive",
     ),
     # -- global memory
     Broken("scale", "off by one", (("arith.cmpi slt, %i, %n", "arith.cmpi sle, %i, %n"),), "oob", "past its end"),
@@ -377,7 +377,7 @@ CORPUS = [
         "blocks overlap",
         (("%o = arith.muli %cta, %ntid", "%o = arith.muli %cta, %c127"),),
         "race",
-        "after that of another block",
+        "after the one in another block",
     ),
     Broken(
         "scale",
@@ -416,7 +416,7 @@ CORPUS = [
             ),
         ),
         "race",
-        "after that of another block",
+        "after the one in another block",
     ),
     Broken(
         "histogram", "not cleared before counting", (("nvvm.barrier0 // cleared", ""),), "race", "race on shared memory"
@@ -469,7 +469,7 @@ CORPUS = [
             ),
         ),
         "sync",
-        "member mask that names the calling thread",
+        "member mask does not contain the calling thread",
     ),
     Broken(
         "named",
@@ -505,7 +505,7 @@ CORPUS = [
             ),
         ),
         "race|deadlock",
-        "race on shared memory|waits at barrier|barrier 2 is still in use",
+        "race on shared memory|waits at barrier|barrier 2 may still be in use",
     ),
     Broken(
         "named",
@@ -520,14 +520,14 @@ CORPUS = [
         "nobody gives registers back",
         (("nvvm.setmaxregister decrease 40", ""),),
         "deadlock",
-        "more registers a thread",
+        "more registers per thread",
     ),
     Broken(
         "registers",
         "increase below what is there",
         (("nvvm.setmaxregister increase 232", "nvvm.setmaxregister increase 104"),),
         "sync",
-        "expected at least the 168 registers",
+        "must be at least 168",
     ),
 ]
 

@@ -12,8 +12,8 @@ from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.tools.cute_run import main
 
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
-CLOSED = "nothing can end it: its condition is always the same"
-SAME = "what decides about its end does not change"
+CLOSED = "the loop condition never changes"
+SAME = "the values that the loop condition depends on do not change"
 HEAD = "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n%n = arith.constant 5000 : i32\n"
 
 
@@ -131,13 +131,13 @@ def test_a_plain_load_is_named() -> None:
             max_steps=1000,
         )
     assert str(e.value) == (
-        "error: step limit of 1000 ops of threads in lockstep reached: the loop may not end\n"
+        "error: step limit of 1000 ops of threads in lockstep reached: the loop may not terminate\n"
         "  op: scf.while\n"
         "  thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  note: what decides about its end does not change\n"
-        "  note: it is decided by a plain load (llvm.load), which need not see what another thread writes: expected a "
+        "  note: the values that the loop condition depends on do not change\n"
+        "  note: the condition uses a plain load (llvm.load), which need not see writes by other threads; use a "
         "volatile, relaxed or acquire load\n"
-        "  note: max_steps, or cute-run --max-steps, allows more"
+        "  note: raise max_steps (cute-run --max-steps) if the loop does terminate"
     )
 
 
@@ -226,13 +226,13 @@ def test_max_steps_of_cute_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main([*options, "--max-steps=5000"]) == 1
     assert capsys.readouterr().err == (
         f"cute-run: error: {path}:4:5: error: step limit of 5000 ops of threads in lockstep reached: the loop may not "
-        "end\n"
+        "terminate\n"
         "  op: scf.while\n"
         "  thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  note: what decides about its end does not change\n"
-        f"  note: it is decided by a plain load (llvm.load at {path}:5:12), which need not see what another thread "
-        "writes: expected a volatile, relaxed or acquire load\n"
-        "  note: max_steps, or cute-run --max-steps, allows more\n"
+        "  note: the values that the loop condition depends on do not change\n"
+        f"  note: the condition uses a plain load (llvm.load at {path}:5:12), which need not see writes by other "
+        "threads; use a volatile, relaxed or acquire load\n"
+        "  note: raise max_steps (cute-run --max-steps) if the loop does terminate\n"
     )
     assert main([*options, "--max-steps=0"]) == 1
     assert "expected max_steps of 1 or more, got 0" in capsys.readouterr().err

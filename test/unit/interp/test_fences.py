@@ -125,7 +125,7 @@ def run(body: str, blocks: int = 1, cluster: int = 1) -> str:
 @pytest.mark.parametrize("fence", FENCES)
 def test_a_copy_needs_the_fence_of_its_memory(fence: str) -> None:
     covers = FENCES[fence]
-    assert ("without a fence.proxy.async" in run(OWN.replace("FENCE", fence))) == ("own" not in covers)
+    assert ("missing fence.proxy.async" in run(OWN.replace("FENCE", fence))) == ("own" not in covers)
     over = run(OVER.replace("FENCE", fence))
     assert bool(over) == ("global" not in covers), over
     remote = run(REMOTE.replace("WRITER", fence).replace("READER", ""), 2, 2)
@@ -137,8 +137,8 @@ def test_a_copy_needs_the_fence_of_its_memory(fence: str) -> None:
 def test_no_fence_is_reported_with_both_places() -> None:
     assert "argument 0 at byte offset 0" in run(OVER.replace("FENCE", ""))
     assert (
-        "overwrites through the asynchronous proxy what was written through the generic proxy without a "
-        "fence.proxy.async between: argument 0 at byte offset 0, element (0)"
+        "missing fence.proxy.async: argument 0 at byte offset 0, element (0) was written through the generic proxy and "
+        "is now overwritten through the asynchronous proxy"
     ) in run(OVER.replace("FENCE", ""))
 
 
@@ -159,7 +159,7 @@ def test_a_fence_counts_for_the_threads_that_issue_it() -> None:
         """,
     )
     one = one.replace("scf.if %lead", "scf.if %zero").replace("%n = arith.constant 128", "%n = arith.constant 16")
-    assert "without a fence.proxy.async" in run(one)
+    assert "missing fence.proxy.async" in run(one)
     assert not run(one.replace(write, f"{write}\n{ALL}"))
 
 
@@ -179,7 +179,7 @@ def test_what_is_not_modelled_is_refused(fence: str) -> None:
         run_kernel(kernel(f'nvvm.inline_ptx "{fence};"\nllvm.return'), "k", [])
     assert e.value.kind == "unsupported"
     assert e.value.message == (
-        "expected a fence of threads (fence.{sc,acq_rel,acquire,release}.SCOPE, membar.LEVEL), "
+        f"{fence} is not supported; supported fences: fence.{{sc,acq_rel,acquire,release}}.SCOPE, membar.LEVEL, "
         "fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}, "
-        f"fence.proxy.tensormap::generic or fence.mbarrier_init.release.cluster; got {fence}"
+        "fence.proxy.tensormap::generic, fence.mbarrier_init.release.cluster"
     )

@@ -44,9 +44,9 @@ RELEASE = 'nvvm.inline_ptx "fence.proxy.tensormap::generic.release.{};"'
 ACQUIRE = 'nvvm.inline_ptx "fence.proxy.tensormap::generic.acquire.{} [$0], 128;" ro(%there : !llvm.ptr)'
 AGAIN = "%x = llvm.load %m : !llvm.ptr -> i64\nllvm.store %x, %w : i64, !llvm.ptr<1>"
 EXPECTED = (
-    "uses the tensor map in argument 1 at byte offset 0, element (0), which the kernel has written: expected "
-    "fence.proxy.tensormap::generic.release by who wrote it and fence.proxy.tensormap::generic.acquire of its 128 "
-    "bytes before the copy, of scopes that hold both threads"
+    "uses the tensor map in argument 1 at byte offset 0, element (0), which the kernel has written: missing "
+    "fence.proxy.tensormap::generic.release by the writer, or fence.proxy.tensormap::generic.acquire of its 128 bytes "
+    "before the copy, with scopes that include both threads"
 )
 
 
@@ -107,4 +107,4 @@ def test_instructions_that_change_maps_are_refused_by_name(text: str) -> None:
     module = kernel(f'nvvm.inline_ptx "{text}" ro(%w : !llvm.ptr<1>)\nllvm.return', "%w: !llvm.ptr<1>")
     with pytest.raises(InterpError) as e:
         run_kernel(module, "k", [Pointer(np.zeros(16, np.int64))], 1, 32)
-    assert e.value.message == f"expected a known PTX instruction, got {text.split()[0]}"
+    assert e.value.message == f"PTX instruction {text.split()[0]} is not supported"

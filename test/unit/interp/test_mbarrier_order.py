@@ -62,10 +62,10 @@ OTHER = {
     "BAR": "%there",
 }
 UNFENCED = (
-    "expected a fence (or .acquire) of a scope that holds both threads, between the read of the flag (or the relaxed "
+    "missing fence (or .acquire), of a scope that includes both threads, between the read of the flag (or the relaxed "
     "wait) and this access"
 )
-NO_ORDER = "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
+NO_ORDER = "missing barrier, or mbarrier arrive and wait, between the two threads"
 
 
 def run(arrive: str, wait: str, before: str = "", after: str = "", meet: str = "", *, other: bool = False) -> str:

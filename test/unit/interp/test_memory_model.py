@@ -44,15 +44,15 @@ def test_atomics_of_two_blocks_need_a_scope_that_holds_both(width: str) -> None:
     assert run(red("device"), width=width) == ""
     assert run(red("block"), blocks=1, width=width, threads=64) == ""
     assert run(red("block"), width=width) == (
-        "write-after-write race on argument 0 at byte offset 0, element (0): both are strong, but their scopes are "
-        ".cta and .cta: expected scopes that hold both threads, or order between them"
+        "write-after-write race on argument 0 at byte offset 0, element (0): both accesses are strong, but their "
+        "scopes .cta and .cta do not include both threads; use a wider scope, or order the accesses"
     )
 
 
 @BOTH
 def test_atomics_of_two_widths(width: str) -> None:
     mixed = f"scf.if %first {{ {red('device')} }} else {{ {red('device', 'i64').replace('%r', '%s')} }}"
-    assert ("expected the same bytes, or order between them") in run(mixed, width=width)
+    assert ("access the same bytes, or order the accesses") in run(mixed, width=width)
     apart = "%h = llvm.getelementptr %a[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32\n" + mixed.replace(
         "add %a, %w1", "add %h, %w1"
     )
@@ -63,7 +63,7 @@ def test_atomics_of_two_widths(width: str) -> None:
 def test_what_several_blocks_have_added_is_read_after_all_of_them(width: str) -> None:
     """The last to add is of the reader's own block and ordered before it; another block's is not."""
     read = f"{red('device')}\nnvvm.barrier0\n%other = arith.cmpi ne, %cta, %c0 : i32\nscf.if %other {{ READ }}"
-    assert "nothing orders this access after that of another block" in run(
+    assert "nothing orders this access after the one in another block" in run(
         read.replace("READ", f"%v = llvm.load %a : {P} -> i32"), width=width
     )
     assert run(read.replace("READ", f"%v = llvm.load %b : {P} -> i32"), width=width) == ""
@@ -156,13 +156,13 @@ def test_invariant_loads_of_what_the_kernel_writes(name: str, width: str) -> Non
     assert run(f"{load}\nllvm.store %v, %b : i32, {P}".replace("%v, %b", "%c0, %b"), 1, width) == ""
     after = run(f"{STORE}\nnvvm.barrier0\n{load}", 1, width)
     assert after == (
-        "invariant load of argument 0 at byte offset 0, which the kernel writes: expected memory that nothing writes "
-        "while the kernel runs (ld.global.nc, llvm.load invariant)"
+        "invariant load of argument 0 at byte offset 0, which the kernel writes; invariant loads "
+        "(ld.global.nc, llvm.load invariant) need memory that stays constant while the kernel runs"
     ).replace("offset 0,", "offset 0, element (0),")
     before = run(f"{load}\nnvvm.barrier0\n{STORE}", 1, width)
     assert before == (
-        "write to argument 0 at byte offset 0, element (0), which an invariant load has read: expected memory that "
-        "nothing writes while the kernel runs (ld.global.nc, llvm.load invariant)"
+        "write to argument 0 at byte offset 0, element (0), which an invariant load has read; invariant "
+        "loads (ld.global.nc, llvm.load invariant) need memory that stays constant while the kernel runs"
     )
     added = run(f"{load}\n{red('device')}", 1, width)
     assert added.startswith("write to argument 0 at byte offset 0, element (0), which an invariant load has read")
@@ -216,8 +216,9 @@ def test_noalias_arguments_have_memory_of_their_own(width: str) -> None:
     )
     want = (
         "promise",
-        "store of argument 0 at byte offset 0, element (0) through argument 1, which the kernel changes and has "
-        "touched through argument 0: expected memory of its own for each llvm.noalias argument",
+        "store of argument 0 at byte offset 0, element (0) through argument 1 aliases an access through "
+        "argument 0, and the kernel modifies this memory; an llvm.noalias argument must not overlap other memory that "
+        "the kernel accesses",
     )
     assert promised(copy, "{llvm.noalias}", "", same=True, width=width) == want
     assert promised(copy, "{llvm.noalias}", "{llvm.noalias}", same=True, width=width) == want
@@ -265,7 +266,7 @@ def test_a_release_passes_on_the_copies_that_the_thread_has_waited_for(wait: str
     assert found == (
         ""
         if wait
-        else "read-after-write race on shared memory at byte offset 0: expected cp.async.wait_group by the thread that "
+        else "read-after-write race on shared memory at byte offset 0: missing cp.async.wait_group by the thread that "
         "issued it, then a barrier"
     )
 
@@ -378,8 +379,8 @@ def test_copies_and_noalias(way: str) -> None:
     tma = way.startswith("TMA")
     rest = f"llvm.store %c1, {'%a' if tma else '%b'} : i32, !llvm.ptr<1>"
     assert copied(way, "{llvm.noalias}", rest) == (
-        f"store of argument 0 at byte offset 0, element (0) through argument {0 if tma else 1}, which the kernel "
-        f"changes and has touched through {'another pointer' if tma else 'argument 0'}: expected memory of its own for "
-        "each llvm.noalias argument"
+        f"store of argument 0 at byte offset 0, element (0) through argument {0 if tma else 1} aliases an "
+        f"access through {'another pointer' if tma else 'argument 0'}, and the kernel modifies this memory; an "
+        "llvm.noalias argument must not overlap other memory that the kernel accesses"
     )
     assert copied(way, "{llvm.noalias}") == copied(way, "", rest) == ""

@@ -62,7 +62,7 @@ def test_registers_are_read_after_the_wait_only() -> None:
         text = op.properties["asm_string"]
         assert isinstance(text, StringAttr)
         op.properties["asm_string"] = StringAttr(text.data.partition("\n")[2])
-    with pytest.raises(InterpError, match="accumulator register of a wgmma is used before it has been waited for"):
+    with pytest.raises(InterpError, match="accumulator register is used before its wgmma has been waited for"):
         product(base, after, c)
 
 

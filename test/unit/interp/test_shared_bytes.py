@@ -12,6 +12,7 @@ from cute_dialect.interp.memory import Buffer
 from cute_dialect.runtime.call_options import SCHEDULES
 
 PARAMS = "%a: !llvm.ptr<1>"
+FIRST = "; execute mbarrier.init before its first use"
 HEAD = """
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
@@ -141,8 +142,8 @@ def test_memory_of_an_mbarrier_is_not_data(name: str, schedule: str) -> None:
     )
     got = run(head + "scf.if %is0 {\n" + INIT + "}\n" + text, schedule=schedule)
     assert got == (
-        f"sync: {verb} touches shared memory at byte offset {at}, where a valid mbarrier lies: expected mbarrier "
-        "operations only until mbarrier.inval"
+        f"sync: {verb} overlaps the valid mbarrier in shared memory at byte offset {at}; execute mbarrier.inval "
+        "before reusing its memory"
     )
     dead = "scf.if %is0 {\n" + INIT + INVAL + "}\nllvm.store %x, %fill : i32, !llvm.ptr<3>\n"
     assert run(head + dead + text, schedule=schedule) == ""
@@ -164,23 +165,26 @@ def test_the_thread_that_touches_an_mbarrier_is_named() -> None:
     [
         (
             INIT + INIT,
-            "sync: mbarrier.init of the mbarrier at shared memory byte offset 32, which is initialised already: "
-            "expected mbarrier.inval before it",
+            "sync: mbarrier.init of the mbarrier at shared memory byte offset 32, which is already initialised; "
+            "execute mbarrier.inval first",
         ),
         (INIT + INVAL + INIT, ""),
         (
             INIT + INVAL + '"nvvm.mbarrier.arrive"(%bar) : (!llvm.ptr<3>) -> ()',
-            "sync: no mbarrier was initialised at shared memory byte offset 32",
+            "sync: no mbarrier is initialised at shared memory byte offset 32" + FIRST,
         ),
-        (INIT + INVAL + INVAL, "sync: no mbarrier was initialised at shared memory byte offset 32"),
+        (
+            INIT + INVAL + INVAL,
+            "sync: no mbarrier is initialised at shared memory byte offset 32" + FIRST,
+        ),
         (
             INIT + INVAL + "%v = llvm.load %bar : !llvm.ptr<3> -> i32",
             "uninit: load of 4 bytes of shared memory at byte offset 32: nothing has written them",
         ),
         (
             "llvm.store %x, %bar : i32, !llvm.ptr<3>\n" + INIT + "%v = llvm.load %bar : !llvm.ptr<3> -> i32",
-            "sync: load of 4 bytes touches shared memory at byte offset 32, where a valid mbarrier lies: expected "
-            "mbarrier operations only until mbarrier.inval",
+            "sync: load of 4 bytes overlaps the valid mbarrier in shared memory at byte offset 32; execute "
+            "mbarrier.inval before reusing its memory",
         ),
         (INIT + INVAL + "llvm.store %x, %bar : i32, !llvm.ptr<3>\n%v = llvm.load %bar : !llvm.ptr<3> -> i32", ""),
     ],
@@ -199,7 +203,7 @@ def test_an_mbarrier_is_not_invalidated_under_a_copy() -> None:
     )  # fmt: skip
     assert run(body) == (
         "sync: mbarrier.inval of the mbarrier at shared memory byte offset 32 while 16 bytes of copies that signal it "
-        "are on their way"
+        "are in flight; wait for the phase first"
     )
 
 
@@ -299,7 +303,7 @@ def test_states_against_a_byte_by_byte_definition() -> None:
         except Exception as e:
             assert hit is not None, e
             assert getattr(e, "lane", None) == hit[0] + 5
-            assert f"s at byte offset {hit[1]}," in str(e)
+            assert f"s at byte offset {hit[1]};" in str(e)
             outcomes.add(f"{kind} of a barrier")
     assert outcomes == {"write", "read", "init", "inval", "write of a barrier", "read of a barrier"}
 
@@ -317,11 +321,11 @@ def test_an_mbarrier_is_not_invalidated_while_a_thread_waits(schedule: str) -> N
     body = WARPS + INIT_AND_WAIT + "scf.if %is0 {\n" + ARRIVE + INVAL + "}"
     got = run(body, 64, schedule, checks=["race"])
     assert got in (
-        "sync: mbarrier.inval of the mbarrier at shared memory byte offset 32 while a thread waits at it: expected a "
-        "barrier after its last wait",
-        "sync: no mbarrier was initialised at shared memory byte offset 32",  # the wait began after it
-        "race: mbarrier.inval of the mbarrier at shared memory byte offset 32, which thread (32, 0, 0) of "
-        "block (0, 0, 0) used last without order before it: expected a barrier between the two",
+        "sync: mbarrier.inval of the mbarrier at shared memory byte offset 32 while a thread waits on it; put a "
+        "barrier between the last wait and mbarrier.inval",
+        "sync: no mbarrier is initialised at shared memory byte offset 32" + FIRST,  # the wait began after it
+        "race: mbarrier.inval of the mbarrier at shared memory byte offset 32 races with its last use by "
+        "thread (32, 0, 0) of block (0, 0, 0): missing barrier between the two",
     )
     ordered = WARPS + INIT_AND_WAIT + "scf.if %is0 {\n" + ARRIVE + "}\nnvvm.barrier0\n" + INVAL_BY_0
     assert run(ordered, 64, schedule, checks=["race"]) == ""
@@ -343,8 +347,8 @@ def test_an_arrival_that_an_inval_may_precede() -> None:
     body = WARPS + "scf.if %is0 {\n" + INIT + "}\nnvvm.barrier0\n%l = arith.cmpi eq, %tid, %c32 : i32\n"
     body += "scf.if %l {\n" + ARRIVE + "}\n"
     said = (
-        "race: mbarrier.inval of the mbarrier at shared memory byte offset 32, which thread (32, 0, 0) of block (0, "
-        "0, 0) used last without order before it: expected a barrier between the two"
+        "race: mbarrier.inval of the mbarrier at shared memory byte offset 32 races with its last use by thread (32, "
+        "0, 0) of block (0, 0, 0): missing barrier between the two"
     )
     assert run(body + INVAL_BY_0, 64, checks=["race"]) == said
     assert run(body + "nvvm.barrier0\n" + INVAL_BY_0, 64, checks=["race"]) == ""

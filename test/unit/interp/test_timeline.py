@@ -76,9 +76,9 @@ def test_phases_follow_each_other(reports: dict[str, Any]) -> None:
 def test_only_what_is_asked_for(reports: dict[str, Any]) -> None:
     assert reports["off"].timeline is None and reports["off"].profile is None
     assert reports["round-robin"].profile.reports == ("banks",)
-    with pytest.raises(DrawingError, match=re.escape("call with device='cpu', reports=['timeline']")):
+    with pytest.raises(DrawingError, match=re.escape("run the kernel with device='cpu', reports=['timeline']")):
         draw(reports["off"])
-    with pytest.raises(DrawingError, match=re.escape("expected a block that ran (0), got 3")):
+    with pytest.raises(DrawingError, match=re.escape("block 3 did not run; blocks that ran: 0")):
         draw_timeline(reports["random"], block=3)
 
 
@@ -153,4 +153,4 @@ def test_cute_run_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ET.parse(file)
     assert json.loads(told.read_text())["timeline"]["end"] > 0 and str(file) in capsys.readouterr().out
     assert main([example, *inputs, "--timeline", "x.tex"]) == 1
-    assert "cute-run: error: expected a file that ends in .svg, .png, .html, got 'x.tex'" in capsys.readouterr().err
+    assert "cute-run: error: the file name must end in .svg, .png, .html, got 'x.tex'" in capsys.readouterr().err

@@ -180,7 +180,7 @@ def test_ballot_of_a_divergent_part() -> None:
         }
     """
     assert run(body.replace("MASK", "c255"), 32).tolist() == [255] * 8 + [0] * 24
-    with pytest.raises(InterpError, match="the member mask names lane 8, which is still running"):
+    with pytest.raises(InterpError, match="the member mask contains lane 8, which is still running"):
         run(body.replace("MASK", "full"), 32)
 
 

@@ -239,10 +239,10 @@ FENCE, COMMIT, WAIT = (
     ("before", "after", "kind", "text"),
     [
         (FENCE, f"{COMMIT}\n{WAIT}", "", ""),
-        ("", f"{COMMIT}\n{WAIT}", "wgmma", "without a wgmma.fence"),
-        (FENCE, COMMIT, "wgmma", "used before it has been waited for"),
-        (FENCE, WAIT, "wgmma", "used before it has been waited for"),
-        (FENCE, f"{COMMIT}\n{WAIT[:-1]}1", "wgmma", "used before it has been waited for"),
+        ("", f"{COMMIT}\n{WAIT}", "wgmma", "missing wgmma.fence"),
+        (FENCE, COMMIT, "wgmma", "used before its wgmma has been waited for"),
+        (FENCE, WAIT, "wgmma", "used before its wgmma has been waited for"),
+        (FENCE, f"{COMMIT}\n{WAIT[:-1]}1", "wgmma", "used before its wgmma has been waited for"),
     ],
     ids=["right", "no fence", "no wait", "no commit", "waits for too little"],
 )
@@ -261,7 +261,7 @@ def test_protocol(before: str, after: str, kind: str, text: str) -> None:
 def test_needs_a_whole_warpgroup() -> None:
     raw, out = np.zeros(65536, np.uint8), np.zeros((96, 4), np.int32)
     module = kernel(chain(FENCE, f"{COMMIT}\n{WAIT}"), "%image: !llvm.ptr<1>, %out: !llvm.ptr<1>", DSMEM)
-    with pytest.raises(InterpError, match="expected a warpgroup of 128 threads"):
+    with pytest.raises(InterpError, match="needs a warpgroup of 128 threads"):
         run_kernel(module, "k", [Pointer(raw), Pointer(out)], block=(96,), dynamic_smem=65600)
 
 

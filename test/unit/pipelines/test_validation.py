@@ -172,8 +172,8 @@ def wrong_promise(module: ModuleOp) -> None:
         (other_constant, "result #0 is"),
         (added, "result #0 is"),
         (no_print, "line 1 of its output is 'nothing', expected '("),
-        (divided_by_zero, "it has no result now: division by zero"),
-        (wrong_promise, "it has no result now: cute.assume"),
+        (divided_by_zero, "it no longer has a result: division by zero"),
+        (wrong_promise, "it no longer has a result: cute.assume"),
     ],
 )
 def test_a_wrong_pass_is_caught(sabotage: Callable[[ModuleOp], None], message: str):
@@ -210,7 +210,7 @@ def test_the_first_wrong_op_is_named():
 
 def test_a_function_that_is_gone():
     failure = validate(parse(PROGRAM), parse("module {}"))
-    assert failure is not None and failure.message == "it is gone"
+    assert failure is not None and failure.message == "the function is missing"
 
 
 def test_what_is_undefined_says_nothing():
