@@ -1,1 +1,1 @@
-"""The explorer's page: a kernel from its source to machine code, line by line, with what a run of it measured."""
+"""Explorer page: a kernel from source to machine code, line by line, with measurements of a run."""

@@ -1,4 +1,4 @@
-"""Bank conflicts and coalescing: what each load and store of a run cost, by line."""
+"""Bank conflicts and coalescing: the cost of each load and store of a run, per line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["accesses_tab", "conflict_marks"]
 
 _COLUMNS = (
     words(""), words("where"), words("memory"), number("transactions"), number("ideal"), number("ratio"),
-    number("requests"), number("bytes a thread"), code("op"), code("source"),
+    number("requests"), number("bytes per thread"), code("op"), code("source"),
 )  # fmt: skip
 
 
@@ -26,7 +26,7 @@ def _lines(run: Run) -> Sequence[Line]:
 
 
 def accesses_tab(made: Collected, run: Run) -> Tab:
-    """Return the table of accesses, the dearest first."""
+    """Return the tab of memory accesses, the most expensive first."""
     tab = Tab("accesses", "Memory accesses")
     found = _lines(run)
     if not found:
@@ -35,9 +35,9 @@ def accesses_tab(made: Collected, run: Run) -> Tab:
         )
         return tab
     tab.says = (
-        "What each access cost: transactions of shared memory (32 banks of 4 bytes; more than the ideal are bank "
-        "conflicts), sectors of 32 bytes of global memory (more than the ideal: not coalesced). Dearest first; a click "
-        "shows the line."
+        "The cost of each access: transactions for shared memory (32 banks of 4 bytes; more than the ideal are bank "
+        "conflicts) and 32-byte sectors for global memory (more than the ideal means not coalesced). Most expensive "
+        "first; click a row to show its line."
     )
     rows: list[Row] = []
     for one in sorted(found, key=lambda one: (-one.excess, -one.transactions, _line_number(one))):
@@ -65,7 +65,7 @@ def conflict_marks(made: Collected, run: Run) -> list[Mark]:
         Mark(
             made.groups.at_place(one.location),
             f"{one.ratio:.3g}×",
-            f"bank conflict: {one.op}, {one.transactions} transactions where {one.ideal} would do",
+            f"bank conflict: {one.op}, {one.transactions} transactions, ideally {one.ideal}",
         )
         for one in _lines(run)
         if one.space == "shared" and one.excess > 0

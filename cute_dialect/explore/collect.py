@@ -1,4 +1,4 @@
-"""Compile a module, keep each stage with its places, and make panes of them."""
+"""Compilation of a module with all stages and their source locations, and construction of the panes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _TITLES = {
     "base-prepare": "prepared",
     "one-shot-convert-to-llvm": "llvm",
 }
-"""Stage -> the title of its pane."""
+"""Maps a stage to the title of its pane."""
 
 _UPSTREAM = ("base-prepare", "one-shot-convert-to-llvm")
-"""Stages that upstream MLIR prints: without the callers of a place."""
+"""Stages printed by upstream MLIR, whose locations lack the callers."""
 
 
 @dataclass
 class Assembly:
-    """PTX and machine code; of each line of the latter its live registers and "store" or "load" where it spills.
+    """PTX and machine code, with the live registers and spills of each line of machine code.
 
-    ``kernels``: what ptxas says of each kernel.
+    A spill is "store" or "load", else "".  ``kernels`` is the report of ptxas per kernel.
     """
 
     ptx: Pane
@@ -50,7 +50,7 @@ class Assembly:
 
 @dataclass
 class Collected:
-    """A compiled module, its source, the IR of each stage (first the trace), its code; the groups of all lines."""
+    """A compiled module with its source, the IR of each stage (trace first), its code, and the groups of all lines."""
 
     module: CompiledModule
     groups: Groups
@@ -58,11 +58,11 @@ class Collected:
     stages: Sequence[Pane]
     code: Assembly
     is_mlir: bool
-    """Whether the source is IR."""
+    """True if the source is IR."""
 
     @property
     def trace(self) -> Pane:
-        """The cute IR that was traced or read."""
+        """The traced or parsed cute IR."""
         return self.stages[0]
 
     @property
@@ -74,9 +74,9 @@ class Collected:
 def compiled(
     module: ModuleOp, *, filename: str, pipeline: str = "nvptx", chip: str | None = None, opt_level: int | None = None
 ) -> CompiledModule:
-    """Compile a module, and keep its stages with the places of each op; PTX has them, too.
+    """Compile a module, keeping its stages and PTX with source locations.
 
-    Without upstream's MLIR it ends at base IR.  Raises CompileError.
+    Without upstream MLIR, compilation stops at base IR.  Raises CompileError.
     """
     from cute_dialect.pipelines.stages import compile_module
     from cute_dialect.pipelines.upstream import is_available
@@ -88,7 +88,10 @@ def compiled(
 
 
 def collect(module: CompiledModule, trace: ModuleOp, sources: Sequence[str]) -> Collected:
-    """Make the panes of a module that :func:`compiled` gave.  ``trace``: what was compiled; ``sources``: its files."""
+    """Build the panes of a module compiled by :func:`compiled`.
+
+    ``trace`` is its input, ``sources`` are its source files.
+    """
     groups = Groups()
     stages = _stages(groups, module, trace)
     code = _code(groups, module)
@@ -101,7 +104,7 @@ def collect(module: CompiledModule, trace: ModuleOp, sources: Sequence[str]) -> 
 
 
 def _stages(groups: Groups, module: CompiledModule, trace: ModuleOp) -> list[Pane]:
-    """Return the panes of the trace and of each stage that changed something."""
+    """Return the panes of the trace and of each stage that changed the IR."""
     from cute_dialect.front.type_names import type_names
     from cute_dialect.ir.printing import ir_text
 
@@ -117,7 +120,7 @@ def _stages(groups: Groups, module: CompiledModule, trace: ModuleOp) -> list[Pan
 
 
 def _code(groups: Groups, module: CompiledModule) -> Assembly:
-    """Return PTX and machine code; where there is none, its pane says why."""
+    """Return PTX and machine code. A missing one has the reason in its pane."""
     from cute_dialect.explore.machine_code import disassembled
     from cute_dialect.pipelines.cuda_programs import PtxasError
     from cute_dialect.pipelines.upstream import is_available
@@ -144,7 +147,7 @@ def _code(groups: Groups, module: CompiledModule) -> Assembly:
             sass.missing = str(e)
             continue
         sass.lines += found.text.lines
-        # Machine code says one frame of a place where ptxas kept no more: then it stands for all its groups.
+        # ptxas may keep only one frame of a location. In machine code, such a frame stands for all of its groups.
         sass.groups += linked(groups, found.text, callers=False)
         sass.notes += [f"{n or ''}{' spills' if s else ''}" for n, s in zip(found.live, found.spills)]
         made.live += found.live
@@ -153,9 +156,10 @@ def _code(groups: Groups, module: CompiledModule) -> Assembly:
 
 
 def _read(sources: Sequence[str], groups: Groups) -> list[tuple[str, str]]:
-    """Return the files of the user, then others that lines come from."""
+    """Read the user's files, followed by other files that lines come from."""
     names = [os.path.abspath(s) for s in sources]
-    ours = {os.path.abspath(frame.filename) for frame in traceback.extract_stack()}  # who calls us is no source
+    # our own callers, which are not part of the source
+    ours = {os.path.abspath(frame.filename) for frame in traceback.extract_stack()}
     names += [f for f in files_of(groups) if f not in names and f not in ours]
     found: list[tuple[str, str]] = []
     for name in names:

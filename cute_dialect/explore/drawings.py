@@ -1,4 +1,4 @@
-"""Drawings of the layouts of values, by the groups of the lines that make them."""
+"""Drawings of the layouts of values, grouped by the lines that define the values."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["Drawings", "Value", "drawing_of", "drawing_of_layout", "drawings_of", "layout_of"]
 
 FEW = 1 << 10
-"""Cells of a layout beyond which a part of it is drawn."""
+"""Largest layout, in cells, that is drawn whole."""
 
 _OF_A_PRODUCT = 1 << 13
-"""Cells of the three operands of a tiled MMA beyond which it is not drawn."""
+"""Largest tiled MMA, in cells of its three operands, that is drawn."""
 
 _MOST = 200
-"""How many layouts of a module are drawn."""
+"""Maximum number of layouts drawn per module."""
 
 
 class Value(NamedTuple):
-    """A value with a layout: its name, the text of its type, the key of its drawing ("": none), what part that shows
-    ("": all)."""
+    """A value with a layout: name, type as text, key of its drawing ("" for none), and the part that is drawn ("" for
+    all).
+    """
 
     name: str
     type: str
@@ -39,7 +40,7 @@ class Value(NamedTuple):
 
 
 class Drawings(NamedTuple):
-    """The values of each group; the types that have a name in the trace, by line; the drawings (HTML) by key."""
+    """The values of each group, the named types of the trace by line, and the drawings (HTML) by key."""
 
     values: dict[int, list[Value]]
     named: dict[int, Value]
@@ -47,7 +48,7 @@ class Drawings(NamedTuple):
 
 
 def drawings_of(module: ModuleOp, groups: Groups) -> Drawings:
-    """Draw the layouts of a traced module's values and types."""
+    """Draw the layouts of the values and types of a traced module."""
     from cute_dialect.front.type_names import type_names
     from cute_dialect.ir.diagnostics import location_frames
 
@@ -62,7 +63,7 @@ def drawings_of(module: ModuleOp, groups: Groups) -> Drawings:
                 if made is not None and made not in seen:
                     seen.append(made)
     named: dict[int, Value] = {}
-    for line, (name, type) in enumerate(type_names(module).items()):  # a line each, at the top of the trace
+    for line, (name, type) in enumerate(type_names(module).items()):  # One type per line, at the top of the trace.
         made = album.value(f"!{name}", type)
         if made is not None:
             named[line] = made
@@ -70,7 +71,7 @@ def drawings_of(module: ModuleOp, groups: Groups) -> Drawings:
 
 
 class _Album:
-    """The drawings of types, each once."""
+    """The drawings of types, without duplicates."""
 
     def __init__(self) -> None:
         self.pictures: dict[str, str] = {}
@@ -78,7 +79,7 @@ class _Album:
         self._of_title: dict[str, str] = {}
 
     def value(self, name: str, type: Attribute) -> Value | None:
-        """Return what is shown of a value of a type; None if it has no layout."""
+        """Return the displayed value of a type, None if it has no layout."""
         if type not in self._of_type:
             self._of_type[type] = self._added(type)
         key, part = self._of_type[type]
@@ -86,7 +87,7 @@ class _Album:
         return Value(name, text if len(text) < 240 else f"{text[:237]}...", key, part) if text else None
 
     def _added(self, type: Attribute) -> tuple[str, str]:
-        """Return the key of a drawing of a type, and what part it shows; nothing where there is none."""
+        """Return the key of the drawing of a type and the part that it shows. Both are "" if there is none."""
         drawing, part = drawing_of(type) if len(self.pictures) < _MOST else (None, "")
         if drawing is None:
             return "", ""
@@ -97,7 +98,7 @@ class _Album:
 
 
 def layout_of(type: Attribute) -> AnyLayout | None:
-    """Return the layout of a type of the core, if it has one; of a tensor with the swizzle of its pointer."""
+    """Return the layout of a core type, None if it has none. A tensor's layout includes the swizzle of its pointer."""
     from cute_dialect.algebra.values import ComposedLayout, Layout
     from cute_dialect.memory_types import MemRefType
 
@@ -110,8 +111,9 @@ def layout_of(type: Attribute) -> AnyLayout | None:
 
 
 def _swizzled(p: Ptr, layout: AnyLayout) -> AnyLayout:
-    """Return a tensor's layout with the swizzle of its pointer, which acts on bytes, in elements; as it is where the
-    pointer may begin within a period of the swizzle.
+    """Combine a tensor's layout with the swizzle of its pointer, converted from bytes to elements.
+
+    Returns the layout unchanged if the pointer may start inside a period of the swizzle.
     """
     from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
     from cute_dialect.memory_types import element_bits
@@ -124,7 +126,10 @@ def _swizzled(p: Ptr, layout: AnyLayout) -> AnyLayout:
 
 
 def drawing_of(type: Attribute) -> tuple[Drawing | None, str]:
-    """Draw the layout of a type, or a part of a large one, and say which part; None where it is not known."""
+    """Draw the layout of a type, or part of a large one.
+
+    Returns the drawing (None if unknown) and the part it shows.
+    """
     from cute_dialect.algebra.leaf import AlgebraError
     from cute_dialect.viz.errors import DrawingError
 
@@ -146,7 +151,10 @@ def _drawn(type: Attribute) -> tuple[Drawing | None, str]:
 
 
 def drawing_of_layout(layout: AnyLayout) -> tuple[Drawing | None, str]:
-    """Draw a layout, or a part of a large one, and say which part.  Raises DrawingError, AlgebraError."""
+    """Draw a layout, or part of a large one.
+
+    Returns the drawing and the part it shows.  Raises DrawingError, AlgebraError.
+    """
     from cute_dialect.algebra.trees import is_static, product
     from cute_dialect.algebra.values import ComposedLayout, Layout
     from cute_dialect.viz.dispatch import draw
@@ -163,7 +171,7 @@ def drawing_of_layout(layout: AnyLayout) -> tuple[Drawing | None, str]:
 
 
 def _squeezed(layout: Layout) -> Layout:
-    """Return a layout without its modes of one element; a single nested mode that is left is taken for the whole."""
+    """Remove modes of one element from a layout. If one nested mode remains, it becomes the whole layout."""
     from cute_dialect.algebra.trees import product
     from cute_dialect.algebra.values import Layout, layout_modes
 
@@ -176,9 +184,9 @@ def _squeezed(layout: Layout) -> Layout:
 
 
 def first_of(shape: IntTuple, most: int) -> IntTuple:
-    """Return a static shape of no more elements whose coordinates are the first ones of this shape.
+    """Return a static shape of at most ``most`` elements whose coordinates are the first ones of this shape.
 
-    Modes 2 and on are cut first, then the longer one of modes 0 and 1; in a mode the outer ones.
+    Modes 2 and higher are cut first, then the longer one of modes 0 and 1. Within a mode, outer modes are cut first.
 
     >>> first_of(((8, 16), (64, 1), (1, 4)), 2048), first_of((100, 100), 2048)
     (((8, 4), (64, 1), (1, 1)), (25, 50))
@@ -196,7 +204,7 @@ def first_of(shape: IntTuple, most: int) -> IntTuple:
 
 
 def _cut(mode: IntTuple) -> IntTuple:
-    """Return a mode with about half of its elements: the last extent that is more than 1 is halved, rounded up.
+    """Halve a mode: the last extent greater than 1 is halved and rounded up.
 
     >>> _cut((8, (16, 1)))
     (8, (8, 1))

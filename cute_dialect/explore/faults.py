@@ -1,4 +1,4 @@
-"""Races and other faults that the checks of a run found."""
+"""Tab and marks for the fault that ended a run, such as a race."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _PLACE = re.compile(r" at (\S.*:\d+:\d+)$")
 
 
 def fault_marks(made: Collected, run: Run) -> list[Mark]:
-    """Return the mark of the line whose op ended the run, if one did; after it those of the places that it names, such
-    as the earlier access of a race.
+    """Return the marks of a fault: its own line first, then the locations in its notes, such as the earlier access of a
+    race.
+
+    Empty if there is no fault.
     """
     if run.fault is None:
         return []
@@ -30,12 +32,12 @@ def fault_marks(made: Collected, run: Run) -> list[Mark]:
 
 
 def faults_tab(made: Collected, run: Run, marks: Sequence[Mark]) -> Tab:
-    """Return the tab of the fault of :func:`fault_marks`, with all that the interpreter says of it."""
+    """Return the tab of the fault whose marks :func:`fault_marks` returned, with the whole diagnostic."""
     tab = Tab("faults", "Races and faults", count=int(run.fault is not None))
     if run.fault is None:
         tab.says = run.why_not or (
-            "No race, no access out of bounds, no use of what nothing has written, no fault of synchronisation in this "
-            f"run ({run.arguments})."
+            "This run has no race, no out-of-bounds access, no use of unwritten data and no synchronization error "
+            f"({run.arguments})."
         )
         return tab
     rows: list[Row] = []

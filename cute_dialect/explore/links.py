@@ -1,8 +1,8 @@
-"""Which lines of which pane belong together: panes with the groups of their lines.
+"""Links between lines of different panes: panes with the groups of their lines.
 
-A group is a chain of places in the source.  Lines of one group, in whatever pane, were made from one another: so links
-lead both ways.  A line of the source is in each group that one of its frames is in, so pointing at a helper's line
-lights up all that it became, wherever it was inlined.
+A group is a chain of source locations.  Lines of one group, in any pane, derive from the same source, so links work in
+both directions.  A source line belongs to every group that has one of its frames.  Hovering a line of a helper function
+therefore highlights all code derived from it, wherever it was inlined.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from cute_dialect.explore.places import Chain, Text
 __all__ = ["Groups", "Pane", "Source", "linked", "source_pane"]
 
 MOST_LINES = 20_000
-"""Lines of a pane beyond which it is cut, and says so."""
+"""Maximum number of lines of a pane. A longer pane is cut, with a message."""
 
 
 @dataclass
 class Pane:
-    """A column of the page: its lines and the groups of each.
+    """A column of the page: its lines, and the groups of each line.
 
-    ``kind``: "source", "mlir", "ptx" or "sass".  ``notes``: what stands beside a line, such as live registers.
-    ``missing``: why it has no lines.
+    ``kind`` is "source", "mlir", "ptx" or "sass".  ``notes`` are texts next to lines, such as live registers.
+    ``missing`` is the reason why the pane has no lines.
     """
 
     key: str
@@ -37,7 +37,7 @@ class Pane:
     missing: str = ""
 
     def cut(self, most: int = MOST_LINES) -> None:
-        """Drop the lines beyond so many; one more says how many those were."""
+        """Drop the lines after the first ``most``, and append a line with their number."""
         if len(self.lines) > most:
             self.lines[most:] = [f"… {len(self.lines) - most} more lines are not shown"]
             self.groups[most:] = [()]
@@ -47,8 +47,11 @@ class Pane:
 
 @dataclass
 class Source(Pane):
-    """The first column, the text of files.  ``places``: file and line of each line, "" and 0 of a file's heading;
-    ``own``: the groups that a line is the innermost place of; ``several``: whether there is more than one file.
+    """The first column, the text of the source files.
+
+    - places: file and line of each line; "" and 0 for the heading of a file
+    - own: the groups whose innermost location is the line
+    - several: True if there is more than one file
     """
 
     places: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
@@ -57,33 +60,33 @@ class Source(Pane):
     _line_of: dict[int, int] = field(default_factory=dict[int, int])
 
     def line_of(self, groups: Iterable[int]) -> int:
-        """Return the first line, from 0, that is the innermost place of one of the groups; -1: there is none."""
+        """Return the first line, from 0, that is the innermost location of one of the groups, -1 if there is none."""
         if not self._line_of:
             self._line_of = {g: i for i, found in enumerate(self.own) for g in found}
         return min((self._line_of[g] for g in groups if g in self._line_of), default=-1)
 
     def name_of(self, line: int) -> str:
-        """Return ``line 7`` of a line counted from 0, with the name of its file where there are several."""
+        """Return ``line 7`` for a line counted from 0, or ``file:7`` if there are several files."""
         file, number = self.places[line] if line >= 0 else ("", 0)
         if not number:
             return ""
         return f"{os.path.basename(file)}:{number}" if self.several else f"line {number}"
 
     def text_of(self, line: int) -> str:
-        """Return the start of the text of a line counted from 0."""
+        """Return the beginning of the text of a line counted from 0."""
         return self.lines[line].strip()[:110] if line >= 0 else ""
 
 
 @dataclass
 class Groups:
-    """The groups of a page: chains of places, whose files have absolute names."""
+    """The groups of a page: chains of locations with absolute file names."""
 
     chains: list[Chain] = field(default_factory=list[Chain])
     _numbers: dict[Chain, int] = field(default_factory=dict[Chain, int])
     _inner: dict[tuple[str, int], list[int]] = field(default_factory=dict[tuple[str, int], list[int]])
 
     def number(self, chain: Chain) -> int:
-        """Return the number of a chain's group, a new one if need be."""
+        """Return the number of a chain's group, created on first use."""
         absolute = _absolute(chain)
         found = self._numbers.get(absolute)
         if found is None:
@@ -93,16 +96,16 @@ class Groups:
         return found
 
     def at(self, file: str, line: int) -> tuple[int, ...]:
-        """Return the groups whose innermost place is this line."""
+        """Return the groups whose innermost location is this line."""
         return tuple(self._inner.get((os.path.abspath(file), line), ()))
 
     def of_chain(self, chain: Chain) -> tuple[int, ...]:
-        """Return the group of a chain, if there is one; else those of its innermost place."""
+        """Return the group of a chain if it exists, else those of its innermost location."""
         found = self._numbers.get(_absolute(chain))
         return (found,) if found is not None else self.at(*chain[0]) if chain else ()
 
     def at_place(self, place: str) -> tuple[int, ...]:
-        """Return the groups whose innermost place is ``FILE:LINE:COL``; none where it is no place."""
+        """Return the groups whose innermost location is ``FILE:LINE:COL``. Empty if the text is no location."""
         file, _, rest = place.rpartition(":")
         file, _, line = file.rpartition(":")
         return self.at(file, int(line)) if rest.isdecimal() and line.isdecimal() else ()
@@ -115,8 +118,8 @@ def _absolute(chain: Chain) -> Chain:
 def linked(groups: Groups, text: Text, *, callers: bool = True) -> list[tuple[int, ...]]:
     """Return the groups of each line of a text.
 
-    ``callers``: whether its places say what they were called from; else a place stands for all groups that it is the
-    innermost of, which must be known by then.
+    ``callers`` is True if the text's locations include their callers. If not, a location stands for all existing groups
+    of which it is the innermost one.
     """
     out: list[tuple[int, ...]] = []
     for chains in text.chains:
@@ -130,9 +133,9 @@ def linked(groups: Groups, text: Text, *, callers: bool = True) -> list[tuple[in
 
 
 def source_pane(groups: Groups, files: Sequence[tuple[str, str]]) -> Source:
-    """Return the pane of the source, ``(name, text)`` of each file, one below the other.
+    """Return the source pane from the ``(name, text)`` of each file, concatenated.
 
-    A line is in each group of which a frame is that line.
+    A line belongs to every group that has the line as a frame.
     """
     of_line: dict[tuple[str, int], list[int]] = {}
     for number, chain in enumerate(groups.chains):
@@ -156,10 +159,10 @@ def _add(pane: Source, line: str, groups: tuple[int, ...], own: tuple[int, ...],
 
 
 def _shown(name: str) -> str:
-    """Return the shorter of a file's names, from here or from the root."""
+    """Return the shorter one of a file's relative and absolute names."""
     return min(os.path.relpath(name), os.path.abspath(name), key=len)
 
 
 def files_of(groups: Groups) -> Iterable[str]:
-    """Return the files that groups have places in, in order."""
+    """Return the files in which groups have locations, in order."""
     return dict.fromkeys(file for chain in groups.chains for file, _ in chain)

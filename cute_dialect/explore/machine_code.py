@@ -1,4 +1,4 @@
-"""Machine code as text, with places, live registers and spills of each instruction, by nvdisasm."""
+"""Disassembly with source locations, live registers and spills of each instruction, from nvdisasm."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _SPILL = re.compile(r"\b(STL|LDL)(?:\.\w+)*\b")
 
 
 class MachineCode(NamedTuple):
-    """Lines of machine code; of each the registers that are live there (0: none, or no instruction), and whether it
-    spills: "store", "load" or nothing."""
+    """Lines of machine code, with the live registers (0 if unknown) and spill ("store", "load" or "") of each."""
 
     text: Text
     live: list[int]
@@ -25,7 +24,7 @@ class MachineCode(NamedTuple):
 
 
 def disassembled(cubin: bytes) -> MachineCode:
-    """Return machine code as text.  Raises PtxasMissing where there is no nvdisasm, PtxasError where it fails."""
+    """Disassemble a cubin.  Raises PtxasMissing if nvdisasm is not installed, PtxasError if it fails."""
     text, offsets = of_sass(disassemble(cubin, "-gi"))
     known = _live(disassemble(cubin, "-plr", "-lrm", "count"))
     live: list[int] = []

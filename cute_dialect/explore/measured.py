@@ -1,4 +1,4 @@
-"""All that the page shows below the columns, and where it opens."""
+"""Tabs and marks with all measurements, and the initial state of the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Measured", "measured"]
 
 @dataclass
 class Measured:
-    """All tabs; the marks beside lines; which tab is opened, at which line of the source (-1: none)."""
+    """All tabs, the marks next to lines, the initial tab, and the initial source line (-1 for none)."""
 
     tabs: list[Tab]
     marks: list[Mark]
@@ -30,7 +30,10 @@ class Measured:
 
 
 def measured(made: Collected, trace: ModuleOp, run: Run) -> Measured:
-    """Return what a run and ptxas say of a module.  ``trace``: what was compiled."""
+    """Return the measurements of a run and the report of ptxas for a module.
+
+    ``trace`` is the module that was compiled.
+    """
     faults, conflicts = fault_marks(made, run), conflict_marks(made, run)
     tabs = [
         accesses_tab(made, run),
@@ -57,8 +60,6 @@ def _timeline_tab(run: Run) -> Tab:
     except DrawingError as e:
         tab.says = str(e)
         return tab
-    tab.says = (
-        "The first block's warps: where they run, where they wait and for what. Time counts ops, not nanoseconds."
-    )
+    tab.says = "The warps of the first block, when they run and what they wait for. Time counts ops, not nanoseconds."
     tab.parts.append(Picture(drawing.fragment))
     return tab

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of what was collected and measured: no server, nothing from elsewhere."""
+"""Self-contained HTML page of the collected and measured data, without a server or external resources."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["page", "page_data"]
 
 
 def page(data: Mapping[str, Any]) -> str:
-    """Return the page of the data that :func:`page_data` gives."""
+    """Render the data of :func:`page_data` as an HTML page."""
     here = files("cute_dialect.explore")
     parts = {
         "TITLE": html.escape(str(data["title"])),
         "STYLE": (here / "page.css").read_text(encoding="utf-8"),
-        # "</script>" in a text would end the element that holds the data.
+        # "</script>" in a text would end the element that contains the data.
         "DATA": json.dumps(data, separators=(",", ":"), ensure_ascii=False)
         .replace("</", "<\\/")
         .replace("<!--", "\\u003c!--"),
@@ -38,7 +38,7 @@ def page(data: Mapping[str, Any]) -> str:
 
 
 def page_data(title: str, facts: str, made: Collected, drawings: Drawings, measured: Measured) -> dict[str, Any]:
-    """Return all that the page shows, as plain data."""
+    """Return the contents of the page as plain data."""
     return {
         "title": title,
         "facts": facts,

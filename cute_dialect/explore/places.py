@@ -1,7 +1,7 @@
-"""The places in the source that lines of IR, PTX and machine code come from.
+"""Parsing of source locations from IR, PTX and machine code.
 
-A place is a chain of frames: the innermost ``(file, line)`` first, then where that was called from.  Each function here
-takes a text apart into lines for a reader, without what says the places, and the chains of each line.
+A location is a chain of frames: the innermost ``(file, line)`` first, followed by its callers.  Each function splits a
+text into display lines without location syntax, and the chains of each line.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import NamedTuple, TypeAlias
 __all__ = ["Chain", "Text", "of_mlir", "of_ptx", "of_sass"]
 
 Chain: TypeAlias = "tuple[tuple[str, int], ...]"
-"""Frames: file and line, the innermost first."""
+"""Frames as (file, line), innermost first."""
 
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(?::(\d+):(\d+))?')
 _AT_END = re.compile(r"\s+loc\(")
 
 
 class Text(NamedTuple):
-    """Lines, and of each the chains that it comes from."""
+    """Lines, and the chains of each line."""
 
     lines: list[str]
     chains: list[tuple[Chain, ...]]
 
 
 def of_mlir(text: str) -> Text:
-    """Take IR printed with locations, one op a line, apart.
+    """Split IR that is printed with locations, one op per line.
 
     >>> of_mlir('%0 = a.b loc(callsite("f"("h.py":3:5) at "x.py":41:7))')
     Text(lines=['%0 = a.b'], chains=[((('h.py', 3), ('x.py', 41)),)])
@@ -43,7 +43,7 @@ def of_mlir(text: str) -> Text:
 
 
 def _opened(lines: list[str], chains: list[tuple[Chain, ...]]) -> list[tuple[Chain, ...]]:
-    """Return chains in which a line that opens a region has those of the line that closes it: the op's."""
+    """Assign the chains of a line that closes a region to the line that opens it, since both belong to one op."""
     out = list(chains)
     open_: list[list[int]] = []
     for i, line in enumerate(lines):
@@ -58,7 +58,10 @@ def _opened(lines: list[str], chains: list[tuple[Chain, ...]]) -> list[tuple[Cha
 
 
 def _split(line: str) -> tuple[str, tuple[Chain, ...]]:
-    """Return a line without its locations, and their chains; those of arguments of a function or block go as well."""
+    """Return a line without locations, and the chains of its op.
+
+    Locations of function and block arguments are dropped.
+    """
     out: list[str] = []
     found: list[Chain] = []
     at = 0
@@ -70,14 +73,14 @@ def _split(line: str) -> tuple[str, tuple[Chain, ...]]:
             continue
         out.append(line[at : m.start()])
         at = end
-        if not line[end:].strip():  # that of the op; the others are of arguments
+        if not line[end:].strip():  # The last location is that of the op; the others belong to arguments.
             found = _Reader(line[m.end() : end - 1]).chains()
     out.append(line[at:])
     return "".join(out).rstrip(), tuple(dict.fromkeys(c for c in found if c))
 
 
 def _closing(line: str, at: int) -> int | None:
-    """Return where the parenthesis that is open before ``at`` has been closed."""
+    """Return the position after the parenthesis that closes the one opened before ``at``."""
     depth = 1
     while at < len(line):
         if line[at] == '"':
@@ -98,14 +101,14 @@ def _in_string(line: str, at: int) -> bool:
 
 
 class _Reader:
-    """Reads what stands in ``loc(…)``."""
+    """Parser for the contents of ``loc(…)``."""
 
     def __init__(self, text: str):
         self._tokens = re.findall(r'"(?:[^"\\]|\\.)*"(?::\d+:\d+)?(?: to (?:\d+)?:\d+)?|[\w.]+|[(),\[\]<>#:=]', text)
         self._at = 0
 
     def chains(self) -> list[Chain]:
-        """Return the chains of a location: one, or those of the parts of a fused one."""
+        """Return the chains of a location: one, or those of all parts of a fused location."""
         token = self._next()
         if token == "callsite":
             self._expect("(")
@@ -157,7 +160,7 @@ _PLACE = re.compile(r"^\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inl
 
 
 def of_ptx(ptx: str) -> Text:
-    """Take PTX with ``.loc`` apart: the directives go, what they say is about the instructions after them.
+    r"""Split PTX with ``.loc`` directives, which are removed and applied to the instructions after them.
 
     >>> of_ptx('\\t.loc\\t1 41 7\\n\\tret;\\n\\t.file\\t1 "x.py"\\n')
     Text(lines=['  ret;'], chains=[((('x.py', 41),),)])
@@ -183,7 +186,7 @@ def of_ptx(ptx: str) -> Text:
         if words.startswith((".entry", ".visible .entry", ".func", ".visible .func")):
             here = ()
         instruction = line.startswith("\t") and words.endswith(";") and not words.startswith((".", "//"))
-        shown = line.expandtabs()  # a column is narrow
+        shown = line.expandtabs()  # A column of the page is narrow.
         lines.append(shown[6:] if shown.startswith(8 * " ") else shown)
         chains.append((here,) if instruction and here else ())
     return Text(lines, chains)
@@ -197,7 +200,7 @@ _INSTRUCTION = re.compile(r"^\s+(/\*[0-9a-f]{4,}\*/)\s+(@!?\w+)?\s*(.*?)\s*;?\s*
 
 
 def _compact(line: str) -> str:
-    """Return a line of machine code in fewer columns.
+    r"""Compress a line of machine code to fewer columns.
 
     >>> _compact("        /*01a0*/               @P0 IADD3 R3, -R0, R3, RZ ;"), _compact("\\t.align\\t128")
     ('/*01a0*/   @P0 IADD3 R3, -R0, R3, RZ', '  .align  128')
@@ -210,9 +213,9 @@ def _compact(line: str) -> str:
 
 
 def of_sass(sass: str) -> tuple[Text, list[int | None]]:
-    """Take what ``nvdisasm -c -gi`` prints apart; give the offset of each line that is an instruction, too.
+    """Split the output of ``nvdisasm -c -gi``. Also returns the offset of each line that is an instruction.
 
-    A block of ``//## File`` lines says the frames of what follows, the innermost first.
+    A block of ``//## File`` lines lists the frames of the following code, innermost first.
     """
     lines: list[str] = []
     chains: list[tuple[Chain, ...]] = []

@@ -1,4 +1,4 @@
-"""What a kernel holds: the buffers of shared memory, and registers and spills by line of the source."""
+"""Tabs for the resources of a kernel: shared memory buffers, and registers and spills per source line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["registers_tab", "shared_tab"]
 
 
 def shared_tab(made: Collected, trace: ModuleOp) -> Tab:
-    """Return the table of the buffers in shared memory.  ``trace``: what was compiled, with their places."""
+    """Return the tab of the shared memory buffers.
+
+    ``trace`` is the module that was compiled, with source locations.
+    """
     from cute_dialect.interp.allocations import shared_allocations
     from cute_dialect.interp.errors import attr_of
 
@@ -36,7 +39,11 @@ def shared_tab(made: Collected, trace: ModuleOp) -> Tab:
                 if row not in rows:
                     rows.append(row)
     static = [f"{k['name']}: {k['smem']} bytes static" for k in made.code.kernels if k.get("smem")]
-    tab.says = f"{total} bytes in {len(rows)} buffers. {'; '.join(static)}" if rows else "None is allocated."
+    tab.says = (
+        f"{total} bytes in {len(rows)} buffers. {'; '.join(static)}"
+        if rows
+        else "The kernel allocates no shared memory."
+    )
     if rows:
         columns = (code("kernel"), code("buffer"), number("first byte"), number("bytes"), code("type"))
         tab.parts.append(Table(columns, rows))
@@ -44,7 +51,7 @@ def shared_tab(made: Collected, trace: ModuleOp) -> Tab:
 
 
 def _allocating(made: Collected, trace: ModuleOp, kernel: str) -> dict[str, tuple[int, ...]]:
-    """Return the groups of the ops of a kernel that allocate shared memory, by the names that its lowered form has."""
+    """Map each buffer name of the lowered kernel to the groups of the op that allocates it."""
     from cute_dialect.interp.errors import attr_of
     from cute_dialect.ir.diagnostics import op_frames
 
@@ -66,7 +73,7 @@ _KERNEL = {
     "spill_loads": number("spill loads, bytes"), "stack": number("stack, bytes"),
     "smem": number("static shared, bytes"), "barriers": number("barriers"), "code": number("code, bytes"),
 }  # fmt: skip
-"""What ptxas says of a kernel -> its column."""
+"""Maps a value that ptxas reports for a kernel to its column."""
 
 _LINE = (
     words("where"), number("live registers"), number("instructions"), number("spill stores"), number("spill loads"),
@@ -75,7 +82,7 @@ _LINE = (
 
 
 def registers_tab(made: Collected) -> Tab:
-    """Return what ptxas says of each kernel, and by line of the source what its instructions hold and spill."""
+    """Return the tab of registers and spills: the report of ptxas per kernel, and the instructions per source line."""
     tab = Tab("registers", "Registers and spills")
     kernels = [Row([cast("Cell", k[name]) for name in _KERNEL]) for k in made.code.kernels]
     if kernels:
@@ -85,8 +92,8 @@ def registers_tab(made: Collected) -> Tab:
         tab.says = sass.missing
         return tab
     tab.says = (
-        "By line of the source: the most registers that are live at one of its instructions, how many instructions, "
-        "which of them spill (nvdisasm)."
+        "Per source line: the maximum number of live registers at its instructions, the number of instructions, and "
+        "the number of instructions that spill (nvdisasm)."
     )
     by_line: dict[int, list[int]] = {}
     for i, groups in enumerate(sass.groups):

@@ -1,7 +1,7 @@
-"""The roofline of a run: bytes and floating-point operations that it counted, against the peaks of a GPU.
+"""Roofline model of a run: its counted bytes and floating-point operations against the peaks of a GPU.
 
-A kernel of ``I`` operations a byte takes at least ``max(bytes / bandwidth, operations / peak)``: it can reach
-``min(I * bandwidth, peak)``.  Source of the peaks: NVIDIA's data sheet of the H200 SXM (2024), dense.
+A kernel with ``I`` operations per byte takes at least ``max(bytes / bandwidth, operations / peak)``, so it reaches at
+most ``min(I * bandwidth, peak)``.  Source of the peaks: NVIDIA's data sheet of the H200 SXM (2024), dense.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Roofline", "draw_roofline", "roofline_tab"]
 
 GPU = "H200 SXM"
 BANDWIDTH = 4800.0
-"""Of its HBM3e, in GB/s."""
+"""Bandwidth of its HBM3e in GB/s."""
 
 PEAKS: Mapping[str, float] = {
     "f32 units": 66.9e3,
@@ -32,15 +32,15 @@ PEAKS: Mapping[str, float] = {
     "tensor cores, 16-bit": 989.5e3,
     "tensor cores, 8-bit": 1979e3,
 }
-"""Unit -> GFLOP/s; an addition or multiplication is one operation."""
+"""Maps a unit to its peak in GFLOP/s. An addition or multiplication is one operation."""
 
 _OPERAND = re.compile(r"(?<![a-z0-9])(?:(f64)|(tf32)|(e4m3|e5m2|[sui]{1,2}8))(?![a-z0-9])")
 SECTOR = 32
-"""Bytes that a transaction of global memory moves."""
+"""Bytes per transaction of global memory."""
 
 
 def unit_of(product: str) -> str:
-    """Return the unit of :data:`PEAKS` that executes an op of tensor cores, by its text.
+    """Return the unit in :data:`PEAKS` that executes a tensor core op, from the text of the op.
 
     >>> unit_of("nvvm.wgmma.mma_async … <e4m3>"), unit_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
     ('tensor cores, 8-bit', 'tensor cores, 16-bit')
@@ -52,13 +52,13 @@ def unit_of(product: str) -> str:
 
 @dataclass(frozen=True)
 class Roofline:
-    """What was counted: operations of each unit; bytes of global memory by loads and stores, by copies of TMA."""
+    """Counts of a run: operations per unit, and bytes of global memory moved by loads and stores and by TMA copies."""
 
     operations: Mapping[str, float]
     sectors: int
     copied: int
     times: Mapping[str, float] = field(init=False)
-    """What each of memory and the units takes at least, in nanoseconds."""
+    """Minimum time of memory and of each unit, in nanoseconds."""
 
     def __post_init__(self) -> None:
         units = {unit: n / PEAKS[unit] for unit, n in self.operations.items()}
@@ -66,28 +66,28 @@ class Roofline:
 
     @property
     def nbytes(self) -> int:
-        """All bytes of global memory."""
+        """Bytes of global memory moved in total."""
         return self.sectors + self.copied
 
     @property
     def intensity(self) -> float:
-        """Operations a byte; 0 where there are no bytes."""
+        """Operations per byte; 0 if no bytes were moved."""
         return sum(self.operations.values()) / self.nbytes if self.nbytes else 0.0
 
     @property
     def bound(self) -> str:
-        """What takes longest."""
+        """The resource with the longest minimum time."""
         return max(self.times, key=lambda name: self.times[name])
 
     @property
     def reached(self) -> float:
-        """GFLOP/s at most."""
+        """Upper bound in GFLOP/s."""
         longest = max(self.times.values())
         return sum(self.operations.values()) / longest if longest else 0.0
 
 
 def counted(run: Run) -> Roofline | None:
-    """Return what a run counted; None where it did not."""
+    """Return the counts of a run, None if it did not count."""
     report = run.report
     if report is None or report.flops is None or report.profile is None:
         return None
@@ -107,7 +107,7 @@ def _by_unit(products: Mapping[Operation, float]) -> dict[str, float]:
 
 
 def roofline_tab(run: Run) -> Tab:
-    """Return the drawing of a run's roofline, and the numbers."""
+    """Return the tab with a run's roofline and its counts."""
     tab = Tab("roofline", "Roofline")
     found = counted(run)
     if found is None or run.report is None:
@@ -115,16 +115,16 @@ def roofline_tab(run: Run) -> Tab:
         return tab
     blocks = run.report.blocks
     tab.says = (
-        f"Counted in this run ({run.arguments}; {blocks} block{'s' * (blocks != 1)}), with what tiles pad. At the "
-        f"peaks of an {GPU} what takes longest is: {found.bound}. Bytes are those that the kernel asks for: what "
-        "caches serve again is counted again."
+        f"Counted in this run ({run.arguments}; {blocks} block{'s' * (blocks != 1)}), including padding of tiles. At "
+        f"the peaks of an {GPU}, this kernel is bound by: {found.bound}. Bytes are those that the kernel requests, "
+        "including those served by caches."
     )
     rows = [
         *(_row(f"floating-point operations, {unit}", n, found.times[unit]) for unit, n in found.operations.items()),
-        _row("bytes of global memory by loads and stores, in sectors of 32", found.sectors),
-        _row("bytes of global memory by TMA (the first block's, times the blocks)", found.copied),
-        _row("bytes of global memory in all", found.nbytes, found.times["memory"]),
-        Row(("operations a byte", f"{found.intensity:.2f}" if found.nbytes else "–", "")),
+        _row("bytes of global memory by loads and stores, in 32-byte sectors", found.sectors),
+        _row("bytes of global memory by TMA (first block times number of blocks)", found.copied),
+        _row("bytes of global memory, total", found.nbytes, found.times["memory"]),
+        Row(("operations per byte", f"{found.intensity:.2f}" if found.nbytes else "–", "")),
     ]
     tab.parts += [
         Picture(draw_roofline(found).fragment),
@@ -135,7 +135,8 @@ def roofline_tab(run: Run) -> Tab:
         o = profile.occupancy
         tab.parts.append(
             Words(
-                f"occupancy: {o.blocks} block{'s' * (o.blocks != 1)}, {o.warps} of 64 warps an SM, limited by {o.limit}"
+                f"occupancy: {o.blocks} block{'s' * (o.blocks != 1)}, {o.warps} of 64 warps per SM, limited by "
+                f"{o.limit}"
             )
         )
     return tab
@@ -148,11 +149,11 @@ def _row(what: str, n: float, time: float | None = None) -> Row:
 # -------------------------------------------------------------------------------------------------------------- picture
 
 WIDE, HIGH, LEFT, TOP = 400, 170, 90, 44
-"""Pixels of the plot, and left of it and above it."""
+"""Size of the plot and its left and top margins, in pixels."""
 
 
 def draw_roofline(found: Roofline) -> Drawing:
-    """Draw the roofs, and how high a kernel of this intensity comes; both axes by powers of ten."""
+    """Draw the roofs and the bound of a kernel of this intensity, with logarithmic axes."""
     units = [u for u, n in found.operations.items() if n] or ["f32 units"]
     at = found.intensity
     low, high = min(-1, _floor(at)), max(4, _floor(at) + 1)
@@ -176,7 +177,7 @@ def draw_roofline(found: Roofline) -> Drawing:
         body.append(text(LEFT + WIDE + 6, y(peak) + 4, f"{unit}, {_rate(peak)}", 11))
     if at and found.reached:
         px, py = x(at), y(found.reached)
-        said = f"{at:.3g} operations a byte: at most {_rate(found.reached)}, by {found.bound}"
+        said = f"{at:.3g} operations per byte: at most {_rate(found.reached)}, by {found.bound}"
         body.append(f'<path class="l1" stroke-dasharray="4 3" d="M{px:g} {py:g}V{TOP + HIGH}"/>')
         body.append(
             f'<g class="cells"><path data-k="kernel" class="bad" d="M{px - 6:g} {py:g}l6 -6l6 6l-6 6z">'
@@ -189,7 +190,7 @@ def draw_roofline(found: Roofline) -> Drawing:
 
 
 def _floor(x: float) -> int:
-    """Return the power of ten below a number; of 0, -1.
+    """Return the exponent of the largest power of ten not above a number; -1 for 0.
 
     >>> _floor(57.3), _floor(0.02), _floor(0)
     (1, -2, -1)
@@ -198,7 +199,7 @@ def _floor(x: float) -> int:
 
 
 def _rate(rate: float) -> str:
-    """Return GFLOP/s as people say them.
+    """Format GFLOP/s with a suitable unit.
 
     >>> _rate(66.9e3), _rate(12.5)
     ('66.9 TFLOP/s', '12.5 GFLOP/s')
@@ -209,7 +210,7 @@ def _rate(rate: float) -> str:
 def _axes(
     x: Callable[[float], float], intensities: Iterable[int], y: Callable[[float], float], rates: Iterable[int]
 ) -> Sequence[str]:
-    """Return the lines of both axes at these powers of ten, with their numbers."""
+    """Return the grid lines and labels of both axes at these powers of ten."""
     out: list[str] = []
     for n in intensities:
         out.append(f'<path class="thin" d="M{x(10**n):g} {TOP}v{HIGH}"/>')
@@ -217,5 +218,5 @@ def _axes(
     for n in rates:
         out.append(f'<path class="thin" d="M{LEFT} {y(10**n):g}h{WIDE}"/>')
         out.append(text(LEFT - 6, y(10**n) + 3.5, _rate(10**n), 10, "e dim"))
-    out.append(text(LEFT + WIDE / 2, TOP + HIGH + 32, "floating-point operations a byte", 11, "n dim"))
+    out.append(text(LEFT + WIDE / 2, TOP + HIGH + 32, "floating-point operations per byte", 11, "n dim"))
     return out

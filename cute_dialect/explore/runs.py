@@ -1,4 +1,4 @@
-"""Runs of a kernel on the interpreter, for the page: once with all checks and counts, once more for the timeline."""
+"""Interpreter runs for the page: one with all checks and counters, and one for the timeline."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["Run", "copy_of", "default_text", "run"]
 
 EXTENT = 128
-"""What an extent is that nobody has said."""
+"""Default extent of a dynamic dimension."""
 
 
 @dataclass
 class Run:
-    """What is known of a kernel's run: counts, timeline, the fault that a check found, why there was no run."""
+    """Results of a kernel's run: counters, timeline, the fault found, and the reason if there was no run."""
 
     report: RunReport | None = None
     timeline: RunReport | None = None
@@ -31,14 +31,14 @@ class Run:
 
     @property
     def not_counted(self) -> str:
-        """Why there are no counts, or no timeline, where there was a run."""
-        return "The run ended with a fault before anything was counted: see Races and faults." if self.fault else ""
+        """The reason why a run has no counters or no timeline, empty if it has them."""
+        return "The run ended with a fault before it counted anything; see Races and faults." if self.fault else ""
 
 
 def run(kernel: Kernel, arguments: Sequence[object], *, blocks: str | None = None) -> Run:
-    """Run a kernel on arrays of the CPU, which change; a fault is part of what is returned.
+    """Run a kernel on CPU arrays, which it modifies. A fault is part of the result.
 
-    ``blocks``: which ones, for the counts; the timeline is that of the first block, or its cluster.
+    ``blocks`` selects the blocks to count. The timeline shows the first block, or its cluster.
 
     Raises LaunchError.
     """
@@ -48,17 +48,17 @@ def run(kernel: Kernel, arguments: Sequence[object], *, blocks: str | None = Non
     made = Run(arguments=", ".join(_shown(n, a) for n, a in zip(kernel.target.names, arguments)))
     try:
         made.report = _counts(kernel, arguments, blocks, ("race", "uninit"))
-    except OptionError as e:  # several launches: reports are of one
-        made.why_not = f"{e}; say which with --kernel"
+    except OptionError as e:  # Reports need a single launch, but there are several.
+        made.why_not = f"{e}; select one with --kernel"
         return made
     except InterpError as e:
-        if e.kind == "argument":  # nothing ran
+        if e.kind == "argument":  # Nothing ran.
             raise LaunchError(e.message) from e
         made.fault = e
     try:
         made.report = made.report or _counts(kernel, arguments, blocks, ())
         made.timeline = kernel(*arguments, device="cpu", reports=("timeline",), blocks="0")
-    except InterpError as e:  # not what a check found, but what no run survives
+    except InterpError as e:  # The fault does not come from a check, so it occurs in every run.
         made.fault = made.fault or e
     return made
 
@@ -74,9 +74,9 @@ def _shown(name: str, value: object) -> str:
 
 
 def copy_of(value: object) -> object:
-    """Return an array of numpy with the shape, the strides and the bytes of an argument that has memory on the CPU.
+    """Copy an argument in CPU memory to a numpy array with the same shape, strides and contents.
 
-    Anything else is returned as it is.
+    Any other value is returned unchanged.
     """
     import numpy as np
 
@@ -102,9 +102,9 @@ def copy_of(value: object) -> object:
 
 
 def default_text(param: Param, extent: int = EXTENT) -> str | None:
-    """Return what ``cute-run --in`` would be told of a parameter: extents that are not known are ``extent``.
+    """Return the default ``cute-run --in`` text of a parameter, with ``extent`` for dynamic extents.
 
-    None where its shape has nested modes, or it is no tensor.
+    None if its shape has nested modes, or if it is not a tensor.
     """
     shape, stride = cast("dict[str, object]", param).get("shape"), cast("dict[str, object]", param).get("stride")
     if param["kind"] not in ("memref", "pointer"):

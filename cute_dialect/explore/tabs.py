@@ -1,4 +1,4 @@
-"""What a tab of the page holds: tables whose rows belong to lines, drawings, texts; and the marks beside lines."""
+"""Contents of the page's tabs: tables with rows linked to lines, drawings and texts; and marks next to lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Cell: TypeAlias = "str | int"
 
 
 class Column(NamedTuple):
-    """A column of a table: its head, and whether it holds "words", a "number" or "code"."""
+    """A column of a table: its header, and its kind, which is "words", "number" or "code"."""
 
     head: str
     kind: str
@@ -34,9 +34,9 @@ def code(head: str) -> Column:
 
 
 class Row(NamedTuple):
-    """A row: its cells, the groups that a click lights up, the line of the source that it shows (from 0; -1: none).
+    """A row: its cells, the groups that a click highlights, and the source line that it shows (from 0; -1 for none).
 
-    ``bad``: whether it is what one looks for here, such as a bank conflict.
+    ``bad`` marks the rows that the table is meant to find, such as bank conflicts.
     """
 
     cells: Sequence[Cell]
@@ -46,8 +46,6 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table."""
-
     columns: Sequence[Column]
     rows: Sequence[Row]
 
@@ -59,7 +57,7 @@ class Picture(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Text in lines, as a terminal shows it."""
+    """Preformatted text, as in a terminal."""
 
     text: str
 
@@ -69,7 +67,10 @@ Part: TypeAlias = "Table | Picture | Words"
 
 @dataclass
 class Tab:
-    """A tab: what it says above its parts.  ``count``: how many bad things it tells of, beside its title."""
+    """A tab.
+
+    ``says`` is the text above its parts; ``count``, shown next to the title, is the number of problems in it.
+    """
 
     key: str
     title: str
@@ -79,7 +80,7 @@ class Tab:
 
 
 class Mark(NamedTuple):
-    """What stands beside the lines of some groups: a few letters, and a sentence where one points at them."""
+    """A mark next to the lines of some groups: a short label, and a sentence shown on hover."""
 
     groups: Sequence[int]
     short: str

@@ -1,4 +1,4 @@
-"""The functions by which cute-viz draws, with the order of its parameters."""
+"""Functions with the names and parameter order of cute-viz."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def render_tv_layout_svg(layout: Any, tile_mn: Any, output_file: Path | None = N
 
 
 def render_copy_layout_svg(layout_s: Any, layout_d: Any, tile_mn: Any, output_file: Path | None = None) -> Drawing:
-    """Draw the thread-value layouts of the two sides of a copy, as :func:`draw_tv` draws one."""
+    """Draw the thread-value layouts of both sides of a copy, each as :func:`draw_tv` does."""
     sides = [draw_tv(layout, tile_mn).panels[0] for layout in (layout_s, layout_d)]
     panels = [replace(p, title=t) for p, t in zip(sides, ("source", "destination"))]
     m, n = tile_of(tile_mn)
@@ -45,17 +45,17 @@ def render_copy_layout_svg(layout_s: Any, layout_d: Any, tile_mn: Any, output_fi
 
 
 def render_tiled_copy_svg(tiled_copy: Any, tile_mn: Any = None, output_file: Path | None = None) -> Drawing:
-    """Call :func:`draw_copy`; ``tile_mn``: the copy's own tile."""
+    """Call :func:`draw_copy`. ``tile_mn`` must be the copy's own tile."""
     _own_tile(tile_mn, copy_parts(tiled_copy).tile)
     return draw_copy(tiled_copy, file=output_file)
 
 
 def render_tiled_mma_svg(tiled_mma: Any, tile_mnk: Any = None, output_file: Path | None = None) -> Drawing:
-    """Call :func:`draw_mma`; ``tile_mnk``: the product's own tile."""
+    """Call :func:`draw_mma`. ``tile_mnk`` must be the MMA's own tile."""
     _own_tile(tile_mnk, getattr(tiled_mma, "tile_shape_mnk", None))
     return draw_mma(tiled_mma, file=output_file)
 
 
 def _own_tile(given: Any, own: Any) -> None:
     if given is not None and own is not None and tuple(given) != tuple(own):
-        raise DrawingError(f"expected the tile {tuple(own)} that all threads cover at once, got {tuple(given)}")
+        raise DrawingError(f"the tile must be {tuple(own)}, which all threads cover at once, got {tuple(given)}")

@@ -1,9 +1,9 @@
-"""Bank conflicts drawn: what each of the 32 banks of shared memory serves, cycle by cycle.
+"""Drawings of bank conflicts: the word that each of the 32 banks of shared memory serves, cycle by cycle.
 
-A warp's request is served in phases of 32 threads (accesses up to 4 bytes), 16 (8 bytes) or 8 (16 bytes, and each 8x8
-matrix of ldmatrix and stmatrix); a phase takes as many cycles as the busiest bank has different words.  Two
-neighbouring phases are one where each thread i has the address of thread i xor 1, or each that of thread i xor 2.  The
-interpreter counts by the same rules (``cute_dialect.interp.profile``); a test compares the two.
+A warp's request is served in phases of 32 threads (accesses up to 4 bytes), 16 threads (8 bytes) or 8 threads (16
+bytes, and each 8x8 matrix of ldmatrix and stmatrix).  A phase takes as many cycles as the busiest bank has different
+words. Two neighbouring phases merge if each thread i has the address of thread i xor 1, or each that of thread i xor 2.
+The interpreter counts by the same rules (``cute_dialect.interp.profile``); a test compares the two.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["BANKS", "Cycle", "cycles", "draw_banks"]
 
 BANKS = 32
 WORD = 4
-"""Bytes of a bank's word."""
+"""Bytes per word of a bank."""
 
 _PALE, _UNLIKE_RED = 8, 5
-"""The first pale colour of a kind, and how many from there on nobody takes for red."""
+"""Index of the first pale color, and the number of colors from there on that do not resemble red."""
 
 
 class Cycle(NamedTuple):
-    """What the banks serve at once: bank -> (word, the lanes that want it); the phase, and which cycle of it."""
+    """The words served in one cycle: bank -> (word, the lanes that request it); the phase, and the cycle within it."""
 
     phase: int
     number: int
@@ -43,12 +43,12 @@ class Cycle(NamedTuple):
 
 
 def cycles(addresses: Mapping[int, int], nbytes: int) -> list[Cycle]:
-    """Return the cycles of one request: lane -> byte address, each access ``nbytes`` wide.
+    """Return the cycles of one request. ``addresses`` maps a lane to its byte address; each access has ``nbytes``.
 
     >>> len(cycles({t: 4 * t for t in range(32)}, 4)), len(cycles({t: 128 * t for t in range(32)}, 4))
     (1, 32)
     """
-    wanted: dict[int, dict[int, dict[int, list[int]]]] = {}  # phase, bank, word: lanes
+    wanted: dict[int, dict[int, dict[int, list[int]]]] = {}  # phase -> bank -> word -> lanes
     phases = _phases(addresses, nbytes)
     for lane in sorted(addresses):
         first = addresses[lane] // WORD
@@ -84,7 +84,7 @@ def _phases(addresses: Mapping[int, int], nbytes: int) -> dict[int, int]:
 
 
 class _Request(NamedTuple):
-    """One instruction of a warp: what each lane wants, in bytes, and how many each."""
+    """One instruction of a warp: the byte address of each lane, and the bytes per lane."""
 
     addresses: dict[int, int]
     nbytes: int
@@ -102,20 +102,25 @@ def draw_banks(
     sizes: Sizes = None,
     file: Path | None = None,
 ) -> Drawing:
-    """Draw the bank conflicts of a copy from or to a tensor in shared memory: 32 banks across, cycles down; red is
-    what waits for a bank that serves another word.
+    """Draw the bank conflicts of a copy from or to a tensor in shared memory.
 
-    ``tensor``: of the language, or a layout with the ``bits`` of an element.  ``copy``: a tiled copy, a copy atom, or a
-    thread-value layout over the tensor's tile, ``values`` of it in an access.  ``side``: "src" or "dst", which of the
-    two the tensor is (by default, the one that is shared memory).  ``requests``: how many instructions of the ``warp``
-    are drawn; all are counted.
+    Columns are the 32 banks and rows are cycles. Red cells wait for a bank that serves another word.
+
+    Args:
+        tensor: A tensor of the language, or a layout together with ``bits``.
+        copy: A tiled copy, a copy atom, or a thread-value layout over the tensor's tile.
+        bits: Bits of an element.
+        side: "src" or "dst", the side of the copy that the tensor is. Default: the side in shared memory.
+        warp: Index of the warp.
+        requests: Number of instructions that are drawn. All are counted.
+        values: Values per access, for a thread-value layout.
 
     >>> draw_banks("(32,32):(32,1)", "(32,1):(1,0)", bits=32).title  # a column of a row-major tile
     '(32,32):(32,1): 32 cycles, 1 without conflicts'
     """
     width = element_bits(tensor, bits)
     if width is None:
-        raise DrawingError("draw_banks: expected the bits of an element: bits=16 (a tensor of the language knows them)")
+        raise DrawingError("draw_banks: the element size is unknown; give bits=16 or a tensor of the language")
     layout = static_given(tensor, sizes, "draw_banks")
     of_pointer = getattr(getattr(tensor, "iterator", None), "swizzle", None)
     pointer = of_pointer if isinstance(of_pointer, Swizzle) else None
@@ -130,9 +135,9 @@ def draw_banks(
     ]
     title = f"{to_text(layout)}: {total} cycles, {ideal} without conflicts"
     notes = [
-        f"warp {warp}, {found[0].nbytes} bytes a thread by {parts.name}, {'reading' if which == 'src' else 'writing'}"
+        f"warp {warp} {'reads' if which == 'src' else 'writes'} {found[0].nbytes} bytes per thread with {parts.name}"
         if parts.name
-        else f"warp {warp}, {found[0].nbytes} bytes a thread",
+        else f"warp {warp}, {found[0].nbytes} bytes per thread",
         "red: waits while its bank serves another word; heavy lines: phases",
     ]
     return beside(title, panels, notes, 22).saved(file)
@@ -140,7 +145,7 @@ def draw_banks(
 
 def _parts(copy: Any, layout: AnyLayout, width: int, values: int, side: str) -> tuple[CopyParts, str]:
     if side not in ("", "src", "dst"):
-        raise DrawingError(f"expected 'src' or 'dst' as the side of the tensor, got {side!r}")
+        raise DrawingError(f"side must be 'src' or 'dst', got {side!r}")
     if isinstance(copy, str) and copy.startswith(("SM", "Universal")):
         from cute_dialect.arch.table import copy_atom
 
@@ -165,9 +170,9 @@ def _requests(
     outer = layout.outer if isinstance(layout, ComposedLayout) else layout
     counts = [cast("int", n) for n in extents(outer.shape)]
     if len(counts) > 2:
-        raise DrawingError(f"expected a tile of rank 2 in shared memory, got {to_text(layout)}")
+        raise DrawingError(f"the tile in shared memory must have rank 2, got {to_text(layout)}")
     m, n = counts if len(counts) == 2 else (1, counts[0])
-    # Partition coordinates, which any layout takes, swizzled ones too.
+    # Partition coordinates, which works for any layout, including swizzled ones.
     tile, rest = parts.partition(side, Layout((m, n), (1, m)))
     threads, values = cast("tuple[int, int]", product_each(tile.shape))
     each = parts.values(side)
@@ -175,16 +180,16 @@ def _requests(
     repeats = cast("int", product(rest.shape))
     lanes = range(warp * WARP, min(warp * WARP + WARP, threads))
     if warp < 0 or not lanes:
-        raise DrawingError(f"expected a warp of the {-(-threads // WARP)} that the copy has, got {warp}")
+        raise DrawingError(f"warp {warp} does not exist; the copy has {-(-threads // WARP)} warps")
     nbytes = each * width // 8
     if each * width % 8:
-        raise DrawingError(f"expected accesses of whole bytes, got {each} values of {width} bits")
+        raise DrawingError(f"an access must have whole bytes, got {each} values of {width} bits")
 
     def byte(index: int) -> int:
         coord = (index % m, index // m)
         offset = evaluate(coord if len(counts) == 2 else coord[1], layout)
         if not isinstance(offset, int):
-            raise DrawingError(f"expected offsets in memory, got coordinates by {to_text(layout)}")
+            raise DrawingError(f"{to_text(layout)} gives coordinates, not offsets in memory")
         at = offset * width // 8
         return cast("int", apply_swizzle(pointer, at)) if pointer is not None else at
 
@@ -197,8 +202,8 @@ def _requests(
                 places = [byte(base + cast("int", evaluate((t, i * each + v), tile))) for v in range(each)]
                 if [p - places[0] for p in places] != [v * width // 8 for v in range(each)]:
                     raise DrawingError(
-                        f"the {each} values that thread {t} moves at once do not lie side by side in "
-                        f"{to_text(layout)}: bytes {listed(places)}"
+                        f"the {each} values that thread {t} moves at once are not contiguous in {to_text(layout)}: "
+                        f"bytes {listed(places)}"
                     )
                 addresses[lane] = places[0]
             out.append(_Request(addresses, nbytes))
@@ -206,7 +211,7 @@ def _requests(
 
 
 def _ideal(request: _Request) -> int:
-    """Return the cycles that would do for the different words of a request."""
+    """Return the minimum number of cycles for the different words of a request."""
     words = {a // WORD + k for a in request.addresses.values() for k in range(max(1, -(-request.nbytes // WORD)))}
     return -(-len(words) // BANKS)
 

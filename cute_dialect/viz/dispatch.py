@@ -1,4 +1,4 @@
-"""``draw``: what is given says which drawing it is."""
+"""``draw`` selects the drawing from the type of its argument."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ __all__ = ["draw", "print_latex"]
 
 
 def draw(x: Any, *, sizes: Sizes = None, file: Path | None = None) -> Drawing:
-    """Draw a layout, a tensor, a swizzle, a tiled copy, a tiled MMA, a TMA atom, an atom of the table or a run.
+    """Draw a layout, tensor, swizzle, tiled copy, tiled MMA, TMA atom, atom of the table, or run.
 
-    ``x`` may be text: a layout, a swizzle, or the name of an atom.  ``sizes``: numbers for what of a layout is not
-    known.  ``file``: where to write it.
+    Args:
+        x: The object, or text: a layout, a swizzle, or the name of an atom.
+        sizes: Numbers for the dynamic extents and strides of a layout, by name or in order.
+        file: Path to which the drawing is written.
 
     >>> draw("SM80_16x8x16_F32F16F16F32_TN").title
     'SM80_16x8x16_F32F16F16F32_TN'
@@ -39,7 +41,7 @@ def draw(x: Any, *, sizes: Sizes = None, file: Path | None = None) -> Drawing:
     else:
         return draw_layout(x, sizes=sizes, file=file)
     if sizes:
-        raise DrawingError(f"expected no sizes: all of {made.title} is known")
+        raise DrawingError(f"sizes= is not allowed, because {made.title} is static")
     return made.saved(file)
 
 
@@ -54,5 +56,5 @@ def _atom(name: str) -> object:
 
 
 def print_latex(x: Any, *, sizes: Sizes = None) -> None:
-    """Print a LaTeX document of what :func:`draw` draws of ``x``, as CUTLASS's functions of that name do."""
+    """Print a LaTeX document of the drawing of ``x``, like CUTLASS's functions of that name."""
     print(draw(x, sizes=sizes).latex, end="")

@@ -1,4 +1,4 @@
-"""A picture: SVG text that shows itself in a notebook, and the files it is written to."""
+"""SVG drawings: display in a notebook, and output files."""
 
 from __future__ import annotations
 
@@ -28,22 +28,25 @@ _HOVER = (
     "if(k){this.querySelectorAll('[data-k=&quot;'+k.dataset.k+'&quot;]').forEach(x=>x.classList.add('hit'));"
     "o.textContent=k.querySelector('title').textContent}"
 )
-"""What a page does where the pointer goes: all cells with the key of that one are outlined, its text is shown."""
+"""Hover script of a page: outlines all cells with the key of the cell under the pointer, and shows its text."""
 
 _SAYS = (
     "display:block;font:13px monospace;white-space:pre-line;min-height:2.8em;visibility:hidden;pointer-events:none;"
     "position:sticky;bottom:0;background:Canvas;color:CanvasText"
 )
-"""How the line below a picture looks that says what the pointer is on: in sight where the picture is higher than the
-window, hidden where the pointer is on nothing."""
+"""Style of the line below a picture that shows the hover text.
+
+It stays visible if the picture is higher than the window, and is hidden if the pointer is on nothing.
+"""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture.  ``title``: what it shows, in a line; ``width``, ``height``: pixels; ``body``: its SVG elements.
+    """An SVG picture.
 
-    ``theme``: "auto" follows the page's colours, "light" and "dark" do not.  ``panels``: the grids it is made of, from
-    which LaTeX is made too; ``places``: the row and the column, in cells, where each of them begins.
+    - title: one line; width, height: pixels; body: SVG elements
+    - theme: "auto" follows the page's colors, "light" and "dark" are fixed
+    - panels: the grids of the picture, also used for LaTeX; places: row and column of each panel, in cells
 
     >>> from cute_dialect.viz import draw
     >>> drawing = draw("4:1")
@@ -61,7 +64,7 @@ class Drawing:
 
     @property
     def svg(self) -> str:
-        """The text of its SVG file."""
+        """The text of an SVG file."""
         w, h = f"{self.width:g}", f"{self.height:g}"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="cv cv-{self.theme}" width="{w}" height="{h}" '
@@ -72,7 +75,7 @@ class Drawing:
 
     @property
     def html(self) -> str:
-        """The text of a page of its own; pointing at a cell outlines all that belongs to it and says what it is."""
+        """The text of a standalone page. Hovering a cell outlines all related cells and shows its text."""
         return (
             f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(self.title)}</title>\n'
             "<style>:root{color-scheme:light dark}body{margin:1em}</style>\n"
@@ -81,18 +84,18 @@ class Drawing:
 
     @property
     def latex(self) -> str:
-        """The text of a LaTeX document that draws it with TikZ, as CUTLASS's ``print_latex`` does.
+        """The text of a LaTeX document that draws it with TikZ, like CUTLASS's ``print_latex``.
 
-        Raises DrawingError for what is no grid of cells.
+        Raises DrawingError if the drawing is no grid of cells.
         """
         from cute_dialect.viz.latex import document
 
         return document(self.title, self.panels, self.places)
 
     def png(self, scale: float = 2.0) -> bytes:
-        """Return its picture as PNG, ``scale`` pixels for each of the SVG's; by the extra ``viz``.
+        """Return the picture as PNG, with ``scale`` pixels per SVG pixel. Needs the extra ``viz``.
 
-        Raises DrawingError where the extra is missing.
+        Raises DrawingError if the extra is not installed.
         """
         from importlib import import_module
 
@@ -104,16 +107,16 @@ class Drawing:
         return bytes(resvg.svg_to_bytes(svg_string=fixed.svg, zoom=scale, monospace_family="DejaVu Sans Mono"))
 
     def with_theme(self, theme: str) -> Drawing:
-        """Return the same picture in "light" or "dark" colours, or "auto", in those of the page around it."""
+        """Return the same picture in "light" or "dark" colors, or with "auto" in those of the page around it."""
         if theme not in THEMES:
-            raise DrawingError(f"expected a theme of {', '.join(THEMES)}, got {theme!r}")
+            raise DrawingError(f"theme must be one of {', '.join(THEMES)}, got {theme!r}")
         return replace(self, theme=theme)
 
     def save(self, file: Path) -> None:
-        """Write it to ``x.svg``, ``x.png``, ``x.html`` or ``x.tex``; a file that was there is replaced at once, a
-        folder that is not there is made.
+        """Write the drawing to a ``.svg``, ``.png``, ``.html`` or ``.tex`` file.
 
-        Raises DrawingError for any other name, OSError.
+        An existing file is replaced atomically, and missing folders are created.  Raises DrawingError for any other
+        suffix, OSError.
         """
         suffix = file_format(file)
         if suffix == ".png":
@@ -123,7 +126,7 @@ class Drawing:
         replace_file(pathlib.Path(file), data)
 
     def saved(self, file: Path | None) -> Drawing:
-        """Return it, written to a file if there is one."""
+        """Write the drawing to a file, unless it is None, and return the drawing."""
         if file is not None:
             self.save(file)
         return self
@@ -143,7 +146,7 @@ class Drawing:
 
     @property
     def fragment(self) -> str:
-        """The text of an HTML element, for a page with more in it; pointing at a cell works as in :attr:`html`."""
+        """The text of an HTML element, to embed in a page. Hovering works as in :attr:`html`."""
         return (
             f'<div class="cute-viz" onmouseover="{_HOVER}">\n<div style="overflow:auto">{self.svg}</div>'
             f'<output style="{_SAYS}">&#160;</output></div>\n'
@@ -151,7 +154,7 @@ class Drawing:
 
 
 def file_format(file: Path, without: str = "") -> str:
-    """Return the end of a file's name, ``.svg``; raises DrawingError for one that no drawing is written to.
+    """Return the suffix of a file name, such as ``.svg``.  Raises DrawingError for an unsupported format.
 
     >>> file_format("a/b.PNG")
     '.png'
@@ -160,11 +163,11 @@ def file_format(file: Path, without: str = "") -> str:
     suffix = os.path.splitext(name)[1].lower()
     known = [f for f in FORMATS if f != without]
     if suffix not in known:
-        raise DrawingError(f"expected a file that ends in {', '.join(known)}, got '{name}'")
+        raise DrawingError(f"the file name must end in {', '.join(known)}, got '{name}'")
     return suffix
 
 
 def text(x: float, y: float, words: str, size: float, classes: str = "") -> str:
-    """Return words at a place as an SVG element; ``classes``: n (centred), e (to its left), h (bold), dim."""
+    """Return an SVG text element. ``classes``: n (centered), e (right-aligned), h (bold), dim."""
     shown = f' class="{classes}"' if classes else ""
     return f'<text x="{x:g}" y="{y:g}" font-size="{size:g}"{shown}>{html.escape(words)}</text>'

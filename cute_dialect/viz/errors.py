@@ -8,4 +8,4 @@ __all__ = ["DrawingError"]
 
 
 class DrawingError(CuteError, ValueError):
-    """What was given cannot be drawn; the message says what was expected, and what to give instead."""
+    """The object cannot be drawn. The message names the problem and the accepted input."""

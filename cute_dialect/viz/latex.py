@@ -1,7 +1,7 @@
-r"""LaTeX documents that draw grids with TikZ, in the manner of CUTLASS's ``print_latex``.
+"""LaTeX documents that draw grids with TikZ, similar to CUTLASS's ``print_latex``.
 
-A cell is a node of 1 cm at (row, column), with its colour and its lines; of a tiled MMA, A is on the left, B above, C
-where the two meet.  Source: CUTLASS ``include/cute/util/print_latex.hpp`` (BSD-3), for how such documents look.
+A cell is a node of 1 cm at (row, column), with its color and its lines. In a tiled MMA, A is on the left, B on top, and
+C where the two meet.  Source of the style: CUTLASS ``include/cute/util/print_latex.hpp`` (BSD-3).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _SPECIAL = {c: "\\" + c for c in "&%$#_{}"} | {
 }
 
 _APART = 3
-"""Cells between panels, in which the numbers of rows and columns and the title stand."""
+"""Cells between panels, which leave room for row and column numbers and the title."""
 
 _SIZES = ((4, ""), (5, "\\small "), (6, "\\footnotesize "), (8, "\\scriptsize "))
-"""Letters in a line of a cell -> the size of the words with which they fit."""
+"""Pairs of letters per line of a cell and the font size at which they fit."""
 
 
 def document(title: str, panels: Sequence[Panel], places: Sequence[tuple[float, float]]) -> str:
-    """Return a document that draws panels as one picture; ``places``: row and column, in cells, where each begins.
+    """Return a document that draws panels as one picture. ``places`` holds the row and column, in cells, of each panel.
 
-    Raises DrawingError if there are none.
+    Raises DrawingError if there are no panels.
     """
     if not panels:
         raise DrawingError(f"LaTeX draws grids of cells; {title} is none")
@@ -59,7 +59,7 @@ def document(title: str, panels: Sequence[Panel], places: Sequence[tuple[float, 
 
 
 def _starts(spans: Sequence[tuple[float, float, int]]) -> list[int]:
-    """Return where panels begin that began, ended, and had so many cells: those that began after one do so still.
+    """Return integer start positions of panels with (begin, end, cell count). Their relative order is kept.
 
     >>> _starts([(0.7, 8.7, 8), (10.1, 18.1, 8)])
     [0, 11]
@@ -108,7 +108,7 @@ def _panel(p: Panel, top: int, left: int) -> list[str]:
 
 
 def _heavier(p: Panel) -> list[tuple[int, int, int, int, int]]:
-    """Return the lines of nested modes and the borders: (row, column) from and to, and how heavy."""
+    """Return the lines of nested modes and the borders: (row, column) of both ends, and the weight."""
     from cute_dialect.viz.panels import edges
 
     out: list[tuple[int, int, int, int, int]] = []

@@ -30,17 +30,17 @@ from cute_dialect.viz.subjects import (
 __all__ = ["draw_divide", "draw_layout", "draw_swizzle", "listed", "mode_breaks"]
 
 UNKNOWN = 4
-"""How many rows or columns are drawn of a mode whose extent is not known."""
+"""Rows or columns drawn for a mode of unknown extent."""
 
 LINE = 32
-"""How many coordinates stand in a row of a layout of rank 1 that is longer than two of them."""
+"""Coordinates per row for a layout of rank 1 that is longer than two rows."""
 
 MAX_PANELS = 64
 _LISTED = 8
 
 
 def listed(words: Iterable[object]) -> str:
-    """Return words with commas between, of many the first few.
+    """Join words with commas, abbreviated after the first few.
 
     >>> listed(range(10))
     '0, 1, 2, 3, 4, 5, 6, 7 and 2 more'
@@ -51,23 +51,22 @@ def listed(words: Iterable[object]) -> str:
 
 
 def mode_breaks(mode: IntTuple) -> list[tuple[int, int]]:
-    """Return where the inner modes of a nested mode begin anew, as far as that is known."""
+    """Return the spans after which the inner modes of a nested mode wrap around, as far as they are known."""
     known: list[int] = []
     for extent in tree_leaves(mode):
         if not isinstance(extent, int):
-            known.append(1 << 40)  # of unknown extent: no line before what follows it
+            known.append(1 << 40)  # An unknown extent: no line for the modes after it.
             break
         known.append(extent)
     return breaks(known)
 
 
 def draw_layout(layout: Any, *, sizes: Sizes = None, file: Path | None = None) -> Drawing:
-    """Draw a layout: each coordinate's cell shows its offset; mode 0 goes down, mode 1 right, further modes are panels.
-    One mode alone goes right, in lines of 32 if it is long.
+    """Draw a layout as a grid of offsets. Mode 0 goes down, mode 1 goes right, and further modes are panels.
 
-    The colour tells the offset, from light to dark; of a swizzled layout, which unit of the swizzle it falls into.
-    Heavier lines stand where nested modes begin anew.  Extents and strides that are not known are drawn for ``sizes``
-    (by name, or one after the other), or as ``?``.
+    A single mode goes right, in rows of 32 if it is long.  The color shows the offset, from light to dark; for a
+    swizzled layout, it shows the unit of the swizzle.  Heavier lines separate nested modes.  Dynamic extents and
+    strides are taken from ``sizes`` (by name or in order), or drawn as ``?``.
 
     >>> print(draw_layout("(2,(2,2)):(4,(1,2))").title)
     (2,(2,2)):(4,(1,2))
@@ -77,7 +76,9 @@ def draw_layout(layout: Any, *, sizes: Sizes = None, file: Path | None = None) -
     outer_counts = counts[2:]
     few(_times(counts))
     if _times(outer_counts) > MAX_PANELS:
-        raise DrawingError(f"expected at most {MAX_PANELS} panels for modes 2 and on, got {_times(outer_counts)}")
+        raise DrawingError(
+            f"modes 2 and higher would need {_times(outer_counts)} panels; at most {MAX_PANELS} are drawn"
+        )
     offset = _offsets(subject)
     at: dict[object, list[str]] = {}
     values: dict[tuple[int, ...], object] = {}
@@ -129,7 +130,7 @@ def _coordinate(coord: Sequence[int]) -> str:
 
 
 def _hover(coord: tuple[int, ...], shape: tuple[IntTuple, ...], value: object, same: Sequence[str]) -> str:
-    """Return both directions: the offset of a coordinate, and all coordinates of that offset."""
+    """Return the text in both directions: the offset of a coordinate, and all coordinates with that offset."""
     natural = ""
     if any(isinstance(m, tuple) for m in shape) and all(is_static(m) for m in shape):
         nested = tuple(idx2crd(c, m) for c, m in zip(coord, shape))
@@ -141,9 +142,9 @@ def _hover(coord: tuple[int, ...], shape: tuple[IntTuple, ...], value: object, s
 def _notes(subject: Subject) -> list[str]:
     notes: list[str] = []
     if isinstance(subject.layout, ComposedLayout) and isinstance(subject.layout.inner, Swizzle):
-        notes.append("colours: the unit that the swizzle moves")
+        notes.append("colors: the unit that the swizzle moves")
     if not subject.is_static:
-        notes.append(f"{', '.join(dict.fromkeys(subject.names))}: known when it runs")
+        notes.append(f"{', '.join(dict.fromkeys(subject.names))}: known at run time")
     return notes
 
 
@@ -161,22 +162,22 @@ def _colours(subject: Subject, values: Iterable[object]) -> Callable[[object], s
 
 
 def _unit(offset: int, swizzle: Swizzle) -> int:
-    """Return the number of the unit that a swizzle moves, within the row of units that it permutes."""
+    """Return the index of the swizzle unit at an offset, within the row of units that the swizzle permutes."""
     _, changed = masks(swizzle)
     return (offset & changed) >> (changed & -changed).bit_length() - 1
 
 
-# ------------------------------------------------------------------------------------------------- what is not known
+# -------------------------------------------------------------------------------------------------------- dynamic sizes
 
 
 def _offsets(subject: Subject) -> Callable[[tuple[int, ...]], object]:
-    """Return the function from a coordinate, a number a mode, to its offset: a number or what is known of it."""
+    """Return the function that maps a coordinate, one number per mode, to its offset, or to its symbolic text."""
     layout = subject.layout
     if subject.is_static:
         return lambda c: _shown(evaluate(c if len(c) > 1 else next(iter(c)), layout))
     if isinstance(layout, ComposedLayout):
         names = ", ".join(f"{n!r}: 8" for n in dict.fromkeys(subject.names))
-        raise DrawingError(f"a swizzle of what is not known cannot be drawn: give sizes={{{names}}}")
+        raise DrawingError(f"a swizzled layout with dynamic sizes cannot be drawn; give sizes={{{names}}}")
     names = iter(subject.names)
     shape = [_named(x, names) for x in tree_leaves(layout.shape)]
     stride = [_named(x, names) for x in tree_leaves(layout.stride)]
@@ -190,7 +191,7 @@ def _offsets(subject: Subject) -> Callable[[tuple[int, ...]], object]:
                 extent, step = shape[k], stride[k]
                 if isinstance(extent, str) and k + 1 < at + n:
                     raise DrawingError(
-                        f"the extent {extent} inside of a nested mode is not known: give sizes={{{extent!r}: 8}}"
+                        f"the extent {extent} inside a nested mode is dynamic; give sizes={{{extent!r}: 8}}"
                     )
                 digit, c = (c % extent, c // extent) if isinstance(extent, int) and k + 1 < at + n else (c, 0)
                 name, factor = ("", step) if isinstance(step, int) else (step, 1)
@@ -206,7 +207,7 @@ def _named(leaf: object, names: Any) -> int | str:
 
 
 def _sum(total: dict[str, int]) -> object:
-    """Return a sum as short text: ``2m+3``; a number if there is no name in it."""
+    """Return a sum as short text such as ``2m+3``, or a number if it contains no name."""
     parts = [f"{n if n != 1 else ''}{name}" for name, n in total.items() if name and n]
     rest = total.get("", 0)
     if not parts:
@@ -222,10 +223,11 @@ def _shown(value: object) -> object:
 
 
 def draw_divide(layout: Any, tiler: Any, *, sizes: Sizes = None, file: Path | None = None) -> Drawing:
-    """Draw a layout divided by a tiler: on the left each tile has a colour and the first one a border, on the right
-    the tiles are columns, as ``zipped_divide`` gives them.
+    """Draw a layout divided by a tiler.
 
-    ``tiler``: an extent or a layout for each mode, as text ``"(2,4:2)"`` or ``"[3:3;(2,4):(1,8)]"``, or as values.
+    On the left each tile has a color and the first one a border. On the right the tiles are columns, as in
+    ``zipped_divide``.  ``tiler`` is an extent or a layout for each mode, as text ``"(2,4:2)"`` or
+    ``"[3:3;(2,4):(1,8)]"``, or as values.
 
     >>> draw_divide("(4,6):(6,1)", (2, 3)).title
     '(4,6):(6,1) divided by (2,3)'
@@ -235,8 +237,8 @@ def draw_divide(layout: Any, tiler: Any, *, sizes: Sizes = None, file: Path | No
     tile = _tile(tiler)
     counts = [cast("int", n) for n in extents(outer.shape)]
     if len(counts) > 2:
-        raise DrawingError(f"expected a layout of rank 1 or 2 to divide, got {to_text(payload)}; group its modes")
-    # The tiler picks coordinates, whatever the strides are: divide the numbers of the cells.
+        raise DrawingError(f"the layout to divide must have rank 1 or 2, got {to_text(payload)}; group its modes")
+    # The tiler selects coordinates independently of strides, so divide a layout of cell indices.
     whole = Layout(outer.shape, column_major(outer.shape))
     try:
         cells = zipped_divide(whole, tile)
@@ -279,7 +281,7 @@ def draw_divide(layout: Any, tiler: Any, *, sizes: Sizes = None, file: Path | No
     title = f"{to_text(payload)} divided by {_tile_text(tile)}"
     panels = [
         Panel(
-            "a colour a tile",
+            "a color per tile",
             grid(rows, counts[-1], cell),
             mode_breaks(shape[0]),
             mode_breaks(shape[1]),
@@ -315,7 +317,7 @@ def _tile(tiler: Any) -> Any:
 
 
 def _brackets(words: str) -> str:
-    """Return the text of a tile: what stands in the outermost parentheses, commas apart, in brackets.
+    """Convert the text of a tile to brackets: the elements of the outermost parentheses, separated by semicolons.
 
     >>> _brackets("(2,4:2)"), _brackets("(3:3,(2,4):(1,8))"), _brackets("(2,4):(1,8)")
     ('[2:1;4:2]', '[3:3;(2,4):(1,8)]', '(2,4):(1,8)')
@@ -323,7 +325,8 @@ def _brackets(words: str) -> str:
     depth, parts = 0, [""]
     for at, c in enumerate(words):
         depth += (c in "([<") - (c in ")]>")
-        if not depth and at + 1 < len(words):  # the first parenthesis closes before the end: one layout
+        # The first parenthesis closes before the end, so the text is a single layout.
+        if not depth and at + 1 < len(words):
             return words if ":" in words or not words.isdigit() else f"{words}:1"
         if c == "," and depth == 1:
             parts.append("")
@@ -341,14 +344,16 @@ def _tile_text(tile: Any) -> str:
     return str(tile) if isinstance(tile, int) else to_text(tile)
 
 
-# ----------------------------------------------------------------------------------------------------------- swizzled
+# ------------------------------------------------------------------------------------------------------------- swizzles
 
 
 def draw_swizzle(x: Any, *, bits: int | None = None, sizes: Sizes = None, file: Path | None = None) -> Drawing:
-    """Draw what a swizzle does: the layout without it on the left, with it on the right, a colour a unit that it moves.
+    """Draw the effect of a swizzle: the layout without it on the left and with it on the right, with a color per unit.
 
-    ``x``: a swizzled layout or tensor, or a swizzle ``"S<3,4,3>"`` alone, whose units are drawn.  With ``bits`` of an
-    element (a tensor knows them) hovering says byte and bank too.
+    Args:
+        x: A swizzled layout or tensor, or a swizzle ``"S<3,4,3>"`` alone, whose units are drawn.
+        bits: Bits of an element, which a tensor knows. If given, hover texts show byte and bank.
+        sizes: Numbers for dynamic extents and strides.
 
     >>> [c.lines[0] for c in draw_swizzle("S<1,0,1>").panels[1].cells[1]]
     ['1', '0']
@@ -372,15 +377,13 @@ def draw_swizzle(x: Any, *, bits: int | None = None, sizes: Sizes = None, file: 
     )
     counts = [cast("int", n) for n in extents(plain.outer.shape if isinstance(plain, ComposedLayout) else plain.shape)]
     if len(counts) > 2:
-        raise DrawingError(
-            f"expected a layout of rank 1 or 2 to draw swizzled, got {to_text(payload)}; group its modes"
-        )
+        raise DrawingError(f"the swizzled layout must have rank 1 or 2, got {to_text(payload)}; group its modes")
     rows, columns = counts if len(counts) == 2 else (1, counts[0])
     few(2 * rows * columns)
 
     def offsets(i: int, j: int) -> tuple[int, int]:
         before = cast("int", evaluate((i, j) if len(counts) == 2 else j, plain))
-        if unit:  # a swizzle of byte addresses
+        if unit:  # The swizzle applies to byte addresses.
             return before, cast("int", apply_swizzle(swizzle, before * unit // 8)) * 8 // unit
         return before, cast("int", apply_swizzle(swizzle, before))
 
@@ -404,7 +407,7 @@ def draw_swizzle(x: Any, *, bits: int | None = None, sizes: Sizes = None, file: 
         for which, name in enumerate((f"without: {to_text(outer)}", f"with {swizzle}"))
     ]
     title = to_text(payload) if not unit else f"{to_text(payload)} at a pointer with {swizzle}"
-    notes = [f"colours: the units of {1 << _low(swizzle)} {'bytes' if unit else 'elements'} that the swizzle moves"]
+    notes = [f"colors: the units of {1 << _low(swizzle)} {'bytes' if unit else 'elements'} that the swizzle moves"]
     return beside(title, panels, notes).saved(file)
 
 
@@ -414,7 +417,7 @@ def _low(swizzle: Swizzle) -> int:
 
 
 def _units(swizzle: Swizzle) -> Drawing:
-    """Draw a swizzle alone: rows are the bits that it reads, columns those that it changes."""
+    """Draw a swizzle alone: rows are the bits that it reads, columns the bits that it changes."""
     n = 1 << swizzle.bits
     few(2 * n * n)
     read, _ = masks(swizzle)

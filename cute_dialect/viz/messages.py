@@ -1,4 +1,4 @@
-"""Pictures of the layouts that a message names, for errors: ``CUTE_ERROR_SVG=DIR``."""
+"""Drawings of the layouts in an error message, written if ``CUTE_ERROR_SVG=DIR`` is set."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from cute_dialect.viz.panels import Panel, beside
 __all__ = ["draw_message", "layouts_in"]
 
 MOST = 4
-"""How many layouts of a message are drawn."""
+"""Maximum number of layouts drawn per message."""
 
 FEW = 1 << 12
-"""How many cells each may have."""
+"""Maximum number of cells per layout."""
 
 _SWIZZLED = r"S<\d+,\d+,-?\d+> o [\d?(){}=div,]+ o "
 _CANDIDATE = re.compile(rf"(?:{_SWIZZLED})?[\d?(][\d?(),{{}}=div]*:[\d?(-][\d?(),{{}}=div@-]*")
 
 
 def layouts_in(text: str) -> list[str]:
-    """Return the texts of layouts in a message, each once.
+    """Return the layouts in a message as text, without duplicates.
 
     >>> layouts_in("zipped_divide((4,8):(8,1), 3): 3 does not divide ((2,2),8):((1,2),4)")
     ['(4,8):(8,1)', '((2,2),8):((1,2),4)']
@@ -38,7 +38,7 @@ def layouts_in(text: str) -> list[str]:
 
 
 def _trimmed(text: str) -> str:
-    """Return the longest layout in a piece of text, without the parentheses of the sentence around it."""
+    """Return the longest layout in a piece of text, without parentheses that belong to the sentence."""
     from cute_dialect.algebra.leaf import AlgebraError
     from cute_dialect.algebra.text import parse_composed_layout
 
@@ -53,7 +53,7 @@ def _trimmed(text: str) -> str:
 
 
 def draw_message(text: str, folder: str) -> str:
-    """Draw the layouts that a message names into a file of a folder; return its path, "" if there is none to draw."""
+    """Draw the layouts in a message to a file in ``folder``. Returns its path, "" if there is nothing to draw."""
     panels: list[Panel] = []
     names: list[str] = []
     for layout in layouts_in(text):

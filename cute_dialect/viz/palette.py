@@ -1,8 +1,8 @@
-"""Colours of drawings: for light and dark pages, told apart by people who see colours differently.
+"""Colors of drawings, for light and dark pages, distinguishable with color vision deficiencies.
 
-Kinds of things (threads, tiles, banks) have the hues of Okabe and Ito ("Color Universal Design", 2008), twice: strong
-and pale.  Amounts (offsets) have a ramp whose lightness falls evenly.  All are light behind dark text or, in the dark,
-dark behind light text.
+Categories (threads, tiles, banks) use the hues of Okabe and Ito ("Color Universal Design", 2008), once strong and once
+pale.  Amounts (offsets) use a ramp of evenly decreasing lightness.  Colors are light behind dark text; in the dark
+theme, they are dark behind light text.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ RGB = tuple[float, float, float]
 OKABE_ITO = ("56b4e9", "e69f00", "009e73", "f0e442", "0072b2", "d55e00", "cc79a7", "999999")
 _YELLOW = 3
 KINDS = 2 * len(OKABE_ITO)
-"""How many kinds have a colour of their own."""
+"""Number of categories with a color of their own."""
 
 LEVELS = 16
-"""How many steps the ramp of amounts has."""
+"""Number of steps in the ramp of amounts."""
 
 _RAMPS = {"light": ("fdf6d5", "bfe5c8", "8cc6e6", "a29fe2"), "dark": ("262a31", "1f4b47", "1f5f86", "5a51ad")}
 _PAPER = {"light": "ffffff", "dark": "14171c"}
@@ -32,7 +32,7 @@ _NONE = {"light": "eef0f2", "dark": "1f242b"}
 
 
 def kind(n: int) -> str:
-    """Return the class of the ``n``-th kind of things; neighbours differ in hue."""
+    """Return the class of the ``n``-th category. Neighbors differ in hue."""
     return f"q{n % KINDS}"
 
 
@@ -55,14 +55,15 @@ def _mixed(a: str, b: str, share: float) -> str:
 
 
 def tone(name: str, theme: str) -> str:
-    """Return the colour of a class in a theme, "light" or "dark".
+    """Return the color of a class in a theme, "light" or "dark".
 
     >>> tone("paper", "light"), tone("q4", "dark")
     ('#ffffff', '#0a466a')
     """
     if name[0] == "q" and name[1:].isdigit():
         which, n = divmod(int(name[1:]), len(OKABE_ITO))
-        share = _SHARES[theme][which] * (0.8 if theme == "dark" and n == _YELLOW else 1)  # light text must stand out
+        # Light text must stand out against yellow.
+        share = _SHARES[theme][which] * (0.8 if theme == "dark" and n == _YELLOW else 1)
         return "#" + _mixed(OKABE_ITO[n], _PAPER[theme], share)
     if name[0] == "s" and name[1:].isdigit():
         ramp = _RAMPS[theme]
@@ -88,9 +89,9 @@ _THEMED = """.paper{fill:%(paper)s}
 
 
 def style(body: str, theme: str) -> str:
-    """Return the style sheet of a drawing: what its elements need, in a theme; "auto" follows the page's.
+    """Return the style sheet for the elements of a drawing in a theme. "auto" follows the page's theme.
 
-    Rules are for what is inside of ``.cv``, since an SVG in a page shares the page's style sheet.
+    All rules are scoped to ``.cv``, since an SVG in a page shares the page's style sheet.
     """
     used = sorted(set(_FILLS.findall(body)), key=lambda c: (c[0], len(c), c))
     rules = _scoped(_ALWAYS, ".cv")

@@ -1,4 +1,4 @@
-"""Grids of cells: what a cell shows, where nested modes end, and how panels become one picture."""
+"""Grids of cells, and their arrangement in one picture."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from cute_dialect.viz.errors import DrawingError
 __all__ = ["MAX_CELLS", "Border", "Cell", "Panel", "beside", "edges", "few", "grid", "picture"]
 
 MAX_CELLS = 1 << 16
-"""A drawing has no more cells than a 256 x 256 layout."""
+"""Maximum number of cells of a drawing, which is a 256 x 256 layout."""
 
 WIDEST = 1180
 LARGEST, SMALLEST = 40, 7
 LEAST_FONT, EASY_FONT = 5.0, 7.0
-"""Pixels of words that can be read, and of those that can be read with ease."""
+"""Font sizes in pixels that are just readable, and easily readable."""
 
 ROOM = 0.86
-"""The share of a cell's side that its words may take."""
+"""Fraction of a cell's side that its text may take."""
 
 GAP = 34
 
 
 class Cell(NamedTuple):
-    """What a cell shows: its lines, what hovering says, the class of its colour, and a key that related cells share."""
+    """A cell: its lines of text, the hover text, the class of its color, and a key shared by related cells."""
 
     lines: tuple[str, ...]
     hover: str
@@ -37,7 +37,7 @@ class Cell(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word, centred at a place, and its size in pixels."""
+    """A word, centered at a point, with its size in pixels."""
 
     x: float
     y: float
@@ -46,7 +46,7 @@ class _Word(NamedTuple):
 
 
 class Border(NamedTuple):
-    """A line between cells of which one is in a set of (row, column) and the other is not, or is in another set."""
+    """A line around a set of cells, given by (row, column)."""
 
     cells: Collection[tuple[int, int]]
     weight: int
@@ -54,9 +54,13 @@ class Border(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """A grid.  ``cells``: by row and column.  ``row_breaks``, ``column_breaks``: after how many rows or columns a
-    nested mode begins anew, and how heavy the line is; ``row_starts``: single rows that begin with a line.  ``more``:
-    whether there are more rows, more columns than are drawn.
+    """A grid of cells.
+
+    - cells: by row and column
+    - row_breaks, column_breaks: (span, weight) of the lines after every ``span`` rows or columns, where a nested mode
+      wraps
+    - row_starts: (row, weight) of lines before single rows
+    - more: whether there are more rows and more columns than are drawn
     """
 
     title: str
@@ -72,40 +76,40 @@ class Panel:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return len(self.cells)
 
     @property
     def columns(self) -> int:
-        """How many columns it has."""
+        """Number of columns."""
         return len(self.cells[0]) if self.cells else 0
 
     @property
     def left(self) -> float:
-        """Pixels before its first column."""
+        """Pixels to the left of the first column."""
         widest = max((len(x) for x in self.row_labels), default=len(str(max(self.rows - 1, 0))))
         return (16 if self.names[0] else 0) + (8 + 7 * widest if self.numbered[0] else 2)
 
     @property
     def top(self) -> float:
-        """Pixels above its first row."""
+        """Pixels above the first row."""
         return (20 if self.title else 2) + (14 if self.names[1] else 0) + (16 if self.numbered[1] else 2)
 
 
 def few(cells: int) -> int:
-    """Return a number of cells; raises DrawingError if they are too many for a drawing."""
+    """Return the number of cells.  Raises DrawingError if it exceeds ``MAX_CELLS``."""
     if cells > MAX_CELLS:
-        raise DrawingError(f"a drawing has at most {MAX_CELLS} cells, this one would have {cells}; draw a part of it")
+        raise DrawingError(f"the drawing would have {cells} cells; at most {MAX_CELLS} are drawn, so draw a part of it")
     return cells
 
 
 def cell_size(most: int) -> float:
-    """Return the pixels of a cell's side, with so many cells in a row or column: 40, less where there are many."""
+    """Return the side of a cell in pixels for ``most`` cells in a row or column: 40, or less to fit the page."""
     return max(SMALLEST, min(LARGEST, WIDEST // max(most, 1)))
 
 
 def breaks(extents: Sequence[int]) -> list[tuple[int, int]]:
-    """Return after how many cells each inner mode of a nested one begins anew, and how heavy the line there is.
+    """Return the (span, weight) of the lines in a nested mode: after how many cells each inner mode wraps around.
 
     >>> breaks((2, 4, 2)), breaks((8,))
     ([(2, 1), (8, 2)], [])
@@ -122,7 +126,7 @@ def breaks(extents: Sequence[int]) -> list[tuple[int, int]]:
 def picture(
     title: str, placed: Sequence[tuple[Panel, float, float]], notes: Sequence[str] = (), size: float = 0
 ) -> Drawing:
-    """Return the picture of panels whose first cells lie at these places, in pixels, with lines of notes below."""
+    """Return the picture of panels whose first cells are at these positions in pixels, with lines of notes below."""
     few(sum(p.rows * p.columns for p, _, _ in placed))
     side = size or cell_size(max(max(p.rows, p.columns) for p, _, _ in placed))
     body = [text(16, 24, title, 14, "h")]
@@ -143,7 +147,10 @@ def picture(
 
 
 def beside(title: str, panels: Sequence[Panel], notes: Sequence[str] = (), largest: int = LARGEST) -> Drawing:
-    """Return the picture of panels in rows, so that it is about half as wide again as high; ``largest``: a cell."""
+    """Arrange panels in rows so that the picture is about 1.5 times as wide as high.
+
+    ``largest`` limits the cell size.
+    """
     side = min(largest, cell_size(max(max(p.rows, p.columns) for p in panels)))
     shapes = [_rows_of(panels, side, n) for n in range(1, len(panels) + 1)]
     placed, _, _ = min(shapes, key=lambda s: max(s[1] / 1.6, s[2]))
@@ -153,7 +160,7 @@ def beside(title: str, panels: Sequence[Panel], notes: Sequence[str] = (), large
 def _rows_of(
     panels: Sequence[Panel], side: float, per_row: int
 ) -> tuple[list[tuple[Panel, float, float]], float, float]:
-    """Return panels placed in rows of so many, and the width and height of all."""
+    """Place panels in rows of ``per_row``. Returns the placed panels, and the total width and height."""
     placed: list[tuple[Panel, float, float]] = []
     widest = y = 0.0
     for at in range(0, len(panels), per_row):
@@ -204,7 +211,7 @@ def _panel(p: Panel, x: float, y: float, side: float) -> list[str]:
 
 
 def _font_sizes(p: Panel, side: float) -> dict[int, float]:
-    """Return the size of the words by the number of lines: all cells of a panel have the same."""
+    """Return the font size for each number of lines. All cells of a panel share it."""
     longest: dict[int, int] = {}
     for row in p.cells:
         for cell in row:
@@ -215,7 +222,7 @@ def _font_sizes(p: Panel, side: float) -> dict[int, float]:
 
 
 class _Region(NamedTuple):
-    """A rectangle of cells of one thing: its first row and column, and how many of each."""
+    """A rectangle of cells with the same key: first row and column, and number of rows and columns."""
 
     row: int
     column: int
@@ -224,7 +231,7 @@ class _Region(NamedTuple):
 
 
 def _regions(p: Panel) -> list[_Region]:
-    """Return the rectangles of cells of one thing."""
+    """Return the rectangles of cells with the same key."""
     out: list[_Region] = []
     for i, row in enumerate(p.cells):
         for j, cell in enumerate(row):
@@ -242,7 +249,7 @@ def _regions(p: Panel) -> list[_Region]:
 def _larger(
     words: list[_Word], regions: Sequence[_Region], p: Panel, x: float, y: float, side: float
 ) -> Sequence[_Word]:
-    """Return the words of cells, or of the rectangles that these make where single cells are too small for words."""
+    """Return one word per rectangle of equal cells if single cells are too small for text, else all words."""
     if words and min(w.size for w in words) >= EASY_FONT:
         return words
     if words and any(r.high * r.wide < 4 for r in regions):
@@ -258,7 +265,7 @@ def _larger(
 
 
 def _name(p: Panel, r: _Region) -> str:
-    """Return the words of a rectangle: the first line of its cells, and the range of the second in a row of them."""
+    """Return the text of a rectangle: the first line of its cells, and the range of second lines in a single row."""
     row = p.cells[r.row][r.column : r.column + r.wide]
     name = row[0].lines[0]
     if r.high > 1 or r.wide < 4 or len(row[0].lines) != 2:
@@ -270,7 +277,7 @@ def _name(p: Panel, r: _Region) -> str:
 
 
 def _written(words: Sequence[_Word]) -> list[str]:
-    """Return words as SVG, those of one size in a group."""
+    """Return words as SVG, grouped by size."""
     by_size: dict[float, list[_Word]] = {}
     for word in words:
         by_size.setdefault(word.size, []).append(word)
@@ -302,7 +309,7 @@ def _axes(p: Panel, x: float, y: float, side: float) -> list[str]:
 
 
 def _step(side: float, room: float, breaks: Sequence[tuple[int, int]]) -> int:
-    """Return every how many-th row or column has its number: one, or where a nested mode begins, or a power of two."""
+    """Return the step between numbered rows or columns: 1, the span of a nested mode, or a power of two."""
     if side >= room:
         return 1
     fitting = [span for span, _ in breaks if span * side >= room]
@@ -352,7 +359,7 @@ def _weight(item: tuple[str, list[str]]) -> str:
 
 
 def edges(cells: Collection[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
-    """Return the pieces of the border around a set of cells, joined where they run on: (row, column) from and to.
+    """Return the edges of a set of cells, merged into straight lines: (row, column) from and to.
 
     >>> edges([(0, 0), (0, 1)])
     [(0, 0, 0, 2), (1, 0, 1, 2), (0, 0, 1, 0), (0, 2, 1, 2)]
@@ -372,7 +379,7 @@ def edges(cells: Collection[tuple[int, int]]) -> list[tuple[int, int, int, int]]
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the ranges that numbers fill.
+    """Return the contiguous ranges of a set of numbers.
 
     >>> _runs([3, 1, 2, 7])
     [(1, 4), (7, 8)]
@@ -383,6 +390,6 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def grid(rows: int, columns: int, cell: Callable[[int, int], Cell]) -> list[list[Cell]]:
-    """Return the cells of a grid; raises DrawingError if they are too many."""
+    """Return the cells of a grid.  Raises DrawingError if there are too many."""
     few(rows * columns)
     return [[cell(i, j) for j in range(columns)] for i in range(rows)]

@@ -1,6 +1,6 @@
-"""What is given to be drawn, read: layouts from text, the algebra, the language or arrays; run-time sizes filled in.
+"""Parsing of the objects to draw: layouts from text, the algebra, the language or arrays, with run-time sizes.
 
-Objects of the language are known by what they have, so that nothing of it is imported.
+Objects of the language are recognized by their attributes, so that nothing of it is imported.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ __all__ = [
 ]
 
 Sizes = Mapping[str, int] | Sequence[int] | None
-"""Numbers for dynamic leaves: by name, or one after the other as the layout has them."""
+"""Numbers for dynamic leaves, by name or in the order of the layout."""
 
 _NAME = re.compile(r"(?<![\w@])[A-Za-z_]\w*")
 
 
 class Subject(NamedTuple):
-    """A layout to draw.  ``names``: those of its dynamic leaves, in the order of the shape, then the stride."""
+    """A layout to draw.  ``names`` are those of its dynamic leaves, first of the shape, then of the stride."""
 
     layout: AnyLayout
     names: tuple[str, ...] = ()
 
     @property
     def outer(self) -> Layout:
-        """The layout whose coordinates count."""
+        """The layout that defines the coordinates."""
         return self.layout.outer if isinstance(self.layout, ComposedLayout) else self.layout
 
     @property
     def is_static(self) -> bool:
-        """Whether all of it is known."""
+        """True if all extents and strides are static."""
         return is_static(self.layout)
 
     @property
@@ -56,22 +56,22 @@ class Subject(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its text, with the names of what is not known."""
+        """The layout as text, with the names of its dynamic leaves."""
         names = iter(self.names)
         shown = to_text(self.layout)
         return re.sub(r"\?(\{[^}]*\})?", lambda _: next(names, "?"), shown)
 
 
 def parsed(words: str) -> tuple[AnyLayout | Swizzle, tuple[str, ...]]:
-    """Read the text of a layout or of a swizzle; extents and strides may be names, which are dynamic leaves.
+    """Parse the text of a layout or of a swizzle. Extents and strides may be names, which are dynamic leaves.
 
-    Raises DrawingError with the text, a caret below what is wrong, and what was expected.
+    Raises DrawingError with the text, a caret below the error, and the expected input.
 
     >>> parsed("(m,8):(8,1)")
     (Layout("(?,8):(8,1)"), ('m',))
     """
     names: list[str] = []
-    plain = re.sub(r"\bS<", "  ", words)  # the S of a swizzle and the o of a composition are no names
+    plain = re.sub(r"\bS<", "  ", words)  # The S of a swizzle and the o of a composition are not names.
     found = [
         m for m in _NAME.finditer(plain) if m[0] not in ("o", "div") and not re.fullmatch(r"i(1|8|16|32|64)", m[0])
     ]
@@ -106,7 +106,10 @@ def parsed(words: str) -> tuple[AnyLayout | Swizzle, tuple[str, ...]]:
 
 
 def _in_order(value: AnyLayout | Swizzle, text: str, names: list[str]) -> tuple[str, ...]:
-    """Return the names of all dynamic leaves: without strides in the text those of the shape make up the strides."""
+    """Return the names of all dynamic leaves.
+
+    If the text has no strides, their names are products of those of the shape.
+    """
     if not isinstance(value, Layout):
         return tuple(names)
     if ":" in text:
@@ -122,7 +125,7 @@ def _in_order(value: AnyLayout | Swizzle, text: str, names: list[str]) -> tuple[
 
 
 def given(x: Any) -> AnyLayout | Swizzle | tuple[AnyLayout | Swizzle, tuple[str, ...]]:
-    """Return the layout of what is given: text, a layout, a tensor, a shape or an array."""
+    """Convert text, a layout, a tensor, a shape or an array to a layout or swizzle."""
     if isinstance(x, str):
         return parsed(x)
     if isinstance(x, Layout | ComposedLayout | Swizzle):
@@ -142,7 +145,7 @@ def given(x: Any) -> AnyLayout | Swizzle | tuple[AnyLayout | Swizzle, tuple[str,
     if made is not None:
         return made
     raise DrawingError(
-        f"expected a layout, its text such as '(4,8):(8,1)', a tensor, a shape or an array to draw, "
+        "cannot draw this object; draw a layout, its text such as '(4,8):(8,1)', a tensor, a shape or an array, "
         f"got {_shown(cast('object', x))}"
     )
 
@@ -164,7 +167,7 @@ def _tree(x: Any) -> Any:
 
 
 def _array(x: Any) -> Layout | None:
-    """Return the layout of an array of numpy or torch, in elements."""
+    """Return the layout of a numpy or torch array, in elements."""
     shape, stride, size = getattr(x, "shape", None), getattr(x, "stride", None), getattr(x, "itemsize", None)
     if shape is None or not hasattr(x, "dtype"):
         return None
@@ -180,9 +183,9 @@ def _array(x: Any) -> Layout | None:
 
 
 def layout_given(x: Any, sizes: Sizes = None) -> Subject:
-    """Return the layout to draw, with sizes for its dynamic leaves put in where they are given.
+    """Return the layout to draw, with ``sizes`` substituted for its dynamic leaves.
 
-    Raises DrawingError for what is no layout, and for a size that no leaf has.
+    Raises DrawingError if the object is no layout, or if a size has no matching leaf.
 
     >>> layout_given("(m,8):(8,1)", {"m": 4}).text, layout_given("(m,8):(8,1)").text
     ('(4,8):(8,1)', '(m,8):(8,1)')
@@ -190,11 +193,11 @@ def layout_given(x: Any, sizes: Sizes = None) -> Subject:
     found = given(x)
     value, names = found if isinstance(found, tuple) else (found, ())
     if isinstance(value, Swizzle):
-        raise DrawingError(f"expected a layout, got the swizzle {value}; draw_swizzle draws it")
+        raise DrawingError(f"{value} is a swizzle, not a layout; use draw_swizzle")
     count = len(_dynamic(value))
     if not count:
         if sizes:
-            raise DrawingError(f"expected no sizes: all of {to_text(value)} is known")
+            raise DrawingError(f"sizes= is not allowed, because {to_text(value)} is static")
         return Subject(value)
     names = names if len(names) == count else tuple(f"s{i}" for i in range(count))
     if not sizes:
@@ -221,7 +224,7 @@ def _filled(value: AnyLayout, names: tuple[str, ...], sizes: Mapping[str, int] |
         numbers = dict(sizes)
         unknown = [n for n in numbers if n not in names]
         if unknown:
-            raise DrawingError(f"expected sizes of {', '.join(dict.fromkeys(names))}, got one of {unknown[0]!r}")
+            raise DrawingError(f"sizes= has no dynamic leaf {unknown[0]!r}; leaves: {', '.join(dict.fromkeys(names))}")
     else:
         if len(sizes) > len(names):
             raise DrawingError(f"expected at most {len(names)} sizes, for {', '.join(names)}, got {len(sizes)}")
@@ -242,7 +245,7 @@ def _filled(value: AnyLayout, names: tuple[str, ...], sizes: Mapping[str, int] |
             left.append(name)
             return leaf
         if number < 0 or (leaf.div > 1 and number % leaf.div):
-            raise DrawingError(f"expected a size of {name} that is a multiple of {max(leaf.div, 1)}, got {number}")
+            raise DrawingError(f"the size of {name} must be a multiple of {max(leaf.div, 1)}, got {number}")
         return number
 
     outer = value.outer if isinstance(value, ComposedLayout) else value
@@ -266,16 +269,16 @@ def _number(name: str, numbers: Mapping[str, int]) -> int | None:
 
 
 def static_given(x: Any, sizes: Sizes, what: str) -> AnyLayout:
-    """Return a layout of which all is known.  Raises DrawingError, which says how to give sizes."""
+    """Return a static layout.  Raises DrawingError, with the sizes to give, if it is dynamic."""
     subject = layout_given(x, sizes)
     if not subject.is_static:
         names = ", ".join(f"{n!r}: 8" for n in dict.fromkeys(subject.names))
-        raise DrawingError(f"{what}: expected a static layout, got {subject.text}; give sizes={{{names}}}")
+        raise DrawingError(f"{what}: the layout {subject.text} is dynamic; give sizes={{{names}}}")
     return subject.layout
 
 
 def swizzle_given(x: Any) -> Swizzle | None:
-    """Return the swizzle that is given, by its text or as one; None for anything else."""
+    """Return the swizzle if the object is one, or its text. None for anything else."""
     if isinstance(x, str) and re.fullmatch(r"\s*S\s*<[^>]*>\s*", x):
         value, _ = parsed(x)
         assert isinstance(value, Swizzle)
@@ -284,12 +287,12 @@ def swizzle_given(x: Any) -> Swizzle | None:
 
 
 def has(x: Any, name: str) -> bool:
-    """Tell whether the class of something has an attribute; it is not computed."""
+    """Return True if the object's class has an attribute, without evaluating it."""
     return hasattr(cast("object", type(x)), name)
 
 
 def element_bits(x: Any, given: int | None) -> int | None:
-    """Return the bits of an element: those given, or of the tensor or array."""
+    """Return the bits of an element: ``given``, or those of the tensor or array."""
     if given is not None:
         return given
     width = getattr(getattr(x, "element_type", None), "width", None)
@@ -300,7 +303,7 @@ def element_bits(x: Any, given: int | None) -> int | None:
 
 
 def extents(shape: IntTuple) -> list[int | None]:
-    """Return the number of coordinates of each mode, None where it is dynamic; rank 1 has one mode."""
+    """Return the number of coordinates of each mode, None if dynamic. A layout of rank 1 has one mode."""
     modes = shape if isinstance(shape, tuple) else (shape,)
     out: list[int | None] = []
     for m in modes:

@@ -1,7 +1,7 @@
-"""Drawings of who holds what: thread-value layouts, tiled copies, products.
+"""Drawings of thread-value layouts, tiled copies and tiled MMAs.
 
-A cell is an element of a tile; it shows a thread and which of its values the element is.  Threads have colours of
-their own (eight hues, strong and pale), warps have borders.
+A cell is an element of a tile. It shows a thread and the index of the thread's value.  Each thread has a color (eight
+hues, strong and pale), and warps have borders.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["CopyParts", "copy_parts", "draw_copy", "draw_mma", "draw_tv", "is_co
 
 WARP = 32
 Holders = list[list[tuple[int, int]]]
-"""Who holds each element of a tile, column-major: (thread, value)."""
+"""The (thread, value) pairs that hold each element of a tile, in column-major order."""
 
 
 def tile_of(tiler: Any) -> tuple[int, int]:
-    """Read the extents (M, N) of a tile; one extent is a row.  Raises DrawingError.
+    """Parse the extents (M, N) of a tile. A single extent is a row.  Raises DrawingError.
 
     >>> tile_of("(16,128)"), tile_of((32,))
     ((16, 128), (1, 32))
@@ -78,7 +78,7 @@ def _counts(tv: Layout, what: str) -> tuple[int, int]:
 
 
 def _holders(tv: Layout, m: int, n: int) -> Holders:
-    """Return who holds each element of a tile."""
+    """Return the (thread, value) pairs that hold each element of a tile."""
     threads, values = _counts(tv, "a thread-value layout")
     few(threads * values)
     found: Holders = [[] for _ in range(few(m * n))]
@@ -98,7 +98,7 @@ def _name(t: int, v: int) -> str:
 
 
 def _held(holders: Holders, m: int, n: int) -> dict[int, list[str]]:
-    """Return the places (i,j) of each thread's values, by value."""
+    """Return the coordinates "(i,j)" of each thread's values, in order of the values."""
     places: dict[int, list[tuple[int, str]]] = {}
     for at, held in enumerate(holders):
         for t, v in held:
@@ -112,7 +112,7 @@ def _cells(holders: Holders, m: int, n: int, unit: Callable[[int], str] = str) -
     def cell(i: int, j: int) -> Cell:
         held = holders[i + m * j]
         if not held:
-            return Cell((), f"({i},{j}): nobody", "none", "")
+            return Cell((), f"({i},{j}): no thread", "none", "")
         t, v = held[0]
         more = f"+{len(held) - 1}" if len(held) > 1 else ""
         back = f"\nT{t}: {listed(places[t])}"
@@ -123,13 +123,13 @@ def _cells(holders: Holders, m: int, n: int, unit: Callable[[int], str] = str) -
 
 
 def _shared_notes(panels: Sequence[Panel]) -> list[str]:
-    """Return what ``T0+1`` means, if a cell shows it."""
+    """Return the note that explains ``T0+1``, if a cell shows it."""
     several = any("+" in line for p in panels for row in p.cells for cell in row for line in cell.lines[:1])
-    return ["T0+1: thread 0, and one more holds it as well"] if several else []
+    return ["T0+1: held by thread 0 and one more thread"] if several else []
 
 
 def _warps(holders: Holders, m: int) -> list[Border]:
-    """Return the borders of warps, if there is more than one."""
+    """Return the borders of warps, empty if there is only one."""
     warps: dict[int, set[tuple[int, int]]] = {}
     for at, held in enumerate(holders):
         for t, _ in held[:1]:
@@ -144,10 +144,10 @@ def _transposed(p: Panel) -> Panel:
 
 
 def draw_tv(layout: Any, tiler: Any, *, sizes: Sizes = None, file: Path | None = None) -> Drawing:
-    """Draw which thread holds which value of a tile ``(M, N)``: ``T3`` over ``V1`` in its cell, a border a warp.
+    """Draw a thread-value layout over a tile ``(M, N)``: cells like ``T3`` over ``V1``, and a border per warp.
 
-    ``layout``: thread-value layout, (thread, value) -> column-major index in the tile.  Raises DrawingError where it is
-    dynamic or leaves the tile.
+    ``layout`` maps (thread, value) to a column-major index in the tile.  Raises DrawingError if it is dynamic or leaves
+    the tile.
 
     >>> draw_tv("(2,2):(2,1)", (2, 2)).panels[0].cells[1][0].lines
     ('T0', 'V1')
@@ -166,8 +166,11 @@ def draw_tv(layout: Any, tiler: Any, *, sizes: Sizes = None, file: Path | None =
 
 
 class CopyParts(NamedTuple):
-    """A tiled copy, taken apart.  ``tv`` over the tile ``tile`` refers to ``ref``; ``src``, ``dst``: (thread, value) ->
-    element of one instruction.  ``bits``: of an element; ``spaces``: "smem", "gmem" … of both sides, "any" if open.
+    """The parts of a tiled copy.
+
+    - tv: thread-value layout over the tile ``tile``, in terms of ``ref``
+    - src, dst: (thread, value) to an element of one instruction
+    - bits: per element; spaces: memory spaces of both sides ("smem", "gmem", …), "any" if open
     """
 
     name: str
@@ -180,29 +183,29 @@ class CopyParts(NamedTuple):
     spaces: tuple[str, str]
 
     def partition(self, side: str, layout: Layout) -> tuple[Layout, Layout]:
-        """Return ``(thread, (v, rest_v))`` and the rest of a block of memory partitioned on a side, "src" or "dst"."""
+        """Partition a block of memory on a side ("src" or "dst"), and return ``(thread, (v, rest_v))`` and the rest."""
         atom = cast("tuple[int, int]", tuple(product_each(self.ref.shape)))
         own = reference_map(self.ref, self.src if side == "src" else self.dst)
         try:
             tile, rest = layout_modes(tile_to_thread(layout, self.tile, self.tv, atom, own))
         except AlgebraError as e:
-            raise DrawingError(f"{to_text(layout)} cannot be dealt out by {self.name}: {e}") from None
+            raise DrawingError(f"{to_text(layout)} cannot be partitioned by {self.name}: {e}") from None
         return tile, rest
 
     def values(self, side: str) -> int:
-        """Return the values that a thread moves by one instruction, on a side."""
+        """Return the values per thread of one instruction, on a side."""
         return cast("int", product_each((self.src if side == "src" else self.dst).shape)[1])
 
 
 def is_copy(x: Any) -> bool:
-    """Tell whether something is a tiled copy, or the atom of one."""
+    """Return True for a tiled copy or a copy atom."""
     return isinstance(x, CopyAtom) or has(x, "layout_tv_tiled") or has(x, "layout_src_tv")
 
 
 def copy_parts(x: Any) -> CopyParts:
-    """Take a tiled copy of the language, or an atom alone, apart.  Raises DrawingError for anything else."""
+    """Return the parts of a tiled copy of the language, or of a single atom.  Raises DrawingError for other objects."""
     if isinstance(x, CopyAtom):
-        bits = int(x.element[1:])  # b8 … b128: what the instruction speaks of
+        bits = int(x.element[1:])  # b8 … b128: the instruction's own element
         ref, src, dst = (x.in_elements(side, bits) for side in ("ref", "src", "dst"))
         return _alone(x.name, ref, src, dst, bits, (x.src_space, x.dst_space))
     if not is_copy(x):
@@ -222,7 +225,7 @@ def copy_parts(x: Any) -> CopyParts:
 
 
 def _alone(name: str, ref: Layout, src: Layout, dst: Layout, bits: int, spaces: tuple[str, str]) -> CopyParts:
-    """Return the parts of one instruction; what it moves lies in rows of what a thread has on the wider side."""
+    """Return the parts of one instruction. Its data is arranged in rows of one thread's values on the wider side."""
     count = cast("int", coshape(ref))
     row = max(cast("int", product_each(side.shape)[1]) for side in (src, dst))
     row = row if count % row == 0 and row > 1 else min(count, WARP)
@@ -233,10 +236,10 @@ def _alone(name: str, ref: Layout, src: Layout, dst: Layout, bits: int, spaces: 
 
 
 def draw_copy(x: Any, *, file: Path | None = None) -> Drawing:
-    """Draw a tiled copy: who reads what on the left, who writes what on the right; what the first instruction moves has
-    a heavy border.
+    """Draw a tiled copy: reading threads on the left, writing threads on the right.
 
-    ``x``: a tiled copy of the language, or a copy atom (of the table, by its name in ``draw``).
+    A heavy border marks the data that the first instruction moves.  ``x`` is a tiled copy of the language, or a copy
+    atom (an atom of the table, which ``draw`` finds by name).
 
     >>> from cute_dialect.arch import ATOMS
     >>> [p.title for p in draw_copy(ATOMS["SM75_U32x1_LDSM_N"]).panels]
@@ -259,16 +262,16 @@ def draw_copy(x: Any, *, file: Path | None = None) -> Drawing:
     moved = threads * parts.values("dst") * parts.bits // 8
     by = "one thread moves" if threads == 1 else f"{threads} threads move"
     what = f"{moved} bytes" if threads * parts.values("dst") * parts.bits >= 8 else f"{parts.bits} bits"
-    notes = [f"heavy border: {what} that {by} by one instruction; values of {parts.bits} bits"]
+    notes = [f"heavy border: {what} that {by} with one instruction; {parts.bits}-bit values"]
     notes += _shared_notes(panels)
     return beside(f"{parts.name}: {m} x {n}", panels, notes).saved(file)
 
 
-# ------------------------------------------------------------------------------------------------------------- products
+# ----------------------------------------------------------------------------------------------------------------- MMAs
 
 
 def is_mma(x: Any) -> bool:
-    """Tell whether something is a tiled product, or the atom of one."""
+    """Return True for a tiled MMA or an MMA atom."""
     return isinstance(x, MmaAtom) or has(x, "tv_layout_A") or _mma_row(x) is not None
 
 
@@ -279,7 +282,7 @@ def _mma_row(x: Any) -> MmaAtom | None:
 
 
 class _Product(NamedTuple):
-    """A product, taken apart: tiles of A ``(M, K)``, B ``(N, K)`` and C ``(M, N)``, and who holds them."""
+    """The parts of an MMA: tiles of A ``(M, K)``, B ``(N, K)`` and C ``(M, N)``, and their thread-value layouts."""
 
     title: str
     tiles: dict[str, tuple[int, int]]
@@ -302,10 +305,10 @@ def _product_parts(x: Any) -> _Product:
 
 
 def draw_mma(x: Any, *, file: Path | None = None) -> Drawing:
-    """Draw a product of tiles: A on the left, B above, C where the two meet; who holds which value.
+    """Draw the tiles of an MMA with their threads and values: A on the left, B on top, C where the two meet.
 
-    ``x``: a tiled MMA of the language, or an MMA atom.  An operand in shared memory, which each thread reads through a
-    descriptor, shows the number of the element.
+    ``x`` is a tiled MMA of the language, or an MMA atom.  An operand in shared memory, which all threads read through a
+    descriptor, shows the index of the element.
 
     >>> from cute_dialect.arch import ATOMS
     >>> [p.cells[0][0].lines for p in draw_mma(ATOMS["SM80_16x8x16_F32F16F16F32_TN"]).panels]
@@ -337,14 +340,14 @@ def draw_mma(x: Any, *, file: Path | None = None) -> Drawing:
 
 
 def _shared_cells(tv: Layout, rows: int, columns: int) -> Callable[[int, int], Cell]:
-    """Return the cells of an operand in shared memory, which all threads see: the number of each element."""
+    """Return the cells of an operand in shared memory, which is common to all threads: the index of each element."""
     _, values = _counts(tv, "a thread-value layout")
     number = {cast("int", evaluate((0, v), tv)): v for v in range(values)}
 
     def cell(i: int, j: int) -> Cell:
         at = i + rows * j
         if at not in number:
-            # A tiled product whose threads see different parts of the operand.
+            # The threads of a tiled MMA may read different parts of the operand.
             return Cell((), f"({i},{j}): another part of shared memory", "none", "")
         return Cell((f"V{number[at]}",), f"({i},{j}): V{number[at]} in shared memory, of all threads", "none", "")
 

@@ -1,7 +1,7 @@
-"""Drawings of runs of the interpreter: warps x time, with waits, copies by TMA, wgmma, and the phases of barriers.
+"""Drawings of interpreter runs: warps over time, with waits, TMA copies, wgmma, and the phases of barriers.
 
-What is drawn is ``RunReport.timeline`` (``reports=["timeline"]``), known by what it has: lists of ``runs``, ``waits``,
-``copies``, ``products`` and ``phases``.  Time counts the ops of a warp, as the record says.
+The input is ``RunReport.timeline`` (``reports=["timeline"]``), recognized by its lists ``runs``, ``waits``, ``copies``,
+``products`` and ``phases``.  Time counts the ops of a warp.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cute_dialect.viz.errors import DrawingError
 __all__ = ["draw_timeline", "is_run"]
 
 WIDE = 1040
-"""Pixels of the time axis."""
+"""Width of the time axis in pixels."""
 
 LEFT, ROW, GAP = 132, 17, 10
 COLOURS = {
@@ -30,7 +30,7 @@ COLOURS = {
     "phase 0": "q6",
     "phase 1": "q14",
 }
-"""What a bar is -> the class of its colour."""
+"""Maps the kind of a bar to the class of its color."""
 
 _SAID = {
     "run": "runs",
@@ -45,7 +45,7 @@ _SAID = {
 
 
 class _Event(Protocol):
-    """What all events of a record have."""
+    """Attributes common to all events of a record."""
 
     @property
     def block(self) -> int: ...
@@ -56,7 +56,7 @@ class _Event(Protocol):
 
 
 class Bar(NamedTuple):
-    """A bar in a row: from when to when, what it is (of :data:`COLOURS`), what hovering says, words in it, a key."""
+    """A bar in a row: start, end, kind (of :data:`COLOURS`), hover text, text in the bar, and key."""
 
     start: int
     end: int
@@ -67,7 +67,7 @@ class Bar(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row: its name, what hovering over it says, its bars; how far it stands from the row before."""
+    """A row: its name, its hover text, its bars, and its distance from the previous row."""
 
     name: str
     hover: str
@@ -76,28 +76,26 @@ class Row(NamedTuple):
 
 
 def is_run(x: Any) -> bool:
-    """Tell whether something is the report of a run, or its timeline."""
+    """Return True for the report of a run, or its timeline."""
     return hasattr(x, "lane_ops_per_second") or (hasattr(x, "waits") and hasattr(x, "phases"))
 
 
 def draw_timeline(report: Any, *, block: int | None = None, file: Path | None = None) -> Drawing:
-    """Draw what the warps of a block did when, from the report of a run with ``reports=["timeline"]``.
+    """Draw the activity of a block's warps over time, from the report of a run with ``reports=["timeline"]``.
 
-    Rows: each warp (where it ran, where it waited and for what); each warpgroup's wgmma, from the issue until they were
-    waited for; copies by TMA while they are under way, and their bytes; the phases of each mbarrier.  ``block``: its
-    number, by default the first that ran.  Raises DrawingError where nothing was recorded.
+    Rows show each warp (when it runs, and what it waits for), the wgmma of each warpgroup from issue to wait, TMA
+    copies in flight with their bytes, and the phases of each mbarrier.  ``block`` is the block's number, by default the
+    first that ran.  Raises DrawingError if nothing was recorded.
     """
     record = report if hasattr(report, "phases") else getattr(report, "timeline", None)
     if record is None:
-        raise DrawingError(
-            "expected the report of a run that recorded its timeline: call with device='cpu', reports=['timeline']"
-        )
+        raise DrawingError("the report has no timeline; run the kernel with device='cpu', reports=['timeline']")
     blocks = cast("list[int]", record.blocks)
     if not blocks:
-        raise DrawingError("expected a run with warps, got one in which nothing ran")
+        raise DrawingError("the timeline is empty, because no warp ran")
     number = blocks[0] if block is None else block
     if number not in blocks:
-        raise DrawingError(f"expected a block that ran ({', '.join(map(str, blocks[:8]))}), got {number}")
+        raise DrawingError(f"block {number} did not run; blocks that ran: {', '.join(map(str, blocks[:8]))}")
     lists = {name: _of(getattr(record, name), number) for name in ("runs", "waits", "copies", "products", "phases")}
     end = max(e.end for events in lists.values() for e in events)
     names = [p.barrier for p in lists["phases"]]
@@ -118,7 +116,7 @@ def _when(e: _Event) -> str:
 
 
 def _where(e: Any) -> str:
-    """Return a line with the place of an event: its file without the folders, line and column."""
+    """Return a line with the location of an event: file name, line and column."""
     location = cast("str", e.location).rpartition("/")[2]
     return f"\n{location}" if location else ""
 
@@ -152,7 +150,10 @@ def _wait(e: Any, barriers: Sequence[str]) -> Bar:
 
 
 def _products(products: Sequence[Any], group: int) -> list[Row]:
-    """Return the rows of the wgmma of a warpgroup: those of one group are a bar, and bars that overlap lie in two."""
+    """Return the rows of a warpgroup's wgmma.
+
+    Those of one commit group form a bar; overlapping bars are in separate rows.
+    """
     batches: dict[tuple[int, int, str], list[Any]] = {}
     for p in products:
         batches.setdefault((p.start, p.end, p.shape), []).append(p)
@@ -180,7 +181,7 @@ def _size(nbytes: int) -> str:
 
 
 def _packed(bars: Sequence[Bar]) -> list[list[Bar]]:
-    """Return bars in rows in which none overlap.
+    """Distribute bars to rows without overlaps.
 
     >>> [[b.start for b in row] for row in _packed([Bar(0, 4, "", ""), Bar(2, 6, "", ""), Bar(4, 9, "", "")])]
     [[0, 4], [2]]
@@ -215,7 +216,7 @@ def _phases(phases: Sequence[Any], barriers: Sequence[str]) -> list[Row]:
 
 
 def _short(name: str) -> str:
-    """Return the name of a barrier in few letters.
+    """Abbreviate the name of a barrier.
 
     >>> _short("element 8 of alloc_smem #3"), _short("element 1 of %full")
     ('mbar #3 [8]', 'full [1]')
@@ -270,7 +271,7 @@ def _picture(title: str, rows: Sequence[Row], end: int, copies: Sequence[Any], d
             body.append(text(at + 17, y, said, 11, "dim"))
             at += 34 + 6.9 * len(said)
     y += 20
-    more = f"; {dropped} later events are not in it" if dropped else ""
+    more = f"; {dropped} later events are not shown" if dropped else ""
     body.append(text(LEFT, y, f"time: ops of a warp, as the interpreter ran them{more}", 11, "dim"))
     return Drawing(title, LEFT + WIDE + 24, round(y + 14), "\n".join(body))
 
@@ -288,7 +289,7 @@ def _axis(top: float, bottom: float, end: int, scale: float) -> list[str]:
 
 
 def _in_flight(copies: Sequence[Any], y: float, scale: float) -> list[str]:
-    """Return the bytes under way over time, as an area."""
+    """Return the bytes in flight over time, as an area."""
     changes: dict[int, int] = {}
     for c in copies:
         changes[c.start] = changes.get(c.start, 0) + c.nbytes
@@ -305,9 +306,9 @@ def _in_flight(copies: Sequence[Any], y: float, scale: float) -> list[str]:
     for t, now in steps:
         path.append(f"H{LEFT + t * scale:.5g}V{y + high - high * now / most:.5g}")
     path.append(f"V{y + high:g}z")
-    said = f"bytes of copies under way: at most {most}"
+    said = f"bytes of copies in flight: at most {most}"
     return [
         f'<path class="q4" d="{"".join(path)}"><title>{said}</title></path>',
-        text(LEFT - 8, y + 12, "under way", 11, "e"),
+        text(LEFT - 8, y + 12, "in flight", 11, "e"),
         text(LEFT - 8, y + 26, f"≤ {_size(most)}", 10, "e dim"),
     ]

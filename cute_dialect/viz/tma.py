@@ -1,6 +1,6 @@
-"""Drawings of TMA copies: the box of a tensor map on the left, where it lies in shared memory on the right.
+"""Drawings of TMA copies: the box of a tensor map on the left, and its position in shared memory on the right.
 
-The unit is the 16 bytes that a swizzle moves.
+Cells are the 16-byte units that a swizzle moves.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ from cute_dialect.viz.panels import Cell, Panel, beside, grid
 __all__ = ["TmaBox", "draw_tma", "is_tma", "tma_box"]
 
 UNIT = 16
-"""Bytes that a swizzle of TMA moves together."""
+"""Bytes that a TMA swizzle moves as a unit."""
 
 LINE = 128
-"""Bytes of the 32 banks."""
+"""Bytes of one row of the 32 banks."""
 
 MAX_ROWS = 16
 
 
 class TmaBox(NamedTuple):
-    """A box: its elements' name and bits, how many are moved along each dimension (innermost first), the bytes of its
-    swizzle, and what else there is to say."""
+    """The box of a TMA copy.
+
+    - element, bits: name and bits of an element
+    - counts: elements moved along each dimension, innermost first
+    - swizzle: in bytes; notes: further properties as text
+    """
 
     element: str
     bits: int
@@ -46,14 +50,14 @@ class TmaBox(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Rows of dimension 0 in the box."""
+        """Number of rows of dimension 0 in the box."""
         n = 1
         for c in self.counts[1:]:
             n *= c
         return n
 
     def place(self, byte: int) -> int:
-        """Return where in shared memory a byte of the compact box lies.
+        """Return the offset in shared memory of a byte of the compact box.
 
         >>> TmaBox("f16", 16, (64, 8), 128, ()).place(128)  # the second row: units are exchanged in pairs
         144
@@ -65,7 +69,7 @@ class TmaBox(NamedTuple):
 
 
 def is_tma(x: Any) -> bool:
-    """Tell whether something is a TMA atom of the language, its type, or a tensor map's description."""
+    """Return True for a TMA atom of the language, its type, or a tensor map's description."""
     if isinstance(x, TensorMapSpec):
         return True
     data = getattr(getattr(x, "type", x), "data", None)
@@ -73,23 +77,23 @@ def is_tma(x: Any) -> bool:
 
 
 def _has_columns(data: Any) -> bool:
-    """Tell whether a tensor map moves columns of pixels (im2col)."""
+    """Return True for an im2col tensor map, which moves columns of pixels."""
     return hasattr(data, "channels") and hasattr(data, "pixels")
 
 
 def tma_box(x: Any) -> TmaBox:
-    """Read the box of a TMA atom or of a :class:`TensorMapSpec`.  Raises DrawingError for anything else."""
+    """Return the box of a TMA atom or of a :class:`TensorMapSpec`.  Raises DrawingError for anything else."""
     if isinstance(x, TensorMapSpec):
         extents = " x ".join(str(d.extent) for d in x.dims)
         notes = [f"tensor {extents} (dimension 0 first), strides of {', '.join(map(str, x.strides)) or 'no'} bytes"]
         if x.boxes > 1:
             notes.append(f"{x.boxes} boxes fill a tile")
         if x.multicast > 1:
-            notes.append(f"multicast: {x.multicast} blocks load a part each, for all")
+            notes.append(f"multicast: each of {x.multicast} blocks loads a part for all")
         counts, steps = tuple(d.count for d in x.dims), tuple(d.element_stride for d in x.dims)
         return _box(x.element, x.box, counts, steps, x.swizzle, x.interleave, x.oob_fill, x.l2_promotion, notes)
     if not is_tma(x):
-        raise DrawingError(f"expected a TMA atom, as make_tiled_tma_atom makes it, got {x!r}")
+        raise DrawingError(f"draw_tma needs a TMA atom from make_tiled_tma_atom, got {x!r}")
     m = getattr(x, "type", x).data
     notes = [f"reduction: {m.reduction}"] if getattr(m, "reduction", "") else []
     if _has_columns(m):
@@ -118,10 +122,10 @@ def _by(numbers: tuple[int, ...]) -> str:
 
 
 def draw_tma(x: Any, *, file: Path | None = None) -> Drawing:
-    """Draw what one TMA instruction moves: the units of 16 bytes of its box, and where each lies in shared memory.
+    """Draw the data that one TMA instruction moves: the 16-byte units of its box, and their positions in shared memory.
 
-    ``x``: a TMA atom of the language (what ``make_tiled_tma_atom`` gives first) or a ``TensorMapSpec``.  The first rows
-    are drawn; below stand the bytes, the swizzle, the alignment and what loads give outside of the tensor.
+    ``x`` is a TMA atom of the language (the first result of ``make_tiled_tma_atom``) or a ``TensorMapSpec``.  Only the
+    first rows are drawn. Notes below state the bytes, the swizzle, the alignment and the fill value outside the tensor.
 
     >>> from cute_dialect.algebra import Layout
     >>> from cute_dialect.arch.gmma import smem_tile
@@ -132,7 +136,7 @@ def draw_tma(x: Any, *, file: Path | None = None) -> Drawing:
     """
     b = tma_box(x)
     if b.row_bytes % UNIT:
-        raise DrawingError(f"expected rows of a multiple of {UNIT} bytes, got {b.row_bytes}")
+        raise DrawingError(f"a row of the box must be a multiple of {UNIT} bytes, got {b.row_bytes}")
     units, rows = b.row_bytes // UNIT, min(b.rows, MAX_ROWS)
     each = UNIT * 8 // b.bits
     lines = -(-rows * b.row_bytes // LINE)
@@ -170,7 +174,7 @@ def draw_tma(x: Any, *, file: Path | None = None) -> Drawing:
             "box: elements of dimension 0 →", rows, units, in_box, b.rows > rows, [row_name(i) for i in range(rows)]
         ),
         _panel(
-            "shared memory: 128 bytes a row",
+            "shared memory: 128 bytes per row",
             lines,
             min(LINE // UNIT, lines * LINE // UNIT),
             in_memory,
@@ -180,7 +184,7 @@ def draw_tma(x: Any, *, file: Path | None = None) -> Drawing:
     ]
     size = b.row_bytes * b.rows
     notes = [
-        f"{size} bytes, as the barrier counts them; cells: {UNIT} bytes, {each} elements, a row over its first element",
+        f"{size} bytes, counted by the mbarrier; each cell has {UNIT} bytes ({each} elements): its row, first element",
         f"swizzle of {b.swizzle} bytes; a tile starts at a multiple of {max(LINE, 8 * b.swizzle)} bytes"
         if b.swizzle
         else f"no swizzle; a tile starts at a multiple of {LINE} bytes",

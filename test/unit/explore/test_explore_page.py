@@ -152,12 +152,12 @@ def test_tabs(data: dict[str, Any]) -> None:
     picture, numbers, _ = tab(data, "roofline")["parts"]
     counted = {r["cells"][0]: r["cells"][1] for r in numbers["rows"]}
     assert (
-        counted["bytes of global memory in all"] == f"{2 * 64 * 96 * 4:,}"
+        counted["bytes of global memory, total"] == f"{2 * 64 * 96 * 4:,}"
         and counted["floating-point operations, f32 units"] == "0"
     )
     assert "no floating-point operation" in picture["html"]
     assert "<svg" in tab(data, "timeline")["parts"][0]["html"]
-    assert tab(data, "faults")["says"].startswith("No race, no access out of bounds")
+    assert tab(data, "faults")["says"].startswith("This run has no race, no out-of-bounds access")
 
 
 # ----------------------------------------------------------------------------------------------------- in a browser
@@ -399,7 +399,7 @@ def test_what_bounds_a_run() -> None:
     found = Roofline({"f32 units": 0.0, "tensor cores, 16-bit": 9.895e6}, 20_000, 4_000)
     assert found.times == {"memory": 5.0, "f32 units": 0.0, "tensor cores, 16-bit": 10.0}
     assert found.bound == "tensor cores, 16-bit" and found.reached == 989.5e3
-    assert "412 operations a byte: at most 989.5 TFLOP/s, by tensor cores, 16-bit" in draw_roofline(found).svg
+    assert "412 operations per byte: at most 989.5 TFLOP/s, by tensor cores, 16-bit" in draw_roofline(found).svg
     copied = Roofline({"f32 units": 0.0}, 48_000, 0)
     assert copied.bound == "memory" and "no floating-point operation" in draw_roofline(copied).svg
 

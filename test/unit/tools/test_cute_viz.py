@@ -97,15 +97,15 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
             ["(4,m)", "--size", "m=2", "--size", "m=3"],
             "cute-viz: error: --size: expected one number for m, got 2 and 3\n",
         ),
-        (["(4,8):(8,1)", "--size", "m=8"], "cute-viz: error: expected no sizes: all of (4,8):(8,1) is known\n"),
+        (["(4,8):(8,1)", "--size", "m=8"], "cute-viz: error: sizes= is not allowed, because (4,8):(8,1) is static\n"),
         (
             ["(4,8):(8,1)", "-o", "x.gif"],
-            "cute-viz: error: expected a file that ends in .svg, .png, .html, .tex, got 'x.gif'\n",
+            "cute-viz: error: the file name must end in .svg, .png, .html, .tex, got 'x.gif'\n",
         ),
         (["(4,8):(8,1)", "-o", "/dev/null/x.svg"], "cute-viz: error: /dev/null/x.svg: Not a directory\n"),
         (
             ["(m,8)"],
-            "cute-viz: error: a table of text: expected a static layout, got (m,8):(1,m); give sizes={'m': 8}\n",
+            "cute-viz: error: a table of text: the layout (m,8):(1,m) is dynamic; give sizes={'m': 8}\n",
         ),
         (["S<1,0,1>"], "cute-viz: error: expected -o FILE: a swizzle is not printed as text\n"),
         (["(4,8)", "--divide", "2"], "cute-viz: error: expected -o FILE: only layouts are printed as text\n"),

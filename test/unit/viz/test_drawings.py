@@ -67,7 +67,7 @@ def test_what_is_not_known() -> None:
     """Of run-time extents a few cells are drawn, of strides their names; with sizes it is as any other."""
     some = cells(draw("(m,4):(ld,1)"))
     assert [some[0, i, 3][1] for i in range(4)] == [["3"], ["ld+3"], ["2ld+3"], ["3ld+3"]]
-    assert "⋮" in str(draw("(m,4):(ld,1)")) and "ld: known when it runs" in str(draw("(m,4):(ld,1)"))
+    assert "⋮" in str(draw("(m,4):(ld,1)")) and "ld: known at run time" in str(draw("(m,4):(ld,1)"))
     full = cells(draw("(m,4):(ld,1)", sizes={"m": 2, "ld": 10}))
     assert {k[1:]: v[1] for k, v in full.items()} == {(i, j): [str(10 * i + j)] for i in range(2) for j in range(4)}
     seen: list[str] = []
@@ -82,7 +82,7 @@ def test_what_is_not_known() -> None:
         kernel(x).launch(grid=1, block=32)
 
     cute.trace(host, cute.runtime.make_fake_tensor(cute.Float32, (cute.sym_int(), cute.sym_int()), (cute.sym_int(), 1)))
-    assert "known when it runs" in seen[0] and seen[1] == "(3,5):(5,1)"
+    assert "known at run time" in seen[0] and seen[1] == "(3,5):(5,1)"
 
 
 def test_in_a_host_function() -> None:
@@ -168,7 +168,7 @@ def test_one_row() -> None:
 def test_several_threads_hold_one_value_and_nobody() -> None:
     found = cells(draw_tv("(4,1):(0,0)", (1, 2)))
     assert found[0, 0, 0] == ("(0,0): T0V0, T1V0, T2V0, T3V0\nT0: (0,0)", ["T0+3", "V0"])
-    assert found[0, 0, 1] == ("(0,1): nobody", [])
+    assert found[0, 0, 1] == ("(0,1): no thread", [])
 
 
 @pytest.mark.parametrize(
@@ -178,30 +178,33 @@ def test_several_threads_hold_one_value_and_nobody() -> None:
         (lambda: draw_tv("4:1", (2, 2)), "expected a thread-value layout to draw of rank 2 (thread, value), got 4:1"),
         (lambda: draw_tv("(2,2):(2,1)", "(2,)2"), "expected a tile such as '(16,128)', got '(2,)2'"),
         (lambda: draw_tv("(2,2):(2,1)", (2, 2, 2)), "expected a tile (M, N) of positive extents, got (2, 2, 2)"),
-        (lambda: draw("(512,512):(1,512)"), "a drawing has at most 65536 cells, this one would have 262144"),
-        (lambda: draw("(2,2,65):(1,2,4)"), "expected at most 64 panels for modes 2 and on, got 65"),
+        (lambda: draw("(512,512):(1,512)"), "the drawing would have 262144 cells; at most 65536 are drawn"),
+        (lambda: draw("(2,2,65):(1,2,4)"), "modes 2 and higher would need 65 panels; at most 64 are drawn"),
         (lambda: draw("(4,8:(8,1)"), "expected ',' or ')', got ':'\n  (4,8:(8,1)\n      ^"),
         (lambda: draw("(rows,8):(8,1,)x)"), "expected the end, got 'x'\n  (rows,8):(8,1,)x)\n                 ^"),
-        (lambda: draw("((m,2),4):((1,m),8)"), "the extent m inside of a nested mode is not known: give sizes={'m': 8}"),
-        (lambda: draw("(m,8):(8,1)", sizes={"n": 2}), "expected sizes of m, got one of 'n'"),
-        (lambda: draw("(4,8):(8,1)", sizes={"m": 2}), "expected no sizes: all of (4,8):(8,1) is known"),
+        (lambda: draw("((m,2),4):((1,m),8)"), "the extent m inside a nested mode is dynamic; give sizes={'m': 8}"),
+        (lambda: draw("(m,8):(8,1)", sizes={"n": 2}), "sizes= has no dynamic leaf 'n'; leaves: m"),
+        (lambda: draw("(4,8):(8,1)", sizes={"m": 2}), "sizes= is not allowed, because (4,8):(8,1) is static"),
         (
             lambda: draw("S<2,0,3> o 0 o (m,8):(8,1)"),
-            "a swizzle of what is not known cannot be drawn: give sizes={'m': 8}",
+            "a swizzled layout with dynamic sizes cannot be drawn; give sizes={'m': 8}",
         ),
-        (lambda: draw(object), "expected a layout, its text such as '(4,8):(8,1)', a tensor, a shape or an array"),
+        (
+            lambda: draw(object),
+            "cannot draw this object; draw a layout, its text such as '(4,8):(8,1)', a tensor, a shape or an array",
+        ),
         (lambda: draw("SM80_16x8x15_F32F16F16F32_TN"), "expected the name of an atom"),
         (lambda: draw_divide("(4,4):(4,1)", "(3,5"), "expected a tiler such as '(2,4)' or '[3:3;(2,4):(1,8)]'"),
         (
             lambda: draw_divide("(m,4):(4,1)", (2, 2)),
-            "draw_divide: expected a static layout, got (m,4):(4,1); give sizes={'m': 8}",
+            "draw_divide: the layout (m,4):(4,1) is dynamic; give sizes={'m': 8}",
         ),
         (lambda: draw_swizzle("(4,4):(4,1)"), "expected a swizzled layout such as"),
         (
             lambda: draw("(2,2)").save("drawing.gif"),
-            "expected a file that ends in .svg, .png, .html, .tex, got 'drawing.gif'",
+            "the file name must end in .svg, .png, .html, .tex, got 'drawing.gif'",
         ),
-        (lambda: draw("(2,2)").with_theme("blue"), "expected a theme of auto, light, dark, got 'blue'"),
+        (lambda: draw("(2,2)").with_theme("blue"), "theme must be one of auto, light, dark, got 'blue'"),
     ],
 )
 def test_what_cannot_be_drawn(make: object, message: str) -> None:

@@ -31,7 +31,7 @@ COPY_ATOMS = [
 def holders(said: str) -> set[str]:
     """Return the ``T1V2`` of a cell's text."""
     held = said.partition("\n")[0].partition(": ")[2]
-    return set() if held == "nobody" else set(held.split(" and ")[0].split(", "))
+    return set() if held == "no thread" else set(held.split(" and ")[0].split(", "))
 
 
 def oracle(layout: Any) -> tuple[Any, int]:
@@ -246,15 +246,15 @@ def test_a_tma_atom() -> None:
     [
         (lambda: draw_copy("(4,8):(8,1)"), "expected a tiled copy or the atom of one, got '(4,8):(8,1)'"),
         (lambda: draw_mma("(4,8):(8,1)"), "expected a tiled MMA or the atom of one, got '(4,8):(8,1)'"),
-        (lambda: draw_tma("(4,8):(8,1)"), "expected a TMA atom, as make_tiled_tma_atom makes it, got '(4,8):(8,1)'"),
-        (lambda: draw_banks("(4,8):(8,1)", "(4,8):(1,4)"), "draw_banks: expected the bits of an element: bits=16"),
+        (lambda: draw_tma("(4,8):(8,1)"), "draw_tma needs a TMA atom from make_tiled_tma_atom, got '(4,8):(8,1)'"),
+        (lambda: draw_banks("(4,8):(8,1)", "(4,8):(1,4)"), "draw_banks: the element size is unknown; give bits=16"),
         (
             lambda: draw_banks("(4,8):(8,1)", "(4,8):(1,4)", bits=16, warp=1),
-            "expected a warp of the 1 that the copy has, got 1",
+            "warp 1 does not exist; the copy has 1 warps",
         ),
         (
             lambda: draw_banks("(4,8):(1,4)", "(4,8):(1,4)", bits=16, values=2),
-            "the 2 values that thread 0 moves at once do not lie side by side",
+            "the 2 values that thread 0 moves at once are not contiguous",
         ),
         (
             lambda: draw_banks("(4,8):(8,1)", "32:1", bits=16),
@@ -262,11 +262,11 @@ def test_a_tma_atom() -> None:
         ),
         (
             lambda: draw_banks("(4,8):(8,1)", "(4,8):(1,4)", bits=16, side="left"),
-            "expected 'src' or 'dst' as the side of the tensor, got 'left'",
+            "side must be 'src' or 'dst', got 'left'",
         ),
         (
             lambda: draw_banks("(4,8):(8,1)", "(4,8):(1,4)", bits=4),
-            "expected accesses of whole bytes, got 1 values of 4 bits",
+            "an access must have whole bytes, got 1 values of 4 bits",
         ),
     ],
 )
