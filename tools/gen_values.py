@@ -1,7 +1,7 @@
-"""Writes ``docs/interpreter-values.md``: each instruction that computes values, from the interpreter's own tables.
+"""Generator of ``docs/interpreter-values.md``, which lists each instruction that computes values.
 
 python -m cute_dialect.tools.gen_values            # writes docs/interpreter-values.md
-python -m cute_dialect.tools.gen_values --check    # exit status 1 if the file is not what would be written
+python -m cute_dialect.tools.gen_values --check    # exit status 1 if the file is not current
 """
 
 from __future__ import annotations
@@ -28,70 +28,92 @@ DOCS = Path(__file__).resolve().parents[1] / "docs" / "interpreter-values.md"
 
 INTRO = """# Values in the interpreter
 
-Written by `python -m cute_dialect.tools.gen_values` from the tables that the interpreter runs by; a test compares.
-Every row is driven with the corner values of its types (`test/unit/interp/test_values.py`) against exact rational
-arithmetic that is rounded once (`test/oracle/value_reference.py`), with more of them in `make slow`
-(`test/oracle/value_fuzz.py`), and against a GPU:
+This page lists each instruction that computes values, with its rounding and its undefined cases. `python -m
+cute_dialect.tools.gen_values` writes it from the tables that the interpreter uses; a test compares the two.
 
-    python test/gpu/compare_values.py --build DIR        # here: a PTX kernel and inputs for every opcode
-    python test/gpu/compare_values.py --run DIR          # on the GPU machine
+Each row is tested with the corner values of its types against exact rational arithmetic that is rounded once
+(`test/unit/interp/test_values.py`, `test/oracle/value_reference.py`). `make slow` tests more values
+(`test/oracle/value_fuzz.py`). The same opcodes can be compared with a GPU:
 
-NaN: what f32, f16 and bf16 instructions of PTX compute is the canonical NaN (`0x7fffffff`, `0x7fff`); ops of arith,
-math and llvm leave its bits open, as LLVM does. `add`, `sub` and `mul` without a rounding mode may be contracted to
-`fma` by ptxas (9.7.3); the interpreter does not contract.
+```sh
+python test/gpu/compare_values.py --build DIR        # on this machine: a PTX kernel and inputs for every opcode
+python test/gpu/compare_values.py --run DIR          # on the GPU machine
+```
+
+**NaN.** PTX instructions on f32, f16 and bf16 produce the canonical NaN (`0x7fffffff`, `0x7fff`). Ops of arith, math
+and llvm leave its bits unspecified, as LLVM does.
+
+**Contraction.** ptxas may contract `add`, `sub` and `mul` without a rounding mode to `fma` (9.7.3). The interpreter
+does not.
 
 ## Inline PTX
 
-`{…}` may stand there, one of `(…)` must; what is in no row is refused by name. Operands: the result first, `t` the
-last type of the opcode, `s` the one before it, `w` twice as wide as `t`. Results are exact or rounded once, but for
-those with a bound: the device may be that far off the exact result (the section states it), the interpreter rounds it
-to nearest. Sections are those of the PTX ISA 9.0. The float intrinsics `llvm.nvvm.*` are these rows, too:
-`llvm.nvvm.add.rz.ftz.f` is `add.rz.ftz.f32`. Besides: `mov`, loads, stores, atomics, barriers, copies and matrix
-instructions, which round nothing (`mma` does: `interpreter.md`).
+An instruction that matches no row is an error that names it.
+
+| column | meaning |
+|---|---|
+| instruction | The opcode. `{…}` is optional, and `(…)` is a required choice. |
+| operands | The types, result first. `t` is the opcode's last type, `s` the one before it, `w` twice as wide as `t`. |
+| bound | The maximum error on the device. Without a bound, results are exact or rounded once. |
+| section | The section of the PTX ISA 9.0. |
+
+The interpreter rounds exact results to nearest where a bound is given.
+
+The float intrinsics `llvm.nvvm.*` use the same rows: `llvm.nvvm.add.rz.ftz.f` is `add.rz.ftz.f32`. Also supported are
+`mov`, loads, stores, atomics, barriers, copies and matrix instructions. Among them only `mma` rounds; see
+[interpreter.md](interpreter.md#what-runs).
 """
 
 REFUSED: tuple[tuple[str, str], ...] = (
-    ("add.cc.u32", "carries between instructions: `.cc`, `addc`, `subc`, `madc`"),
-    ("cvt.rs.f16x2.f32", "stochastic rounding, f4, f6 and ue8m0 formats: not on sm_90"),
+    ("add.cc.u32", "carries between instructions (`.cc`, `addc`, `subc`, `madc`)"),
+    ("cvt.rs.f16x2.f32", "stochastic rounding, and the formats f4, f6 and ue8m0, which sm_90 does not have"),
     ("cvt.pack.sat.u8.s32.b32", "`cvt.pack`"),
-    ("cvt.rn.satfinite.tf32.f32", "`.satfinite` to tf32 but with `.rna`: not on sm_90"),
-    ("max.f32x2", "packed f32 and minimum of three: not on sm_90"),
-    ("rcp.approx.ftz.f64", "the f64 approximations of 20 bits: `rcp.approx.ftz.f64`, `rsqrt.approx.ftz.f64`"),
+    ("cvt.rn.satfinite.tf32.f32", "`.satfinite` to tf32 without `.rna`, which sm_90 does not have"),
+    ("max.f32x2", "packed f32 and the minimum of three operands, which sm_90 does not have"),
+    ("rcp.approx.ftz.f64", "the 20-bit approximations for f64 (`rcp.approx.ftz.f64`, `rsqrt.approx.ftz.f64`)"),
     ("fns.b32", "`fns`"),
     ("lop3.or.b32", "`lop3` with a predicate"),
     ("vadd.s32.s32.s32", "video instructions"),
     ("fma.rn.oob.f16", "`.oob`"),
 )
-"""(an opcode, what is refused)."""
+"""(opcode, group of unsupported instructions)."""
 
-POISON = """What makes poison (LLVM LangRef). A result that nothing but selects of its block read is reported where one
-picks it, so that `select(n < 32, x << n, 0)` is right. Reported in active threads, unless `overflow="wrap"` (shifts:
-always)."""
+POISON = """### Poison and undefined behavior
+
+A broken flag gives poison (LLVM LangRef). In active threads it is reported as an error, unless `overflow="wrap"`
+(shifts: always). If only selects in the same block read a result, the error is reported when a select picks it. So
+`select(n < 32, x << n, 0)` is correct."""
 FLAGS: tuple[tuple[str, str], ...] = (
-    ("nsw, nuw on add, sub, mul, shl, trunc", "overflow: reported"),
-    ("nneg on zext and uitofp", "a negative operand: reported"),
-    ("disjoint on or", "a common bit: reported"),
-    ("exact on sdiv, udiv, lshr, ashr", "a rest, a lost bit: reported"),
-    ("is_zero_poison, is_int_min_poison", "zero, the lowest number: reported"),
-    ("nnan, ninf, fast", "a NaN, an infinity, as operand or result: reported"),
-    ("a shift by the width or more", "reported"),
-    ("fptosi, fptoui out of range or of NaN", "reported; with `overflow='wrap'` as PTX `cvt.rzi`"),
-    ("division by zero, lowest by -1", "undefined behaviour: always an error"),
-    ("roundingmode of arith.truncf", "`to_nearest_even` or none; another is refused: NVPTX would ignore it"),
-    ("contract, reassoc, arcp, nsz, afn", "permissions; the interpreter uses none of them"),
-    ("nusw, nuw on getelementptr", "an address, offset or sum of offsets that wraps in 64 bits: reported"),
+    ("nsw, nuw on add, sub, mul, shl, trunc", "Overflow is reported."),
+    ("nneg on zext and uitofp", "A negative operand is reported."),
+    ("disjoint on or", "A common bit is reported."),
+    ("exact on sdiv, udiv, lshr, ashr", "A remainder or a lost bit is reported."),
+    ("is_zero_poison, is_int_min_poison", "Zero or the lowest number is reported."),
+    ("nnan, ninf, fast", "A NaN or an infinity is reported, as operand or result."),
+    ("shift by the width or more", "Reported."),
+    ("fptosi, fptoui of NaN or out of range", "Reported. With `overflow='wrap'` the result is that of PTX `cvt.rzi`."),
+    ("division by zero, lowest by -1", "Undefined behavior, always an error."),
+    (
+        "roundingmode of arith.truncf",
+        "Must be `to_nearest_even` or absent. Another mode is refused, since NVPTX would ignore it.",
+    ),
+    ("contract, reassoc, arcp, nsz, afn", "These are permissions. The interpreter makes no use of them."),
+    ("nusw, nuw on getelementptr", "An address, offset or sum of offsets that wraps in 64 bits is reported."),
     (
         "inbounds on getelementptr",
-        "as nusw; an address outside its allocation, but for one past the end: reported. An allocation is an "
-        "argument's array, a global, an alloca; all of shared or local memory where the pointer's origin is not known. "
-        "A base that is no address of memory is not looked at",
+        "Like nusw. An address outside its allocation is also reported, except one past the end. An allocation is an "
+        "argument's array, a global or an alloca; for a pointer of unknown origin, all of shared or local memory. A "
+        "base that is not an address of memory is not checked.",
     ),
 )
-"""(promise, what happens when it is broken)."""
+"""(flag or operation, treatment)."""
 
 KINDS_OF_OPS: tuple[tuple[str, Iterable[str]], ...] = (
-    ("integers, exact", (*integer.OPS, *bits.OPS, *dot.OPS)),
-    ("moved and reinterpreted", (n for n in data.OPS if not n.endswith("constant") and ".mlir." not in n)),
+    ("exact integers", (*integer.OPS, *bits.OPS, *dot.OPS)),
+    (
+        "none, bits are moved or reinterpreted",
+        (n for n in data.OPS if not n.endswith("constant") and ".mlir." not in n),
+    ),
     ("rounded once", sorted(floats.ROUNDED_ONCE)),
     ("computed in f64, then rounded", sorted(set(floats.OPS) - floats.ROUNDED_ONCE)),
     ("conversions, rounded once", conversions.OPS),
@@ -110,7 +132,7 @@ def _ptx_table(title: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def document() -> str:
-    """Return the whole page."""
+    """Return the page as text."""
     lines = [INTRO]
     for title, rows in (
         ("Integers, logic, shifts", ptx_integers.ROWS),
@@ -118,12 +140,12 @@ def document() -> str:
         ("Conversions", ptx_convert.ROWS),
     ):
         lines += _ptx_table(title, rows)
-    lines += ["Refused, for instance:", ""]
+    lines += ["Not supported, for example:", ""]
     lines += [f"- `{opcode}`: {why}" for opcode, why in REFUSED]
-    lines += ["", "## arith, math, llvm and nvvm", "", "| how | ops |", "|---|---|"]
+    lines += ["", "## arith, math, llvm and nvvm", "", "| rounding | ops |", "|---|---|"]
     lines += [f"| {how} | {', '.join(f'`{n}`' for n in names)} |" for how, names in _named()]
     lines += ["", POISON, ""]
-    lines += ["| promise | broken |", "|---|---|", *(f"| {a} | {b} |" for a, b in FLAGS), ""]
+    lines += ["| flag or operation | treatment |", "|---|---|", *(f"| {a} | {b} |" for a, b in FLAGS), ""]
     return "\n".join(lines)
 
 
@@ -133,7 +155,7 @@ def _named() -> Iterator[tuple[str, list[str]]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; give the exit status."""
+    """Run the program and return its exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the file is not current")
     options = parser.parse_args(arguments)

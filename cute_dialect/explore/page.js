@@ -10,7 +10,7 @@ const make = (tag, attributes = {}, text) => {
 };
 const ROW = 18, MORE = 30;
 
-// ---- colours of words: one expression a kind, what it finds by its group
+// ---- syntax colors: one expression per kind of text, and the group that matched selects the class
 const KINDS = {
   source: data.mlir ? null : /(#.*$)|("""|'''|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|for|in|if|else|elif|while|with|class|import|from|as|not|and|or|lambda|None|True|False|yield|assert|pass)\b|\b(\d[\w.]*)\b|(@[\w.]+)/g,
   mlir: /(\/\/.*$)|("(?:[^"\\]|\\.)*")|(?<![%\w!])([a-z_]\w*(?:\.[a-z_]\w*)+|scf|func|module)\b|(?<![\w%])(-?\d[\w.]*)\b|([%!#^][\w#.$]+)/g,
@@ -29,7 +29,7 @@ function colour(into, text, kind) {
   into.append(text.slice(at));
 }
 
-// ---- columns: only the lines in sight are in the document
+// ---- columns: only visible lines are in the document
 class Pane {
   constructor(d) {
     Object.assign(this, d);
@@ -43,7 +43,7 @@ class Pane {
     this.view = make("div", { class: "view", tabindex: "0", role: "listbox", "aria-label": d.title });
     this.map = make("div", { class: "map" });
     box.append(head, this.view, this.map);
-    if (!d.lines.length) { this.view.append(make("div", { class: "missing" }, d.missing || "nothing")); }
+    if (!d.lines.length) { this.view.append(make("div", { class: "missing" }, d.missing || "empty")); }
     else {
       this.size = make("div", { class: "size" }); this.win = make("div", { class: "win" });
       const longest = d.lines.reduce((n, l) => Math.max(n, l.length + 7 * (l.match(/^\t*/)[0].length)), 0);
@@ -102,7 +102,7 @@ class Pane {
   inSight(i) { const y = i * ROW; return y >= this.view.scrollTop && y + ROW <= this.view.scrollTop + this.view.clientHeight; }
   show(i) { if (!this.inSight(i)) this.scroll(i); this.draw(); }
   scroll(i) { this.view.scrollTop = Math.max(0, i * ROW - this.view.clientHeight / 3); }
-  // Scrolls to what is lit, unless a good part of it is in sight.
+  // Scroll to the highlighted lines, unless enough of them are visible.
   follow() {
     const seen = [...this.lit].filter(l => this.inSight(l)).length;
     if (seen < Math.min(this.lit.size, this.view.clientHeight / ROW / 2)) this.scroll(Math.min(...this.lit));
@@ -145,7 +145,7 @@ function point(pane, i, scroll) {
 function release() { pinned = false; clearTimeout(timer); for (const p of panes) p.light(new Set(), -1); at = null; delete document.body.dataset.groups; if (tab === "layouts") showTab("layouts"); }
 
 // ---- tabs
-// Drawings follow the page's colours; where those are chosen here, what they ask of the system is answered for them.
+// Drawings follow the system's theme by a media query. A theme chosen on the page replaces that query.
 const THEMES = ["auto", "light", "dark"], WHEN = { auto: "(prefers-color-scheme:dark)", light: "not all", dark: "all" };
 function draws(html) { const d = make("div"); d.innerHTML = html.replaceAll("@media (prefers-color-scheme:dark)", `@media ${WHEN[document.documentElement.dataset.theme]}`); return d; }
 let tab = "";
@@ -181,7 +181,7 @@ const says = text => make("p", { class: "says" }, text);
 TABS.layouts = ["Layouts", into => {
   const found = at && at.named ? [at.named] : [], seen = new Set();
   for (const g of at ? at.groups : []) for (const v of data.values[g] || []) { const k = v.join(); if (!seen.has(k)) { seen.add(k); found.push(v); } }
-  if (!at) { into.append(says("Point at a line: the layouts of its values are drawn here.")); return; }
+  if (!at) { into.append(says("Point at a line to see the layouts of its values.")); return; }
   if (!found.length) { into.append(says("No value of this line has a layout.")); return; }
   const box = make("div", { class: "values" });
   found.sort((a, b) => !a[2] - !b[2]);
@@ -215,7 +215,7 @@ for (const key of Object.keys(TABS)) {
 
 // ---- header
 $("title").textContent = data.title; $("facts").textContent = data.facts;
-// Five columns need room: where there is none, IR between the first and the last waits to be asked for.
+// In a narrow window, IR columns between the first and the last start hidden.
 const shown = panes.filter(p => p.shown);
 if (innerWidth < 300 * shown.length) for (const p of shown.slice(shown.length > 4 ? 2 : 1, -2)) p.shown = false;
 for (const p of panes) {

@@ -204,7 +204,7 @@ def test_the_slow_kernel(slow: Any) -> None:
     )
     line = slow.find_element("css selector", f"[data-pane=source] .ln[data-number='{LINE}']")
     assert line.find_element("css selector", "em").text == "◀ 32×"
-    assert line.get_attribute("title") == "bank conflict: llvm.load, 6144 transactions where 192 would do"
+    assert line.get_attribute("title") == "bank conflict: llvm.load, 6144 transactions, ideally 192"
 
 
 def test_links_lead_both_ways(slow: Any) -> None:
@@ -322,7 +322,7 @@ def test_the_documents_first_command_is_this_page(data: dict[str, Any]) -> None:
     """What it says of the page is so."""
     assert DOCS[0] == "examples/slow_transpose.py -o slow.html" and len(DOCS) == 3
     text = (ROOT / "docs" / "explore.md").read_text()
-    assert f"line {LINE}, 6144 transactions where 192 would do" in text
+    assert f"line {LINE}, 6144 transactions, ideally 192" in text
     assert [t["title"] for t in data["tabs"]] == re.findall(r"^\| ([A-Z][a-z ]+) \|", text, re.MULTILINE)[1:]
 
 
