@@ -34,8 +34,8 @@ def misaligned(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
     """Raise Fault: the address of an access is not a multiple of its alignment."""
     raise Fault(
         "misaligned",
-        f"misaligned {site.verb} of {site.nbytes} bytes: expected an address that is a multiple of {site.align}, "
-        f"got {addr:#x} = {addr // site.align * site.align:#x} + {addr % site.align}",
+        f"misaligned {site.verb} of {site.nbytes} bytes at {addr:#x}, which is {addr % site.align} bytes past a "
+        f"multiple of {site.align}",
         lane,
         addr,
         (place(g, site, addr),),
@@ -63,8 +63,7 @@ def oob_shared(site: Site, g: Group, addr: int, lane: int) -> None:
         outside(f"{site.verb} of {site.nbytes} bytes", site.owner, off, g.launch.shared_names, lane, addr)
     raise Fault(
         "oob",
-        f"out-of-bounds {site.verb} of {site.nbytes} bytes in shared memory: "
-        f"expected a byte offset in [0, {max(g.smem_size - site.nbytes + 1, 0)}), got "
+        f"out-of-bounds {site.verb} of {site.nbytes} bytes in shared memory ({g.smem_size} bytes) at byte offset "
         f"{off}{g.launch.shared_names.place(off)}",
         lane,
         addr,
@@ -75,8 +74,8 @@ def outside(verb: str, owner: Allocation, off: int, names: Allocations, lane: in
     """Raise Fault: an access leaves the allocation of shared memory that its pointer was derived from."""
     raise Fault(
         "oob",
-        f"out-of-bounds {verb} through a pointer into {owner.name}: expected bytes {owner.start} to "
-        f"{owner.start + owner.size} of shared memory, got byte offset {off}{names.place(off)}",
+        f"out-of-bounds {verb} through a pointer into {owner.name} (bytes {owner.start} to "
+        f"{owner.start + owner.size} of shared memory) at byte offset {off}{names.place(off)}",
         lane,
         addr,
     )

@@ -104,7 +104,7 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
             if is_unsigned:
                 lo, hi = unsigned(lo, leaf), unsigned(hi, leaf)
             if by <= 0:  # type: ignore[operator]
-                raise Fault("arithmetic", f"expected a positive loop step, got {by}")
+                raise Fault("arithmetic", f"the loop step is {by}; it must be positive")
             k = g.count
             trips = range(lo, hi, by)  # type: ignore[arg-type]
             if len(trips) > HARD * k.most or k.steps - k.base > HARD * k.most:
@@ -128,7 +128,7 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
         hi_arr = np.broadcast_to(np.asarray(hi, leaf.dtype), (g.lanes,))
         by_arr = np.broadcast_to(np.asarray(by, leaf.dtype), (g.lanes,))
         if m.any(by_arr <= 0):
-            raise Fault("arithmetic", "expected a positive loop step in every thread", m.first(by_arr <= 0))
+            raise Fault("arithmetic", "the loop step is not positive in every thread", m.first(by_arr <= 0))
         if is_unsigned:
             hi_arr = hi_arr.view(leaf.unsigned)
         bits = m.array

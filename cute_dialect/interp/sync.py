@@ -132,7 +132,7 @@ class MBarrier:
 
     def _check_range(self) -> None:
         if not -MAX_MBARRIER_COUNT <= self.tx <= MAX_MBARRIER_COUNT:
-            raise Fault("sync", f"{self.name}: expected a transaction count below 2^20 in magnitude, got {self.tx}")
+            raise Fault("sync", f"{self.name}: transaction count {self.tx} exceeds the limit of 2^20 - 1")
 
     def done(self, parity: int) -> bool:
         """Return True if the phase of this parity has completed (`test_wait.parity`)."""
@@ -331,7 +331,7 @@ class Block:
     def barrier(self, ident: int) -> NamedBarrier:
         """Return a named barrier. Raises Fault unless its number is in 0 to 15 (PTX ISA, "barrier")."""
         if not 0 <= ident < 16:
-            raise Fault("sync", f"expected a barrier id in [0, 16), got {ident}")
+            raise Fault("sync", f"barrier id {ident} is out of range; use 0 to 15")
         got = self.barriers.get(ident)
         if got is None:
             got = self.barriers[ident] = NamedBarrier()
@@ -385,16 +385,15 @@ def shared_at(
     if block is None or not 0 <= offset <= g.smem_size - nbytes:
         raise Fault(
             "oob",
-            f"{what} {nbytes} bytes of shared memory: expected a byte offset in "
-            f"[0, {max(g.smem_size - nbytes + 1, 0)}), got {offset}{names.place(offset)}",
+            f"{what} {nbytes} bytes at byte offset {offset}{names.place(offset)}, out of the bounds of shared memory "
+            f"({g.smem_size} bytes)",
             lane,
             address,
         )
     if offset % align:
         raise Fault(
             "misaligned",
-            f"{what} shared memory: expected a byte offset that is a multiple of {align}, got "
-            f"{offset}{names.place(offset)}",
+            f"{what} byte offset {offset} of shared memory{names.place(offset)}, which is not a multiple of {align}",
             lane,
             address,
         )

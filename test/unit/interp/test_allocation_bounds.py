@@ -82,14 +82,14 @@ def test_a_pointer_keeps_its_array(name: str, width: str) -> None:
     past = "%k = arith.addi %tid, %c16 : i32\n%i = arith.addi %k, %c3 : i32\n"
     got = run(past + only.replace("BODY", THROUGH[name] + STORE), 16, width=width)
     assert got == (
-        "out-of-bounds store of 4 bytes through a pointer into @b: expected bytes 128 to 256 of shared memory, got "
+        "out-of-bounds store of 4 bytes through a pointer into @b (bytes 128 to 256 of shared memory) at "
         "byte offset 256, byte 0 of @c (13, 0, 0)"
     )
     if name != "scf.for":
         before = "%i = arith.subi %tid, %c1 : i32\n"
         got = run(before + only.replace("BODY", THROUGH[name] + STORE), 16, width=width)
         assert got == (
-            "out-of-bounds store of 4 bytes through a pointer into @b: expected bytes 128 to 256 of shared memory, got "
+            "out-of-bounds store of 4 bytes through a pointer into @b (bytes 128 to 256 of shared memory) at "
             "byte offset 124, byte 124 of @a (0, 0, 0)"
         )
 
@@ -134,7 +134,7 @@ def test_every_access_is_bounded(name: str, schedule: str) -> None:
     body = "%c32 = arith.addi %c16, %c16 : i32\n%e = arith.cmpi eq, %tid, %c0 : i32\nscf.if %e {\n"
     body += "%p = llvm.getelementptr %b[%c32] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32\n" + text + "\n}"
     assert run(body, schedule=schedule) == (
-        f"out-of-bounds {verb} through a pointer into @b: expected bytes 128 to 256 of shared memory, got byte offset "
+        f"out-of-bounds {verb} through a pointer into @b (bytes 128 to 256 of shared memory) at byte offset "
         f"{at}, {where} (0, 0, 0)"
     )
 
@@ -154,7 +154,7 @@ def test_either_of_two_arrays() -> None:
     body = "%q = arith.select %t, %a, %c : !llvm.ptr<3>\n%p = " + AT.format("q", "tid") + STORE
     assert run(body) == ""
     assert run("%q = arith.select %t, %a, %c : !llvm.ptr<3>\n%p = " + AT.format("q", "c256") + STORE).startswith(
-        "out-of-bounds store of 4 bytes in shared memory: expected a byte offset in [0, 509), got "
+        "out-of-bounds store of 4 bytes in shared memory (512 bytes) at byte offset "
     )
 
 
@@ -198,14 +198,14 @@ gpu.module @m {
         (
             "first",
             1,
-            "out-of-bounds store of 4 bytes through a pointer into %first: expected bytes 0 to 128 of shared memory, "
-            "got byte offset 128, element 0 of %second",
+            "out-of-bounds store of 4 bytes through a pointer into %first (bytes 0 to 128 of shared memory) "
+            "at byte offset 128, element 0 of %second",
         ),
         (
             "second",
             -1,
-            "out-of-bounds store of 4 bytes through a pointer into %second: expected bytes 128 to 256 of shared "
-            "memory, got byte offset 124, element 31 of %first",
+            "out-of-bounds store of 4 bytes through a pointer into %second (bytes 128 to 256 of shared "
+            "memory) at byte offset 124, element 31 of %first",
         ),
     ],
 )
@@ -230,7 +230,7 @@ def test_an_access_that_begins_before_shared_memory_and_ends_in_it(width: str) -
         "llvm.store %v, %p {alignment = 4 : i64} : vector<4xi32>, !llvm.ptr<3>\n"
     )
     assert run(body, width=width) == (
-        "out-of-bounds store of 16 bytes in shared memory: expected a byte offset in [0, 497), got -4 (0, 0, 0)"
+        "out-of-bounds store of 16 bytes in shared memory (512 bytes) at byte offset -4 (0, 0, 0)"
     )
 
 
@@ -241,6 +241,6 @@ def test_a_wait_at_an_mbarrier_past_its_array() -> None:
         '"nvvm.mbarrier.arrive"(%p) : (!llvm.ptr<3>) -> ()\n'
     )
     assert run("%t0 = arith.cmpi eq, %tid, %c0 : i32\nscf.if %t0 {\n" + body + "}") == (
-        "out-of-bounds mbarrier through a pointer into @a: expected bytes 0 to 128 of shared memory, got byte offset "
+        "out-of-bounds mbarrier through a pointer into @a (bytes 0 to 128 of shared memory) at byte offset "
         "128, byte 0 of @b (0, 0, 0)"
     )

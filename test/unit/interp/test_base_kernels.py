@@ -126,7 +126,7 @@ def test_misaligned_vector_load() -> None:
         "%a: !llvm.ptr<1>",
     )
     with pytest.raises(
-        InterpError, match="misaligned load of 16 bytes: expected an address that is a multiple of 16"
+        InterpError, match=r"misaligned load of 16 bytes at 0x.*, which is .* bytes past a multiple of 16"
     ) as e:
         run_kernel(module, "k", [Pointer(np.zeros(64, np.int32))], block=(8,))
     assert e.value.kind == "misaligned"
@@ -376,9 +376,7 @@ def test_missing_barrier_reads_unwritten_shared_memory() -> None:
 def test_shared_memory_bounds() -> None:
     module = kernel(REVERSE.replace("BARRIER", BARRIER0), "%a: !llvm.ptr<1>", DSMEM)
     a = np.arange(64, dtype=np.int32)
-    with pytest.raises(
-        InterpError, match=r"store of 4 bytes in shared memory: expected a byte offset in \[0, 97\), got 100"
-    ):
+    with pytest.raises(InterpError, match=r"store of 4 bytes in shared memory \(100 bytes\) at byte offset 100"):
         run_kernel(module, "k", [Pointer(a)], block=(64,), dynamic_smem=100)
 
 

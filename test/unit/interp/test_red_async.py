@@ -105,4 +105,5 @@ def test_red_async_broken(schedule: str) -> None:
     wait = "nvvm.mbarrier.try_wait.parity %bar, %c0, %tk : !llvm.ptr<3>, i32, i32"
     assert run(reduction("add.u32", 0, wait)[0]).kind in ("race", "sync")
     error = run(reduction("add.f32", 0)[0])
-    assert error.kind == "unsupported" and error.message.startswith(f"{RED}add.f32 is not supported; use red.async"), error
+    assert error.kind == "unsupported", error
+    assert error.message.startswith(f"{RED}add.f32 is not supported; use red.async"), error
