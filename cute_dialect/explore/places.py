@@ -162,7 +162,7 @@ _PLACE = re.compile(r"^\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inl
 def of_ptx(ptx: str) -> Text:
     r"""Split PTX with ``.loc`` directives, which are removed and applied to the instructions after them.
 
-    >>> of_ptx('\\t.loc\\t1 41 7\\n\\tret;\\n\\t.file\\t1 "x.py"\\n')
+    >>> of_ptx('\t.loc\t1 41 7\n\tret;\n\t.file\t1 "x.py"\n')
     Text(lines=['  ret;'], chains=[((('x.py', 41),),)])
     """
     source = ptx.rstrip("\n").split("\n")
@@ -202,7 +202,7 @@ _INSTRUCTION = re.compile(r"^\s+(/\*[0-9a-f]{4,}\*/)\s+(@!?\w+)?\s*(.*?)\s*;?\s*
 def _compact(line: str) -> str:
     r"""Compress a line of machine code to fewer columns.
 
-    >>> _compact("        /*01a0*/               @P0 IADD3 R3, -R0, R3, RZ ;"), _compact("\\t.align\\t128")
+    >>> _compact("        /*01a0*/               @P0 IADD3 R3, -R0, R3, RZ ;"), _compact("\t.align\t128")
     ('/*01a0*/   @P0 IADD3 R3, -R0, R3, RZ', '  .align  128')
     """
     m = _INSTRUCTION.match(line)
