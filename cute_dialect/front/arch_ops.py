@@ -217,8 +217,10 @@ def fence_proxy(kind: str, space: str | None = None) -> None:
     """
     found = _PROXIES.get((kind, space or ""))
     if found is None:
-        known = ", ".join(f"{k!r}{f', space={s!r}' if s else ''}" for k, s in _PROXIES)
-        raise KernelTypeError("F251", f"cute.arch.fence_proxy: expected one of {known}, got {kind!r}, space={space!r}")
+        known = ", ".join(f"{k!r}{f' with space={s!r}' if s else ''}" for k, s in _PROXIES)
+        raise KernelTypeError(
+            "F251", f"cute.arch.fence_proxy: kind must be one of {known}, got {kind!r}, space={space!r}"
+        )
     emit_machine("fence_proxy_async", what="cute.arch.fence_proxy", space=found)
 
 

@@ -170,7 +170,9 @@ def element_text(dtype: Any, what: str, *, signed: bool = False) -> str:
     from cute_dialect.front.dtypes import Numeric
 
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and dtype.mlir_type):
-        raise KernelTypeError("F250", f"{what}: expected a number type such as cute.Float16, got {dtype!r}")
+        raise KernelTypeError(
+            "F250", f"{what}: the element type must be a number type such as cute.Float16, got {dtype!r}"
+        )
     unsigned = signed and dtype.is_integer and not dtype.signed and dtype.width > 1
     return f"u{dtype.mlir_type}" if unsigned else dtype.mlir_type
 

@@ -250,5 +250,5 @@ class Expressions:
         return node
 
     def _xAwait(self, node: ast.Await) -> ast.expr:
-        # unreachable: it stands in an async function, which is refused before
+        # unreachable: async functions are rejected earlier
         raise SyntaxErrorInKernel("F150", "'await' is not supported in a kernel")

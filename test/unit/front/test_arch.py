@@ -378,7 +378,8 @@ ERRORS = {
     "F251: cute.arch.setmaxregister_increase: expected count = a multiple of 8 from 24 to 256 (i32), got 13 : i32": (
         lambda: arch.setmaxregister_increase(13)
     ),
-    "F251: cute.arch.fence_proxy: expected one of 'async.shared', space='cta', 'async.shared', space='cluster', "
+    "F251: cute.arch.fence_proxy: kind must be one of 'async.shared' with space='cta', 'async.shared' with "
+    "space='cluster', "
     "'async.shared', 'async.global', 'async', got 'alias', space=None": lambda: arch.fence_proxy("alias"),
     "F253: cute.arch.warp_redux_sync: needs an Int32 or Uint32 and one of add, and, or, xor, min, max, "
     "got this Float32 and 'add'\nhint: use cute.arch.warp_reduction for other types": (

@@ -361,7 +361,8 @@ ERRORS = {
     "F250: cute.make_copy_atom(LdMatrix8x8x16bOp, …): expected 1, 2 or 4 matrices, got 3": (
         lambda x, y: cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 3), cute.Float16)
     ),
-    "F250: cute.make_copy_atom(CopyUniversalOp, …): expected a number type such as cute.Float16, got 'f32'": (
+    "F250: cute.make_copy_atom(CopyUniversalOp, …): the element type must be a number type such as "
+    "cute.Float16, got 'f32'": (
         lambda x, y: cute.make_copy_atom(nvgpu.CopyUniversalOp(), "f32")
     ),
     "F254: cute.copy by CopyUniversalOp: the source must be a tensor, got 3": lambda x, y: cute.copy(atom(), 3, y),
