@@ -155,7 +155,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
      "F240: make_layout_tv((4,8):(16,1), 4:1): expected a thread layout that numbers its elements without gap, got "
      "(4,8):(16,1)"),
     (lambda: cute.local_tile(cute.layout("8:1"), (4,), (0,)),
-     "F240: local_tile needs a tensor, got the layout 8:1\nhint: of a layout take zipped_divide, and slice that"),
+     "F240: local_tile needs a tensor, got the layout 8:1\nhint: for a layout, use zipped_divide and slice the result"),
     (lambda: cute.size((4, 1.5)), "F241: a shape, stride or coordinate consists of integers, None and tuples, got 1.5"),
     (lambda: cute.make_layout((4, cute.Float32(2))),
      "F241: a shape, stride or coordinate needs integers, got this Float32\nhint: convert with cute.Int32(x)"),

@@ -149,7 +149,7 @@ def host_atom(op: Any, *more: Any, **kinds: Any) -> Any:
 
 ERRORS = {
     "F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): num_multicast=2 needs a multicast load\n"
-    "hint: cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()": lambda: host_atom(
+    "hint: use cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()": lambda: host_atom(
         cpasync.G2S(), cute.make_layout((64, 64), stride=(64, 1)), (64, 64), num_multicast=2
     ),
 }
@@ -257,7 +257,7 @@ KERNEL_ERRORS = {
     "hint: src is tensor<ptr<f16, smem, align<1024>, S<3,4,3>> o (64,64):(64,1)>, dst is "
     "tensor<(0,0) o (64,64):(1@1,1@0)>": lambda load, where, s, bar: cute.copy(load, s, where, tma_bar_ptr=bar),
     "F254: cute.nvgpu.cpasync.tma_partition: CopyBulkTensorTileG2SOp loads for one block, but cta_layout has 2\n"
-    "hint: cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()": (
+    "hint: use cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()": (
         lambda load, where, s, bar: cpasync.tma_partition(
             load, 0, cute.make_layout(2), cute.group_modes(s, 0, 2), cute.group_modes(where, 0, 2)
         )
