@@ -7,11 +7,11 @@ T ?= test
 # Tests start Python hundreds of times; where it may not keep compiled modules, each time compiles all anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test unit lit lint types check gpu slow docs site dist clean
+.PHONY: help demo test test-all unit lit lint types check gpu slow docs site dist clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -37,9 +37,13 @@ $(VENV)/.dev: $(VENV)/.test
 demo: $(VENV)/.cuda  ## run the first example (GPU, or the CPU interpreter), show its result, keep IR and PTX
 	$(BIN)/python examples/hello.py --keep $(OUT)
 
-test: $(VENV)/.test  ## install the test extras, run lit and pytest
+test: $(VENV)/.test  ## the quick tests (lit and pytest): at most 8 CPU minutes
 	$(BIN)/lit -q test examples
 	$(BIN)/python -m pytest -q -n auto --dist loadfile test
+
+test-all: $(VENV)/.docs  ## the quick and the slow tests: before an issue is closed, and every night
+	$(BIN)/lit -q -Dslow=1 test examples
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --all test
 
 unit: $(VENV)/.test  ## pytest only; of one folder: make unit T=test/unit/interp
 	$(BIN)/python -m pytest -q -n auto --dist loadfile $(T)
@@ -55,7 +59,7 @@ types: $(VENV)/.dev  ## pyright, strict; of the examples, as an editor checks th
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/pyright --pythonpath $(BIN)/python -p examples
 
-check: lint types test  ## all that a commit must pass
+check: lint types test  ## lint, types and the quick tests: all that a commit must pass
 
 gpu: $(VENV)/.test $(VENV)/.cuda  ## tests that need an NVIDIA GPU
 	$(BIN)/python -m pytest -q test/gpu
@@ -65,8 +69,7 @@ FUZZ ?= 1
 SEED ?= 0
 drawn = --count $$(($(FUZZ) * $(1))) --seed $(SEED)
 
-slow: $(VENV)/.docs  ## the cases that test leaves out, random ones against independent oracles, fuzzing; more of it: FUZZ=10
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --slow test/unit
+slow: $(VENV)/.test  ## fuzzing, and random cases against independent oracles; more of it: FUZZ=10
 	$(BIN)/python test/errors/error_sites.py op
 	$(BIN)/python test/oracle/target_grid.py
 	$(BIN)/python test/oracle/mutants.py --share $$($(BIN)/python -c 'print(min(1, 0.05 * $(FUZZ)))') --seed $(SEED)

@@ -1,17 +1,18 @@
-"""What all tests share: they compile anew, since a cache of the user's could hide an error; upstream's Python."""
+"""Configuration of all tests: the quick and the slow tier, the compile cache of a run, CPU limits."""
 
 from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
-from slow_cases import slow_ones, without_a_case
-
-os.environ["CUTE_CACHE"] = "0"
+from cpu_budget import CpuBudget
+from tiers import mark_slow_cases
 
 gc.set_threshold(100_000, 20, 20)  # compilations make objects by the hundred thousand, most of which stay for a while
 
@@ -26,21 +27,37 @@ def ir() -> ModuleType:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--slow``: run the cases of ``slow_cases.py``, which are left out else."""
-    parser.addoption("--slow", action="store_true", help="run the cases that are left out else, and no others")
+    """Add the options that select a tier, and the report of CPU times."""
+    parser.addoption("--slow", action="store_true", help="run the slow tests, and no others")
+    parser.addoption("--all", action="store_true", help="run the slow tests, too")
+    parser.addoption("--cpu-report", type=int, default=0, metavar="N", help="list the N tests that take most CPU time")
 
 
-@pytest.hookimpl(tryfirst=True)  # of a grid all cases are counted
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the compile cache of this run; measure the CPU time of tests.
+
+    The cache is an empty folder, so that a cache of the user's cannot hide an error.  The workers of xdist and the
+    programs that tests start share it.  ``CUTE_CACHE=0`` runs all tests without one.
+    """
+    config.pluginmanager.register(CpuBudget(config), "cpu_budget")
+    if os.environ.get("CUTE_CACHE") != "0" and not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="cute-tests-")
+        os.environ |= {"CUTE_CACHE": "1", "CUTE_CACHE_DIR": folder}
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.hookimpl(tryfirst=True)  # before -k: a sample is of all cases
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out slow cases, or all others."""
-    names = [item.nodeid.removeprefix("test/") for item in items]
-    if not any("::" in argument for argument in config.args):
-        unused = without_a_case(names)
-        if unused:
-            raise pytest.UsageError(f"slow_cases.py: no such cases: {', '.join(unused)}")
-        chosen = [slow == config.getoption("--slow") for slow in slow_ones(names)]
-        config.hook.pytest_deselected(items=[item for item, kept in zip(items, chosen) if not kept])
-        items[:] = [item for item, kept in zip(items, chosen) if kept]
+    """Leave out the slow tests, or all others.  Tests that the command line names by ``::`` all run."""
+    if any("::" in argument for argument in config.args):
+        return
+    mark_slow_cases(items)
+    if config.getoption("--all"):
+        return
+    wanted = config.getoption("--slow")
+    left_out = [item for item in items if ("slow" in item.keywords) != wanted]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if ("slow" in item.keywords) == wanted]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [(), ("lang",)], ids=["dialect", "lang"])
 def test_every_error_has_a_test_and_is_as_it_says(which: tuple[str, ...]) -> None:
     script = Path(__file__).with_name("error_sites.py")

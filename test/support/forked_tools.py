@@ -1,9 +1,9 @@
 """A lit format that runs the project's tools in forks of lit's worker process.
 
 Starting Python and importing xDSL takes 0.4 s, several times as long as most RUN lines.  A worker of lit imports the
-tools once; a RUN line's ``cute-opt``, ``cute-run`` or ``%python FILE`` is then a fork of the worker.  It has the
-standard streams, the working directory, the environment and the exit status of a process of its own, so pipes,
-redirections and ``not`` work as usual.  All other programs are started as usual.
+tools once; a RUN line's ``cute-opt``, ``cute-run`` or ``%python FILE`` is then a fork of the worker.  A fork has its
+own standard streams, working directory, environment and exit status, so pipes, redirections and ``not`` work as
+usual.  All other programs are started as usual.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Popen(subprocess.Popen[str]):
 
 
 def _main_of(args: Sequence[str]) -> Callable[[], object] | None:
-    """Return what a command runs if that is a tool or a Python file, else None."""
+    """Return the main function of a tool or a Python file, or None for another program."""
     if not hasattr(os, "fork") or len(args) < 2 or args[0] != sys.executable:
         return None
     if args[1] == "-m" and len(args) > 2 and args[2].removeprefix("cute_dialect.tools.") in TOOLS:

@@ -18,6 +18,7 @@ from cute_dialect.pipelines.stages import parse_module
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.mlir"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_xdsl(path: Path) -> None:
     module = parse_module(path.read_text())
@@ -31,6 +32,7 @@ def test_xdsl(path: Path) -> None:
     assert ir_text(parse_module(out.getvalue())) == ir_text(module)
 
 
+@pytest.mark.sample("elementwise_add")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_upstream(path: Path, ir: ModuleType) -> None:
     module = parse_module(path.read_text())

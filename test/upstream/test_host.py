@@ -38,6 +38,7 @@ def run(p: Program, order: str, capfd: pytest.CaptureFixture[str]) -> list[str]:
     return capfd.readouterr().out.splitlines()
 
 
+@pytest.mark.sample(every=12)
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_programs(seed: int, capfd: pytest.CaptureFixture[str]) -> None:
     p = program(seed)

@@ -77,6 +77,7 @@ def test_sparse_wgmma_assembles(version: str) -> None:
     assert complaints([a for a in rows if a.ptx_version == version], version, "sm_90a") == ""
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     "name",
     [

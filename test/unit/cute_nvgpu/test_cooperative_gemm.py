@@ -116,6 +116,7 @@ def product(case: Case, place: str, accumulate: bool) -> Any:
     return multiply
 
 
+@pytest.mark.sample(every=10)
 @pytest.mark.parametrize("place", ["rmem", "smem", "gmem"])
 @pytest.mark.parametrize("accumulate", [True, False])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -129,6 +130,7 @@ def test_the_product(case: Case, place: str, accumulate: bool) -> None:
     assert np.array_equal(c.astype(np.float64), want)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_fragments_are_loaded_by_ldmatrix_where_it_can(case: Case) -> None:
     m, n, k = case.mnk

@@ -14,6 +14,7 @@ from cute_dialect.runtime.host_program import Pointer, TensorMap
 from cute_dialect.runtime.tensor_maps import EncodedMaps, checked
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_columns_of_pixels(case: Case) -> None:
     x, y, want = arrays(case, 3)
@@ -21,6 +22,7 @@ def test_columns_of_pixels(case: Case) -> None:
     assert np.array_equal(y, want)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("tiled", [False, True], ids=["copy", "tiled_copy"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_copies_of_columns(case: Case, tiled: bool) -> None:

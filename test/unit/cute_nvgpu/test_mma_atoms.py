@@ -32,6 +32,7 @@ def test_the_descriptor_of_the_language_is_that_of_the_row(case: MmaCase) -> Non
     assert mma_atom(case.row) == atom.type.row  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_every_row_of_the_table_has_a_descriptor() -> None:
     rows = [atom for atom in (ATOMS[name] for name in ATOMS) if isinstance(atom, MmaAtom)]
     made = [cute.make_mma_atom(descriptor(row)).type.row for row in rows]  # type: ignore[attr-defined]
@@ -64,6 +65,7 @@ def test_atoms_with_a_sparse_operand(sparse: CompiledModule, case: MmaCase) -> N
     assert np.array_equal(arrays[-1].astype(np.float64), wanted)
 
 
+@pytest.mark.sample(every=15)
 @pytest.mark.parametrize("case", WGMMA, ids=lambda c: c.name)
 def test_wgmma(case: MmaCase) -> None:
     module = compile_cute(kernels([case]), emit="base")
@@ -73,6 +75,7 @@ def test_wgmma(case: MmaCase) -> None:
         assert np.array_equal(np.asarray(arrays[2]).astype(np.float64), wanted)
 
 
+@pytest.mark.sample(every=24)
 @pytest.mark.parametrize("case", WGMMA_SPARSE, ids=lambda c: c.name)
 def test_wgmma_with_a_sparse_operand(case: MmaCase) -> None:
     module = compile_cute(kernels([case]), emit="base")

@@ -324,6 +324,7 @@ def run(kernel: Any, threads: int, *arrays: np.ndarray, **options: Any) -> None:
     kernel(*[cute.from_dlpack(x) for x in arrays]).launch(grid=1, block=threads, device="cpu", **options)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("op", "layout", "threads", "shape"),
     [
@@ -453,6 +454,7 @@ def run_with_metadata(word: int, row: int) -> np.ndarray:
     return d
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("bits", "text"), [(0b0000, "0000"), (0b0001, "0001"), (0b1011, "1011"), (0b1111, "1111")])
 def test_metadata_that_means_nothing_is_an_error(bits: int, text: str) -> None:
     assert np.all(run_with_metadata(0x4484, 11) == 16)

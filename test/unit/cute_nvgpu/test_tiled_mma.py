@@ -36,6 +36,7 @@ def lowered(kernel: Any, shape: tuple[int, int, int], threads: int, *more: int) 
     return compile_cute(cute.trace(kernel, *given, *more, grid=1, block=threads).module(), emit="base").lowered()
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     ("threads", "layout", "permutation"),
     [

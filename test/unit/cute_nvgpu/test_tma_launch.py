@@ -48,6 +48,7 @@ def compiled(text: str | Path) -> CompiledModule:
 # ------------------------------------------------------------------------------------------------------- on the CPU
 
 
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_tiles_move_through_shared_memory(case: Case) -> None:
     kernel = compiled(kernel_text(case)).kernel("launch")

@@ -77,6 +77,7 @@ def test_mma_sync(case: MmaCase) -> None:
     assert np.array_equal(given[-1].astype(np.float64), wanted)
 
 
+@pytest.mark.slow
 def test_an_atom_goes_to_nvgpu_or_stays_and_is_named() -> None:
     assert len(CARRIED) == 10
     one_each = {mma_obstacle(c.atom): c for c in MMA}
@@ -91,6 +92,7 @@ def copy_module() -> CompiledModule:
     return by_way_of_nvgpu(copy_atom_kernels())
 
 
+@pytest.mark.sample("stsm_x1_n", "cp_async_always_8", "bulk_reduce_add_f32", "bulk_reduce_max_f16")
 @pytest.mark.parametrize("case", list(copy_cases()), ids=lambda c: c.name)
 def test_copies(case: CopyCase) -> None:
     source, out, expected = run_case(case)
@@ -98,6 +100,7 @@ def test_copies(case: CopyCase) -> None:
     assert np.array_equal(out.view(f"u{out.itemsize}"), expected.view(f"u{out.itemsize}"))
 
 
+@pytest.mark.slow
 def test_a_whole_gemm_gives_the_same_bits() -> None:
     text = ampere_gemm_text(AmpereConfig(tile=(32, 32, 32)))
     rng = np.random.default_rng(1)
@@ -112,6 +115,7 @@ def test_a_whole_gemm_gives_the_same_bits() -> None:
     assert np.abs(results[0] - a.astype(np.float64) @ b.astype(np.float64).T).max() < 0.05
 
 
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_tma(case: object) -> None:
     a, b, want = arrays(case, 1)  # type: ignore[arg-type]
@@ -129,6 +133,7 @@ def test_tma_multicast() -> None:
 # -------------------------------------------------------------------------------------------------------------- as PTX
 
 
+@pytest.mark.sample("tma_copy")
 @pytest.mark.parametrize("name", ["gemm_sm80", "tma_copy"])
 def test_kernels_have_the_same_instructions(name: str) -> None:
     small = ampere_gemm_text(AmpereConfig(tile=(32, 32, 32), stages=2))
@@ -136,6 +141,7 @@ def test_kernels_have_the_same_instructions(name: str) -> None:
     assert one == other and sum(one.values()) > 50
 
 
+@pytest.mark.slow
 def test_mma_atoms_have_the_same_instructions() -> None:
     one, other = both_ptx(kernels(CARRIED))
     of_mma = {k: n for k, n in one.items() if k.startswith("mma.")}

@@ -326,6 +326,7 @@ def test_the_documents_first_command_is_this_page(data: dict[str, Any]) -> None:
     assert [t["title"] for t in data["tabs"]] == re.findall(r"^\| ([A-Z][a-z ]+) \|", text, re.MULTILINE)[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", DOCS[1:], ids=lambda x: x.split()[0])
 def test_commands_of_the_document(driver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.chdir(ROOT)
@@ -362,6 +363,7 @@ def assert_all_is_there(driver: Any, page: Path, *, missing: tuple[str, ...] = (
 EXAMPLES = sorted(p.name for p in (ROOT / "test" / "examples").glob("*.mlir"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_shipped_kernels(driver: Any, tmp_path: Path, name: str) -> None:
     page = tmp_path / f"{name}.html"
@@ -377,6 +379,7 @@ OF_THE_LIBRARY = (
 PROGRAMS = sorted(p.name for p in (ROOT / "examples").glob("*.py") if p.name != "lit.cfg.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(
     driver: Any, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

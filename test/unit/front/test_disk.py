@@ -140,6 +140,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.sample("its place")
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_it_depends_on(folder: Path, what: str) -> None:
     file, old, new, number = CHANGES[what]
@@ -150,6 +151,7 @@ def test_what_it_depends_on(folder: Path, what: str) -> None:
     assert (found["number"], found["traced"]) == (number or 7654321, number is not None)
 
 
+@pytest.mark.slow
 def test_an_annotation_of_a_variable_counts_though_no_code_says_it(folder: Path) -> None:
     """``n: cute.Int64 = …`` converts, and Python's own code of both is the same."""
     text = PROGRAM.replace("    y[i] = x[i] +", "    z: cute.{} = i\n    y[i] = x[i] +") + MAIN
@@ -160,6 +162,7 @@ def test_an_annotation_of_a_variable_counts_though_no_code_says_it(folder: Path)
     assert run(folder)["traced"]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -187,6 +190,7 @@ def test_what_has_no_digest_is_traced_each_time_and_said(folder: Path, change: s
         assert (found["traced"], found["remarks"]) == (True, [remark])
 
 
+@pytest.mark.slow
 def test_functions_that_no_name_leads_to(folder: Path) -> None:
     """They are found while tracing, and compared by name when the entry is read."""
     text = (PROGRAM + MAIN).replace("by() +", 'sys.modules["helper"].hidden() +').replace("from helper import by", "")
@@ -205,6 +209,7 @@ def test_functions_that_no_name_leads_to(folder: Path) -> None:
     assert "which cannot be found by that name" in found[0]["remarks"][0]
 
 
+@pytest.mark.slow
 def test_a_trace_that_changes_what_it_reads_is_not_kept(folder: Path) -> None:
     text = (PROGRAM + MAIN).replace("FACTOR = 300\n", "FACTOR = 300\nSEEN = []\n")
     write(folder, text.replace("    i = cute", "    SEEN.append(1)\n    i = cute"))
@@ -213,6 +218,7 @@ def test_a_trace_that_changes_what_it_reads_is_not_kept(folder: Path) -> None:
     assert found[0]["remarks"][0].endswith("its trace changes what it reads")
 
 
+@pytest.mark.slow
 def test_the_entries_are_listed_and_pruned(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -233,6 +239,7 @@ def entries(folder: Path) -> list[Path]:
     return sorted((folder / "cache").glob("v2-*/??/*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["cut", "garbage", "gone", "another format", "no artifact"])
 def test_damaged_entries_are_misses(folder: Path, how: str) -> None:
     from cute_dialect.pipelines.cache import Cache
@@ -255,6 +262,7 @@ def test_damaged_entries_are_misses(folder: Path, how: str) -> None:
     assert [(f["number"], f["traced"]) for f in found] == [(7654321, True), (7654321, False)]
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(tmp_path: Path) -> None:
     write(tmp_path)
     both = [start(tmp_path) for _ in range(2)]
@@ -306,11 +314,13 @@ except program.cute.NotCompiled as e:
     assert "it came from the compile cache and has no trace" in said[2]["error"]
 
 
+@pytest.mark.slow
 def test_another_release_of_the_compiler_is_a_miss(folder: Path) -> None:
     other = "from cute_dialect.pipelines import cache\ncache._package = lambda *a: 'xdsl-0.dist-info'\n"
     assert run(folder, "-c", f"{other}import program\nprogram.main()")["traced"]
 
 
+@pytest.mark.slow
 def test_it_is_traced_when_that_is_asked_for(folder: Path) -> None:
     ask = """
 import program
@@ -341,6 +351,7 @@ assert program.main() is not k
     assert [json.loads(line)["number"] for line in said] == [7654321, 7654521]
 
 
+@pytest.mark.slow
 def test_the_multiprocessors_that_a_trace_asked_for(folder: Path) -> None:
     text = PROGRAM.replace("by() +", "(cute.utils.HardwareInfo().get_device_multiprocessor_count() - 131) +") + MAIN
     write(folder, text)

@@ -66,6 +66,7 @@ def same(got: np.ndarray, wanted: np.ndarray, x: np.ndarray, y: np.ndarray) -> N
     assert not wrong.size, [(x[i], y[i], got[i], wanted[i]) for i in wrong[:5]]
 
 
+@pytest.mark.sample("Float16-float16", "BFloat16-bfloat16", "Float32-float32")
 @pytest.mark.parametrize(("ours", "kind"), KINDS, ids=lambda k: getattr(k, "__name__", str(k)))
 def test_numbers(ours: type[Numeric], kind: Any) -> None:
     x, y = pairs(kind, 300)

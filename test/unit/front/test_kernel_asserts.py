@@ -87,6 +87,7 @@ def test_code_without_asserts_is_that_without_checks(tmp_path: Path) -> None:
     assert "__assertfail" not in off.ptx
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flags", "environment", "checked"), [
     ([], "", True), (["-O"], "", False), ([], "0", False), (["-O"], "1", True),
 ])  # fmt: skip

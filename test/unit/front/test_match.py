@@ -148,6 +148,7 @@ def numbers(a: int, b: int) -> int:
 FUNCTIONS = (tuples, captures, guards, stars, mappings, classes, nested, jumps, numbers)
 
 
+@pytest.mark.sample("tuples")
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_as_python(f: Any) -> None:
     traced = Traced(f, [Int32, Int32])

@@ -135,6 +135,7 @@ def test_special_values() -> None:
 # -------------------------------------------------------------------------------------------------- divisors, promises
 
 
+@pytest.mark.slow
 def test_prepared_divisors() -> None:
     rng = random.Random(2)
     top = (1 << 31) - 1

@@ -116,6 +116,7 @@ def integer_cases(seed: int, count: int) -> list[tuple[str, Any, int, int]]:
     return cases
 
 
+@pytest.mark.sample("0")
 @pytest.mark.parametrize("seed", range(2))
 def test_integers_compute_as_python_does(seed: int) -> None:
     cases = integer_cases(seed, 250)
@@ -187,6 +188,7 @@ def test_floats_round_once(kind: Any) -> None:
     assert all(map(same, found, made))
 
 
+@pytest.mark.slow
 def test_floor_and_remainder_of_floats_are_the_same_static_and_dynamic() -> None:
     rng = random.Random(8)
     cases = [
@@ -448,6 +450,7 @@ def undefined(tree: Any) -> bool:
     return (name in ("floordiv", "mod") and values[1] in (0, -1)) or any(map(undefined, sides))
 
 
+@pytest.mark.sample("2")
 @pytest.mark.parametrize("seed", range(3))
 def test_random_expressions(seed: int) -> None:
     cases = defined_expressions(random.Random(seed), 120)

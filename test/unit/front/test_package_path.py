@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys
@@ -34,6 +36,7 @@ print(compile(gemm_text(), emit="base").kernel("launch").name)
 """
 
 
+@pytest.mark.slow
 def test_a_path_with_a_dot() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, f"{ROOT}/."], capture_output=True, text=True, cwd=ROOT.parent, check=False

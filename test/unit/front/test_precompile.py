@@ -111,6 +111,7 @@ def test_what_fails_is_said_when_all_are_done(monkeypatch: pytest.MonkeyPatch) -
     assert message(lambda: cute.compile_async(too_much, X, X, 2.0).result()) == wanted
 
 
+@pytest.mark.slow
 def test_what_a_worker_dies_of_is_compiled_here(monkeypatch: pytest.MonkeyPatch) -> None:
     from cute_dialect.pipelines import isolate
 

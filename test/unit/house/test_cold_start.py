@@ -84,6 +84,7 @@ RUN_NEEDS_NOT = (
 ADD = str(ROOT / "test/examples/elementwise_add.mlir")
 
 
+@pytest.mark.slow
 def test_a_run_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No code is made, so MLIR is not imported; nor is what shows progress and tables."""
     monkeypatch.setenv("CUTE_CACHE", "1")
@@ -98,6 +99,7 @@ def test_a_run_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert not modules.intersection(RUN_NEEDS_NOT), sorted(modules.intersection(RUN_NEEDS_NOT))
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_said_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without numpy and the interpreter; from the second time on, without the compiler."""
     monkeypatch.setenv("CUTE_CACHE", "1")

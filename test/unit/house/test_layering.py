@@ -92,6 +92,7 @@ def imports(path: Path) -> list[tuple[str, int]]:
 MODULES = dict(modules())
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_imports_go_left(layer: str) -> None:
     wrong: list[str] = []
@@ -139,6 +140,7 @@ def test_families_import_those_they_use(family: Family) -> None:
                     assert name.split(".")[2] in allowed, f"{module} line {line}: see 'uses' in the record"
 
 
+@pytest.mark.slow
 def test_families_are_reached_by_name_in_few_places() -> None:
     """Those who ask where something is and import it are listed."""
     found: set[str] = set()

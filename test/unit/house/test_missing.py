@@ -47,6 +47,7 @@ def without(names: tuple[str, ...], program: str, *arguments: str) -> subprocess
 RUN = "import sys\nfrom cute_dialect.tools.{0} import main\nsys.exit(main(sys.argv[1:]))"
 
 
+@pytest.mark.slow
 def test_without_mlir() -> None:
     done = without(("mlir",), RUN.format("cute_opt"), ADD, "--pipeline", "--emit=ptx")
     assert done.returncode == 1 and "pip install" in done.stderr and "Traceback" not in done.stderr
@@ -69,6 +70,7 @@ def test_without_mlir() -> None:
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_without_xdsl(tmp_path: Path) -> None:
     """A compiled kernel is loaded and planned; what compiles says what it needs."""
     compile_cute(ADD, save=tmp_path / "add", emit="ptx")
@@ -88,6 +90,7 @@ def test_without_xdsl(tmp_path: Path) -> None:
     assert without(("xdsl",), program).stdout == f'LoweringError("error: {said.strip()}")\n'
 
 
+@pytest.mark.slow
 def test_without_numpy(tmp_path: Path) -> None:
     """Kernels are compiled and listed; arrays are what needs it."""
     compile_cute(ADD, save=tmp_path / "add", emit="ptx")
@@ -152,6 +155,7 @@ def test_without_ptxas(no_ptxas: None, capsys: pytest.CaptureFixture[str], tmp_p
     assert "internal error" not in said
 
 
+@pytest.mark.slow
 def test_a_ptxas_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "ptxas"
     for text, said in (

@@ -100,6 +100,7 @@ def test_the_pages_have_blocks() -> None:
     assert "make demo" in PAGES["README.md"] and "make test" in PAGES["README.md"]
 
 
+@pytest.mark.slow
 @needs_mlir
 @pytest.mark.parametrize("block", SH, ids=[block.split()[0] + str(i) for i, block in enumerate(SH)])
 def test_commands(block: str, folder: Path) -> None:
@@ -163,6 +164,7 @@ def test_export(folder: Path) -> None:
     assert {"add.h", "add.c", "add.ptx", "add.py"} <= files <= {"add.h", "add.c", "add.ptx", "add.py", "add.cubin"}
 
 
+@pytest.mark.slow
 def test_operations(folder: Path) -> None:
     names, printed = run_python(python_block("op.mm"), folder)
     sums = np.eye(80, 96) @ np.ones((96, 72)) + np.arange(72)

@@ -103,6 +103,7 @@ def frames_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("  File ") and __file__ not in line]
 
 
+@pytest.mark.sample("race")
 @pytest.mark.parametrize("name", WRONG)
 def test_only_the_users_frames(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = error_of(tmp_path, name)
@@ -159,6 +160,7 @@ def test_errors_that_the_program_handles_stay() -> None:
     assert isinstance(caught.value.__context__, KeyError) and not caught.value.__suppress_context__
 
 
+@pytest.mark.slow
 def test_all_frames(tmp_path: Path) -> None:
     text = program(tmp_path, "launch", CUTE_TRACEBACK="full")
     assert "launch_plan.py" in text

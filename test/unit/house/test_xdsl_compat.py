@@ -91,6 +91,7 @@ def taken(path: Path, module: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_other_module_uses_one() -> None:
     found: list[str] = []
     for module, path in MODULES.items():

@@ -99,6 +99,8 @@ def edited(text: str, b: Broken) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("b", CORPUS, ids=lambda b: b.name)
 def test_broken(b: Broken) -> None:
     text = edited(original(), b)
@@ -111,6 +113,7 @@ def test_broken(b: Broken) -> None:
     assert place and int(place[1]) <= text.count("\n") + 1, error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["round-robin", "random", "adversarial"])
 def test_right(schedule: str) -> None:
     assert run(original(), schedule)
@@ -142,6 +145,7 @@ def run_split(text: str, schedule: str = "round-robin") -> bool:
     return np.array_equal(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).T)
 
 
+@pytest.mark.sample("no release fence")
 @pytest.mark.parametrize("b", SPLIT, ids=lambda b: b.name)
 def test_broken_split(b: Broken) -> None:
     with pytest.raises(InterpError) as e:
@@ -149,6 +153,7 @@ def test_broken_split(b: Broken) -> None:
     assert re.fullmatch(b.kind, e.value.kind) and re.search(b.message, str(e.value)), e.value
 
 
+@pytest.mark.sample("round-robin")
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random", "adversarial"])
 def test_right_split(schedule: str) -> None:
     assert run_split(split(), schedule)

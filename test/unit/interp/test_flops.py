@@ -19,6 +19,7 @@ PRODUCTS = {
 """Kernel -> M, N, K; its type; whether tensor cores multiply."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name: str) -> None:
     """2·M·N·K, all of it by tensor cores or none."""

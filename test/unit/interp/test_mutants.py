@@ -6,6 +6,7 @@ import mutants
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "kinds", "share"),
     [
@@ -22,6 +23,7 @@ def test_no_mutant_is_missed(kernel: str, kinds: str, share: float, capsys: pyte
     assert int(caught) >= int(mutated) * 0.5
 
 
+@pytest.mark.slow
 def test_a_missed_mutant_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the reasons, what is equal counts as missed."""
     monkeypatch.setattr(mutants, "proof", lambda *_: "")

@@ -41,6 +41,8 @@ def ptx_of(module: ModuleOp) -> list[StringAttr]:
     return [op.properties["asm_string"] for op in module.walk() if op.name == "llvm.inline_asm"]  # type: ignore[misc]
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("single")
 @pytest.mark.parametrize("name", CASES)
 def test_the_hopper_gemm_gives_the_same_bits(name: str) -> None:
     c = CASES[name]
@@ -53,6 +55,7 @@ def test_the_hopper_gemm_gives_the_same_bits(name: str) -> None:
     assert before.tobytes() == product(base, after, c, "race", "uninit").tobytes()
 
 
+@pytest.mark.slow
 def test_registers_are_read_after_the_wait_only() -> None:
     c = CASES["single"]
     base = compile(gemm_text(c), filename="gemm.mlir", emit="base")

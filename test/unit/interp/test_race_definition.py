@@ -6,6 +6,7 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from interp_support import DSMEM, kernel, run_kernel
@@ -90,6 +91,7 @@ def text(program: list[Step]) -> str:
     return "\n".join([*lines, "llvm.return"])
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @example([Step("load", 0, 0, 0, 1), Step("add", 0, 0, 0, 1), Step("add", 3, 1, 64, 32)])
 @example([Step("store", 0, 0, 0, 1), Step("add", 0, 0, 0, 1), Step("add", 3, 1, 64, 32)])

@@ -6,6 +6,8 @@ import pytest
 import sync_fuzz
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("0")
 @pytest.mark.parametrize("first", range(0, 120, 20))
 def test_detector_and_definition_agree(first: int) -> None:
     found = [racy for seed in range(first, first + 20) for racy in sync_fuzz.check(seed)]

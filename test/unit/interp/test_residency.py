@@ -49,6 +49,7 @@ def launch(whom: str, blocks: int, schedule: str, smem: int = SMEM, cluster: int
 HELD = DEFAULT_TARGET.sms
 
 
+@pytest.mark.sample("last-round-robin")
 @pytest.mark.parametrize("schedule", ["round-robin", "random"])
 @pytest.mark.parametrize("whom", ["last", "next"])
 def test_more_blocks_than_the_gpu_holds_wait_for_the_last(whom: str, schedule: str) -> None:
@@ -65,6 +66,7 @@ def test_clusters_count_whole() -> None:
     assert f"at most {HELD // 8 * 8} blocks" in caught.value.notes[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("whom", "blocks", "schedule", "smem"),
     [

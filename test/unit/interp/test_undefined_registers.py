@@ -309,6 +309,7 @@ UNWRITTEN_SUMS = {  # of an example what is replaced by what, and the error with
 }  # fmt: skip
 
 
+@pytest.mark.sample("sm_90")
 @pytest.mark.parametrize("name", UNWRITTEN_SUMS)
 def test_sums_that_nothing_has_cleared(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A GEMM of the examples without `cute.clear` of its sums, end to end."""

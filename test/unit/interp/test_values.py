@@ -26,6 +26,7 @@ from cute_dialect.tools import gen_values
 # ----------------------------------------------------------------------------------------------------------- inline PTX
 
 
+@pytest.mark.slow
 def test_every_ptx_instruction() -> None:
     """Each opcode of each row, on corner values and random bits of its types."""
     compared, wrong = value_fuzz.differences(12, 0)
@@ -210,6 +211,7 @@ def _check(op: str, names: Sequence[str], result: str, want: Callable[[Sequence[
         assert ref.same(kind, bits, want(row)), (op, [hex(v) for v in row], hex(bits), hex(want(row)))
 
 
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(
     ("op", "instruction"),
@@ -256,6 +258,7 @@ def test_truncations_and_extensions(source: str, target: str) -> None:
     )
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("target", FORMATS)
 @pytest.mark.parametrize("source", ["i8", "i16", "i32", "i64"])
 def test_integers_to_floats(source: str, target: str) -> None:
@@ -282,6 +285,7 @@ def test_floats_to_integers_as_cvt(source: str, target: str) -> None:
 WHOLE = {"floor": "rm", "ceil": "rp", "trunc": "rz", "roundeven": "rn", "round": "rna"}
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("op", WHOLE)
 def test_roundings_to_whole_numbers(op: str, name: str) -> None:
@@ -319,6 +323,7 @@ def test_functions_of_f32(op: str, exact: str) -> None:
             assert abs(y.value - x.value) <= ref.ulp(abs(x.value), "f32"), hex(bits)
 
 
+@pytest.mark.slow
 def test_f64_by_every_mode() -> None:
     """`exact_f64` and the fast fma against the reference, with products that cancel and numbers at the ends."""
     rng = random.Random(1)

@@ -6,6 +6,7 @@ import file_fuzz
 import pytest
 
 
+@pytest.mark.slow
 def test_damaged_and_absurd_files_end_in_output_or_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_CACHE", "0")
     pieces = file_fuzz.corpus()

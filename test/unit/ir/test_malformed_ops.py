@@ -51,6 +51,7 @@ def test_messages(text: str, errors: list[str]) -> None:
     assert [f"{d.position.line}:{d.position.col}: {d.message}" for d in found] == errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 1000, 100))
 def test_each_op_once(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_CACHE", "0")

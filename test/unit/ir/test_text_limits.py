@@ -195,6 +195,7 @@ NESTED = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("kind", NESTED)
 def test_what_is_nested_deep_is_told_where_that_becomes_too_much(kind: str, told: Told) -> None:
     said = told(NESTED[kind])
@@ -237,6 +238,7 @@ def test_what_is_no_text_is_refused_at_its_place(data: bytes, said: str, told: T
     assert told(data) == said
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     "data",
     [
@@ -303,6 +305,7 @@ NO_STACK = "func.func private @f(" + "!llvm.struct<(" * 20_000 + "i32" + ")>" * 
 ASSERTS = "func.func @f(%a: memref<4294967296x4294967296xf32>) {\n  return\n}\n"
 
 
+@pytest.mark.slow
 def test_what_upstream_dies_of_is_told_with_what_it_was_doing(told: Told) -> None:
     assert told(NO_STACK, "--mem2reg") == (
         "in.mlir: error: the parser of upstream MLIR aborted (signal 11): its stack was too small for what is nested "
@@ -326,6 +329,7 @@ def test_the_pieces_after_one_that_upstream_dies_of_are_compiled(
     assert err.count("integer overflow in size computation") == 2
 
 
+@pytest.mark.slow
 def test_a_file_of_cute_run_that_upstream_dies_of_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from cute_dialect.tools.cute_run import main as cute_run
 

@@ -47,28 +47,34 @@ def multiply(
     assert np.isnan(storage[:, n:]).all()
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("(72, 80, 40)")
 @pytest.mark.parametrize("shape", [(72, 80, 40), (1, 1, 1), (65, 129, 33), (136, 72, 232), (17, 24, 0)], ids=str)
 def test_products_are_exact(shape: tuple[int, int, int]) -> None:
     multiply(shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("majors", [("k", "mn"), ("mn", "k"), ("mn", "mn")], ids=str)
 @pytest.mark.parametrize("shape", [(72, 136, 104), (65, 67, 37)], ids=str)
 def test_majors(shape: tuple[int, int, int], majors: tuple[str, str]) -> None:
     multiply(shape, majors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("majors", [("k", "k"), ("mn", "mn")], ids=str)
 def test_rows_that_end_amid_a_vector(majors: tuple[str, str]) -> None:
     """Rows lie 16 bytes apart, but a copy of 16 bytes would take what is between them."""
     multiply((68, 132, 100), majors, 4)
 
 
+@pytest.mark.sample("36")
 @pytest.mark.parametrize("k", [36, 34, 33, 64])
 def test_static_shapes_take_the_widest_copies_that_hold(k: int) -> None:
     multiply((64, 72, k), static=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -88,6 +94,7 @@ def batched() -> Kernel:
     return compile(text, emit="base").kernel("launch")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of_a, of_b", [(3, 3), (1, 3), (3, 1)])
 @pytest.mark.parametrize("shape", [(65, 72, 40), (33, 67, 37)], ids=str)
 def test_a_batch(shape: tuple[int, int, int], of_a: int, of_b: int) -> None:
@@ -108,6 +115,7 @@ def test_a_batch(shape: tuple[int, int, int], of_a: int, of_b: int) -> None:
         launch(a.transpose(1, 2, 0), np.zeros((n, k, 2), np.float16, "F"), c.transpose(1, 2, 0), device="cpu")
 
 
+@pytest.mark.slow
 def test_other_matrices_are_refused() -> None:
     a = np.zeros((64, 64), np.float16)
     with pytest.raises(TypeError, match="A and B must be of one type, Float16 or BFloat16"):
@@ -135,6 +143,7 @@ def test_the_launch_tells_which_copies_may_be() -> None:
     assert found == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["", "f32", "bf16"])
 @pytest.mark.parametrize("batch", [False, True])
 def test_what_becomes_of_the_sums(output: str, batch: bool) -> None:

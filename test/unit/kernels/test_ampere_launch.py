@@ -71,12 +71,15 @@ def check(name: str, shape: tuple[int, int, int], pads: tuple[int, int, int] = (
 SHAPES = [(64, 64, 32), (1, 1, 1), (72, 80, 40), (65, 129, 33), (130, 66, 100), (8, 200, 8), (70, 66, 226)]
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("kk-(64, 64, 32)")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_product(name: str, shape: tuple[int, int, int]) -> None:
     check(name, shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "pads", "offset", "kernel"),
     [
@@ -99,11 +102,13 @@ def test_the_widest_copy_that_holds_is_taken(
     assert check("kk", shape, pads, offset) == kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kk", "mm"])
 def test_an_empty_sum_is_zero(name: str) -> None:
     check(name, (17, 18, 0))
 
 
+@pytest.mark.slow
 def test_shapes_must_agree() -> None:
     from cute_dialect.runtime.launch import LaunchError
 
@@ -113,6 +118,7 @@ def test_shapes_must_agree() -> None:
             module("kk").kernel("gemm")(a, b, c, device="cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kk", "mm", "deep"])
 @pytest.mark.parametrize("shape", [(72, 136, 104), (65, 67, 37)], ids=str)
 def test_no_races_and_no_bank_conflicts(name: str, shape: tuple[int, int, int]) -> None:
@@ -132,6 +138,7 @@ def test_the_trace_is_the_example() -> None:
     assert ampere_gemm_text(AmpereConfig(vectors=(8, 1))) == EXAMPLE.read_text()
 
 
+@pytest.mark.slow
 def test_registers_do_not_spill() -> None:
     report = compile_cute(ampere_gemm_text(AmpereConfig(vectors=(8, 1)))).report
     assert report.count("0 bytes spilled, 0 bytes stack") == 2, report

@@ -66,6 +66,8 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("8 channels")
 @pytest.mark.parametrize("name", CASES)
 def test_convolution(name: str) -> None:
     case = CASES[name]
@@ -115,6 +117,7 @@ def test_what_there_is_no_kernel_for(message: str) -> None:
         config.check()
 
 
+@pytest.mark.slow
 def test_no_register_is_spilled() -> None:
     found = compile(conv_text(ConvConfig(GemmConfig(), Window((3, 3), (1, 1), (1, 1)))), filename="conv.mlir")
     assert "168 registers, 0 bytes spilled" in found.report

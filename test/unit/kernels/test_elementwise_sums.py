@@ -65,6 +65,7 @@ ALL = (True, True, True, False, False)
 """Of the inputs, which are accessed by vectors."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "vectors", "batch", "m", "n", "pitch"),
     [

@@ -44,6 +44,8 @@ def near(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> bool:
     return bool((np.abs(got - wide[0] @ wide[1]) <= bound).all())
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("k-n-shape1-gemm_any")
 @pytest.mark.parametrize(
     ("major_a", "major_b", "shape", "kernel"),
     [
@@ -63,6 +65,7 @@ def test_products(major_a: str, major_b: str, shape: tuple[int, int, int], kerne
     assert near(c[None], a, b) and launch.plan(*given).kernel == kernel
 
 
+@pytest.mark.slow
 def test_odd_extents_in_lines_of_whole_16_bytes() -> None:
     """As copies of what TMA cannot read lie: it fills up with zeros; vectors are stored where all of one is inside."""
     m, n, k = 131, 133, 35
@@ -76,6 +79,7 @@ def test_odd_extents_in_lines_of_whole_16_bytes() -> None:
     assert near(c[None], a, b) and launch.plan(*given).kernel == "gemm" and np.isnan(lines[2][:, n:]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 132, 20), (39, 37, 19)])
 @pytest.mark.parametrize("shared", ["", "a", "b"])
 def test_batches(shape: tuple[int, int, int], shared: str) -> None:
@@ -88,6 +92,7 @@ def test_batches(shape: tuple[int, int, int], shared: str) -> None:
     assert near(c, np.broadcast_to(a, (3, m, k)), np.broadcast_to(b, (3, n, k)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 132, 20), (39, 37, 19)])
 def test_what_becomes_of_the_sums(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
@@ -108,6 +113,7 @@ def small(major_a: str, major_b: str, parts: int) -> CompiledModule:
     return compile(exact_gemm_text(ExactConfig(major_a, major_b, small=True, parts=parts)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize(
     ("major_a", "major_b", "shape", "kernel"),
@@ -135,6 +141,7 @@ def test_small_tiles(major_a: str, major_b: str, shape: tuple[int, int, int], ke
     assert len(found) == 1 and (parts == 1 or not memory[1].any())
 
 
+@pytest.mark.slow
 def test_small_tiles_of_a_batch_with_an_epilogue() -> None:
     m, n, k = 39, 70, 100
     config = ExactConfig(batch=True, epilogue=Epilogue(alpha="arg", bias="n", activation="relu"), small=True, parts=2)

@@ -50,6 +50,7 @@ def launch(D: cute.Tensor, addends: Addends, epilogue: cute.Constexpr):
     warp(D, epilogue, addends).launch(grid=1, block=32)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     "e",
     [
@@ -96,6 +97,7 @@ def test_addends_that_do_not_fit() -> None:
             launch(d, addends, e, device="cpu")
 
 
+@pytest.mark.slow
 def test_what_is_one_a_column_is_read_once_by_a_warp_before_it_multiplies() -> None:
     """Of 256 columns a lane reads eight, and gets 64; beside a matrix that is read too, each thread reads its own."""
     exchanged = list[int]()
@@ -111,6 +113,7 @@ def test_what_is_one_a_column_is_read_once_by_a_warp_before_it_multiplies() -> N
 SINGLE = {"deferred": False, "buffers": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tile", "more"),
     [((256, 192, 64), {"stages": 3, "deferred": False}), ((128, 256, 64), {}), ((192, 192, 64), SINGLE)],

@@ -22,6 +22,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_rows_of_any_length(name: str) -> None:
     c = CASES[name]
@@ -49,6 +50,7 @@ def test_no_epilogue() -> None:
         F16._replace(epilogue=Epilogue(activation="relu")).check()
 
 
+@pytest.mark.slow
 def test_dependent_launch() -> None:
     """Nothing is touched before the launch before has ended: the check ``race`` sees to it; blocks share K, too."""
     base = F16._replace(direct=False, dependent=True, deferred=False, serpentine=False)

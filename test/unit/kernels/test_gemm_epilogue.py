@@ -103,6 +103,7 @@ def run(c: GemmConfig, shape: tuple[int, int, int], text: str, workspace: tuple[
     assert (np.abs(got - exact) <= limit).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_epilogue(name: str) -> None:
     base, epilogue = CASES[name]
@@ -110,6 +111,7 @@ def test_epilogue(name: str) -> None:
     run(c, (136, 264, 72), gemm_text(c))
 
 
+@pytest.mark.slow
 def test_blocks_that_share_k_have_it_once() -> None:
     """Sums of all blocks first, then the epilogue."""
     e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu")
@@ -123,6 +125,7 @@ def test_blocks_that_share_k_have_it_once() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [1, 2])
 def test_few_rows(parts: int) -> None:
     e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu", hook=diagonal)
@@ -130,11 +133,13 @@ def test_few_rows(parts: int) -> None:
     run(c.base._replace(epilogue=e), (100, 136, 200), few_rows_text(c))
 
 
+@pytest.mark.slow
 def test_without_an_epilogue_nothing_changes() -> None:
     assert gemm_text(BASE._replace(epilogue=Epilogue())) == gemm_text(BASE)
     assert gemm_text(BASE._replace(epilogue=Epilogue(activation="relu"))) != gemm_text(BASE)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert len(blocks) == 2

@@ -88,12 +88,15 @@ def exact(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.stack([exact(a[..., i], b[..., i]) for i in range(a.shape[2])], axis=2)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("batch")
 @pytest.mark.parametrize("name", CASES)
 def test_products(name: str) -> None:
     a, b, out = product(*CASES[name])
     assert (out == exact(a, b)).all()
 
 
+@pytest.mark.slow
 def test_the_same_bits_as_along_k() -> None:
     """Rounding and the order of sums do not depend on how A lies."""
     shape = (72, 40, 104)
@@ -105,6 +108,7 @@ def test_the_same_bits_as_along_k() -> None:
     assert (out == along_k).all() and np.abs(out - exact(a, b)).max() > 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("c", [TF32._replace(tile=(64, 32, 32)), INTEGERS._replace(tile=(64, 32, 128))], ids=str)
 def test_no_two_lanes_meet_in_a_bank(c: GemmConfig) -> None:
     m, n, k = 64, 32, c.tile[2]
@@ -115,6 +119,7 @@ def test_no_two_lanes_meet_in_a_bank(c: GemmConfig) -> None:
     assert len(reads) >= 8 and all(x.space == "shared" and x.transactions == x.ideal for x in reads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("major_c", ["n", "m"])
 def test_an_epilogue_knows_the_rows(major_c: str) -> None:
     def placed(x: Any, row: Any, column: Any) -> Any:

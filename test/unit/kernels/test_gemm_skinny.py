@@ -62,6 +62,8 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("whole K")
 @pytest.mark.parametrize("name", CASES)
 def test_product(name: str) -> None:
     c, (m, n, k) = CASES[name]
@@ -76,6 +78,7 @@ def test_product(name: str) -> None:
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
 
 
+@pytest.mark.sample("71-False")
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("n", [71, 130])
 def test_what_lies_between_rows_of_c_is_left_alone(n: int, *, direct: bool) -> None:
@@ -88,6 +91,7 @@ def test_what_lies_between_rows_of_c_is_left_alone(n: int, *, direct: bool) -> N
     assert np.isnan(storage[:, n:]).all()
 
 
+@pytest.mark.slow
 def test_sums_of_parts_are_added_in_one_order() -> None:
     c = BASE._replace(columns=128, parts=4)
     kernel = compile(few_rows_text(c), emit="base").kernel("launch")
@@ -142,6 +146,7 @@ def test_bad_configurations(change: dict[str, object], says: str) -> None:
         few_rows_text(BASE._replace(**change))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "kernel"), [(20, 264, "y"), (264, 40, "yw")])
 def test_what_becomes_of_the_sums(m: int, n: int, kernel: str) -> None:
     """Of ``op.mm``: A along M, B along N, few rows or few columns."""

@@ -68,6 +68,8 @@ def with_major(x: np.ndarray, k_major: bool) -> np.ndarray:
     return x if k_major else x.transpose(0, 2, 1).copy().transpose(0, 2, 1)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("multi-integers", "single-integers")
 @pytest.mark.parametrize("integers", [True, False], ids=["integers", "normal"])
 @pytest.mark.parametrize("name", CASES)
 def test_product(name: str, integers: bool) -> None:
@@ -89,6 +91,7 @@ def test_product(name: str, integers: bool) -> None:
     assert np.abs(got - exact).max() <= limit * 4 * shape[2] ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster_n", [1, 2])
 def test_blocks_that_share_k(cluster_n: int) -> None:
     """Twice on the same workspace: the counters are zero again; both times the same bits."""
@@ -121,6 +124,7 @@ TURNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TURNS)
 def test_consumers_that_take_turns(name: str) -> None:
     c, shape = TURNS[name]
@@ -144,6 +148,7 @@ SHARED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_the_last_wave_is_shared(name: str) -> None:
     """Twice on the same workspace: the flags are zero again; both times the same bits."""
@@ -165,6 +170,7 @@ def test_the_last_wave_is_shared(name: str) -> None:
     assert np.isnan(workspace).all() != shares
 
 
+@pytest.mark.slow
 def test_a_wave_that_is_shared_without_a_race() -> None:
     c, (m, n, k) = SHARED["one tile of four, by three blocks"]
     floats, flags = Choice(c).workspace(m, n)
@@ -234,6 +240,7 @@ def test_bad_configurations(change: dict[str, object], says: str) -> None:
         gemm_text(BASE._replace(**change))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_tma_rounds_to_tf32() -> None:
     """A load of tf32 elements rounds to nearest, ties to even; what lies between two of them shows it."""
     c = CASES["tf32"][0]
@@ -354,6 +361,8 @@ ARRAYS = {
 }
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("turns")
 @pytest.mark.parametrize("name", ARRAYS)
 def test_called_with_arrays(name: str) -> None:
     """Every check, what the kernel promises about its numbers among them."""
@@ -381,6 +390,7 @@ BATCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BATCHES)
 def test_one_matrix_for_all_of_a_batch(name: str) -> None:
     config, of_a, of_b = BATCHES[name]
@@ -393,6 +403,7 @@ def test_one_matrix_for_all_of_a_batch(name: str) -> None:
         launch(np.zeros((2, *a.shape[1:]), np.float16).transpose(1, 2, 0), *arguments[1:], config=config, device="cpu")
 
 
+@pytest.mark.slow
 def test_matrices_without_elements() -> None:
     """No rows: nothing is launched; no K: refused, since C would have to be zero."""
     a, b, c = (np.zeros(x, np.float16) for x in ((0, 64), (64, 64), (0, 64)))
@@ -422,6 +433,7 @@ def test_arrays_that_are_not_the_configurations() -> None:
         launch(a, b, c, alpha=2.0, config=small, device="cpu")
 
 
+@pytest.mark.slow
 def test_results_of_many_parts_do_not_depend_on_who_comes_first() -> None:
     config = SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False), 6)
     kernel = compile(gemm_text(config), emit="base").kernel("launch")

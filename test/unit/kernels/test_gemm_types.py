@@ -41,6 +41,8 @@ def run(c: GemmConfig | SplitConfig, a: np.ndarray, b: np.ndarray, out: np.ndarr
     compile(gemm_text(c), emit="base").kernel("launch")(a, b, out, *more, device="cpu", checks=CHECKS)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("i8-i32")
 @pytest.mark.parametrize("output", ["i32", "i8", "ui8", "f16", "bf16", "f32"])
 @pytest.mark.parametrize("element", ["i8", "ui8", "i8_ui8", "ui8_i8"])
 def test_integers_are_exact(element: str, output: str) -> None:
@@ -59,6 +61,7 @@ def test_integers_are_exact(element: str, output: str) -> None:
         assert (out == exact.astype(np.float32 if output != "i32" else np.int32).astype(DTYPES[output])).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [
@@ -80,6 +83,7 @@ def test_tiles_of_integers(changed: dict[str, Any]) -> None:
     assert (out == (saturated(exact, c.output) if c.output == "ui8" else exact.astype(out.dtype))).all()
 
 
+@pytest.mark.slow
 def test_what_becomes_of_integers() -> None:
     """Exactly, where integers are added; in f32, where there is a factor."""
     m, n, k = 72, 144, 144
@@ -105,6 +109,7 @@ def test_what_becomes_of_integers() -> None:
     assert (halves == saturated(sums / 2, "i8")).all() and (sums % 2 == 1).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["i32", "ui8"])
 def test_blocks_that_share_sums_of_integers(output: str) -> None:
     m, n, k = 136, 272, 656
@@ -133,6 +138,7 @@ SUMS_IN_F16 = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SUMS_IN_F16)
 def test_sums_in_f16(name: str) -> None:
     """Exact while sums fit in 11 bits; with more they are rounded at each step, or leave the range."""
@@ -156,6 +162,8 @@ SCALED = GemmConfig(
 )  # fmt: skip
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("changed2-shape2")
 @pytest.mark.parametrize(
     ("changed", "shape"),
     [
@@ -187,6 +195,7 @@ def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) 
     check_scales(SCALED._replace(**changed), *shape)
 
 
+@pytest.mark.sample("tile0-changed0-4-shape0", "tile1-changed1-2-shape1", "tile3-changed3-2-shape3")
 @pytest.mark.parametrize(
     ("tile", "changed", "parts", "shape"),
     [
@@ -227,6 +236,7 @@ def check_scales(config: GemmConfig | SplitConfig, m: int, n: int, k: int) -> No
     assert (out == exact.astype(out.dtype)).all()
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -108,6 +108,8 @@ def run(config: Any, graph: Graph, m: int, n: int, k: int, **checks: Any) -> Non
         assert (got.astype(np.float64) == want).all()
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("columns")
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_kernel(name: str) -> None:
     config = KERNELS[name]
@@ -145,6 +147,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", BESIDE)
 def test_results_by_tma(name: str) -> None:
     """Other results of D's type leave as D does, in the buffers' turn, of several tiles a block; also f32 beside."""
@@ -216,6 +219,7 @@ PAIRED: dict[str, Any] = {
 }
 
 
+@pytest.mark.sample("cooperative", "cluster, deferred", "bytes")
 @pytest.mark.parametrize("name", PAIRED)
 def test_pairs(name: str) -> None:
     config = PAIRED[name]._replace(epilogue=Epilogue(graph=gated()))

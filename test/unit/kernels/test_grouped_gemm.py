@@ -47,6 +47,8 @@ def stretches(sizes: tuple[int, ...]) -> tuple[np.ndarray, list[slice]]:
     return ends, [slice(e - n, e) for n, e in zip(sizes, ends.tolist())]
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("deferred")
 @pytest.mark.parametrize(
     "base",
     [
@@ -73,6 +75,7 @@ def test_groups_of_rows(base: GemmConfig) -> None:
     assert np.array_equal(found, want, equal_nan=True)
 
 
+@pytest.mark.sample("tile0-True")
 @pytest.mark.parametrize(("tile", "deferred"), [((64, 80, 128), True), ((128, 176, 128), False)])
 def test_groups_with_scales(tile: tuple[int, int, int], deferred: bool) -> None:
     """Tiles that have parts of two or three blocks of columns; scales beside a group are NaN."""
@@ -153,6 +156,7 @@ def test_numbers_that_do_not_rise_reach_no_other_memory(ends: tuple[int, ...]) -
     assert (memory[:20] == 7).all() and (memory[60:] == 7).all()
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("config", "said"),
     [

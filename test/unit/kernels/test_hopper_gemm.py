@@ -14,6 +14,8 @@ HopperGemm = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "hopper
 CHECKS = ("race", "uninit", "sync", "oob")
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("shape0-options0")
 @pytest.mark.parametrize(
     ("shape", "options"),
     [((384, 128, 192), {"cluster_m": 1, "sms": 2}), ((200, 136, 72), {"stages": 2}), ((512, 256, 64), {"sms": 2})],

@@ -151,6 +151,8 @@ def close(element: str, got: np.ndarray, wanted: np.ndarray, more: float = 0.0) 
 LENGTHS = [1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 768, 1001]
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("softmax-f32")
 @pytest.mark.parametrize("element", BITS)
 @pytest.mark.parametrize("op", FORWARD)
 def test_rows_of_any_length(op: str, element: str) -> None:
@@ -160,6 +162,7 @@ def test_rows_of_any_length(op: str, element: str) -> None:
             run(op, element, matrix(element, 3, n, ld, offset), offset=offset)
 
 
+@pytest.mark.sample("softmax-bf16-5003")
 @pytest.mark.parametrize("element, n", [("bf16", 5003), ("bf16", 5120), ("f32", 2057)])
 @pytest.mark.parametrize("op", FORWARD)
 def test_rows_of_a_block(op: str, element: str, n: int) -> None:
@@ -180,6 +183,7 @@ SHARED = {
 WAYS = [(op, how) for op in FORWARD for how in SHARED if "two" not in how or "norm" in op]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op, how", WAYS)
 def test_rows_shared_in_other_ways(op: str, how: str) -> None:
     """The shortest and the longest rows of a class, whole vectors and others."""
@@ -196,12 +200,14 @@ def test_rows_shared_in_other_ways(op: str, how: str) -> None:
 NORMS = [("rmsnorm", x) for x in ("", "r", "wr")] + [("layernorm", x) for x in ("", "w", "b", "wbr", "r")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op, takes", NORMS, ids=str)
 def test_what_norms_take(op: str, takes: str) -> None:
     for n, ld in ((64, 64), (333, 333), (1337, 1340)):
         run(op, "bf16", matrix("bf16", 3, n, ld), takes)
 
 
+@pytest.mark.sample("log_softmax")
 @pytest.mark.parametrize("op", FORWARD)
 def test_alignment_chooses_the_kernel(op: str) -> None:
     """Rows of whole vectors, rows that are not, and a matrix that begins between two vectors; one compilation."""
@@ -221,6 +227,7 @@ def test_a_result_that_begins_elsewhere() -> None:
     assert untouched(y, storage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("element", BITS)
 @pytest.mark.parametrize("op", SUMS[:4])
 def test_numbers_of_rows(op: str, element: str) -> None:
@@ -243,6 +250,7 @@ def test_long_rows_go_round_a_loop() -> None:
         close("f32", y, summed("logsumexp", x))
 
 
+@pytest.mark.sample("333")
 @pytest.mark.parametrize("n", [9, 333, 1024])
 def test_cross_entropy(n: int) -> None:
     """Of each row, and over those whose target is not ignored."""
@@ -276,6 +284,7 @@ def extremes(n: int) -> np.ndarray:
     return x
 
 
+@pytest.mark.sample("softmax-warp")
 @pytest.mark.parametrize(
     "config", [None, RowConfig(64), RowConfig(16, 4, shared=2, groups=2)], ids=["warp", "block", "parts"]
 )
@@ -291,6 +300,7 @@ def test_softmax_of_extremes(op: str, config: RowConfig | None) -> None:
             assert np.allclose(got[row], wanted[row], rtol=1e-4, atol=1e-6), row
 
 
+@pytest.mark.slow
 def test_numbers_of_extremes() -> None:
     for n in (200, 203):
         x = extremes(n)
@@ -303,6 +313,7 @@ def test_numbers_of_extremes() -> None:
         assert np.allclose(total[[0, 1, 4, 5]], wanted, rtol=1e-6)
 
 
+@pytest.mark.sample("None")
 @pytest.mark.parametrize(
     "config", [None, RowConfig(128), RowConfig(32, 2, 1, 2), RowConfig(64, 2, shared=2, groups=2)], ids=str
 )
@@ -316,6 +327,7 @@ def test_layernorm_does_not_cancel(config: RowConfig | None) -> None:
         assert np.abs(y - reference("layernorm", x)).max() < 2e-3
 
 
+@pytest.mark.sample("0-sum")
 @pytest.mark.parametrize("op", ["sum", "mean", "max", "logsumexp"])
 @pytest.mark.parametrize("hint", range(len(HINTS)))
 def test_loads_with_cache_hints(op: str, hint: int) -> None:
@@ -432,6 +444,7 @@ CODE = [
 ]
 
 
+@pytest.mark.sample("softmax-f32-4096")
 @pytest.mark.parametrize("op, element, n", CODE, ids=str)
 def test_code_moves_128_bits_and_spills_nothing(op: str, element: str, n: int) -> None:
     compiled = compile_cute(row_text(op, element, n), cache=False)

@@ -14,6 +14,7 @@ from cute_dialect.runtime.launch import LaunchError
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("rung", RUNGS)
 def test_the_trace_is_the_example(rung: str) -> None:
     assert sgemm_text(rung) == (EXAMPLES / f"sgemm_{rung}.mlir").read_text()
@@ -34,6 +35,8 @@ SHAPES = [(37, 41, 19, 1), (64, 72, 20, 8), (129, 132, 36, 4), (130, 7, 1, 0), (
 """M, N, K, and how much longer than its contents a row is."""
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("rung", RUNGS)
 def test_equal_to_float64_and_nothing_else_is_written(rung: str) -> None:
     module = compile_cute(sgemm_text(rung))
@@ -56,6 +59,7 @@ def test_equal_to_float64_and_nothing_else_is_written(rung: str) -> None:
     assert chosen == names
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("a", "b", "c", "message"),
     [

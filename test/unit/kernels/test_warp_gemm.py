@@ -49,6 +49,8 @@ def matrix(element: str, rows: int, columns: int, major: str, pad: int, seed: in
     return storage[:, :columns]
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("tf32-f32-kk")
 @pytest.mark.parametrize("majors", [("k", "k"), ("k", "mn"), ("mn", "k"), ("mn", "mn")], ids="".join)
 @pytest.mark.parametrize(("element", "output"), TYPES)
 def test_products_are_exact(element: str, output: str, majors: tuple[str, str]) -> None:
@@ -181,6 +183,7 @@ def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
         WarpConfig()._replace(**changed).check()
 
 
+@pytest.mark.sample("False-f64-f64-layouts0", "False-i8-i32-layouts2", "True-f64-f64-layouts0")
 @pytest.mark.parametrize(
     ("element", "output", "layouts"),
     [

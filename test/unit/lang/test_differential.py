@@ -8,6 +8,8 @@ from random_functions import tally
 CHUNK = 30
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("0")
 @pytest.mark.parametrize("chunk", range(10))
 def test_random_functions(chunk: int) -> None:
     kinds, codes = tally(chunk * CHUNK, CHUNK)
@@ -15,6 +17,7 @@ def test_random_functions(chunk: int) -> None:
     assert not codes["F211"]  # a value that leaked out of its region: refused, but a fault of ours
 
 
+@pytest.mark.slow
 def test_most_are_accepted() -> None:
     kinds, codes = tally(100_000, 60)
     assert kinds["refused"] <= 0.25 * 60, codes

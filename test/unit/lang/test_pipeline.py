@@ -53,6 +53,7 @@ def run(x: cute.Tensor, y: cute.Tensor, kind: cute.Constexpr):
     sums(x, y, kind).launch(grid=1, block=64)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("turns", [0, 1, 2, 7])
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse"])
 def test_a_ring_of_stages(turns: int, schedule: str) -> None:

@@ -174,6 +174,7 @@ def note(n: int, wait: int) -> None:
     RUNS.append((n, wait))
 
 
+@pytest.mark.slow
 def test_parameters_are_chosen_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     def clock(run: Any, count: int) -> list[float]:
         run()

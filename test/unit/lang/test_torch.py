@@ -161,6 +161,7 @@ def scale(
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_host_function_is_an_operator_of_torch() -> None:
     op = cute.torch.custom_op("cute_test::scale", mutates_args="out")(scale)
     schema = "(Tensor x, Tensor(b!) out, float factor, Tensor? more=None, *, int shift=0) -> ()"

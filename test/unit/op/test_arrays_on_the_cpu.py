@@ -26,6 +26,8 @@ A, B = integers(48, 72), integers(72, 80)
 EXACT = A.astype(np.float64) @ B
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("float16")
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, ml_dtypes.float8_e4m3fn])
 def test_types(dtype: Any) -> None:
     a, b = A.astype(dtype), B.astype(dtype)
@@ -47,6 +49,7 @@ def test_copies_of_bytes() -> None:
         assert np.array_equal(copied.astype(float), x.astype(float))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "n"), [(48, 80), (47, 79)])
 def test_what_becomes_of_the_sums(m: int, n: int) -> None:
     """In the kernel, and by numpy."""
@@ -65,6 +68,7 @@ def test_what_becomes_of_the_sums(m: int, n: int) -> None:
     assert np.array_equal(found, np.maximum(EXACT[:m, :n] + v, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize(("m", "n"), [(48, 80), (47, 79)])
 def test_results_with_contiguous_columns(batch: bool, m: int, n: int) -> None:
@@ -93,6 +97,7 @@ def test_the_result_beside_an_operand() -> None:
     assert np.array_equal(whole[:, :72], A)
 
 
+@pytest.mark.slow
 def test_beta_is_zero() -> None:
     """Nothing is read of C."""
     c, columns = np.full((48, 80), NAN, np.float16), integers(80)
@@ -103,6 +108,7 @@ def test_beta_is_zero() -> None:
         assert np.array_equal(op.addmm(out, A[:m], B[:, :n], beta=0, out=out, device="cpu"), EXACT[:m, :n])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.float8_e4m3fn])
 @pytest.mark.parametrize(("m", "n"), [(48, 80), (47, 79)])
 def test_alpha_is_zero(dtype: Any, m: int, n: int) -> None:
@@ -124,6 +130,7 @@ def test_alpha_is_zero(dtype: Any, m: int, n: int) -> None:
         assert np.array_equal(found.astype(float), np.ones((m, n)))
 
 
+@pytest.mark.sample("0-8-8", "8-0-8", "0-0-0")
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (8, 16, 0), (0, 0, 0), (7, 9, 0)])
 def test_no_elements(m: int, n: int, k: int) -> None:
     bias = integers(n)
@@ -132,6 +139,7 @@ def test_no_elements(m: int, n: int, k: int) -> None:
     assert np.array_equal(op.bmm(integers(2, m, k), integers(2, k, n), device="cpu"), np.zeros((2, m, n)))
 
 
+@pytest.mark.sample("(72,)-(72,)", "(72,)-(72, 80)")
 @pytest.mark.parametrize(
     ("a", "b"),
     [((72,), (72,)), ((48, 72), (72,)), ((72,), (72, 80)), ((2, 48, 72), (72, 80)), ((2, 1, 8, 72), (3, 72, 16)),
@@ -144,6 +152,7 @@ def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     assert found.shape == exact.shape and np.array_equal(found, exact)
 
 
+@pytest.mark.slow
 def test_options() -> None:
     """All checks find nothing, in any order of the blocks; reports reach whoever asks."""
     reports: list[Any] = []
@@ -183,12 +192,14 @@ class Foreign:
         return self.array.__dlpack_device__()
 
 
+@pytest.mark.slow
 def test_dlpack() -> None:
     out = np.zeros((48, 80), np.float16)
     given = Foreign(out)
     assert op.mm(Foreign(A), Foreign(B), given, device="cpu") is given and np.array_equal(out, EXACT)
 
 
+@pytest.mark.slow
 def test_without_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None; import numpy as np; from cute_dialect import op; "

@@ -56,6 +56,8 @@ def check(result: Any, logs: Any, want: tuple[Any, Any]) -> None:
     np.testing.assert_allclose(logs, want[1], rtol=0, atol=1e-5)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("shape0-128-bfloat16-given0-bounds0")
 @pytest.mark.parametrize(
     ("shape", "size", "dtype", "given", "bounds"),
     [
@@ -92,6 +94,7 @@ def run(
     return out, logs
 
 
+@pytest.mark.slow
 def test_no_race_and_nothing_read_before_it_is_written() -> None:
     """One block, several tiles, small steps: every ring goes round, every loop turns; a head of two sizes."""
     c = default_config(mask="both")._replace(tile_n=32, lse=True, from_end=True, sms=1)
@@ -102,6 +105,7 @@ def test_no_race_and_nothing_read_before_it_is_written() -> None:
     check(out.transpose(0, 2, 1, 3), logs.transpose(0, 2, 1), want)
 
 
+@pytest.mark.slow
 def test_packed_sequences_do_not_see_each_other() -> None:
     """Of several lengths, none too; what is behind a sequence's keys may be anything."""
     lengths = [(70, 100), (0, 30), (130, 37), (5, 0)]
@@ -121,6 +125,7 @@ def test_packed_sequences_do_not_see_each_other() -> None:
     assert (out[0, 200:] == 0).all() and (logs[0, 200:] == -np.inf).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "given", "bounds"),
     [
@@ -159,6 +164,7 @@ def test_few_queries_take_parts() -> None:
     assert op.explain(op.attention, (1, 8, 9, 128), (1, 8, 999, 128), element="bf16", kernel=named).way.parts == 8
 
 
+@pytest.mark.slow
 def test_no_register_is_spilled_and_products_do_not_wait_for_each_other() -> None:
     """The others: ``test/oracle/attention_kernels.py``."""
     c = AttentionConfig(lse=True)
@@ -183,6 +189,7 @@ def test_there_is_a_kernel_of_every_kind() -> None:
         AttentionConfig(tile_n=208, stages=1).check()
 
 
+@pytest.mark.slow
 def test_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs as the function does, copies nothing, and tells of its kernel."""
     plan = op.Attention(element=np.float16, head_size=64, causal="bottom_right", window=(9, None), lse=True)
@@ -290,6 +297,7 @@ def test_what_a_plan_is_not_bound_to() -> None:
         assert str(told.value) == said
 
 
+@pytest.mark.slow
 def test_empty_arrays_and_no_keys() -> None:
     one, logs = op.attention(Q[:, :, :1], K[:, :, :1], K[:, :, :1], window=(None, 3), lse=True, device="cpu")
     assert (one == np.repeat(K[:, :, :1], 2, 1)).all() and logs.shape == (1, 4, 1)
@@ -319,6 +327,7 @@ def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 # -------------------------------------------------------------------------------------------------------------- torch
 
 
+@pytest.mark.slow
 def test_calls_that_were_made_before() -> None:
     """They are replayed at other addresses, also of one tensor thrice; other calls are not."""
     torch = pytest.importorskip("torch")
@@ -366,6 +375,7 @@ def test_calls_that_were_made_before() -> None:
             op.attention(q, k, v, out=q)
 
 
+@pytest.mark.slow
 def test_torch_takes_it() -> None:
     """The operator's shapes and strides, a graph without breaks, and gradients; another order in memory."""
     torch = pytest.importorskip("torch")

@@ -29,6 +29,7 @@ def like_results(call: Call, given: list[Any], seed: int) -> tuple[Any, Any]:
     return torch.randn_like(q), torch.randn(rows, dtype=torch.float64) if call.of_lse else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [gradients._MOST, 200], ids=["at once", "in pieces"])
 def test_random_calls(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """200 random calls: masks on both sides, shared heads, packed sequences, rows without keys."""
@@ -99,6 +100,7 @@ def test_calls_on_the_interpreter(call: Call) -> None:
         assert float((dq.double() - want).norm()) < 2e-3 * float(want.norm())
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_a_call() -> None:
     q, k, v = (torch.randn(1, 1, 5, 8).half().requires_grad_() for _ in range(3))
     out = op.attention(q, k, v, causal=True, device="cpu")

@@ -39,6 +39,7 @@ def wanted(mask: Mask, queries: int, keys: int) -> Any:
 BOUNDS = (-1, 0, 1, 2, 3, 5, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("causal", ["", "top_left", "bottom_right"])
 def test_every_pair_is_in_one_piece(causal: str) -> None:
     """The pieces of small masks cover the visible pairs once, and give the kernel no query without keys."""
@@ -71,6 +72,8 @@ def test_pieces(causal: str, queries: int, keys: int, found: list[tuple[int, ...
     assert pieces(Mask(causal, -1, -1, None, "bshd", None), queries, keys) == found
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("False")
 @pytest.mark.parametrize("has_cudnn", [False, True])
 def test_gradients_by_kernels(has_cudnn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random calls through kernels that compute what torch's do, in float64, are differentiated right."""

@@ -27,6 +27,7 @@ def tensor(*shape: int, dtype: Any = torch.float16) -> Any:
     return (made.to(memory_format=torch.channels_last) if len(shape) == 4 else made).requires_grad_()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "silu"])
 def test_gradients(activation: str) -> None:
     x, f, b = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3), tensor(8, dtype=torch.float32)
@@ -41,6 +42,7 @@ def test_gradients(activation: str) -> None:
         assert torch.allclose(got.double(), t, rtol=0, atol=0 if activation == "relu" else 8e-3)
 
 
+@pytest.mark.slow
 def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where something learns, a step has three convolutions; of the operator itself four."""
     from cute_dialect.op.conv import functions, operators
@@ -75,6 +77,7 @@ def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.library.opcheck(torch.ops.cute.conv_kept.default, (x, f, b, None, *window), how, test_utils=tests)
 
 
+@pytest.mark.slow
 def test_a_compiled_layer() -> None:
     """All of it is one graph; the result has the memory format that was said."""
     layer = op.nn.Conv2d(16, 8, 3, padding=1, activation="relu", dtype=torch.float16, run_on="cpu")
@@ -99,6 +102,7 @@ def test_what_an_operator_does_not_take(message: str) -> None:
         op.conv2d(tensor(1, 16, 5, 5), tensor(8, 16, 1, 1), device="cpu", **REFUSED[message])
 
 
+@pytest.mark.slow
 def test_eager_calls_do_not_reach_the_dispatcher() -> None:
     """Eager gradients are nodes of Python; modes and subclasses get the operators, and the same numbers."""
     from torch.utils._python_dispatch import TorchDispatchMode

@@ -27,6 +27,7 @@ def tensor(element: str = "f16", alignment: int = 0) -> op.TensorDescription:
     return op.TensorDescription(element, op.TensorNHWC, alignment)
 
 
+@pytest.mark.end_to_end
 def test_a_description_of_flat_arrays() -> None:
     """As PyCUTLASS has it: the problem says extents, results come with sync()."""
     rng = np.random.default_rng(1)
@@ -60,6 +61,7 @@ def test_a_description_of_flat_arrays() -> None:
     assert arguments.problem_size == (want[..., 0].size, 64, 3 * 2 * 64)
 
 
+@pytest.mark.slow
 def test_kernels_of_sm_80() -> None:
     """A gradient of images with a stride by mma.sync, of what the taps see; channels that no TMA reads."""
     rng, h = np.random.default_rng(2), how(1, 2, groups=2)
@@ -77,6 +79,7 @@ def test_kernels_of_sm_80() -> None:
     assert names[:2] == ["unfold-32-gradient", "unfold-16"] and names[2].startswith("f16-32x32x32-2-km-b")
 
 
+@pytest.mark.slow
 def test_a_plan_in_parts() -> None:
     """The gradient of filters: parts are images, added up by a second kernel, which has what becomes of the sums."""
     rng, h = np.random.default_rng(3), how()
@@ -92,6 +95,7 @@ def test_a_plan_in_parts() -> None:
     assert "wgrad-f16-f32-3x3-p1x1-" in text and "3 parts of K of 7 that were asked for" in text
 
 
+@pytest.mark.slow
 def test_a_plan_with_an_epilogue() -> None:
     """Traced at the call, of torch's shapes: 16 channels by few_channels, two results, one of them a sum a channel."""
     torch = pytest.importorskip("torch")

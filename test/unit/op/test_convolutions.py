@@ -51,6 +51,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("f16")
 @pytest.mark.parametrize("name", CASES)
 def test_forward_and_gradients(name: str, launched: list[str]) -> None:
     of_x, of_f, h, dtype, kinds = CASES[name]
@@ -66,6 +68,7 @@ def test_forward_and_gradients(name: str, launched: list[str]) -> None:
     assert [kind[0] for kind in launched] == list(kinds)
 
 
+@pytest.mark.slow
 def test_gradients_are_added(launched: list[str]) -> None:
     """Of pixels of several kinds and of filters: to ``c``, times numbers."""
     rng, h = np.random.default_rng(4), how(1, 2)
@@ -90,6 +93,7 @@ def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None
         op.conv2d(x, f, **h.arguments, kernel="fast", device="cpu")
 
 
+@pytest.mark.slow
 def test_what_becomes_of_the_sums(launched: list[str]) -> None:
     """Of im2col loads and of columns: bias, activation, c, numbers; and an epilogue with a sum of each channel."""
     rng = np.random.default_rng(5)
@@ -112,6 +116,7 @@ def test_what_becomes_of_the_sums(launched: list[str]) -> None:
     assert (total == want.sum((0, 1, 2))).all() and total.shape == (1, 1, 1, 64)
 
 
+@pytest.mark.slow
 def test_what_becomes_of_sums_that_lie_elsewhere(launched: list[str]) -> None:
     """In the kernel: of pixels of several kinds, of the taps of filters, of groups; results beside D."""
     rng = np.random.default_rng(6)
@@ -138,6 +143,7 @@ def test_what_becomes_of_sums_that_lie_elsewhere(launched: list[str]) -> None:
     assert (got == np.maximum(exact + c + bias, 0)).all() and launched == ["dgrad", "wgrad", "fprop"]
 
 
+@pytest.mark.slow
 def test_groups_whose_blocks_share_the_pixels() -> None:
     """Of filters' gradients: some blocks add up the sums of a tile, with an epilogue."""
     rng, h = np.random.default_rng(9), how(groups=2)
@@ -151,6 +157,7 @@ def test_groups_whose_blocks_share_the_pixels() -> None:
     assert large.config.parts > 2
 
 
+@pytest.mark.slow
 def test_what_becomes_of_the_sums_of_single_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of depthwise convolutions: bias, c and an activation in the kernel, a result beside D; not sums of channels."""
     from cute_dialect.op.conv import depthwise
@@ -182,6 +189,7 @@ def test_what_becomes_of_the_sums_of_single_channels(monkeypatch: pytest.MonkeyP
     assert (d == want).all() and (total == want.sum((0, 1, 2))).all() and names[2].startswith("depthwise-f16-f32-")
 
 
+@pytest.mark.slow
 def test_torch(launched: list[str]) -> None:
     """Tensors have channels first; a result has them last in memory, whatever the operands have."""
     torch = pytest.importorskip("torch")

@@ -39,6 +39,8 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("0")
 @pytest.mark.parametrize("seed", range(12))
 def test_random_windows(seed: int, kernels: list[str]) -> None:
     """Forward and the gradient of the image, with any strides, dilations, paddings; filters lie in any order."""

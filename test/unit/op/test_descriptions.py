@@ -67,6 +67,7 @@ def operation(row: Any, layouts: str = "rcr", chip: int = 0, **more: Any) -> op.
     return op.GemmOperationUniversal(chip, description, *operands, functor, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "row", TABLE, ids=lambda r: f"{'x'.join(map(str, r[0]))}-{r[1]}-{r[5]}{'-'.join(map(str, r[9:]))}"
 )
@@ -88,6 +89,7 @@ def test_the_table_of_instructions(row: Any) -> None:
     assert found.procedural_name() in repr(found) and found.ir()
 
 
+@pytest.mark.sample("rrr")
 @pytest.mark.parametrize("layouts", ["rrr", "ccc", "crc"])
 def test_layouts_by_mma_sync(layouts: str) -> None:
     found = operation(TABLE[2], layouts, swizzling_functor=op.IdentitySwizzle4)
@@ -101,6 +103,7 @@ def test_layouts_by_mma_sync(layouts: str) -> None:
     np.testing.assert_array_equal(np.asarray(done.D, float), exact)
 
 
+@pytest.mark.slow
 def test_epilogues() -> None:
     a, b = flat("f16", 32 * 32), flat("f16", 32 * 32)
     product = shaped(a, 32, 32, "row") @ shaped(b, 32, 32, "column")
@@ -122,6 +125,7 @@ def test_epilogues() -> None:
     np.testing.assert_array_equal(done.D, exact.clip(-128, 127))
 
 
+@pytest.mark.slow
 def test_modes() -> None:
     """Serial and parallel parts of K, a batch, matrices anywhere."""
     m, n, k, batch = 40, 72, 520, 3
@@ -157,6 +161,7 @@ def test_modes() -> None:
             outs[i][...] = 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["r", "c"])
 def test_parallel_parts_and_their_reduction(layout: str) -> None:
     m, n, k = 40, 72, 1000
@@ -186,6 +191,7 @@ def test_parallel_parts_and_their_reduction(layout: str) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_modules_are_compiled_at_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     found = operation(TABLE[2])
@@ -195,6 +201,8 @@ def test_modules_are_compiled_at_once(tmp_path: Any, monkeypatch: pytest.MonkeyP
     assert len({v.name for v in (*found.variants(), *reduction.variants())}) == 6
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("row-3")
 @pytest.mark.parametrize("split", [3, ("serial", 4), ("parallel", 4), ("parallel", 100), "stream"])
 @pytest.mark.parametrize("layout", ["row", "column"])
 def test_plans_share_k(split: Any, layout: str) -> None:
@@ -206,6 +214,7 @@ def test_plans_share_k(split: Any, layout: str) -> None:
     np.testing.assert_array_equal(done.D, plan.reference(a, b, c))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", [("serial", 3), ("parallel", 3)])
 @pytest.mark.parametrize("layout", ["row", "column"])
 def test_batches_share_k(split: Any, layout: str) -> None:
@@ -218,6 +227,7 @@ def test_batches_share_k(split: Any, layout: str) -> None:
     assert len(done.launched) == (1 if split[0] == "serial" else 3)
 
 
+@pytest.mark.slow
 def test_equal_parts_of_a_batch_are_one_launch() -> None:
     """Of rows between which others lie; torch's as numpy's."""
     torch = pytest.importorskip("torch")
@@ -252,6 +262,7 @@ def test_no_k_and_no_factor() -> None:
     np.testing.assert_array_equal(plan.run(batch, b, cs, alpha=0.0, device="cpu").D, 0.5 * cs)
 
 
+@pytest.mark.slow
 def test_sums_that_saturate_are_not_shared() -> None:
     """The sums of parts of K would stick, and what adds them up would wrap."""
     for row in [r for r in TABLE if "multiply_add_saturate" in r]:
@@ -263,6 +274,7 @@ def test_sums_that_saturate_are_not_shared() -> None:
             found.run(arguments)
 
 
+@pytest.mark.slow
 def test_plans_say_how_is_multiplied() -> None:
     a, b = (GENERATOR.standard_normal(shape).astype(np.float32) for shape in ((32, 40), (40, 48)))
     plan = op.Gemm(element="f32", layout="row")

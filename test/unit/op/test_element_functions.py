@@ -51,6 +51,7 @@ def compare(ours: Callable[..., Any], theirs: Callable[[Any], Any], x: Any) -> N
     torch.testing.assert_close(mine.grad.double(), exact.grad, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.sample("abs")
 @pytest.mark.parametrize("name", UNARY)
 def test_functions_of_one_array(name: str) -> None:
     compare(*UNARY[name], X + 0.01)
@@ -65,6 +66,7 @@ def test_functions_of_positive_elements(name: str) -> None:
     compare(*POSITIVE[name], X.abs() + 0.1)
 
 
+@pytest.mark.end_to_end
 def test_parameters_are_those_of_torch() -> None:
     compare(lambda x, **k: op.gelu(x, approximate="tanh", **k), lambda x: F.gelu(x, approximate="tanh"), X)
     compare(lambda x, **k: op.leaky_relu(x, 0.3, **k), lambda x: F.leaky_relu(x, 0.3), X)
@@ -86,6 +88,7 @@ def test_results_in_memory_of_ones_own() -> None:
     assert torch.equal(op.abs(same, out=same, **CPU), X.abs())
 
 
+@pytest.mark.slow
 def test_functions_of_numbers_and_of_epilogues() -> None:
     a, b = np.full((16, 16), 0.125, np.float32), np.eye(16, dtype=np.float32) - 0.5
 

@@ -25,6 +25,7 @@ def two(x: Any, y: Any, z: Any, s: Any) -> Any:
     return total - z, ep.maximum(total, 0.0)
 
 
+@pytest.mark.slow
 def test_shapes_and_layouts() -> None:
     """Rows, columns, one for all; gaps, transposed and flipped orders, several modes; each element is right."""
     x = integers(6, 40)
@@ -62,6 +63,7 @@ def test_rows_of_any_length() -> None:
         assert not op.add.kernel(x, y).name.endswith("-flat")  # no values of columns or rows: one row as it is
 
 
+@pytest.mark.slow
 def test_types() -> None:
     """Of one type the result's; rounded once, saturating; of several f32, but 8 bits give way."""
     e4, bf = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
@@ -87,6 +89,7 @@ def test_results_in_memory_of_ones_own() -> None:
     assert np.array_equal(x, wanted)
 
 
+@pytest.mark.slow
 def test_functions_of_torch_and_gradients() -> None:
     """Torch's functions are traced; gradients are those of the function, arrays that expand get sums."""
     made = op.elementwise(lambda x, b, s: (torch.nn.functional.silu(x + b) * s, torch.sigmoid(x)))

@@ -26,6 +26,7 @@ def same(found: Any, wanted: np.ndarray) -> None:
     assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
 
 
+@pytest.mark.slow
 def test_masks() -> None:
     """A mask of bool selects; it lies in any order, and expands."""
     same(op.where(MASK, X, 0.0, **CPU), np.where(MASK, X, 0).astype(np.float32))
@@ -38,6 +39,7 @@ def test_masks() -> None:
     same(op.where(MASK, I32, -1, **CPU), np.where(MASK, I32, np.int32(-1)))
 
 
+@pytest.mark.slow
 def test_truths_are_results() -> None:
     """Comparisons give bool, into memory of one's own, too; `dtype` converts."""
     same(op.elementwise(lambda x: x > 0.25, X, **CPU), X > 0.25)
@@ -54,6 +56,7 @@ def test_truths_are_results() -> None:
     same(both[1], X * 2)
 
 
+@pytest.mark.slow
 def test_integers_are_exact() -> None:
     small = RNG.integers(-100, 100, (5, 33)).astype(np.int8)
     same(op.sub(I32, I32 // 2 + 1, **CPU), I32 - (I32 // 2 + 1))
@@ -89,6 +92,7 @@ KINDS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_promotion_of_two_tensors_is_torchs() -> None:
     """Of all pairs but 8-bit integers with each other, and truths alone, whose results are torch's type."""
     for a in KINDS:
@@ -123,6 +127,7 @@ def test_gradients_pass_masks_integers_and_f64() -> None:
         torch.testing.assert_close(x.grad, y.grad)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(8, 64), (9, 33), (3, 17, 31), (1, 40)])
 def test_dropout_draws_the_numbers_of_the_reference(shape: tuple[int, ...]) -> None:
     x = torch.randn(shape)

@@ -26,6 +26,7 @@ def half(*shape: int) -> torch.Tensor:
     return torch.randint(-2, 3, shape, generator=torch.Generator().manual_seed(sum(shape))).half()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["row", "column"])
 def test_an_operator_of_torch(tmp_path: Path, layout: str) -> None:
     name = f"emitted_{layout}"
@@ -55,6 +56,7 @@ def in_parts(**more: str) -> op.GemmOperationUniversal:
     return plan.construct({"threadblock_shape": [64, 64, 32], "cluster_shape": [1, 1, 1]})
 
 
+@pytest.mark.slow
 def test_an_operator_of_torch_that_splits_f32(tmp_path: Path) -> None:
     package = op.emit.pytorch(in_parts(), "emitted_in_parts", tmp_path, jit=True)
     assert package is not None
@@ -64,6 +66,8 @@ def test_an_operator_of_torch_that_splits_f32(tmp_path: Path) -> None:
     assert float((package.run(a, b, c, 2.0, 0.5).double() - 2 * exact - 0.5 * c).abs().max()) < 2e-5
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("operation-layouts0")
 @pytest.mark.parametrize("layouts", [("row", "row", "row"), ("column", "row", "column"), ("row", "column", "row")])
 @pytest.mark.parametrize("make", [operation, in_parts])
 def test_a_file_for_cute_run(tmp_path: Path, layouts: tuple[str, str, str], make: Any) -> None:

@@ -39,6 +39,7 @@ def check(a: np.ndarray, b: np.ndarray, args: dict[str, Any], out: Any = None) -
     assert np.array_equal(d == 0, wanted == 0) and np.allclose(d.astype(np.float64), wanted, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_kernels() -> None:
     """Odd places in tiles; batches; a transposed result; a kernel without TMA; seeds of 64 bits."""
     check(*factors(72, 104, 16), {"p": 0.25, "seed": 2**40 + 12345, "offset": 7})
@@ -47,6 +48,7 @@ def test_kernels() -> None:
     check(*factors(21, 35, 9), {"p": 0.3, "seed": 11, "offset": 5})
 
 
+@pytest.mark.slow
 def test_seeds_are_arguments() -> None:
     """Other seeds, as numbers and in memory, are the same kernel; a constant is another one."""
     a, b = factors(24, 32, 16)
@@ -64,6 +66,7 @@ def test_seeds_are_arguments() -> None:
     assert fixed.fixed == {"n": 3} and [x.op for x in fixed.graph.nodes if x.op == "load"] == []
 
 
+@pytest.mark.slow
 def test_pairs() -> None:
     def gated(accum: Any, seed: Any) -> Any:
         gate, up = pairs(accum)
@@ -76,6 +79,7 @@ def test_pairs() -> None:
     assert (r == drawn).all() and (d == want).all()
 
 
+@pytest.mark.slow
 def test_shares() -> None:
     """As many are kept as are to be; torch draws the same."""
     torch = pytest.importorskip("torch")

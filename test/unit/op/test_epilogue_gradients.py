@@ -73,6 +73,7 @@ def example(accum: Any, alpha: Any, C: Any, beta: Any, bias: Any) -> Any:
     return D, F
 
 
+@pytest.mark.end_to_end
 def test_every_kind_of_argument() -> None:
     a, b = integers(24, 40), integers(40, 32)
     args = {"alpha": torch.tensor([2.0]), "C": integers(24, 32), "beta": 2.0, "bias": integers(32, dtype=f32)}
@@ -81,6 +82,7 @@ def test_every_kind_of_argument() -> None:
     check(linear, example, a, b.t().contiguous(), args, used=slice(0, 1))
 
 
+@pytest.mark.slow
 def test_pairs_and_sums() -> None:
     def swiglu(accum: Any, bias: Any, scale: Any, skip: Any) -> Any:
         gate, up = pairs(accum / 8.0 + bias)
@@ -97,6 +99,7 @@ def test_pairs_and_sums() -> None:
     check(mm, sums, a, b, {"bias": integers(64), "mask": integers(24, 64) > 0})
 
 
+@pytest.mark.slow
 def test_whole_rows() -> None:
     def softmax(accum: Any, bias: Any) -> Any:
         x = accum * 0.25 + bias
@@ -108,6 +111,7 @@ def test_whole_rows() -> None:
     check(mm, softmax, a, b, {"bias": bias}, within=2e-2)
 
 
+@pytest.mark.slow
 def test_batches() -> None:
     def f(accum: Any, per: Any, row: Any, column: Any, skip: Any) -> Any:
         return accum * per + row * column - skip
@@ -118,6 +122,7 @@ def test_batches() -> None:
     check(bmm, f, integers(2, 24, 40), integers(1, 40, 32), {**args, "per": 2.0})
 
 
+@pytest.mark.slow
 def test_functions_of_the_table() -> None:
     """Derivatives by rule, those of arithmetic and of activations with parameters."""
     e = epilogue
@@ -133,6 +138,7 @@ def test_functions_of_the_table() -> None:
     check(mm, f, a.half(), b.half(), {"x": x}, within=6e-2)
 
 
+@pytest.mark.slow
 def test_what_has_no_gradients() -> None:
     a, b = (t.requires_grad_() for t in (integers(24, 40), integers(40, 32)))
 
@@ -180,6 +186,7 @@ def check_twice(function: Callable[..., Any], args: dict[str, torch.Tensor], wit
         assert float((got.double() - wanted).abs().max()) <= within * float(wanted.abs().max())
 
 
+@pytest.mark.slow
 def test_second_derivatives() -> None:
     """Gradients of gradients: of activations, of what rows share, of pairs, and of what chance drops."""
 
@@ -192,6 +199,7 @@ def test_second_derivatives() -> None:
     check_twice(f, {"bias": bias, "scale": scale}, 2e-2)
 
 
+@pytest.mark.slow
 def test_curves() -> None:
     """The rules of the derivatives of activations, beside differences of these."""
     import numpy as np
@@ -235,6 +243,7 @@ def heads_of_batches(accum: Any, scale: Any) -> Any:
     return D
 
 
+@pytest.mark.slow
 def test_other_shapes() -> None:
     """Through ``reshape`` and ``permute``, of results and of arguments; what is one for several is summed up."""
     a, b = integers(24, 40), integers(40, 32)
@@ -287,6 +296,7 @@ KEPT: dict[str, tuple[Callable[..., Any], tuple[int, int, int], dict[str, Any], 
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """One value of the graph, or none, of which one kernel computes gradients: three products a step."""
@@ -324,6 +334,7 @@ def test_what_is_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         assert float((got.double() - want).abs().max()) <= within * float(want.abs().max())
 
 
+@pytest.mark.slow
 def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of the kernel that computes gradients are counted in 31 bits."""
     from cute_dialect.op.epilogue import pointwise_backward
@@ -344,6 +355,7 @@ def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 def test_gradients_that_lie_otherwise() -> None:
     """Gradients by columns, of every other row, of a type of their own, and of arguments alone."""
     a, b, bias = (t.requires_grad_() for t in (normal(40, 72), normal(72, 136), normal(136, dtype=f32)))
@@ -364,6 +376,7 @@ def test_gradients_that_lie_otherwise() -> None:
     assert narrow.dtype == torch.float8_e4m3fn and narrow.requires_grad
 
 
+@pytest.mark.slow
 def test_steps_are_launched_again() -> None:
     """Five kernels a step, of other data the next time: three products, the derivative, the sums of its columns."""
 

@@ -31,6 +31,7 @@ def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return a, b, rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("element", "block", "scales", "m", "n"),
     [("f8E4M3FN", 128, "f32", 72, 272), ("f8E5M2", 32, "e8m0", 40, 96), ("i8", 64, "e8m0", 72, 200)],
@@ -56,6 +57,7 @@ def test_blocks(element: str, block: int, scales: str, m: int, n: int) -> None:
     assert (s[m // 2].astype(np.float32) == 1.0).all() and (d[m // 2].astype(np.float32) == 0.0).all()
 
 
+@pytest.mark.slow
 def test_beside() -> None:
     """D as it is, values of 8 bits, scales in memory of yours, sums of rows, matrices of a batch."""
 
@@ -74,6 +76,7 @@ def test_beside() -> None:
     assert (np.ldexp(1.0, args["s"].astype(int) - 127) == want["s"]).all() and (s[..., 40:] == 77).all()
 
 
+@pytest.mark.slow
 def test_rows_that_tma_cannot_read() -> None:
     def f(accum: Any) -> Any:
         q, s = quantize(accum, "i8", 32, "e8m0")
@@ -86,6 +89,7 @@ def test_rows_that_tma_cannot_read() -> None:
     assert (d == want).all() and (s.astype(np.float64) == wanted).all()
 
 
+@pytest.mark.slow
 def test_two_products() -> None:
     """What one product quantizes another one multiplies."""
     rng = np.random.default_rng(5)

@@ -42,6 +42,7 @@ def wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @pytest.mark.parametrize(("m", "n"), [(40, 88), (136, 264), (72, 500)])
 def test_all_at_once(m: int, n: int, dtype: Any) -> None:
@@ -52,6 +53,8 @@ def test_all_at_once(m: int, n: int, dtype: Any) -> None:
     check(found, everything(wide(a) @ wide(b), wide(bias)))
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("False-False-tile0")
 @pytest.mark.parametrize("tile", [(64, 96), (128, 128)])
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("swapped", [False, True])
@@ -74,6 +77,7 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch, swapped: bool, turned: bool, t
     gemm_dispatch.way_of.cache_clear()
 
 
+@pytest.mark.slow
 def test_batches_and_memory() -> None:
     a, b, bias = integers(3, 40, 72), integers(3, 72, 88), integers(88, dtype=np.float32)
     memory = {"rows": np.full((3, 40, 1), np.nan, np.float32), "all": np.full((3, 1, 1), np.nan, np.float32)}
@@ -87,6 +91,7 @@ def batched(accum: Any, bias: Any) -> Any:
     return {"D": x, "rows": epilogue.sum(x, -1), "columns": epilogue.min(x, -2), "all": epilogue.sum(x)}
 
 
+@pytest.mark.slow
 def test_nothing_and_what_is_no_number() -> None:
     def f(accum: Any) -> Any:
         return {"D": accum, "s": epilogue.sum(accum, -1), "m": epilogue.max(accum, -1), "l": epilogue.min(accum, -2)}
@@ -132,6 +137,7 @@ def gated(accum: Any, bias: Any) -> Any:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_beside_pairs(dtype: Any) -> None:
     """Of what has half of the columns, and of the sums themselves, over several tiles."""
@@ -160,6 +166,7 @@ def softmax(accum: Any, bias: Any) -> Any:
     return D, q
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_whole_rows(dtype: Any) -> None:
     """What becomes of a row is computed with: beside the function in f64; results of 8 bits are rounded as D's are."""

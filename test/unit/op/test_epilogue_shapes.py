@@ -58,6 +58,8 @@ def everything(accum: Any, scale: Any, angle: Any, skip: Any, bias: Any) -> Any:
     return D, F, E
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("72-192-float16")
 @pytest.mark.parametrize(
     ("m", "n", "dtype"), [(72, 192, np.float16), (72, 192, np.float32), (40, 64, np.float16)]
 )  # fmt: skip
@@ -68,6 +70,7 @@ def test_heads(m: int, n: int, dtype: Any) -> None:
     assert found.flags.c_contiguous and found.dtype == dtype
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(24, 48, 40), (23, 48, 9)])
 def test_everything(m: int, n: int, k: int) -> None:
     """Heads of 16, by elements; rows that TMA cannot read go through another kernel, and a copy."""
@@ -81,6 +84,7 @@ def test_everything(m: int, n: int, k: int) -> None:
     check(everything, a, b, {**args, "skip": np.asfortranarray(args["skip"])}, dtype=np.float32)
 
 
+@pytest.mark.slow
 def test_memory_of_yours() -> None:
     """Results go into memory of any strides; rows of several sequences, (B S, H E) to (B, H, S, E)."""
     a, b = integers(64, 40), integers(40, 128)
@@ -96,6 +100,7 @@ def test_memory_of_yours() -> None:
     check(split, a, b, {"D": np.full((2, 2, 64, 32), np.nan, np.float16).transpose(0, 1, 3, 2)})
 
 
+@pytest.mark.slow
 def test_matrices() -> None:
     """What is a matrix, or a batch, in another shape or order is stored as one."""
     a, b = integers(48, 40), integers(40, 64)
@@ -110,12 +115,14 @@ def test_matrices() -> None:
     check(lambda accum: permute(reshape(accum, (1, 24, 2, 16)), (2, 0, 1, 3)), x[:1], y[:1], {})
 
 
+@pytest.mark.slow
 def test_squares() -> None:
     """An argument as large as the sums is what its shape says, after the function has turned it."""
     a, b, s = integers(32, 16), integers(16, 32), integers(32, 32, seed=5)
     check(lambda accum, s: accum + permute(s, (1, 0)) * 2.0, a, b, {"s": s}, checks=ALL)
 
 
+@pytest.mark.slow
 def test_pairs_and_columns() -> None:
     """What pairs() makes has heads, too; and results with contiguous columns are the transposed product."""
 
@@ -134,6 +141,7 @@ def test_pairs_and_columns() -> None:
     check(skipped, integers(24, 16), integers(16, 32), {"s": integers(2, 24, 16), "D": out})
 
 
+@pytest.mark.slow
 def test_traced_once() -> None:
     """A trace serves other rows, and says so where its digits do not fit."""
     traced = trace(
@@ -208,6 +216,7 @@ def of_groups(accum: Any, bias: Any, scale: Any) -> Any:
     return D, F
 
 
+@pytest.mark.slow
 def test_groups() -> None:
     """What is no group's stays as it is, in its own shape, or becomes zeros."""
     a, b, ends = integers(40, 24), integers(2, 24, 32), [17, 33]
@@ -235,6 +244,7 @@ def test_groups() -> None:
     )
 
 
+@pytest.mark.slow
 def test_arguments_of_planned_groups() -> None:
     """They are read where they lie, or refused."""
     a, b, ends, plan = integers(40, 24), integers(2, 24, 32), [17, 40], op.GroupedGemm(element="f16", layout="row")
@@ -262,6 +272,7 @@ def also_first(accum: Any, t: Any) -> Any:
     return D, F
 
 
+@pytest.mark.slow
 def test_convolutions() -> None:
     """One tap: the product of pixels with filters; images in another order than channels last, and a plan's."""
     x, f, t = integers(2, 4, 4, 16), integers(8, 1, 1, 16), integers(2, 8, 16, seed=5)
@@ -290,6 +301,7 @@ def beside(accum: Any, bias: Any, t: Any) -> Any:
     return D, F
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["row", "column"])
 def test_plans(layout: str) -> None:
     a, b, args = integers(24, 40), integers(40, 32), {"bias": integers(32), "t": integers(2, 24, 16, seed=4)}

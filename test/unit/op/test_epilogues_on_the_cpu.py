@@ -58,6 +58,8 @@ def arguments(*shape: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("False")
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_product(monkeypatch: pytest.MonkeyPatch, launched: list[str], swapped: bool) -> None:
     """The kernel of either order, plain and traced; the same structure is the same kernel."""
@@ -82,6 +84,7 @@ def test_a_product(monkeypatch: pytest.MonkeyPatch, launched: list[str], swapped
     assert len(launched) == 2 and launched[0] != launched[1]
 
 
+@pytest.mark.slow
 def test_beta_of_zero_reads_nothing() -> None:
     a, b = integers(40, 72), integers(72, 88)
     args = {**arguments(40, 88), "beta": 0.0}
@@ -92,6 +95,7 @@ def test_beta_of_zero_reads_nothing() -> None:
         assert torch.equal(d.double(), want[0]) and torch.equal(f.double(), want[1])
 
 
+@pytest.mark.slow
 def test_batches(launched: list[str]) -> None:
     a, b = integers(3, 40, 72), integers(3, 72, 88)
 
@@ -111,17 +115,20 @@ def test_batches(launched: list[str]) -> None:
     assert ["b" in name.split("-")[4] for name in launched] == [True, False, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(39, 87, 71), (17, 33, 5), (8, 8, 0)])
 def test_rows_that_tma_cannot_read(m: int, n: int, k: int) -> None:
     a, b, args = integers(m, k), integers(k, n), arguments(m, n)
     check(op.mm(a, b, epilogue=example, args=args), example, a, b, args)
 
 
+@pytest.mark.slow
 def test_f32_and_odd_results() -> None:
     a, b, args = integers(39, 72, dtype=f32), integers(72, 87, dtype=f32), arguments(39, 87)
     check(op.mm(a, b, epilogue=example, args=args), example, a, b, args)
 
 
+@pytest.mark.slow
 def test_constants_of_another_value_are_another_graph() -> None:
     def f(accum: Any, times: Any) -> Any:
         for _ in range(times):
@@ -165,6 +172,7 @@ def test_what_does_not_fit(launched: list[str]) -> None:
     assert launched == []
 
 
+@pytest.mark.slow
 def test_normal_data() -> None:
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randn(s, generator=generator).half() for s in ((72, 200), (200, 136)))
@@ -178,6 +186,7 @@ def test_normal_data() -> None:
     assert float((got.double() - want).abs().max()) < 2e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [f16, f32])
 def test_any_rows_in_one_kernel(launched: list[str], dtype: torch.dtype) -> None:
     """Sums that are not rounded between, of batches too."""

@@ -45,6 +45,7 @@ def fits(extents: tuple[int, ...], taps: tuple[int, ...], h: How) -> bool:
     return min(n + b + a - d * (t - 1) for n, b, a, d, t in spans) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_random_groups(seed: int, kernels: list[str]) -> None:
     """1 to 9 groups of 1 to 40 channels and filters, any window; forward and both gradients."""
@@ -71,6 +72,7 @@ def test_random_groups(seed: int, kernels: list[str]) -> None:
         assert [name.split("-")[:2] for name in kernels] == [["direct", kind] for kind in ("fprop", "dgrad", "wgrad")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_depthwise(seed: int, kernels: list[str]) -> None:
     """Odd and even channel counts, windows up to 7x7 with uneven padding; forward and both gradients."""
@@ -92,6 +94,7 @@ def test_random_depthwise(seed: int, kernels: list[str]) -> None:
     assert len(kernels) == 3 and all(name.startswith("depthwise") for name in kernels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("multiplier", [2, 4])
 def test_filters_of_each_channel(multiplier: int, kernels: list[str]) -> None:
     """Depthwise with several filters of each channel."""
@@ -107,6 +110,7 @@ def test_filters_of_each_channel(multiplier: int, kernels: list[str]) -> None:
     assert len(kernels) == 3 and all(f"m{multiplier}" in name for name in kernels)
 
 
+@pytest.mark.slow
 def test_narrow_without_groups(kernels: list[str]) -> None:
     """5x5 filters of 16 channels: the gradients take tiles of the image, too."""
     rng, h = np.random.default_rng(5), how(2)
@@ -120,6 +124,7 @@ def test_narrow_without_groups(kernels: list[str]) -> None:
     assert [name.split("-")[:2] for name in kernels] == [["direct", kind] for kind in ("fprop", "dgrad", "wgrad")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("c", [4, 8, 1])
 def test_infinities_stay_in_their_group(c: int) -> None:
     """A NaN in one group, or at a pixel, reaches only results that use it: padding and other tiles do not spread it."""
@@ -138,6 +143,7 @@ def test_infinities_stay_in_their_group(c: int) -> None:
         assert (got[finite] == exact[finite]).all() and np.isnan(got[~finite]).all() and not finite.all()
 
 
+@pytest.mark.slow
 def test_epilogues_and_padded_views(kernels: list[str]) -> None:
     """Bias, addition and activation in the kernel; gradients of filters are finished apart; rows with gaps."""
     rng, h = np.random.default_rng(8), how(1, groups=4)
@@ -156,6 +162,7 @@ def test_epilogues_and_padded_views(kernels: list[str]) -> None:
     assert len(kernels) == 3
 
 
+@pytest.mark.slow
 def test_split_k_selects_the_gemm(kernels: list[str]) -> None:
     """A split of K is one of the im2col GEMM's: a kernel without one is not chosen."""
     rng, h = np.random.default_rng(9), how(1, groups=2)
@@ -164,6 +171,7 @@ def test_split_k_selects_the_gemm(kernels: list[str]) -> None:
     assert (got == forward(x, f, h)).all() and not kernels
 
 
+@pytest.mark.slow
 def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Depthwise kernels whose iteration is one row, for windows of few taps, too; lines come one to three ahead."""
     from cute_dialect.op.conv import depthwise_weights, few_channels, partial_weights
@@ -198,6 +206,7 @@ def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     few_channels.few_channels.cache_clear()
 
 
+@pytest.mark.slow
 def test_gradients_of_filters_of_few_channels(kernels: list[str]) -> None:
     """3 and 11 channels without groups: nothing is written out."""
     rng = np.random.default_rng(12)
@@ -209,6 +218,7 @@ def test_gradients_of_filters_of_few_channels(kernels: list[str]) -> None:
     assert len(kernels) == 2 and all(name.startswith("direct-wgrad") for name in kernels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("c", "k", "taps"), [(25, 2, (5, 5)), (65, 67, (1, 2))])
 def test_partial_sums_of_odd_groups_keep_their_bits(
     c: int, k: int, taps: tuple[int, int], kernels: list[str], monkeypatch: pytest.MonkeyPatch

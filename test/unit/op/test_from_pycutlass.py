@@ -80,6 +80,7 @@ def test_activations_by_element(activation: Any, numbers: tuple[float, ...], exa
     np.testing.assert_allclose(arguments.D.astype(float), exact(0.25 * product(a, b)), rtol=2e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_activations_with_numbers() -> None:
     """One text of name and numbers, however it is written; what has no such numbers is refused."""
     a, b = flat("f16", M * K).reshape(M, K), flat("f16", K * N).reshape(K, N)
@@ -98,6 +99,7 @@ def test_activations_with_numbers() -> None:
         universal(op.LinearCombinationGeneric("leaky_relu", "f16", 8)).epilogue_type(1.0, 0.0, 0.5, 0.5)
 
 
+@pytest.mark.slow
 def test_gradients_of_activations_with_numbers() -> None:
     torch = pytest.importorskip("torch")
     a = torch.from_numpy(flat("f16", 16 * 32).reshape(16, 32)).requires_grad_()
@@ -108,6 +110,7 @@ def test_gradients_of_activations_with_numbers() -> None:
     assert torch.equal(a.grad.double(), x.grad)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "stages", "warps", "layouts"),
     [
@@ -137,6 +140,7 @@ def test_f32_without_tensor_cores(shape: list[int], stages: int, warps: list[int
     np.testing.assert_array_equal(d, (exact if layouts[2] == "r" else exact.T).reshape(-1))
 
 
+@pytest.mark.slow
 def test_who_makes_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """nvcc and nvrtc of PyCUTLASS: ptxas and the driver; or nobody, for the interpreter."""
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
@@ -166,6 +170,7 @@ def test_who_makes_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         op.compiler.backend("ptxas")
 
 
+@pytest.mark.slow
 def test_arguments_and_modes() -> None:
     """Batches and matrices anywhere with their swizzle, serial and parallel parts of K with the reduction kernel."""
     found = universal(swizzle=op.BatchedIdentitySwizzle)

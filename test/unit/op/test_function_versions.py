@@ -76,6 +76,7 @@ def test_a_hook_whose_code_is_replaced(of: Callable[[Any], Callable[[], Any]]):
     assert np.array_equal(call(), EXACT + 1)
 
 
+@pytest.mark.slow
 def test_a_hook_whose_globals_and_variables_change(monkeypatch: pytest.MonkeyPatch):
     call = of_mm(of_global)
     assert np.array_equal(call(), EXACT * 2)

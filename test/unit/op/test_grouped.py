@@ -41,6 +41,7 @@ def experts() -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
+@pytest.mark.slow
 def test_rows_and_the_rest() -> None:
     a, b = experts()
     kept = np.full((T, N), np.nan, np.float16)
@@ -53,6 +54,7 @@ def test_rows_and_the_rest() -> None:
     assert found.dtype == np.float32 and np.array_equal(found, np.nan_to_num(rows(a, b)))
 
 
+@pytest.mark.slow
 def test_what_becomes_of_the_sums() -> None:
     a, b = experts()
     bias, c = numbers(G, N), numbers(T, N)
@@ -77,6 +79,7 @@ def test_what_becomes_of_the_sums() -> None:
     assert np.array_equal(found, want)
 
 
+@pytest.mark.slow
 def test_steps_columns_and_rows_in_use() -> None:
     a, b = experts()
     grad = numbers(T, N)
@@ -94,6 +97,7 @@ def test_steps_columns_and_rows_in_use() -> None:
         assert (found[g, n:] == 0).all()
 
 
+@pytest.mark.slow
 def test_the_group_of_each_row() -> None:
     a, b = experts()
     groups = np.full(T, -1, np.int32)
@@ -103,6 +107,7 @@ def test_the_group_of_each_row() -> None:
     assert np.array_equal(found, np.nan_to_num(rows(a, b, parts)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("element", ["float8_e4m3fn", "tf32"])
 def test_types(element: str) -> None:
     kind = np.float32 if element == "tf32" else getattr(ml_dtypes, element)
@@ -124,6 +129,7 @@ def test_steps_of_bytes() -> None:
     assert all(np.array_equal(found[g], wide(a[p]).T @ wide(b[p])) for g, p in enumerate(parts))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("kind", ["f64", "f32", "3xtf32"])
 def test_types_without_wgmma(kind: str) -> None:
     dtype: Any = np.float64 if kind == "f64" else np.float32
@@ -183,6 +189,7 @@ def of(**given: Any) -> Any:
     return op.grouped_mm(a, given.pop("b", b), given.pop("offs", ENDS), device="cpu", **given)
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
@@ -217,6 +224,8 @@ TILE = op.TileDescription((64, 64, 32), 3, (2, 2, 1), op.MathInstruction((16, 8,
 """A tile of ``mma.sync``."""
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("wgmma")
 @pytest.mark.parametrize("kernel", [None, TILE], ids=["wgmma", "mma.sync"])
 def test_an_epilogue_of_several_results(kernel: Any) -> None:
     def both(accum: Any, bias: Any) -> Any:

@@ -280,6 +280,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=10)
 @pytest.mark.parametrize(("given", "error", "said"), ERRORS)
 def test_errors_of_lists(given: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):

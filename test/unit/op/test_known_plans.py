@@ -89,6 +89,7 @@ def test_plans(kernel: Kernel) -> None:
     assert kernel.launched.pop() == want and len(plan._known) == 3
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("given", "more"),
     [

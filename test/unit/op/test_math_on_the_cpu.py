@@ -145,6 +145,7 @@ def test_sums_of_other_kinds(launched: list[str]) -> None:
     assert torch.equal(eights.double(), exact)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("dtype", "options", "said"),
     [

@@ -210,6 +210,7 @@ BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("error, message, call", BAD, ids=[m[:60] for _, m, _ in BAD])
 def test_what_is_refused(error: Any, message: str, call: Callable[[], object]) -> None:
     with pytest.raises(error) as found:

@@ -44,6 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     costs_of.cache_clear()
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     ("element", "output", "majors"),
     [
@@ -147,6 +148,7 @@ def test_clusters_that_do_not_run_at_once() -> None:
     assert best(p, told) != fours
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -38,6 +38,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", CASES)
 def test_forward_and_gradient(name: str, launched: list[str]) -> None:
     of_x, of_f, h, dtype, kinds = CASES[name]

@@ -84,6 +84,7 @@ ADDED = {
 }
 
 
+@pytest.mark.sample("rows of no 16 bytes-bias-torch.bfloat16")
 @pytest.mark.parametrize("kind", BITS, ids=str)
 @pytest.mark.parametrize("added", ADDED)
 @pytest.mark.parametrize("size", SIZES)
@@ -93,6 +94,7 @@ def test_mm(size: str, added: str, kind: Any) -> None:
     check(op.mm(a, b, **how, device="cpu"), *wanted(a, b, **how))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("lying", ["address", "rows", "columns of A", "columns of B", "columns of D", "rows of D"])
 def test_any_strides(lying: str) -> None:
     a, b, c, bias = problem(40, 24, 32)
@@ -194,6 +196,7 @@ def test_factors_of_other_types(n: int) -> None:
     check(op.mm(p, q, bias=bias, activation="gelu", device="cpu"), *wanted(p, q, bias=bias, activation="gelu"))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("channels", "filters"), [(8, 16), (3, 6), (5, 16)])
 @pytest.mark.parametrize("source", [torch.bfloat16, torch.float32])
 def test_convolutions(channels: int, filters: int, source: Any) -> None:
@@ -215,6 +218,7 @@ def test_plans(n: int) -> None:
     check(d, *wanted(a, b, c, alpha=0.75, beta=-1.5))
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", ["relu", "relu6", "hardswish", "hardsigmoid", "gelu", "silu"])
 @pytest.mark.parametrize("n", [32, 18])
 def test_gradients_are_those_of_the_exact_operand(name: str, n: int) -> None:

@@ -53,6 +53,8 @@ def test_arrays_of_the_plan() -> None:
 LAYOUTS = [(a, b, d) for a in ("row", "column") for b in ("row", "column") for d in ("row", "column")]
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("f16-row-column-row")
 @pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
 @pytest.mark.parametrize("output", ["f16", "f32"])
 def test_layouts(layouts: tuple[str, str, str], output: str) -> None:
@@ -65,6 +67,7 @@ def test_layouts(layouts: tuple[str, str, str], output: str) -> None:
     assert plan.run(a, b, c, device="cpu").D.flags.f_contiguous == (of_d == "column")
 
 
+@pytest.mark.sample("bf16-bf16", "f8E4M3FN-bf16", "i8-f32")
 @pytest.mark.parametrize(
     ("element", "output"),
     [("bf16", "bf16"), ("tf32", "f32"), ("f8E4M3FN", "bf16"), ("f8E4M3FN", "f8E4M3FN"), ("i8", "i32"), ("ui8", "i32"),
@@ -81,6 +84,7 @@ def test_elements(element: str, output: str) -> None:
     assert np.array_equal(d.astype(float), exact.astype(numpy_dtype(output)).astype(float))
 
 
+@pytest.mark.sample("80-shapes1", "90-shapes0", "90-shapes2")
 @pytest.mark.parametrize("shapes", [((3, 24, 40), (3, 40, 72)), ((3, 24, 40), (40, 72)), ((24, 40), (3, 40, 72)),
                                     ((1, 24, 40), (3, 40, 72))])  # fmt: skip
 @pytest.mark.parametrize("kernel_cc", [80, 90])
@@ -217,6 +221,7 @@ def test_the_problem_of_column_major_results() -> None:
     assert mixed.explain((64, 72), (72, 96)).problem.key == "ui8_i8-i32-kk 96x64x72"
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("split", [("serial", 8), ("parallel", 8), ("serial", 7)])
 @pytest.mark.parametrize("batch", [(), (2,)], ids=["matrix", "batch"])
 def test_parts_of_k(batch: tuple[int, ...], split: tuple[str, int]) -> None:

@@ -55,6 +55,7 @@ def names(done: Any) -> list[str]:
 LAYOUTS = [*product(("row", "column"), repeat=3)]
 
 
+@pytest.mark.sample("row-row-row-shape0", "row-column-row-shape0", "column-row-column-shape1")
 @pytest.mark.parametrize("shape", [(40, 72, 56), (33, 65, 47)])
 @pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
 def test_layouts(layouts: tuple[str, str, str], shape: tuple[int, int, int]) -> None:
@@ -107,6 +108,7 @@ def test_parts_of_k(split: Any) -> None:
     assert "K in 3 parts" in str(plan.explain(A[:, :32], B[:32], split_k=3))  # of the three parts of f32
 
 
+@pytest.mark.sample("None-of_a0-of_b0-ab", "None-of_a2-of_b2-b", "None-of_a4-of_b4-ab", "split1-of_a3-of_b3-b")
 @pytest.mark.parametrize(
     ("of_a", "of_b", "batches"),
     [((3, 24, 40), (3, 40, 72), "ab"), ((3, 24, 40), (40, 72), ""), ((24, 40), (3, 40, 72), "b"),

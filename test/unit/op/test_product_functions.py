@@ -48,6 +48,7 @@ def test_linear() -> None:
         op.linear(integers(24, 40), weight, out=integers(24, 32))
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("a", "b"),
     [

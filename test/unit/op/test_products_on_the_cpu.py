@@ -39,6 +39,7 @@ def exact(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 A, B = integers(3, 40, 72), integers(3, 72, 88)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -104,6 +105,7 @@ def test_rows_that_tma_cannot_read(launched: list[str], m: int, n: int, k: int) 
     assert torch.equal(found, (exact(a, b) + places).to(found.dtype))
 
 
+@pytest.mark.sample("dtype1-39-87-33")
 @pytest.mark.parametrize(
     ("dtype", "m", "n", "k"),
     [(torch.float32, 40, 88, 72), (torch.float32, 39, 87, 33), (torch.float8_e4m3fn, 40, 87, 36)],
@@ -126,6 +128,7 @@ def test_no_elements(launched: list[str]) -> None:
     assert len(launched) == 1  # without K there are sums, of no terms
 
 
+@pytest.mark.sample("False-False", "False-True", "True-True")
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("batch", [False, True])
 def test_the_problem_as_it_is_and_swapped(monkeypatch: pytest.MonkeyPatch, swapped: bool, batch: bool) -> None:

@@ -26,6 +26,8 @@ def data(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("7-torch.float32")
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("n", [7, 64, 333])
 def test_beside_torch(dtype: torch.dtype, n: int) -> None:
@@ -164,6 +166,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("call, kind, message", ERRORS, ids=[e[2][:50] for e in ERRORS])
 def test_what_does_not_fit(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):

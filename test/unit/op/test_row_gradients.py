@@ -44,6 +44,8 @@ def check(ours: Callable[..., Any], peer: Callable[..., Any], tensors: list[torc
         same(got, wanted)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("333-torch.bfloat16")
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 @pytest.mark.parametrize("n", [7, 64, 333])
 def test_gradients(n: int, dtype: torch.dtype) -> None:
@@ -75,6 +77,7 @@ def test_gradients(n: int, dtype: torch.dtype) -> None:
         check(lambda x: op.max(x, keepdim=True, device="cpu"), lambda x: x.amax(-1, keepdim=True), [x])
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 def test_gradients_of_cross_entropy(dtype: torch.dtype, reduction: str) -> None:
@@ -125,6 +128,7 @@ OPERATORS: list[tuple[str, tuple[Any, ...]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name, args", OPERATORS, ids=lambda x: x if isinstance(x, str) else "")
 def test_operators(name: str, args: tuple[Any, ...]) -> None:
     assert name in torch_rows.__all__

@@ -117,6 +117,7 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("case", REFUSED, ids=[case[2][:40] for case in REFUSED])
 def test_refused(case: tuple[Callable[[], object], type[Exception], str]) -> None:
     do, kind, message = case

@@ -160,6 +160,8 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return kind, Path(plan.save(tmp_path_factory.mktemp("kinds") / "plan")), done
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("a list")
 def test_plans_of_all_kinds(folder: tuple[Kind, Path, Any]) -> None:
     kind, path, done = folder
     plan = op.load(path)

@@ -50,6 +50,7 @@ RECIPES = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("name", RECIPES)
 def test_scales_of_rows_and_of_all(name: str, fast: bool) -> None:
@@ -80,6 +81,7 @@ def test_all_that_becomes_of_the_sums() -> None:
     assert np.array_equal(plan.run(a, b, sa, sb, c, alpha=0.0, beta=1.0, device="cpu").D, c.clip(min=0))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("shape", [(40, 272, 400), (200, 144, 128), (5, 8, 16)])
 @pytest.mark.parametrize("recipe", ["block", "block1x128"])
 def test_scales_of_blocks(shape: tuple[int, int, int], recipe: str) -> None:
@@ -211,6 +213,7 @@ REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize(("kind", "message", "do"), REFUSED, ids=[m[:60] for _, m, _ in REFUSED])
 def test_refused(
     kind: type[op.OpError], message: str, do: Callable[[], object], monkeypatch: pytest.MonkeyPatch

@@ -28,6 +28,8 @@ def wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float64)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("of_a0-of_b0-False")
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize(("of_a", "of_b"), [((1,), (1,)), ((40, 1), (1, 96)), ((40, 1), ()), ((1, 1), (1, 96))])
 def test_scales_of_rows_and_of_all(of_a: tuple[int, ...], of_b: tuple[int, ...], fast: bool) -> None:
@@ -52,6 +54,7 @@ def test_results_with_a_scale() -> None:
     assert op.scaled_mm(a, b, sa, sb, out=out, device="cpu") is out and (out == wide(a) @ wide(b) * sa * sb).all()
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("shape", [(40, 272, 400), (200, 144, 128), (5, 7, 1)])
 @pytest.mark.parametrize("fused", [False, True])
 def test_scales_of_blocks(shape: tuple[int, int, int], fused: bool) -> None:
@@ -68,6 +71,7 @@ def test_scales_of_blocks(shape: tuple[int, int, int], fused: bool) -> None:
     assert (found == exact + (bias if fused else 0)).all()
 
 
+@pytest.mark.sample("False-shape0", "False-shape3", "True-shape3")
 @pytest.mark.parametrize("shape", [(40, 272, 400), (67, 133, 257), (5, 7, 1), (3, 1, 130)])
 @pytest.mark.parametrize("fused", [False, True])
 def test_scales_of_columns_in_blocks(shape: tuple[int, int, int], fused: bool) -> None:
@@ -120,6 +124,7 @@ def test_the_shapes_say_which() -> None:
     assert (inferred == op.scaled_mm(a, b, sa, sb, recipe=("block", "block"), device="cpu")).all()
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("change", "error", "said"),
     [

@@ -50,6 +50,8 @@ def check(function: Callable[..., Any], exact: Callable[..., Any], *given: torch
     assert all(x.grad is not None and x.grad.dtype == x.dtype for x in ours)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("dtype0-out0")
 @pytest.mark.parametrize(("dtype", "out"), [(f16, f16), (torch.bfloat16, f32), (f32, f32)])
 def test_products(dtype: torch.dtype, out: torch.dtype) -> None:
     a, b = integers(24, 40, dtype=dtype), integers(40, 32, dtype=dtype)
@@ -57,6 +59,7 @@ def test_products(dtype: torch.dtype, out: torch.dtype) -> None:
     check(lambda a, b: mm(a.t(), b.t(), dtype=out), lambda a, b: a.t() @ b.t(), a.t().contiguous(), b.t().contiguous())
 
 
+@pytest.mark.sample("3-3", "1-3")
 @pytest.mark.parametrize(("of_a", "of_b"), [(3, 3), (1, 3), (3, 1), (1, 1)])
 def test_batches(of_a: int, of_b: int) -> None:
     """One matrix for all gets the sum of what all give it."""
@@ -69,6 +72,7 @@ def test_batches(of_a: int, of_b: int) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.sample("False-shape3", "True-shape1", "True-shape2", "True-shape4")
 @pytest.mark.parametrize("shape", [(24, 32), (1, 32), (32,), (24, 1), ()])
 @pytest.mark.parametrize("rows", [False, True])
 def test_what_is_added(shape: tuple[int, ...], rows: bool) -> None:
@@ -93,6 +97,7 @@ def test_what_is_added(shape: tuple[int, ...], rows: bool) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.sample("tanh")
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "softplus"])
 def test_activations(activation: str) -> None:
     """Their derivatives are of what the product has kept."""
@@ -113,6 +118,7 @@ def test_activations(activation: str) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.sample("(40,)-(40,)", "(24, 40)-(40,)", "(2, 1, 24, 40)-(3, 40, 32)")
 @pytest.mark.parametrize(
     ("a", "b"), [((40,), (40,)), ((24, 40), (40,)), ((40,), (3, 40, 32)), ((2, 1, 24, 40), (3, 40, 32))], ids=str
 )  # fmt: skip
@@ -229,6 +235,8 @@ def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
         mm(x, B, c=wrong, activation="gelu")
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("2-mm-True")
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("number", range(len(SAMPLES)), ids=lambda i: f"{i}-{SAMPLES[i][0].__name__}")
 def test_opcheck(number: int, gradients: bool) -> None:
@@ -250,6 +258,7 @@ def test_opcheck(number: int, gradients: bool) -> None:
     torch.library.opcheck(operator.default, given, {"device": "cpu", **more}, test_utils=tests)
 
 
+@pytest.mark.sample("False-aot_eager")
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compile(backend: str, dynamic: bool) -> None:
@@ -321,6 +330,7 @@ def test_module() -> None:
         assert op.nn.Linear(40, 32, bias=False, run_on="cpu")(x).shape == (2, 12, 32)
 
 
+@pytest.mark.sample("added", "batch", "doubles")
 @pytest.mark.parametrize("name", ["added", "batch", "plain", "doubles", "module", "visited"])
 def test_calls_of_the_gpu_tests(name: str) -> None:
     found, exact = CALLS[name]("cpu", "cpu")

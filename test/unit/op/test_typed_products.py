@@ -23,6 +23,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return put_in_place(monkeypatch)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("case", "kernel"),
     [
@@ -57,6 +58,7 @@ def test_defaults() -> None:
     assert stacked.dtype == I32 and torch.equal(stacked[1].double(), a.double() @ b.double())
 
 
+@pytest.mark.sample("39-87-72")
 @pytest.mark.parametrize(("m", "n", "k"), [(40, 88, 71), (39, 87, 72), (1, 1, 1)])
 def test_any_rows_and_majors(m: int, n: int, k: int) -> None:
     """What is copied, and what torch then does: integers stay exact."""

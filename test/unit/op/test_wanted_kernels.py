@@ -58,6 +58,7 @@ def test_parts_of_k(parts: int, there: int) -> None:
     assert np.array_equal(op.mm(A, B, split_k=parts, device="cpu"), EXACT)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("more", "says"),
     [

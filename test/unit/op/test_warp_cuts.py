@@ -32,6 +32,7 @@ def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) ->
     return way_of(*lying(m, n, k, majors, item, pad), out, dtype, output, arithmetic="tf32" if dtype == "f32" else "")
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("seed", range(8))
 def test_each_cut_is_a_kernel(seed: int) -> None:
     """Of drawn problems: what a block needs of shared memory is there, and blocks that share K have steps of it."""

@@ -83,6 +83,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(("t", "width", "inside", "stride", "carried"), CASES)
 @pytest.mark.parametrize("rounds", [0, 1, 5])
 def test_a_loop_carries_whole_registers(

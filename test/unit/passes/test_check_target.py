@@ -23,6 +23,7 @@ PAIRS = {
 """Example and chip -> what becomes of it; ``test/oracle/target_grid.py`` has them all."""
 
 
+@pytest.mark.sample("elementwise_add-sm_50")
 @pytest.mark.parametrize(("kernel", "chip"), PAIRS)
 def test_kernels_for_chips(kernel: str, chip: str) -> None:
     assert target_grid.outcome(kernel, chip) == PAIRS[kernel, chip]
@@ -49,6 +50,7 @@ def test_an_op_is_refused_on_the_chip_before(op: type[ArchOp]) -> None:
     assert f"cute_nvgpu.arch.{op.ROW.name}(" in line
 
 
+@pytest.mark.slow
 def test_the_cpu_has_every_instruction() -> None:
     """Without a chip nothing is refused where no machine code is made."""
     text = (target_grid.EXAMPLES / "gemm_sm90.mlir").read_text()

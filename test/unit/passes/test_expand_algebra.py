@@ -100,6 +100,7 @@ def composed_mode_by_mode(a: L | C, b: L, got: L | C) -> None:
         assert brute.norm(brute.evaluate(c, got_inner)) == brute.norm(want), c
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bases", [False, True])
 def test_composition_with_a_layout(bases: bool):
     judged = []
@@ -407,6 +408,7 @@ def pointer_offset(case: Case, out: Outcome) -> int:
     return rest if isinstance(got, C) else brute.swizzle(a.inner, a.offset ^ (f & active)) + rest
 
 
+@pytest.mark.slow
 def test_slice_of_a_swizzled_layout():
     shapes = {"plain": 0, "composed": 0}
 

@@ -222,6 +222,7 @@ def combined(a: object, b: object, f: object) -> object:
     return f(a, b)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("kind", ["int_tuple", "shape"])
 @pytest.mark.parametrize(("op", "sign"), [(arith.TupleAddOp, 1), (arith.TupleSubOp, -1)])
 def test_tuple_arithmetic(op: type[CuteOp], sign: int, kind: str):

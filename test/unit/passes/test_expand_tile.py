@@ -99,6 +99,7 @@ def copies(case: Case, modes: tuple[object, ...], y: object) -> list[int]:
     return [*indices, y]
 
 
+@pytest.mark.sample("LogicalProductOp")
 @pytest.mark.parametrize("op", [tile.LogicalProductOp, tile.ZippedProductOp])
 def test_logical_and_zipped_product(op: type[CuteOp]):
     def pair(case: Case, shape: object, x: object, y: object) -> object:
@@ -138,6 +139,7 @@ def padded(case: Case, x: object, y: object) -> tuple[list[object], list[int], l
     return xs, ys, [*map(brute.size, b), *[1] * (rank - len(b))]
 
 
+@pytest.mark.slow
 def test_blocked_product():
     def pair(case: Case, shape: object, x: object, y: object) -> object:
         xs, ys, _ = padded(case, x, y)
@@ -179,6 +181,7 @@ def pieces(t: L, n: int) -> int:
     return brute.ceil(n, t.shape * t.stride) * t.stride if t.shape != 1 else n
 
 
+@pytest.mark.slow
 def test_logical_divide_by_a_layout():
     seen = []
 
@@ -274,6 +277,7 @@ ARRANGED = {
 }
 
 
+@pytest.mark.sample("cute.logical_divide-shape")
 @pytest.mark.parametrize("kind", ["shape", "tile"])
 @pytest.mark.parametrize("op", list(ARRANGED), ids=lambda op: op.name)
 def test_divide_mode_by_mode(op: type[CuteOp], kind: str):

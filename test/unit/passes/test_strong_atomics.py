@@ -92,6 +92,7 @@ def agrees(found: tuple[str, ...], order: str, scope: str, space: str, bits: int
     return bool(plain) and order == "monotonic" and (scope != "sys" or "shared" in space) and not fences
 
 
+@pytest.mark.sample("-i8")
 @pytest.mark.parametrize("t", [*SIZES, "!llvm.ptr"])
 @pytest.mark.parametrize("space", SPACES)
 def test_an_atomic_is_as_strong_as_it_says(space: str, t: str) -> None:

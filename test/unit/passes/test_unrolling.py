@@ -129,6 +129,7 @@ def random_loop(rng: random.Random) -> Loop:
     return Loop(t, unsigned, stored(lower), stored(lower + span), step, rng.choice(KNOWN), copies)
 
 
+@pytest.mark.sample(every=13)
 @pytest.mark.parametrize("seed", range(25))
 def test_random_bounds(seed: int) -> None:
     rng = random.Random(seed)
@@ -140,6 +141,7 @@ def test_random_bounds(seed: int) -> None:
 ENDS = (-128, -127, -3, 0, 5, 127)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unsigned", [False, True])
 @pytest.mark.parametrize("copies", [2, 4, 7])
 def test_the_ends_of_a_type(copies: int, unsigned: bool) -> None:
@@ -177,12 +179,14 @@ def test_every_thread_has_its_own_bounds(known: str, copies: int) -> None:
     run(compiled(loop, by_thread=True), loop, by_thread=True)
 
 
+@pytest.mark.sample(every=8)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int) -> None:
     """Loops nested in each other and in branches, register tensors written in them."""
     check(random_body(random.Random(100 + seed), 3, (0, 1, 2, 3, 8)))
 
 
+@pytest.mark.slow
 def test_a_register_tensor_in_a_loop_of_copies() -> None:
     body = [Set(0, 1, 0, 5), If(0, True, [Rotate()], [Set(3, 0, 3, 1)]), While(2, True, [], [Set(2, 3, 0, 1)])]
     for n in range(7):

@@ -196,6 +196,7 @@ def ptx(text: str) -> str:
     return code
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", HELD)
 def test_the_machine_code_is_the_same(name: str) -> None:
     m = parse_module(program(HELD[name]))

@@ -33,11 +33,13 @@ SHAPES: dict[str, Body] = {
 }
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", SHAPES)
 def test_loops_carry_registers(name: str) -> None:
     check(SHAPES[name])
 
 
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int) -> None:
     check(random_body(random.Random(seed), 3))
@@ -79,6 +81,7 @@ def persistent_gemm(sms: int = 132) -> tuple[str, str]:
     return text, found
 
 
+@pytest.mark.slow
 def test_a_persistent_gemm_keeps_its_accumulators() -> None:
     ours, theirs = (compile_cute(text, emit="ptx", chip="sm_90a") for text in reversed(persistent_gemm()))
     assert not ours.remarks
@@ -91,6 +94,8 @@ def test_a_persistent_gemm_keeps_its_accumulators() -> None:
     assert kernels[0].registers == kernels[1].registers
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("")
 @pytest.mark.parametrize("unroll", ["", " {cute.unroll = 2 : i32}"])
 def test_a_persistent_gemm_multiplies(unroll: str) -> None:
     """All tiles by one cluster, turn by turn; with loops over K of two copies a turn, too."""

@@ -150,6 +150,7 @@ def test_an_interrupt_ends_the_process(keeps: list[isolate.Worker], monkeypatch:
         assert "llvm.store" in worker.module(KERNEL).text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emit", ["ptx", "llvm"])
 def test_a_program_gives_the_same_on_one_core_and_on_two(emit: str) -> None:
     command = [sys.executable, "-m", "cute_dialect.tools.cute_opt", str(EXAMPLES / "elementwise_add.mlir")]

@@ -82,6 +82,7 @@ def test_off_by_default() -> None:
     assert not re.search(r"\.loc|\.file|debug", ptx_of(KERNEL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["elementwise_add.mlir", "gemm_sm90.mlir"])
 def test_instructions_are_the_same(name: str) -> None:
     """What line info adds are lines of its own and labels, nothing else."""

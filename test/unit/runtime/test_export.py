@@ -76,6 +76,7 @@ def test_variants_shapes_and_refusals(add: CompiledModule, folder: Path) -> None
     assert "extent 2147483643 does not fit" in compare(exported, (far,) * 3, (tensor(far),) * 3)
 
 
+@pytest.mark.slow
 def test_tensor_maps_and_the_fallback(folder: Path) -> None:
     """A Hopper GEMM: maps are told as Python tells them; rows that TMA cannot read take the other kernel."""
     exported = Exported(compile_cute(str(EXAMPLES / "gemm_sm90.mlir")).kernel("launch"), folder, "gemm")
@@ -90,6 +91,7 @@ def test_tensor_maps_and_the_fallback(folder: Path) -> None:
     assert "expected an address that is a multiple of 2 bytes" in ended[-1]
 
 
+@pytest.mark.slow
 def test_several_launches_and_how_they_are_marked(folder: Path) -> None:
     module = compile_cute(ALL)
     arrays = [FakeArray((150,), (1,), "<i4", 0x7F0000000000 + (i << 20)) for i in range(3)]
@@ -170,6 +172,7 @@ def programs() -> list[tuple[list[Any], int]]:
 EDGES = (0.0, -0.0, float("inf"), float("nan"), 65504.0, 65520.0, 1e-8, 2.0**-24, 3 * 2.0**-25)
 
 
+@pytest.mark.slow
 def test_every_instruction_computes_as_in_python(folder: Path) -> None:
     """All instructions, one function each, on random numbers and on the edges of their types."""
     parts = [f"#define CUTE_{n} 1" for n in ("LAUNCHES", "PARAMETERS")]
@@ -223,6 +226,7 @@ def test_every_instruction_computes_as_in_python(folder: Path) -> None:
     assert refused > 100
 
 
+@pytest.mark.slow
 def test_the_python_module_runs(add: CompiledModule, tmp_path: Path) -> None:
     files = add.kernel("add").export(tmp_path / "out", name="my_add")
     assert [*files][:5] == ["my_add.ptx", "my_add.cubin", "my_add.h", "my_add.c", "my_add.py"]

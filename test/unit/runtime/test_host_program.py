@@ -132,6 +132,7 @@ def test_casts_shifts_and_compare() -> None:
         run(body, "%x: i32", [1 << 15])
 
 
+@pytest.mark.sample("oeq")
 @pytest.mark.parametrize("predicate", ["oeq", "olt", "oge", "one", "ord", "ueq", "ult", "une", "uno", "ule"])
 def test_floats_are_compared_as_their_type_holds_them(predicate: str) -> None:
     """Against numpy's comparisons of f32: 0.1 as given is no f32, and 1e-9 + 1 is 1."""

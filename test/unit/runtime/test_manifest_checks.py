@@ -266,6 +266,7 @@ def test_what_is_no_file(folder: Path) -> None:
     assert "expected at most 67108864 bytes, got 1099511627776" in refused(folder)
 
 
+@pytest.mark.slow
 def test_random_changes() -> None:
     """Some of what ``test/oracle/artifact_fuzz.py`` tries."""
     counts = artifact_fuzz.run(400, seed=3)

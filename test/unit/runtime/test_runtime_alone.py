@@ -61,6 +61,7 @@ def saved(example: str, folder: Path) -> str:
     return module.save(folder)
 
 
+@pytest.mark.sample("elementwise_add")
 @pytest.mark.parametrize("example", CASES)
 def test_a_launch_is_planned(example: str, tmp_path: Path) -> None:
     """The same kernel, grid, bytes and tensor maps as in this process, which has everything."""

@@ -66,6 +66,7 @@ def test_what_is_measured_is_what_torch_computes(major_b: str) -> None:
     assert [x.shape for x in one] == [(40, 72), (48, 72), (40, 48)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ODD[:2])
 def test_a_wrong_kernel_is_found(shape: tuple[int, int, int, int]) -> None:
     choice = Choice(GemmConfig(tile=(128, 128, 64), stages=6, cluster_m=1, deferred=False, batch=True))

@@ -80,6 +80,7 @@ def test_a_copy_is_given_to_the_kernel(copied: tuple[str, ...]) -> None:
     assert given[2] is c
 
 
+@pytest.mark.slow
 def test_building_in_processes(tmp_path: object) -> None:
     said = build(str(tmp_path), "sm_90a", 2, 5)
     names = [chosen(p).name for p in problems(2, 5)]

@@ -59,6 +59,7 @@ def test_problems_of_a_sweep() -> None:
         assert p.k % even == 0 and p.n % even == 0 and (p.major_a == "k" or p.m % even == 0)
 
 
+@pytest.mark.slow
 def test_kernels_of_a_sweep() -> None:
     made = plan(24, 5, COSTS._replace(sms=100), 6)
     assert made.sms == 100 and [p for p, _ in made.rows] == sweep_problems(24, 5)
@@ -79,6 +80,7 @@ def test_kernels_of_a_sweep() -> None:
         assert {*names} == {c.name for c in menu(problem) if suits(c, problem)}
 
 
+@pytest.mark.slow
 def test_building_and_reading_what_to_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = plan(2, 5, COSTS, 2)
     name, other = [*wanted.menu][:2]
@@ -116,6 +118,7 @@ def test_building_and_reading_what_to_time(tmp_path: Path, monkeypatch: pytest.M
     assert [*row["bad"]] == [gone] and row["bad"][gone].startswith("ArtifactError: ")
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_too_small_for_building(tmp_path: Path) -> None:
     wanted, said = plan(40, 5, COSTS), list[str]()
     made = build(str(tmp_path), "sm_90a", wanted, deadline=time.monotonic() + 0.1, say=said.append)
@@ -168,6 +171,7 @@ def invented(
         reporter.done(job, row | {"times": times})
 
 
+@pytest.mark.slow
 def test_what_crashes_or_hangs_is_left_out(tmp_path: Path) -> None:
     wanted = plan(5, 5, COSTS, 4)
     crashing, hanging = wanted.rows[0][1][1], wanted.rows[2][1][0]
@@ -328,6 +332,7 @@ def test_options_that_are_wrong(words: list[str], says: str, capsys: pytest.Capt
     assert capsys.readouterr().err.splitlines()[-1] == f"cute-bench: error: {says}"
 
 
+@pytest.mark.slow
 def test_the_command_builds_for_the_gpu_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     costs, folder = tmp_path / "costs.json", tmp_path / "kernels"
     write_costs(costs, "small", COSTS._replace(sms=80))

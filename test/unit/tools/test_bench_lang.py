@@ -11,6 +11,7 @@ from cute_dialect.tools.bench_lang import growth, table
 from cute_dialect.tools.cute_bench import main
 
 
+@pytest.mark.slow
 def test_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lang", "--runs", "1", "--json", str(tmp_path / "lang.json")]) == 0
     rows = {row["name"]: row for row in json.loads((tmp_path / "lang.json").read_text())["rows"]}

@@ -73,6 +73,7 @@ def test_the_fastest_peer_is_the_peer(fakes: None, monkeypatch: pytest.MonkeyPat
     assert "CUTE_KERNELS" not in os.environ
 
 
+@pytest.mark.slow
 def test_each_kernel_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(bench_op, "cases_of", {"fakes": (Fake("a"), Fake("b"))}.get)
     (said,) = bench_op.build(str(tmp_path), "sm_90a", ["fakes"])
@@ -85,6 +86,7 @@ def test_groups_are_modules() -> None:
         cases_of("x")
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("group", groups())
 def test_cases_have_names_of_their_own_and_kernels(group: str) -> None:
     cases = cases_of(group)

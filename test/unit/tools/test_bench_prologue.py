@@ -12,6 +12,7 @@ from cute_dialect.tools import bench_prologue
 from cute_dialect.tools.bench_prologue import FIELDS, medians
 
 
+@pytest.mark.slow
 def test_kernels_with_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each load, each ``wgmma`` and each end, once declared."""
     monkeypatch.setattr(bench_prologue, "SIZES", (128,))

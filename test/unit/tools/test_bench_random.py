@@ -27,6 +27,8 @@ from cute_dialect.tools.cute_bench import main
 DRAWN = ("conv", "rows", "epilogue", "attention")
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("conv")
 @pytest.mark.parametrize("group", DRAWN)
 def test_small_ones_are_right_on_the_interpreter(group: str) -> None:
     found = plan(group, 5, 11, lambda line: None)
@@ -56,6 +58,7 @@ def test_convolutions_span_the_distribution() -> None:
     assert all(p.flops <= 2e11 and min(p.result) > 0 for p in found)
 
 
+@pytest.mark.slow
 def test_the_reference_of_convolutions_is_exact() -> None:
     """Each kind, grouping, stride and dilation against torch's own float64 convolutions of a CPU."""
     torch = pytest.importorskip("torch")
@@ -89,6 +92,7 @@ def test_the_other_groups_span_their_distributions() -> None:
     assert {len(p.body) for p in fused} >= {2, 3, 4, 5, 6}
 
 
+@pytest.mark.slow
 def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     conv, softmax = op.conv2d, op.softmax
     monkeypatch.setattr(op, "conv2d", lambda *a, **k: conv(*a, **k) * 1.01)
@@ -101,6 +105,7 @@ def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
             RandomRows("softmax", backward, "f32", 4, 40).trial("cpu", False).check()
 
 
+@pytest.mark.slow
 def test_wrong_epilogues_and_attention_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     mm, attention = op.mm, op.attention
     monkeypatch.setattr(op, "mm", lambda *a, **k: {n: x * 1.01 for n, x in mm(*a, **k).items()})

@@ -50,6 +50,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return said.err
 
 
+@pytest.mark.slow
 def test_a_program_is_run(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "fill.html"
     assert main([str(program), "-o", str(page), "--", "21"]) == 0
@@ -94,6 +95,7 @@ def test_a_program_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_written(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No half of a page is left, nor a temporary file."""
     (tmp_path / "file").write_text("")
@@ -135,6 +137,7 @@ def test_wrong_command_lines(arguments: list[str], said: str, capsys: pytest.Cap
     assert e.value.code == 2 and capsys.readouterr().err.endswith(f"cute-explore: error: {said}\n")
 
 
+@pytest.mark.slow
 def test_both_lines_of_a_race(tmp_path: Path) -> None:
     """The line that a check stopped at, and the one with the earlier access."""
     path = tmp_path / "race.py"
@@ -152,6 +155,7 @@ def test_both_lines_of_a_race(tmp_path: Path) -> None:
     assert re.search(r'"key":"timeline"[^[]*"parts":\[\{"html"', page.read_text())  # of a run without checks
 
 
+@pytest.mark.slow
 def test_a_fault_is_on_the_page(tmp_path: Path) -> None:
     """A kernel that writes past its array: the page has the fault, and its line."""
     path = tmp_path / "wrong.py"

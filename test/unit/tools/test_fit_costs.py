@@ -78,6 +78,7 @@ def sweep_file(path: Path, rows: tuple[Row, ...], sms: int = 132) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_fit_finds_the_costs_of_another_gpu(tmp_path: Path) -> None:
     rows = invented()
     held = [r for r in rows if held_out(r.problem)]
@@ -92,6 +93,7 @@ def test_the_fit_finds_the_costs_of_another_gpu(tmp_path: Path) -> None:
     assert all(x > 0 for x in fitted)
 
 
+@pytest.mark.end_to_end
 def test_costs_are_better_only_beyond_chance() -> None:
     rows = invented(60, 0.0)
     good, bad = quality(rows, TRUTH), quality(rows, COSTS)
@@ -119,6 +121,7 @@ def test_errors_by_kind() -> None:
     assert few.taken == pytest.approx(lost, rel=0.1) == sum(k.missed for k in found.values())
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_same_each_time() -> None:
     rows = invented()[:20]
     assert fit(rows, COSTS, 3, 60_000) == fit(rows, COSTS, 3, 60_000) != COSTS
@@ -130,6 +133,7 @@ def test_what_is_held_out_hangs_on_the_problem_alone() -> None:
     assert [held_out(p) for p in reversed(found)] == [held_out(p) for p in found][::-1]
 
 
+@pytest.mark.slow
 def test_costs_that_nothing_speaks_of_stay() -> None:
     """No kernel for few rows, or columns, was timed."""
     rows = [r for r in invented() if not any(c.skinny for c in r.kernels)][:30]
@@ -139,6 +143,7 @@ def test_costs_that_nothing_speaks_of_stay() -> None:
     assert fitted.launch != COSTS.launch
 
 
+@pytest.mark.slow
 def test_the_command_writes_better_costs_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = sweep_file(folder / "sweep.json", invented())
     report = folder / "report.json"
@@ -165,6 +170,7 @@ def test_the_command_writes_better_costs_once(folder: Path, capsys: pytest.Captu
     assert (last.startswith("nothing written: ")) == (written.read_bytes() == before)
 
 
+@pytest.mark.slow
 def test_costs_that_are_not_better_are_not_written(folder: Path) -> None:
     path = sweep_file(folder / "sweep.json", invented(60, 0.0))
     truth, output = folder / "truth.json", folder / "costs.json"
@@ -175,6 +181,7 @@ def test_costs_that_are_not_better_are_not_written(folder: Path) -> None:
     assert said[-1] == "nothing written: on the problems held out the new costs are not better than those in force"
 
 
+@pytest.mark.slow
 def test_several_files_are_one_sweep(tmp_path: Path) -> None:
     rows = invented()
     paths = [sweep_file(tmp_path / "a.json", rows[:10]), sweep_file(tmp_path / "b.json", rows[10:30])]
@@ -186,6 +193,7 @@ def halved(text: str) -> str:
     return text[: len(text) // 2]
 
 
+@pytest.mark.slow
 def test_choices_that_were_not_timed_are_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = invented()[:12]
     assert main(["gemm", "--regret", str(sweep_file(folder / "all.json", rows))]) == 0
@@ -224,6 +232,7 @@ DAMAGES: list[tuple[Callable[[str], str], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "says"), DAMAGES)
 def test_files_that_are_no_sweeps(
     change: Callable[[str], str], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -236,6 +245,7 @@ def test_files_that_are_no_sweeps(
         assert out == "" and said.startswith(f"cute-bench: error: {path}: ") and says in said
 
 
+@pytest.mark.slow
 def test_files_that_do_not_serve(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gemm", "--fit", "nowhere.json"]) == 1
     assert capsys.readouterr().err == "cute-bench: error: nowhere.json: No such file or directory\n"
@@ -256,6 +266,7 @@ def test_files_that_do_not_serve(folder: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == f"cute-bench: error: expected costs for 132 SMs, as {GPU} has, got some for 80\n"
 
 
+@pytest.mark.slow
 def test_kernels_of_other_versions_are_left_out(folder: Path) -> None:
     rows = invented()[:4]
     path = sweep_file(folder / "sweep.json", rows)

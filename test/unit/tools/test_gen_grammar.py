@@ -109,6 +109,7 @@ def tokens(lines: list[str], folder: Path) -> list[list[tuple[str, str]]]:
     return [[(text, scopes) for text, scopes in line] for line in json.loads(done.stdout)]
 
 
+@pytest.mark.slow
 def test_by_the_tokenizer_of_vs_code(tmp_path: Path) -> None:
     """Each name by itself, lines as a whole, and the op of each line of an example."""
     example = (ROOT / "test" / "examples" / "sgemm_vector.mlir").read_text().splitlines()

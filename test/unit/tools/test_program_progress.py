@@ -24,6 +24,7 @@ def squared(x: int) -> int:
     return x * x
 
 
+@pytest.mark.slow
 def test_processes_tell_what_is_done(tmp_path: Path) -> None:
     file = tmp_path / "events"
     with reporting("never", str(file)):
@@ -56,6 +57,7 @@ def test_runs_on_the_cpu_in_programs_are_shown(tmp_path: Path) -> None:
     assert (events[0]["what"], events[-1]["event"]) == ("running", "done")
 
 
+@pytest.mark.slow
 def test_checking_and_exploring_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert cute_check.main([ADD, "--progress-json=checked"]) == 0
@@ -66,6 +68,7 @@ def test_checking_and_exploring_are_shown(tmp_path: Path, monkeypatch: pytest.Mo
     assert explored[-1]["event"] == "done" and explored[-1]["task"] == 1
 
 
+@pytest.mark.slow
 def test_interrupting_a_run() -> None:
     """The bar has the time left; after Ctrl-C it is gone, the cursor is there, and the status is 130."""
     code = "import sys; from cute_dialect.tools import cute_run; cute_run.main()"

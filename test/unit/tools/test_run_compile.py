@@ -20,6 +20,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ADD = str(EXAMPLES / "elementwise_add.mlir")
 
 
+@pytest.mark.slow
 def test_the_library_leaves_the_collector(capsys: pytest.CaptureFixture[str]) -> None:
     before, frozen = (gc.isenabled(), gc.get_threshold()), gc.get_freeze_count()
     assert cute_run.main([ADD, "--kernel=add", "--device=cpu", "--in=4x8", "-q"]) == 0
@@ -77,6 +78,7 @@ def test_arguments_are_checked_before_code_is_made(monkeypatch: pytest.MonkeyPat
     assert seen == ["add", "add_v"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["elementwise_add", "gemm_sm90", "transpose"])
 def test_one_kernel_is_lowered(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a module from the cache the interpreter has only the kernel made that it runs: as it is among the others."""

@@ -60,6 +60,7 @@ def errors(driver: Any) -> list[str]:
     return [entry["message"] for entry in driver.get_log("browser")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width,scheme", [(1400, "light"), (390, "dark")])
 def test_pages(site: Path, driver: Any, width: int, scheme: str) -> None:
     """Pages open without errors, their pictures are there, and nothing sticks out of a phone's window."""
@@ -73,6 +74,7 @@ def test_pages(site: Path, driver: Any, width: int, scheme: str) -> None:
         assert (sum(map(int, paper[4:-1].split(","))) > 380) == (scheme == "light"), (name, paper)
 
 
+@pytest.mark.slow
 def test_the_start_page(site: Path, driver: Any) -> None:
     show(driver, (site / "index.html").as_uri(), 1400, "light")
     text = driver.execute_script("return document.querySelector('article').innerText")
@@ -81,6 +83,7 @@ def test_the_start_page(site: Path, driver: Any) -> None:
     assert [Path(p).name for p in pictures] == ["start.svg", "flow.svg"]
 
 
+@pytest.mark.slow
 def test_search_in_files(site: Path, driver: Any) -> None:
     """Search works without a server, and its first results lead to where they say."""
     from selenium.webdriver.support.ui import WebDriverWait
@@ -93,6 +96,7 @@ def test_search_in_files(site: Path, driver: Any) -> None:
     assert "zipped_divide" in driver.execute_script("return document.querySelector('article').innerText")
 
 
+@pytest.mark.slow
 def test_a_long_table_can_be_filtered(site: Path, driver: Any) -> None:
     show(driver, (site / "dialect.html").as_uri(), 1400, "light")
     field = driver.find_elements("css selector", "#all-ops input.filter")[0]
@@ -102,6 +106,7 @@ def test_a_long_table_can_be_filtered(site: Path, driver: Any) -> None:
     assert row.startswith("cute.zipped_divide")
 
 
+@pytest.mark.slow
 def test_tutorials_ran_and_can_be_had_as_notebooks(site: Path, driver: Any) -> None:
     for name in gen_site.TUTORIALS:
         show(driver, (site / "tutorials" / f"{name}.html").as_uri(), 1400, "light")
@@ -110,6 +115,7 @@ def test_tutorials_ran_and_can_be_had_as_notebooks(site: Path, driver: Any) -> N
         assert Path(link.get_attribute("href").removeprefix("file://")).is_file()
 
 
+@pytest.mark.slow
 def test_no_anchor_is_dead(site: Path) -> None:
     """Links between pages, also those that Sphinx makes: each names a file, and an id that is there."""
     ids: dict[Path, set[str]] = {}
@@ -128,6 +134,7 @@ def test_no_anchor_is_dead(site: Path) -> None:
     assert len(ids) > 50 and dead == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", ["[a](nowhere.md)", "[b](#nothing)", "![c](none.svg)"])
 def test_a_broken_link_fails(link: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The build gives a status, says which link of which page it is, and leaves the site that is there."""

@@ -122,6 +122,7 @@ def test_attributes_of_llvm_that_nvvm_takes() -> None:
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.sample("elementwise_add")
 @pytest.mark.parametrize("example", sorted(p.stem for p in EXAMPLES.glob("*.mlir") if "gpu.func" in p.read_text()))
 def test_kernels_go_in_in_generic_form(example: str) -> None:
     """As docs/embedding.md shows; the attributes keep the sizes that xDSL's ``gpu.func`` does not have."""

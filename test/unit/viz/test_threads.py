@@ -40,6 +40,7 @@ def oracle(layout: Any) -> tuple[Any, int]:
     return made, size(made) // size(mode(made, 0))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", MMA_ATOMS)
 def test_products_are_as_the_table_says(name: str) -> None:
     """A left, B above (its rows are K), C; each value of each thread stands where the atom's layout puts it."""
