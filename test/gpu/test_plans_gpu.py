@@ -141,7 +141,7 @@ def test_products_that_follow_each_other(name: str) -> None:
 
 def test_mixed_arrays_are_refused() -> None:
     given = CASES[8].operands()
-    with pytest.raises(op.DeviceError, match="B is of numpy, the CPU, but A is of torch, GPU 0"):
+    with pytest.raises(op.DeviceError, match="B is a numpy array on the CPU, but A is a torch array on GPU 0"):
         op.Gemm(**F16).run(on_the_gpu(given["A"]), given["B"])
     with pytest.raises(op.DeviceError, match="A is in CPU memory; move it to the GPU"):
         op.Gemm(**F16).run(torch.zeros(8, 8).half(), torch.zeros(8, 8).half())

@@ -302,8 +302,8 @@ def _traced(
     missing = [n for n in parameters if n not in examples]
     if missing:
         names = ", ".join(n for n in parameters if n != "accum")
-        said = ", ".join(f'"{n}"' for n in missing)
-        raise EpilogueError(f"{what}: args has no {said}; its arguments are {names}")
+        quoted = ", ".join(f'"{n}"' for n in missing)
+        raise EpilogueError(f"{what}: args has no {quoted}; its arguments are {names}")
     if "accum" not in parameters:
         raise EpilogueError(
             f"{what}: the function needs a parameter accum, the accumulator; it has ({', '.join(parameters)})"

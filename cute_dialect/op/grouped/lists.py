@@ -71,15 +71,15 @@ def listed_mm(
         if done is not None:
             return done
     others = dict(run or {})
-    tell = others.pop("report", None)
+    callback = others.pop("report", None)
     options: Any = others | ({} if device is None else {"device": device})
     results: list[Any] = [None] * len(g.a)
     # Check all GEMMs before the first launch.
     ready = [(which, _arguments(g, kind, which, stream, options)) for kind, which in _kinds(g).items()]
     for which, arguments in ready:
         report = arguments.launch()
-        if tell is not None and report is not None:
-            tell(report)
+        if callback is not None and report is not None:
+            callback(report)
         if arguments.found[0].d.device < 0:
             arguments.sync()
         for i, d in zip(which, arguments.D):

@@ -106,5 +106,5 @@ def _recipe(name: str, s: Shapes, what: str, x: Any, recipe: str | tuple[str, st
             f"{name}: scale_b of shape {shape} is for blocks of 1 x 128, which are not supported; use blocks of "
             f"128 x 128, of shape {kinds['block'][0]}"
         )
-    told = tuple(dict.fromkeys([str(shapes[0]) for kind, shapes in kinds.items() if wanted in (None, kind)]))
-    raise ShapeError(f"{name}: {what} has shape {shape}; it must have {listed(told)}")
+    allowed = tuple(dict.fromkeys([str(shapes[0]) for kind, shapes in kinds.items() if wanted in (None, kind)]))
+    raise ShapeError(f"{name}: {what} has shape {shape}; it must have {listed(allowed)}")

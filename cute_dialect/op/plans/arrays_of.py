@@ -163,5 +163,5 @@ def explained_products(
         found, _ = with_epilogue(call, found, results, *visited, plan.kinds)
     many = as_batch(found)
     why = apart(plan.operation_for(many, array=True), found)
-    told = explained(plan, many.a, many.b, others, array=True)
-    return told._replace(operation=call, launches=(len(found) if why else 1, why))
+    explanation = explained(plan, many.a, many.b, others, array=True)
+    return explanation._replace(operation=call, launches=(len(found) if why else 1, why))

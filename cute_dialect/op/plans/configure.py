@@ -124,10 +124,10 @@ def _elements(asked: Asked) -> str:
 def _check_instruction(i: MathInstruction, asked: Asked) -> None:
     """Raise UnsupportedError if the instruction does not suit the operands."""
     arrays = (asked.element_a, asked.element_b)
-    for name, said, there in zip("AB", (i.element_a, i.element_b), arrays):
-        if said != there and {said, there} != {"tf32", "f32"}:
+    for name, expected, given in zip("AB", (i.element_a, i.element_b), arrays):
+        if expected != given and {expected, given} != {"tf32", "f32"}:
             raise UnsupportedError(
-                f"Gemm: {name} has dtype {there}, but the math_instruction has {said}; use equal ones"
+                f"Gemm: {name} has dtype {given}, but the math_instruction has {expected}; use equal ones"
             )
     simt = tuple(i.instruction_shape) == (1, 1, 1)
     if simt != (i.opcode_class == OpcodeClass.Simt):

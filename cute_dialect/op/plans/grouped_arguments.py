@@ -255,9 +255,11 @@ def _check_places(call: str, found: Sequence[Operands]) -> None:
     for i, x in enumerate(found):
         places = [(v.library, v.device) for v in (first, x.d) if v.library != "address"]
         if len(set(places)) > 1:
-            said = [f"{library}, {'the CPU' if device < 0 else f'GPU {device}'}" for library, device in places]
+            first_one, this = [
+                f"a {library} array on {'the CPU' if device < 0 else f'GPU {device}'}" for library, device in places
+            ]
             raise DeviceError(
-                f"{call}: D of problem {i} is of {said[1]}, but the first is of {said[0]}; use one device"
+                f"{call}: D of problem {i} is {this}, but that of problem 0 is {first_one}; use one library and device"
             )
 
 

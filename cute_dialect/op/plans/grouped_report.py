@@ -35,7 +35,7 @@ class ListExplanation(NamedTuple):
 
     def __str__(self) -> str:
         m, n, k = (f"{x}" if x == y else f"{x} to {y}" for x, y in zip(self.smallest, self.largest))
-        told = {
+        schedulers = {
             "host": "the host, longest K first",
             "device": "the kernel, from prefix sums of tiles that a first one computes",
         }
@@ -44,7 +44,7 @@ class ListExplanation(NamedTuple):
             f"{self.operation} on {self.gpu}: {self.products} products, M {m}, N {n}, K {k}",
             f"  kernel    {self.kernel}: {self.why}",
             f"  copies    {size or 'none'}",
-            f"  tiles     {self.tiles}, {self.waves:.3g} for each multiprocessor, found by {told[self.schedule]}",
+            f"  tiles     {self.tiles}, {self.waves:.3g} for each multiprocessor, found by {schedulers[self.schedule]}",
             f"  launches  {self.launches}",
         ])  # fmt: skip
 

@@ -220,8 +220,8 @@ def _type(
                 raise error(f"{call}: {name} and {what}_{name} are both given; pass one of them")
         found = found_type(call, name, read(call, name, array))
         # With element="tf32", f32 arrays are multiplied as tf32.
-        said = None if all_elements is None else element_name(all_elements)
-        return found._replace(element="tf32") if (said, found.element) == ("tf32", "f32") else found
+        common = None if all_elements is None else element_name(all_elements)
+        return found._replace(element="tf32") if (common, found.element) == ("tf32", "f32") else found
     element, layout = all_elements if element is None else element, all_layouts if layout is None else layout
     if element is None:
         raise DtypeError(f"{call}: the element type of {name} is unknown; pass {name}, element_{name} or element")

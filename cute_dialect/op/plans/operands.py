@@ -234,8 +234,10 @@ def check(
         if view is None or "address" in (view.library, x.library):
             continue
         if (view.library, view.device) != (x.library, x.device):
-            where = [f"{q.library}, {'the CPU' if q.device < 0 else f'GPU {q.device}'}" for q in (x, view)]
-            raise DeviceError(f"{call}: {name} is of {where[1]}, but A is of {where[0]}; use one library and device")
+            of_a, this = [
+                f"a {q.library} array on {'the CPU' if q.device < 0 else f'GPU {q.device}'}" for q in (x, view)
+            ]
+            raise DeviceError(f"{call}: {name} is {this}, but A is {of_a}; use one library and device")
     for name, view in (("A", x), ("B", y)):
         if overlap(z, view):
             raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")

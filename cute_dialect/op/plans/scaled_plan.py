@@ -320,10 +320,10 @@ def _read(call: str, name: str, scales: Any, x: Operands, on_cpu: bool) -> Array
     """Return the view of block scales; exponents are read as bytes.  Raises DeviceError, LayoutError."""
     found = read(call, name, as_bytes(scales) if element_name(scales.dtype) == EXPONENTS else scales, on_cpu)
     if (found.library, found.device) != (x.a.library, x.a.device):
-        raise DeviceError(
-            f"{call}: {name} ({found.library}, device {found.device}) must have the library and device of A "
-            f"({x.a.library}, device {x.a.device})"
-        )
+        of_a, this = [
+            f"a {q.library} array on {'the CPU' if q.device < 0 else f'GPU {q.device}'}" for q in (x.a, found)
+        ]
+        raise DeviceError(f"{call}: {name} is {this}, but A is {of_a}; use one library and device")
     if overlap(x.d, found):
         raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")
     return found

@@ -439,8 +439,8 @@ def _common(call: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     for shape in shapes:
         for i, n in enumerate(shape, rank - len(shape)):
             if n not in (found[i], 1) and found[i] != 1:
-                said = ", ".join(map(str, shapes))
-                raise ShapeError(f"{call}: arrays of shapes {said} do not broadcast")
+                text = ", ".join(map(str, shapes))
+                raise ShapeError(f"{call}: arrays of shapes {text} do not broadcast")
             found[i] = n if found[i] == 1 else found[i]
     return tuple(found)
 
@@ -481,8 +481,8 @@ def _is_flat(plan: Plan, inputs: Sequence[Input], arrays: Sequence[ArrayView], m
     """Return True if contiguous matrices (m, n), whose rows are not whole vectors, are processed as one row."""
     whole = all(x.strides == (n, 1) for x in arrays if len(x.shape) == 2)
     vector = plan._replace(flat=True).vector
-    told = [x for x in inputs if x.kind in ("row", "column")]
-    return m > 1 and n % vector != 0 and n >= vector and m * n <= _MOST and whole and bool(told)
+    broadcast = [x for x in inputs if x.kind in ("row", "column")]
+    return m > 1 and n % vector != 0 and n >= vector and m * n <= _MOST and whole and bool(broadcast)
 
 
 def _modes(views: Sequence[ArrayView]) -> list[tuple[int, list[int]]]:

@@ -52,9 +52,9 @@ class _Call:
         if any([isinstance(x, Proxy) for x in operands]) or not any([_is_array(x) for x in operands]):
             self._check_operands(operands)
             given = {"out": out, "dtype": dtype, "device": device}
-            said = [key for key, value in given.items() if value is not None]
-            if said:
-                raise ArgumentError(f"{self.name}: {said[0]}= is for arrays; got a {type(operands[0]).__name__}")
+            passed = [key for key, value in given.items() if value is not None]
+            if passed:
+                raise ArgumentError(f"{self.name}: {passed[0]}= is for arrays; got a {type(operands[0]).__name__}")
             return self.function(*operands)
         return self.of_arrays(*operands, out=out, dtype=dtype, device=device)
 

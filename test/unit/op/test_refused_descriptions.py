@@ -561,7 +561,7 @@ CALLS: list[Case] = [
     ),
     (
         op.DeviceError,
-        "Gemm.run: bias is of torch, the CPU, but A is of numpy, the CPU; use one library and device",
+        "Gemm.run: bias is a torch array on the CPU, but A is a numpy array on the CPU; use one library and device",
         lambda: op.Gemm(**F16).run(A, B, bias=torchs(256), **CPU),
     ),
     (op.LayoutError, "Gemm.run: bias has strides (2,); it must be contiguous", planned(A, B, bias=zeros(512)[::2])),
