@@ -1,6 +1,6 @@
 """Emission of machine-level ops: operands from user values, and checks reported in the user's vocabulary.
 
-The ops of ``cute_nvgpu.arch`` are rows of a table (:mod:`cute_dialect.cute_nvgpu.sync.ops`), which lists their operands
+The ops of ``cute_nvgpu.arch`` are rows of a table in :mod:`cute_dialect.cute_nvgpu.sync.ops`.  It lists their operands
 and the first architecture that supports them.  :func:`instruction` creates the functions of ``cute.arch`` that emit one
 op.
 """

@@ -1,7 +1,7 @@
 """``match`` statements as chains of ``if``, for patterns whose comparisons may be known only at run time.
 
 Tests of the subject's *structure* (the length of a tuple, its class, its keys) are decided at compile time and come
-first, followed by the comparisons of values.  ``case (0, y) if y > 2: …`` on ``m`` becomes::
+first.  Comparisons of values follow.  ``case (0, y) if y > 2: …`` on ``m`` becomes::
 
     .g = False
     if <m is a sequence of 2>:

@@ -1,7 +1,7 @@
 """Int tuples: shapes, coordinates, strides and tilers as users write them, and as operands of ops.
 
-Users write plain Python: integers, typed numbers, ``None`` or ``:`` for a whole mode, tuples of these, layouts as parts
-of a tiler, and ``E(0)`` for a basis element.  A :class:`Tree` combines such a value with its kind (``"shape"``,
+Users write plain Python: integers, typed numbers, ``None`` or ``:`` for a whole mode, and tuples of these.  Tilers may
+contain layouts, and ``E(0)`` is a basis element.  A :class:`Tree` combines such a value with its kind (``"shape"``,
 ``"coord"``, …).  It has a type, and creates an SSA value when an op needs one.  :func:`tree_of` is the inverse.
 
 >>> Tree((4, (None, 8)), "coord").text

@@ -1,9 +1,9 @@
 """The objects that a specialization depends on, apart from its arguments: checked before each call.
 
-Each of the user's functions that the trace went through adds its code and defaults, the variables of enclosing
-functions and the globals that it reads, all compared by identity.  Lists, dicts, small arrays, and the user's classes
-and objects among them are compared by what they hold.  So an edited and reloaded helper, a method that was replaced,
-and ``helper.__code__ = …`` all make the next call trace again.
+Each of the user's functions that the trace went through adds its code and defaults.  It also adds the globals and the
+variables of enclosing functions that it reads.  All are compared by identity.  Lists, dicts, small arrays, and the
+user's classes and objects among them are compared by what they hold.  So an edited and reloaded helper, a method that
+was replaced, and ``helper.__code__ = …`` all make the next call trace again.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def watched_by(*roots: object) -> Watched:
     """Return the objects that a trace of functions may read: ``roots`` are these functions and constant arguments.
 
     The walk goes through the user's functions that are named, held in containers and objects, or methods of the
-    user's classes.  Functions of installed packages and of this one are not looked into; for those among ``roots`` the
+    user's classes.  Functions of installed packages and of this one are not inspected. For those among ``roots`` the
     names that they read are watched, but not their code.
     """
     return _Walk(roots).watched()

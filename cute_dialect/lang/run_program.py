@@ -3,7 +3,7 @@
 * ``cutlass`` and its modules, and ``cute_viz``: a finder on ``sys.meta_path`` creates modules that forward to this
   package.
 * Modules in the program's source tree (``from cute.ampere.kernel.dense_gemm.tensorop_gemm import …``): the file with
-  the last name, if it is in the program's folder and no other finder provides the module.
+  the last name.  It must be in the program's folder, and no other finder may provide the module.
 * ``cuda.bindings.driver``: :mod:`cute_dialect.lang.cuda` if cuda-python is not installed.
 * ``torch`` on the interpreter: :mod:`cute_dialect.lang.torch_cpu`, for files in the program's folder. torch itself is
   not modified.

@@ -2,8 +2,8 @@
 
 It uses two public means of torch and modifies nothing in torch. :func:`on_cpu` is a mode
 (``torch.overrides.TorchFunctionMode``) in which functions called with ``device="cuda"`` use ``"cpu"``. The module
-:class:`TorchOnCpu` has every name of torch with another ``cuda``: there is one device, its streams do nothing, and its
-events read the host's clock.
+:class:`TorchOnCpu` has every name of torch but its own ``cuda``: one device, whose streams do nothing and whose events
+read the host's clock.
 """
 
 from __future__ import annotations
