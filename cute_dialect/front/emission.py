@@ -62,7 +62,7 @@ def no_wrap_flags() -> dict[str, Attribute]:
 
 
 class fastmath:
-    """Set the fast-math flags of float ops in a ``with`` block: ``"fast"``, ``"none"``, ``"contract,nsz"``, …
+    """Set the fast-math flags of float ops in a ``with`` block, such as ``"fast"``, ``"none"`` or ``"contract,nsz"``.
 
     The default is ``contract``, which allows fused multiply-add.  ``nnan`` and ``ninf`` are promises, which the
     interpreter checks::

@@ -31,8 +31,9 @@ def in_kernel(what: str) -> Any:
 
 
 def require_chip(what: str, needed: int | str) -> None:
-    """Raise F280 unless the target supports an instruction. ``needed`` is ``90``, or ``sm_90a`` for exactly that
-    target.
+    """Raise F280 unless the target supports an instruction.
+
+    ``needed`` is ``90`` for that architecture or a later one, or ``sm_90a`` for exactly that target.
     """
     from cute_dialect.arch.targets import TARGETS
 

@@ -119,10 +119,10 @@ def alloc_smem(element_type: type[Numeric], size: int, alignment: int | None = N
 
 
 def get_dyn_smem(element_type: type[Numeric], alignment: int | None = None) -> Pointer:
-    """Return a pointer to the dynamic shared memory requested at the launch (``smem=``), besides the kernel's own
-    buffers.
+    """Return a pointer to the dynamic shared memory that the launch requests with ``smem=``.
 
-    The memory is aligned to 1024 bytes.  Raises F262 for a larger ``alignment``.
+    It is separate from the kernel's own buffers.  The memory is aligned to 1024 bytes.  Raises F262 for a larger
+    ``alignment``.
     """
     from cute_dialect.front.dtypes import Uint8
     from cute_dialect.front.trace import current

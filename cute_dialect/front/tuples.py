@@ -303,7 +303,7 @@ def _constrained(width: int, divisor: int) -> Attribute:
 
 
 def to_ssa(tree: object, kind: str = "coord") -> SSAValue:
-    """Return the SSA value of an int tuple; ``kind`` is ``"coord"``, ``"shape"``, ``"stride"``, ``"int_tuple"``, …"""
+    """Return the SSA value of an int tuple of a kind such as ``"coord"``, ``"shape"`` or ``"int_tuple"``."""
     return Tree(tree, kind).ssa
 
 

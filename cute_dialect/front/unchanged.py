@@ -41,10 +41,10 @@ def _holds_attributes_only(kind: type) -> bool:
 def unchanged_since(
     values: Iterable[object], *, others: Callable[[object], bool] = lambda _: False
 ) -> Callable[[], bool] | None:
-    """Return a function that checks whether the values still hold the same objects, or None if identities do not
-    suffice.
+    """Return a function that checks whether the values still hold the same objects.
 
-    ``others(x)`` returns True for opaque objects that are assumed not to change.
+    The result is None if comparing identities does not suffice. ``others(x)`` returns True for opaque objects that are
+    assumed not to change.
     """
     sequences: list[tuple[Any, int, tuple[object, ...]]] = []
     spaces: list[tuple[Any, Any, Mapping[str, Any], list[object], tuple[object, ...]]] = []

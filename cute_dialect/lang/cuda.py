@@ -34,6 +34,7 @@ def initialize_cuda_context(device_id: int = 0) -> None:
 
 
 def default_stream() -> Stream:
+    """Return the default stream."""
     return Stream(0)
 
 

@@ -90,8 +90,9 @@ class HostClock:
 
 
 class GpuClock:
-    """Times launches on a stream with CUDA events and a cold L2 cache. The context manager owns the memory that evicts
-    L2.
+    """Times launches on a stream with CUDA events and a cold L2 cache.
+
+    The context manager owns the memory that evicts L2.
     """
 
     def __init__(self, device: int = 0, stream: int = 0):

@@ -128,10 +128,10 @@ def matrix(
     l: int, mode0: int, mode1: int, is_mode0_major: bool, cutlass_dtype: Any,  # noqa: E741  (CuTe DSL's name)
     init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
 ) -> Any:  # fmt: skip
-    """Return ``l`` matrices as a float32 tensor of shape (mode0, mode1, l), with numbers that the element type
-    represents.
+    """Return ``l`` matrices as a float32 tensor of shape (mode0, mode1, l).
 
     Args:
+        cutlass_dtype: an element type, which represents all numbers exactly.
         is_mode0_major: True if dimension 0 is contiguous, False if dimension 1 is.
     """
     import torch
@@ -163,10 +163,9 @@ def _device() -> str:
 def cute_tensor_like(
     data_ref: Any, cutlass_dtype: Any, is_dynamic_layout: bool, assumed_align: int | None = None
 ) -> tuple[RuntimeTensor, Any]:
-    """Return a tensor with the numbers of ``data_ref`` in another element type, as a kernel argument and as a torch
-    tensor.
+    """Return the numbers of ``data_ref`` in another element type, as a kernel argument and as a torch tensor.
 
-    It is on the GPU if there is one. Its layout is that of ``data_ref``.
+    The tensor is on the GPU if there is one. Its layout is that of ``data_ref``.
     """
     stored = _stored(cutlass_dtype)
     made = data_ref.to(device=_device(), dtype=stored)

@@ -244,8 +244,9 @@ def on_cpu() -> Generator[None]:
 
 
 def import_with(python: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an ``__import__`` function for a program: torch resolves to :class:`TorchOnCpu`, all else to ``python``'s
-    result.
+    """Return an ``__import__`` function for a program, in which torch is :class:`TorchOnCpu`.
+
+    ``python`` imports all other modules.
     """
     made: list[TorchOnCpu] = []
 

@@ -23,6 +23,7 @@ _FLOATS = {
 
 
 def constant(result: Any, value: Any, **_: Any) -> Any:
+    """Return a constant of a number type."""
     return number_type(result)(value)
 
 

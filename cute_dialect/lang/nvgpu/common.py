@@ -50,8 +50,9 @@ class CopyUniversalOp(CopyOp):
 
 @dataclass(frozen=True)
 class BulkCopyOp(CopyOp):
-    """Asynchronous copies of contiguous bytes by one thread: global to shared memory, completed on an mbarrier, and
-    back.
+    """Asynchronous copies of contiguous bytes by one thread.
+
+    Copies from global to shared memory complete on an mbarrier, and copies to global memory in a bulk group.
     """
 
     chip: ClassVar[str] = "sm_90"

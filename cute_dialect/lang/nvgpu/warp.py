@@ -135,8 +135,9 @@ class MmaF64Op(MmaOp):
 
 @dataclass(frozen=True)
 class MmaI8Op(MmaOp):
-    """``mma.sync`` 8x8x16, 16x8x16 or 16x8x32 of 8-bit integers into Int32. Overflowing sums wrap, or saturate on
-    request.
+    """``mma.sync`` 8x8x16, 16x8x16 or 16x8x32 of 8-bit integers into Int32.
+
+    Overflowing sums wrap; with ``saturate`` they saturate.
     """
 
     a_dtype: Any
