@@ -1,6 +1,6 @@
 """Operations on tensors: ``from cute_dialect import op``, then ``op.mm(a, b)``.
 
-The public names stand in the stub beside this file; each is imported when it is first used.
+The public names are listed in the stub file of this package; each is imported at its first use.
 """
 
 from __future__ import annotations

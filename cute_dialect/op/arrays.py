@@ -1,11 +1,11 @@
-"""The arrays of a call: of one library, in one place, read as they lie; and what their library does to them.
+"""Arrays of a call: views of torch, numpy, cupy, DLPack and CUDA array interface objects.
 
-torch tensors, numpy arrays, cupy's, and whatever else speaks DLPack or the CUDA array interface become
-:class:`~cute_dialect.runtime.arrays.ArrayView`; a library only allocates results and makes the copies that no kernel
-can do without.  No library is imported that the caller has not imported.
+Arrays become :class:`~cute_dialect.runtime.arrays.ArrayView` without a copy.  Their library allocates results and
+makes the copies that some kernels need.  All arrays of a call belong to one library and one device.  No library is
+imported unless the caller has imported it.
 """
 
-# torch and cupy are not there where the types are checked.
+# torch and cupy are not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -30,7 +30,7 @@ __all__ = ["Library", "Where", "aligned_strides", "gpu_here", "on_stream", "read
 
 
 def aligned_strides(shape: Sequence[int], mode: int, item: int) -> tuple[int, ...]:
-    """Return strides of a matrix (or batch) that TMA reads, contiguous along a mode (1: rows), without gaps but that.
+    """Return the strides of a matrix or batch with 16-byte aligned lines, contiguous along a mode (1: within rows).
 
     >>> aligned_strides((3, 5, 7), 1, 2), aligned_strides((5, 7), 0, 4)
     ((40, 8, 1), (1, 8))
@@ -44,7 +44,7 @@ def aligned_strides(shape: Sequence[int], mode: int, item: int) -> tuple[int, ..
 
 
 class Library:
-    """A library of arrays; this one is any that has DLPack or the CUDA array interface, and can do no more."""
+    """An array library; this base class supports any library with DLPack or the CUDA array interface."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -53,52 +53,50 @@ class Library:
         return self.name
 
     def empty(self, call: str, shape: Sequence[int], element: str, value: Any) -> Any:
-        """Return a new array beside ``value``.  Raises UnsupportedError."""
+        """Return a new array on the device of ``value``.  Raises UnsupportedError."""
         space = getattr(value, "__array_namespace__", None)
         if space is None:
-            raise UnsupportedError(f"{call}: expected out, as nothing is known that makes arrays of {self.name}")
+            raise UnsupportedError(f"{call}: cannot allocate an array of {self.name}; pass out")
         space = space()
         return space.empty(tuple(shape), dtype=getattr(space, torch_name(element)), device=value.device)
 
     def strided(self, shape: Sequence[int], strides: Sequence[int], element: str, like: ArrayView) -> ArrayView:
-        """Return new memory beside ``like``.  Raises UnsupportedError."""
+        """Return new memory on the device of ``like``.  Raises UnsupportedError."""
         raise UnsupportedError(
-            "expected matrices that a kernel reads in place (see op.explain), as nothing is known that copies arrays "
-            f"of {self.name}"
+            f"cannot copy an array of {self.name} into the layout that the kernel needs; pass arrays that it reads in "
+            "place, see op.explain"
         )
 
     def native(self, view: ArrayView) -> Any:
-        """Return the library's array that lies as a view says, whose address is that of the array it was read of."""
+        """Return an array of the library with the layout of a view, at the address of the array that was read."""
         self.strided((), (), "", view)
 
     def copied(self, source: ArrayView, strides: Sequence[int], element: str = "") -> ArrayView:
-        """Return a copy with other strides, and of another type perhaps."""
+        """Return a copy with other strides, optionally of another type."""
         made = self.strided(source.shape, strides, element or source.dtype, source)
         self.native(made)[...] = self.native(source)
         return made
 
     def zeros(self, shape: Sequence[int], element: str, like: ArrayView) -> ArrayView:
-        """Return a new matrix of zeros, contiguous along rows."""
+        """Return a new matrix of zeros with contiguous rows."""
         made = self.strided(shape, aligned_strides(shape, 1, numpy_dtype(element).itemsize), element, like)
         self.clear(made)
         return made
 
     def indices(self, count: int, like: ArrayView) -> Any:
-        """Return the integers below ``count`` as an array of i32 beside ``like``.  Raises UnsupportedError."""
-        raise UnsupportedError(f"random numbers need arrays of torch, numpy or cupy, got arrays of {self.name}")
+        """Return the integers below ``count`` as an i32 array on the device of ``like``.  Raises UnsupportedError."""
+        raise UnsupportedError(f"random numbers do not support arrays of {self.name}; pass torch, numpy or cupy arrays")
 
     def clear(self, view: ArrayView) -> None:
-        """Write zeros."""
+        """Fill an array with zeros."""
         self.native(view)[...] = 0
 
     def on(self, stream: object, device: int) -> AbstractContextManager[object]:
-        """Make a stream the current one."""
+        """Return a context manager that makes a stream current."""
         return nullcontext()
 
 
 class _Torch(Library):
-    """torch."""
-
     def empty(self, call: str, shape: Sequence[int], element: str, value: Any) -> Any:
         torch = sys.modules["torch"]
         return torch.empty(tuple(shape), device=value.device, dtype=getattr(torch, torch_name(element)))
@@ -126,7 +124,7 @@ class _Torch(Library):
 
 
 class _Numpy(Library):
-    """numpy; and cupy, which is like it."""
+    """numpy, and cupy, which has the same interface."""
 
     def empty(self, call: str, shape: Sequence[int], element: str, value: Any) -> Any:
         with nullcontext() if self.name == "numpy" else value.device:
@@ -144,7 +142,7 @@ class _Numpy(Library):
     def native(self, view: ArrayView) -> Any:
         keep = cast(Any, view.keep)
         steps = tuple([step * keep.dtype.itemsize for step in view.strides])
-        # As numpy describes bytes of ml_dtypes (``<f1``) it cannot read them: they are strided as bytes.
+        # numpy cannot read the type code of 8-bit ml_dtypes (``<f1``), so the view is strided as bytes.
         plain = keep.view("u1") if keep.dtype.itemsize == 1 else keep
         return self._module().lib.stride_tricks.as_strided(plain, view.shape, steps).view(keep.dtype)
 
@@ -168,7 +166,10 @@ def _library(view: ArrayView, value: object) -> Library:
 
 
 def on_stream(view: ArrayView, stream: object) -> AbstractContextManager[object]:
-    """Make a stream the current one of torch, whose new memory is then the stream's, where an array is torch's."""
+    """Return a context manager that makes a stream torch's current one, so that new tensors belong to it.
+
+    It does nothing if the array is not a torch tensor or there is no stream.
+    """
     return _Torch("torch").on(stream, view.device) if stream is not None and view.library == "torch" else nullcontext()
 
 
@@ -176,19 +177,19 @@ def on_stream(view: ArrayView, stream: object) -> AbstractContextManager[object]
 
 
 class Where(NamedTuple):
-    """Where a call is computed: ``device`` as a kernel takes it (None: the GPU where the arrays are), the library of
-    its arrays, whether it is the interpreter, and the GPU (0 for arrays that are copied there).
-    """
+    """The device and the array library of a call."""
 
-    device: int | Literal["cpu"] | None
+    device: int | Literal["cpu"] | None  # as a kernel takes it; None: the GPU of the arrays
     library: Library
-    cpu: bool
-    gpu: int
+    cpu: bool  # the call runs on the interpreter
+    gpu: int  # 0 for arrays that are copied to the GPU
 
 
 def gpu_here(call: str = "") -> Driver:
-    """Return the driver of the GPUs here; ``call``: who asks.  Raises DeviceError where there is none, before anything
-    is compiled or copied.
+    """Return the driver.  Raises DeviceError if there is no GPU, before anything is compiled or copied.
+
+    Args:
+        call: name of the calling function, for the message.
     """
     from cute_dialect.runtime.driver import NoGpuError, driver
 
@@ -196,16 +197,16 @@ def gpu_here(call: str = "") -> Driver:
         return driver()
     except NoGpuError:
         who = f"{call}: " if call else ""
-        raise DeviceError(f'{who}no GPU here: device="cpu" runs it on the interpreter') from None
+        raise DeviceError(f'{who}no GPU was found; pass device="cpu" to run on the interpreter') from None
 
 
 def read_all(
     call: str, arrays: Mapping[str, Any], device: object = None, stream: object = None
 ) -> tuple[Where, dict[str, ArrayView]]:
-    """Read the arrays of a call, those that are not None, and say where it is computed.
+    """Return the device of a call and views of its arrays that are not None.
 
-    Raises DtypeError for what is no array, LayoutError for what has no strides, and DeviceError where arrays are of
-    several libraries or in several places, or not where ``device`` says.
+    Raises DtypeError if an argument is not an array, and LayoutError if it has no strides.  Raises DeviceError if
+    arrays belong to several libraries or devices, or are not on ``device``.
     """
     where = None if device is None else device_number(device)
     raw = 0 if stream is None else stream_of(stream)
@@ -219,10 +220,13 @@ def read_all(
         if library is None or first is None:
             first, library = name, found
         elif found.name != library.name:
-            raise DeviceError(f"{call}: expected {name} of {library}, as {first}, got an array of {found}")
+            raise DeviceError(
+                f"{call}: {name} is an array of {found}, but {first} is one of {library}; pass arrays of one library"
+            )
         elif view.device != views[first].device:
             raise DeviceError(
-                f"{call}: expected {name} on {_place(views[first])}, as {first}, got one on {_place(view)}"
+                f"{call}: {name} is on {_place(view)}, but {first} is on {_place(views[first])}; "
+                "move both to one device"
             )
         _check_place(call, name, view, where)
     assert first is not None and library is not None
@@ -233,7 +237,7 @@ def read_all(
 def _read(call: str, name: str, value: Any, stream: int) -> ArrayView:
     layout = getattr(value, "layout", None)
     if layout is not None and type(value).__module__.partition(".")[0] == "torch" and "strided" not in str(layout):
-        raise LayoutError(f"{call}: expected {name} with strides, got a tensor of {layout}")
+        raise LayoutError(f"{call}: {name} is a tensor of {layout}; pass a strided tensor")
     try:
         return view_of(value, stream)
     except NotAnArray as e:
@@ -246,15 +250,19 @@ def _place(view: ArrayView) -> str:
 
 
 def _check_place(call: str, name: str, view: ArrayView, where: int | Literal["cpu"] | None) -> None:
-    """Check that a kernel on ``where`` reaches an array."""
+    """Raise DeviceError if kernels on ``where`` cannot access an array."""
     if where == "cpu":
         if view.device >= 0:
-            raise DeviceError(f'{call}: expected {name} on the CPU for device="cpu", got one on {_place(view)}')
+            raise DeviceError(
+                f'{call}: {name} is on {_place(view)}, but device="cpu" runs on the interpreter; move {name} to the CPU'
+            )
     elif view.device < 0 and view.library != "numpy":
         gpu_here(call)
         raise DeviceError(
-            f"{call}: expected {name} on a GPU, got one on the CPU: {name}.cuda() is there, "
-            'device="cpu" runs it on the interpreter'
+            f"{call}: {name} is on the CPU; move it to a GPU with {name}.cuda(), "
+            'or pass device="cpu" to run on the interpreter'
         )
     elif view.device >= 0 and where is not None and view.device != where:
-        raise DeviceError(f"{call}: expected {name} on cuda:{where}, as device says, got one on {_place(view)}")
+        raise DeviceError(
+            f"{call}: {name} is on {_place(view)}, but device is cuda:{where}; move {name}, or omit device"
+        )

@@ -1,6 +1,6 @@
-"""The kernels of products, compiled: each once, whoever asks; and what calls them."""
+"""Compiled GEMM kernels, cached by their configuration, and the objects that launch them."""
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -41,8 +41,10 @@ __all__ = [
 
 
 def text_of(choice: Choice) -> str:
-    """Return the kernel's file.  A kernel begins while the one before it in its stream ends, and waits for it before it
-    reads or writes (programmatic dependent launch): a chain of small products takes 0.6 us less for each.
+    """Return the kernel's MLIR text.
+
+    The kernel uses programmatic dependent launch.  It starts while the previous kernel in its stream ends, and waits
+    for that kernel before it reads or writes.  In a chain of small GEMMs this saves 0.6 us per GEMM.
     """
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.kernels.gemm.few_rows import few_rows_text
@@ -54,15 +56,20 @@ def text_of(choice: Choice) -> str:
 
 
 def library(choice: Choice, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
-    """Return the compiled kernel, from the compile cache where it is there; else compiled, or (``elsewhere``) compiled
-    in another process; ``cpu``: as far as the interpreter needs it.
+    """Return the compiled kernel, from the compile cache if it is there.
+
+    Args:
+        ``elsewhere``: compile in another process.
+        cpu: compile for the interpreter.
     """
     return _LIBRARIES.get((choice, cpu), lambda: by_name(choice.name, partial(text_of, choice), elsewhere, cpu))
 
 
 class Libraries:
-    """Compiled kernels by what they are of.  Who asks for one that is being made waits for it; where making one fails
-    the next one to ask tries again.
+    """Compiled kernels by key, shared by the threads of a process.
+
+    A thread that requests a kernel while another thread compiles it waits for the result.  If compilation fails, the
+    next request tries again.
     """
 
     def __init__(self) -> None:
@@ -70,7 +77,7 @@ class Libraries:
         self._lock = Lock()
 
     def get(self, key: object, make: Callable[[], CompiledModule]) -> CompiledModule:
-        """Return the kernels of ``key``, made if they are not."""
+        """Return the kernel for ``key``; call ``make`` if there is none yet."""
         with self._lock:
             found = self._made.get(key)
             mine = found is None
@@ -86,7 +93,7 @@ class Libraries:
         return found.result()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all kernels."""
         with self._lock:
             self._made.clear()
 
@@ -97,10 +104,16 @@ _LIBRARIES = Libraries()
 def by_name(
     name: str, text: partial[str], elsewhere: bool = False, cpu: bool = False, chip: str | None = None
 ) -> CompiledModule:  # fmt: skip
-    """Return a kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), from the
-    compile cache, else compiled; ``elsewhere``: in another process.
+    """Return a kernel by its name.
+
+    It is taken from the folder ``CUTE_KERNELS`` (written by ``cute-bench gemm --build``) or from the compile cache;
+    otherwise it is compiled.
+
+    Args:
+        ``elsewhere``: compile in another process.
+        cpu: compile for the interpreter.
     """
-    if cpu:  # what was built for a GPU may lack what the interpreter runs
+    if cpu:  # A kernel built for a GPU may lack code that the interpreter runs.
         from cute_dialect.kernels.traced_text import traced_by
         from cute_dialect.pipelines.on_demand import compile_on_demand
 
@@ -116,11 +129,14 @@ def by_name(
 
 
 class RunKernel:
-    """A kernel with the memory that its blocks share; call it with A (M, K), B (N, K) and C (M, N), of batches with a
-    third mode: arrays of any library, or their views.
+    """A kernel with the workspace that its blocks share.
 
-    ``workspace``: how many floats and counters a C of such a shape needs, None where blocks share nothing;
-    ``epilogue``: of the problem; ``swapped``: it computes ``C^T = B A^T``.
+    Call it with A (M, K), B (N, K) and C (M, N), arrays of any library or views.  Batches have a third mode.
+
+    Args:
+        workspace: returns the numbers of floats and of counters for the shape of C; None if blocks share no memory.
+        epilogue: the epilogue of the problem.
+        swapped: the kernel computes ``C^T = B A^T``.
     """
 
     def __init__(
@@ -132,8 +148,12 @@ class RunKernel:
         self._shared: dict[tuple[int, int, int], tuple[Any, Any]] = {}
 
     def __call__(self, a: Any, b: Any, c: Any, *more: object, stream: object = None, **options: Any) -> Any:
-        """Compute ``c = a b^T``, by default on the current stream; ``more``: the epilogue's arguments; ``options``:
-        those of a kernel.  Gives what the kernel gives: the interpreter's report.
+        """Compute ``c = a b^T`` and return the kernel's result, the interpreter's report.
+
+        Args:
+            more: arguments of the epilogue.
+            stream: default: the current stream.
+            options: call options of a kernel.
         """
         given, more = self._given(a, b, c), self._extras(more)
         if self._workspace is not None:
@@ -143,16 +163,18 @@ class RunKernel:
         return self._kernel(*given, *more, stream=stream, **options)
 
     def _given(self, a: Any, b: Any, c: Any) -> tuple[Any, ...]:
-        """Return what the kernel takes: of the swapped problem, ``c^T = b a^T``."""
+        """Return the kernel's operands: for the transposed problem those of ``c^T = b a^T``."""
         return (b, a, transposed(c)) if self._swapped else (a, b, c)
 
     def _extras(self, given: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the epilogue's arguments as the kernel takes them: the source like the result."""
+        """Return the epilogue's arguments, transposed if the kernel computes the transposed problem."""
         return turned_extras(self._epilogue, given) if self._swapped else given
 
     def _memory(self, stream: int, device: int, shape: Sequence[int], of_torch: bool) -> tuple[Any, Any]:
-        """Return the memory for a launch on a stream, which keeps it; a launch that a graph captures has its own, since
-        only the graph's replay sets its counters to zero.  On the CPU (``device`` -1) it is fresh.
+        """Return the workspace and the counters for a launch on a stream.
+
+        They are cached per stream.  A launch that a CUDA graph captures has its own, because its counters are reset
+        only when the graph is replayed.  On the CPU (``device`` -1) they are new for each launch.
         """
         assert self._workspace is not None
         size, counters = self._workspace(*shape)
@@ -178,8 +200,10 @@ class RunKernel:
         return found
 
     def repeated(self, a: Any, b: Any, c: Any, *extras: object) -> Launch | None:
-        """Return what launches on torch's matrices like these at other addresses; ``extras``: the epilogue's
-        arguments.
+        """Return a prepared launch for torch tensors like these at other addresses, or None.
+
+        Args:
+            extras: arguments of the epilogue.
         """
         given, extras = self._given(a, b, c), self._extras(extras)
         memory: tuple[Any, ...] = ()
@@ -200,7 +224,7 @@ class RunKernel:
 
 
 class Runner(RunKernel):
-    """A kernel of the menu, ready to be called."""
+    """A TMA kernel, ready to launch."""
 
     def __init__(self, choice: Choice, module: CompiledModule):
         self.choice = choice
@@ -211,8 +235,10 @@ class Runner(RunKernel):
 
 
 def transposed(x: Any, split: str = "") -> Any:
-    """Return a matrix, or a batch whose third mode is that of matrices, with rows for columns; ``split``: these are
-    several modes, as an epilogue's graph says of the result or of the transposed one.
+    """Return a matrix, or a batch (rows, columns, L), with rows and columns exchanged.
+
+    Args:
+        split: how rows and columns are split into several modes, as in an epilogue graph; empty if they are not.
     """
     if split:
         view = view_of(x)
@@ -229,7 +255,7 @@ def transposed(x: Any, split: str = "") -> Any:
 
 
 def turned_extras(epilogue: Epilogue, given: tuple[object, ...]) -> tuple[object, ...]:
-    """Return the arguments of an epilogue as those of the transposed result."""
+    """Return the arguments of an epilogue for the transposed result."""
     if epilogue.graph is not None:
         inputs, outputs = epilogue.graph.inputs, epilogue.graph.outputs[1:]
         kinds = [x.kind for x in inputs] + ["" if x.reduce else "aux" for x in outputs]
@@ -243,19 +269,24 @@ def turned_extras(epilogue: Epilogue, given: tuple[object, ...]) -> tuple[object
 
 @cache
 def runner(choice: Choice, cpu: bool = False) -> Runner:
-    """Return the compiled kernel, ready to be called, ``cpu``: on the interpreter."""
+    """Return the compiled kernel, ready to launch; ``cpu``: on the interpreter."""
     return Runner(choice, library(choice, cpu=cpu))
 
 
 AnyConfig: TypeAlias = "AmpereConfig | ExactConfig | WarpConfig"
-"""A kernel that needs no TMA."""
+"""A kernel that does not use TMA."""
 
 
 def any_config(
     element: str, output: str, majors: tuple[str, str], batch: bool, epilogue: Epilogue, cut: Cut | None = None,
 ) -> AnyConfig:  # fmt: skip
-    """Return the kernel for any rows: of f32 by FMAs, of 16 bits by ``ldmatrix``, of others by plain loads; ``cut``:
-    how a problem is cut, of f32 to small tiles; not of 16 bits.
+    """Return the kernel without TMA for a problem.
+
+    f32 operands use FMAs, 16-bit operands ``ldmatrix``, other operands plain loads.
+
+    Args:
+        cut: the tile and the number of split-K slices; for f32 it selects small tiles, for 16-bit operands it is
+            ignored.
     """
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
     from cute_dialect.kernels.mma_sync_gemm import WarpConfig
@@ -267,8 +298,8 @@ def any_config(
     if BITS[element] == 16:
         output = "" if output == element or not epilogue.active else output
         return AmpereConfig(element, majors=of_any, batch=batch, output=output, epilogue=epilogue)
-    # A block may have a multiprocessor to itself, so that nothing else hides what fragments wait for.  Of 8 bits those
-    # would need a register for each byte.
+    # A block may be alone on its multiprocessor, so no other block hides the latency of fragment loads.  Fragments of
+    # f64 and tf32 are therefore loaded one step ahead.  Fragments of 8-bit elements would need a register per byte.
     usual = WarpConfig(element, output, of_any, batch, ahead=element in ("f64", "tf32"))
     if cut is None:
         return usual
@@ -276,7 +307,7 @@ def any_config(
 
 
 def any_text(config: AnyConfig) -> str:
-    """Return the kernel's file."""
+    """Return the kernel's MLIR text."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
     from cute_dialect.kernels.mma_sync_gemm import warp_gemm_text
     from cute_dialect.kernels.simt_gemm import ExactConfig, exact_gemm_text
@@ -288,14 +319,15 @@ def any_text(config: AnyConfig) -> str:
 
 @cache
 def any_rows(config: AnyConfig, cpu: bool = False) -> Kernel | RunKernel:
-    """Return the kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else
-    element by element; ``cpu``: to be called on the interpreter.
+    """Return the kernel for rows that TMA cannot read; ``cpu``: on the interpreter.
+
+    It copies with ``cp.async`` where the alignment allows it, otherwise element by element.
     """
     return run_any(config, any_rows_library(config, cpu=cpu))
 
 
 def run_any(config: AnyConfig, module: CompiledModule) -> Kernel | RunKernel:
-    """Return a compiled kernel without TMA, with the memory that its blocks share where they do."""
+    """Return a compiled kernel without TMA, with a workspace if it uses split-K."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
 
     if not isinstance(config, AmpereConfig) and config.parts > 1:
@@ -304,18 +336,18 @@ def run_any(config: AnyConfig, module: CompiledModule) -> Kernel | RunKernel:
 
 
 def any_rows_library(config: AnyConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
-    """Return the compiled kernel of :func:`any_rows`; ``elsewhere``, ``cpu``: as of :func:`library`."""
+    """Return the compiled kernel of :func:`any_rows`; ``elsewhere`` and ``cpu`` as in :func:`library`."""
     return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, partial(any_text, config), elsewhere, cpu))
 
 
 @cache
 def splitter(config: PartsConfig, cpu: bool = False) -> Kernel:
-    """Return the kernel that splits f32 in three parts of tf32; ``cpu``: for the interpreter."""
+    """Return the kernel that splits f32 into three tf32 parts; ``cpu``: for the interpreter."""
     return splitter_library(config, cpu=cpu).kernel("launch")
 
 
 def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
-    """Return the compiled kernel of :func:`splitter`; ``elsewhere``, ``cpu``: as of :func:`library`."""
+    """Return the compiled kernel of :func:`splitter`; ``elsewhere`` and ``cpu`` as in :func:`library`."""
     from cute_dialect.kernels.split_tf32 import split_text
 
     text = partial(split_text, config)
@@ -324,7 +356,7 @@ def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool 
 
 @cache
 def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
-    """Return the kernel that combines what another leaves of rows or columns; ``cpu``: for the interpreter."""
+    """Return the kernel that combines partial reductions of rows or columns; ``cpu``: for the interpreter."""
     from cute_dialect.kernels.finish_reduction import combine_parts_text
 
     text = partial(combine_parts_text, config)
@@ -333,8 +365,9 @@ def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
 
 @cache
 def padder(matrices: int, cpu: bool = False) -> Kernel:
-    """Return the kernel that copies lines of one matrix, or of two, to lines of whole 16 bytes; see
-    :mod:`cute_dialect.kernels.repack_rows`.
+    """Return the kernel that copies one or two matrices to 16-byte aligned lines.
+
+    See :mod:`cute_dialect.kernels.repack_rows`.
     """
     from cute_dialect.kernels.repack_rows import pad_text
 

@@ -1,7 +1,9 @@
-"""Compile operations, several at once in processes of their own; what the compile cache has is not compiled.
+"""Compilation of operations before their first run, several at a time.
 
-op.compiler.add_module([operation, reduction])
-op.compiler.backend("driver")                        # no ptxas: the driver makes machine code of PTX
+Kernels in the compile cache are not compiled again::
+
+    op.compiler.add_module([operation, reduction])
+    op.compiler.backend("driver")                        # no ptxas: the driver assembles PTX
 """
 
 from __future__ import annotations
@@ -18,19 +20,22 @@ __all__ = ["HasVariants", "add_module", "backend", "nvcc", "nvrtc"]
 
 
 class HasVariants(Protocol):
-    """What has kernels to compile."""
+    """An operation with kernels to compile."""
 
     def variants(self) -> list[Variant]:
-        """Return the kernels for any numbers."""
+        """Return the kernels for any alpha and beta."""
         ...
 
 
 def add_module(operations: Iterable[HasVariants], workers: int | None = None) -> None:
-    """Compile the kernels of operations for any alpha and beta; returns when all are.
+    """Compile the kernels of operations for any alpha and beta, and wait for them.
 
-    Each is traced in a thread of this process and compiled in another one, ``workers`` at a time, by default as many as
-    this process has CPUs.  What fails raises when all are done.  For the interpreter (:func:`backend`) they are
-    compiled as far as it needs them, here, one after another.
+    Each kernel is traced in a thread of this process and compiled in another one.  With the ``interpreter`` backend
+    (:func:`backend`) kernels are compiled in this process, one after another.  Exceptions are raised after all are
+    done.
+
+    Args:
+        workers: number of compiler processes; default: one per CPU that this process may use.
     """
     cpu = backend() == "interpreter"
     wanted = list(dict.fromkeys(v for operation in operations for v in operation.variants()))
@@ -42,10 +47,10 @@ def add_module(operations: Iterable[HasVariants], workers: int | None = None) ->
 
 
 def nvcc() -> None:
-    """Choose what PyCUTLASS calls nvcc, a compiler of NVIDIA's that is a program: ``backend("ptxas")``."""
+    """Select ``backend("ptxas")``, under PyCUTLASS's name for the compiler program."""
     backend("ptxas")
 
 
 def nvrtc() -> None:
-    """Choose what PyCUTLASS calls nvrtc, a compiler of NVIDIA's that is a library: ``backend("driver")``."""
+    """Select ``backend("driver")``, under PyCUTLASS's name for the compiler library."""
     backend("driver")

@@ -1,4 +1,4 @@
-"""Types of elements: their names, which are multiplied, and what comes out of it."""
+"""Element types of GEMMs: names, supported combinations and result types."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ OUTPUTS = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
     "int8": "i8", "uint8": "ui8", "int32": "i32", "float64": "f64",
 }  # fmt: skip
-"""Types of results and biases: torch's names, and ours."""
+"""Types of results and biases: torch's name -> MLIR name."""
 
 _SHORT = {**OUTPUTS, "int16": "i16", "int64": "i64", "bool": "i1"}
 _TORCH = {short: long for long, short in _SHORT.items()}
 _OTHERS = {"half": "f16", "float": "f32", "double": "f64", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
 
 _ELEMENTS = tuple(element for element in OUTPUTS.values() if element != "i32")
-"""Types of factors."""
+"""Types of the operands ``a`` and ``b``."""
 
 FAST = {"fast_f16": "f16", "fast_bf16": "bf16"}
-"""What f32 is rounded to before it is multiplied."""
+"""Values of ``math`` -> the type that f32 operands are rounded to."""
 
 MATHS = ("default", "tf32", "3xtf32", "exact", *FAST, "promote")
-"""What ``math`` may be: of f32, and ``promote`` of f16, bf16 and 8-bit floats."""
+"""Values of ``math``: ``promote`` is for f16, bf16 and 8-bit floats, the others are for f32."""
 
 _MIXED = [{"i8", "ui8"}, {"f8E4M3FN", "f8E5M2"}]
-"""Types that are multiplied with each other."""
+"""Types that ``a`` and ``b`` may mix."""
 
 
 def element_name(dtype: object) -> str:
-    """Return our name of an element type: of a name, of a type of torch or numpy, of Python's ``float``.
+    """Return the MLIR name of an element type, given a name, a type of torch or numpy, or Python's ``float``.
 
     >>> import numpy
     >>> element_name("torch.float16"), element_name(numpy.float32), element_name(numpy.dtype("int8"))
@@ -57,12 +57,12 @@ def element_name(dtype: object) -> str:
 
 
 def torch_name(element: str) -> str:
-    """Return torch's, and numpy's, name of a type: ``float16`` of ``f16``."""
+    """Return the name of a type in torch and numpy: ``float16`` for ``f16``."""
     return _TORCH.get(element, element)
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Return names as a sentence has them.
+    """Return names as an enumeration.
 
     >>> listed(("f16", "bf16", "f32"))
     'f16, bf16 or f32'
@@ -71,7 +71,7 @@ def listed(names: tuple[str, ...]) -> str:
 
 
 def can_mix(a: str, b: str) -> bool:
-    """Tell whether elements of two types are multiplied with each other.
+    """Return True if ``a`` and ``b`` may have these two types.
 
     >>> can_mix("f16", "f16"), can_mix("i8", "ui8"), can_mix("f16", "bf16")
     (True, True, False)
@@ -80,7 +80,7 @@ def can_mix(a: str, b: str) -> bool:
 
 
 def both(a: str, b: str) -> str:
-    """Return the name of the types of two factors.
+    """Return one name for the types of ``a`` and ``b``.
 
     >>> both("i8", "i8"), both("i8", "ui8")
     ('i8', 'i8*ui8')
@@ -89,7 +89,7 @@ def both(a: str, b: str) -> str:
 
 
 def result_of(dtype: str) -> str:
-    """Return the type of a product for which none was asked, of factors of a type.
+    """Return the default result type for operands of a type.
 
     >>> result_of("ui8"), result_of("f8E5M2"), result_of("f16")
     ('i32', 'bf16', 'f16')
@@ -98,8 +98,9 @@ def result_of(dtype: str) -> str:
 
 
 def tf32_allowed() -> bool:
-    """Tell whether torch's own products of f32 may be multiplied as tf32: its ``fp32_precision``, and before there was
-    that ``allow_tf32``.
+    """Return True if torch allows TF32 in its f32 matmuls.
+
+    The setting is ``fp32_precision``, or ``allow_tf32`` in older releases.
     """
     import torch
 
@@ -109,56 +110,65 @@ def tf32_allowed() -> bool:
 
 
 def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> str:
-    """Return how elements are multiplied and added up: of f32 ``tf32``, ``3xtf32`` or ``exact``; of others ``two``, in
-    two levels, ``f16``, in f16, ``block`` or ``columns``, with scales, or nothing, as is usual.
+    """Return the arithmetic of a GEMM.
 
-    ``dtype``: of the factors, see :func:`both`; ``math``, ``accumulator``: what a call says; ``allowed``: the default
-    of f32 is tf32.  Raises UnsupportedError for what there is not.
+    For f32 operands it is ``tf32``, ``3xtf32`` or ``exact``.  For others it is ``two`` (two-level accumulation),
+    ``f16`` (f16 accumulator), ``block`` or ``columns`` (block scales), or empty for the default.
+
+    Args:
+        dtype: type of the operands, as returned by :func:`both`.
+        math: argument of the call.
+        accumulator: argument of the call; None selects the default type.
+        allowed: the default of f32 is tf32.
+
+    Raises UnsupportedError for a combination without a kernel.
 
     >>> arithmetic_of("f32", "default", None, False), arithmetic_of("f16", "default", "f16", False)
     ('exact', 'f16')
     """
-    if isinstance(accumulator, str) and accumulator in ("block", "columns"):  # scaled_mm says so
+    if isinstance(accumulator, str) and accumulator in ("block", "columns"):  # scaled_mm passes these
         return accumulator
     if math not in MATHS:
-        raise UnsupportedError(f"expected math of {listed(MATHS)}, got {math!r}")
+        raise UnsupportedError(f"math={math!r} is not supported; use {listed(MATHS)}")
     kind = dtype.partition("*")[0]
     usual = {"i8": "i32", "ui8": "i32", "f64": "f64"}.get(kind, "f32")
     sums = usual if accumulator is None else element_name(accumulator)
     if sums != usual and (sums, dtype) != ("f16", "f16"):
-        why = " (wgmma has f16 sums for f16 only)" if sums == "f16" else ""
-        raise UnsupportedError(f"expected sums in {usual} for {dtype}, got {sums}{why}")
+        why = " (only f16 operands have an f16 accumulator)" if sums == "f16" else ""
+        raise UnsupportedError(f"accumulator {sums} is not supported for {dtype} operands{why}; use {usual}")
     fitting = MATHS[:-1] if kind == "f32" else ("default",) if usual != "f32" else ("default", "promote")
     if math not in fitting:
-        raise UnsupportedError(f"expected math of {listed(fitting)} for {dtype}, got {math!r}")
+        raise UnsupportedError(f"math={math!r} is not supported for {dtype} operands; use {listed(fitting)}")
     if math in FAST:
         return ""
     if kind == "f32":
         return math if math != "default" else "tf32" if allowed else "exact"
     if math == "promote" and sums == "f16":
-        raise UnsupportedError("expected sums in f32 to promote, got f16")
+        raise UnsupportedError("math='promote' needs an f32 accumulator, got f16; use accumulator='f32'")
     return "two" if math == "promote" else "f16" if sums == "f16" else ""
 
 
 def element_of(dtype: str, arithmetic: str = "") -> str:
-    """Return the type of elements that are multiplied; of two types, as :func:`both` names them.  Raises DtypeError.
+    """Return the type of the elements that are multiplied, for operand types named by :func:`both`.
+
+    Raises DtypeError.
 
     >>> element_of("f32", "tf32"), element_of("f32"), element_of("i8*ui8")
     ('tf32', 'f32', 'i8_ui8')
     """
     found = dtype.split("*")
     if not {*found} <= {*_ELEMENTS}:
-        raise DtypeError(f"expected elements of {', '.join(_ELEMENTS)}, got {dtype}")
+        raise DtypeError(f"operands of {dtype} are not supported; use {', '.join(_ELEMENTS)}")
     element = "_".join(found)
     if element in ("f32", "f64"):
         return "tf32" if arithmetic in ("tf32", "3xtf32") else element
     if element not in FACTORS:
-        raise DtypeError(f"expected b of {found[0]}, as a, got {found[-1]}")
+        raise DtypeError(f"b has dtype {found[-1]}, but a has dtype {found[0]}; pass operands of one dtype")
     return element
 
 
 def check_types(dtype: str, result: str, arithmetic: str = "") -> None:
-    """Check that there are kernels for factors and results of these types.  Raises DtypeError."""
+    """Raise DtypeError if no kernel has these types of operands and result."""
     taken = outputs_of(element_of(dtype, arithmetic))
     if result not in taken:
-        raise DtypeError(f"expected a result of {listed(taken)} for {dtype}, got {result}")
+        raise DtypeError(f"a result of {result} is not supported for {dtype} operands; use {listed(taken)}")

@@ -1,4 +1,4 @@
-"""Names of element types and layouts, however a caller writes them.
+"""Names of element types and layouts in the spellings that callers use.
 
 >>> element_name("float16"), element_name("f16"), element_name(float), layout_name("t"), layout_name(ColumnMajor)
 ('f16', 'f16', 'f32', 'row', 'column')
@@ -20,7 +20,7 @@ __all__ = [
 SIZES: Mapping[str, int] = {
     "f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "i8": 1, "ui8": 1, "i32": 4, "f8E4M3FN": 1, "f8E5M2": 1,
 }  # fmt: skip
-"""Element -> bytes."""
+"""Element type -> size in bytes."""
 
 _OTHERS = {
     "float16": "f16", "half": "f16", "bfloat16": "bf16", "float32": "f32", "float": "f32", "tfloat32": "tf32",
@@ -36,7 +36,9 @@ void = "void"
 
 
 def element_name(value: object, what: str = "element") -> str:
-    """Return the name of an element type: of a name, a torch or numpy type, or Python's ``float``.  Raises DtypeError.
+    """Return the MLIR name of an element type, given a name, a type of torch or numpy, or Python's ``float``.
+
+    Raises DtypeError.
 
     >>> import numpy
     >>> element_name(numpy.float64), element_name(numpy.dtype("int8"))
@@ -48,12 +50,12 @@ def element_name(value: object, what: str = "element") -> str:
     text = text.removeprefix("torch.")
     found = text if text in SIZES else _OTHERS.get(text)
     if found is None:
-        raise DtypeError(f"{what}: expected an element of {', '.join(SIZES)}, got {value!r}")
+        raise DtypeError(f"{what}: {value!r} is not an element type; use {', '.join(SIZES)}")
     return found
 
 
 class LayoutType(str):
-    """A layout of a matrix: which index is contiguous."""
+    """The layout of a matrix; it selects the contiguous mode."""
 
     __slots__ = ()
 
@@ -63,7 +65,7 @@ ColumnMajor = LayoutType("column")
 RowMajorInterleaved32 = LayoutType("row-interleaved-32")
 ColumnMajorInterleaved32 = LayoutType("column-interleaved-32")
 TensorNHWC = LayoutType("nhwc")
-"""Images (N, H, W, C) and filters (K, R, S, C): rows of channels."""
+"""Images (N, H, W, C) and filters (K, R, S, C) with contiguous channels."""
 
 _LAYOUTS = {
     "row": "row",
@@ -77,7 +79,7 @@ _LAYOUTS = {
 
 
 def layout_name(value: object, what: str = "layout", *, interleaved: bool = False) -> str:
-    """Return ``row`` (the last index is contiguous) or ``column``; ``interleaved``: or one of the interleaved layouts.
+    """Return ``row`` (the last mode is contiguous) or ``column``; ``interleaved`` also allows the interleaved layouts.
 
     Raises LayoutError, UnsupportedError.
     """
@@ -87,7 +89,7 @@ def layout_name(value: object, what: str = "layout", *, interleaved: bool = Fals
     if found is None:
         if isinstance(value, str) and "interleaved" in value.lower():
             raise UnsupportedError(
-                f"{what}: expected no interleaved matrices ({value}): op.TensorDescription takes them"
+                f"{what}: interleaved layout {value} is not supported here; use op.TensorDescription"
             )
-        raise LayoutError(f"{what}: expected a layout of row or column (also t, n), got {value!r}")
+        raise LayoutError(f"{what}: {value!r} is not a layout; use row or column (also t, n)")
     return found

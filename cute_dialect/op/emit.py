@@ -1,7 +1,9 @@
-"""Give operations to others: as a Python package with an operator of torch, as a file for ``cute-run``.
+"""Export of operations: as a Python package with a torch operator, or as a file for ``cute-run``.
 
-op.emit.pytorch(plan.construct(), name="my_gemm", sourcedir="out", jit=True).run(a, b)
-print(op.emit.mlir(plan.construct()))
+::
+
+    op.emit.pytorch(plan.construct(), name="my_gemm", sourcedir="out", jit=True).run(a, b)
+    print(op.emit.mlir(plan.construct()))
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _PACKAGE = '''"""{name}: {what}
     import {name}
     {calls}
 
-The kernels are in the folder plan/; they run by cute_dialect, its launcher alone: no compiler is needed.
+The kernels are in the folder plan/.  cute_dialect launches them; no compiler is needed.
 """
 
 from pathlib import Path
@@ -129,23 +131,30 @@ def pytorch(
     operation: GemmOperationUniversal, name: str, sourcedir: str | os.PathLike[str] = ".", jit: bool = False,
     alpha: float = 1.0, beta: float = 0.0,
 ) -> ModuleType | None:  # fmt: skip
-    """Write a Python package ``name`` to ``sourcedir`` that registers ``torch.ops.name.run``: for compile, with
-    gradients where nothing follows the linear combination; ``run(a, b, c=None, alpha, beta)``.  Of a traced epilogue it
-    is ``run(a, b, …)`` of its arguments, in the order of its parameters, which lie as its examples do.
+    """Write a Python package ``name`` to ``sourcedir`` that registers ``torch.ops.name.run``.
 
-    ``jit``: import it too, and return it.  The package needs torch and ``cute_dialect``, no compiler.  Raises
-    UnsupportedError for a name that is none.
+    ``run(a, b, c=None, alpha, beta)`` works in ``torch.compile``.  It has gradients if the epilogue is the linear
+    combination alone.  With a traced epilogue it is ``run(a, b, …)``: the epilogue's arguments follow in the order of
+    its parameters, with the layouts of its examples.  The package needs torch and ``cute_dialect``, but no compiler.
+
+    Args:
+        name: an identifier.
+        sourcedir: folder in which the package's folder is created.
+        jit: import the package and return it.
+        alpha, beta: defaults of the arguments of ``run``.
+
+    Raises UnsupportedError if the package cannot be written.
     """
     if not name.isidentifier():
-        raise UnsupportedError(f"emit.pytorch: expected a name that Python can import, got {name!r}")
+        raise UnsupportedError(f"emit.pytorch: {name!r} is not a Python identifier; choose another name")
     folder = Path(sourcedir) / name
     if folder.exists() and any(p.name not in ("__init__.py", "plan", "__pycache__") for p in folder.iterdir()):
-        raise UnsupportedError(f"emit.pytorch: {folder} also holds other files; it is left alone: choose another name")
+        raise UnsupportedError(f"emit.pytorch: {folder} contains other files; choose another name or sourcedir")
     _check_plain(operation)
     kinds = operation.kinds
     traced = operation.traced
     if traced is not None and kinds.d.layout == "column":
-        raise UnsupportedError("emit.pytorch: expected D row-major with a traced epilogue")
+        raise UnsupportedError("emit.pytorch: a traced epilogue does not support a column-major D; use a row-major D")
     write(folder / "plan", "Gemm", Gemm.of_operation(operation, alpha, beta).settings(), _kernels(operation))
     functor = operation.epilogue_functor
     linear = not functor.activation and not functor.clamp and operation.visitor is None
@@ -171,7 +180,7 @@ def pytorch(
 
 
 def _fields(traced: Traced, kinds: Kinds) -> dict[str, Any]:
-    """Return what the package of a traced epilogue says of its arguments and results."""
+    """Return the fields of the package template for a traced epilogue."""
     read = {a.name: traced.graph.inputs[a.number] for a in traced.arguments}
     order = [n for n in traced.parameters if n in read]
     results = {n: "float32" if x.reduce else _TORCH[kinds.d.element]
@@ -189,13 +198,14 @@ def _fields(traced: Traced, kinds: Kinds) -> dict[str, Any]:
 
 
 def _kernels(operation: GemmOperationUniversal) -> list[Variant]:
-    """Return the operation's kernels for any numbers; of a traced epilogue with its examples that of the product, and
-    what combines reductions.
+    """Return the operation's kernels for any alpha and beta.
+
+    A traced epilogue has the kernel for its examples, and the kernels that combine reductions.
     """
     if operation.traced is None:
         found: list[Variant] = []
         for alpha, beta in [(1.0, 0.0), (0.5, 0.0), (0.5, 0.5)][: 3 if operation.kinds.c is not None else 2]:
-            with suppress(UnsupportedError):  # of a kernel without an epilogue
+            with suppress(UnsupportedError):  # kernels without an epilogue have one variant
                 found.append(operation.variant(alpha, beta))
         return [*found, *operation.splitters()]
     found = operation.variants()
@@ -206,13 +216,13 @@ def _kernels(operation: GemmOperationUniversal) -> list[Variant]:
 
 def _check_plain(operation: GemmOperationUniversal) -> None:
     if operation.interleaved:
-        raise UnsupportedError(f"emit: expected matrices that are not interleaved, got A of {operation.A.layout}")
+        raise UnsupportedError(f"emit: A has the interleaved layout {operation.A.layout}; use a row or column layout")
 
 
 def mlir(operation: GemmOperationUniversal) -> str:
-    """Return the operation's file, which ``cute-opt`` and ``cute-run`` take, with a head that says how it is run.
+    """Return the operation as a file for ``cute-opt`` and ``cute-run``; its header shows how to run it.
 
-    Raises UnsupportedError for one of interleaved matrices.
+    Raises UnsupportedError for interleaved matrices.
     """
     _check_plain(operation)
     recipe, kinds = operation.variant().recipe(), operation.kinds
@@ -221,7 +231,7 @@ def mlir(operation: GemmOperationUniversal) -> str:
     if operation.in_parts:
         a, b = (kind._replace(layout=layout) for kind, layout in ((kinds.a, "row"), (kinds.b, "column")))
         kinds, k = kinds._replace(a=a, b=b), 3 * k
-        parts = "A and B are of three parts of tf32, side by side along K (cute_dialect/kernels/split_tf32.py)."
+        parts = "A and B consist of three tf32 parts, side by side along K (cute_dialect/kernels/split_tf32.py)."
     views = [
         laid(ArrayView(0, shape, (shape[1], 1) if t.layout == "row" else (1, shape[0]), t.element, -1, "", None),
              t.layout, name)

@@ -1,11 +1,11 @@
 """Errors of the operations, raised before anything is compiled or written.
 
-A message says which function, which argument, what was expected and what came.
+A message names the function and the argument, and states the value found and what to pass instead.
 
->>> raise ShapeError("mm: expected out of (128, 256), got (128, 255)")
+>>> raise ShapeError("mm: out has shape (128, 255); pass out of shape (128, 256)")
 Traceback (most recent call last):
     ...
-cute_dialect.op.errors.ShapeError: mm: expected out of (128, 256), got (128, 255)
+cute_dialect.op.errors.ShapeError: mm: out has shape (128, 255); pass out of shape (128, 256)
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ __all__ = [
 
 
 class ArgumentError(OpError, binding.ArgumentError, TypeError):
-    """Report a keyword argument that a function does not have."""
+    """A keyword argument that the function does not have."""
 
 
 class ShapeError(OpError, binding.ShapeError):
-    """Report ranks and extents that do not fit."""
+    """Ranks or extents that do not match."""
 
 
 class DtypeError(OpError, binding.DtypeError):
-    """Report types of elements that there is no kernel for, or that do not fit."""
+    """Element types that no kernel supports, or that do not match."""
 
 
 class LayoutError(OpError):
-    """Report strides that no kernel reads or writes, and memory that may not be shared."""
+    """Strides that no kernel reads or writes, or arrays that must not share memory."""
 
 
 class AlignmentError(OpError, binding.AlignmentError):
-    """Report addresses and strides that are no multiples of what a kernel needs."""
+    """Addresses or strides that are not multiples of the alignment of a kernel."""
 
 
 class UnsupportedError(OpError):
-    """Report what there is no kernel for, or what this GPU cannot run."""
+    """A combination of arguments that no kernel supports, or that this GPU cannot run."""
 
 
 class DeviceError(OpError, binding.DeviceError):
-    """Report arrays where no kernel can read them: on another device, of another library, or no GPU here."""
+    """Arrays on the wrong device, arrays of several libraries, or no GPU."""
 
 
 class EpilogueError(OpError):
-    """Report what cannot become of the sums: activations, hooks, traced epilogues and their arguments."""
+    """Invalid activations, hooks, traced epilogues or arguments of an epilogue."""
 
 
 @contextmanager
 def named(call: str, *others: str) -> Generator[None]:
-    """Let errors that begin with the name of what a call is made of be those of the call."""
+    """Report errors of the inner calls ``others`` under the name ``call``."""
     try:
         yield
     except OpError as e:

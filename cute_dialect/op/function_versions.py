@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["current"]
 
 _MOST = 1024
-"""Functions that are remembered."""
+"""Maximum number of functions whose versions are tracked."""
 
 
 class _Version(NamedTuple):
@@ -38,18 +38,19 @@ class _Version(NamedTuple):
 
 _versions: dict[int, _Version] = {}
 _forgotten = False
-"""Whether versions were dropped, so that a function that is not among them may be a later version."""
+"""True if versions were dropped, so that a function without an entry may be a later version."""
 
 
 def current(function: Any) -> Any:
-    """Return the object that stands for a function as it is now; None for None."""
+    """Return the object that represents the current version of a function; None for None."""
     global _forgotten
     if function is None or not callable(function):
         return function
     known = _versions.get(id(function))
     if known is not None and known.function is function and not known.watched.has_changed():
         return known.stands_for
-    from cute_dialect.front.watched import watched_by  # the language, which calls without such functions do not need
+    # imported late: calls without user functions do not need the language
+    from cute_dialect.front.watched import watched_by
 
     if len(_versions) >= _MOST:
         _versions.clear()
@@ -60,7 +61,7 @@ def current(function: Any) -> Any:
 
 
 def _copied(function: Any) -> Any:
-    """Return a function that does the same and is not equal to it."""
+    """Return a function with the same behavior that does not compare equal to it."""
     if isinstance(function, MethodType):
         return MethodType(_copied(function.__func__), function.__self__)
     if not isinstance(function, FunctionType):

@@ -1,8 +1,9 @@
-"""Products as torch spells them, by :func:`~cute_dialect.op.gemm.mm` and :func:`~cute_dialect.op.gemm.bmm`: what is
-added comes first (``addmm``, ``baddbmm``), weights are (N, K) (``linear``), ranks are any (``matmul``).
+"""GEMMs with torch's signatures: ``addmm``, ``baddbmm``, ``int_mm``, ``linear`` and ``matmul``.
+
+They call :func:`~cute_dialect.op.gemm.mm` and :func:`~cute_dialect.op.gemm.bmm`.
 """
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -36,8 +37,13 @@ def addmm(
     out: Any = None,
     **more: Any,
 ) -> Any:
-    """Return ``beta * c + alpha * a @ b``: (M, K) (K, N) -> (M, N), to which ``c`` expands; ``more``: as of
-    :func:`~cute_dialect.op.gemm.mm`.
+    """Return ``beta * c + alpha * a @ b``.
+
+    Args:
+        c: an array that broadcasts to (M, N).
+        a: (M, K).
+        b: (K, N).
+        more: further arguments of :func:`~cute_dialect.op.gemm.mm`.
     """
     if more:
         check_keywords("addmm", addmm, more, also=mm)
@@ -54,8 +60,13 @@ def baddbmm(
     out: Any = None,
     **more: Any,
 ) -> Any:
-    """Return ``beta * c + alpha * a @ b`` of each matrix of a batch: (L, M, K) (L, K, N) -> (L, M, N), to which ``c``
-    expands; ``more``: as of :func:`~cute_dialect.op.gemm.bmm`.
+    """Return ``beta * c + alpha * a @ b`` for each matrix of a batch.
+
+    Args:
+        c: an array that broadcasts to (L, M, N).
+        a: (L, M, K).
+        b: (L, K, N).
+        more: further arguments of :func:`~cute_dialect.op.gemm.bmm`.
     """
     if more:
         check_keywords("baddbmm", baddbmm, more, also=bmm)
@@ -63,30 +74,46 @@ def baddbmm(
 
 
 def int_mm(a: Any, b: Any, **more: Any) -> Any:
-    """Return the product of matrices of 8-bit integers, signed or not, as int32 (or ``dtype``), (M, K) (K, N) ->
-    (M, N); ``more``: as of :func:`~cute_dialect.op.gemm.mm`.  Raises DtypeError for other elements.
+    """Return the product of two matrices of 8-bit integers, signed or unsigned, as int32 or ``dtype``.
+
+    Args:
+        a: (M, K).
+        b: (K, N).
+        more: further arguments of :func:`~cute_dialect.op.gemm.mm`.
+
+    Raises DtypeError for other element types.
     """
     if more:
         check_keywords("int_mm", int_mm, more, also=mm)
     for name, x in (("a", a), ("b", b)):
         if element_name(getattr(x, "dtype", type(x))) not in ("i8", "ui8"):
-            raise DtypeError(f"int_mm: expected {name} of i8 or ui8, got {element_name(getattr(x, 'dtype', type(x)))}")
+            raise DtypeError(
+                f"int_mm: {name} has dtype {element_name(getattr(x, 'dtype', type(x)))}; pass an array of i8 or ui8"
+            )
     return mm(a, b, **more)
 
 
 def linear(x: Any, weight: Any, bias: Any = None, activation: Spelled = "", **more: Any) -> Any:
-    """Return ``activation(x @ weight.T + bias)``: (…, K) (N, K) -> (…, N); ``bias``: (N,); ``more``: as of
-    :func:`~cute_dialect.op.gemm.mm`, but ``out`` and ``c``.  Raises ShapeError, UnsupportedError.
+    """Return ``activation(x @ weight.T + bias)``.
+
+    Args:
+        x: (…, K).
+        weight: (N, K).
+        bias: (N,).
+        more: further arguments of :func:`~cute_dialect.op.gemm.mm`, except ``out`` and ``c``.
+
+    Raises ShapeError, UnsupportedError.
     """
     for name in ("out", "c"):
         if name in more:
-            raise UnsupportedError(f"linear: expected no {name}: mm and addmm take it")
+            raise UnsupportedError(f"linear: {name} is not supported; use mm or addmm")
     if more:
         check_keywords("linear", linear, more, also=mm, without=("a", "b", "out", "c"))
     _check_arrays("linear", x=x, weight=weight)
     if len(weight.shape) != 2 or len(x.shape) < 1 or x.shape[-1] != weight.shape[1]:
         raise ShapeError(
-            f"linear: expected x of (…, K) and weight of (N, K), got {tuple(x.shape)} and {tuple(weight.shape)}"
+            f"linear: x has shape {tuple(x.shape)} and weight has shape {tuple(weight.shape)}; "
+            "pass x of (…, K) and weight of (N, K)"
         )
     torch = sys.modules.get("torch")
     if torch is not None and torch.is_grad_enabled() and isinstance(x, torch.Tensor) and not _tracing(torch):
@@ -116,24 +143,30 @@ def matmul(
 ) -> Any:
     """Return ``alpha * a @ b`` by the rules of ``torch.matmul``.
 
-    A vector is one row on the left, one column on the right, and is gone from the result; extents before the last two
-    are those of a batch, and broadcast.  A batch of which one operand is the same for all is read once.  ``dtype``,
-    ``device``, ``stream`` and ``run`` are those of :func:`~cute_dialect.op.gemm.mm`.  Raises ShapeError for shapes that
-    do not fit.
+    A vector is one row on the left and one column on the right; that mode is absent from the result.  Extents before
+    the last two are those of a batch, and broadcast.  An operand that is shared by the whole batch is read once.
+
+    Args:
+        dtype, device, stream, run: as in :func:`~cute_dialect.op.gemm.mm`.
+
+    Raises ShapeError for shapes that do not match.
     """
     if run:
         check_keywords("matmul", matmul, run)
     _check_arrays("matmul", a=a, b=b)
     if 0 in (len(a.shape), len(b.shape)):
-        raise ShapeError(f"matmul: expected vectors, matrices or batches, got {tuple(a.shape)} and {tuple(b.shape)}")
+        raise ShapeError(
+            f"matmul: a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}; pass arrays of rank 1 or more"
+        )
     x, y = a[None] if len(a.shape) == 1 else a, b[:, None] if len(b.shape) == 1 else b
     batch = _broadcast(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
     if batch is None or x.shape[-1] != y.shape[-2]:
         raise ShapeError(
-            f"matmul: expected shapes that can be multiplied, got {tuple(a.shape)} and {tuple(b.shape)}"
+            f"matmul: cannot multiply shapes {tuple(a.shape)} and {tuple(b.shape)}; pass a of (…, M, K) and b of "
+            "(…, K, N), with batches that broadcast"
         )  # fmt: skip
     m, n = x.shape[-2], y.shape[-1]
-    if len(y.shape) == 2:  # all rows at once
+    if len(y.shape) == 2:  # One GEMM over all rows.
         found = mm(_rows(x), y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
     else:
         x, y = _flat(x, batch), _flat(y, batch)
@@ -142,24 +175,23 @@ def matmul(
 
 
 def _tracing(torch: Any) -> bool:
-    """Return True while ``torch.compile`` or ``torch.export`` traces."""
     return torch.compiler.is_compiling()
 
 
 def _check_arrays(call: str, **arrays: Any) -> None:
-    """Check that arrays can be given other shapes.  Raises DtypeError."""
+    """Raise DtypeError if an argument is not an array that can be reshaped."""
     for name, x in arrays.items():
         if not hasattr(x, "shape") or not hasattr(x, "reshape"):
-            raise DtypeError(f"{call}: expected {name} as an array with reshape, got {type(x).__name__}")
+            raise DtypeError(f"{call}: {name} is of type {type(x).__name__}; pass an array with a reshape method")
 
 
 def _rows(x: Any) -> Any:
-    """Return (rows, K) of (…, K), without rows too."""
+    """Return (…, K) as (rows, K), also if there are no rows."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the shape that both expand to, None where there is none."""
+    """Return the shape that both broadcast to, or None if they do not."""
     longer = max(len(a), len(b))
     pairs = list(zip((1,) * (longer - len(a)) + a, (1,) * (longer - len(b)) + b))
     if any(m != n and 1 not in (m, n) for m, n in pairs):
@@ -168,7 +200,7 @@ def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None
 
 
 def _flat(t: Any, batch: tuple[int, ...]) -> Any:
-    """Return (L, rows, columns) of a batch; L is 1 where one matrix is for all."""
+    """Return a batch as (L, rows, columns); L is 1 if one matrix is shared by the batch."""
     *more, rows, columns = t.shape
     if all(size == 1 for size in more):
         return t.reshape(1, rows, columns)
@@ -177,5 +209,5 @@ def _flat(t: Any, batch: tuple[int, ...]) -> Any:
     else:
         import numpy as np
 
-        wide = np.broadcast_to(t, (*batch, rows, columns))  # cupy's arrays take it over
+        wide = np.broadcast_to(t, (*batch, rows, columns))  # dispatches to cupy for its arrays
     return wide.reshape(math.prod(batch), rows, columns)

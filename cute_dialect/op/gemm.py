@@ -1,6 +1,6 @@
-"""Matrix multiply on Hopper: ``mm`` and ``bmm`` as in torch."""
+"""GEMMs on Hopper with torch's signatures: ``mm`` and ``bmm``."""
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["bmm", "mm"]
 
 PLAIN, FUSED, GRAPHS = ({2: KnownCalls(), 3: KnownCalls()} for _ in range(3))
-"""Products that were computed, by the rank of their operands: the sums alone, what becomes of them, with epilogues."""
+"""Recorded calls by operand rank: plain GEMMs, GEMMs with epilogue arguments, GEMMs with a traced epilogue."""
 _MM, _BMM = PLAIN[2], PLAIN[3]
 
 
@@ -54,31 +54,44 @@ def mm(
     stream: object = None,
     **run: Unpack[Interpreted],
 ) -> Any:
-    """Return ``activation(alpha * a @ b + beta * c + bias)`` for f16, bf16, f32 (in tf32), 8-bit floats and 8-bit
-    integers, on a Hopper GPU or on the interpreter.
+    """Return ``activation(alpha * a @ b + beta * c + bias)``.
 
-    ``a``: (M, K), ``b``: (K, N), ``out``: (M, N), each with a contiguous mode, arrays of torch, numpy, cupy or of
-    another library that has DLPack or the CUDA array interface; ``dtype``: of the result where there is no ``out``,
-    else that of ``a`` (bf16 for 8-bit floats, int32 for integers).  ``c``: what expands to the result, may be ``out``,
-    as in ``torch.addmm``; ``bias``: (N,), a value a column, or (M, 1), a value a row.  ``activation``: relu, gelu, …
-    (:data:`cute_dialect.op.epilogue.ACTIVATIONS`).  ``hook``: :data:`cute_dialect.kernels.gemm.epilogue.Hook`; another
-    function, or one that was edited, is another kernel.  All of that is in f32, on the sums; ``alpha`` and ``beta`` are
-    arguments of the kernel.  Where ``beta`` is 0, ``c`` is not read; where ``alpha`` is 0, nothing is multiplied.  Sums
-    of integers are exact, also where integers are added to them.  Results are rounded once, to nearest even; as 8 bits,
-    and as integers, they saturate. ``epilogue``: in place of it all a function of the sums and of ``args`` by name,
-    plain or traced (:func:`cute_dialect.op.epilogue.trace`); what is returned is what it returns; ``args`` may also
-    have memory for its results.
+    The GEMM runs on a Hopper GPU or on the interpreter.  Operands are f16, bf16, f32, f64, 8-bit floats or 8-bit
+    integers.  The epilogue is computed in f32 from the accumulator and rounded once, to nearest even; 8-bit types and
+    integers saturate.  Integer results are exact, also if integers are added to them.  If ``beta`` is 0, ``c`` is not
+    read; if ``alpha`` is 0, ``a`` and ``b`` are not multiplied.
 
-    Matrices of f16 and bf16 whose rows or addresses are not multiples of 16 bytes are multiplied by a kernel without
-    TMA, which has the epilogue, too.  Pairs of columns, reductions and blocks of an epilogue are left to the arrays'
-    library there, which is given the accumulator in f32.  Matrices of f32 and of 8 bits are copied, also where they are
-    not contiguous along K (:func:`cute_dialect.op.explain` says so).
+    TMA needs addresses and row strides that are multiples of 16 bytes.  Other f16 and bf16 matrices use a kernel
+    without TMA.  With that kernel, column pairs, reductions and blocks of an epilogue are computed by the array
+    library from the f32 accumulator.  Other f32 and 8-bit matrices are copied, as are those that are not contiguous
+    along K (:func:`cute_dialect.op.explain` reports copies).
 
-    ``kernel``: the one to take, a :class:`Choice`, its name (as :func:`cute_dialect.op.explain` tells it) or a
-    :class:`TileDescription`; ``split_k``: how many blocks share K, of a kernel that is chosen.  By default both are.
+    Args:
+        a: (M, K), with a contiguous mode.  Arrays belong to torch, numpy, cupy or a library with DLPack or the CUDA
+            array interface.
+        b: (K, N), with a contiguous mode.
+        out: (M, N) array for the result; default: a new array.
+        alpha, beta: numbers; they are kernel arguments, so another value needs no other kernel.
+        c: an array that broadcasts to (M, N); may be ``out``.
+        bias: a per-column vector (N,) or a per-row vector (M, 1).
+        activation: relu, gelu or another of :data:`cute_dialect.op.epilogue.ACTIVATIONS`.
+        hook: an element-wise function, :data:`cute_dialect.kernels.gemm.epilogue.Hook`; each function, also an edited
+            one, needs a kernel of its own.
+        epilogue: a function of the accumulator and ``args``, plain or traced (:func:`cute_dialect.op.epilogue.trace`).
+            It replaces ``alpha``, ``beta``, ``c``, ``bias``, ``activation`` and ``hook``; its return value is
+            returned.
+        args: arguments of ``epilogue`` by name, and optionally arrays for its results.
+        dtype: type of the result without ``out``; default: that of ``a``, bf16 for 8-bit floats, int32 for integers.
+        math: arithmetic of f32 operands (``tf32``, ``3xtf32``, ``exact``, ``fast_f16``, ``fast_bf16``), or ``promote``
+            for two-level accumulation of other floats.
+        accumulator: type of the accumulator.
+        kernel: a :class:`Choice`, a kernel name as reported by :func:`cute_dialect.op.explain`, or a
+            :class:`TileDescription`; default: chosen by the cost model.
+        split_k: number of split-K slices; default: chosen by the cost model.
+        device: ``"cpu"`` for the interpreter, with numpy arrays and CPU tensors, or a GPU number for numpy arrays.
+        stream: a stream of torch, cupy or cuda-python; default: the library's current stream.
+        run: options of the interpreter.
 
-    ``device``: ``"cpu"`` for the interpreter, which takes numpy arrays and CPU tensors, and what ``run`` has; or a
-    GPU's number, for numpy arrays.  ``stream``: of torch, cupy or cuda-python, by default the library's current one.
     Raises subclasses of OpError before anything is compiled or written.
     """
     if run:
@@ -97,7 +110,7 @@ def mm(
         how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
         return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
     if args:
-        raise UnsupportedError(f"mm: expected args with an epilogue only, got {', '.join(args)}")
+        raise UnsupportedError(f"mm: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
     if plain and math == "default" and accumulator is None:
         if again:
             done = _MM.again((dtype, True), a, b) if out is None else _MM.again((dtype, False), a, b, out)
@@ -135,12 +148,16 @@ def bmm(
     stream: object = None,
     **run: Unpack[Interpreted],
 ) -> Any:
-    """Return the product of each matrix of ``a``, (L, M, K), with that of ``b``, (K, N) of (L, K, N): (L, M, N).
+    """Return the product of each matrix of ``a``, (L, M, K), and of ``b``, (L, K, N), as (L, M, N).
 
-    One of them may be one for all, (1, M, K) or with stride 0.  The rest is as in :func:`mm`, the same for all
-    matrices but ``c``, which expands to (L, M, N), and ``alpha``, which without other parts of an epilogue may be (L,),
-    one factor for each matrix.  Where ``b`` is one for all, and the rows of ``a`` and ``out`` go on
-    from matrix to matrix, it is the product of (L M, K) with (K, N).
+    One of them may be shared by the batch: (1, M, K), (K, N) or stride 0.  If ``b`` is shared and the rows of ``a``
+    and ``out`` continue from matrix to matrix, it is computed as one GEMM, (L M, K) by (K, N).
+
+    Other arguments are those of :func:`mm`, and shared by all matrices, except:
+
+    Args:
+        c: an array that broadcasts to (L, M, N).
+        alpha: without further epilogue arguments also (L,), one factor per matrix.
     """
     if run:
         check_keywords("bmm", bmm, run)
@@ -169,7 +186,7 @@ def bmm(
         how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
         return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
     if args:
-        raise UnsupportedError(f"bmm: expected args with an epilogue only, got {', '.join(args)}")
+        raise UnsupportedError(f"bmm: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
     if plain and math == "default" and accumulator is None:
         if again:
             done = _BMM.again((dtype, True), a, b) if out is None else _BMM.again((dtype, False), a, b, out)
@@ -186,7 +203,7 @@ def bmm(
 
 
 def _scaled(accum: Any, alpha: Any) -> Any:
-    """Return the accumulators times a factor for each matrix."""
+    """Return the accumulator times a factor per matrix."""
     return accum * alpha
 
 
@@ -198,9 +215,9 @@ def _is_alone(
 
 
 def _factor(call: str, name: str, value: Any) -> float:
-    """Return a factor given as an array of one element as a number; waits for it if it is on a GPU.
+    """Return an array of one element as a number; an array on a GPU is waited for.
 
-    Raises ShapeError for several elements, DtypeError for no number.
+    Raises ShapeError for several elements, DtypeError if it is not a number.
     """
     if isinstance(value, str | bytes):
         raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number")
@@ -222,7 +239,7 @@ def _factor(call: str, name: str, value: Any) -> float:
 
 
 def given_of(a: Any, b: Any, out: Any, extras: Extras) -> tuple[Any, ...]:
-    """Return the arrays of a call, those that there are."""
+    """Return the arrays of a call that are not None."""
     return (a, b, *extras.tensors) if out is None else (a, b, out, *extras.tensors)
 
 
@@ -230,7 +247,7 @@ def _graph(
     call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, device: object, stream: object, run: Interpreted,
     epilogue: Any, args: Mapping[str, Any], sums: Extras, wanted: Wanted, again: bool,
 ) -> Any:  # fmt: skip
-    """Compute a product with an epilogue; ``sums``: how they are made; ``again``: it may be as one before."""
+    """Compute a GEMM with an epilogue; ``sums``: its arithmetic; ``again``: the call may be cached."""
     key = None
     if again and isinstance(epilogue, Traced):  # a plain function is traced at each call
         key = graph_key(a, b, out, (epilogue, dtype, sums.math, sums.accumulator), args)
@@ -238,12 +255,12 @@ def _graph(
         if done is not None:
             return done
         if epilogue.is_random:
-            key = None  # each seed would be a call of its own
+            key = None  # each seed would be cached separately
     return _computed(call, rank, a, b, out, dtype, sums, device, stream, run, epilogue, args, wanted=wanted, key=key)
 
 
 def graph_key(a: Any, b: Any, out: Any, how: tuple[object, ...], args: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-    """Return what tells a call with an epilogue from others, and its arrays."""
+    """Return the cache key of a call with an epilogue, and its arrays."""
     tensors = [a, b] if out is None else [a, b, out]
     said: list[object] = [*how, out is None]
     for name, x in args.items():
@@ -256,13 +273,13 @@ def graph_key(a: Any, b: Any, out: Any, how: tuple[object, ...], args: Mapping[s
 
 
 def _ask_torch() -> bool:
-    """Tell whether ``torch.compile`` traces this call, where torch is imported."""
+    """Return True while ``torch.compile`` traces this call."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
 def _is_mapped(torch: Any, tensors: list[Any]) -> bool:
-    """Tell whether tensors are those of ``torch.vmap`` and the like, which have no memory."""
+    """Return True if a tensor belongs to ``torch.vmap`` or a similar transform, and so has no memory."""
     if torch._C._functorch.peek_interpreter_stack() is None:
         return False
     from cute_dialect.op.torch_vmap import wrapped
@@ -271,7 +288,7 @@ def _is_mapped(torch: Any, tensors: list[Any]) -> bool:
 
 
 _tracing: Callable[[], bool] = _ask_torch
-"""Tells whether ``torch.compile`` traces this call: torch's own function, once a tensor was met."""
+"""Returns True while ``torch.compile`` traces this call; torch's own function replaces it at the first tensor."""
 
 
 def _computed(
@@ -279,8 +296,10 @@ def _computed(
     run: Interpreted, graph: Any = None, args: Mapping[str, Any] | None = None, *, wanted: Wanted,
     key: tuple[object, Sequence[Any]] | None = None,
 ) -> Any:  # fmt: skip
-    """Compute a product that no call before was like, or let torch's dispatcher do it; ``key``: what tells one with an
-    epilogue from others, where it is to be remembered.
+    """Compute a GEMM that is not cached, or let torch's dispatcher compute it.
+
+    Args:
+        key: cache key of a call with an epilogue; None if the call is not to be cached.
     """
     global _tracing
     torch = sys.modules.get("torch")

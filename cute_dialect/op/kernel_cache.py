@@ -1,9 +1,11 @@
-"""Kernels whose text is made by a function: found in the compile cache by what the text is made of, without making it.
+"""Compile cache lookup by the arguments of a kernel's generator, without generating the text.
+
+::
 
     H(the function, its arguments, the chip, this package's sources)  ->  the key of the compiled module
 
-So a process that needs a kernel which an earlier one compiled neither traces it nor imports the compiler.  Texts that
-functions of the caller's take part in (a ``hook``) are made, and found by what they say.
+A process that needs a kernel compiled by an earlier process neither traces it nor imports the compiler.  Texts that
+involve user functions (a ``hook``) are generated and looked up by their contents.
 """
 
 from __future__ import annotations
@@ -31,21 +33,24 @@ _FORMAT = 1
 
 
 EMITS: Mapping[str, Emit] = {"ptxas": "auto", "driver": "ptx", "interpreter": "base"}
-"""Who makes machine code of PTX -> how far kernels are compiled."""
+"""Assembler backend -> last compilation stage."""
 
 _CHOSEN = ["ptxas"]
 
 
 def backend(name: str | None = None) -> str:
-    """Return who makes machine code of the PTX of kernels that are compiled from now on; with a ``name``, choose:
-    ``ptxas``, where there is one, else the driver; the ``driver``, when a kernel is first launched, which needs no
-    ptxas, tells no registers and takes its own time; or nobody, for the ``interpreter``.
+    """Return the assembler backend of later compilations; with a ``name``, select it first.
 
-    Raises UnsupportedError.
+    - ``ptxas``: ptxas if it is installed, otherwise the driver.
+    - ``driver``: the driver, at the first launch of a kernel.  It needs no ptxas, reports no registers and delays the
+      first launch.
+    - ``interpreter``: no machine code.
+
+    Raises UnsupportedError for another name.
     """
     if name is not None:
         if name not in EMITS:
-            raise UnsupportedError(f"backend: expected one of {', '.join(EMITS)}, got {name!r}")
+            raise UnsupportedError(f"backend: {name!r} is not supported; use one of {', '.join(EMITS)}")
         _CHOSEN[0] = name
     return _CHOSEN[0]
 
@@ -53,11 +58,15 @@ def backend(name: str | None = None) -> str:
 def compiled_text(
     text: partial[str], filename: str, *, chip: str | None = None, elsewhere: bool = False
 ) -> CompiledModule:
-    """Return the module that ``text()`` becomes, from the compile cache where it is there, else compiled, or
-    (``elsewhere``, for the usual chip) compiled in another process.
+    """Return the compiled module of ``text()``, from the compile cache if it is there.
 
-    ``text`` is a function of this package with its arguments, ``partial(gemm_text, config)``; ``filename`` is what
-    messages call it.  Raises CompileError.
+    Args:
+        text: a function of this package with its arguments, ``partial(gemm_text, config)``.
+        filename: the name of the text in messages.
+        chip: default: the default chip.
+        ``elsewhere``: compile in another process; only for the default chip.
+
+    Raises CompileError.
     """
     disk, emit = default_cache(), EMITS[backend()]
     place = None if disk is None else _place(text, emit, chip)
@@ -82,7 +91,7 @@ def compiled_text(
 
 
 def _place(text: partial[str], emit: str, chip: str | None) -> str | None:
-    """Return the key of what the text is made of; None where that is not this package and data alone."""
+    """Return the cache key of a text, or None if the text depends on more than this package and data."""
     walk = Walk()
     try:
         walk.say("made", emit, chip, f"{text.func.__module__}:{text.func.__qualname__}")
@@ -94,7 +103,7 @@ def _place(text: partial[str], emit: str, chip: str | None) -> str | None:
 
 
 def _found(disk: Cache, place: str, text: partial[str], filename: str) -> CompiledModule | None:
-    """Return the compiled module, if it is there and was made by the releases that are here."""
+    """Return the compiled module if the cache has it, made by the same tool releases."""
     files = disk.files(place)
     if files is None or _FILE not in files:
         return None
@@ -104,7 +113,7 @@ def _found(disk: Cache, place: str, text: partial[str], filename: str) -> Compil
             return None
         artifact = disk.get(entry["artifact"])
     except (ValueError, KeyError, TypeError, AttributeError):
-        return None  # no entry of ours
+        return None  # not an entry in this format
     return (
         None if artifact is None else CompiledModule(artifact, lowered=lowered_again(reading(text, filename), "nvptx"))
     )

@@ -1,6 +1,6 @@
-"""Compile kernels in the background, several at a time: :func:`prefetch`.
+"""Background compilation of kernels: :func:`prefetch`.
 
-Each is traced in a thread of this process and compiled in another process; what the compile cache has is not compiled.
+Each kernel is traced in a thread of this process and compiled in another process, unless the compile cache has it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Kernel: TypeAlias = "Choice | compiled.AnyConfig | PartsConfig | RowKernel | Co
 
 
 class Prefetch:
-    """Kernels that are being compiled; made by :func:`prefetch`."""
+    """Kernels that :func:`prefetch` is compiling."""
 
     def __init__(self, made: Iterable[Future[CompiledModule]]):
         self._made = tuple(made)
@@ -40,15 +40,19 @@ class Prefetch:
         return len(self._made)
 
     def done(self) -> bool:
-        """Tell whether all are compiled, or failed."""
+        """Return True if every kernel is compiled or has failed."""
         return all(m.done() for m in self._made)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait for all; what failed raises when all are done, the first one that did.
+        """Wait for all kernels, then raise the first exception, if any.
 
-        Raises TimeoutError where that takes more than ``timeout`` seconds; compiling goes on.  On a terminal a bar
-        shows how far it is (``CUTE_PROGRESS``); after ``Ctrl-C`` nothing more is begun, and the compile cache has what
-        was compiled.
+        On a terminal a progress bar is shown (``CUTE_PROGRESS``).  ``Ctrl-C`` cancels the kernels that have not
+        started; the compile cache keeps those that are compiled.
+
+        Args:
+            timeout: limit in seconds; None waits without a limit.
+
+        Raises TimeoutError after ``timeout`` seconds; compilation continues.
         """
         from cute_dialect.runtime.progress import Task
 
@@ -56,7 +60,7 @@ class Prefetch:
             self.follow(task.advance, timeout)
 
     def follow(self, told: Callable[[], None], timeout: float | None = None) -> None:
-        """Wait as :meth:`wait` does, but show nothing: ``told`` is called when a kernel is compiled, or failed."""
+        """Wait as :meth:`wait` does, without a progress bar; ``told`` is called after each kernel."""
         try:
             for _ in as_completed(self._made, timeout):
                 told()
@@ -72,13 +76,15 @@ class Prefetch:
 
 
 def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
-    """Compile the kernels for some problems in the background; ``prefetch(…).wait()`` waits for them.
+    """Compile kernels in the background; ``prefetch(…).wait()`` waits for them.
 
-    A problem is that of a plain product of matrices that TMA reads; what :func:`cute_dialect.op.explain` gives is any
-    call, with its epilogue (of a convolution all but a product of matrices that is part of it); a kernel is what
-    :func:`cute_dialect.op.choose` gives.  Each kernel is compiled once, by
-    ``workers`` processes, one a CPU that this process may use.  A call that needs one meanwhile waits for it, or, if
-    its turn has not come, compiles it.
+    Each kernel is compiled once.  A call that needs a kernel that is being compiled waits for it; if its compilation
+    has not started, the call compiles it.  The GEMM that may be part of a convolution is not prefetched.
+
+    Args:
+        wanted: each is a problem (:class:`Problem`, a GEMM of matrices that TMA can read, without an epilogue), a
+            result of :func:`cute_dialect.op.explain`, or a kernel returned by :func:`cute_dialect.op.choose`.
+        workers: number of compiler processes; default: one per CPU that this process may use.
     """
     kinds = list(dict.fromkeys([kernel for one in wanted for kernel in _kernels(one)]))
     count = workers if workers is not None else len(os.sched_getaffinity(0))
@@ -89,7 +95,6 @@ def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
 
 
 def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
-    """Return the kernels of what is wanted."""
     if isinstance(wanted, RowExplanation | AttentionExplanation | ConvExplanation):
         return wanted.kernels
     if isinstance(wanted, ConvKernel):
@@ -99,7 +104,10 @@ def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
 
 
 def _kernel(wanted: Problem | Choice | Explanation) -> Choice | compiled.AnyConfig:
-    """Return the kernel, or that for any rows.  Raises TypeError, and ValueError as choosing does."""
+    """Return the kernel of a problem, or the kernel without TMA.
+
+    Raises TypeError, or ValueError if no kernel can be chosen.
+    """
     if isinstance(wanted, Choice):
         return wanted
     if isinstance(wanted, Explanation):
@@ -109,7 +117,7 @@ def _kernel(wanted: Problem | Choice | Explanation) -> Choice | compiled.AnyConf
     if isinstance(wanted, Problem):  # pyright: ignore[reportUnnecessaryIsInstance]
         gpu, sms = gemm_dispatch.here()
         return gemm_dispatch.choose(wanted, sms, gpu)
-    raise TypeError(f"prefetch: expected a Problem, a Choice, or what op.explain gives, got {wanted!r}")
+    raise TypeError(f"prefetch: {wanted!r} is not a Problem, a Choice or a result of op.explain; pass one of these")
 
 
 def _made(kernel: _Kernel) -> CompiledModule:

@@ -1,4 +1,4 @@
-"""Keyword arguments that a function does not have.
+"""Check for keyword arguments that a function does not have.
 
 >>> def scale(x, factor=1.0, **unknown): ...
 >>> check_keywords("scale", scale, {"facter": 2.0}, interpreted=False)
@@ -25,13 +25,13 @@ def check_keywords(
     call: str, function: Callable[..., Any], given: Mapping[str, object], *, also: Callable[..., Any] | None = None,
     without: Sequence[str] = (), interpreted: bool = True,
 ) -> None:  # fmt: skip
-    """Raise ArgumentError if ``given`` has a name that is no argument of a function.
+    """Raise ArgumentError if ``given`` has a name that is not an argument of the function.
 
     Args:
         call: the function's public name.
-        given: what its ``**`` parameter got.
-        also: a function whose arguments it takes, too, but those in ``without``.
-        interpreted: it takes the interpreter's options.
+        given: the keyword arguments that its ``**`` parameter received.
+        also: a function whose arguments are accepted as well, except those in ``without``.
+        interpreted: the function also accepts the options of the interpreter.
     """
     names, options = _names(function), list(Interpreted.__annotations__) if interpreted else []
     others = () if also is None else _names(also)
@@ -47,6 +47,5 @@ def check_keywords(
 
 @lru_cache(maxsize=256)
 def _names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's arguments."""
     kinds = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
     return tuple([n for n, p in signature(function).parameters.items() if p.kind not in kinds])

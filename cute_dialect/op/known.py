@@ -1,15 +1,17 @@
-"""Calls like earlier ones: a guard of torch's own recognises one like the last, a look-up others, and what was done is
-done again at other addresses (:mod:`cute_dialect.op.recording`), with nothing checked and nothing chosen.
+"""Cache of recorded calls, which are replayed without argument checks or kernel choice.
 
-A key is all that the checks and the choice of kernels look at but the addresses: Python types, shapes, strides, element
-types and devices of tensors, and what else the call says.  Of the addresses the low bits count, and which tensors share
-memory; calls that differ in these go the long way, where they are checked, and computed or refused.
+A guard from torch recognizes a call like the previous one; other calls are looked up by a key.  The recording
+(:mod:`cute_dialect.op.recording`) is replayed at the addresses of the new arguments.
 
-Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 270, the key and its look-up 1000,
-``empty_strided`` 1000 (``empty`` 1700, what :mod:`cute_dialect.op.repeated` calls 470), ``data_ptr`` 90 each.
+The key has everything that the checks and the kernel choice depend on, except addresses:  Python types, shapes,
+strides, element types and devices of the tensors, and the other arguments.  The low bits of addresses and the sets of
+tensors that share memory must match as well; otherwise the call is checked and computed as a new one.
+
+Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 270, the key and its lookup 1000,
+``empty_strided`` 1000 (``empty`` 1700, the function that :mod:`cute_dialect.op.repeated` calls 470), ``data_ptr`` 90.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -29,13 +31,13 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Extras", "KnownCalls", "key_of", "number"]
 
 _LIMIT = 1024
-"""Kinds of calls that are remembered."""
+"""Maximum number of cached specializations."""
 _RUNS = 4
-"""Ways in which tensors of one kind lie that are remembered."""
+"""Maximum number of recordings per specialization, one per pattern of address bits and shared memory."""
 
 
 class Extras(NamedTuple):
-    """What becomes of the sums of a call, and how they are made: ``math``, ``accumulator``."""
+    """Epilogue arguments and arithmetic of a call."""
 
     alpha: float = 1.0
     beta: float = 1.0
@@ -48,21 +50,21 @@ class Extras(NamedTuple):
 
     @property
     def usual(self) -> bool:
-        """Tell whether nothing was said."""
+        """True if all arguments have their defaults."""
         return self.plain and self.math == "default" and self.accumulator is None
 
     def of_sums(self) -> Extras:
-        """Return what says how sums are made."""
+        """Return the arithmetic without the epilogue."""
         return Extras(math=self.math, accumulator=self.accumulator)
 
     @property
     def plain(self) -> bool:
-        """Tell whether they are the result."""
+        """True if there is no epilogue."""
         return self.alpha == 1.0 and self.c is None and self.bias is None and not self.activation and self.hook is None
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells a call with them from others, but the tensors themselves."""
+        """Cache key of the arguments, without the tensors themselves."""
         alpha, beta, c, bias, activation, hook, math, accumulator = self
         return (
             type(alpha), alpha or repr(alpha), type(beta), beta or repr(beta), c is None, bias is None, activation,
@@ -71,12 +73,12 @@ class Extras(NamedTuple):
 
     @property
     def tensors(self) -> tuple[torch.Tensor, ...]:
-        """The tensors among them."""
+        """The given tensors among ``c`` and ``bias``."""
         return tuple([t for t in (self.c, self.bias) if t is not None])
 
 
 def number(x: float) -> tuple[object, object]:
-    """Return what tells a number from others: its type, and zeros with their signs.
+    """Return the cache key of a number: its type, and its value with the sign of zeros.
 
     >>> number(0.0) == number(-0.0), number(1) == number(1.0), number(2.5) == number(2.5)
     (False, False, True)
@@ -98,7 +100,7 @@ class _Known(NamedTuple):
 
 
 def _never(*tensors: object) -> bool:
-    """Return False, so that a call is looked up by its key."""
+    """Return False: this guard never matches, so the call is looked up by its key."""
     return False
 
 
@@ -106,13 +108,14 @@ _NONE = _Known(_never, _never, (), None)
 
 
 class KnownCalls:
-    """The calls of a function that were made::
+    """Recorded calls of a function::
 
         done = calls.again(how, a, b)
         if done is None:
             done = calls.recorded(how, (a, b), lambda: …)
 
-    ``how``: all that a call says besides its tensors, which of those it has, too; numbers as :func:`number` gives them.
+    ``how`` is the key of the arguments that are not tensors (numbers as returned by :func:`number`), and of the
+    optional tensors that are given.
     """
 
     def __init__(self) -> None:
@@ -120,19 +123,20 @@ class KnownCalls:
         self._last: _Known = _NONE
         self._grad: Callable[[], bool] = _never
         self.is_traced: Callable[[], bool] = _ask_torch
-        """Tells whether ``torch.compile`` traces a call, which is no known one then."""
+        """Returns True while ``torch.compile`` traces a call; such a call is not cached."""
 
     def __len__(self) -> int:
         return len(self._found)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all calls."""
         self._found.clear()
         self._last = _NONE
 
     def again(self, how: object, *tensors: Any) -> Any:
-        """Compute a call like an earlier one; None, and nothing is done, where there was none, or the result has
-        gradients.
+        """Replay a recorded call.
+
+        Return None, and do nothing, if there is none, or if the result needs gradients.
         """
         known = self._last
         if how != known.how or not known.guard(*tensors):
@@ -160,7 +164,7 @@ class KnownCalls:
         return done
 
     def _learns(self, tensors: Sequence[Any]) -> bool:
-        """Tell whether a result has gradients."""
+        """Return True if the result needs gradients."""
         return self._grad() and any([t.requires_grad for t in tensors])
 
     def recorded(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
@@ -222,11 +226,11 @@ def _without_gradient(t: torch.Tensor) -> torch.Tensor:
 
 
 def _ask_torch() -> bool:
-    """Tell whether ``torch.compile`` traces this call, where torch is imported."""
+    """Return True while ``torch.compile`` traces this call."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
 def key_of(tensors: Sequence[Any]) -> tuple[object, ...]:
-    """Return what tells tensors from others but their addresses."""
+    """Return the cache key of tensors, without their addresses."""
     return tuple([(type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device()) for t in tensors])

@@ -1,6 +1,9 @@
-"""Gradients of :func:`~cute_dialect.op.matrix_lists.mm_array`: products of lists again, in the type of the factors."""
+"""Gradients of :func:`~cute_dialect.op.matrix_lists.mm_array`, as pointer-array GEMMs.
 
-# torch is not there where the types are checked.
+They are computed in the type of the operands.
+"""
+
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
 
@@ -19,18 +22,18 @@ __all__ = ["learned"]
 
 
 class _Call(NamedTuple):
-    """How many products there are, whether there are sources and a bias, numbers, the activation, how it is called."""
+    """Arguments of a call that are not tensors."""
 
-    products: int
-    sources: bool
-    bias: bool
+    products: int  # number of GEMMs
+    sources: bool  # C is given
+    bias: bool  # bias is given
     alpha: float
     beta: float
     activation: str
-    how: dict[str, Any]
+    how: dict[str, Any]  # other arguments of mm_array
 
     def split(self, tensors: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
-        """Return A, B, C (None where there are none) and the bias of the tensors of a call."""
+        """Return A, B, C (None if it is not given) and the bias among the tensors of a call."""
         n = self.products
         rest = list(tensors[2 * n :])
         sources = rest[:n] if self.sources else None
@@ -38,11 +41,11 @@ class _Call(NamedTuple):
 
 
 class _Products(torch.autograd.Function):
-    """The products; results in order."""
+    """Autograd function of the GEMMs; it returns D in order."""
 
     @staticmethod
     def forward(ctx: Any, of: _Call, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Compute the products, and keep what their gradients are made of."""
+        """Compute the GEMMs and save the tensors for the gradients."""
         from cute_dialect.op.matrix_lists import mm_array
 
         a, b, c, bias = of.split(tensors)
@@ -52,7 +55,7 @@ class _Products(torch.autograd.Function):
             found = mm_array(a, b, Cs=c, **more, **of.how)
             ctx.save_for_backward(*tensors, *(found if of.activation == "relu" else ()))
             return tuple(found)
-        # What the activation is of is kept.
+        # The operand of the activation is saved.
         args: dict[str, Any] = {"alpha": of.alpha}
         args |= {} if c is None else {"C": torch.stack(c), "beta": of.beta}
         args |= {} if bias is None else {"bias": bias}
@@ -67,12 +70,12 @@ class _Products(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute what each operand gets: by a launch for all A, one for all B, one or two for an activation."""
+        """Compute the gradients: one launch for all A, one for all B, and one or two for an activation."""
         from cute_dialect.op.matrix_lists import mm_array
 
         of: _Call = ctx.of
         if torch.is_grad_enabled():  # create_graph=True
-            raise UnsupportedError("mm_array: there is no second derivative of lists of matrices: bmm has them")
+            raise UnsupportedError("mm_array: second derivatives are not supported; use bmm")
         saved, n = list(ctx.saved_tensors), of.products
         kept = saved[-n:] if of.activation == "relu" else saved[-1:] if of.activation else []
         a, b, c, bias = of.split(saved[: len(saved) - len(kept)])
@@ -103,16 +106,16 @@ class _Products(torch.autograd.Function):
 def learned(
     given: Sequence[Any], numbers: Mapping[str, float], bias: Any, activation: str, hook: Any, how: Mapping[str, Any]
 ) -> list[torch.Tensor]:  # fmt: skip
-    """Compute products of lists of tensors of which some get gradients.  Raises OpError."""
+    """Compute a pointer-array GEMM whose tensors need gradients.  Raises OpError."""
     As, Bs, Cs, _ = given
     if hook is not None:
-        raise UnsupportedError("mm_array: expected no hook where gradients are wanted: torch.no_grad(), or an epilogue")
+        raise UnsupportedError("mm_array: hook has no gradient; use an epilogue, or call under torch.no_grad()")
     for name, x in (("As", As), ("Bs", Bs), ("Cs", Cs), ("bias", None if bias is None else [bias])):
         for t in x or ():
             if not isinstance(t, torch.Tensor):
-                raise UnsupportedError(f"mm_array: expected tensors as {name} where gradients are wanted, got {t!r}")
+                raise UnsupportedError(f"mm_array: {name} has {t!r}, which has no gradient; pass torch tensors")
     if As[0].dtype.itemsize == 1:
-        raise DtypeError(f"mm_array: there are no gradients of {element_name(As[0].dtype)}")
+        raise DtypeError(f"mm_array: {element_name(As[0].dtype)} has no gradients; call under torch.no_grad()")
     kept = {n: x for n, x in how.items() if x is not None}
     of = _Call(len(As), Cs is not None, bias is not None, numbers["alpha"], numbers["beta"], activation, kept)
     tensors = [*As, *Bs, *(Cs or ()), *(() if bias is None else (bias,))]

@@ -1,6 +1,6 @@
-"""Equal products of matrices that lie anywhere: :func:`mm_array`."""
+"""Pointer-array GEMM: :func:`mm_array`."""
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _MATH = {
 
 
 class _Kind(NamedTuple):
-    """What a plan is made of: elements and layouts of A, B and D, sums, how is multiplied, what becomes of the sums."""
+    """Properties that a plan depends on."""
 
-    elements: tuple[str, str, str]
-    layouts: tuple[str, str, str]
+    elements: tuple[str, str, str]  # of A, B and D
+    layouts: tuple[str, str, str]  # of A, B and D
     accumulator: str | None
     arithmetic: str
     activation: str
@@ -78,24 +78,32 @@ def mm_array(
     stream: object = None,
     **run: Unpack[Interpreted],
 ) -> Any:
-    """Return ``activation(alpha * A @ B + beta * C + bias)`` of each A of ``As`` with the B of ``Bs`` in its place:
-    equal products, of matrices that lie anywhere, by one launch (:func:`cute_dialect.op.explain` says where by more).
+    """Return ``activation(alpha * A @ B + beta * C + bias)`` for each A of ``As`` and its B of ``Bs``.
 
-    ``As``, ``Bs``, ``outs``, ``Cs``: lists of arrays, (M, K), (K, N), (M, N); the same array may stand in several
-    places of ``As`` and ``Bs``; or addresses, lists or arrays of i64: then ``shape`` says (M, N, K), ``element`` what A
-    and B are of, ``dtype`` what D is of, ``layouts`` how A, B and D lie, without gaps, and ``outs`` must be given.
-    Addresses in an array on a GPU are fetched, for which the call waits.  ``Cs`` are of the type and layout of D.
-    ``alpha``, ``beta``, ``bias`` ((N,) or (M, 1), one for all), ``activation``, ``hook``, ``dtype``, ``math``,
-    ``accumulator``: as of :func:`~cute_dialect.op.gemm.mm`; ``split_k``: as of :meth:`Gemm.run
-    <cute_dialect.op.plans.plan.Gemm.run>`.  Matrices are not copied, but numpy arrays for a GPU.  ``epilogue``,
-    ``args``: as of :func:`~cute_dialect.op.gemm.bmm`: arrays are (L, …), one each a product, or for all; what is
-    returned is what the function returns, D as a list, other results as arrays (L, …).
-
-    Torch has gradients of it: products of lists again, and of one with an epilogue products one by one.
+    The GEMMs have one shape, and run in one launch with arrays of pointers (:func:`cute_dialect.op.explain` reports
+    when there are several launches).  Matrices are not copied, except numpy arrays for a GPU.  Torch gradients are
+    pointer-array GEMMs, too; with an epilogue the GEMMs are computed one by one.
 
     >>> import numpy as np
     >>> [d[0, 0] for d in mm_array([np.ones((8, 8), "f2")] * 2, [np.eye(8, dtype="f2")] * 2, device="cpu")]
     [np.float16(1.0), np.float16(1.0)]
+
+    Args:
+        As: (M, K) arrays, or addresses: integers in a list or in an i64 array.  An array may occur several times.  The
+            call waits for addresses on a GPU.
+        Bs: (K, N) arrays, or addresses.
+        outs: (M, N) arrays, or addresses; default: new arrays.  Must be given if ``As`` has addresses.
+        Cs: (M, N) arrays or addresses, of the type and layout of D.
+        shape: (M, N, K), needed with addresses.
+        element: type of A and B, needed with addresses.
+        layouts: layouts of A, B and D without gaps, used with addresses.
+        bias: (N,) or (M, 1), shared by all GEMMs.
+        epilogue, args: as in :func:`~cute_dialect.op.gemm.bmm`; arrays are (L, …), or shared by all GEMMs.  The
+            results are those of the function, D as a list and others as arrays (L, …).
+        dtype: type of D, used with addresses.
+        split_k: as in :meth:`Gemm.run <cute_dialect.op.plans.plan.Gemm.run>`.
+        alpha, beta, activation, hook: as in :func:`~cute_dialect.op.gemm.mm`.
+        math, accumulator, device, stream, run: as in :func:`~cute_dialect.op.gemm.mm`.
 
     Raises subclasses of OpError before anything is compiled or written.
     """
@@ -106,7 +114,7 @@ def mm_array(
     given = _listed(As, Bs, outs, Cs)
     hook, traced = current(hook), None
     if args and epilogue is None:
-        raise UnsupportedError(f"mm_array: expected args with an epilogue only, got {', '.join(args)}")
+        raise UnsupportedError(f"mm_array: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
     if epilogue is not None:
         alone("mm_array", Extras(alpha, beta, Cs, bias, applied, hook))
         traced = traced_of("mm_array", epilogue, args or {}, _sums(given, shape))
@@ -121,7 +129,7 @@ def mm_array(
             "report": tell,
         }
         if outs is not None:
-            raise UnsupportedError("mm_array: expected no outs where gradients are wanted: torch.no_grad(), or no outs")
+            raise UnsupportedError("mm_array: outs has no gradient; omit outs, or call under torch.no_grad()")
         if traced is not None:
             return _one_by_one(given, traced, args or {}, how)
         from cute_dialect.op.matrix_gradients import learned
@@ -137,10 +145,13 @@ def mm_array(
         found, made = with_epilogue("mm_array", found, results, traced, args or {}, plan.kinds)
     operation = plan.operation_for(as_batch(found), array=True)
     split = Split.of(split_k)
-    why = "" if made is None else f"{split.parts} parts of K" if split.parts > 1 else apart(operation, found)
+    why = "" if made is None else f"{split.parts} split-K slices" if split.parts > 1 else apart(operation, found)
     if made is not None and why:
         if isinstance(given[0][0], int) or split.parts > 1:
-            raise UnsupportedError(f"mm_array: expected what one launch computes for an epilogue, got {why}")
+            raise UnsupportedError(
+                f"mm_array: an epilogue needs a single launch, which this call does not allow: {why}; "
+                "use bmm, or omit epilogue"
+            )
         how = {
             "dtype": dtype,
             "math": math,
@@ -164,18 +175,18 @@ def mm_array(
 
 
 def _sums(given: Sequence[Any], shape: Sequence[int] | None) -> tuple[int, int, int]:
-    """Return (L, M, N) of the sums.  Raises ShapeError."""
+    """Return (L, M, N) of the results.  Raises ShapeError."""
     As, Bs = given[:2]
     if shape is not None:
         return len(As), shape[0], shape[1]
     sizes: list[tuple[int, ...]] = [tuple(getattr(x[0], "shape", ())) for x in (As, Bs)]
     if {len(x) for x in sizes} != {2}:
-        raise ShapeError(f"mm_array: expected matrices in lists, got shapes {sizes[0]} and {sizes[1]}")
+        raise ShapeError(f"mm_array: As has shape {sizes[0]} and Bs has shape {sizes[1]}; pass rank-2 arrays")
     return len(As), sizes[0][0], sizes[1][1]
 
 
 def _learns(*given: Any) -> bool:
-    """Tell whether torch wants gradients of arrays, or of those of lists."""
+    """Return True if an array, or an array of a list, needs a gradient."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.is_grad_enabled():
         return False
@@ -184,7 +195,7 @@ def _learns(*given: Any) -> bool:
 
 
 def _one_by_one(given: Sequence[Any], traced: Traced, args: Mapping[str, Any], how: Mapping[str, Any]) -> Any:
-    """Compute products with an epilogue by a call each, of what belongs to it of the epilogue's arrays."""
+    """Compute the GEMMs one by one, each with its part of the epilogue's arrays."""
     As, Bs, _, outs = given
     count, by_name = len(As), {x.name: x for x in traced.arguments}
     kept = {n: x for n, x in how.items() if x is not None}
@@ -206,16 +217,16 @@ def _one_by_one(given: Sequence[Any], traced: Traced, args: Mapping[str, Any], h
 
 
 def _stacked(arrays: Sequence[Any]) -> Any:
-    """Return arrays as one, the first index telling them apart."""
+    """Return arrays stacked along a new first mode."""
     if type(arrays[0]).__module__.partition(".")[0] == "torch":
         return sys.modules["torch"].stack(list(arrays))
     import numpy as np
 
-    return np.stack(list(arrays))  # cupy's arrays take it over
+    return np.stack(list(arrays))  # dispatches to cupy for its arrays
 
 
 def explained_array(As: Any, Bs: Any, others: int = 4, **call: Any) -> Explanation:
-    """Return how :func:`mm_array` computes a call, and by how many launches; ``call``: its arguments by name."""
+    """Return the kernel and the number of launches of an :func:`mm_array` call; ``call``: its arguments by name."""
     given = _listed(As, Bs, call.get("outs"), call.get("Cs"))
     sums = None if call.get("epilogue") is None else _sums(given, call.get("shape"))
     traced = None if sums is None else traced_of("mm_array", call["epilogue"], call.get("args") or {}, sums)
@@ -228,26 +239,28 @@ def explained_array(As: Any, Bs: Any, others: int = 4, **call: Any) -> Explanati
 
 
 def _listed(As: Any, Bs: Any, outs: Any, Cs: Any) -> tuple[Any, Any, Any, Any]:
-    """Return A, B, C and D as lists, of arrays or of addresses.  Raises ShapeError, DtypeError, UnsupportedError."""
+    """Return A, B, C and D as lists of arrays or addresses.  Raises ShapeError, DtypeError, UnsupportedError."""
     found: list[Any] = []
     for name, x in (("As", As), ("Bs", Bs), ("Cs", Cs), ("outs", outs)):
         if x is None:
             if name in ("As", "Bs"):
-                raise DtypeError(f"mm_array: expected {name}, a list of arrays or addresses, got None")
+                raise DtypeError(f"mm_array: {name} is None; pass a list of arrays or addresses")
             found.append(None)
             continue
         if not isinstance(x, list | tuple):
             kind = element_name(x.dtype) if "int64" not in str(getattr(x, "dtype", "")) else "i64"
             if kind != "i64" or len(x.shape) != 1:
-                raise DtypeError(f"mm_array: expected {name} as a list of arrays, or (L,) addresses of i64, got {kind}")
+                raise DtypeError(
+                    f"mm_array: {name} is an array of {kind}; pass a list of arrays, or (L,) addresses as i64"
+                )
             x = x.tolist()
         found.append(list(x))
     count = len(found[0])
     for name, x in zip(("As", "Bs", "Cs", "outs"), found):
         if x is not None and len(x) != count:
-            raise ShapeError(f"mm_array: expected as many {name} as As ({count}), got {len(x)}")
+            raise ShapeError(f"mm_array: {name} has {len(x)} matrices, but As has {count}; pass as many")
     if count == 0:
-        raise ShapeError("mm_array: expected at least one matrix, got none")
+        raise ShapeError("mm_array: As is empty; pass at least one matrix")
     return found[0], found[1], found[2], found[3]
 
 
@@ -255,13 +268,13 @@ def _plan(
     given: tuple[Any, Any, Any, Any], shape: Sequence[int] | None, element: object, layouts: Sequence[object],
     activation: str, hook: Hook | Traced | None, dtype: object, math: str, accumulator: object,
 ) -> tuple[Gemm, Sequence[int] | None]:  # fmt: skip
-    """Return the plan of a call, and (M, N, K) where operands are addresses.  Raises OpError."""
+    """Return the plan of a call, and (M, N, K) if operands are addresses.  Raises OpError."""
     As, Bs, _, outs = given
     addresses = [name for name, x in zip("ABCD", given) if x is not None and isinstance(x[0], int)]
     if addresses and (shape is None or element is None):
-        raise ShapeError(f"mm_array: expected shape=(M, N, K) and element, as {addresses[0]} are addresses")
+        raise ShapeError(f"mm_array: {addresses[0]} is given by addresses; pass shape=(M, N, K) and element")
     if addresses and outs is None:
-        raise ShapeError("mm_array: expected outs, as A are addresses")
+        raise ShapeError("mm_array: A is given by addresses; pass outs")
     kinds: list[tuple[str, str]] = []
     wanted = None if dtype is None else element_name(dtype)
     for name, x, layout in (("A", As, layouts[0]), ("B", Bs, layouts[1]), ("D", outs, layouts[2])):
@@ -282,7 +295,7 @@ def _plan(
     except OpError as e:
         raise type(e)(f"mm_array: {e}") from None
     if math == "promote":
-        raise UnsupportedError("mm_array: there is no kernel of two-level sums of matrices that lie anywhere yet")
+        raise UnsupportedError("mm_array: math='promote' is not supported; use bmm")
     sums = None if accumulator is None else element_name(accumulator)
     plan = _made(_Kind((a, b, d), (of_a, of_b, of_d), sums, arithmetic or _MATH.get(math, ""), activation, hook))
     return plan, tuple(shape) if addresses and shape is not None else None
@@ -290,7 +303,7 @@ def _plan(
 
 @lru_cache(maxsize=256)
 def _made(kind: _Kind) -> Gemm:
-    """Return the plan for such operands; of kernels without wgmma where that does not read them where they are."""
+    """Return the plan for these properties; without wgmma if it cannot read the layouts."""
     names = {f"layout_{n}": layout for n, layout in zip("ABD", kind.layouts)}
     a, b, d = kind.elements
     if kind.arithmetic == "tf32":

@@ -1,4 +1,6 @@
-"""Memory of a GPU for copies of CPU arrays and for what blocks share; arrays of torch and CuPy have their own.
+"""GPU memory for copies of CPU arrays and for workspaces.
+
+Arrays of torch and CuPy use the allocators of these libraries.
 
 >>> get_memory_pool(1 << 20, 1 << 30)                    # nothing is reserved before a GPU is used
 >>> get_allocated_size()
@@ -24,12 +26,15 @@ __all__ = ["NOWHERE", "Pool", "get_allocated_size", "get_memory_pool", "new_memo
 
 
 NOWHERE = "nowhere"
-"""The library of an array that nobody reads: memory where it is is not made either."""
+"""The library of a placeholder array that is never read; its memory is not allocated."""
 
 
 class Pool:
-    """Memory of one GPU: from a pool of the driver's where ``maximum`` is given, ``initial`` bytes of which are taken
-    at once and kept; else each piece from the driver.
+    """Memory of one GPU.
+
+    Args:
+        initial: bytes to reserve at once and keep.
+        maximum: limit in bytes of a pool of the driver; 0 allocates each array from the driver.
     """
 
     def __init__(self, gpu: Driver, device: int, initial: int = 0, maximum: int = 0):
@@ -43,7 +48,7 @@ class Pool:
                 self.free(self.allocate(initial))
 
     def _within(self, do: Callable[[], Handle]) -> Handle:
-        """Do something in the GPU's context."""
+        """Call ``do`` in the GPU's context."""
         previous = self._gpu.enter(self._device)
         try:
             return do()
@@ -53,12 +58,12 @@ class Pool:
 
     @property
     def allocated(self) -> int:
-        """Bytes that are in use."""
+        """Bytes in use."""
         with self._lock:
             return sum(self._sizes.values())
 
     def allocate(self, size: int) -> int:
-        """Allocate memory; gives its address.  Raises CudaError."""
+        """Allocate memory and return its address.  Raises CudaError."""
         pool, size = self._pool, max(1, size)
         made = self._within(lambda: self._gpu.allocate(size) if pool is None else self._gpu.allocate_from(pool, size))
         with self._lock:
@@ -66,7 +71,7 @@ class Pool:
         return int(made)
 
     def free(self, pointer: int) -> None:
-        """Give memory back, which nothing uses any more."""
+        """Free memory that is no longer used."""
         with self._lock:
             del self._sizes[pointer]
 
@@ -77,19 +82,19 @@ class Pool:
         self._within(free)
 
     def to_device(self, pointer: int, host: int, size: int) -> None:
-        """Copy bytes from a host address; returns when done."""
+        """Copy bytes from a host address, and wait for the copy."""
         self._gpu.to_device(pointer, host, size)
 
     def wait(self) -> None:
-        """Wait until the GPU has done all that it was given."""
+        """Wait for all work on the GPU."""
         self._gpu.synchronize(0)
 
     def to_host(self, host: int, pointer: int, size: int) -> None:
-        """Copy bytes to a host address; returns when done."""
+        """Copy bytes to a host address, and wait for the copy."""
         self._gpu.to_host(host, pointer, size)
 
     def array(self, count: int, element: str, *, zero: bool = False) -> ArrayView:
-        """Return a new array of one mode, which has its memory as long as it lives; ``zero``: filled with zeros."""
+        """Return a new array of one mode that owns its memory; ``zero``: filled with zeros."""
         size = count * SIZES[element]
         pointer = self.allocate(size)
         if zero and size:
@@ -101,7 +106,7 @@ class Pool:
 
 
 def new_memory(like: ArrayView, count: int, element: str, *, zero: bool = False) -> ArrayView:
-    """Return memory of so many elements where an array is, by its library's allocator if that is torch's."""
+    """Return memory for ``count`` elements on the device of ``like``, from torch's allocator for torch arrays."""
     torch = sys.modules.get("torch")
     if like.library == NOWHERE:
         return ArrayView(0, (count,), (1,), element, like.device, NOWHERE, None)
@@ -111,7 +116,7 @@ def new_memory(like: ArrayView, count: int, element: str, *, zero: bool = False)
         from cute_dialect.runtime.arrays import numpy_dtype, view_of
 
         kind = numpy_dtype(element)
-        # What is read before it was written is seen.
+        # Floats start as NaN, which exposes reads of memory that was never written.
         nothing = 0 if zero or kind.kind == "i" else np.nan
         return view_of(np.full(count, nothing, kind))
     if torch is not None and like.library == "torch":
@@ -124,23 +129,23 @@ def new_memory(like: ArrayView, count: int, element: str, *, zero: bool = False)
 
 
 class _Held:
-    """Memory that is given back when nobody has it any more."""
+    """Memory that is freed when the last reference to it is dropped."""
 
     def __init__(self, pool: Pool, pointer: int):
         self._pool, self._pointer = pool, pointer
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():  # a process that ends has no driver left to call, and gives all back
+        if not sys.is_finalizing():  # at exit the driver may be gone, and the process frees everything
             self._pool.free(self._pointer)
 
 
 _SIZES = [0, 0]
-"""What was asked for: bytes at once, bytes at most."""
+"""Requested pool sizes in bytes: initial, maximum."""
 
 
 @cache
 def pool_of(device: int) -> Pool:
-    """Return the memory of a GPU.  Raises DeviceError where there is none."""
+    """Return the memory pool of a GPU.  Raises DeviceError if there is no GPU."""
     from cute_dialect.op.arrays import gpu_here
 
     pool = Pool(gpu_here(), device, *_SIZES)
@@ -152,21 +157,28 @@ _POOLS: list[Pool] = []
 
 
 def get_memory_pool(init_pool_size: int = 0, max_pool_size: int = 1 << 34) -> None:
-    """Take memory for copies and workspaces from a pool: so many bytes at once, so many at most.
+    """Allocate copies and workspaces from a pool, which is created when a GPU is first used.
 
-    It is made when a GPU is first used.  Raises ShapeError for sizes that are none, and once memory is in use.
+    Args:
+        init_pool_size: bytes to reserve at once.
+        max_pool_size: limit in bytes.
+
+    Raises ShapeError for invalid sizes, and if memory is in use.
     """
     if not 0 <= init_pool_size <= max_pool_size or max_pool_size <= 0:
         raise ShapeError(
-            f"get_memory_pool: expected bytes at once, and no fewer at most, got {init_pool_size} and {max_pool_size}"
+            f"get_memory_pool: init_pool_size is {init_pool_size} and max_pool_size is {max_pool_size}; pass "
+            "0 <= init_pool_size <= max_pool_size and max_pool_size > 0"
         )
     if get_allocated_size():
-        raise ShapeError(f"get_memory_pool: expected no memory in use, got {get_allocated_size()} bytes")
+        raise ShapeError(
+            f"get_memory_pool: {get_allocated_size()} bytes are in use; call it before the first operation on a GPU"
+        )
     _SIZES[:] = [init_pool_size, max_pool_size]
     pool_of.cache_clear()
     _POOLS.clear()
 
 
 def get_allocated_size() -> int:
-    """Return the bytes that copies and workspaces have now, on all GPUs."""
+    """Return the bytes that copies and workspaces use on all GPUs."""
     return sum(pool.allocated for pool in _POOLS)

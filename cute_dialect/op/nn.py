@@ -1,6 +1,6 @@
-"""Modules of torch, thin ones: parameters, and a call of an operation."""
+"""Torch modules: linear, grouped linear and convolution layers with a fused activation."""
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
@@ -19,9 +19,11 @@ __all__ = ["Conv2d", "GroupedLinear", "Linear"]
 
 
 class Linear(torch.nn.Linear):
-    """A layer ``activation(x @ weight.T + bias)``, as ``torch.nn.Linear`` with an activation in the same kernel.
+    """A layer ``activation(x @ weight.T + bias)``: ``torch.nn.Linear`` with a fused activation.
 
-    ``run_on``: ``"cpu"`` for the interpreter, of parameters on the CPU.
+    Args:
+        activation: as in :func:`cute_dialect.op.linear`.
+        run_on: ``"cpu"`` runs on the interpreter, with parameters on the CPU.
     """
 
     def __init__(
@@ -32,18 +34,19 @@ class Linear(torch.nn.Linear):
         self.activation, self.run_on = activation, run_on
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Return the layer of (…, in_features): (…, out_features)."""
+        """Return (…, out_features) for an input of (…, in_features)."""
         return linear(input, self.weight, self.bias, self.activation, device=self.run_on)
 
     def extra_repr(self) -> str:
-        """Return what is printed of it."""
         return super().extra_repr() + (f", activation={self.activation}" if self.activation else "")
 
 
 class GroupedLinear(torch.nn.Module):
-    """Layers of experts, ``activation(x_g @ weight[g].T + bias[g])`` for the rows of each group, in one launch.
+    """Layers of experts: ``activation(x_g @ weight[g].T + bias[g])`` for the rows of each group, in one launch.
 
-    ``weight``: (groups, out_features, in_features); ``run_on``: ``"cpu"`` for the interpreter.
+    Args:
+        groups: number of experts; ``weight`` is (groups, out_features, in_features).
+        run_on: ``"cpu"`` runs on the interpreter.
     """
 
     def __init__(
@@ -59,30 +62,33 @@ class GroupedLinear(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters, as ``torch.nn.Linear`` does."""
+        """Initialize the parameters as ``torch.nn.Linear`` does."""
         bound = self.in_features**-0.5 if self.in_features else 0.0
         for parameter in self.parameters():
             torch.nn.init.uniform_(parameter, -bound, bound)
 
     def forward(self, input: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
-        """Return the layers of rows (T, in_features), those of group g before ``offs[g]``: (T, out_features); what
-        lies behind the last group is zeros.
+        """Return (T, out_features) for rows (T, in_features).
+
+        Group g ends before row ``offs[g]``.  Rows past the last group are zeros.
         """
         return grouped_mm(
             input, self.weight.mT, offs, bias=self.bias, activation=self.activation, rest="zero", device=self.run_on
         )
 
     def extra_repr(self) -> str:
-        """Return what is printed of it."""
         shown = f"{self.groups} groups, in_features={self.in_features}, out_features={self.out_features}"
         return f"{shown}, bias={self.bias is not None}" + (f", activation={self.activation}" if self.activation else "")
 
 
 class Conv2d(torch.nn.Conv2d):
-    """A layer ``activation(conv2d(x, weight) + bias)``, as ``torch.nn.Conv2d`` with an activation in the same kernel.
+    """A layer ``activation(conv2d(x, weight) + bias)``: ``torch.nn.Conv2d`` with a fused activation.
 
-    Its weights lie in memory with the channels last.  ``padding_mode`` is ``"zeros"``; ``run_on``: as of
-    :class:`Linear`.  Raises UnsupportedError for another one.
+    The weights have channels-last memory format.
+
+    Args:
+        padding_mode: ``"zeros"``; UnsupportedError is raised for others.
+        run_on: ``"cpu"`` runs on the interpreter.
     """
 
     def __init__(
@@ -91,7 +97,7 @@ class Conv2d(torch.nn.Conv2d):
         device: Any = None, dtype: Any = None, run_on: str | None = None,
     ):  # fmt: skip
         if padding_mode != "zeros":
-            raise UnsupportedError(f"Conv2d: expected padding_mode of zeros, got {padding_mode!r}")
+            raise UnsupportedError(f"Conv2d: padding_mode={padding_mode!r} is not supported; use 'zeros'")
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
             device=device, dtype=dtype,
@@ -100,10 +106,9 @@ class Conv2d(torch.nn.Conv2d):
         self.weight.data = self.weight.data.to(memory_format=torch.channels_last)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Return the layer of (N, C, H, W): (N, K, P, Q)."""
+        """Return (N, K, P, Q) for an input of (N, C, H, W)."""
         how = (self.stride, self.padding, self.dilation, self.groups)
         return conv2d(input, self.weight, self.bias, *how, activation=self.activation, device=self.run_on)
 
     def extra_repr(self) -> str:
-        """Return what is printed of it."""
         return super().extra_repr() + (f", activation={self.activation}" if self.activation else "")

@@ -1,14 +1,17 @@
-"""Operators of torch, ``torch.ops.cute.mm``, ``bmm`` …: what ``torch.compile``, ``torch.export`` and autograd see of
-the functions.  Importing this module registers them, which the functions do when they first need one.
+"""Torch operators: ``torch.ops.cute.mm``, ``bmm`` and others, for ``torch.compile`` and autograd.
 
-``mm`` and ``bmm`` are operators with shapes (for tensors without memory) and gradients, which are products again;
-``mm_out`` and ``bmm_out`` write memory of yours; ``addmm``, ``baddbmm``, ``linear`` and ``matmul`` are made of them.
-``mm_kept`` and ``bmm_kept`` also give what an activation is of, which its gradient needs (but that of relu, which needs
-the result): functions call them where something learns; where ``mm`` itself was called it is computed again.
-``mm_slope`` and ``bmm_slope`` multiply a gradient by the derivative of the activation, and add up its columns.
+Importing this module registers the operators; the functions import it when they first need one.
+
+- ``mm`` and ``bmm`` have shapes for tensors without memory, and gradients, which are GEMMs again.
+- ``mm_out`` and ``bmm_out`` write the result to a given tensor.
+- ``addmm``, ``baddbmm``, ``linear`` and ``matmul`` are composed of these.
+- ``mm_kept`` and ``bmm_kept`` also return the operand of the activation, which its gradient needs (except that of
+  relu, which needs the result).  Functions call them if a gradient is needed.  The gradient of ``mm`` itself
+  recomputes it.
+- ``mm_slope`` and ``bmm_slope`` multiply a gradient by the derivative of the activation, and sum its columns.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
 # pyright: reportUntypedBaseClass=false
@@ -49,20 +52,23 @@ def by_operator(
     call: str, a: Any, b: Any, out: Any, dtype: Any, extras: Extras, device: Any, stream: Any,
     others: Mapping[str, Any],
 ) -> Any:  # fmt: skip
-    """Compute a product by torch's dispatcher, of tensors that get gradients or have no memory.
+    """Compute a GEMM with torch's dispatcher, for tensors that need gradients or have no memory.
 
-    ``others``: options that were given, of which an operator takes none.  Raises UnsupportedError.
+    Args:
+        others: options that operators do not support; each must be None.
+
+    Raises UnsupportedError.
     """
     for name, given in (("hook", extras.hook), *others.items()):
         if given is not None:
             raise UnsupportedError(
-                f"{call}: expected no {name} where gradients are wanted, or in torch.compile or torch.vmap: under "
-                "torch.no_grad(), of plain tensors, it is taken"
+                f"{call}: {name} is not supported with gradients, torch.compile or torch.vmap; omit it, or call "
+                "under torch.no_grad() with plain tensors"
             )
     if differentiates(a, b, out, extras.c, extras.bias):
         raise UnsupportedError(
-            f"{call}: expected torch.autograd for gradients (backward(), torch.autograd.grad), got torch.func.grad, "
-            "which takes no operators of torch.library"
+            f"{call}: torch.func.grad does not support operators of torch.library; use backward() or "
+            "torch.autograd.grad"
         )
     if dtype is not None and not isinstance(dtype, torch.dtype):
         dtype = getattr(torch, torch_name(element_name(dtype)))
@@ -79,31 +85,34 @@ def by_operator(
         if out is None:
             return getattr(torch.ops.cute, call)(a, b, *given, **more)
         if torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in (a, b, out, *given)]):
-            raise UnsupportedError(f"{call}: expected no out where gradients are wanted: torch.no_grad(), or no out")
+            raise UnsupportedError(f"{call}: out is not supported with gradients; omit it, or use torch.no_grad()")
         getattr(torch.ops.cute, f"{call}_out")(a, b, out, *given, **more)
         return out
 
 
 def _shape(call: str, a: torch.Tensor, b: torch.Tensor) -> list[Any]:
-    """Return the shape of a result.  Raises ShapeError."""
+    """Return the shape of the result.  Raises ShapeError."""
     rank = _RANK[call]
     if a.dim() != rank or b.dim() != rank or a.shape[-1] != b.shape[-2]:
-        raise ShapeError(f"{call}: expected a and b that can be multiplied, got {tuple(a.shape)} and {tuple(b.shape)}")
+        raise ShapeError(
+            f"{call}: cannot multiply shapes {tuple(a.shape)} and {tuple(b.shape)}; pass "
+            f"{'(M, K) and (K, N)' if rank == 2 else '(L, M, K) and (L, K, N)'}"
+        )
     matrices = [] if rank == 2 else [b.shape[0] if a.shape[0] == 1 else a.shape[0]]
     return [*matrices, a.shape[-2], b.shape[-1]]
 
 
 _HOW = ("device", "math", "accumulator")
-"""Options of operators that say how sums are made, not what."""
+"""Options of operators that select the device and the arithmetic."""
 
 
 def _given(how: Mapping[str, str]) -> dict[str, Any]:
-    """Return such options as a function takes them."""
+    """Return these options as arguments of a function: empty strings become None."""
     return {name: value or None for name, value in how.items()}
 
 
 def _define(call: str) -> None:
-    """Register ``mm`` or ``bmm``, and what writes its result to memory that is given."""
+    """Register ``mm`` or ``bmm``, and the operator that writes to a given tensor."""
     function: Any = getattr(gemm, call)
 
     def compute(
@@ -139,11 +148,11 @@ def _define(call: str) -> None:
 
 
 _KEPT: dict[str, Any] = {}
-"""Products that also return what an activation is of."""
+"""GEMMs that also return the operand of the activation."""
 
 
 def _define_activations(call: str) -> None:
-    """Register the product that keeps what an activation is of, and the derivative."""
+    """Register the GEMM that saves the operand of its activation, and the derivative of activations."""
     function: Any = getattr(gemm, call)
 
     def compute(
@@ -185,26 +194,28 @@ def _define_activations(call: str) -> None:
     slopes.register_fake(slope_shape)
 
     def no_second(*_: Any) -> Any:
-        raise UnsupportedError(f"{call}: there is no second derivative through an activation")
+        raise UnsupportedError(
+            f"{call}: an activation has no second derivative; apply the activation with torch instead"
+        )
 
     slopes.register_autograd(no_second)
     slopes.register_vmap(slopes_mapped)
 
 
 def kept_type(a: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype | None:
-    """Return the type of what an activation is of: None for that of the result, that of the factors for 8 bits."""
+    """Return the type of the saved operand: None for the result's type, that of the factors for 8-bit results."""
     return a.dtype if dtype is not None and dtype.itemsize == 1 else None
 
 
 def kept_element(a: torch.Tensor, dtype: Any) -> str:
-    """Return the name of that type; ``dtype``: of the result, None for the usual one."""
+    """Return the name of the type of the saved operand; ``dtype``: that of the result, None for the default."""
     usual = result_of(element_name(a.dtype)) if dtype is None else element_name(dtype)
     kind = kept_type(a, getattr(torch, torch_name(usual)))
     return usual if kind is None else element_name(kind)
 
 
 class _Like(NamedTuple):
-    """What an epilogue asks of a tensor."""
+    """Type and shape of a tensor argument of an epilogue."""
 
     element: str
     shape: tuple[int, ...]
@@ -216,7 +227,7 @@ def _like(t: torch.Tensor) -> _Like:
 
 @lru_cache(maxsize=256)
 def _keeping(activation: str, sums: tuple[int, ...], c: _Like | None, bias: _Like | None, element: str) -> Any:
-    """Return the epilogue of a GEMM with an activation that also gives the operand of it; ``element``: its type."""
+    """Return the epilogue of a GEMM with an activation that also returns its operand; ``element``: its type."""
     from cute_dialect.op.epilogue import FakeTensor, trace
 
     examples: dict[str, Any] = {"accum": FakeTensor("f32", sums), "alpha": 0.5}
@@ -227,17 +238,17 @@ def _keeping(activation: str, sums: tuple[int, ...], c: _Like | None, bias: _Lik
 
 
 _JUMPS = {"relu6": 6.0, "hardsigmoid": 3.0, "hardswish": 3.0}
-"""Activations whose derivative jumps at a number (and at its negative)."""
+"""Activations -> the number at which, and at whose negative, the derivative is discontinuous."""
 _BITS = {"bf16": 7, "f16": 10}
-"""Types that the operand of an activation is rounded to, and the bits of their significand after the point."""
+"""Types that the operand of an activation is rounded to -> the number of fraction bits."""
 
 
 @cache
 def keeping_function(activation: str, c: bool, bias: bool, element: str) -> Any:
-    """Return the epilogue that gives an activation and the operand of it, rounded to ``element``; always the same one.
+    """Return the epilogue that returns an activation and its operand, rounded to ``element``; cached.
 
-    An operand inside of a jump of the derivative stays inside when it is rounded: -2.9927 as bf16 would be -3, where
-    the derivative of hardswish is 0, not -0.5.
+    Rounding must not move the operand across a discontinuity of the derivative.  For example, -2.9927 as bf16 would be
+    -3, where the derivative of hardswish is 0 instead of -0.5.
     """
     from cute_dialect.op.epilogue.functions import abs, activated, clamp, where
 
@@ -260,7 +271,7 @@ def keeping_function(activation: str, c: bool, bias: bool, element: str) -> Any:
 def slope(
     grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """Return a gradient times the derivative of an activation of ``sums``, and the sums of its columns in f32."""
+    """Return a gradient times the derivative of an activation at ``sums``, and its column sums in f32."""
     found = _slope_call(activation, tuple(grad.shape), element_name(grad.dtype))
     found = found({"grad": grad, "sums": sums}, device or None)
     return found["D"], found["columns"]
@@ -268,7 +279,7 @@ def slope(
 
 @lru_cache(maxsize=256)
 def _slope_call(activation: str, shape: tuple[int, ...], element: str) -> Any:
-    """Return what multiplies a gradient by the derivative of an activation, and adds up the columns."""
+    """Return the call that multiplies a gradient by the derivative of an activation and sums its columns."""
     from cute_dialect.op.epilogue import FakeTensor, trace
     from cute_dialect.op.epilogue.functions import activated
     from cute_dialect.op.epilogue.functions import sum as summed_up
@@ -290,17 +301,17 @@ def _slope_call(activation: str, shape: tuple[int, ...], element: str) -> Any:
 
 
 def _keep_of(call: str) -> Any:
-    """Return what keeps the tensors that gradients are made of."""
+    """Return the function that saves the tensors for the gradients."""
 
     def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
         a, b, c, bias = inputs
         if a.dtype.itemsize == 1:
-            raise DtypeError(f"{call}: there are no gradients of {element_name(a.dtype)}")
+            raise DtypeError(f"{call}: {element_name(a.dtype)} has no gradients; call under torch.no_grad()")
         activation = keyword_only_inputs["activation"]
         ctx.options = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation", *_HOW)}
         ctx.added = [None if t is None else (t.shape, t.dtype) for t in (c, bias)]
         ctx.set_materialize_grads(False)
-        if isinstance(output, tuple):  # what the activation is of
+        if isinstance(output, tuple):  # the operator also returns the operand of the activation
             ctx.save_for_backward(a, b, None, None, output[1])
             return
         again = activation not in ("", "relu")
@@ -310,7 +321,7 @@ def _keep_of(call: str) -> Any:
 
 
 def _backward_of(call: str, products: Any = torch.ops.cute) -> Any:
-    """Return the function that makes gradients; ``products``: where ``mm`` and ``bmm`` are."""
+    """Return the function that computes gradients; ``products``: the namespace of ``mm`` and ``bmm``."""
 
     def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[torch.Tensor | None, ...]:
         a, b, c, bias, kept = ctx.saved_tensors
@@ -333,7 +344,7 @@ def _backward_of(call: str, products: Any = torch.ops.cute) -> Any:
             else:
                 of_slope = getattr(torch.ops.cute, f"{call}_slope")
                 grad, columns = of_slope(grad, kept, activation, options["device"])
-        if of_sums is not None:  # of what the activation is of, by itself
+        if of_sums is not None:  # gradient of the operand of the activation
             grad, columns = of_sums if grad is None else grad + of_sums, None
         assert grad is not None
         how = _given(options) if products is gemm else options
@@ -349,14 +360,16 @@ def _backward_of(call: str, products: Any = torch.ops.cute) -> Any:
 
 
 class _Product(torch.autograd.Function):
-    """A product of plain tensors, without torch's dispatcher: its result, and what an activation is of."""
+    """Autograd function of a GEMM of plain tensors, which does not use torch's dispatcher.
+
+    It returns the result, and the operand of an activation.
+    """
 
     @staticmethod
     def forward(
         ctx: Any, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, bias: torch.Tensor | None, call: str,
         more: dict[str, Any],
     ) -> tuple[torch.Tensor, ...]:  # fmt: skip
-        """Compute the product."""
         if more["activation"] in ("", "relu"):
             how = more | {n: more[n] or None for n in _HOW}
             found = getattr(gemm, call)(a, b, c=c, bias=bias, **how)
@@ -368,7 +381,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute what each operand gets."""
+        """Compute the gradient of each input."""
         return (*_backward_of(ctx.call, gemm)(ctx, *grads), None, None)
 
 
@@ -376,11 +389,10 @@ _APPLY = apply_of(_Product)
 
 
 class _Plain(torch.autograd.Function):
-    """A product of two matrices, or of batches, and nothing else."""
+    """Autograd function of a GEMM without an epilogue."""
 
     @staticmethod
     def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor, call: str, dtype: object) -> torch.Tensor:
-        """Compute the product."""
         found = getattr(gemm, call)(a, b, dtype=dtype)
         ctx.call = call
         ctx.save_for_backward(a, b)
@@ -400,26 +412,29 @@ _APPLY_PLAIN = apply_of(_Plain)
 
 
 def plain_product(call: str, a: torch.Tensor, b: torch.Tensor, dtype: object) -> torch.Tensor | None:
-    """Return a product with gradients and no other arguments; None where :func:`by_operator` has to look at it."""
+    """Return a GEMM with gradients and no other arguments; None if :func:`by_operator` must compute it."""
     if not is_eager((a, b)) or a.dtype.itemsize == 1:
         return None
     return _APPLY_PLAIN(a, b, call, dtype)
 
 
 class _Linear(torch.autograd.Function):
-    """A layer ``activation(x @ weight.T + bias)`` as one node, with none for views of ``x`` and ``weight``."""
+    """A layer ``activation(x @ weight.T + bias)`` as one autograd node, without nodes for views of its inputs."""
 
     @staticmethod
     def forward(
         ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, device: str | None
     ) -> tuple[torch.Tensor, ...]:  # fmt: skip
-        """Compute the layer, and what its activation is of: a result, so that its gradient is known to be missing."""
+        """Compute the layer and the operand of its activation.
+
+        The operand is an output of the node, so that the backward pass notices if its gradient is used.
+        """
         rows, kept = _as_rows(x), None
         if activation in ("", "relu"):
             found = gemm.mm(rows, weight.t(), bias=bias, activation=activation, device=device)
         else:
             found, kept = _KEPT["mm"](rows, weight.t(), None, bias, activation=activation, device=device or "")
-        if x.dim() != 2:  # no view, which could not be written in place
+        if x.dim() != 2:  # not a view, which could not be modified in place
             found = torch.ops.aten._unsafe_view.default(found, (*x.shape[:-1], weight.shape[0]))
         ctx.activation, ctx.device = activation, device
         ctx.bias = None if bias is None else (bias.shape, bias.dtype)
@@ -429,13 +444,15 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute what each operand gets: products that are differentiable themselves."""
+        """Compute the gradient of each input, as GEMMs that are differentiable themselves."""
         x, weight, kept = ctx.saved_tensors
         activation, device, needs = ctx.activation, ctx.device, ctx.needs_input_grad
         if grad is None or of_sums is not None:
             if grad is None and of_sums is None:
                 return None, None, None, None, None
-            raise UnsupportedError("linear: there is no second derivative through an activation")
+            raise UnsupportedError(
+                "linear: an activation has no second derivative; apply the activation with torch instead"
+            )
         g, columns = _as_rows(grad), None
         if activation == "relu":
             g = torch.where(_as_rows(kept) > 0, g, 0)
@@ -464,7 +481,7 @@ _APPLY_LINEAR = apply_of(_Linear)
 def linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, device: str | None
 ) -> torch.Tensor | None:  # fmt: skip
-    """Return a layer with gradients; None where it is to be made of a product and views, which torch then sees."""
+    """Return a layer with gradients; None if it must be composed of a GEMM and views that torch sees."""
     if x.dtype.itemsize == 1 or x.dtype != weight.dtype or x.dtype == torch.float64 or not is_eager((x, weight, bias)):
         return None
     if bias is not None and bias.dtype.itemsize == 1:
@@ -477,7 +494,7 @@ def _as_rows(x: torch.Tensor) -> torch.Tensor:
 
 
 def by_column(shape: torch.Size) -> bool:
-    """Tell whether what expands to the result has a value a column."""
+    """Return True if a tensor of this shape broadcasts along the rows of the result."""
     return len(shape) == 1 or (len(shape) == 2 and shape[0] == 1)
 
 
@@ -485,8 +502,12 @@ def factor_gradients(
     call: str, a: torch.Tensor, b: torch.Tensor, grad: torch.Tensor, needed: Sequence[bool], alpha: float,
     options: Mapping[str, Any], products: Any = torch.ops.cute,
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:  # fmt: skip
-    """Return the gradients of the factors of a product, those of them that are needed, from that of its sums;
-    ``products``: where ``mm`` and ``bmm`` are.
+    """Return the gradients of the factors of a GEMM, those that are needed.
+
+    Args:
+        grad: gradient of the accumulator.
+        needed: whether the gradient of ``a``, and that of ``b``, is needed.
+        products: the namespace of ``mm`` and ``bmm``.
     """
     product = getattr(products, call)
     g = grad.to(a.dtype)
@@ -497,7 +518,7 @@ def factor_gradients(
         of_a = product(g, b.mT, alpha=alpha, dtype=torch.float32 if several else a.dtype, **options)
         of_a = summed(of_a, a.shape, a.dtype)
     if needed[1]:
-        if call == "bmm" and b.shape[0] == 1:  # the sum over the batch is one over rows
+        if call == "bmm" and b.shape[0] == 1:  # one GEMM over the rows of all matrices sums over the batch
             x, y = (torch.broadcast_to(t, (g.shape[0], *t.shape[1:])).flatten(0, 1) for t in (a, g))
             of_b = products.mm(x.t(), y, alpha=alpha, dtype=b.dtype, **options)[None]
         else:
@@ -506,23 +527,23 @@ def factor_gradients(
 
 
 def summed(grad: torch.Tensor, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
-    """Return the gradient of what was expanded: sums, in f32, over what it was expanded along."""
+    """Return the gradient of an array that was broadcast: the sum, in f32, over the broadcast modes."""
     if grad.shape == shape and grad.dtype == dtype:
         return grad
     full = (*(1,) * (grad.dim() - len(shape)), *shape)
     axes = [i for i, (have, was) in enumerate(zip(grad.shape, full)) if was == 1 and have != 1]
-    if axes and grad.is_cuda and grad.dtype == dtype:  # added up in f32 and rounded once, by one kernel
+    if axes and grad.is_cuda and grad.dtype == dtype:  # torch sums in f32 and rounds once
         grad = grad.sum(axes, keepdim=True)
     elif axes:
         grad = grad.sum(axes, keepdim=True, dtype=torch.float32)
     return grad.reshape(shape).to(dtype)
 
 
-# ----------------------------------------------------------------------------------------------- what is made of them
+# ------------------------------------------------------------------------------------------------- composed operators
 
 
 def _compose(library: torch.library.Library) -> None:
-    """Register the functions that are made of ``mm`` and ``bmm``."""
+    """Register the operators composed of ``mm`` and ``bmm``."""
     how = "ScalarType? dtype=None, str device='', str math='default', str accumulator=''"
     options = f"*, float beta=1.0, float alpha=1.0, str activation='', {how}"
     some = f"*, float alpha=1.0, {how}"

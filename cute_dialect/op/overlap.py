@@ -1,4 +1,4 @@
-"""Whether two arrays have memory in common."""
+"""Tests for shared memory between two arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["overlap", "same_matrix"]
 
 
 def overlap(a: ArrayView, b: ArrayView) -> bool:
-    """Tell whether two arrays have a byte in common; where that takes long to find out, whether they may.
+    """Return True if two arrays share a byte, or if an exact answer takes too long.
 
     >>> def columns(first: int) -> ArrayView:
     ...     return ArrayView(4096 + 2 * first, (8, 16), (64, 1), "f16", 0, "cuda", None)
@@ -21,7 +21,7 @@ def overlap(a: ArrayView, b: ArrayView) -> bool:
 
     if a.device != b.device or 0 in a.shape or 0 in b.shape:
         return False
-    x, y = np.asarray(_Shadow(a)), np.asarray(_Shadow(b))  # only addresses are looked at
+    x, y = np.asarray(_Shadow(a)), np.asarray(_Shadow(b))  # only addresses are used
     if not np.may_share_memory(x, y):
         return False
     try:
@@ -31,12 +31,12 @@ def overlap(a: ArrayView, b: ArrayView) -> bool:
 
 
 def same_matrix(a: ArrayView, b: ArrayView) -> bool:
-    """Tell whether two arrays are the same one: each element lies where that of the other does."""
+    """Return True if two arrays have the same address, shape, strides and type."""
     return (a.pointer, a.shape, a.strides, a.dtype) == (b.pointer, b.shape, b.strides, b.dtype)
 
 
 class _Shadow:
-    """An array of bytes where an array lies, perhaps on a GPU: nobody may read it."""
+    """Bytes at the addresses of an array, perhaps on a GPU; they must not be read."""
 
     def __init__(self, x: ArrayView) -> None:
         item = numpy_dtype(x.dtype).itemsize

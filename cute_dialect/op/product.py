@@ -1,6 +1,6 @@
-"""Compute ``mm`` and ``bmm``: arguments are read and checked, a way is chosen, a kernel is launched."""
+"""Execution of ``mm`` and ``bmm``: check the arguments, choose a kernel and launch it."""
 
-# torch is not there where the types are checked; arrays are of any library.
+# torch is not installed where types are checked; arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ __all__ = ["Interpreted", "by_rows", "options_of", "product"]
 
 
 SCALES = ("scale_a", "scale_b")
-"""Names of scales of blocks."""
+"""Names of the block scales."""
 
 
 class Interpreted(TypedDict, total=False):
-    """What a call with ``device="cpu"`` takes more; see :class:`cute_dialect.runtime.launch.KernelCall`.
+    """Options of a call with ``device="cpu"``; see :class:`cute_dialect.runtime.launch.KernelCall`.
 
-    ``report``: is given the interpreter's report of each launch.
+    ``report`` is called with the interpreter's report of each launch.
     """
 
     checks: Sequence[str]
@@ -72,7 +72,7 @@ class Interpreted(TypedDict, total=False):
 
 
 class _Call(NamedTuple):
-    """A call that is being computed."""
+    """A call in progress."""
 
     name: str
     rank: int
@@ -90,8 +90,13 @@ def product(
 ) -> Any:  # fmt: skip
     """Compute ``mm`` (``rank`` 2) or ``bmm`` (3).
 
-    ``graph``, ``args``: an epilogue and its arguments; ``wanted``: the kernel, where the call says which; ``scales``:
-    of blocks, ``scale_a`` and ``scale_b``.  Raises subclasses of OpError, and what a kernel raises.
+    Args:
+        graph: an epilogue.
+        args: its arguments.
+        wanted: the kernel, if the call selects one.
+        scales: block scales ``scale_a`` and ``scale_b``.
+
+    Raises subclasses of OpError, and exceptions of a launch.
     """
     run = run or {}
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
@@ -107,18 +112,18 @@ def product(
     except OpError as e:
         if str(e).startswith(f"{name}: "):
             raise
-        raise type(e)(f"{name}: {e}") from None  # of what does not know the call
+        raise type(e)(f"{name}: {e}") from None  # raised by code that does not know the call
 
 
 def _product(
     call: _Call, arrays: Mapping[str, Any], views: dict[str, ArrayView], dtype: object, extras: Extras,
     graph: Any = None, args: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
-    """Check a product, and compute it."""
+    """Check a GEMM, then compute it."""
     name, library = call.name, call.where.library
     a, b = views["a"], views["b"]
     shape = check_product(name, call.rank, a, b)
-    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # sums of no terms: what a and b hold does not matter
+    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # no terms, so the values of a and b do not matter
     if graph is None and _widens(views, extras, dtype):
         graph, args = _combination(arrays, views, shape, extras)
         extras = extras.of_sums()
@@ -172,13 +177,15 @@ def _product(
         epilogue = Epilogue(graph=found.graph if own is None or own.plain else stored_as(found.graph, own))
     flipped, strides = not matrix(views["out"]).along(1), views["out"].strides
     if flipped and SCALES[0] in views:
-        raise LayoutError(f"{name}: expected out with contiguous rows where blocks have scales, got strides {strides}")
+        raise LayoutError(f"{name}: out has strides {strides}, but block scales need contiguous rows; pass such an out")
     if flipped and epilogue is not None and epilogue.whole_tiles:
         what = "whole_rows" if epilogue.whole_rows else "quantize()"
-        raise LayoutError(f"{name}: expected out with contiguous rows for {what} of an epilogue, got strides {strides}")
+        raise LayoutError(
+            f"{name}: out has strides {strides}, but {what} in an epilogue needs contiguous rows; pass such an out"
+        )
     if flipped and epilogue is not None and epilogue.paired:
         raise LayoutError(
-            f"{name}: expected out with contiguous rows where pairs() takes two columns, got strides {strides}"
+            f"{name}: out has strides {strides}, but pairs() in an epilogue needs contiguous rows; pass such an out"
         )
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
@@ -187,7 +194,7 @@ def _product(
     if own is not None and own.plain is None:
         way = _way_of_split(asked, turned, gpu, sms, arithmetic, call.wanted)
         views["flat"] = own.flat
-        if way is None and found is not None:  # no kernel stores it so: a matrix that is copied
+        if way is None and found is not None:  # no kernel stores this layout, so a matrix is stored and copied
             del views["flat"]
             epilogue = turned = Epilogue(graph=found.graph)
             copy = views["out"] = library.strided(shape, aligned_strides(shape, 1, _item(own.flat)), element, own.flat)
@@ -202,7 +209,8 @@ def _product(
     if call.wanted != ANY:
         if way.choice is None:
             raise UnsupportedError(
-                f"{name}: expected addresses and rows of whole 16 bytes, which TMA needs, for a kernel of your choice"
+                f"{name}: kernel and split_k need TMA, for which addresses and row strides must be multiples of 16 "
+                "bytes; pass aligned operands"
             )
         choice = kernel_for(way.problem, call.wanted, gpu, sms)
         if way.choice.config.direct:
@@ -211,17 +219,17 @@ def _product(
     if way.by_torch:
         if extras.hook is not None:
             raise UnsupportedError(
-                f"{name}: expected matrices whose addresses and rows are multiples of 16 bytes, and an even number of "
-                "columns, for a hook"
+                f"{name}: hook needs addresses and row strides that are multiples of 16 bytes and an even N; "
+                "pass such operands, or use epilogue"
             )
         factors = (turn(views["b"]), turn(views["a"])) if flipped else (views["a"], views["b"])
         of_sums = dict(zip("ab", factors)) | {n: views[n] for n in SCALES if n in views}
         given = {n: library.native(v) for n, v in of_sums.items()}
         if found is not None and kind == "f64":
             raise UnsupportedError(
-                f"{name}: expected a traced epilogue of other elements, as it computes in f32, got one of f64"
+                f"{name}: a traced epilogue computes in f32 and does not support f64; apply the function to the result"
             )
-        # The library rounds the result, so the accumulator is handed to it as it is: f16 ones are f16.
+        # The library rounds the result, so it gets the unrounded accumulator; an f16 accumulator stays f16.
         wide = "f32" if both(a.dtype, b.dtype)[:1] in "bf" and kind != "f64" and arithmetic != "f16" else None
         sums = _product(call, given, of_sums, wide, Extras() if narrow else extras.of_sums())
         if found is not None:
@@ -247,7 +255,7 @@ def _product(
 
 
 def _widens(views: Mapping[str, ArrayView], extras: Extras, dtype: object) -> bool:
-    """Return True if ``c`` is not of the type of the result, to which kernels would round it before it is added."""
+    """Return True if kernels would round ``c`` to the result's type before it is added."""
     c, out = views.get("c"), views.get("out")
     if c is None or extras.beta == 0.0 or extras.hook is not None:
         return False
@@ -274,7 +282,7 @@ def _item(x: ArrayView) -> int:
 def _way_of_split(
     given: tuple[Any, ...], epilogue: Epilogue | None, gpu: str, sms: int, arithmetic: str, wanted: Wanted
 ) -> Way | None:  # fmt: skip
-    """Return how a product is computed whose kernel stores a reshaped result, None where none does."""
+    """Return the kernel of a GEMM whose epilogue reshapes the result, or None if no kernel stores it."""
     try:
         way = way_of(*given, epilogue, gpu, sms, arithmetic)
     except UnsupportedError:
@@ -285,7 +293,7 @@ def _way_of_split(
 def _parts(
     library: Library, found: Bound | None, way: Way, flipped: bool, out: ArrayView
 ) -> dict[int, ArrayView]:  # fmt: skip
-    """Return memory for the parts of what an epilogue reduces, by its place among the operands."""
+    """Return memory for the partial reductions of an epilogue, by index among the operands."""
     if found is None or way.choice is None or not found.graph.reduces:
         return {}
     p, choice = way.problem, way.choice
@@ -300,7 +308,7 @@ def _parts(
 
 
 def _combine(call: _Call, found: Bound, parts: Mapping[int, ArrayView], out: ArrayView) -> None:
-    """Launch what combines parts."""
+    """Launch the kernels that combine partial reductions."""
     library = call.where.library
     for x in found.reduced:
         for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", out)):
@@ -309,14 +317,14 @@ def _combine(call: _Call, found: Bound, parts: Mapping[int, ArrayView], out: Arr
 
 
 def _returned(found: Bound | None, result: Any) -> Any:
-    """Return what the epilogue's function returns, or the result."""
+    """Return the results of the epilogue's function, or ``result`` if there is no epilogue."""
     return result if found is None else found.traced.formed(found.results)
 
 
 def by_rows(
     views: dict[str, ArrayView], epilogue: Epilogue | None
 ) -> tuple[dict[str, ArrayView], Epilogue | None]:  # fmt: skip
-    """Return a product whose result has contiguous rows: of one with columns the transposed, ``b^T a^T``."""
+    """Return a GEMM whose result has contiguous rows: the transposed one, ``b^T a^T``, if it has contiguous columns."""
     if matrix(views["out"]).along(1):
         return views, epilogue
     turned = views | {"a": turn(views["b"]), "b": turn(views["a"])}
@@ -327,7 +335,7 @@ def by_rows(
 def _epilogue(
     name: str, extras: Extras, bias: ArrayView | None, shape: Sequence[int], result: str
 ) -> Epilogue | None:  # fmt: skip
-    """Return what a kernel does with its sums; None for nothing."""
+    """Return the epilogue of a kernel; None for a plain GEMM."""
     if extras.plain:
         return None
     of_bias = (None, "") if bias is None else (tuple(bias.shape), bias.dtype)
@@ -338,9 +346,10 @@ def _launch(
     call: _Call, views: Mapping[str, ArrayView], way: Way, epilogue: Epilogue | None,
     operands: Mapping[str, float] | tuple[Any, ...],
 ) -> None:  # fmt: skip
-    """Launch the kernel of a way, on copies of what it cannot read or write.
+    """Launch the chosen kernel, on copies of operands that it cannot read or write.
 
-    ``operands``: numbers by name, or the arguments of a graph.
+    Args:
+        operands: numbers by name, or the arguments of a graph.
     """
     library = call.where.library
     a, b, out, c, bias = (views.get(n) for n in ("a", "b", "out", "c", "bias"))
@@ -351,7 +360,7 @@ def _launch(
         a, out = folded(a), folded(out)
         b = b._replace(shape=b.shape[1:], strides=b.strides[1:])
         c = None if c is None else folded(c)
-    else:  # one for all is one matrix to the kernel
+    else:  # a matrix shared by the batch is one matrix for the kernel
         a, b = one_matrix(a), one_matrix(b)
     if way.parts:
         a, b = _in_three(call, a, way.parts[0]), turn(_in_three(call, turn(b), way.parts[1]))
@@ -387,7 +396,7 @@ def _launch(
 
 
 def _in_three(call: _Call, x: ArrayView, config: PartsConfig) -> ArrayView:
-    """Return the three parts of a factor of f32, (rows, K)."""
+    """Return the three tf32 parts of an f32 operand (rows, K), side by side along K."""
     columns = 3 * padded(x.shape[-1])
     shape = (*x.shape[:-1], columns)
     strides = (shape[-2] * columns, columns, 1)[-len(shape) :]
@@ -397,23 +406,22 @@ def _in_three(call: _Call, x: ArrayView, config: PartsConfig) -> ArrayView:
 
 
 def _tell(call: _Call, report: Any) -> None:
-    """Give the interpreter's report of a launch to who asked for it."""
+    """Pass the interpreter's report of a launch to the call's ``report`` function."""
     if report is not None and "report" in call.run:
         call.run["report"](report)
 
 
 def _options(call: _Call) -> dict[str, Any]:
-    """Return how a kernel is called."""
     return options_of(call.where, call.stream, call.run)
 
 
 def options_of(where: Where, stream: object, run: Interpreted) -> dict[str, Any]:
-    """Return how a kernel is called where a call is computed."""
+    """Return the call options of a kernel."""
     if where.cpu:
         return {"device": "cpu", **{key: value for key, value in run.items() if key != "report"}}
     found: dict[str, Any] = {}
     if where.library.name == "numpy" and where.device is not None:
         found["device"] = where.device
-    if stream is not None and where.library.name not in ("torch", "cupy"):  # there it is the current one
+    if stream is not None and where.library.name not in ("torch", "cupy"):  # their stream is the library's current one
         found["stream"] = stream
     return found

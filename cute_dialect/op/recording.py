@@ -1,12 +1,11 @@
-"""What a call does, written down while it does it, so that a later one does it again without looking at anything.
+"""Recordings of calls, which are replayed without checking arguments again.
 
-A call of torch's tensors is a row of launches (:func:`launched`), of copies of torch's, and of memory for them; all
-else that torch does in it (:class:`torch.utils._python_dispatch.TorchDispatchMode` sees it) ends the recording, for
-nobody knows how to do it again.  Addresses say which tensor is meant: what a call makes is kept until the recording
-ends.
+A call on torch tensors is a sequence of launches (:func:`launched`), torch copies and fills, and allocations.  Any
+other torch operation (seen by :class:`torch.utils._python_dispatch.TorchDispatchMode`) ends the recording, because it
+cannot be replayed.  Tensors are identified by address, so the allocations of a call live until its recording ends.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
@@ -25,24 +24,21 @@ from cute_dialect.runtime.arrays import current_stream_of_torch, view_of
 __all__ = ["CURRENT", "Launch", "Recording", "launched", "reach_of", "recorded", "unrecorded"]
 
 _MOST = 1 << 30
-"""Bytes that a recorded call makes, at most: they are there all at once when it is done again."""
+"""Maximum number of bytes that a recorded call allocates; its replay holds all of them at once."""
 
 
 class Launch(NamedTuple):
-    """A prepared launch: ``launch(stream, *addresses)`` of ``given``, arrays and numbers, whose address is 0; ``mask``:
-    bits that are 0 in addresses; ``more``: gives the addresses of what blocks share, for a stream, which stand behind
-    the first ``behind`` ones.
-    """
+    """A prepared launch, ``launch(stream, *addresses)``."""
 
     launch: Callable[..., object]
-    given: tuple[Any, ...]
-    mask: int
-    more: Callable[[int], tuple[int, ...]] | None = None
-    behind: int = 0
+    given: tuple[Any, ...]  # arrays, and numbers, whose address is 0
+    mask: int  # bits that are 0 in the addresses
+    more: Callable[[int], tuple[int, ...]] | None = None  # returns the workspace's addresses for a stream
+    behind: int = 0  # number of addresses before those of the workspace
 
 
 class _Current(local):
-    """The recording of this thread: while there is one no call is done again, for nobody would write it down."""
+    """The recording of this thread.  While it is set no call is replayed, because a replay is not recorded."""
 
     recording: Recording | None = None
 
@@ -51,9 +47,11 @@ CURRENT = _Current()
 
 
 def launched(kernel: Any, *given: Any, **options: Any) -> Any:
-    """Launch a kernel, and write it down where a call is recorded; returns what the kernel returns.
+    """Launch a kernel, record the launch if a call is being recorded, and return the kernel's result.
 
-    ``kernel``: has ``repeated(*given)``, which returns a :class:`Launch` or None, or is a kernel of the runtime.
+    Args:
+        kernel: a kernel of the runtime, or an object with ``repeated(*given)``, which returns a :class:`Launch` or
+            None.
     """
     report = kernel(*given, **options)
     recording = CURRENT.recording
@@ -64,7 +62,7 @@ def launched(kernel: Any, *given: Any, **options: Any) -> Any:
 
 @contextmanager
 def recorded(tensors: Sequence[Any]) -> Generator[Recording | None]:
-    """Record what is done with tensors of torch; None where nothing is recorded: in a call that is being recorded."""
+    """Record operations on torch tensors; yields None inside a call that is already being recorded."""
     if CURRENT.recording is not None:
         yield None
         return
@@ -78,7 +76,7 @@ def recorded(tensors: Sequence[Any]) -> Generator[Recording | None]:
 
 
 def unrecorded() -> AbstractContextManager[object]:
-    """Let torch do what is done once for many calls, and is no step of any."""
+    """Suspend recording, for work that is done once for many calls."""
     if CURRENT.recording is None:
         return nullcontext()
     modes: Any = import_module("torch.utils._python_dispatch")
@@ -87,11 +85,11 @@ def unrecorded() -> AbstractContextManager[object]:
 
 @cache
 def _watching() -> Any:
-    """Return what shows a recording all that torch does."""
+    """Return the dispatch mode that reports torch operations to a recording."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watching(TorchDispatchMode):
-        """Tells a recording what torch does."""
+        """Reports torch operations to a recording."""
 
         def __init__(self, recording: Recording) -> None:
             super().__init__()
@@ -112,7 +110,7 @@ _COPYING = {"aten::_to_copy", "aten::clone"}
 
 
 class Recording:
-    """The steps of a call of ``tensors``."""
+    """The steps of a call on ``tensors``."""
 
     def __init__(self, tensors: Sequence[Any]) -> None:
         self._tensors = tuple(tensors)
@@ -126,14 +124,14 @@ class Recording:
     # --------------------------------------------------------------------------------------------------------- writing
 
     def note(self, kernel: Any, given: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-        """Write down a launch; on the interpreter none is made again."""
+        """Record a launch; launches on the interpreter are not replayed."""
         if options.get("device") == "cpu":
             self._fail()
         if not self.failed:
             self._steps.append(("launch", kernel, given))
 
     def saw(self, operator: Any, args: tuple[Any, ...], result: Any) -> None:
-        """Write down what torch did."""
+        """Record a torch operation."""
         name = operator._schema.name
         if self.failed:
             return
@@ -166,8 +164,10 @@ class Recording:
             self._fail()
 
     def _hold(self, result: Any) -> bool:
-        """Keep what torch made, that its address stays its own: of what is no view nobody knows the values.  Tell
-        whether it is tensors.
+        """Keep the results of an operation alive, so that their addresses stay unique.
+
+        A step that uses such a result, unless it is a view, cannot be replayed.  Return True if all results are
+        tensors.
         """
         found = result if isinstance(result, tuple | list) else (result,)
         self._held += found
@@ -180,8 +180,9 @@ class Recording:
     # --------------------------------------------------------------------------------------------------------- reading
 
     def again(self, result: Any) -> Callable[..., Any] | None:
-        """Return what does all that again, of such tensors at other addresses, ``run(*tensors)``, and returns what
-        ``result`` is of it; None where that is not known.
+        """Return a function ``run(*tensors)`` that replays the call at other addresses and returns its results.
+
+        Return None if the call cannot be replayed.
         """
         if self.failed or not any([kind == "launch" for kind, _, _ in self._steps]):
             return None
@@ -192,7 +193,7 @@ class Recording:
 
     def _again(self, result: Any) -> Callable[..., Any]:
         written: set[int] = set()
-        self._returned(result, written)  # which may be what was made, seen otherwise
+        self._returned(result, written)  # adds results that are views of allocations
         self._keep_used(result)
         returned = self._returned(result, written)
         mask, steps = 15, list[Repeated | Copied | Filled]()
@@ -214,8 +215,10 @@ class Recording:
         return repeating(len(self._tensors), steps, made, device, mask, stream, returned, stayed)
 
     def _keep_used(self, result: Any) -> None:
-        """Forget what was made for nothing.  What one step alone has to do with is a result: else something writes or
-        reads it that was not written down.
+        """Drop allocations that no step uses.
+
+        An allocation used by exactly one step must be a result, and a result must be used by a step.  Otherwise an
+        operation that was not recorded reads or writes it.
         """
         steps: dict[int, int] = {}
         for kind, to, of in self._steps:
@@ -232,7 +235,7 @@ class Recording:
         self._made = kept
 
     def _shared(self, written: set[int]) -> tuple[Any, Any]:
-        """Return which tensors share memory, and how, and which must not."""
+        """Return the pairs of tensors that share memory, with their distance, and the pairs that must not."""
         tied: list[tuple[int, int, int]] = []
         apart: list[tuple[int, int, int, int]] = []
         places = list(zip(self._begins, self._sizes))
@@ -245,7 +248,7 @@ class Recording:
         return tuple(tied), tuple(apart)
 
     def _place(self, address: int) -> tuple[int, int]:
-        """Return the tensor that memory is of, and how many bytes behind its begin it is."""
+        """Return the index of the tensor that contains an address, and the offset in bytes."""
         count = len(self._tensors)
         for i, begin in enumerate(self._begins):
             if address == begin:
@@ -260,7 +263,7 @@ class Recording:
         raise _Unknown
 
     def _repeated(self, launch: Launch) -> Repeated:
-        """Return a launch with the numbers of tensors for addresses."""
+        """Return a launch with indices of tensors in place of addresses."""
         order: list[int] = []
         offsets: list[int] = []
         for x in launch.given:
@@ -270,7 +273,7 @@ class Recording:
         return Repeated(launch.launch, tuple(order), launch.more, launch.behind, tuple(offsets))
 
     def _part(self, t: Any) -> Part:
-        """Return which part of a tensor another one is."""
+        """Return the description of a tensor as a part of an indexed one."""
         place, offset = self._place(t.data_ptr())
         of = (*self._tensors, *self._made)[place]
         if of.dtype != t.dtype or offset % t.element_size():
@@ -279,7 +282,7 @@ class Recording:
         return Part(place, tuple(t.shape), t.stride(), offset // t.element_size(), given)
 
     def _returned(self, result: Any, written: set[int]) -> Any:
-        """Return results with numbers for tensors; those that were given are ``written``."""
+        """Return the results with indices in place of tensors; add the given tensors among them to ``written``."""
         if type(result) is tuple:
             return tuple([self._returned(x, written) for x in result])
         if type(result) is dict:
@@ -295,7 +298,7 @@ class Recording:
         raise _Unknown
 
     def _is_all(self, t: Any, result: Any) -> bool:
-        """Tell whether a result is what was made, seen otherwise."""
+        """Return True if a result is a view of a whole allocation."""
         if not hasattr(result, "untyped_storage"):
             return False
         storage = t.untyped_storage()
@@ -304,22 +307,22 @@ class Recording:
 
 
 def _address(x: Any) -> int:
-    """Return where an array begins."""
+    """Return the address of an array."""
     return x.data_ptr() if hasattr(x, "data_ptr") else view_of(x).pointer
 
 
 def _is_in(t: Any, result: Any) -> bool:
-    """Tell whether a tensor is among results."""
+    """Return True if a tensor is among the results."""
     some = result.values() if type(result) is dict else result if type(result) is tuple else (result,)
     return any([_is_in(t, x) if type(x) in (tuple, dict) else x is t for x in some])
 
 
 class _Unknown(Exception):
-    """Nobody knows how to do it again."""
+    """The call cannot be replayed."""
 
 
 def _launch_of(kernel: Any, given: Sequence[Any]) -> Launch:
-    """Return the prepared launch of a kernel on these arguments.  Raises _Unknown where there is none."""
+    """Return the prepared launch of a kernel on these arguments.  Raises _Unknown if there is none."""
     if isinstance(kernel, Launch):
         return kernel
     repeated = getattr(kernel, "repeated", None)
@@ -335,7 +338,7 @@ def _launch_of(kernel: Any, given: Sequence[Any]) -> Launch:
 
 
 def reach_of(t: Any) -> int:
-    """Return the bytes from the first to behind the last element."""
+    """Return the number of bytes from the first element to the end of the last one."""
     if not t.numel():
         return 0
     return (sum([(n - 1) * step for n, step in zip(t.shape, t.stride())]) + 1) * t.element_size()

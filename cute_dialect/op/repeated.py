@@ -1,6 +1,6 @@
-"""Do again what a call did before, at other addresses: straight lines, generated for so many tensors and steps.
+"""Replay of recorded calls at other addresses, by generated functions without branches on types.
 
-For two tensors, one result that is made and one launch, :func:`repeating` gives::
+For two tensors, one allocated result and one launch, :func:`repeating` returns::
 
     def run(a0, a1, /):
         p0 = a0.data_ptr()
@@ -15,11 +15,11 @@ For two tensors, one result that is made and one launch, :func:`repeating` gives
         l0(raw, p0, p1, p2)
         return r0
 
-Who calls it has told that the tensors are like those it was made for.  Tensors are made by what the code of torch's own
-compiler calls for that, where this torch has it: half the time of ``torch.empty_strided``.
+The caller has checked that the tensors match the recorded ones.  Tensors are allocated by the function that code from
+torch's compiler uses, if this release of torch has it: it takes half the time of ``torch.empty_strided``.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -36,57 +36,49 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Copied", "Filled", "Made", "Part", "Repeated", "Stayed", "maker_of", "repeating"]
 
 Made: TypeAlias = "tuple[Sequence[int], Sequence[int], torch.dtype]"
-"""A tensor that each call makes: shape, strides, type."""
+"""A tensor that each call allocates: shape, strides, type."""
 
 
 class Repeated(NamedTuple):
-    """A launch: ``launch(stream, *addresses)`` of tensors, then of what is made, with the numbers in ``order``; -1 is a
-    number of the kernel's, whose address is 0.  ``more``: gives the addresses of what blocks share, for a stream, which
-    stand behind the first ``behind`` ones; ``offsets``: bytes to add to addresses, () for none.
-    """
+    """A launch, ``launch(stream, *addresses)``."""
 
     launch: Callable[..., object]
-    order: tuple[int, ...]
-    more: Callable[[int], tuple[int, ...]] | None = None
-    behind: int = 0
-    offsets: tuple[int, ...] = ()
+    order: tuple[int, ...]  # indices of tensors, then of allocations; -1 for a number, whose address is 0
+    more: Callable[[int], tuple[int, ...]] | None = None  # returns the workspace's addresses for a stream
+    behind: int = 0  # number of addresses before those of the workspace
+    offsets: tuple[int, ...] = ()  # bytes to add to the addresses; () for none
 
 
 class Part(NamedTuple):
-    """Some of a tensor with a number: how it lies there, from ``offset`` elements on; ``given``: no call makes it."""
+    """A part of a tensor."""
 
-    place: int
+    place: int  # index of the tensor
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    offset: int
-    given: bool
+    offset: int  # in elements
+    given: bool  # the tensor is an argument, not an allocation
 
 
 class Copied(NamedTuple):
-    """A copy of torch's, which may change the type."""
+    """A copy by torch, which may change the type."""
 
     to: Part
     of: Part
 
 
 class Filled(NamedTuple):
-    """A number that torch writes everywhere."""
+    """A fill by torch."""
 
     to: Part
     value: float
 
 
 class Stayed(NamedTuple):
-    """What holds of addresses as it did in the call that is repeated.
+    """Properties of addresses that must be as in the recorded call."""
 
-    ``lows``: those of their bits that count, of each tensor; ``tied``: how far tensors that share memory are apart,
-    ``(i, j, bytes)``; ``apart``: of which nothing may be shared, with their bytes from first to last, ``(i, j, bytes of
-    i, bytes of j)``.
-    """
-
-    lows: tuple[int, ...] = ()
-    tied: tuple[tuple[int, int, int], ...] = ()
-    apart: tuple[tuple[int, int, int, int], ...] = ()
+    lows: tuple[int, ...] = ()  # masked bits of each tensor's address
+    tied: tuple[tuple[int, int, int], ...] = ()  # tensors that share memory: (i, j, distance in bytes)
+    apart: tuple[tuple[int, int, int, int], ...] = ()  # tensors that must not: (i, j, bytes of i, bytes of j)
 
 
 _NOTHING = Stayed()
@@ -96,10 +88,13 @@ def repeating(
     tensors: int, steps: Sequence[Repeated | Copied | Filled], made: Sequence[Made], device: torch.device, mask: int,
     stream_of: Callable[[int], int], returned: object, stayed: Stayed = _NOTHING,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return what takes ``steps`` again on so many tensors: ``run(*tensors)``, which returns the results, or None, with
-    nothing done, where an address has other bits of ``mask`` than it had, or tensors share memory otherwise.
+    """Return ``run(*tensors)``, which replays ``steps`` and returns the results.
 
-    ``returned``: the number of a tensor or result, or a tuple or dictionary of such.
+    ``run`` returns None, and does nothing, if an address has other bits under ``mask`` than the recorded one, or if
+    other tensors share memory.
+
+    Args:
+        returned: index of a tensor or allocation, or a tuple or dictionary of indices.
     """
     values = [x for one in made for x in one]
     form = _Form(
@@ -112,7 +107,7 @@ def repeating(
 
 
 class _Form(NamedTuple):
-    """What the code depends on; steps are told by their kinds and numbers."""
+    """Cache key of the generated code; steps are described by kind and indices."""
 
     tensors: int
     made: int
@@ -124,7 +119,7 @@ class _Form(NamedTuple):
 
 
 def _form_of(step: Repeated | Copied | Filled, values: list[Any]) -> tuple[Any, ...]:
-    """Return what the code of a step depends on, and add what it closes over to ``values``."""
+    """Return the cache key of a step's code, and append the values that it closes over to ``values``."""
     match step:
         case Repeated():
             values += (step.launch, step.more)
@@ -139,12 +134,12 @@ def _form_of(step: Repeated | Copied | Filled, values: list[Any]) -> tuple[Any, 
 
 
 def _begin_of(x: Part) -> tuple[int, str]:
-    """Return the tensor that a part is of, and what kind of offset its first element has."""
+    """Return the tensor of a part, and the kind of its offset: none, relative to an argument, or absolute."""
     return x.place, "" if x.offset == 0 else "more" if x.given else "own"
 
 
 def _text_of(returned: object, tensors: int) -> str:
-    """Return results as code has them."""
+    """Return results as Python code."""
     if isinstance(returned, int):
         return f"a{returned}" if returned < tensors else f"r{returned - tensors}"
     if isinstance(returned, dict):
@@ -155,7 +150,7 @@ def _text_of(returned: object, tensors: int) -> str:
 
 @lru_cache(maxsize=256)
 def _maker(form: _Form) -> Callable[..., Callable[..., Any]]:
-    """Return what makes the function of a form of the values that it closes over."""
+    """Return the factory of a replay function, whose arguments are the values that the function closes over."""
     names = [f"a{i}" for i in range(form.tensors)] + [f"r{i}" for i in range(form.made)]
     used = {i for x in form.steps if x[0] == "launch" for i in x[1] if i >= 0}
     compared = {i for pair in (*form.tied, *form.apart) for i in pair}
@@ -205,14 +200,14 @@ def _maker(form: _Form) -> Callable[..., Callable[..., Any]]:
 
 
 def _aligned(places: Sequence[int]) -> list[str]:
-    """Return lines that end where one of some addresses has bits of the mask."""
+    """Return code that returns None if an address has bits of the mask."""
     if not places:
         return []
     return [f"if ({' | '.join(f'p{i}' for i in places)}) & mask:", "    return None"]
 
 
 def _arguments(i: int, order: tuple[int, ...], behind: int, offsets: tuple[int, ...]) -> list[str]:
-    """Return what a launch takes."""
+    """Return the arguments of a launch as Python code."""
     arguments = ["raw"]
     for n, k in enumerate(order):
         more = f" + {offsets[n]}" if offsets and offsets[n] else ""
@@ -223,7 +218,7 @@ def _arguments(i: int, order: tuple[int, ...], behind: int, offsets: tuple[int, 
 
 
 def maker_of(device: torch.device) -> Callable[[Sequence[int], Sequence[int], torch.dtype], torch.Tensor]:
-    """Return what makes tensors on a device: ``empty(shape, strides, dtype)``."""
+    """Return the allocator of a device: ``empty(shape, strides, dtype)``."""
     torch = sys.modules["torch"]
     number = device.index or 0
 
@@ -243,13 +238,13 @@ def maker_of(device: torch.device) -> Callable[[Sequence[int], Sequence[int], to
 
 @lru_cache(maxsize=8)
 def _quick(kind: str) -> Callable[..., Any] | None:
-    """Return what makes tensors on the current device of a kind, as ``torch.empty_strided`` does, if torch has it."""
+    """Return torch's fast allocator for a device type, or None if this release of torch has none that works."""
     torch = sys.modules["torch"]
     guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
     found: Callable[..., Any] | None = getattr(guards, f"_empty_strided_{kind}", None)
     try:
         seen = None if found is None else found((2, 3), (4, 1), torch.float16)
-    except Exception:  # whatever a later torch wants to be given
+    except Exception:  # the function is private and may change its arguments
         return None
     like = torch.empty_strided((2, 3), (4, 1), dtype=torch.float16, device=kind)
     if seen is None or any(getattr(seen, n) != getattr(like, n) for n in ("shape", "dtype", "device", "layout")):

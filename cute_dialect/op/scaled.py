@@ -1,11 +1,11 @@
-"""``scaled_mm``: products of 8-bit floats that stand for numbers with scales.
+"""GEMMs of 8-bit floats with scales: ``scaled_mm``.
 
-A scale for all of a matrix, or for each row of ``a`` and each column of ``b``, is a factor of the sums: an epilogue.
-Scales of blocks of 128 along K are factors of the sums of each block, which the kernel adds up in f32
+A scale per matrix, per row of ``a`` or per column of ``b`` is applied to the accumulator in the epilogue.  Scales of
+blocks of 128 along K are applied to the accumulator of each block, and the blocks are summed in f32
 (:class:`cute_dialect.kernels.gemm.mainloop.Scales`).
 """
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["EXPONENTS", "as_bytes", "check_scaled", "refuse_finer", "scaled_kernel", "scaled_mm", "scales_epilogue"]
 
 RECIPES = ("tensor", "row", "block", "block1x128")
-"""How a matrix is scaled; the last one: ``b``, too, by blocks of single columns and 128 of K."""
+"""Recipes of scales.  With ``block1x128`` a block of ``b`` is one column by 128 along K."""
 _SUMS = {"block": "block", "block1x128": "columns"}
-"""How sums with scales of blocks are called where kernels are chosen."""
+"""Recipe of block scales -> name of the arithmetic for kernel choice."""
 _BLOCK = 128
 EXPONENTS = "float8_e8m0fnu"
-"""Scales that are powers of two, of 8 bits."""
+"""8-bit scales that are powers of two."""
 
 
 def scaled_mm(
@@ -51,15 +51,24 @@ def scaled_mm(
     out: Any = None, dtype: object = None, fast: bool = False, scale_out: Any = None, device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
 ) -> Any:  # fmt: skip
-    """Return ``(scale_a * a) @ (scale_b * b) + bias``, times ``scale_out``: (M, K) (K, N) -> (M, N), of e4m3 and e5m2.
+    """Return ``((scale_a * a) @ (scale_b * b) + bias) * scale_out``.
 
-    ``scale_a``, ``scale_b``: f32, or float8_e8m0fnu of torch or ml_dtypes, of one element (``recipe="tensor"``),
-    of (M, 1) and (1, N) (``"row"``), a pair of these, or of (M, K / 128) and (N / 128, K / 128), rounded up
-    (``"block"``), or (N, K / 128) (``"block1x128"``, which ``"block"`` takes too), by any strides; without ``recipe``
-    the shapes say which. ``bias``: a value a column; ``dtype``: of the result, bf16 unless there is ``out``;
-    ``scale_out``: a number, or an array of one. Sums are added up in two levels, tensor cores those of 128 of K;
-    ``fast`` leaves all to the tensor cores, which keep 14 bits of them. ``device``, ``stream``, ``run``: as of
-    :func:`cute_dialect.op.gemm.mm`. Raises subclasses of OpError.
+    By default tensor cores accumulate blocks of 128 along K, and f32 additions sum the blocks.
+
+    Args:
+        a: (M, K), e4m3 or e5m2.
+        b: (K, N), e4m3 or e5m2.
+        scale_a, scale_b: f32, or float8_e8m0fnu of torch or ml_dtypes, with any strides.  The shapes are: one element
+            (``"tensor"``); (M, 1) and (1, N) (``"row"``); (M, K / 128) and (N / 128, K / 128), rounded up
+            (``"block"``); or (M, K / 128) and (N, K / 128) (``"block1x128"``, which ``"block"`` accepts, too).
+        recipe: one of these names, or one for each operand; default: determined by the shapes.
+        bias: a per-column vector.
+        dtype: type of the result without ``out``; default: bf16.
+        fast: accumulate in the tensor cores only, which keep 14 bits of a sum.
+        scale_out: a number, or an array of one element.
+        out, device, stream, run: as in :func:`cute_dialect.op.gemm.mm`.
+
+    Raises subclasses of OpError.
     """
     if run:
         check_keywords("scaled_mm", scaled_mm, run)
@@ -79,24 +88,24 @@ def scaled_mm(
 
 
 KNOWN = KnownCalls()
-"""Calls that were computed."""
+"""Recorded calls."""
 
 
 def _scaled(
     a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None, bias: Any, out: Any,
     dtype: object, fast: bool, scale_out: Any, device: object, stream: object, run: Interpreted,
 ) -> Any:  # fmt: skip
-    """Compute :func:`scaled_mm` of what no call before was like."""
+    """Compute a :func:`scaled_mm` that is not cached."""
     of_a, of_b = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
     dtype = dtype if dtype is not None or out is not None else "bf16"
     of_blocks = of_a.startswith("block")
-    if of_blocks and element_name(scale_a.dtype) == EXPONENTS:  # read as they are
+    if of_blocks and element_name(scale_a.dtype) == EXPONENTS:  # The kernel reads the bytes of e8m0 scales.
         scale_a, scale_b = as_bytes(scale_a), as_bytes(scale_b)
-    else:  # few: one, or one a row or column
+    else:  # There are few scales: one, or one per row or column.
         scale_a, scale_b = _as_f32(scale_a), _as_f32(scale_b)
     if of_blocks:
         if scale_out is not None:
-            raise UnsupportedError("scaled_mm: expected no scale_out with scales of blocks")
+            raise UnsupportedError("scaled_mm: scale_out is not supported with block scales; scale the result instead")
         scales = {"scale_a": scale_a, "scale_b": scale_b}
         extras = Extras(bias=bias, accumulator=_SUMS[of_b])
         return product("scaled_mm", 2, a, b, out, dtype, extras, device, stream, run, scales=scales)
@@ -110,8 +119,11 @@ def scaled_kernel(
     m: int, n: int, k: int, of_scales: str, *, dtype: str = "bf16", fast: bool = False, element: str = "f8E4M3FN",
     gpu: str = "", exponents: bool = False,
 ) -> Choice:  # fmt: skip
-    """Return the kernel of a call without a bias, ``b`` contiguous along K: what can be compiled beforehand;
-    ``exponents``: scales of blocks are e8m0.
+    """Return the kernel of a call without bias and with ``b`` contiguous along K, to compile it in advance.
+
+    Args:
+        of_scales: the recipe of both operands.
+        exponents: block scales are e8m0.
     """
     a, b, d = Matrix((m, k), (k, 1), 1, 0), Matrix((k, n), (1, k), 1, 0), Matrix((m, n), (n, 1), BITS[dtype] // 8, 0)
     arithmetic, epilogue = _SUMS.get(of_scales, ""), None
@@ -133,33 +145,38 @@ def scaled_kernel(
 def check_scaled(
     call: str, a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None
 ) -> tuple[str, str]:  # fmt: skip
-    """Check factors and their scales, and return how both are scaled: by a recipe, or, without, as the shapes say.
+    """Check operands and scales, and return the recipe of each operand.
 
-    Raises DtypeError, ShapeError, UnsupportedError.
+    Without ``recipe`` the shapes of the scales determine it.  Raises DtypeError, ShapeError, UnsupportedError.
     """
     for name, x in (("a", a), ("b", b), ("scale_a", scale_a), ("scale_b", scale_b)):
         if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-            raise DtypeError(f"{call}: expected {name} to be an array, got {type(x).__name__}")
+            raise DtypeError(f"{call}: {name} is of type {type(x).__name__}; pass an array")
         element, scale = element_name(x.dtype), name.startswith("scale")
         if element not in (("f32", EXPONENTS) if scale else ("f8E4M3FN", "f8E5M2")):
             wanted = "f32 or float8_e8m0fnu" if scale else "f8E4M3FN or f8E5M2"
-            raise DtypeError(f"{call}: expected {name} of {wanted}, got {element}")
+            raise DtypeError(f"{call}: {name} has dtype {element}; pass an array of {wanted}")
     if len(a.shape) != 2 or len(b.shape) != 2:
-        raise ShapeError(f"{call}: expected matrices, got {tuple(a.shape)} and {tuple(b.shape)}")
+        raise ShapeError(
+            f"{call}: a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}; pass matrices (rank 2)"
+        )
     found = _recipes(call, a, b, scale_a, scale_b, recipe)
     if found[0].startswith("block"):
         of_a, of_b = (element_name(x.dtype) for x in (scale_a, scale_b))
         if of_a != of_b:
-            raise DtypeError(f"{call}: expected scale_b of {of_a}, as scale_a, got {of_b}")
+            raise DtypeError(f"{call}: scale_b has dtype {of_b}, but scale_a has dtype {of_a}; pass one dtype")
         if 0 in (*a.shape, *b.shape):
-            raise ShapeError(f"{call}: expected matrices with elements, got {tuple(a.shape)} and {tuple(b.shape)}")
+            raise ShapeError(
+                f"{call}: a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}; block scales do not support "
+                "empty matrices"
+            )
     return found
 
 
 def _recipes(
     call: str, a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None
 ) -> tuple[str, str]:  # fmt: skip
-    """Return how both are scaled.  Raises ShapeError, UnsupportedError."""
+    """Return the recipe of each operand.  Raises ShapeError, UnsupportedError."""
     (m, k), n = a.shape, b.shape[1]
     blocks = -(-k // _BLOCK)
     given = (recipe, recipe) if recipe is None or isinstance(recipe, str) else tuple(recipe)
@@ -171,7 +188,7 @@ def _recipes(
     named = (("scale_a", scale_a), ("scale_b", scale_b))
     for (name, x), wanted in zip(named, given):
         if wanted not in (None, *RECIPES):
-            raise UnsupportedError(f"{call}: expected a recipe of {', '.join(RECIPES)}, got {wanted!r}")
+            raise UnsupportedError(f"{call}: recipe {wanted!r} is not supported; use {', '.join(RECIPES)}")
         shape, kinds = tuple(x.shape), shapes[name]
         fits = [r for r in RECIPES if shape == kinds[r] or (r == "tensor" and shape in ((), (1, 1)))]
         if wanted is not None:
@@ -180,25 +197,30 @@ def _recipes(
             refuse_finer(call, name, shape, (m, k) if name == "scale_a" else (n, k))
             there = {str(s): None for r, s in kinds.items() if wanted in (None, r)}
             of, side = (tuple(a.shape), "a") if name == "scale_a" else (tuple(b.shape), "b")
-            raise ShapeError(f"{call}: expected {name} of {listed(tuple(there))} for {side} {of}, got {shape}")
+            raise ShapeError(
+                f"{call}: {name} has shape {shape}, but {side} has shape {of}; pass {name} of {listed(tuple(there))}"
+            )
         found.append(fits[0])
     of_blocks = [r for r in found if r.startswith("block")]
-    if len(of_blocks) == 1:  # what fits both
+    if len(of_blocks) == 1:  # a recipe that fits both
         fitting = [r for r in ("block", "block1x128") if all(tuple(x.shape) == shapes[n][r] for n, x in named)]
         if not fitting:
             raise UnsupportedError(
-                f"{call}: expected scales of blocks of both or of none, got {found[0]} and {found[1]}"
+                f"{call}: recipes {found[0]} and {found[1]} cannot be combined; use block scales for both or neither"
             )
         return fitting[0], fitting[0]
     if of_blocks:
-        return found[1], found[1]  # those of a are the same
+        return found[1], found[1]  # scale_a has the same shape with both block recipes
     return found[0], found[1]
 
 
 def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, int]) -> None:
-    """Raise UnsupportedError for scales of a matrix of (rows, K) by other blocks than those that there are kernels
-    for: of 32 or 16 along K, as Blackwell's tensor cores take them (there also as torch lays them out, in tiles of 128
-    by 4).
+    """Raise UnsupportedError for scales of blocks of 32 or 16 along K, which need Blackwell.
+
+    The scales may also have torch's layout for Blackwell, tiles of 128 by 4.
+
+    Args:
+        of: (rows, K) of the matrix.
     """
     rows, k = of
     for width in (32, 16):
@@ -206,13 +228,13 @@ def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, in
         tiled = -(-rows // 128) * 128 * (-(-blocks // 4) * 4)
         if blocks > -(-k // _BLOCK) and shape in ((rows, blocks), (blocks, rows), (tiled,)):
             raise UnsupportedError(
-                f"{call}: expected {name} for the whole matrix, for each row, or for blocks of {_BLOCK} along K, got "
-                f"{shape}, for blocks of {width}: only tensor cores of Blackwell (sm_100) multiply by these"
+                f"{call}: {name} has shape {shape}, scales of blocks of {width} along K, which need Blackwell "
+                f"(sm_100); use one scale per matrix, per row, or per block of {_BLOCK} along K"
             )
 
 
 def as_bytes(x: Any) -> Any:
-    """Return exponents as the bytes that they are."""
+    """Return e8m0 scales as bytes."""
     return x.view("uint8" if type(x).__module__ == "numpy" else _torch().uint8)
 
 
@@ -228,12 +250,12 @@ def _torch() -> Any:
 
 
 def _one(x: Any) -> Any:
-    """Return an array of one element with one index."""
+    """Return an array of one element as a vector; others are returned unchanged."""
     return x.reshape(1) if tuple(getattr(x, "shape", (0,))) in ((), (1, 1)) else x
 
 
 def _described(x: Any) -> Any:
-    """Return what tells arguments of one kind from those of another: a shape and a type, or that it is a number."""
+    """Return the cache key of an argument: its type and shape, or ``float`` for a number."""
     if isinstance(x, FakeTensor):
         return x.element, x.shape
     return (element_name(x.dtype), tuple(x.shape)) if hasattr(x, "shape") else float
@@ -242,10 +264,11 @@ def _described(x: Any) -> Any:
 def scales_epilogue(
     shape: tuple[int, int], args: Mapping[str, Any], activation: str = ""
 ) -> tuple[Traced, dict[str, Any]]:  # fmt: skip
-    """Return what becomes of sums of a shape, and the arguments of it: those that are not None.
+    """Return the traced epilogue for a result of a shape, and its arguments, those that are not None.
 
-    ``args``: ``scale_a``, ``scale_b``, ``alpha``, ``beta``, ``C``, ``bias`` and ``scale_out``, arrays (or
-    :class:`~cute_dialect.op.epilogue.tracing.FakeTensor`) and numbers.
+    Args:
+        args: ``scale_a``, ``scale_b``, ``alpha``, ``beta``, ``C``, ``bias`` and ``scale_out``, as numbers, arrays or
+            :class:`~cute_dialect.op.epilogue.tracing.FakeTensor`.
     """
     found = {name: _one(x) if name.startswith("scale") else x for name, x in args.items() if x is not None}
     return _traced(shape, tuple([(name, _described(x)) for name, x in found.items()]), activation), found
@@ -253,12 +276,12 @@ def scales_epilogue(
 
 @lru_cache(maxsize=256)
 def _traced(shape: tuple[int, int], kinds: tuple[tuple[str, Any], ...], activation: str) -> Traced:
-    """Return what becomes of the sums, of arguments of these kinds."""
+    """Return the traced epilogue for arguments of these types and shapes."""
     examples: dict[str, Any] = {"accum": FakeTensor("f32", shape)}
     examples |= {name: 1.5 if kind is float else FakeTensor(*kind) for name, kind in kinds}
 
     def scaled(accum: Any, **given: Any) -> Any:
-        """Return sums with scales, and what is added to them."""
+        """Return the scaled accumulator with its addends."""
         found = accum * given["scale_a"] * given["scale_b"]
         found = found * given["alpha"] if "alpha" in given else found
         found = found + given["beta"] * given["C"] if "C" in given else found

@@ -1,4 +1,7 @@
-"""Copies of factors whose lines TMA cannot read: lines that begin anywhere become lines of whole 16 bytes."""
+"""Padded copies of operands, for lines that TMA cannot read.
+
+A line of such a copy begins at a multiple of 16 bytes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ __all__ = ["pads", "with_padding"]
 
 
 def pads(x: ArrayView, mode: int) -> bool:
-    """Tell whether the kernel for it copies a matrix, or a batch: a mode that stays contiguous, words where they are.
+    """Return True if the padding kernel can copy a matrix or batch along a contiguous mode.
+
+    The mode must be contiguous in ``x``, and the address a multiple of 4 bytes.
 
     >>> x = ArrayView(64, (5, 7), (7, 1), "i8", -1, "numpy", None)
     >>> pads(x, 1), pads(x, 0), pads(x._replace(pointer=65), 1)
@@ -28,15 +33,18 @@ def with_padding(
     library: Library, given: Mapping[str, tuple[ArrayView, int]], told: Callable[[object], None],
     options: Mapping[str, Any], cpu: bool,
 ) -> dict[str, ArrayView]:  # fmt: skip
-    """Return copies of one matrix or of two, by their names, made by one launch; each with its contiguous mode.
+    """Return padded copies of one or two matrices by name, made in one launch.
 
-    ``told``: is given what the kernel gives; ``options``: those of its call.
+    Args:
+        given: the matrices, each with its contiguous mode.
+        told: called with the result of the launch.
+        options: call options of the kernel.
     """
     found: dict[str, ArrayView] = {}
     arguments: list[object] = []
     for name, (x, mode) in given.items():
         item = numpy_dtype(x.dtype).itemsize
-        # The last line is whole, too: the kernel writes all of it.
+        # The last line is padded, too, because the kernel writes whole lines.
         unit, whole = max(1, 16 // item), list(x.shape)
         whole[len(whole) - 2 + mode] = -(-whole[len(whole) - 2 + mode] // unit) * unit
         made = library.strided(whole, aligned_strides(whole, mode, item), x.dtype, x)._replace(shape=tuple(x.shape))
@@ -53,7 +61,7 @@ def with_padding(
 
 
 def _lines(x: ArrayView, mode: int, item: int) -> ArrayView:
-    """Return a matrix, or a batch, as bytes: (lines, bytes of a line, matrices)."""
+    """Return a matrix or batch as bytes: (lines, bytes per line, matrices)."""
     shape, strides = x.shape[-2:], x.strides[-2:]
     matrices, step = (x.shape[0], x.strides[0]) if len(x.shape) == 3 else (1, 0)
     extents: Sequence[int] = (shape[1 - mode], shape[mode] * item, matrices)

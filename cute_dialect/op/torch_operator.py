@@ -1,15 +1,15 @@
 """Operations with gradients: one torch operator for ``torch.compile``, one autograd function for eager calls.
 
-Calling an operator of ``torch.library`` costs 50 us and more of host time, an ``autograd.Function`` about 10.  A
-:class:`TorchOperator` has both, made of the same functions.  It takes the operator only where something has to see it,
-that is in ``torch.compile`` and ``torch.export``, under a dispatch mode, in transforms of ``torch.func``, and for
-subclasses of tensors::
+A call of a ``torch.library`` operator costs 50 us or more of host time, an ``autograd.Function`` about 10.  A
+:class:`TorchOperator` has both, from the same functions.  It calls the operator only where something observes it: in
+``torch.compile`` and ``torch.export``, under a dispatch mode, in transforms of ``torch.func``, and for tensor
+subclasses::
 
     softmax = TorchOperator("softmax", compute, fake, keep=keep, backward=backward)
     softmax(x)                  # torch.ops.cute.softmax(x) is the same operation
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 

@@ -1,12 +1,15 @@
-"""What ``torch.vmap`` makes of products: a product of matrices becomes one of a batch, one of a batch a longer one.
+"""Rules of ``torch.vmap`` for GEMMs: a mapped GEMM is a batched GEMM, a mapped batch a longer batch.
+
+::
 
     torch.vmap(lambda a, b: op.mm(a, b))(As, Bs)              # one bmm
     torch.vmap(op.linear, in_dims=(0, None))(xs, weight)      # the weights are read as one matrix
 
-Operands that are not mapped are one for all; a bias of each, which no kernel takes, is a loop.
+An operand that is not mapped is shared by the batch.  No kernel supports a bias per matrix, so a mapped bias is a
+loop.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -24,13 +27,13 @@ _FUNCTORCH: Any = getattr(torch, "_C")._functorch  # noqa: B009
 
 
 def wrapped(*tensors: Any) -> bool:
-    """Tell whether tensors are those of ``torch.vmap``, ``torch.func.grad`` or the like: they have no memory."""
+    """Return True if a tensor belongs to ``torch.vmap``, ``torch.func.grad`` or the like, and so has no memory."""
     told: Callable[[Any], bool] | None = getattr(_FUNCTORCH, "is_functorch_wrapped_tensor", None)
     return told is not None and any([told(t) for t in tensors])
 
 
 def differentiates(*tensors: Any) -> bool:
-    """Tell whether ``torch.func.grad`` or the like wants gradients of tensors."""
+    """Return True if ``torch.func.grad`` or a similar transform needs gradients of the tensors."""
     functorch = _FUNCTORCH
     kinds = functorch.TransformType.Grad, functorch.TransformType.Jvp
     if torch.compiler.is_compiling() or functorch.peek_interpreter_stack() is None:
@@ -42,7 +45,7 @@ def differentiates(*tensors: Any) -> bool:
 def slopes_mapped(
     info: Any, in_dims: Sequence[int | None], grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
 ) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[int, int]]:  # fmt: skip
-    """Compute the derivative of an activation of what is mapped: of more matrices; as ``torch.library`` takes it."""
+    """Compute the derivative of an activation under ``torch.vmap``, for a longer batch; a rule of ``torch.library``."""
     one = [t.unsqueeze(0) if d is None else t.movedim(d, 0) for t, d in zip((grad, sums), in_dims)]
     shape = (info.batch_size, *one[0].shape[1:])
     g, z = (t.expand(shape).reshape(-1, *shape[-2:]) for t in one)
@@ -51,7 +54,7 @@ def slopes_mapped(
 
 
 def maps_of(call: str, kept: bool = False) -> Callable[..., Any]:
-    """Return the rule of ``mm`` or ``bmm``, or of what also gives what is ``kept``, as ``torch.library`` takes it."""
+    """Return the rule of ``mm`` or ``bmm`` for ``torch.library``; ``kept``: of the variant that saves an operand."""
     last = "_kept" if kept else ""
 
     def rule(info: Any, in_dims: Sequence[int | None], *args: Any, **how: Any) -> tuple[Any, Any]:
@@ -72,14 +75,14 @@ def maps_of(call: str, kept: bool = False) -> Callable[..., Any]:
         rows, columns = a.shape[-2], b.shape[-1]
 
         def batch(x: Any, of_x: bool, shape: tuple[int, int], one: bool) -> torch.Tensor:
-            """Return (n L, …), or (1, …) of what is ``one`` for all."""
+            """Return (n L, …), or (1, …) for a matrix that is shared by the batch (``one``)."""
             if not of_x and one:
                 return x.reshape(1, *shape)
             full = x.reshape(n if of_x else 1, -1, *shape)
             return full.expand(n, matrices, *shape).reshape(n * matrices, *shape)
 
         def added(x: torch.Tensor | None, of_x: bool) -> torch.Tensor | None:
-            """Return what expands to the result."""
+            """Return an addend in a shape that broadcasts to the result."""
             if x is None or not (of_x or several):
                 return x
             own = x.shape[1:] if of_x else x.shape
@@ -92,7 +95,7 @@ def maps_of(call: str, kept: bool = False) -> Callable[..., Any]:
         one_b = (not several or b.shape[0] == 1) and of_a
         x = batch(a, of_a, (rows, a.shape[-1]), one_a)
         y = batch(b, of_b, (b.shape[-2], columns), one_b)
-        if x.shape[0] == y.shape[0] == 1 and n * matrices > 1:  # only what is added is mapped
+        if x.shape[0] == y.shape[0] == 1 and n * matrices > 1:  # only addends are mapped
             x = x.expand(n * matrices, *x.shape[1:])
         shape = (n, *(matrices,) * several, rows, columns)
         found = getattr(torch.ops.cute, f"bmm{last}")(x, y, added(c, of_c), bias, **how)

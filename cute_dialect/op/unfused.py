@@ -1,8 +1,6 @@
-"""The work of ``mm`` and ``bmm`` around their kernels: how matrices can be read, and the arrays' library's operations
-where a kernel has none.
-"""
+"""Layout properties of matrices, and epilogues computed by the array library where no kernel can."""
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -21,31 +19,32 @@ __all__ = ["Matrix", "as_type", "folds", "functions_of", "store", "unfused"]
 
 
 class Matrix(NamedTuple):
-    """A matrix as it may be read: extents, strides (elements), bytes of an element, address (mod 16); of a batch also
-    how many there are, ``step`` elements apart (0 for one, and for one that stands for all).
-    """
+    """Layout of a matrix, or of a batch of matrices."""
 
     shape: tuple[int, int]
-    stride: tuple[int, int]
-    item: int
-    address: int
+    stride: tuple[int, int]  # in elements
+    item: int  # element size in bytes
+    address: int  # modulo 16
     matrices: int = 1
-    step: int = 0
+    step: int = 0  # elements between matrices; 0 for one matrix, or one that is shared by the batch
 
     @property
     def contiguous(self) -> int:
-        """The mode that is contiguous: 1 for rows, 0 for columns.  Raises LayoutError where neither is."""
+        """The contiguous mode: 1 within rows, 0 within columns.  Raises LayoutError if there is none."""
         for mode in (1, 0):
             if self.along(mode):
                 return mode
-        raise LayoutError(f"expected a matrix with a contiguous mode, got strides {self.stride}")
+        raise LayoutError(f"a matrix has strides {self.stride}; one of them must be 1")
 
     def along(self, mode: int) -> bool:
-        """Tell whether a mode is contiguous."""
+        """Return True if a mode is contiguous."""
         return self.stride[mode] == 1 or self.shape[mode] == 1
 
     def suits_tma(self) -> bool:
-        """Tell whether TMA can describe it: an address, rows and matrices of whole 16 bytes (PTX ISA, "Tensors")."""
+        """Return True if TMA can read the matrix (PTX ISA, "Tensors").
+
+        Its address, the stride between lines and the stride between matrices must be multiples of 16 bytes.
+        """
         rows = self.stride[1 - self.contiguous] * self.item
         return (
             self.address % 16 == 0
@@ -56,7 +55,7 @@ class Matrix(NamedTuple):
         )
 
     def copied(self, mode: int) -> Matrix:
-        """Return how a copy of it lies that TMA reads, contiguous along a mode."""
+        """Return the layout of a copy that TMA can read, contiguous along a mode."""
         unit = max(1, 16 // self.item)
         rows = -(-self.shape[mode] // unit) * unit
         stride = (rows, 1) if mode == 1 else (1, rows)
@@ -65,7 +64,9 @@ class Matrix(NamedTuple):
 
 
 def folds(a: Matrix, b: Matrix, out: Matrix) -> bool:
-    """Tell whether a batch is one product: B is shared, and rows of A and of the result go on in the next matrix.
+    """Return True if a batched GEMM is one GEMM.
+
+    ``b`` must be shared by the batch, and the rows of ``a`` and ``out`` must continue from matrix to matrix.
 
     >>> a, out = Matrix((8, 64), (64, 1), 2, 0, 3, 512), Matrix((8, 16), (16, 1), 2, 0, 3, 128)
     >>> b = Matrix((64, 16), (16, 1), 2, 0)
@@ -81,8 +82,9 @@ def folds(a: Matrix, b: Matrix, out: Matrix) -> bool:
 def unfused(
     product: Any, out: Any, alpha: float, beta: float, c: Any, bias: Any, activation: str
 ) -> Any:  # fmt: skip
-    """Compute ``out = activation(alpha * product + beta * c + bias)`` by the arrays' library, in f32, of f64 in f64, or
-    exactly where all are integers.
+    """Compute ``out = activation(alpha * product + beta * c + bias)`` with the array library.
+
+    It computes in f32, in f64 if ``out`` is f64, and exactly if all arrays hold integers.
     """
     whole = alpha == 1.0 and beta in (0.0, 1.0) and activation in ("", "relu")
     whole = whole and not any(element_name(t.dtype)[:1] in "fb" for t in (product, c, bias, out) if t is not None)
@@ -100,7 +102,7 @@ def unfused(
 
 
 def functions_of(array: Any) -> Arrays:
-    """Return functions of the arrays of a library."""
+    """Return the elementwise functions of an array's library."""
     name = type(array).__module__.partition(".")[0]
     if name == "torch":
         return arrays_of_torch()
@@ -111,7 +113,6 @@ def functions_of(array: Any) -> Arrays:
 
 
 def as_type(array: Any, element: str) -> Any:
-    """Return an array with elements of a type."""
     if hasattr(array, "astype"):
         return array.astype(torch_name(element))
     import torch
@@ -120,7 +121,7 @@ def as_type(array: Any, element: str) -> Any:
 
 
 def store(out: Any, x: Any) -> None:
-    """Write numbers, rounded to nearest even; as 8 bits, and as integers, they saturate."""
+    """Write numbers to ``out``, rounded to nearest even; 8-bit types and integers saturate."""
     if not hasattr(out, "copy_"):
         _store_numpy(out, x)
         return

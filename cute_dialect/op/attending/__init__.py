@@ -1,1 +1,1 @@
-"""Attention: the function, torch's operator, what it would do."""
+"""Attention: the function, the torch operator, plans and explanations."""

@@ -1,6 +1,6 @@
-"""What a call of attention computes: its arguments checked."""
+"""Checked arguments of an attention call."""
 
-# A window is what a caller gives.
+# The type of a window is unknown until it is checked.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -20,50 +20,48 @@ __all__ = [
 ]  # fmt: skip
 
 CALL = "attention"
-"""The function's name, in errors."""
+"""Name of the function in errors."""
 
 LAYOUTS = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3)}
-"""Order of an array's dimensions -> where sequence, head, row, element are; packed sequences are (rows, heads,
-elements)."""
+"""Order of an array's dimensions -> indices of batch, head, row and element.
+
+Packed sequences are (rows, heads, elements).
+"""
 
 CAUSAL = {False: "", True: "top_left", "": "", "top_left": "top_left", "bottom_right": "bottom_right"}
-"""What ``causal`` may be."""
+"""Values of ``causal`` -> alignment of queries and keys; empty without a causal mask."""
 
 _UNBOUNDED = 1 << 30
 
 
 class Form(NamedTuple):
-    """What a call computes, checked.
-
-    ``queries``, ``keys``: rows of a sequence, of all where they are ``packed``; ``sharing``: heads of q that have one
-    head of k; ``longest``: rows of the longest packed sequence of q, as far as that is said.
-    """
+    """An attention call with checked arguments."""
 
     element: str
     layout: str
     packed: bool
     batch: int
     heads: int
-    sharing: int
-    queries: int
-    keys: int
-    size: int
+    sharing: int  # heads of q per head of k
+    queries: int  # rows of a sequence of q; of all sequences if they are packed
+    keys: int  # rows of a sequence of k; of all sequences if they are packed
+    size: int  # elements per head
     scale: float
-    mask: str
-    from_end: bool
+    mask: str  # sides on which keys may be hidden: full (none), left, right or both
+    from_end: bool  # the last query is aligned with the last key, not the first with the first
     left: int
     right: int
     lse: bool
-    longest: int | None
+    longest: int | None  # rows of the longest packed sequence of q, if given
 
     @property
     def rows(self) -> int:
-        """Queries of the longest sequence."""
+        """Number of queries of the longest sequence."""
         return self.queries if self.longest is None else min(self.longest, self.queries)
 
     @property
     def logs(self) -> tuple[int, ...]:
-        """The shape of the logarithms."""
+        """Shape of ``lse``."""
         return (self.heads, self.queries) if self.packed else (self.batch, self.heads, self.queries)
 
 
@@ -71,38 +69,43 @@ def form_of(
     views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, lse: bool, layout: str,
     longest: object, element: str,
 ) -> Form:  # fmt: skip
-    """Return what a call computes; raises ShapeError, DtypeError, LayoutError and UnsupportedError."""
+    """Return the checked call.  Raises ShapeError, DtypeError, LayoutError, UnsupportedError."""
     begins = [key for key in ("cu_seqlens_q", "cu_seqlens_k") if key in views]
     if len(begins) == 1:
-        raise ShapeError(f"{CALL}: expected cu_seqlens_q and cu_seqlens_k, or none of them, got {begins[0]} alone")
+        raise ShapeError(f"{CALL}: {begins[0]} is given alone; pass both cu_seqlens_q and cu_seqlens_k, or neither")
     packed = bool(begins)
     if not packed and longest is not None:
-        raise UnsupportedError(f"{CALL}: expected max_seqlen_q only with cu_seqlens_q, got {longest}")
+        raise UnsupportedError(f"{CALL}: max_seqlen_q is {longest}, but there is no cu_seqlens_q; omit max_seqlen_q")
     if layout not in LAYOUTS:
-        raise LayoutError(f'{CALL}: expected a layout of {", ".join(LAYOUTS)}, got "{layout}"')
+        raise LayoutError(f'{CALL}: layout "{layout}" is not supported; use {", ".join(LAYOUTS)}')
     rank, names = (
         (3, "(rows, heads, elements)") if packed else (4, "(B, H, S, D)" if layout == "bhsd" else "(B, S, H, D)")
     )
     for key in ("q", "k", "v"):
         if len(views[key].shape) != rank:
-            raise ShapeError(f"{CALL}: expected {key} of rank {rank}, {names}, got {views[key].shape}")
+            raise ShapeError(f"{CALL}: {key} has shape {views[key].shape}; pass an array of rank {rank}, {names}")
     batch, heads, queries, size = _extents(views["q"].shape, layout)
     batch_k, heads_k, keys, size_k = _extents(views["k"].shape, layout)
     if views["v"].shape != views["k"].shape:
-        raise ShapeError(f"{CALL}: expected v of {views['k'].shape}, as k, got {views['v'].shape}")
+        raise ShapeError(
+            f"{CALL}: v has shape {views['v'].shape}, but k has shape {views['k'].shape}; pass equal shapes"
+        )
     if batch_k != batch or size_k != size:
-        raise ShapeError(f"{CALL}: expected k of {batch} sequences and heads of {size}, as q, got {views['k'].shape}")
+        raise ShapeError(
+            f"{CALL}: k has shape {views['k'].shape}, but q has {batch} sequences and head size {size}; "
+            "pass k with the same values"
+        )
     if heads_k == 0 or heads % heads_k:
-        raise ShapeError(f"{CALL}: expected heads of q in multiples of those of k, got {heads} and {heads_k}")
+        raise ShapeError(f"{CALL}: q has {heads} heads and k has {heads_k}; pass q with a multiple of the heads of k")
     if size % 8 or not 8 <= size <= HEADS[-1]:
-        raise UnsupportedError(f"{CALL}: expected heads of 8 to {HEADS[-1]} elements, a multiple of 8, got {size}")
+        raise UnsupportedError(f"{CALL}: head size {size} is not supported; use a multiple of 8 up to {HEADS[-1]}")
     most = None
     if packed:
         batch, most = _check_begins(views, queries, keys, longest)
     if scale is None:
         scale = 1 / math.sqrt(size)
     if not (isinstance(scale, int | float) and 0 < scale < math.inf):
-        raise UnsupportedError(f"{CALL}: expected a scale above 0, got {scale!r}")
+        raise UnsupportedError(f"{CALL}: scale is {scale!r}; pass a finite number above 0")
     direction = direction_of(causal)
     left, right = window_of(window)
     right = 0 if direction else right
@@ -117,7 +120,7 @@ def form_of(
 
 
 def _extents(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
-    """Return sequences, heads, rows, elements."""
+    """Return the numbers of sequences, heads, rows and elements."""
     if len(shape) == 3:
         return 1, shape[1], shape[0], shape[2]
     b, h, s, d = (shape[i] for i in LAYOUTS[layout])
@@ -125,41 +128,44 @@ def _extents(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
 
 
 def direction_of(causal: object) -> str:
-    """Return which key is opposite which query, "" where a query sees those after its own, too."""
+    """Return the alignment of a causal mask, or "" if there is none."""
     if not isinstance(causal, bool | str) or causal not in CAUSAL:
-        raise UnsupportedError(f'{CALL}: expected causal=True, False, "top_left" or "bottom_right", got {causal!r}')
+        raise UnsupportedError(f'{CALL}: causal is {causal!r}; use True, False, "top_left" or "bottom_right"')
     return CAUSAL[causal]
 
 
 def window_of(window: Any) -> tuple[int | None, int | None]:
-    """Return how many keys are seen before and after a query's own."""
+    """Return the numbers of keys before and after a query's own that it sees; None for no limit."""
     if window is None:
         return None, None
     wanted = isinstance(window, tuple | list) and len(window) == 2
     if not wanted or any(x is not None and (not isinstance(x, int) or isinstance(x, bool) or x < 0) for x in window):
         raise UnsupportedError(
-            f"{CALL}: expected a window of two numbers of keys, 0 or more, or None for all, got {window!r}"
+            f"{CALL}: window is {window!r}; pass two numbers of keys, each 0 or more, or None for no limit"
         )
     return window[0], window[1]
 
 
 def _check_begins(views: Mapping[str, ArrayView], queries: int, keys: int, longest: object) -> tuple[int, int | None]:
-    """Return how many packed sequences there are, and the longest, as far as that is said; what begins say is looked at
-    where that needs no waiting.
+    """Return the number of packed sequences, and the rows of the longest one if it is given.
+
+    Offsets in CPU memory are checked.
     """
     q, k = views["cu_seqlens_q"], views["cu_seqlens_k"]
     for key, view in (("cu_seqlens_q", q), ("cu_seqlens_k", k)):
         if view.dtype != "i32":
-            raise DtypeError(f"{CALL}: expected {key} of i32, got {view.dtype}")
+            raise DtypeError(f"{CALL}: {key} has dtype {view.dtype}; pass an i32 array")
         if len(view.shape) != 1 or view.shape[0] < 2:
-            raise ShapeError(f"{CALL}: expected {key} of (B + 1,), got {view.shape}")
+            raise ShapeError(f"{CALL}: {key} has shape {view.shape}; pass an array of shape (B + 1,)")
         if view.strides[0] != 1:
-            raise LayoutError(f"{CALL}: expected {key} without gaps, got strides {view.strides}")
+            raise LayoutError(f"{CALL}: {key} has strides {view.strides}; pass a contiguous array")
     if q.shape != k.shape:
-        raise ShapeError(f"{CALL}: expected cu_seqlens_k of {q.shape}, as cu_seqlens_q, got {k.shape}")
+        raise ShapeError(
+            f"{CALL}: cu_seqlens_k has shape {k.shape}, but cu_seqlens_q has shape {q.shape}; pass equal shapes"
+        )
     wanted = longest if isinstance(longest, int) and longest >= 0 else None
     if wanted is None and longest is not None:
-        raise ShapeError(f"{CALL}: expected a max_seqlen_q of 0 or more, got {longest!r}")
+        raise ShapeError(f"{CALL}: max_seqlen_q is {longest!r}; pass an integer of 0 or more")
     for key, view, rows in (("cu_seqlens_q", q, queries), ("cu_seqlens_k", k, keys)):
         if view.device >= 0:
             continue
@@ -168,24 +174,26 @@ def _check_begins(views: Mapping[str, ArrayView], queries: int, keys: int, longe
         if key == "cu_seqlens_q" and wanted is not None:
             most = max(y - x for x, y in pairwise(found))
             if most > wanted:
-                raise ShapeError(f"{CALL}: expected a max_seqlen_q of {most} at least, got {longest}")
+                raise ShapeError(
+                    f"{CALL}: max_seqlen_q is {longest}, but a sequence has {most} rows; pass {most} or more"
+                )
     return q.shape[0] - 1, wanted
 
 
 def check_rising(key: str, begins: Sequence[int], rows: int) -> None:
-    """Raise ShapeError for beginnings of packed sequences that do not rise, or reach beyond the rows that there are."""
+    """Raise ShapeError unless the offsets of packed sequences rise from 0 to at most the number of rows."""
     if begins[0] != 0 or begins[-1] > rows or any(x > y for x, y in pairwise(begins)):
-        raise ShapeError(f"{CALL}: expected {key} that rises from 0 to at most {rows}, got {list(begins)}")
+        raise ShapeError(f"{CALL}: {key} is {list(begins)}; pass offsets that rise from 0 to at most {rows}")
 
 
 def numbers_of(view: ArrayView) -> list[int]:
-    """Return the elements of an i32 vector in the CPU's memory."""
+    """Return the elements of an i32 vector in CPU memory."""
     import ctypes
 
     return list((ctypes.c_int32 * view.shape[0]).from_address(view.pointer))
 
 
 def is_readable(view: ArrayView) -> bool:
-    """Tell whether TMA reads an array: heads that are contiguous and begin at whole 16 bytes."""
+    """Return True if TMA can read an array: contiguous heads that begin at multiples of 16 bytes."""
     steps = [step for size, step in zip(view.shape[:-1], view.strides) if size > 1]
     return view.pointer % 16 == 0 and view.strides[-1] == 1 and all(step > 0 and step % 8 == 0 for step in steps)

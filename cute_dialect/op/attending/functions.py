@@ -1,10 +1,10 @@
-"""``op.attention``: ``softmax(scale Q K^T) V`` of each head, as torch's ``scaled_dot_product_attention``.
+"""Scaled dot-product attention, ``op.attention``, with torch's conventions.
 
-Arrays are read where they are, in any order of dimensions, as long as heads' elements are contiguous and begin at whole
-16 bytes; others are copied first.
+Arrays are read in place, in any order of dimensions.  The elements of a head must be contiguous and begin at a
+multiple of 16 bytes; other arrays are copied first.
 """
 
-# torch is not there where the types are checked; arrays are of any library.
+# torch is not installed where types are checked; arrays may belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -54,24 +54,30 @@ def attention(
     kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
 ) -> Any:  # fmt: skip
-    """Return ``softmax(scale q k^T) v`` of each head, like ``q`` (B, H, S, D), of ``k`` and ``v`` (B, H', S', D).
+    """Return ``softmax(scale q k^T) v`` per head, an array like ``q``.
 
-    H is a multiple of H', whose heads are shared by as many of ``q``'s that follow each other.  ``causal``: a query
-    sees the keys up to its own, query 0 opposite key 0 (``True``, ``"top_left"``, as torch has it) or the last query
-    opposite the last key (``"bottom_right"``).  ``window``: so many keys before and after its own, None for all;
-    opposite is what ``causal`` says.  ``scale``: by default ``1 / sqrt(D)``.  ``lse``: returns a pair, with the
-    logarithm of the sum of the exponentials of each row, (B, H, S) of f32.  Rows that see no key are 0, with a
-    logarithm of minus infinity.  ``layout="bshd"``: arrays are (B, S, H, D).
+    A row that sees no key is 0, with an ``lse`` of minus infinity.
 
-    ``cu_seqlens_q``, ``cu_seqlens_k``: arrays are sequences of different lengths, one behind the other, (rows, H, D),
-    and these say where each begins, and the end: i32, (B + 1,), on the same device; nobody waits for them.
-    ``max_seqlen_q``: the longest of ``q``'s, by default as many as all rows.  ``out``: where the result goes.
-    ``kernel``: the one to take, by its name, as :func:`cute_dialect.op.explain` tells it, or an ``AttentionConfig``,
-    whose tiles and schedule are taken.  ``split_keys``: in how many parts keys are, which blocks compute at the same
-    time and another kernel combines; by default 1, more where there are few queries.
+    Args:
+        q: (B, H, S, D), f16 or bf16.
+        k, v: (B, H', S', D).  H is a multiple of H': consecutive heads of ``q`` share a head of ``k`` and ``v``.
+        causal: a query sees the keys up to its own.  ``True`` and ``"top_left"`` align query 0 with key 0, as torch
+            does; ``"bottom_right"`` aligns the last query with the last key.
+        scale: default: ``1 / sqrt(D)``.
+        window: numbers of keys before and after a query's own that it sees, None for no limit.  ``causal`` selects the
+            alignment.
+        lse: return a pair, with the logarithm of the sum of the exponentials of each row, (B, H, S) in f32.
+        layout: ``"bhsd"``, or ``"bshd"`` for arrays (B, S, H, D).
+        cu_seqlens_q, cu_seqlens_k: offsets of packed sequences, i32 arrays (B + 1,) on the device of the other arrays,
+            which are then (rows, H, D).  The call does not wait for them.
+        max_seqlen_q: rows of the longest sequence of ``q``; default: all rows.
+        out: array for the result; default: a new array.
+        kernel: a name as reported by :func:`cute_dialect.op.explain`, or an ``AttentionConfig``, whose tiles and
+            schedule are used.
+        split_keys: number of slices of the keys, which blocks compute in parallel and a second kernel combines;
+            default: 1, or more for few queries.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
 
-    ``device``: ``"cpu"`` for the interpreter, which takes numpy arrays and CPU tensors, and what ``run`` has; or a
-    GPU's number, for numpy arrays.  ``stream``: of torch, cupy or cuda-python, by default the library's current one.
     Raises subclasses of :class:`cute_dialect.op.OpError` before anything is compiled or written.
     """
     if run:
@@ -101,8 +107,11 @@ def attended(
     q: Any, k: Any, v: Any, numbers: tuple[Any, ...], begins: tuple[Any, Any] = (None, None), out: Any = None,
     device: object = None, stream: object = None, run: Interpreted | None = None,
 ) -> Any:  # fmt: skip
-    """Compute :func:`attention`, without gradients; ``numbers``: its arguments from ``causal`` to ``layout``,
-    ``max_seqlen_q``, ``kernel`` and ``split_keys``; ``begins``: ``cu_seqlens_q`` and ``cu_seqlens_k``.
+    """Compute :func:`attention` without gradients.
+
+    Args:
+        numbers: causal, scale, window, lse, layout, max_seqlen_q, kernel and split_keys.
+        begins: ``cu_seqlens_q`` and ``cu_seqlens_k``.
     """
     how, tensors = _key(q, k, v, begins, out, numbers)
     usual = device is None and stream is None and not run
@@ -127,8 +136,9 @@ def attended(
 
 
 def check_call(one: RowCall, form: Form) -> None:
-    """Raise DeviceError where there is no GPU for the call; with ``CUTE_OP_CHECK=1`` ShapeError for packed sequences in
-    a GPU's memory that do not rise, for which it waits.
+    """Raise DeviceError if the call needs a GPU and there is none.
+
+    With ``CUTE_OP_CHECK=1`` also check the offsets of packed sequences in GPU memory, which waits for the GPU.
     """
     one.check_gpu()
     if form.packed and one.x.device >= 0 and flag("CUTE_OP_CHECK", False):
@@ -137,7 +147,7 @@ def check_call(one: RowCall, form: Form) -> None:
 
 
 def computed(one: RowCall, form: Form, way: Way) -> list[Any]:
-    """Compute a call; returns its results, and behind them the memory of parts."""
+    """Compute a call; return its results, followed by the memory of key slices."""
     result = _result(one, form)
     logs = one.result(form.logs, "f32", "lse") if form.lse else None
     results = [result] if logs is None else [result, logs]
@@ -174,7 +184,7 @@ def computed(one: RowCall, form: Form, way: Way) -> list[Any]:
 def _key(
     q: Any, k: Any, v: Any, begins: tuple[Any, Any], out: Any, numbers: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # fmt: skip
-    """Return the arguments of a call but its arrays, and the arrays, equal offsets once."""
+    """Return the cache key of a call and its arrays; offsets shared by ``q`` and ``k`` are listed once."""
     tensors = (q, k, v) if out is None else (q, k, v, out)
     if begins[0] is not None or begins[1] is not None:
         tensors += (begins[0],) if begins[0] is begins[1] else begins
@@ -185,7 +195,7 @@ def _key(
 
 
 def _matrix(one: RowCall, key: str, form: Form) -> ArrayView:
-    """Return an array as (S, D, H, B), where it lies or a copy."""
+    """Return an array as (S, D, H, B), in place or copied."""
     view = one.views[key]
     return _turned(view if is_readable(view) else one.packed(key), form)
 
@@ -199,7 +209,7 @@ def _heads_as_queries(view: ArrayView, sharing: int) -> ArrayView:
 
 
 def _some_keys(view: ArrayView, way: Way) -> ArrayView:
-    """Return keys or values, (S, D, H, B), from the first one on that is seen."""
+    """Return keys or values, (S, D, H, B), from the first visible key on."""
     return view._replace(
         pointer=view.pointer + way.first * view.strides[0] * 2, shape=(way.form.keys, *view.shape[1:])
     )  # fmt: skip
@@ -213,7 +223,7 @@ def _turned(view: ArrayView, form: Form) -> ArrayView:
     else:
         b, h, s, d = LAYOUTS[form.layout]
         shape, strides = (tuple([x[i] for i in (s, d, h, b)]) for x in (view.shape, view.strides))
-    # Where there is one of something its distance is free.
+    # The stride of a mode of extent 1 is arbitrary.
     steps = tuple(
         [8 if n == 1 and i != 1 else 1 if i == 1 else step for i, (n, step) in enumerate(zip(shape, strides))]
     )
@@ -221,7 +231,7 @@ def _turned(view: ArrayView, form: Form) -> ArrayView:
 
 
 def _turned_logs(logs: Any, form: Form) -> ArrayView:
-    """Return the logarithms as (S, H, B)."""
+    """Return ``lse`` as (S, H, B)."""
     view = view_of(logs)
     shape, strides = view.shape, view.strides
     if form.packed:
@@ -230,7 +240,7 @@ def _turned_logs(logs: Any, form: Form) -> ArrayView:
 
 
 def _result(one: RowCall, form: Form) -> Any:
-    """Return the array that is given for the result, or a new one, whose rows and heads lie as those of q do."""
+    """Return the given array for the result, or a new one with the order of rows and heads of q."""
     given, like = one.views.get("out"), one.views["q"]
     if given is None:
         if form.packed or like.strides[1] >= like.strides[2]:
@@ -239,14 +249,14 @@ def _result(one: RowCall, form: Form) -> Any:
     one.expect("out", like.shape)
     if 0 not in given.shape and not is_readable(given):
         if given.pointer % 16:
-            raise AlignmentError(f"{CALL}: expected out at whole 16 bytes, got address {given.pointer:#x}")
+            raise AlignmentError(f"{CALL}: out has address {given.pointer:#x}; pass an out with 16-byte alignment")
         raise LayoutError(
-            f"{CALL}: expected out whose heads are contiguous, at distances in multiples of 8 elements, got strides "
-            f"{given.strides}"
+            f"{CALL}: out has strides {given.strides}; pass an out with a last stride of 1 and others that are "
+            "multiples of 8"
         )
     for key in ("q", "k", "v"):
         if overlap(given, one.views[key]):
-            raise LayoutError(f"{CALL}: expected out in memory of its own, got some of {key}")
+            raise LayoutError(f"{CALL}: out shares memory with {key}; pass a separate out")
     return one.arrays["out"]
 
 
@@ -254,8 +264,9 @@ def _result(one: RowCall, form: Form) -> Any:
 
 
 def _operators(arrays: tuple[Any, ...], others: dict[str, Any]) -> Any:
-    """Return the operators of torch where they are to be called: for gradients, and in what torch compiles.  Raises
-    UnsupportedError for what these do not take.
+    """Return the torch operators if gradients are needed or torch compiles the call, otherwise None.
+
+    Raises UnsupportedError for arguments that the operators do not support.
     """
     torch = sys.modules.get("torch")
     if torch is None:
@@ -266,7 +277,9 @@ def _operators(arrays: tuple[Any, ...], others: dict[str, Any]) -> Any:
             return None
     for name, given in others.items():
         if given is not None and name != "device":
-            raise UnsupportedError(f"{CALL}: expected no {name} where gradients are wanted, or in torch.compile")
+            raise UnsupportedError(
+                f"{CALL}: {name} is not supported with gradients or torch.compile; omit it, or use torch.no_grad()"
+            )
     from cute_dialect.op.attending import operators
 
     return operators

@@ -1,8 +1,9 @@
-"""Gradients of attention, computed by torch's kernels where they serve, else by matrix products.
+"""Gradients of attention, by torch's kernels or by matmuls.
 
-cuDNN's kernel is about twice as fast as torch's flash-attention kernel, and takes full and square causal masks.  The
-flash-attention kernel aligns windows and causal masks with the last key.  :func:`pieces` splits a call into kernel
-calls whose masks are the wanted ones; queries that see no key, and keys that no query sees, belong to none of them::
+cuDNN's kernel is about twice as fast as torch's flash-attention kernel.  It supports full masks and square causal
+masks.  The flash-attention kernel aligns windows and causal masks with the last key. :func:`pieces` splits a call into
+kernel calls that have the right masks together.  Queries that see no key, and keys that no query sees, belong to no
+piece::
 
     8 queries, 5 keys, causal="bottom_right": query i sees keys 0 … i - 3
     one piece: queries 3 … 7, keys 0 … 4, causal; the gradient of queries 0 … 2 is zero
@@ -10,11 +11,11 @@ calls whose masks are the wanted ones; queries that see no key, and keys that no
     200 queries, 40 keys, causal="top_left": query i sees keys 0 … i
     two pieces: queries 0 … 38 and keys 0 … 38, causal; queries 39 … 199 and all keys
 
-Neither kernel has a gradient of ``lse``.  Everything else goes through :func:`by_products`, in f32 and in blocks of
-bounded size.
+Neither kernel has a gradient of ``lse``.  Other calls use :func:`by_products`: matmuls in f32, in blocks of bounded
+size.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -34,7 +35,7 @@ from cute_dialect.op.attending.form import LAYOUTS
 __all__ = ["Mask", "Piece", "Saved", "attention_of", "by_products", "empty_gradients", "gradients", "pieces"]
 
 _MOST = 1 << 25
-"""Scores that are in memory at a time, in f32."""
+"""Maximum number of scores in memory at a time, in f32."""
 
 
 class Mask(NamedTuple):
@@ -95,7 +96,7 @@ class Piece(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of queries and keys."""
+        """Numbers of queries and keys."""
         return self.end - self.first, self.stop - self.begin
 
     @property
@@ -137,7 +138,7 @@ def pieces(mask: Mask, queries: int, keys: int) -> list[Piece]:
     whole = _piece(mask, first, end, shift, keys)
     if whole.is_exact:
         return [whole]
-    # Queries before one see a last key, those from the other on have a first key other than 0.
+    # Queries before the first cut do not see the last key; queries from the second cut on do not see the first key.
     ends = (keys - 1 - shift - right if right >= 0 else first, left - shift + 1 if left >= 0 else end)
     cuts = [first, *sorted([min(max(x, first), end) for x in ends]), end]
     return [_piece(mask, i, j, shift, keys) for i, j in pairwise(cuts) if i < j]
@@ -150,13 +151,13 @@ def _piece(mask: Mask, first: int, end: int, shift: int, keys: int) -> Piece:
     stop = min(keys, end + shift + right) if right >= 0 else keys
     left = -1 if end - 1 + shift - left <= 0 else left
     right = -1 if first + shift + right >= keys - 1 else right
-    # The distance from the key that the kernel takes for a query's own to its own.
+    # Distance from the key that the kernel aligns with a query to the query's own key.
     more = first + shift - begin - ((stop - begin) - (end - first))
     return Piece(first, end, begin, stop, left - more if left >= 0 else -1, right + more if right >= 0 else -1)
 
 
 class Saved(NamedTuple):
-    """The tensors of a forward call; the sequences' offsets are None if none are packed."""
+    """The tensors of a forward call; the offsets are None unless sequences are packed."""
 
     q: Tensor
     k: Tensor
@@ -165,7 +166,7 @@ class Saved(NamedTuple):
     begins_k: Tensor | None
     out: Tensor
     lse: Tensor
-    """Empty where it was not computed."""
+    """Empty if it was not computed."""
 
 
 def gradients(
@@ -187,7 +188,7 @@ def gradients(
 
 
 def empty_gradients(q: Tensor, k: Tensor, v: Tensor, layout: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Return memory for gradients: (B, S, H, D) in order, whatever the layout is."""
+    """Return uninitialized gradients, contiguous as (B, S, H, D) in either layout."""
     turn = q.dim() == 4 and LAYOUTS[layout] == LAYOUTS["bhsd"]
     made = [x.transpose(1, 2) if turn else x for x in (q, k, v)]
     made = [x.new_empty(x.shape) for x in made]
@@ -204,7 +205,7 @@ def _flash_is_built() -> bool:
 
 
 def _has_flash(q: Tensor) -> bool:
-    """Return True if torch's kernel takes these heads."""
+    """Return True if torch's flash-attention kernel supports these heads."""
     return q.is_cuda and q.shape[-1] <= 256 and _flash_is_built()
 
 
@@ -237,7 +238,13 @@ def _call_flash(
     arrays: Sequence[Tensor], lse: Tensor, scale: float, begins: tuple[Any, Any], most: tuple[int, int],
     left: int, right: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Call torch's kernel; ``arrays``: q, k, v, the result, its gradient; -1: no bound of the window."""
+    """Call torch's kernel.
+
+    Args:
+        arrays: q, k, v, the result and its gradient.
+        most: the largest numbers of queries and keys of a sequence.
+        left, right: bounds of the window; -1 for none.
+    """
     q, k, v, out, grad = [_readable(x) for x in arrays]
     causal, state = left < 0 and right == 0, _no_state(q.device)
     window = {} if causal else {"window_size_left": left, "window_size_right": right}
@@ -247,15 +254,15 @@ def _call_flash(
 
 
 _REFUSED: set[object] = set()
-"""Kinds of calls that cuDNN does not compute."""
+"""Specializations that cuDNN does not support."""
 
 
 def _call_cudnn(
     arrays: Sequence[Tensor], lse: Tensor, scale: float, most: tuple[int, int], causal: bool
 ) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
-    """Call cuDNN's kernel on (B, S, H, D): full masks, and causal ones of as many queries as keys.
+    """Call cuDNN's kernel on (B, S, H, D), for full masks and square causal masks.
 
-    Returns None where cuDNN does not compute it.
+    Return None if cuDNN does not support the call.
     """
     q, k = arrays[:2]
     size = q.shape[-1]
@@ -284,13 +291,13 @@ def _call_cudnn(
 
 
 def _flash(arrays: tuple[Tensor, ...], lse: Tensor, mask: Mask) -> tuple[Tensor, ...]:
-    """Return gradients of (B, S, H, D) by torch's kernels; ``arrays``: q, k, v, the result, its gradient."""
+    """Return gradients of (B, S, H, D) by torch's kernels; ``arrays``: q, k, v, the result and its gradient."""
     q, k, v, out, grad = arrays
     queries, keys, scale = q.shape[1], k.shape[1], mask.factor(q.shape[-1])
     parts = pieces(mask, queries, keys)
     if len(parts) == 1 and parts[0].shape == (queries, keys):
         return _piece_gradients(parts[0], arrays, lse, scale)
-    exact = torch.float32 if len(parts) > 1 else q.dtype  # sums are rounded once
+    exact = torch.float32 if len(parts) > 1 else q.dtype  # gradients of several pieces are rounded once
     dq = torch.zeros(q.shape, dtype=q.dtype, device=q.device)
     dk, dv = [torch.zeros(x.shape, dtype=exact, device=x.device) for x in (k, v)]
     for part in parts:
@@ -306,7 +313,7 @@ def _flash(arrays: tuple[Tensor, ...], lse: Tensor, mask: Mask) -> tuple[Tensor,
 def _piece_gradients(
     part: Piece, arrays: tuple[Tensor, ...], lse: Tensor, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return the gradients of a piece, whose arrays are given."""
+    """Return the gradients of a piece with these arrays."""
     if part.is_square:
         found = _call_cudnn(arrays, lse, scale, part.shape, part.right == 0)
         if found is not None:
@@ -325,7 +332,7 @@ def _flash_packed(saved: Saved, grad: Tensor, mask: Mask) -> tuple[Tensor, Tenso
         (q, k, v, out, grad), logs, mask.factor(q.shape[-1]), (begins_q, begins_k), (most_q, most_k), mask.left,
         mask.after,
     )  # fmt: skip
-    # The kernel leaves rows after the last sequence as they are.
+    # The kernel does not write rows past the last sequence.
     ends = (begins_q, begins_k, begins_k)
     dq, dk, dv = [
         torch.where((torch.arange(x.shape[0], device=x.device) < end[-1])[:, None, None], x, 0)
@@ -364,12 +371,12 @@ def _sequences(saved: Saved, others: tuple[Tensor, ...], grad_lse: Tensor | None
 
 
 def _weights(q: Tensor, k: Tensor, hidden: Tensor | None, scale: float) -> tuple[Tensor, Tensor]:
-    """Return the weights (B, H', G, S, S') of keys, and scores, of queries (B, H', G, S, D) in f32."""
+    """Return the attention weights (B, H', G, S, S') and the scores of queries (B, H', G, S, D), in f32."""
     scores = (q @ k[:, :, None].mT) * scale
     if hidden is None:
         return scores.softmax(-1), scores
     scores = scores.masked_fill(hidden, -math.inf)
-    return scores.softmax(-1).masked_fill(hidden, 0.0), scores  # also where a row's maximum is minus infinity
+    return scores.softmax(-1).masked_fill(hidden, 0.0), scores  # also for rows without a visible key
 
 
 def by_products(
@@ -411,7 +418,7 @@ def by_products(
 
 
 def attention_of(saved: Saved, mask: Mask) -> tuple[Tensor, Tensor]:
-    """Return the result and ``lse`` of a call by products that torch differentiates any number of times.
+    """Return the result and ``lse`` of a call by matmuls that torch can differentiate any number of times.
 
     All scores are in memory at once.
     """
@@ -428,7 +435,7 @@ def attention_of(saved: Saved, mask: Mask) -> tuple[Tensor, Tensor]:
     if saved.begins_q is None:
         out = results[0]
         return (out.transpose(1, 2) if LAYOUTS[mask.layout] != LAYOUTS["bhsd"] else out), logs[0]
-    # Rows after the last sequence depend on nothing.
+    # Rows past the last sequence do not depend on the inputs.
     missing = q.shape[0] - sum(x.shape[2] for x in results)
     heads, size = q.shape[1:]
     out = torch.cat([*[x[0].transpose(0, 1) for x in results], q.new_zeros(missing, heads, size)])

@@ -1,9 +1,9 @@
-"""Attention as an operator of torch, ``torch.ops.cute.attention``, with shapes for ``torch.compile`` and gradients.
+"""Attention as a torch operator, ``torch.ops.cute.attention``, with shapes and gradients.
 
 The gradients (:mod:`.gradients`) are an operator as well, ``torch.ops.cute.attention_backward``.
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -26,7 +26,7 @@ def _attention(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, causal: str, left: int,
     right: int, scale: float | None, layout: str, max_seqlen_q: int | None, lse: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the result and ``lse``, which is empty if it is not wanted; -1: no bound of the window."""
+    """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
     window = None if left < 0 and right < 0 else (left if left >= 0 else None, right if right >= 0 else None)
     found = functions.attended(
         q, k, v, (causal or False, scale, window, lse, layout, max_seqlen_q, None, None), (cu_seqlens_q, cu_seqlens_k),
@@ -59,7 +59,7 @@ def _backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[A
     saved = Saved(*ctx.saved_tensors)
     if grad is None and grad_lse is None:
         return (None,) * 12
-    if torch.is_grad_enabled():  # create_graph=True: gradients that have gradients
+    if torch.is_grad_enabled():  # create_graph=True: differentiable gradients
         of = [i for i in range(3) if ctx.needs_input_grad[i]]
         pairs = [(x, g) for x, g in zip(attention_of(saved, Mask(*ctx.mask)), (grad, grad_lse)) if g is not None]
         results, given = [x for x, _ in pairs], [g for _, g in pairs]

@@ -1,14 +1,16 @@
-"""A planned attention: type, size of heads, masks and kernel are said once, then it is run, read, compiled, bound.
+"""Attention plan: type, head size, mask and kernel are set once, for many runs.
+
+::
 
     plan = op.Attention(element="bf16", head_size=128, causal=True)
     arguments = plan.run(q, k, v)                        # arguments.out
     call = plan.bind(q, k, v, out)                       # call(): the driver's launch and nothing else
     print(plan.explain(q, k))
 
-Operands are never copied: what the kernel cannot read where it lies is an error, which says what would do.
+Operands are never copied.  A plan raises an error for arrays that the kernel cannot read in place.
 """
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -41,30 +43,30 @@ _CALL = "Attention"
 
 
 class AttentionArguments:
-    """The results of a run: ``out``, and ``lse``, None where it is not planned."""
+    """Results of a run: ``out``, and ``lse`` if the plan has it, otherwise None."""
 
     def __init__(self, out: Any, lse: Any, wait: Callable[[], None] | None):
         self.out, self.lse, self._wait = out, lse, wait
 
     def sync(self) -> None:
-        """Wait for the launches; those on numpy's arrays and on the interpreter have waited."""
+        """Wait for the launches; runs with numpy arrays or on the interpreter have already waited."""
         wait, self._wait = self._wait, None
         if wait is not None:
             wait()
 
 
 class _Planned(RowCall):
-    """A call whose kernels may be those of a folder."""
+    """A call whose kernels may come from a saved plan."""
 
     saved: SavedKernels | None = None
 
     def module(self, kernel: RowKernel) -> CompiledModule:
-        """Return a compiled kernel, for where the arrays are."""
+        """Return a compiled kernel for the device of the arrays."""
         return module_of(kernel, self.saved, cpu=self.cpu)
 
 
 class _Bound(_Planned):
-    """A call whose launches are prepared, in ``calls``, in place of being made."""
+    """A call that prepares its launches, in ``calls``, instead of making them."""
 
     def __init__(self, name: str, arrays: dict[str, Any], others: tuple[str, ...], elements: tuple[str, ...]) -> None:
         super().__init__(name, arrays, None, others, elements)
@@ -76,10 +78,15 @@ class _Bound(_Planned):
 
 
 class Attention(Recorded):
-    """``softmax(scale Q K^T) V`` of heads of ``head_size`` elements of type ``element``; the other arguments are those
-    of :func:`cute_dialect.op.attention`.
+    """A plan of ``softmax(scale Q K^T) V``.
 
-    ``kernel`` and ``split_keys`` may be set later.  Raises OpError.
+    Args:
+        element: bf16 or f16.
+        head_size: elements per head.
+        kernel, split_keys: as in :func:`cute_dialect.op.attention`; they are attributes that may be set later.
+        causal, scale, window, lse, layout: as in :func:`cute_dialect.op.attention`.
+
+    Raises OpError.
 
     >>> plan = Attention(element="bf16", head_size=128, causal=True)
     >>> plan.explain((2, 16, 4096, 128), (2, 4, 4096, 128)).kernels[0].name
@@ -96,32 +103,32 @@ class Attention(Recorded):
         super().__init__()
         self.element, self.head_size = element_name(element, f"{_CALL}: element"), head_size
         if self.element not in ("bf16", "f16"):
-            raise DtypeError(f"{_CALL}: expected an element of bf16 or f16, got {self.element}")
+            raise DtypeError(f"{_CALL}: element {self.element} is not supported; use bf16 or f16")
         self.causal, self.scale, self.window, self.lse, self.layout = causal, scale, window, lse, layout
         self.kernel, self.split_keys = kernel, split_keys
         self._last: Way | None = None
         self.explain((1, 1, 1, head_size), (1, 1, 1, head_size))
 
     def _form(self, one: RowCall, longest: int | None) -> Form:
-        """Return what a call computes, of arrays as planned.  Raises OpError."""
+        """Return the checked call.  Raises OpError."""
         if one.element != self.element:
-            raise DtypeError(f"{one.name}: expected q of {self.element}, as planned, got {one.element}")
+            raise DtypeError(f"{one.name}: q has dtype {one.element}, but the plan has element {self.element}")
         form = form_of(
             one.views, self.causal, self.scale, self.window, self.lse, self.layout, longest, one.element
         )  # fmt: skip
         if form.size != self.head_size:
-            raise ShapeError(f"{one.name}: expected heads of {self.head_size}, as planned, got {form.size}")
+            raise ShapeError(f"{one.name}: the arrays have head size {form.size}, but the plan has {self.head_size}")
         for key in ("q", "k", "v"):
             view = one.views[key]
             if not is_readable(view) and 0 not in view.shape:
                 raise LayoutError(
-                    f"{one.name}: expected {key} whose heads are contiguous at whole 16 bytes, got address "
-                    f"{view.pointer:#x}, strides {view.strides}: op.attention would copy it"
+                    f"{one.name}: {key} has address {view.pointer:#x} and strides {view.strides}, but needs contiguous "
+                    "heads at multiples of 16 bytes; use op.attention, which copies it"
                 )
         return form
 
     def _way(self, one: _Planned, longest: int | None) -> tuple[Form, Way]:
-        """Return what a call computes, and how.  Raises OpError."""
+        """Return the checked call and its kernels.  Raises OpError."""
         form, one.saved = self._form(one, longest), self.saved
         check_call(one, form)
         return form, self._served(one.name, lambda plan: way_of(form, plan.kernel, plan.split_keys))
@@ -131,10 +138,14 @@ class Attention(Recorded):
         max_seqlen_q: int | None = None, sync: bool = True, device: object = None, stream: object = None,
         **run: Unpack[Interpreted],
     ) -> AttentionArguments:  # fmt: skip
-        """Compute ``out``, made if it is not given, and return it: ``.out``, ``.lse``, ``.sync()``.
+        """Compute the result and return it: ``.out``, ``.lse``, ``.sync()``.
 
-        ``sync``: wait for the result; the other arguments are those of :func:`cute_dialect.op.attention`.  Raises
-        OpError before anything is written.
+        Args:
+            out: array for the result; default: a new array.
+            sync: wait for the result.
+            cu_seqlens_q, cu_seqlens_k, max_seqlen_q, device, stream, run: as in :func:`cute_dialect.op.attention`.
+
+        Raises OpError before anything is written.
         """
         arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "out": out}
         others = ("cu_seqlens_q", "cu_seqlens_k")
@@ -158,37 +169,42 @@ class Attention(Recorded):
         self, q: Any, k: Any, v: Any, out: Any, lse: Any = None, *, cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
         max_seqlen_q: int | None = None,
     ) -> Callable[..., None]:  # fmt: skip
-        """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` does only the driver's launches.
+        """Return a checked and prepared call: ``call()`` or ``call(stream)`` only makes the driver's launches.
 
-        Arrays are on a GPU; ``lse``: where logarithms go, where they are planned.  Raises OpError.
+        Args:
+            q, k, v, out: arrays on a GPU.
+            lse: array for ``lse``, if the plan has it.
+
+        Raises OpError.
         """
         arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "out": out}
         for name, given in (("out", out), ("lse", lse if self.lse else q)):
             if given is None:
-                raise ShapeError(f"{_CALL}.bind: expected {name}")
+                raise ShapeError(f"{_CALL}.bind: {name} is None; pass an array")
         arrays |= {"lse": lse} if self.lse else {}
         one = _Bound(f"{_CALL}.bind", arrays, ("cu_seqlens_q", "cu_seqlens_k", "lse"), ("bf16", "f16"))
         if one.x.device < 0:
-            raise DeviceError(f"{_CALL}.bind: expected arrays in GPU memory, got one in CPU memory")
+            raise DeviceError(f"{_CALL}.bind: the arrays are in CPU memory; pass arrays on a GPU")
         form, way = self._way(one, max_seqlen_q)
         if self.lse and one.views["lse"].dtype != "f32":
             raise one.wrong_type("lse", "f32")
         if way.form.keys == 0:
-            raise ShapeError(f"{_CALL}.bind: expected keys, got none that are seen")
+            raise ShapeError(f"{_CALL}.bind: queries see no keys, so there is nothing to launch; use run")
         held = computed(one, form, way)
         calls = one.calls
 
         def call(stream: object = None) -> None:
-            assert held  # parts of the keys have memory of their own
+            assert held  # keeps the memory of key slices alive
             for each in calls:
                 each(stream)
 
         return call
 
     def reference(self, q: Any, k: Any, v: Any) -> Any:
-        """Return what :meth:`run` computes, in numpy and f64, not rounded; with the logarithms where these are planned.
+        """Return the result of :meth:`run`, computed with numpy in f64 and not rounded, and ``lse`` if the plan has
+        it.
 
-        Sequences are not packed.
+        Packed sequences are not supported.
         """
         import numpy as np
 
@@ -219,8 +235,10 @@ class Attention(Recorded):
             return (out, (np.log(total) + most)[..., 0]) if self.lse else out
 
     def explain(self, q: Any, k: Any, v: Any = None, **packed: Any) -> AttentionExplanation:
-        """Return which kernels compute such arrays, or shapes of them; :func:`cute_dialect.op.prefetch` compiles what
-        it gives.  ``packed``: ``cu_seqlens_q``, ``cu_seqlens_k`` and ``max_seqlen_q``.
+        """Return the kernels for arrays or shapes; :func:`cute_dialect.op.prefetch` compiles them.
+
+        Args:
+            packed: ``cu_seqlens_q``, ``cu_seqlens_k`` and ``max_seqlen_q``.
         """
         return explained_attention(
             q, k, v, causal=self.causal, scale=self.scale, window=self.window, lse=self.lse, layout=self.layout,
@@ -228,28 +246,28 @@ class Attention(Recorded):
         )  # fmt: skip
 
     def compile(self, q: Any, k: Any, v: Any = None, **packed: Any) -> tuple[CompiledModule, ...]:
-        """Return the kernels of :meth:`explain`, compiled; :meth:`ir` and the others then tell of them."""
+        """Return the compiled kernels of :meth:`explain`; :meth:`ir` and similar methods then describe them."""
         found = self.explain(q, k, v, **packed)
         self._last = found.way
         return tuple([library(kernel) for kernel in found.kernels])
 
     def _shown(self) -> RowKernel:
-        """Return the last kernel.  Raises UnsupportedError where nothing was run or compiled."""
+        """Return the last kernel.  Raises UnsupportedError if nothing was run or compiled."""
         if self._last is None:
-            raise UnsupportedError(f"{_CALL}: expected a plan that was run or compiled: its arrays say which kernel")
+            raise UnsupportedError(f"{_CALL}: the kernel depends on the arrays; call run or compile first")
         return self._last.kernels[0]
 
     # --------------------------------------------------------------------------------------------------------- saved
 
     @classmethod
     def of_settings(cls, settings: Fields) -> Self:
-        """Return the plan of what :meth:`settings` told."""
+        """Return the plan with these settings, as returned by :meth:`settings`."""
         values, window = dict(settings), settings["window"]
         values["window"] = None if window is None else tuple(window)
         return cls(**values)
 
     def settings(self) -> Fields:
-        """Return what makes the plan again, as data."""
+        """Return the arguments of the constructor as data."""
         kernel = self.kernel.name if isinstance(self.kernel, AttentionConfig) else self.kernel
         return {
             "element": self.element, "head_size": self.head_size, "causal": self.causal, "scale": self.scale,

@@ -1,9 +1,9 @@
-"""Say how attention is computed: what :func:`cute_dialect.op.explain` gives for ``op.attention``.
+"""Explanation of attention calls: the result of :func:`cute_dialect.op.explain`.
 
 >>> print(explained_attention((4, 16, 4096, 128), (4, 4, 4096, 128), causal=True))
 attention of 4 sequences, 16 heads of 128 on 4, 4096 queries, 4096 keys, f16
   kernel    attention-f16-128-right-128x128
-  tiles     2048 of 128 queries, 128 keys a step, 132 blocks of 384 threads
+  tiles     2048 of 128 queries, 128 keys per step, 132 blocks of 384 threads
   taken     one head after the other, in pairs of as many keys
   memory    2 stages of K and V, 2 of Q: 196608 bytes of shared memory
   bound     277.9 us: 275 GFLOP on tensor cores, 168 MB of memory (an H200)
@@ -29,13 +29,13 @@ from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 __all__ = ["AttentionExplanation", "explained_attention", "multiplications"]
 
 _PEAK = 989.5
-"""TFLOP/s of 16-bit products (NVIDIA H100 and H200 data sheets)."""
+"""TFLOP/s of tensor cores with 16-bit operands (NVIDIA H100 and H200 data sheets)."""
 _BANDWIDTH = 4.8
 """TB/s of an H200's memory (data sheet)."""
 
 
 class AttentionExplanation(NamedTuple):
-    """The kernels that compute a call of attention and its least time; ``print`` shows all of it."""
+    """Kernels of an attention call and a lower bound of its time; ``print`` shows all of it."""
 
     form: Form
     """The call, checked."""
@@ -44,15 +44,17 @@ class AttentionExplanation(NamedTuple):
     copied: tuple[str, ...]
     """Arrays that are copied first."""
     flops: int
-    """Operations of ``q k^T`` and of weights times ``v``; 0 if only the GPU knows how long packed sequences are."""
+    """Operations of ``q k^T`` and of weights times ``v``; 0 if the lengths of packed sequences are known to the GPU
+    only.
+    """
     bytes: int
     """Bytes of q, of the keys and values that some query sees, and of the results."""
     bound: float
-    """The least time in microseconds, of tensor cores or of memory."""
+    """Lower bound of the time in microseconds, from tensor cores and memory."""
 
     @property
     def kernels(self) -> tuple[RowKernel, ...]:
-        """What is compiled."""
+        """Kernels that are launched."""
         return self.way.kernels
 
     @property
@@ -62,7 +64,7 @@ class AttentionExplanation(NamedTuple):
 
     @property
     def tiles(self) -> int:
-        """Tiles of queries, with those that are not there of sequences shorter than the longest."""
+        """Number of query tiles, including empty ones of sequences shorter than the longest."""
         form = self.way.form
         return -(-form.rows // self.config.tile_m) * form.heads * form.batch
 
@@ -76,7 +78,7 @@ class AttentionExplanation(NamedTuple):
             f"attention of {f.batch} {'packed ' if f.packed else ''}sequences, {longest}{f.heads} heads of {f.size}"
             f"{shared}, {f.queries} queries, {f.keys} keys, {f.element}",
             f"  kernel    {c.name}",
-            f"  tiles     {self.tiles} of {c.tile_m} queries, {c.tile_n} keys a step, "
+            f"  tiles     {self.tiles} of {c.tile_m} queries, {c.tile_n} keys per step, "
             f"{min(c.sms, self.tiles * self.way.parts)} blocks of {c.threads} threads",
             f"  taken     {order}",
             f"  memory    {c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory",
@@ -97,16 +99,16 @@ def explained_attention(
     max_seqlen_q: int | None = None, kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
     element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
-    """Return how attention is computed; arrays, or shapes of contiguous arrays of type ``element``.
+    """Return the explanation of an attention call.
 
-    What ``cu_seqlens_q`` and ``cu_seqlens_k`` say is looked at where that needs no waiting; they may be a shape, too.
-    Raises what the function does.
+    Arrays may be replaced by shapes, for contiguous arrays of type ``element``; so may the offsets of packed
+    sequences.  Offsets in CPU memory are read.  Raises the errors of the function.
     """
     views = {"q": _view(q, element), "k": _view(k, element), "v": _view(k if v is None else v, element)}
     begins = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
     views |= {name: _view(x, "i32") for name, x in begins.items() if x is not None}
     if views["q"].dtype not in ("bf16", "f16"):
-        raise UnsupportedError(f"attention: expected q of bf16, f16, got {views['q'].dtype}")
+        raise UnsupportedError(f"attention: q has dtype {views['q'].dtype}; pass an array of bf16 or f16")
     form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype)
     flops = 4 * form.size * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
@@ -116,7 +118,7 @@ def explained_attention(
 
 
 def _bytes(form: Form, views: Mapping[str, ArrayView]) -> int:
-    """Return the bytes that a call has to read and write; of packed sequences all rows, as nothing says fewer."""
+    """Return the bytes that a call reads and writes; all rows of packed sequences are counted."""
     heads = form.heads // form.sharing
     keys = form.keys if form.packed else _seen(form)
     each = 1 if form.packed else form.batch
@@ -135,7 +137,7 @@ def _seen(form: Form) -> int:
 
 
 def _multiplied(form: Form, views: Mapping[str, ArrayView]) -> int:
-    """Return how many pairs of a query and a key one head of all sequences has, 0 where nobody here knows."""
+    """Return the number of query-key pairs of a head in all sequences, or 0 if the offsets are on a GPU."""
     if not form.packed:
         return form.batch * multiplications(form)
     begins = [views[key] for key in ("cu_seqlens_q", "cu_seqlens_k")]
@@ -146,7 +148,7 @@ def _multiplied(form: Form, views: Mapping[str, ArrayView]) -> int:
 
 
 def multiplications(form: Form) -> int:
-    """Return how many pairs of a query and a key that it sees a head has."""
+    """Return the number of query-key pairs of a head, without hidden keys."""
     left, right = form.mask in ("left", "both"), form.mask in ("right", "both")
     if not left and not right:
         return form.queries * form.keys
@@ -159,7 +161,7 @@ def multiplications(form: Form) -> int:
 
 
 def _view(x: Any, element: str) -> ArrayView:
-    """Return an array, as far as it can be read, or a shape, as an array on a GPU."""
+    """Return a view of an array; shapes and arrays without memory become arrays on a GPU."""
     if not isinstance(x, tuple | list):
         try:
             return view_of(x)

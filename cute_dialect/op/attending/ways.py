@@ -1,7 +1,7 @@
-"""How a call of attention is computed: what it is to the kernel, its configuration, in how many parts its keys are.
+"""Kernel choice for attention: the configuration and the number of key slices.
 
 >>> form = Form("bf16", "bhsd", False, 1, 32, 4, 1, 8192, 128, 0.1, "right", True, 0, 0, False, None)
->>> way = way_of(form)                            # one query: the heads that share keys are queries to the kernel
+>>> way = way_of(form)                            # one query: the heads that share keys are packed as queries
 >>> way.form.queries, way.form.heads, way.form.mask, way.parts, way.config.name
 (4, 8, 'full', 16, 'attention-bf16-128-full-lse-split-64x128-s3')
 """
@@ -21,37 +21,39 @@ from cute_dialect.op.rows.call import RowKernel
 __all__ = ["Way", "way_of"]
 
 _MOST = 64
-"""Parts of the keys at most."""
+"""Maximum number of key slices."""
 
 _OF_128 = 1.15
-"""What a row takes in tiles of 128 queries, in times of one in tiles of 192, which read keys for more of them (heads of
-64, 1k to 4k keys; an H200, 2026-11-27)."""
+"""Time per row in tiles of 128 queries, relative to tiles of 192, which load the keys for more rows.
+
+Measured for heads of 64 and 1k to 4k keys on an H200, 2026-11-27.
+"""
 
 _BESIDE, _COMBINED, _BYTES = 1, 3, 3.6e6
-"""What a tile takes beside its steps, and what combining parts takes, in times of a step; bytes of parts that are
-written and read in that time (1.2 us of 3 TB/s)."""
+"""Cost model, in steps: overhead of a tile, cost of combining slices, and bytes of slices per step.
+
+These bytes are written and read in 1.2 us at 3 TB/s.
+"""
 
 
 class Way(NamedTuple):
-    """``form``: what the kernel computes, of keys from ``first`` on; ``config``: its configuration; ``parts``: of the
-    keys, each computed by a block of its own; ``combine``: the configuration of what combines them.
-    """
+    """Kernels of an attention call."""
 
-    form: Form
-    first: int
+    form: Form  # the problem that the kernel computes
+    first: int  # the first visible key
     config: AttentionConfig
-    parts: int = 1
-    combine: CombineConfig | None = None
+    parts: int = 1  # slices of the keys, each computed by a block of its own
+    combine: CombineConfig | None = None  # configuration of the kernel that combines the slices
 
     @property
     def problem(self) -> str:
-        """The extents: sequences, heads, queries, keys, elements of a head, and which keys are seen."""
+        """Extents as text: sequences, heads, queries, keys and elements per head, and the mask."""
         f = self.form
         sizes = "x".join(map(str, (f.batch, f.heads, f.queries, f.keys, f.size)))
         return f"{sizes} {f.mask}{' packed' * f.packed}"
 
     def taken(self) -> Fields:
-        """Return the kernel, and parts of the keys, as data."""
+        """Return the kernel and the number of key slices as data."""
         return {"kernel": self.config.name, "split_keys": self.parts}
 
     def sources(self) -> tuple[RowKernel, ...]:
@@ -60,7 +62,7 @@ class Way(NamedTuple):
 
     @property
     def kernels(self) -> tuple[RowKernel, ...]:
-        """The kernels that are launched, one after the other."""
+        """The kernels, in the order of their launches."""
         found = (RowKernel(self.config.name, attention_text, (self.config,)),)
         if self.combine is None:
             return found
@@ -68,13 +70,18 @@ class Way(NamedTuple):
 
 
 def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: int | None = None) -> Way:
-    """Return how a call is computed; ``kernel``: the name of one, or a configuration whose tiles and schedule are
-    taken; ``split_keys``: parts of the keys, as many as there are steps at most.  Raises UnsupportedError.
+    """Return the kernels of a call.
+
+    Args:
+        kernel: the name of a kernel, or a configuration whose tiles and schedule are used.
+        split_keys: number of key slices, limited to the number of steps.
+
+    Raises UnsupportedError.
     """
     if split_keys is not None and (isinstance(split_keys, bool) or split_keys < 1):
-        raise UnsupportedError(f"{CALL}: expected split_keys of 1 or more, got {split_keys!r}")
+        raise UnsupportedError(f"{CALL}: split_keys is {split_keys!r}; pass 1 or more")
     if form.packed and (split_keys or 1) > 1:
-        raise UnsupportedError(f"{CALL}: expected no split_keys of packed sequences, got {split_keys}")
+        raise UnsupportedError(f"{CALL}: split_keys={split_keys} is not supported with packed sequences; omit it")
     asked, (form, first) = form, _one_query(form)
     try:
         config = _config(form, kernel)
@@ -86,7 +93,7 @@ def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: 
         config = config._replace(lse=form.lse or split, split=split)
         config.check()
         if isinstance(kernel, str) and config.name != kernel:
-            raise ValueError(f'expected a kernel like "{config.name}" for this call, got "{kernel}"')
+            raise ValueError(f'kernel "{kernel}" does not match this call; use "{config.name}" or a variant of it')
     except ValueError as e:
         raise UnsupportedError(f"{CALL}: {e}") from None
     combine = CombineConfig(form.element, config.head, asked.lse, parts >= 8) if split else None
@@ -94,8 +101,9 @@ def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: 
 
 
 def _one_query(form: Form) -> tuple[Form, int]:
-    """Return what a call is to the kernel, and its first key: of one query all keys that it sees are seen by all heads
-    that share them, which become queries.
+    """Return the problem that the kernel computes, and its first key.
+
+    With one query, all heads that share keys see the same keys, so these heads are packed as queries without a mask.
     """
     if form.packed or form.queries != 1:
         return form, 0
@@ -110,7 +118,7 @@ def _one_query(form: Form) -> tuple[Form, int]:
 
 
 def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig:
-    """Return the configuration of a call but for its parts.  Raises ValueError."""
+    """Return the configuration of a call, without the split.  Raises ValueError."""
     head = next(h for h in HEADS if h >= form.size)
     if kernel is None:
         found = default_config(form.element, head, form.mask, few=not form.packed and form.queries <= 64)
@@ -121,16 +129,16 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
     elif isinstance(kernel, AttentionConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
         found = kernel
     else:
-        raise ValueError(f"expected a kernel's name or an AttentionConfig, got {kernel!r}")
+        raise ValueError(f"kernel is {kernel!r}; pass a kernel name or an AttentionConfig")
     return found._replace(
         element=form.element, head=head, mask=form.mask, from_end=form.from_end, packed=form.packed, lse=form.lse
     )  # fmt: skip
 
 
 def _rows_taken(form: Form, config: AttentionConfig) -> float:
-    """Return what the rows of a head take, the empty ones of the last tile too: in rows that see all keys."""
+    """Return the cost of the rows of a head, with padding rows, in rows that see all keys."""
     seen = float(form.keys)
-    if form.mask != "full":  # all keys of a tile that some row of it sees
+    if form.mask != "full":  # a tile loads the keys that any of its rows sees
         wide = form.left + form.right if form.mask == "both" else form.keys / 2
         seen = min(seen, wide + (config.tile_m + config.tile_n) / 2)
     rows = -(-max(1, form.rows) // config.tile_m) * config.tile_m
@@ -138,7 +146,7 @@ def _rows_taken(form: Form, config: AttentionConfig) -> float:
 
 
 def _steps(form: Form, config: AttentionConfig) -> int:
-    """Return the steps of keys of a tile, at most."""
+    """Return the maximum number of key steps of a tile."""
     keys = form.keys
     if form.mask == "both":
         keys = min(keys, form.left + form.right + config.tile_m)
@@ -146,9 +154,10 @@ def _steps(form: Form, config: AttentionConfig) -> int:
 
 
 def _parts(form: Form, config: AttentionConfig) -> int:
-    """Return in how many parts keys are: where there are fewer tiles than multiprocessors, as many as are done first.
+    """Return the number of key slices.
 
-    Time is counted in steps, those of the multiprocessor that has most of them: a model, nothing of it is measured.
+    There are several if there are fewer tiles than multiprocessors; the model selects the fastest number.  It counts
+    the steps of the multiprocessor that has most of them, and is not fitted to measurements.
     """
     tiles = -(-form.rows // config.tile_m) * form.heads * form.batch
     if form.packed or not 0 < tiles < config.sms:

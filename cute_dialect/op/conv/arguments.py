@@ -1,9 +1,10 @@
-"""The arguments of a convolution, read and checked: what a call is of.
+"""Checked arguments of a convolution.
 
-``x`` (N, …, C), ``f`` (K, …, C / groups) and ``grad_y`` (N, …, K), whatever order a caller gives their dimensions in.
+The arrays are ``x`` (N, …, C), ``f`` (K, …, C / groups) and ``grad_y`` (N, …, K), with the dimensions in the order of
+the caller.
 """
 
-# torch is not there where the types are checked; arrays are of any library.
+# torch is not installed where types are checked; arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingImports=false
 
@@ -29,29 +30,29 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["NAMES", "Call", "Given", "Prepared", "prepared", "tf32_of_convolutions"]
 
 NAMES = {FPROP: ("x", "f"), DGRAD: ("grad_y", "f"), WGRAD: ("x", "grad_y")}
-"""The arrays that a kernel reads: the image, and the other one."""
+"""Kind -> names of the arrays that a kernel reads: the image, and the other one."""
 
 
 class Call(NamedTuple):
-    """A call that is being computed: its name, where, and how; ``first``: shapes have channels first."""
+    """A call in progress."""
 
     name: str
     kind: str
     where: Where
-    first: bool
+    first: bool  # shapes have channels first
     stream: object
     run: Interpreted
 
     @property
     def options(self) -> dict[str, Any]:
-        """How a kernel is called."""
+        """Call options of a kernel."""
         if self.where.cpu:
             return {"device": "cpu", **{key: value for key, value in self.run.items() if key != "report"}}
         found: dict[str, Any] = {}
         library = self.where.library.name
         if library == "numpy" and self.where.device is not None:
             found["device"] = self.where.device
-        if self.stream is not None and library not in ("torch", "cupy"):  # there it is the current one
+        if self.stream is not None and library not in ("torch", "cupy"):  # their stream is the library's current one
             found["stream"] = self.stream
         return found
 
@@ -62,13 +63,13 @@ class Call(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a call gives: window and groups as it says them, ``size`` of a result that is a gradient."""
+    """Arguments of a call that are not arrays."""
 
     stride: object = 1
     padding: object = 0
     dilation: object = 1
     groups: object = 1
-    size: object = None
+    size: object = None  # shape of a result that is a gradient
     mode: str = "cross_correlation"
     data_format: object = None
     dtype: object = None
@@ -77,7 +78,7 @@ class Given(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """Blocks that share K, 0 for as many as are best.  Raises UnsupportedError."""
+        """Number of split-K slices; 0 for the fastest number.  Raises UnsupportedError."""
         if self.split_k is None:
             return 0
         from cute_dialect.op.plans.launch_sequence import Split
@@ -85,13 +86,13 @@ class Given(NamedTuple):
         found = Split.of(self.split_k)
         if found.mode != "serial":
             raise UnsupportedError(
-                f"split_k: expected parts, or (serial, parts), got {self.split_k!r}: op.Conv2d has others"
+                f"split_k: {self.split_k!r} is not supported; pass a number, ('serial', number), or use op.Conv2d"
             )
         return found.parts
 
 
 class Prepared(NamedTuple):
-    """What a call is of: its geometry, types, and the arrays with their channels last."""
+    """The checked convolution: geometry, types, and arrays with channels last."""
 
     geometry: Geometry
     image: ArrayView
@@ -104,7 +105,7 @@ class Prepared(NamedTuple):
 
 
 def tf32_of_convolutions() -> bool:
-    """Tell whether torch's own convolutions of f32 may be multiplied as tf32."""
+    """Return True if torch allows TF32 in its f32 convolutions."""
     import torch
 
     cudnn = torch.backends.cudnn
@@ -114,18 +115,18 @@ def tf32_of_convolutions() -> bool:
 
 
 def _size(call: str, name: str, value: object, rank: int, channels: bool) -> tuple[int, ...]:
-    """Return the shape that a gradient was asked for, channels last."""
+    """Return the shape of a requested gradient, with channels last."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         given = tuple(cast("Sequence[object]", value))
         if len(given) == rank and all(isinstance(n, int) and n >= 0 for n in given):
             return last(cast("tuple[int, ...]", given), channels)
-    raise ShapeError(f"{call}: expected {name} of {rank} numbers, got {value!r}")
+    raise ShapeError(f"{call}: {name} is {value!r}; pass a shape of {rank} numbers")
 
 
 def prepared(
     name: str, kind: str, rank: int, views: Mapping[str, ArrayView], given: Given, extras: Extras, library: str
 ) -> tuple[Prepared, bool]:  # fmt: skip
-    """Check a call; returns what it is of, and whether its shapes have channels first.
+    """Check a call; return the convolution, and whether its shapes have channels first.
 
     Raises subclasses of OpError.
     """
@@ -133,10 +134,13 @@ def prepared(
     names = NAMES[kind]
     for n in (*names, "out"):
         if n in views and len(views[n].shape) != rank + 2:
-            raise ShapeError(f"{name}: expected {n} of rank {rank + 2}, got {tuple(views[n].shape)}")
+            raise ShapeError(f"{name}: {n} has shape {tuple(views[n].shape)}; pass an array of rank {rank + 2}")
     image, other = (views_last(views[n], turn) for n in names)
     if not can_mix(image.dtype, other.dtype):
-        raise DtypeError(f"{name}: expected {names[1]} of {image.dtype}, as {names[0]}, got {other.dtype}")
+        raise DtypeError(
+            f"{name}: {names[1]} has dtype {other.dtype}, but {names[0]} has dtype {image.dtype}; "
+            "pass operands of one dtype"
+        )
     how = (given.stride, given.padding, given.dilation, given.groups, given.mode)
     if kind == FPROP:
         found = geometry(name, kind, image.shape, other.shape, *how)
@@ -157,23 +161,23 @@ def prepared(
     check_activation(name, extras.activation, None)
     for n, value in (("alpha", cast(object, extras.alpha)), ("beta", cast(object, extras.beta))):
         if not isinstance(value, int | float):
-            raise DtypeError(f"{name}: expected a number for {n}, got {value!r}")
+            raise DtypeError(f"{name}: {n} is {value!r}; pass a number")
     if "out" in views:
         out = views["out"]
         shape = first(found.output, turn)
         if tuple(out.shape) != shape:
-            raise ShapeError(f"{name}: expected out of {shape}, got {tuple(out.shape)}")
+            raise ShapeError(f"{name}: out has shape {tuple(out.shape)}; pass out of shape {shape}")
         if wanted not in (None, out.dtype):
-            raise DtypeError(f"{name}: expected dtype {out.dtype}, as out has, got {wanted}")
+            raise DtypeError(f"{name}: dtype is {wanted}, but out has dtype {out.dtype}; omit dtype")
         for n in (*names, "bias"):
             if n in views and overlap(views[n], out):
-                raise LayoutError(f"{name}: out shares memory with {n}; only c may be out")
+                raise LayoutError(f"{name}: out shares memory with {n}; pass a separate out (only c may be out)")
     channels = found.output[-1]
     bias = views.get("bias")
     if bias is not None:
         ones = first((1,) * (rank + 1) + (channels,), turn)
         if tuple(bias.shape) not in ((channels,), (1, channels), ones):
-            raise ShapeError(f"{name}: expected a bias of ({channels},), got {tuple(bias.shape)}")
+            raise ShapeError(f"{name}: bias has shape {tuple(bias.shape)}; pass a bias of ({channels},)")
         step = max(zip(bias.shape, bias.strides))[1] if channels > 1 else 1
         bias = bias._replace(shape=(channels,), strides=(step,))
     c = views.get("c") if extras.beta != 0.0 else None
@@ -185,15 +189,15 @@ def prepared(
 def _check_gradient(name: str, grad: ArrayView, found: Geometry, turn: bool) -> None:
     if tuple(grad.shape) != found.result:
         wanted, got = first(found.result, turn), first(tuple(grad.shape), turn)
-        raise ShapeError(f"{name}: expected grad_y of {wanted}, got {got}")
+        raise ShapeError(f"{name}: grad_y has shape {got}; pass grad_y of shape {wanted}")
 
 
 def _expanded(name: str, c: ArrayView, shape: tuple[int, ...], turn: bool) -> ArrayView:
-    """Return ``c`` as it is when it expands to the result's shape, channels last."""
+    """Return ``c`` broadcast to the result's shape, with channels last."""
     missing = len(shape) - len(c.shape)
     wanted = first(shape, turn)
     old, steps = (1,) * missing + c.shape, (0,) * missing + c.strides
     if missing < 0 or any(n not in (1, m) for n, m in zip(old, wanted)):
-        raise ShapeError(f"{name}: expected c of {wanted}, or what expands to it, got {tuple(c.shape)}")
+        raise ShapeError(f"{name}: c has shape {tuple(c.shape)}; pass an array that broadcasts to {wanted}")
     strides = tuple([0 if n == 1 and wide > 1 else step for n, step, wide in zip(old, steps, wanted)])
     return views_last(c._replace(shape=wanted, strides=strides), turn)

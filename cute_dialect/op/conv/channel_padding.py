@@ -1,8 +1,8 @@
-"""Convolutions of few channels: what the taps of a row see becomes channels, the rest is a convolution of one column.
+"""Convolutions of few channels: the taps of a row become channels, which leaves a filter of one column.
 
-An im2col load brings the channels of one tap: of three channels that are 6 bytes of up to 128, for each tap.  With the
-taps of a row written out beside each other, a 7x7 filter of 3 channels is one of 7x1 and 32 channels (21 and zeros), of
-a matrix that is a third as large as that of all taps.
+An im2col load reads the channels of one tap: with three channels, 6 of up to 128 bytes.  If the taps of a row are
+written side by side, a 7x7 filter of 3 channels becomes a 7x1 filter of 32 channels (21, padded with zeros).  The
+written image is a third as large as the columns of all taps.
 
 >>> from cute_dialect.op.conv.geometry import geometry
 >>> g = geometry("conv2d", "fprop", (32, 224, 224, 3), (64, 7, 7, 3), 2, 3, 1, 1)
@@ -11,7 +11,7 @@ a matrix that is a third as large as that of all taps.
 ((32, 224, 112, 32), (64, 7, 1, 32))
 """
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["narrow", "narrowed", "of_taps", "written"]
 
 _LOAD, _BYTE = 10.0, 0.29
-"""Picoseconds, of all multiprocessors together, of a load of up to 128 bytes of a pixel, and of a byte that is copied:
-measured on an H200.
+"""Picoseconds of a load of up to 128 bytes of a pixel, and of a copied byte.
+
+Measured on an H200, with all multiprocessors together.
 """
 
 
 @lru_cache(maxsize=4096)
 def narrow(asked: Asked, gpu: str = "", sms: int = 132) -> Geometry | None:
-    """Return the convolution that is left where the taps of a row become channels; None where that is no gain, or where
-    im2col loads do not serve what is left.
+    """Return the convolution that is left when the taps of a row become channels.
+
+    Return None if that is not faster, or if im2col loads do not support the convolution that is left.
     """
     g = asked.geometry
     left = _narrower(g, BITS[asked.element]) if asked.element in FACTORS else None
@@ -55,7 +57,7 @@ def narrow(asked: Asked, gpu: str = "", sms: int = 132) -> Geometry | None:
 
 
 def _narrower(g: Geometry, bits: int) -> Geometry | None:
-    """Return the convolution that is left; None where that is no gain."""
+    """Return the convolution that is left; None if it is not faster."""
     w, channels = g.window, g.filter[-1]
     if g.groups > 1 or g.kind == DGRAD or w.taps[-1] == 1:
         return None
@@ -81,13 +83,13 @@ def _narrower(g: Geometry, bits: int) -> Geometry | None:
 
 
 def of_taps(x: ArrayView, g: Geometry) -> ArrayView:
-    """Return filters whose channels are those of the taps of a row, and zeros, as filters of ``g``."""
+    """Return filters whose channels are the taps of a row, padded with zeros, as filters of ``g``."""
     *steps, _, one = x.strides
     return x._replace(shape=g.filter, strides=(*steps, g.filter[-1] * one, one))
 
 
 def written(g: Geometry, left: Geometry, x: ArrayView, made: ArrayView, filters: bool = False) -> Writing:
-    """Return the launch that writes what the taps of a row see of an image; or filters, the taps of a row together."""
+    """Return the launch that writes the taps of a row side by side, for an image or for filters."""
     w, rank = g.window, len(g.window.taps) - 1
     ones, zeros, width = (1,) * rank, (0,) * rank, left.image[-1]
     row = Window((*ones, w.taps[-1]), (*zeros, 0), (*zeros, 0))
@@ -101,7 +103,7 @@ def written(g: Geometry, left: Geometry, x: ArrayView, made: ArrayView, filters:
 
 
 def narrowed(call: Call, ready: Prepared, left: Geometry) -> Prepared:
-    """Write what the taps of a row see, and the filters so that they fit it; returns the convolution that is left."""
+    """Write the taps of a row of image and filters side by side; return the convolution that is left."""
     g, found = ready.geometry, dict[str, ArrayView]()
     for name, x, shape in (("image", ready.image, left.image), ("other", ready.other, left.filter)):
         if name == "image" or g.kind != WGRAD:

@@ -1,4 +1,4 @@
-"""Which kernel computes a convolution, and what it has to be given.
+"""Kernel choice for convolutions with im2col loads.
 
 >>> from cute_dialect.op.conv.geometry import geometry
 >>> g = geometry("conv2d", "fprop", (32, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
@@ -38,35 +38,35 @@ __all__ = [
 
 
 class Asked(NamedTuple):
-    """A convolution, its types and arithmetic, and what becomes of its sums.
-
-    ``parts``: blocks that shall share the sums of a tile, fewer where there can be no more, 0 for any number;
-    ``width``: channels that a load shall bring, 0 for the usual number.
-    """
+    """A convolution with its types, arithmetic and epilogue."""
 
     geometry: Geometry
     element: str
     output: str
-    sums: str = ""
+    sums: str = ""  # arithmetic
     epilogue: Epilogue = Epilogue()
-    parts: int = 0
-    width: int = 0
+    parts: int = 0  # wanted split-K slices, an upper limit; 0 for any number
+    width: int = 0  # channels per load; 0 for the default
 
     @property
     def key(self) -> str:
-        """Names it in a table of kernels."""
+        """Key of the problem in a table of tuned kernels."""
         g = self.geometry
         width = f"-w{self.channels}" * (self.channels * BITS[self.element] < 1024)
         return f"{g.kind}-{g.window.name}{width}{'-b' * (g.groups > 1)}-{problem_of(self).key}"
 
     @property
     def channels(self) -> int:
-        """How many channels a load brings."""
+        """Channels per load."""
         return self.width or width_of(self.geometry, BITS[self.element])
 
 
 def width_of(geometry: Geometry, bits: int) -> int:
-    """Return how many channels a load brings: 128 bytes, fewer of few channels, and of groups what divides them."""
+    """Return the number of channels per load.
+
+    A load reads 128 bytes, or fewer if there are few channels.  With groups the number divides the channels of a
+    group.
+    """
     most, least = 1024 // bits, 128 // bits
     channels = geometry.filter[-1]
     if geometry.kind != FPROP:
@@ -78,7 +78,7 @@ def width_of(geometry: Geometry, bits: int) -> int:
 
 
 def problem_of(asked: Asked) -> Problem:
-    """Return the product that a convolution is, with the steps of K that the kernel does."""
+    """Return the GEMM of a convolution, with the K that the kernel computes, padding included."""
     g, bits = asked.geometry, BITS[asked.element]
     rows, columns = g.matrix
     step = 1024 // bits
@@ -105,28 +105,30 @@ def problem_of(asked: Asked) -> Problem:
 
 
 def has_epilogue(geometry: Geometry, epilogue: Epilogue) -> bool:
-    """Tell whether the kernel of a convolution can have one: of elements; of rows and columns where those of its sums
-    are those of the result.
+    """Return True if the kernel of a convolution supports an epilogue.
+
+    Element-wise epilogues are always possible, others only if rows and columns of the accumulator are those of the
+    result.
     """
     strided = geometry.kind == DGRAD and set(geometry.window.strides) != {1}
     if geometry.kind != WGRAD and not strided and geometry.groups == 1:
         return True
     per = geometry.output[-1] // (1 if geometry.kind == WGRAD else geometry.groups)
-    return of_elements(epilogue) and (per % 2 == 0 or not epilogue.active)  # neighbours are read at once
+    return of_elements(epilogue) and (per % 2 == 0 or not epilogue.active)  # two neighbors are read at once
 
 
 def choice_of(config: ConvConfig) -> Choice:
-    """Return the product's kernel, of which a convolution's differs in its producer."""
+    """Return the GEMM kernel of a convolution kernel, which has another producer."""
     return Choice(config.base, config.parts)
 
 
 def config_of(asked: Asked, choice: Choice) -> ConvConfig | None:
-    """Return a product's kernel with the producer of a convolution; None where there is none."""
+    """Return a GEMM kernel with the producer of a convolution, or None if there is no such kernel."""
     g, c = asked.geometry, choice.config
     if choice.skinny is not None or choice.swapped or c.stream_k:
         return None
     c = c._replace(batch=g.groups > 1 or (g.kind == DGRAD and set(g.window.strides) != {1}))
-    if g.kind == DGRAD and set(g.window.strides) != {1}:  # stored an element's 16 bytes at a time, when it is done
+    if g.kind == DGRAD and set(g.window.strides) != {1}:  # a tile is stored when it is done, 16 bytes at a time
         c = c._replace(deferred=False, serpentine=False)
     config = ConvConfig(
         c._replace(epilogue=asked.epilogue), g.window, g.kind, asked.channels, g.groups > 1, choice.parts
@@ -139,13 +141,13 @@ def config_of(asked: Asked, choice: Choice) -> ConvConfig | None:
 
 
 def chosen(asked: Asked, gpu: str = "", sms: int = 132) -> ConvConfig | None:
-    """Return the kernel that is predicted to be the fastest; None where im2col loads do not serve."""
+    """Return the kernel that is predicted to be the fastest; None if im2col loads do not support the problem."""
     found = chosen_with_time(asked, gpu, sms)
     return None if found is None else found[1]
 
 
 def chosen_with_time(asked: Asked, gpu: str = "", sms: int = 132) -> tuple[float, ConvConfig] | None:
-    """Return the same with the microseconds that its product is predicted to take: what tuning found is taken first."""
+    """Return the kernel with its predicted time in microseconds; a tuned kernel takes precedence."""
     costs = costs_of(gpu, sms)
     if not served(asked):
         return None
@@ -160,7 +162,7 @@ def chosen_with_time(asked: Asked, gpu: str = "", sms: int = 132) -> tuple[float
 def _predicted(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | None:
     if not asked.parts:
         return next(kernels_for(asked, costs), None)
-    found: dict[int, tuple[float, ConvConfig]] = {}  # as many parts, or as there can be
+    found: dict[int, tuple[float, ConvConfig]] = {}  # the wanted number of slices, or the largest possible one
     for time, config in kernels_for(asked, costs):
         if config.parts <= asked.parts:
             found.setdefault(config.parts, (time, config))
@@ -168,30 +170,30 @@ def _predicted(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | None:
 
 
 def served(asked: Asked) -> bool:
-    """Tell whether im2col loads and wgmma serve types and channels of a convolution."""
+    """Return True if im2col loads and wgmma support the types and channels of a convolution."""
     g = asked.geometry
     if asked.element not in FACTORS or (g.kind == WGRAD and BITS[asked.element] != 16):
         return False
-    if g.kind == WGRAD and g.taps > 1 and 2 * g.filter[-1] < 64:  # a chunk of 64 columns would be zeros for the most
+    if g.kind == WGRAD and g.taps > 1 and 2 * g.filter[-1] < 64:  # a chunk of 64 columns would be mostly zeros
         return False
     if g.groups == 1:
         return True
     k, c, bits = g.filter[0] // g.groups, g.filter[-1], BITS[asked.element]
-    stored = (k if g.kind == FPROP else c) * BITS[asked.output] % 128 == 0  # groups lie beside each other
+    stored = (k if g.kind == FPROP else c) * BITS[asked.output] % 128 == 0  # groups are adjacent in memory
     if g.kind == FPROP:
         return stored and width_of(g, bits) * bits >= 128
     if g.kind == WGRAD:
         return stored and k * bits % 128 == 0
-    # No load may bring channels of the next group: what they hold, a NaN, say, would be multiplied by zeros.
+    # A load must not read channels of the next group, because their values, such as NaN, would be multiplied by zeros.
     return stored and bits == 16 and k % 64 == 0 and set(g.window.strides) == {1}
 
 
 _FIRST = 64
-"""Kernels of products among which there mostly is one for a convolution."""
+"""Number of GEMM kernels, the fastest first, among which there usually is one for a convolution."""
 
 
 def kernels_for(asked: Asked, costs: Costs) -> Iterator[tuple[float, ConvConfig]]:
-    """Yield the kernels with the microseconds that their products are predicted to take, the fastest first."""
+    """Yield the kernels with the predicted times of their GEMMs in microseconds, the fastest first."""
     problem = problem_of(asked)
     for count in (_FIRST, None):
         for time, choice in ranked(problem, costs, count)[0 if count else _FIRST :]:

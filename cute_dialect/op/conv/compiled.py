@@ -1,4 +1,4 @@
-"""The kernels of convolutions, compiled: each once, whoever asks."""
+"""Compiled convolution kernels, cached by their configuration."""
 
 from __future__ import annotations
 
@@ -25,12 +25,10 @@ _LIBRARIES = Libraries()
 
 
 PlainKernel: TypeAlias = DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | UnfoldConfig
-"""A kernel whose blocks share no memory: depthwise, its gradient of the filters, one on tiles of the image, or one that
-writes columns.
-"""
+"""A kernel without a workspace: a depthwise or direct convolution, its gradient of the filters, or unfolding."""
 
 ConvKernel: TypeAlias = ConvConfig | PlainKernel
-"""A kernel of convolutions: a GEMM with im2col loads, or one without."""
+"""A convolution kernel: a GEMM with im2col loads, or a kernel without."""
 
 
 def kernel_text(kernel: ConvKernel) -> str:
@@ -57,14 +55,14 @@ def kernel_library(kernel: ConvKernel, *, elsewhere: bool = False, cpu: bool = F
 
 
 class ConvRunner(Runner):
-    """A kernel with the memory that its blocks share: call it with image, filter and result, or what stands there."""
+    """A kernel with its workspace; call it with image, filter and result, or with the arrays in their places."""
 
     def __init__(self, config: ConvConfig, module: CompiledModule):
         super().__init__(choice_of(config), module)
         self.config = config
 
     def _memory(self, stream: int, device: int, shape: Sequence[int], of_torch: bool) -> tuple[Any, Any]:
-        """Return the memory for a launch: of a filter's gradient there are 64 columns for each chunk of a tap."""
+        """Return the workspace of a launch; in the gradient of a filter each chunk of a tap has 64 columns."""
         if self.config.kind == WGRAD:
             filters, channels, taps, *groups = shape
             shape = filters, -(-channels // 64) * 64 * taps, *groups
@@ -73,11 +71,11 @@ class ConvRunner(Runner):
 
 @cache
 def conv_runner(config: ConvConfig, cpu: bool = False) -> ConvRunner:
-    """Return the compiled kernel, ready to be called with image, filter and result."""
+    """Return the compiled kernel, ready to launch with image, filter and result."""
     return ConvRunner(config, kernel_library(config, cpu=cpu))
 
 
 @cache
 def kernel_of(kernel: PlainKernel, cpu: bool = False) -> Kernel:
-    """Return a compiled kernel whose blocks share no memory."""
+    """Return a compiled kernel without a workspace."""
     return kernel_library(kernel, cpu=cpu).kernel("launch")

@@ -1,6 +1,6 @@
-"""Compute a convolution: arguments are read and checked, a kernel is chosen and launched."""
+"""Execution of convolutions: check the arguments, choose a kernel and launch it."""
 
-# torch is not there where the types are checked; arrays are of any library.
+# torch is not installed where types are checked; arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -56,8 +56,12 @@ def convolution(
 ) -> Any:  # fmt: skip
     """Compute a convolution or a gradient of one.
 
-    ``arrays``: by name, ``x``, ``f``, ``grad_y``, ``out``, ``c``, ``bias``, those that there are; ``graph``, ``args``:
-    an epilogue and its arguments.  Raises subclasses of OpError, and what a kernel raises.
+    Args:
+        arrays: the given ones of ``x``, ``f``, ``grad_y``, ``out``, ``c`` and ``bias``, by name.
+        graph: an epilogue.
+        args: its arguments.
+
+    Raises subclasses of OpError, and exceptions of a launch.
     """
     run = run or {}
     if graph is not None:
@@ -74,13 +78,13 @@ def convolution(
     except OpError as e:
         if str(e).startswith((f"{name}: ", "epilogue ")):
             raise
-        raise type(e)(f"{name}: {e}") from None  # of what does not know the call
+        raise type(e)(f"{name}: {e}") from None  # raised by code that does not know the call
 
 
 def _computed(
     call: Call, ready: Prepared, out: Any, like: Any, given: Given, extras: Extras, graph: Any, args: Mapping[str, Any]
 ) -> Any:  # fmt: skip
-    """Compute a convolution that was checked, and return the result as the caller wants it."""
+    """Compute a checked convolution, and return the result in the order of the caller."""
     library, g = call.where.library, ready.geometry
     made_here = out is None
     if out is None:
@@ -101,15 +105,15 @@ def _computed(
         ready = ready._replace(c=None, bias=None)
     if graph is not None:
         if "D" in of_matrix:
-            raise EpilogueError(f"{call.name}: expected out for the result, got D in args")
+            raise EpilogueError(f"{call.name}: args has D; pass the array for the result as out")
         traced = traced_of(call.name, graph, of_matrix, shape)
         if is_arranged(traced):
             return _as_matrices(call, ready, None if made_here else out, like, given, extras, traced, of_matrix)
         refuse_arranged(call.name, traced)
         if traced.shape_of(shape) != shape:
-            raise EpilogueError(f"{call.name}: expected a result of as many columns as the sums: no pairs()")
+            raise EpilogueError(f"{call.name}: pairs() is not supported in an epilogue of a convolution; use op.mm")
         if traced.graph.whole_rows:
-            raise EpilogueError(f"{call.name}: expected no whole_rows in an epilogue: op.mm and op.bmm have them")
+            raise EpilogueError(f"{call.name}: whole_rows is not supported in an epilogue of a convolution; use op.mm")
 
         def another(shape: tuple[int, ...], kind: str) -> Any:
             return library.empty(call.name, shape, kind or ready.output, like)
@@ -130,14 +134,14 @@ def _computed(
 
 
 def _widens(ready: Prepared, extras: Extras) -> bool:
-    """Return True if ``c`` is not of the type of the result, to which kernels would round it before it is added."""
+    """Return True if kernels would round ``c`` to the result's type before it is added."""
     if ready.c is None or extras.beta == 0.0 or extras.alpha == 0.0:
         return False
     return is_rounded(ready.c.dtype, ready.output)
 
 
 def _combination(call: Call, ready: Prepared, extras: Extras) -> tuple[Traced, dict[str, Any]]:
-    """Return ``activation(alpha * accum + beta * c + bias)`` as an epilogue of matrices, and its arguments."""
+    """Return ``activation(alpha * accum + beta * c + bias)`` as a traced epilogue of matrices, and its arguments."""
     library, c = call.where.library, ready.c
     assert c is not None
     rows = rows_of(call.kind, c)
@@ -154,14 +158,14 @@ def _as_matrices(
     call: Call, ready: Prepared, out: Any, like: Any, given: Given, extras: Extras, traced: Traced,
     args: Mapping[str, Any],
 ) -> Any:  # fmt: skip
-    """Compute a convolution whose epilogue has shapes of its own: as images, which are copied."""
+    """Compute a convolution whose epilogue reshapes or permutes arrays, on copies of them."""
     g = ready.geometry
 
     def make(shape: tuple[int, ...], kind: str) -> Any:
         return call.where.library.empty(call.name, shape, kind or ready.output, like)
 
     if out is not None and "D" in traced.views:
-        raise EpilogueError(f"{call.name}: expected no out where D is reshaped or permuted: the call returns it")
+        raise EpilogueError(f"{call.name}: out is not supported if the epilogue reshapes or permutes D; omit out")
     apart, image = Apart.of(call.name, traced, args, out, g.matrix, make)
     found = by_name(apart.plain, _computed(call, ready, image, like, given, extras, apart.plain, apart.args))
     for n in traced.views:
@@ -170,12 +174,12 @@ def _as_matrices(
 
 
 def _matrix(call: Call, x: ArrayView) -> ArrayView | None:
-    """Return what is computed as a matrix of rows; None where it is none."""
+    """Return the computed array as a matrix of rows; None if its strides do not allow that."""
     return None if x.strides[-1] != 1 and x.shape[-1] != 1 else rows_of(call.kind, x)
 
 
 def _argument(call: Call, name: str, t: Any, g: Geometry) -> Any:
-    """Return an epilogue's argument as that of a matrix with a row for each pixel."""
+    """Return an argument of an epilogue as one of a matrix with a row per pixel."""
     if not hasattr(t, "shape") or len(t.shape) != len(g.output):
         return t
     rank = len(g.output)
@@ -191,13 +195,13 @@ def _argument(call: Call, name: str, t: Any, g: Geometry) -> Any:
         assert rows is not None
         return call.where.library.native(rows)
     raise EpilogueError(
-        f"{call.name}: expected {name} of {first(g.output, call.first)}, a value a channel or a number, got "
-        f"{first(tuple(t.shape), call.first)}"
+        f"{call.name}: {name} has shape {first(tuple(t.shape), call.first)}; pass an array of "
+        f"{first(g.output, call.first)}, one value per channel, or a number"
     )
 
 
 def _result(call: Call, t: Any, g: Geometry) -> Any:
-    """Return a result that is a matrix, or what rows or columns became, with an image's dimensions."""
+    """Return a matrix, or a reduction of its rows or columns, with the dimensions of an image."""
     rows, columns = t.shape
     if g.kind == WGRAD and columns == g.matrix[1]:
         t = t.reshape(*(g.output if rows == g.matrix[0] else (1, *g.output[1:])))
@@ -210,9 +214,9 @@ def _result(call: Call, t: Any, g: Geometry) -> Any:
 def _launch(
     call: Call, ready: Prepared, rows: ArrayView, given: Given, extras: Extras, found: Bound | None
 ) -> None:  # fmt: skip
-    """Launch the kernel of a convolution, on copies of what it cannot read or write."""
+    """Launch the kernels of a convolution, on copies of arrays that they cannot read or write."""
     library, g = call.where.library, ready.geometry
-    if g.flops == 0:  # Weights of no images, or no channels: kernels would not store their empty sums.
+    if g.flops == 0:  # No images or channels: kernels would not store the empty sums.
         sums = sums_for(library, ready, rows)
         library.native(sums)[...] = 0
         finish(library, ready, sums, rows, extras, found)
@@ -266,9 +270,9 @@ def _few_channels(
     call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found: Bound | None, few: FewChannels,
     epilogue: Epilogue,
 ) -> bool:  # fmt: skip
-    """Launch a kernel of few channels per group; return False if the result does not lie as the kernel stores it.
+    """Launch a kernel for few channels per group; return False if the kernel cannot store to the result.
 
-    An epilogue that the kernel cannot have is computed by the arrays' library, from sums in f32.
+    The array library computes an epilogue that the kernel does not support, from an f32 accumulator.
     """
     library, aligned = call.where.library, aligned_vector(rows)
     if isinstance(few, PartialWeights):
@@ -295,14 +299,15 @@ def _few_channels(
 def _narrow(
     call: Call, ready: Prepared, rows: ArrayView, given: Given, extras: Extras, found: Bound | None, left: Geometry
 ) -> None:  # fmt: skip
-    """Launch the kernels of a convolution whose taps of a row become channels."""
+    """Launch the kernels of a convolution in which the taps of a row become channels."""
     library, g = call.where.library, ready.geometry
     narrower = narrowed(call, ready, left)
     if g.kind != WGRAD:
         _launch(call, narrower, rows, given, extras, found)
         return
     simple = found is None and ready.c is None and not extras.activation
-    like = rows if simple else sums_for(library, ready, rows)  # a line of taps and channels each, and zeros
+    # per filter a line of taps and channels, padded with zeros
+    like = rows if simple else sums_for(library, ready, rows)
     wide = library.strided(left.matrix, (left.matrix[1], 1), like.dtype, like)
     plain = narrower._replace(output=wide.dtype, c=None, bias=None)
     _launch(call, plain, wide, given, extras if simple else extras.of_sums(), None)
@@ -319,7 +324,7 @@ def _sums(arithmetic: str) -> str:
 
 
 def _epilogue(call: Call, ready: Prepared, extras: Extras, found: Bound | None) -> Epilogue:
-    """Return what a kernel does with its sums."""
+    """Return the epilogue of a kernel."""
     if found is not None:
         return Epilogue(graph=found.graph)
     bias = ready.bias
@@ -332,8 +337,10 @@ def _operands(
     library: Library, ready: Prepared, extras: Extras, found: Bound | None, epilogue: Epilogue, columns: int,
     result: ArrayView,
 ) -> tuple[list[Any], dict[int, ArrayView]]:  # fmt: skip
-    """Return what the kernel takes behind the result, and memory for the parts of what is reduced, so many columns at
-    once.
+    """Return the kernel's arguments after the result, and memory for partial reductions.
+
+    Args:
+        columns: number of columns per partial reduction.
     """
     if found is not None:
         parts: dict[int, ArrayView] = {}

@@ -1,4 +1,4 @@
-"""Depthwise convolutions: a filter for each channel, forward and the gradient of the image."""
+"""Depthwise convolutions, with a filter per channel: forward and the gradient of the image."""
 
 from __future__ import annotations
 
@@ -23,20 +23,23 @@ _TYPES = ("f16", "bf16", "f32")
 _ROWS, _COLUMNS = (32, 16, 8), 2
 _AHEAD = (4, 3, 2)
 _MULTIPLICATIONS = 2800
-"""Most multiplications of a piece of code: an iteration of a loop, or all rows of a tile."""
+"""Maximum number of multiplications in a loop body, or in the code for all rows of a tile."""
 _FEW_TAPS, _HELD = 16, 49
-"""Taps up to which a thread has four channels; taps whose filters stay in registers for two channels or one."""
+"""Maximum number of taps with four channels per thread; with fewer channels, taps whose filters stay in registers."""
 _THREADS = 132 * 400
-"""Threads that are to run: tiles have fewer rows where there are not as many."""
+"""Wanted number of threads; tiles have fewer rows if there would be fewer threads."""
 _REGISTERS, _FEW_REGISTERS, _MOST_REGISTERS, _MANY_REGISTERS = 125, 100, 130, 190
-"""With as many, lines are loaded two ahead of their use, else one; with fewer, more may be on the way, and blocks have
-256 threads, else 192, or 128. More than the last number would be spilled.
+"""Limits of the registers per thread.
+
+Above _REGISTERS lines are loaded one ahead of their use; up to _FEW_REGISTERS more than two.  Above _MOST_REGISTERS a
+multiprocessor has one block.  Above _MANY_REGISTERS registers would be spilled.
 """
 
 
 def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig | None:
-    """Return the kernel of a depthwise convolution of two dimensions, or of its gradient of the image; None for other
-    convolutions.
+    """Return the kernel of a depthwise convolution in two dimensions, or of its gradient of the image.
+
+    Return None for other convolutions.
 
     >>> from cute_dialect.op.conv.geometry import geometry
     >>> depthwise_config(geometry("conv2d", "fprop", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96), "f16", "f16").name
@@ -59,7 +62,7 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
 
 
 def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int, held: int) -> DepthwiseConfig:
-    """Return the kernel for a number of channels and columns of a thread, with rows, depth and threads that fit."""
+    """Return the kernel for the channels and columns of a thread, with matching rows, depth and threads."""
     w, units = g.window, g.window.strides if g.kind == DGRAD else (1, 1)
     columns = -(-columns // units[1]) * units[1]
     at_once = prod(g.output) // (columns * channels)  # threads, if each had one row
@@ -71,7 +74,7 @@ def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int,
     )  # fmt: skip
     if g.taps > _FEW_TAPS:
         config = config._replace(shift=True)
-    if config.turn[0] * g.taps * columns * channels > _MULTIPLICATIONS:  # a turn would be too long
+    if config.turn[0] * g.taps * columns * channels > _MULTIPLICATIONS:  # the loop body would be too long
         rows = max(1, min(most, _MULTIPLICATIONS // (g.taps * columns * channels)))
         config = config._replace(rolled=False, shift=False, tile=(-(-rows // units[0]) * units[0], columns))
     deeper = [config._replace(ahead=n) for n in _AHEAD if config.rolled]
@@ -86,7 +89,7 @@ def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int,
 def depthwise(
     call: Call, ready: Prepared, rows: ArrayView, config: DepthwiseConfig, operands: Sequence[Any] = ()
 ) -> None:  # fmt: skip
-    """Compute a depthwise convolution to a matrix of rows; ``operands``: what its epilogue takes."""
+    """Compute a depthwise convolution to a matrix of rows; ``operands``: arguments of its epilogue."""
     g, library = ready.geometry, call.where.library
     image = ready.image if aligned_vector(ready.image) >= config.given else dense(library, ready.image)
     steps = strides_of(g.output)

@@ -1,4 +1,4 @@
-"""Gradients of the filters of depthwise convolutions: a filter for each channel."""
+"""Gradients of the filters of depthwise convolutions, with a filter per channel."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["DepthwiseWeights", "depthwise_weights_of", "launch_of"]
 _TYPES = ("f16", "bf16", "f32")
 _LANES = 32
 _REGISTERS = 200
-"""Registers of a thread beyond which the rows of taps are shared between more threads."""
+"""Registers per thread above which more threads share the rows of taps."""
 _LATENCY = 2
-"""Lines whose time passes before the first line of a band arrives."""
+"""Latency before the first line of a band arrives, in lines."""
 _ACCUMULATORS = 160
-"""Accumulators of a thread: wider filters are left to other kernels."""
+"""Maximum number of accumulators per thread; wider filters use other kernels."""
 
 
 class DepthwiseWeights(NamedTuple):
-    """A kernel and its launch: ``blocks`` along the pixels, ``rows`` of the result per tile."""
+    """A kernel and its launch."""
 
     config: DepthwiseWeightsConfig
-    blocks: int
-    rows: int
+    blocks: int  # along the pixels
+    rows: int  # rows of the result per tile
 
 
 def depthwise_weights_of(g: Geometry, element: str, sms: int = 132) -> DepthwiseWeights | None:
@@ -62,7 +62,7 @@ def depthwise_weights_of(g: Geometry, element: str, sms: int = 132) -> Depthwise
 
 
 def launch_of(g: Geometry, config: DepthwiseWeightsConfig, sms: int = 132) -> DepthwiseWeights:
-    """Return the launch of a kernel: as many blocks as the chip holds, and tiles that give each thread work."""
+    """Return the launch of a kernel: as many blocks as fit the GPU, and tiles that give each thread work."""
     vectors = -(-g.filter[0] // config.channels)
     chunks = -(-vectors // config.lanes)
     lanes = -(-vectors // chunks)
@@ -72,7 +72,10 @@ def launch_of(g: Geometry, config: DepthwiseWeightsConfig, sms: int = 132) -> De
     strips, slots = n * -(-q // config.columns), blocks * groups
 
     def cost(rows: int) -> tuple[int, int]:
-        """Return the lines of the busiest thread, and the height of a band: each reads the span of the window again."""
+        """Return the lines of the busiest thread, and the negative height of a band.
+
+        Each band reads the span of the window again.
+        """
         rounds = -(-strips * -(-p // rows) // slots)
         return rounds * (rows * config.unit + config.span + _LATENCY), -rows
 
@@ -81,5 +84,5 @@ def launch_of(g: Geometry, config: DepthwiseWeightsConfig, sms: int = 132) -> De
 
 
 def _columns(q: int) -> int:
-    """Return the width of strips: one that divides the width of the result, if there is one near four."""
+    """Return the width of strips: a divisor of the width of the result, if there is one near four."""
     return next((n for n in (4, 5, 3) if q % n == 0), 4 if q > 2 else q)

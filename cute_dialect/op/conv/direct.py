@@ -21,16 +21,16 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["MEMORY", "direct", "direct_config", "direct_configs", "direct_tiles", "is_narrow", "vector_of"]
 
 MEMORY = 227 * 1024
-"""Bytes of shared memory of a multiprocessor that its blocks can use."""
+"""Bytes of shared memory per multiprocessor that its blocks can use."""
 
 
 _TYPES = ("f16", "bf16")
 _GROUPED, _ALONE = 64, 32
-"""Most channels and filters of a group that tiles of the image serve, in groups and without."""
+"""Maximum number of channels and filters per group for tiles of the image, with groups and without."""
 _HELD = 100
-"""Registers of filters that a warp may keep."""
+"""Maximum number of registers in which a warp keeps filters."""
 _STEPS = 400
-"""Multiplications of 16 pixels, 8 results and 16 channels in the code of a warp."""
+"""Maximum number of MMAs (16 pixels, 8 results and 16 channels) in the code of a warp."""
 
 
 def is_narrow(g: Geometry, element: str) -> bool:
@@ -47,12 +47,12 @@ def is_narrow(g: Geometry, element: str) -> bool:
 
 
 def vector_of(channels: int) -> int:
-    """Return the elements that are copied at once of some channels: at most 8, and a divisor."""
+    """Return the number of channels per copy: a divisor of ``channels``, at most 8."""
     return gcd(8, channels)
 
 
 def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectConfig]:
-    """Yield kernels of a convolution that differ in the tile and in what is computed at once."""
+    """Yield kernels of a convolution that differ in the tile, the groups per block and the use of registers."""
     if g.kind == WGRAD or not is_narrow(g, element) or output not in (*_TYPES, "f32"):
         return
     w, c, k = g.window._replace(left=()), g.filter[-1], g.filter[0] // g.groups
@@ -62,7 +62,7 @@ def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectCon
     most = max(1, min(g.groups, 64 // max(base.deep, padded(base.width))))
     slabs = dict.fromkeys((next(n for n in (8, 4, 2, 1) if n <= most), 1))
     parts = dict.fromkeys((-(-base.width // 64), -(-base.width // 32), -(-base.width // 8)))
-    whole = False  # whether several groups of whole results fit a block
+    whole = False  # True once several whole groups fit a block
     for slab, part, (rows, columns) in product(slabs, parts, direct_tiles(extents)):
         if (slab > 1 and part > 1) or (slab == 1 < most and part == 1 and whole):
             continue
@@ -89,7 +89,7 @@ def direct_tiles(extents: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _even(extent: int, most: int) -> int:
-    """Return the extent of tiles of at most ``most`` that divide an extent as evenly as possible."""
+    """Return the extent of tiles, at most ``most``, that divide an extent as evenly as possible."""
     return -(-extent // -(-extent // most))
 
 

@@ -14,9 +14,9 @@ from cute_dialect.op.conv.geometry import Geometry
 __all__ = ["DirectWeights", "direct_weights_of", "direct_weights_of_all", "launch_of"]
 
 _REGISTERS = 100
-"""Accumulators and offsets of a thread."""
+"""Maximum number of accumulators and offsets per thread."""
 _MANY = 64
-"""Accumulators and offsets above which more warps share the taps."""
+"""Number of accumulators and offsets above which more warps share the taps."""
 
 
 class DirectWeights(NamedTuple):
@@ -27,7 +27,7 @@ class DirectWeights(NamedTuple):
 
 
 def direct_weights_of_all(g: Geometry, element: str, sms: int = 132) -> Iterator[DirectWeights]:
-    """Yield kernels of the gradient of filters that differ in the tile and in what warps compute."""
+    """Yield kernels of the gradient of filters that differ in the tile and in the work of a warp."""
     if g.kind != WGRAD or not is_narrow(g, element):
         return
     c, k = g.filter[-1], g.filter[0] // g.groups
@@ -49,7 +49,7 @@ def direct_weights_of_all(g: Geometry, element: str, sms: int = 132) -> Iterator
 
 
 def _parts_of_taps(config: DirectWeightsConfig, most: int) -> list[int]:
-    """Return numbers of warps that share the taps, those first that leave no warp with less to do."""
+    """Return numbers of warps that share the taps, preferring those that divide the work evenly."""
     pairs = -(-config.chunks // 2)
     every = {n: config._replace(warps=(1, n, 1)).registers for n in range(1, max(6, most) + 1)}
     found = [n for n in every if every[n] <= _REGISTERS]

@@ -27,21 +27,25 @@ __all__ = ["FewChannels", "few_channels"]
 FewChannels: TypeAlias = DepthwiseConfig | DirectConfig | PartialWeights
 
 _ALONE = 256
-"""Most products of channels and filters of a convolution without groups: 16 by 16, or 8 by 32."""
+"""Maximum product of channels and filters of a convolution without groups: 16 by 16, or 8 by 32."""
 _WIDE = 32
-"""Channels of a group above which an im2col GEMM is faster, where it serves the problem."""
+"""Channels per group above which an im2col GEMM is faster, if it supports the problem."""
 _FEW = 16
-"""Most filters of a dgrad without groups whose sums over filters an im2col GEMM would pad to 64."""
+"""Maximum number of filters of a dgrad without groups, for which an im2col GEMM would pad K to 64."""
 _TAPS = 9
-"""Fewest taps of such a dgrad: with fewer, the padded sums are short."""
+"""Minimum number of taps of such a dgrad; with fewer taps the padded K is short."""
 _MANY = 128
-"""Fewest channels of such a dgrad: an H200 takes 24 us for 224->8 5x5 and 31 us for 528->16, im2col 83 and 57 us."""
+"""Minimum number of channels of such a dgrad.
+
+On an H200 224->8 5x5 takes 24 us and 528->16 takes 31 us; an im2col GEMM takes 83 and 57 us.
+"""
 
 
 @lru_cache(maxsize=4096)
 def few_channels(asked: Asked, sms: int = 132) -> FewChannels | None:
-    """Return the kernel of a convolution of few channels per group; None where an im2col GEMM is the better choice, and
-    where a caller selects the GEMM's split of K.
+    """Return the kernel of a convolution with few channels per group.
+
+    Return None if an im2col GEMM is the better choice, or if the call selects split-K.
     """
     g = asked.geometry
     if asked.parts:
@@ -59,7 +63,7 @@ def few_channels(asked: Asked, sms: int = 132) -> FewChannels | None:
     widest = max(g.filter[-1], g.filter[0] // g.groups)
     c, k = g.filter[-1], g.filter[0]
     if g.groups == 1 and g.kind == WGRAD and not served(asked) and narrow(asked, sms=sms) is None:
-        return found  # columns would have to be written out
+        return found  # an im2col GEMM would have to write columns
     if g.groups == 1:
         few = c * k <= _ALONE and c % 8 == 0 and k % 8 == 0
         # A window of one column may be what narrow() left, for an im2col GEMM.

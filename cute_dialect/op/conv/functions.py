@@ -1,6 +1,6 @@
-"""Convolutions and their gradients as functions."""
+"""Convolutions and their gradients of image and filter, in one to three dimensions."""
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -57,20 +57,30 @@ def conv2d(
     stream: object = None,
     **run: Unpack[Interpreted],
 ) -> Any:
-    """Return ``activation(alpha * conv(x, f) + beta * c + bias)`` of images and filters.
+    """Return ``activation(alpha * conv(x, f) + beta * c + bias)``.
 
-    ``x``: (N, C, H, W), ``f``: (K, C / groups, R, S), result: (N, K, P, Q) for tensors of torch, or where
-    ``data_format`` is ``"NCHW"``; for others (``"NHWC"``) (N, H, W, C), (K, R, S, C / groups), (N, P, Q, K).  Results
-    lie in memory with the channels last, and so should ``x`` and ``f``: others are copied.  ``stride``, ``dilation``:
-    a number, or one for each dimension; ``padding``: the same, or pairs (before, after), ``"same"`` or ``"valid"``.
-    ``mode``: ``"convolution"`` takes the filter backwards.  ``bias``: (K,); ``c``: what expands to the result, may be
-    ``out``.  ``epilogue``: in place of it all a function of the sums and of ``args`` by name, for which all that has a
-    value a pixel is a matrix with a row for each pixel and a column for each channel.
+    Results have channels-last memory, and so should ``x`` and ``f``; other orders are copied.  Types f16, bf16, f32 as
+    tf32 and 8-bit types use im2col TMA and wgmma.  Other convolutions (groups with odd numbers of channels, f64, exact
+    f32, wide windows) write columns, which a GEMM multiplies; :func:`cute_dialect.op.explain` reports the kernels.
 
-    By im2col TMA and wgmma for f16, bf16, f32 as tf32 and 8 bits; all else (channels in groups of odd sizes, f64, exact
-    f32, wide windows) is written out as columns, a matrix that is multiplied: :func:`cute_dialect.op.explain` says
-    which.  ``kernel``: the one with im2col loads to take, its name, or a tile.  The rest is as in
-    :func:`cute_dialect.op.mm`.  Raises subclasses of OpError.
+    Args:
+        x: (N, C, H, W), or (N, H, W, C) with ``data_format="NHWC"``.
+        f: (K, C / groups, R, S), or (K, R, S, C / groups) with ``data_format="NHWC"``.
+        bias: (K,).
+        stride, dilation: a number, or one per dimension.
+        padding: a number, one per dimension, pairs (before, after), ``"same"`` or ``"valid"``.
+        out: array for the result, (N, K, P, Q) or (N, P, Q, K); default: a new array.
+        c: an array that broadcasts to the result; may be ``out``.
+        epilogue, args: as in :func:`cute_dialect.op.mm`; arrays with a value per pixel are matrices with a row per
+            pixel and a column per channel.
+        mode: ``"convolution"`` flips the filter.
+        data_format: default: ``"NCHW"`` for torch tensors, ``"NHWC"`` for other arrays.
+        kernel: a kernel with im2col loads, its name, or a tile.
+        split_k: number of split-K slices; default: chosen by the cost model.
+        alpha, beta, activation, dtype, math, accumulator: as in :func:`cute_dialect.op.mm`.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+
+    Raises subclasses of OpError.
     """
     arrays = {"x": x, "f": f, "out": out, "c": c, "bias": bias}
     given = Given(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k, kernel)
@@ -104,9 +114,14 @@ def conv2d_input(
     stream: object = None,
     **run: Unpack[Interpreted],
 ) -> Any:
-    """Return the gradient of the images of :func:`conv2d`, of shape ``input_size``, from that of its result.
+    """Return the gradient of the images of :func:`conv2d`.
 
-    ``alpha``, ``beta``, ``c`` and ``epilogue``: as of :func:`conv2d`, of this result.
+    Args:
+        input_size: shape of the images.
+        grad_y: gradient of the result of :func:`conv2d`.
+        alpha, beta, c, epilogue, args: as in :func:`conv2d`, applied to this gradient.
+
+    Other arguments are those of :func:`conv2d`.
     """
     arrays = {"grad_y": grad_y, "f": f, "out": out, "c": c}
     given = Given(stride, padding, dilation, groups, input_size, mode, data_format, dtype, split_k, kernel)
@@ -140,10 +155,15 @@ def conv2d_weight(
     stream: object = None,
     **run: Unpack[Interpreted],
 ) -> Any:
-    """Return the gradient of the filters of :func:`conv2d`, of shape ``weight_size``, from that of its result.
+    """Return the gradient of the filters of :func:`conv2d`.
 
-    ``alpha``, ``beta``, ``c`` and ``epilogue``: as of :func:`conv2d`, of this result, for an epilogue a matrix with a
-    row for each filter.
+    Args:
+        weight_size: shape of the filters.
+        grad_y: gradient of the result of :func:`conv2d`.
+        alpha, beta, c, epilogue, args: as in :func:`conv2d`, applied to this gradient; for an epilogue it is a matrix
+            with a row per filter.
+
+    Other arguments are those of :func:`conv2d`.
     """
     arrays = {"x": x, "grad_y": grad_y, "out": out, "c": c}
     given = Given(stride, padding, dilation, groups, weight_size, mode, data_format, dtype, split_k, kernel)
@@ -155,7 +175,7 @@ def conv1d(
     x: Any, f: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
     **more: Any,
 ) -> Any:  # fmt: skip
-    """Return what :func:`conv2d` does, of one dimension: ``x`` (N, C, W), ``f`` (K, C / groups, S) in torch's order."""
+    """Compute :func:`conv2d` in one dimension: ``x`` is (N, C, W) and ``f`` (K, C / groups, S) in torch's order."""
     return _of_rank(1, FPROP, x, f, None, (stride, padding, dilation, groups), bias=bias, **more)
 
 
@@ -179,8 +199,9 @@ def conv3d(
     x: Any, f: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
     **more: Any,
 ) -> Any:  # fmt: skip
-    """Return what :func:`conv2d` does, of three dimensions: ``x`` (N, C, D, H, W), ``f`` (K, C / groups, T, R, S) in
-    torch's order.
+    """Compute :func:`conv2d` in three dimensions.
+
+    In torch's order ``x`` is (N, C, D, H, W) and ``f`` (K, C / groups, T, R, S).
     """
     return _of_rank(3, FPROP, x, f, None, (stride, padding, dilation, groups), bias=bias, **more)
 
@@ -209,7 +230,7 @@ def _of_rank(
     kernel: object = None, split_k: object = None, device: object = None, stream: object = None,
     **run: Unpack[Interpreted],
 ) -> Any:  # fmt: skip
-    """Compute a convolution of some rank, with the options of :func:`conv2d`."""
+    """Compute a convolution in ``rank`` dimensions, with the options of :func:`conv2d`."""
     arrays = {**dict(zip(NAMES[kind], (image, other))), "out": out, "c": c, "bias": bias}
     given = Given(*how, size, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
@@ -217,16 +238,18 @@ def _of_rank(
 
 
 KNOWN = KnownCalls()
-"""Calls that were computed, of torch's tensors on a GPU."""
+"""Recorded calls on torch tensors on a GPU."""
 
 
 def computed(
     rank: int, kind: str, arrays: Mapping[str, Any], given: Given, extras: Extras, device: object, stream: object,
     run: Interpreted, epilogue: Any = None, args: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
-    """Compute a convolution of some rank as one that was before, or the long way, or let torch's dispatcher do it."""
+    """Compute a convolution: replay a recorded call, launch kernels, or let torch's dispatcher compute it."""
     if args and epilogue is None:
-        raise UnsupportedError(f"{name_of(rank, kind)}: expected args with an epilogue only, got {', '.join(args)}")
+        raise UnsupportedError(
+            f"{name_of(rank, kind)}: args has {', '.join(args)}, but there is no epilogue; pass epilogue"
+        )
     if run:
         of_two: Any = {FPROP: conv2d, DGRAD: conv2d_input, WGRAD: conv2d_weight}[kind]
         check_keywords(name_of(rank, kind), of_two, run)
@@ -259,17 +282,17 @@ def computed(
     def compute() -> Any:
         return convolution(name, kind, rank, arrays, given, extras, device, stream, run, epilogue, more)
 
-    if key is None or (epilogue is not None and epilogue.is_random):  # each seed would be a call of its own
+    if key is None or (epilogue is not None and epilogue.is_random):  # each seed would be cached separately
         return compute()
     return KNOWN.recorded(*key, compute)
 
 
 def _multiplies(image: Any) -> bool:
-    """Tell whether f32 may be multiplied as tf32, of tensors of f32."""
+    """Return True if an image is an f32 torch tensor and torch allows TF32."""
     torch = sys.modules.get("torch")
     return torch is not None and getattr(image, "dtype", None) is torch.float32 and tf32_of_convolutions()
 
 
 def name_of(rank: int, kind: str) -> str:
-    """Return the name of the function of a kind."""
+    """Return the name of the public function."""
     return f"conv{rank}d" + {FPROP: "", DGRAD: "_input", WGRAD: "_weight"}[kind]

@@ -1,4 +1,4 @@
-"""What a convolution is of: extents, window, groups; read from a call's arguments, and checked.
+"""Geometry of a convolution: extents, window and groups, checked.
 
 >>> found = geometry("conv2d", "fprop", (8, 56, 56, 64), (128, 3, 3, 64), 2, 1, 1, 1)
 >>> found.result, found.flops
@@ -31,60 +31,60 @@ class Geometry(NamedTuple):
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """The extents of the image."""
+        """Spatial extents of the image."""
         return self.image[1:-1]
 
     @property
     def taps(self) -> int:
-        """Taps of the filter."""
+        """Number of taps of the filter."""
         return prod(self.window.taps)
 
     @property
     def output(self) -> tuple[int, ...]:
-        """The shape of what is computed."""
+        """Shape of the computed array."""
         return {FPROP: self.result, DGRAD: self.image, WGRAD: self.filter}[self.kind]
 
     @property
     def matrix(self) -> tuple[int, int]:
-        """The same as a matrix: a row for each pixel, or each filter."""
+        """Shape of the computed array as a matrix: a row per pixel, or per filter."""
         shape = self.output
         return (shape[0], prod(shape[1:])) if self.kind == WGRAD else (prod(shape[:-1]), shape[-1])
 
     @property
     def is_product(self) -> bool:
-        """Tell whether each pixel of the result is made of one of the image: it is a product of matrices."""
+        """True if each pixel of the result depends on one pixel of the image, so the convolution is a GEMM."""
         w = self.window
         return self.taps == 1 and not any((*w.before, *w.after)) and set(w.strides) == {1}
 
     @property
     def flops(self) -> int:
-        """Multiplications and additions."""
+        """Number of multiplications and additions."""
         return 2 * prod(self.result) * self.taps * self.filter[-1]
 
 
 def _numbers(call: str, name: str, value: object, rank: int, least: int) -> tuple[int, ...]:
-    """Return a number for each dimension, of one for all or a sequence."""
+    """Return a number per dimension, given one number or a sequence."""
     found = (value,) * rank if isinstance(value, int) else value
     if isinstance(found, Sequence) and not isinstance(found, str):
         given = tuple(cast("Sequence[object]", found))
         given = given * rank if len(given) == 1 else given
         if len(given) == rank and all(isinstance(x, int) and not isinstance(x, bool) and x >= least for x in given):
             return tuple([int(cast(int, x)) for x in given])
-    raise ShapeError(f"{call}: expected {name} of one number or {rank}, from {least} on, got {value!r}")
+    raise ShapeError(f"{call}: {name} is {value!r}; pass one number or {rank} numbers, each {least} or more")
 
 
 def _padding(
     call: str, value: object, taps: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the padding before and after: of numbers, of pairs (before, after), of "same" or "valid"."""
+    """Return the padding before and after, given numbers, pairs (before, after), "same" or "valid"."""
     rank = len(taps)
     if isinstance(value, str):
         if value == "valid":
             return (0,) * rank, (0,) * rank
         if value != "same":
-            raise ShapeError(f'{call}: expected padding of numbers, pairs, "same" or "valid", got {value!r}')
+            raise ShapeError(f'{call}: padding is {value!r}; pass numbers, pairs, "same" or "valid"')
         if set(stride) != {1}:
-            raise ShapeError(f'{call}: expected stride 1 with padding "same", got {tuple(stride)}')
+            raise ShapeError(f'{call}: stride is {tuple(stride)}, but padding "same" needs stride 1; pass numbers')
         whole = [d * (t - 1) for t, d in zip(taps, dilation)]
         return tuple([n // 2 for n in whole]), tuple([n - n // 2 for n in whole])
     given: object = value
@@ -100,12 +100,12 @@ def _padding(
 def window_of(
     call: str, taps: tuple[int, ...], stride: object, padding: object, dilation: object, mode: str
 ) -> Window:  # fmt: skip
-    """Return what the taps of a filter see.  Raises ShapeError, UnsupportedError."""
+    """Return the window of a filter.  Raises ShapeError, UnsupportedError."""
     rank = len(taps)
     strides, dilations = _numbers(call, "stride", stride, rank, 1), _numbers(call, "dilation", dilation, rank, 1)
     before, after = _padding(call, padding, taps, strides, dilations)
     if mode not in MODES:
-        raise UnsupportedError(f"{call}: expected mode of {' or '.join(MODES)}, got {mode!r}")
+        raise UnsupportedError(f"{call}: mode is {mode!r}; use {' or '.join(MODES)}")
     return Window(taps, before, after, strides, dilations, (), mode == "convolution")
 
 
@@ -118,19 +118,20 @@ def geometry(
     window = window_of(call, taps, stride, padding, dilation, mode)
     before, after = window.before, window.after
     if not isinstance(groups, int) or groups < 1:
-        raise ShapeError(f"{call}: expected groups of 1 or more, got {groups!r}")
+        raise ShapeError(f"{call}: groups is {groups!r}; pass an integer of 1 or more")
     channels, filters = image[-1], filter[0]
     if channels % groups or filters % groups:
         raise ShapeError(
-            f"{call}: expected channels and filters in {groups} groups, got {channels} channels and {filters} filters"
+            f"{call}: {channels} channels and {filters} filters do not divide into {groups} groups; "
+            "pass multiples of groups"
         )
     if filter[-1] != channels // groups:
         raise ShapeError(
-            f"{call}: expected f with C / groups = {channels // groups} channels, got {filter[-1]} (x has {channels} "
-            f"channels, groups = {groups})"
+            f"{call}: f has {filter[-1]} channels, but x has {channels} channels in {groups} groups; pass f with "
+            f"{channels // groups} channels"
         )
     if 0 in taps:
-        raise ShapeError(f"{call}: expected a filter of one tap or more, got {_by(taps)}")
+        raise ShapeError(f"{call}: the filter has no taps ({_by(taps)}); pass a filter with at least one")
     extents = image[1:-1]
     found = window.result(extents)
     if any(n < 1 for n in found):

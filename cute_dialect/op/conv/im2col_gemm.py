@@ -1,10 +1,10 @@
-"""Convolutions of anything: what the taps see is written out, and multiplied as matrices.
+"""Convolutions without im2col loads: columns are written to memory and multiplied by a GEMM.
 
-For types without wgmma, channels that im2col loads cannot bring, windows beyond their limits.  The columns of as many
-images as fit :data:`MOST` bytes are written at a time.
+This serves types without wgmma, channels that im2col loads cannot read, and windows beyond their limits.  The columns
+of as many images as fit :data:`MOST` bytes are written at a time.
 """
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["MOST", "Writing", "columns_of", "extents_of", "finish", "sums_for", "unfolded", "writing"]
 
 MOST = 1 << 29
-"""Bytes of columns that are written before they are multiplied."""
+"""Maximum number of bytes of columns that are written before they are multiplied."""
 
 
 def unfolded(
     call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found: Bound | None, kernel: object = None
 ) -> None:  # fmt: skip
-    """Compute a convolution to a matrix of rows; ``kernel``: of the product, where a call says which."""
+    """Compute a convolution to a matrix of rows; ``kernel``: that of the GEMM, if the call selects one."""
     g, library = ready.geometry, call.where.library
     image, other = ready.image, ready.other
     c = None if ready.c is None else _addend(library, ready, ready.c)
@@ -74,12 +74,12 @@ def unfolded(
 
 
 def _aligned(library: Library, x: ArrayView) -> ArrayView:
-    """Return memory for a matrix whose rows are of whole 16 bytes, as the fast products store them."""
+    """Return memory for a matrix with 16-byte aligned rows, which fast GEMM kernels need."""
     return library.strided(x.shape, aligned_strides(x.shape, 1, numpy_dtype(x.dtype).itemsize), x.dtype, x)
 
 
 def sums_for(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
-    """Return memory for the sums that a result is made of."""
+    """Return memory for the accumulator of a result."""
     kind = result_of(ready.image.dtype)
     return library.strided(rows.shape, (rows.shape[1], 1), kind if kind in ("f64", "i32") else "f32", rows)
 
@@ -87,7 +87,7 @@ def sums_for(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
 def finish(
     library: Library, ready: Prepared, sums: ArrayView, rows: ArrayView, extras: Extras, found: Bound | None
 ) -> None:  # fmt: skip
-    """Compute what becomes of sums by the arrays' library."""
+    """Compute the epilogue with the array library."""
     native = library.native
     if found is not None:
         found.by_library(native(sums))
@@ -98,7 +98,7 @@ def finish(
 
 
 def _addend(library: Library, ready: Prepared, c: ArrayView) -> ArrayView:
-    """Return what is added as a matrix like the result."""
+    """Return an addend as a matrix like the result."""
     rows, columns = ready.geometry.matrix
     found = as_rows(c)
     if ready.geometry.kind != WGRAD and found is not None:
@@ -107,7 +107,7 @@ def _addend(library: Library, ready: Prepared, c: ArrayView) -> ArrayView:
 
 
 def columns_of(call: Call, ready: Prepared, start: int, count: int) -> ArrayView:
-    """Return what the taps see of some images: (pixels, groups, taps and channels)."""
+    """Return the columns of some images: (pixels, groups, taps and channels)."""
     g, library = ready.geometry, call.where.library
     image = _images(library, ready.image, start, count)
     per = image.shape[-1] // g.groups
@@ -123,7 +123,7 @@ def columns_of(call: Call, ready: Prepared, start: int, count: int) -> ArrayView
 
 
 class Writing(NamedTuple):
-    """A launch that writes columns: the kernel and what it takes."""
+    """A launch that writes columns."""
 
     config: UnfoldConfig
     image: ArrayView
@@ -132,7 +132,7 @@ class Writing(NamedTuple):
 
 
 def extents_of(g: Geometry, image: ArrayView) -> tuple[int, int]:
-    """Return the rows of the columns of some images, and the elements of a row, whole 16 bytes of them."""
+    """Return the number of rows of the columns of some images, and the elements per row, padded to 16 bytes."""
     pixels = prod(g.extents if g.kind == DGRAD else g.result[1:-1])
     unit = max(1, 16 // numpy_dtype(image.dtype).itemsize)
     return image.shape[0] * pixels, -(-g.taps * image.shape[-1] // unit) * unit
@@ -158,9 +158,9 @@ def writing(g: Geometry, image: ArrayView, made: ArrayView) -> Writing:
     shape, strides = (image.shape[0], *(1,) * more, *image.shape[1:]), (steps[0], *(0,) * more, *image.strides[1:])
     given = word(image, shape, strides)
     given = given._replace(shape=given.shape[::-1], strides=given.strides[::-1])
-    matrix = word(made, (made.shape[0], line), (line, 1))  # with zeros behind the last tap
+    matrix = word(made, (made.shape[0], line), (line, 1))  # with zeros past the last tap
     along = list(zip(w.taps, extents, w.before, w.strides, w.dilations))
-    if w.flip:  # the last tap first: it is the first one, and taps go back
+    if w.flip:  # The last tap of a flipped filter is the first, and dilations are negative.
         along = [(t, n, before - (t - 1) * d, u, -d) for t, n, before, u, d in along]
     numbers = [(1, 1, 0, 1, 1)] * more + along
     flat = [n for of_one in numbers[::-1] for n in of_one]
@@ -173,7 +173,7 @@ def _images(library: Library, x: ArrayView, start: int, count: int) -> ArrayView
 
 
 def _rows(library: Library, x: ArrayView) -> ArrayView:
-    """Return an image as a matrix of rows, a copy where it is none."""
+    """Return an image as a matrix of rows, copied if its strides do not allow that."""
     found = as_rows(x) if x.strides[-1] == 1 or x.shape[-1] == 1 else None
     found = found or as_rows(dense(library, x))
     assert found is not None
@@ -181,7 +181,7 @@ def _rows(library: Library, x: ArrayView) -> ArrayView:
 
 
 def _factor(library: Library, other: ArrayView, g: Geometry) -> ArrayView:
-    """Return the filter as the other factor, (groups, taps and channels, columns)."""
+    """Return the filter as the second factor, (groups, taps and channels, columns)."""
     per_k, per_c = g.filter[0] // g.groups, g.filter[-1]
     shape, (row, *taps, channel) = other.shape, other.strides
     grouped = other._replace(
@@ -201,7 +201,7 @@ def _factor(library: Library, other: ArrayView, g: Geometry) -> ArrayView:
 
 
 def _goes_on(x: ArrayView) -> bool:
-    """Tell whether taps and channels of a grouped filter are one mode."""
+    """Return True if taps and channels of a grouped filter can be merged into one mode."""
     reach = 1
     for n, step in zip(reversed(x.shape[2:]), reversed(x.strides[2:])):
         if n != 1 and step != reach:
@@ -214,7 +214,7 @@ def _multiplied(
     call: Call, a: ArrayView, b: ArrayView, out: ArrayView, extras: Extras, c: ArrayView | None,
     bias: ArrayView | None, kernel: object,
 ) -> None:  # fmt: skip
-    """Compute a product of matrices or of batches of them; ``kernel``: the one that is wanted."""
+    """Compute a GEMM or a batched GEMM; ``kernel``: the selected one."""
     library = call.where.library
 
     def given(x: ArrayView | None) -> Any:
@@ -232,7 +232,7 @@ def _pixels(
     call: Call, g: Geometry, columns: ArrayView, factor: ArrayView, out: ArrayView, extras: Extras,
     c: ArrayView | None, bias: ArrayView | None, kernel: object,
 ) -> None:  # fmt: skip
-    """Compute rows of pixels."""
+    """Compute the GEMM of the result's pixels."""
     if g.groups == 1:
         _multiplied(call, _of_group(columns, 1), _of_group(factor, 0), out, extras, c, bias, kernel)
         return
@@ -253,7 +253,7 @@ def _weights(
     call: Call, g: Geometry, columns: ArrayView, y: ArrayView, out: ArrayView, extras: Extras, c: ArrayView | None,
     first: bool, kernel: object,
 ) -> None:  # fmt: skip
-    """Compute rows of filters, or add to them."""
+    """Compute the GEMM of the gradient of the filters, or add to it."""
     if not first:
         extras, c = extras.of_sums()._replace(beta=1.0), out
     (m, groups, k), (row, group, one) = columns.shape, columns.strides

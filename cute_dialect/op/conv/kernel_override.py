@@ -1,4 +1,4 @@
-"""Kernels that a call of ``op.conv2d`` asks for itself: ``kernel=``."""
+"""Kernels that a call of ``op.conv2d`` selects with ``kernel=``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ __all__ = ["config_for", "plain"]
 
 
 def plain(config: ConvConfig) -> ConvConfig:
-    """Return a kernel without what becomes of the sums."""
+    """Return a kernel without its epilogue."""
     return config._replace(base=config.base._replace(epilogue=Epilogue()))
 
 
 def config_for(asked: Asked, kernel: object, gpu: str = "", sms: int = 132) -> ConvConfig:
-    """Return the kernel that a call wants: by its name, as :func:`cute_dialect.op.explain` tells it; a ConvConfig; or
-    by its tile, a Choice or a TileDescription.  Raises UnsupportedError where it does not compute the convolution.
+    """Return the kernel that a call selects.
+
+    Args:
+        kernel: a name as reported by :func:`cute_dialect.op.explain`, a ConvConfig, or a tile as a Choice or a
+            TileDescription.
+
+    Raises UnsupportedError if the kernel cannot compute the convolution.
 
     >>> from cute_dialect.op.conv.geometry import geometry
     >>> g = geometry("conv2d", "fprop", (8, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
@@ -31,20 +36,22 @@ def config_for(asked: Asked, kernel: object, gpu: str = "", sms: int = 132) -> C
     (128, 64, 64)
     """
     if not served(asked):
-        raise UnsupportedError("kernel: expected a convolution that im2col loads serve, op.explain says why not")
+        raise UnsupportedError(
+            "kernel needs im2col loads, which do not support this convolution; omit kernel (see op.explain)"
+        )
     if isinstance(kernel, str):
         return _named(asked, kernel, gpu, sms)
     if isinstance(kernel, ConvConfig):
         found = config_of(asked, Choice(kernel.base, kernel.parts))
         if found is None or plain(found) != plain(kernel):
             of = f"{asked.geometry.kind} of {asked.element} to {asked.output}, {asked.geometry.window.name}"
-            raise UnsupportedError(f"kernel: expected one for {of}, got {plain(kernel).name}")
+            raise UnsupportedError(f"kernel {plain(kernel).name} does not compute {of}; omit kernel, or see op.explain")
         return found
     name = getattr(kernel, "name", "")
     if isinstance(kernel, TileDescription):
         kernel = _described(asked, kernel)
     if not isinstance(kernel, Choice):
-        raise UnsupportedError(f"kernel: expected a ConvConfig, a Choice, a name or a TileDescription, got {kernel!r}")
+        raise UnsupportedError(f"kernel is {kernel!r}; pass a ConvConfig, a Choice, a name or a TileDescription")
     g, c = asked.geometry, kernel.config
     majors = {FPROP: ("k", "k"), DGRAD: ("k", "n" if c.bits == 16 else "k")}.get(g.kind, ("m", "n"))
     of_any = c._replace(batch=g.groups > 1 or (g.kind == DGRAD and set(g.window.strides) != {1}))
@@ -52,7 +59,9 @@ def config_for(asked: Asked, kernel: object, gpu: str = "", sms: int = 132) -> C
     fits = (c.element, c.output, kernel.majors) == (asked.element, asked.output, majors)
     found = config_of(asked, kernel._replace(config=of_any)) if fits else None
     if found is None:
-        raise UnsupportedError(f"kernel: {name} computes no {g.kind} of {asked.element} to {asked.output}")
+        raise UnsupportedError(
+            f"kernel {name} does not compute {g.kind} of {asked.element} to {asked.output}; omit kernel"
+        )
     return found
 
 
@@ -64,12 +73,12 @@ def _named(asked: Asked, name: str, gpu: str, sms: int) -> ConvConfig:
         if plain(config).name == name:
             return config
     near = difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise UnsupportedError(f'kernel: expected a kernel for {asked.key}, got "{name}"{hint}')
+    hint = f"did you mean {near[0]}?" if near else "see op.explain"
+    raise UnsupportedError(f'there is no kernel "{name}" for {asked.key}; {hint}')
 
 
 def _described(asked: Asked, tile: TileDescription) -> object:
-    """Return the kernel of a description."""
+    """Return the kernel of a tile description."""
     from cute_dialect.op.plans.configure import Asked as Product
     from cute_dialect.op.plans.configure import wanted
 

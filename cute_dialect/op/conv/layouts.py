@@ -1,10 +1,10 @@
-"""The order of an array's dimensions: channels last, as kernels want them, and as a caller gives them.
+"""Order of the dimensions of arrays: channels last for kernels, or as the caller passes them.
 
 >>> last((0, 1, 2, 3), True), first((0, 1, 2, 3), True)
 ((0, 2, 3, 1), (0, 3, 1, 2))
 """
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -39,48 +39,49 @@ _CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 def channels_first(call: str, data_format: object, rank: int, library: str) -> bool:
-    """Tell whether shapes are given with channels before the image's extents.  Raises UnsupportedError."""
+    """Return True if shapes have channels before the spatial extents.  Raises UnsupportedError."""
     if data_format is None:
         return library == "torch"
     if data_format not in (_CHANNELS_FIRST[rank], _CHANNELS_LAST[rank]):
         raise UnsupportedError(
-            f"{call}: expected data_format of {_CHANNELS_FIRST[rank]} or {_CHANNELS_LAST[rank]}, got {data_format!r}"
+            f"{call}: data_format is {data_format!r}; use {_CHANNELS_FIRST[rank]} or {_CHANNELS_LAST[rank]}"
         )
     return data_format == _CHANNELS_FIRST[rank]
 
 
 def last(x: tuple[_T, ...], turn: bool) -> tuple[_T, ...]:
-    """Return what stands for each dimension with the channels last."""
+    """Return values per dimension with channels last; ``turn``: ``x`` has channels first."""
     return (x[0], *x[2:], x[1]) if turn else x
 
 
 def first(x: tuple[_T, ...], turn: bool) -> tuple[_T, ...]:
-    """Return what stands for each dimension with the channels first, of what has them last."""
+    """Return values per dimension, given with channels last; ``turn``: with channels first."""
     return (x[0], x[-1], *x[1:-1]) if turn else x
 
 
 def views_last(x: ArrayView, turn: bool) -> ArrayView:
-    """Return an array with the channels as its last dimension."""
+    """Return an array with channels last; ``turn``: ``x`` has channels first."""
     return x._replace(shape=last(x.shape, turn), strides=last(x.strides, turn))
 
 
 def turned(array: Any, axes: tuple[int, ...]) -> Any:
-    """Return an array with its dimensions in another order, in the same memory."""
+    """Return an array with permuted dimensions, in the same memory."""
     for name in ("permute", "transpose"):
         if hasattr(array, name):
             return getattr(array, name)(*axes) if name == "transpose" else array.permute(axes)
-    raise UnsupportedError(f"expected an array whose dimensions can be turned, got {type(array).__name__}")
+    raise UnsupportedError(f"{type(array).__name__} has no permute or transpose; pass an array that has one")
 
 
 def strides_of(shape: tuple[int, ...], unit: int = 1) -> tuple[int, ...]:
-    """Return strides without gaps; of lines of a multiple of ``unit`` elements."""
+    """Return contiguous strides, with lines padded to a multiple of ``unit`` elements."""
     line = -(-shape[-1] // unit) * unit
     return (*[line * prod(shape[i + 1 : -1]) for i in range(len(shape) - 1)], 1)
 
 
 def merged(x: ArrayView, start: int, stop: int) -> int | None:
-    """Return the stride of some dimensions taken for one, from ``start`` to before ``stop``; None where they do not go
-    on in each other.
+    """Return the stride of the dimensions from ``start`` to before ``stop`` merged into one.
+
+    Return None if their strides do not allow that.
 
     >>> x = ArrayView(0, (2, 3, 4, 5), (60, 20, 5, 1), "f16", -1, "numpy", None)
     >>> merged(x, 0, 3), merged(x._replace(strides=(90, 30, 5, 1)), 0, 3)
@@ -94,7 +95,7 @@ def merged(x: ArrayView, start: int, stop: int) -> int | None:
 
 
 def as_rows(x: ArrayView) -> ArrayView | None:
-    """Return an array (…, C) as a matrix of rows of C; None where that is none."""
+    """Return an array (…, C) as a matrix of rows of C; None if its strides do not allow that."""
     step = merged(x, 0, len(x.shape) - 1)
     if step is None:
         return None
@@ -102,12 +103,12 @@ def as_rows(x: ArrayView) -> ArrayView | None:
 
 
 def dense(library: Library, x: ArrayView, unit: int = 1, element: str = "") -> ArrayView:
-    """Return a copy without gaps, in lines of multiples of ``unit`` elements."""
+    """Return a contiguous copy, with lines padded to a multiple of ``unit`` elements."""
     return library.copied(x, strides_of(x.shape, unit), element)
 
 
 def lines_suit(x: ArrayView) -> bool:
-    """Tell whether TMA reads an array's lines along its last dimension: all steps are multiples of 16 bytes."""
+    """Return True if TMA can read lines along the last dimension: the other strides are multiples of 16 bytes."""
     item = numpy_dtype(x.dtype).itemsize
     steps = [step for n, step in zip(x.shape[:-1], x.strides[:-1]) if n != 1]
     inner = x.strides[-1] == 1 or x.shape[-1] == 1
@@ -124,7 +125,7 @@ def padded_view(x: ArrayView) -> ArrayView:
 
 
 def aligned_vector(x: ArrayView) -> int:
-    """Return how many elements along the last dimension are aligned at once: 8, 4, 2 or 1; 0 where they have a stride.
+    """Return the largest aligned vector along the last dimension: 8, 4, 2 or 1 elements, or 0 if that has a stride.
 
     >>> aligned_vector(ArrayView(16, (2, 3, 12), (36, 12, 1), "f16", -1, "numpy", None))
     4

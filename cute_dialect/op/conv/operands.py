@@ -1,4 +1,4 @@
-"""The operands of a convolution as kernels take them: the contiguous mode first, copies of what TMA cannot read."""
+"""Operands of a convolution in the layouts that kernels take; those that TMA cannot read are copied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ __all__ = ["as_taken", "read", "rows_of", "stored"]
 
 
 def rows_of(kind: str, x: ArrayView) -> ArrayView | None:
-    """Return what is computed, or what is like it, as a matrix: of filters a row each; None where it is none."""
+    """Return an array like the result as a matrix, with a row per pixel or filter; None if its strides do not allow
+    that.
+    """
     if kind == WGRAD:
         step = merged(x, 1, len(x.shape))
         if step not in (1, None) or (step is None and prod(x.shape[1:]) != 1):
@@ -29,7 +31,7 @@ def rows_of(kind: str, x: ArrayView) -> ArrayView | None:
 
 
 def stored(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
-    """Return where a kernel stores its result: memory of its own where lines are no multiples of 16 bytes."""
+    """Return the memory to which a kernel stores: a padded copy if lines are not multiples of 16 bytes."""
     item = numpy_dtype(rows.dtype).itemsize
     line = ready.geometry.output[-1]
     if matrix(rows).suits_tma() and line * item % 16 == 0:
@@ -41,7 +43,7 @@ def stored(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
 
 
 def as_taken(ready: Prepared, x: ArrayView, config: ConvConfig) -> ArrayView:
-    """Return a result as the kernel takes it."""
+    """Return the result in the layout that the kernel takes."""
     g, step = ready.geometry, x.strides[0]
     line = g.output[-1]
     if config.kind == WGRAD:
@@ -52,7 +54,7 @@ def as_taken(ready: Prepared, x: ArrayView, config: ConvConfig) -> ArrayView:
     if config.strided:
         steps = strides_of(g.output)
         strides = (1, *[n // line * step for n in steps[-2::-1]])
-        wide = x.strides[1] if len(x.shape) == 3 else line  # 16 bytes are stored at once, of memory of its own
+        wide = x.strides[1] if len(x.shape) == 3 else line  # stores are 16 bytes wide, so a padded copy has wider lines
         return x._replace(shape=(wide, *g.output[-2::-1]), strides=strides)
     if config.groups:
         per = line // g.groups
@@ -61,7 +63,7 @@ def as_taken(ready: Prepared, x: ArrayView, config: ConvConfig) -> ArrayView:
 
 
 def read(library: Library, ready: Prepared, config: ConvConfig) -> tuple[ArrayView, ArrayView]:
-    """Return image and filter as the kernel takes them, the contiguous mode first; copies of what TMA cannot read."""
+    """Return image and filter in the layouts that the kernel takes, with the contiguous mode first."""
     g, item = ready.geometry, numpy_dtype(ready.image.dtype).itemsize
     unit = 16 // item
     image = ready.image if lines_suit(ready.image) else dense(library, ready.image, unit)
@@ -79,7 +81,7 @@ def read(library: Library, ready: Prepared, config: ConvConfig) -> tuple[ArrayVi
 
 
 def _apart(x: ArrayView, unit: int) -> ArrayView:
-    """Return an array whose dimensions of one element have strides that a tensor map may have."""
+    """Return an array whose dimensions of extent 1 have strides that a tensor map allows."""
     strides, reach = list(x.strides), unit
     for i in reversed(range(len(x.shape) - 1)):
         if x.shape[i] == 1:
@@ -89,12 +91,12 @@ def _apart(x: ArrayView, unit: int) -> ArrayView:
 
 
 def _filter(library: Library, ready: Prepared, config: ConvConfig, unit: int, g: Geometry) -> ArrayView:
-    """Return the filter as the kernel takes it."""
+    """Return the filter in the layout that the kernel takes."""
     other = ready.other
     if config.flat:
         width = config.width
         channels = -(-other.shape[-1] // width) * width
-        if channels != other.shape[-1]:  # zeros behind the channels: they are multiplied
+        if channels != other.shape[-1]:  # pad with zeros, because padding channels are multiplied
             shape = (*other.shape[:-1], channels)
             wide = library.strided(shape, strides_of(shape), other.dtype, other)
             library.clear(wide)

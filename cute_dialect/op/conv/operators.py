@@ -1,12 +1,12 @@
-"""Operators of torch, ``torch.ops.cute.conv``, ``conv_input`` and ``conv_weight``, of any rank: what ``torch.compile``,
-``torch.export`` and autograd see of convolutions.  Importing this module registers them.
+"""Torch operators of convolutions: ``torch.ops.cute.conv``, ``conv_input`` and ``conv_weight``.
 
-Each one's gradients are the others.  ``conv_kept`` also gives what an activation is of, which ``conv_slope``, its
-derivative, needs: as of products (:mod:`cute_dialect.op.operators`).  Eager calls do not go through torch's dispatcher
-(:class:`~cute_dialect.op.torch_operator.TorchOperator`).
+They have any rank, and serve ``torch.compile``, ``torch.export`` and autograd.  Importing this module registers them.
+The gradients of each operator are the others.  ``conv_kept`` also returns the operand of the activation, which
+``conv_slope``, its derivative, needs (as in :mod:`cute_dialect.op.operators`).  Eager calls do not use torch's
+dispatcher (:class:`~cute_dialect.op.torch_operator.TorchOperator`).
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
 
@@ -43,16 +43,19 @@ def by_operator(
     name: str, rank: int, kind: str, arrays: Mapping[str, Any], given: Given, extras: Extras, device: Any, stream: Any,
     others: Mapping[str, Any],
 ) -> Any:  # fmt: skip
-    """Compute a convolution by torch's dispatcher, of tensors that get gradients or have no memory.
+    """Compute a convolution with torch's dispatcher, for tensors that need gradients or have no memory.
 
-    ``others``: options that were given, of which an operator takes none.  Raises UnsupportedError, ShapeError.
+    Args:
+        others: options that operators do not support; each must be None.
+
+    Raises UnsupportedError, ShapeError.
     """
     refused = {"out": arrays.get("out"), "split_k": given.split_k, "accumulator": extras.accumulator, **others}
     for option, value in refused.items():
         if value is not None:
             raise UnsupportedError(
-                f"{name}: expected no {option} where gradients are wanted, or in torch.compile: under torch.no_grad() "
-                "it is taken"
+                f"{name}: {option} is not supported with gradients or torch.compile; omit it, or call under "
+                "torch.no_grad()"
             )
     turn = channels_first(name, given.data_format, rank, "torch")
     axes = tuple(range(rank + 2))
@@ -82,7 +85,8 @@ def by_operator(
                 found = conv(*operands, *window, **more, **how)
         elif extras.c is not None or extras.alpha != 1.0:
             raise UnsupportedError(
-                f"{name}: expected no c and no alpha where gradients are wanted, or in torch.compile"
+                f"{name}: c and alpha are not supported with gradients or torch.compile; omit them, or call under "
+                "torch.no_grad()"
             )
         elif kind == DGRAD:
             found = conv_input(list(size), other, image, *window, **how)  # type: ignore[arg-type]
@@ -97,8 +101,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, type(None))
 def _call(
     kind: str, arrays: Mapping[str, Any], size: Any, extras: Extras, how: tuple[Any, ...], more: Mapping[str, Any]
 ) -> Any:  # fmt: skip
-    """Compute a convolution of torch's tensors, channels first."""
-    more = {**_DEFAULTS, **more}  # torch gives what differs from them
+    """Compute a convolution of torch tensors with channels first."""
+    more = {**_DEFAULTS, **more}  # torch omits arguments that equal their defaults
     stride, before, after, dilation = how
     rank = len(stride)
     name = f"conv{rank}d" + {FPROP: "", DGRAD: "_input", WGRAD: "_weight"}[kind]
@@ -115,7 +119,7 @@ def _call(
 
 
 def _made(like: torch.Tensor, shape: Any, dtype: Any) -> torch.Tensor:
-    """Return a result without memory: in memory the channels come last."""
+    """Return a result without memory, with channels-last strides."""
     dtype = dtype or getattr(torch, torch_name(result_of(element_name(like.dtype))))
     n, c, *extents = shape
     return like.new_empty((n, *extents, c), dtype=dtype).permute(0, len(shape) - 1, *range(1, len(shape) - 1))
@@ -180,7 +184,7 @@ def _slope_shape(grad: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tenso
 
 
 def _how(ctx: Any, window: tuple[Any, ...], more: Mapping[str, Any]) -> None:
-    """Keep what says how a convolution is computed."""
+    """Save the window and the options of a convolution."""
     ctx.window, ctx.more = window, {n: more[n] for n in ("groups", "flip", "device", "math")}
 
 
@@ -190,7 +194,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, A
     ctx.sums = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation")}
     ctx.added = [None if t is None else (t.shape, t.dtype) for t in (bias, c)]
     ctx.set_materialize_grads(False)
-    if isinstance(output, tuple):  # what the activation is of
+    if isinstance(output, tuple):  # the operator also returns the operand of the activation
         ctx.save_for_backward(x, f, None, None, output[1])
         return
     activation = ctx.sums["activation"]
@@ -211,7 +215,7 @@ def _backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple
             sums = {**ctx.sums, "activation": "", "dtype": grad.dtype}
             kept = conv(x, f, bias, c, *ctx.window, **sums, **ctx.more)
         grad, columns = conv_slope(grad, kept, activation, ctx.more["device"])
-    if of_sums is not None:  # of what the activation is of, by itself
+    if of_sums is not None:  # gradient of the operand of the activation
         grad, columns = of_sums if grad is None else grad + of_sums, None
     assert grad is not None
     scaled = (grad if alpha == 1.0 else grad * alpha).to(x.dtype)
@@ -262,7 +266,7 @@ def _backward_weight(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _no_second(*_: Any) -> Any:
-    raise UnsupportedError("conv: there is no second derivative through an activation")
+    raise UnsupportedError("conv: an activation has no second derivative; apply the activation with torch instead")
 
 
 _SUMS = "float alpha=1.0, float beta=1.0, str activation=''"

@@ -46,7 +46,7 @@ def partial_weights_of(g: Geometry, element: str, sms: int = 132) -> PartialWeig
 
 
 def partial_weights(call: Call, ready: Prepared, rows: ArrayView, found: PartialWeights) -> None:
-    """Compute the gradient of filters to a matrix with a row for each filter."""
+    """Compute the gradient of filters to a matrix with a row per filter."""
     g, library = ready.geometry, call.where.library
     image, grads, config = padded_view(ready.image), padded_view(ready.other), found.config
     of_image, of_grads = aligned_vector(ready.image), aligned_vector(ready.other)

@@ -1,4 +1,4 @@
-"""Say how a convolution would be computed, and why: what :func:`cute_dialect.op.explain` gives of one.
+"""Explanation of convolutions: the result of :func:`cute_dialect.op.explain`.
 
 >>> print(explained("conv2d", ((8, 56, 56, 64), (64, 3, 3, 64)), {"padding": 1}))    # doctest: +ELLIPSIS
 conv2d on NVIDIA H200: (8, 56, 56, 64) by 64 filters of 3x3, padding 1x1: (8, 56, 56, 64), f16 to f16
@@ -7,7 +7,7 @@ conv2d on NVIDIA H200: (8, 56, 56, 64) by 64 filters of 3x3, padding 1x1: (8, 56
   predicted ... us, ... TFLOP/s
 """
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -43,32 +43,27 @@ _KINDS = {"": FPROP, "_input": DGRAD, "_weight": WGRAD}
 
 
 class ConvExplanation(NamedTuple):
-    """How a convolution is computed; printed, it says all of this.
-
-    ``config``: the kernel with im2col loads, None where columns are written out; ``kernel``, ``why``: its name, and the
-    reason; ``microseconds``: predicted, of the kernel alone (0 for none); ``copies``: operands that are copied, and
-    bytes; ``apart``: what becomes of the sums is the arrays' library's work.
-    """
+    """The kernels of a convolution and their predicted time; ``print`` shows all of it."""
 
     operation: str
     gpu: str
     geometry: Geometry
     element: str
     output: str
-    config: ConvConfig | None
-    kernel: str
-    why: str
-    microseconds: float
-    copies: tuple[tuple[str, int], ...]
-    apart: bool
+    config: ConvConfig | None  # the kernel with im2col loads, if that is used
+    kernel: str  # its name
+    why: str  # the reason for the choice
+    microseconds: float  # predicted time of the kernel alone; 0 if there is no prediction
+    copies: tuple[tuple[str, int], ...]  # operands that are copied, and their bytes
+    apart: bool  # the array library computes the epilogue
     flops: int
     bytes: int
     other: PlainKernel | None = None
-    """The kernel without im2col loads: depthwise, of few channels per group, or what writes columns."""
+    """The kernel without im2col loads: depthwise, for few channels per group, or one that writes columns."""
 
     @property
     def kernels(self) -> tuple[ConvKernel, ...]:
-        """The kernels that are not of plain products, for :func:`cute_dialect.op.prefetch`."""
+        """Kernels other than those of GEMMs, for :func:`cute_dialect.op.prefetch`."""
         return tuple([x for x in (self.config, self.other) if x is not None])
 
     def __str__(self) -> str:
@@ -88,12 +83,12 @@ class ConvExplanation(NamedTuple):
             )  # fmt: skip
         lines += [f"  copied    {name}, {size / 1e6:.3g} MB" for name, size in self.copies]
         if self.apart:
-            lines.append("  then      the arrays' library computes what becomes of the sums")
+            lines.append("  then      the arrays' library computes the epilogue")
         return "\n".join(lines)
 
 
 def is_convolution(function: Callable[..., object]) -> bool:
-    """Tell whether a function is one of convolutions."""
+    """Return True if a function is a convolution."""
     from cute_dialect.op.conv import functions
 
     return getattr(functions, getattr(function, "__name__", ""), None) is function
@@ -102,15 +97,21 @@ def is_convolution(function: Callable[..., object]) -> bool:
 def explained(
     name: str, given: Sequence[Any], how: Mapping[str, Any], element: str = "f16", gpu: str = ""
 ) -> ConvExplanation:  # fmt: skip
-    """Return how ``op.conv2d`` and the like compute a call: ``given`` are its first arguments, arrays or shapes of
-    ``element`` with the channels last; ``how`` its options.  Raises what the function does.
+    """Return the explanation of a call of ``op.conv2d`` or a similar function.
+
+    Args:
+        given: the first arguments, arrays or shapes with channels last.
+        how: the options.
+        element: type of the shapes.
+
+    Raises the errors of the function.
     """
     rank, kind = int(name[4]), _KINDS[name[6:]]
     window = {n: how[n] for n in ("stride", "padding", "dilation", "groups", "mode", "dtype", "split_k") if n in how}
     library, arrays = "numpy", dict[str, Any]()
     order = {FPROP: ("x", "f"), DGRAD: ("size", "f", "grad_y"), WGRAD: ("x", "size", "grad_y")}[kind]
     if len(given) != len(order):
-        raise UnsupportedError(f"explain: expected {', '.join(order)} of {name}, got {len(given)} arguments")
+        raise UnsupportedError(f"explain: {name} needs {', '.join(order)}, got {len(given)} arguments; pass these")
     views: dict[str, ArrayView] = {}
     for n, value in zip(order, given):
         if n != "size":
@@ -168,15 +169,15 @@ def explained(
             wide = ready.image._replace(shape=left.image, strides=strides_of(left.image))
             other = written(g, left, ready.image, wide).config
     elif g.is_product:
-        time, config, kernel, why, copied = 0.0, None, "a product of matrices", "there is one tap, see op.mm", []
+        time, config, kernel, why, copied = 0.0, None, "a GEMM", "there is one tap, see op.mm", []
     else:
         time, config, copied = 0.0, None, ["columns"]
-        rows, kernel = (prod(g.result[:-1]) if kind != DGRAD else g.matrix[0]), "columns, and a product of matrices"
+        rows, kernel = (prod(g.result[:-1]) if kind != DGRAD else g.matrix[0]), "columns, and a GEMM"
         sizes["columns"] = rows * g.taps * ready.image.shape[-1] * numpy_dtype(ready.image.dtype).itemsize
         image = ready.image if lines_suit(ready.image) else ready.image._replace(strides=strides_of(ready.image.shape))
         made = image._replace(shape=(rows, 0), strides=(extents_of(g, image)[1], 1))
         other = writing(g, image, made).config
-        why = "no im2col load and wgmma serve its types, channels and window"
+        why = "im2col loads and wgmma do not support its types, channels or window"
         why = why if left is None else "the taps of a row become channels, and there is one row"
     return ConvExplanation(
         name, gpu, g, ready.element, ready.output, config, kernel, why, time, tuple([(n, sizes[n]) for n in copied]),
@@ -190,7 +191,7 @@ def _is_read(views: Mapping[str, ArrayView], name: str, turn: bool, least: int) 
 
 
 def _view(value: Any, element: str) -> ArrayView:
-    """Return how an array lies; a shape is of one without gaps."""
+    """Return a view of an array, or of a contiguous array of a shape."""
     if not isinstance(value, tuple | list):
         return view_of(value)
     shape = tuple(value)

@@ -1,6 +1,6 @@
-"""Measure which kernel is the fastest for a convolution: ``op.tune(op.conv2d, x, f, padding=1)``."""
+"""Tuning of convolutions: ``op.tune(op.conv2d, x, f, padding=1)`` measures the fastest kernels."""
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
@@ -22,7 +22,7 @@ from cute_dialect.op.select.tuning import Tuned
 __all__ = ["tuned_convolution"]
 
 _NEAR = 24
-"""Kernels that are predicted to be the fastest."""
+"""Number of kernels that are measured, those that are predicted to be the fastest."""
 
 
 def tuned_convolution(
@@ -31,17 +31,17 @@ def tuned_convolution(
 ) -> Tuned:  # fmt: skip
     """Measure kernels for a call of a convolution; see :func:`cute_dialect.op.select.tuning.tune`.
 
-    Raises UnsupportedError where no im2col loads serve, or operands would be copied.
+    Raises UnsupportedError if im2col loads do not support the problem, or operands would be copied.
     """
     import torch
 
     name = function.__name__
-    arrays = [x for x in given if not isinstance(x, list | tuple)]  # without the size of a result
+    arrays = [x for x in given if not isinstance(x, list | tuple)]  # without the shape of a gradient
     tuning.check_place(*arrays[:2])
     found = explained(name, given, call)
     if found.config is None or found.copies:
-        what = "a convolution by im2col loads of what TMA reads where it is"
-        raise UnsupportedError(f"tune: expected {what}, got {found.kernel}: {found.why}")
+        what = "pass a convolution that im2col loads support, with operands that are not copied"
+        raise UnsupportedError(f"tune: {found.kernel} cannot be tuned ({found.why}); {what}")
     gpu, sms = gemm_dispatch.gpu_of(arrays[0].get_device())
     asked = Asked(found.geometry, found.element, found.output)
     costs = costs_of(gpu, sms)

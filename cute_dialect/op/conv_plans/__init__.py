@@ -1,1 +1,1 @@
-"""Planned and described convolutions: ``op.Conv2d``, ``op.Conv2dOperation`` and its arguments."""
+"""Convolution plans and descriptions: ``op.Conv2d``, ``op.Conv2dOperation`` and its arguments."""

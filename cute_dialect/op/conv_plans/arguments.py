@@ -1,4 +1,4 @@
-"""The arguments of one call of a convolution: checked when they are made, launched, waited for."""
+"""Arguments of a call of a convolution plan: checked, launched and waited for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Conv2dArguments", "ConvArguments"]
 
 
 class ConvArguments(Arguments):
-    """Operands that were checked, of an operation: :meth:`launch` and :meth:`sync`."""
+    """Checked operands of an operation: :meth:`launch` and :meth:`sync`."""
 
     def __init__(
         self, operation: Conv2dOperation, found: Checked, stream: object, options: CallOptions, split: Split = ALONE,
@@ -43,7 +43,7 @@ class ConvArguments(Arguments):
 
     @property
     def problem_size(self) -> GemmCoord:
-        """The extents of the product that it is; of groups those of one."""
+        """Extents of the implicit GEMM; with groups, those of one group."""
         g = self.geometry
         window = g.window
         pads = (window.before[0], window.after[0], window.before[1], window.after[1])
@@ -54,19 +54,19 @@ class ConvArguments(Arguments):
 
     @property
     def problem(self) -> str:
-        """What it computes, of images and filters of which extents."""
+        """The problem as text: kind, images, filters and window."""
         g, w = self.geometry, self.geometry.window
         image, filters = ("x".join(map(str, shape)) for shape in (g.image, g.filter))
         window = f"strides {w.strides}, padding {w.before} {w.after}, dilation {w.dilations}"
         return f"{g.kind} of {image} by {filters}, {window}, groups {g.groups}"
 
     def taken(self) -> Fields:
-        """Return the tile that was chosen, and how images are read, as data."""
+        """Return the chosen tile and the iterator algorithm as data."""
         return {**super().taken(), "algorithm": str(self.convolution.algorithm)}
 
     @property
     def parts(self) -> int:
-        """How many parts of K there are, which may be fewer than were asked for."""
+        """Number of split-K slices, which may be smaller than the requested number."""
         return parts_of(self.convolution, self.geometry, self.split)
 
     def steps(self, x: Operands) -> list[Step]:
@@ -77,11 +77,16 @@ class ConvArguments(Arguments):
 class Conv2dArguments(ConvArguments):
     """The operands of a call.
 
-    ``problem_size``: a :class:`~cute_dialect.op.conv_plans.describe.Conv2dProblemSize`; arrays may be flat; ``A``,
-    ``B``, ``C``, ``D``: as the operation's kind says, ``D`` is made if it is not given, ``C`` may be a value a channel;
-    ``output_op``: the numbers, of the operation's ``epilogue_type``; ``split_k_mode``, ``split_k_slices``: parts of K,
-    where the problem does not say how many; ``bias``: (K,); ``stream``; ``options``: as of a kernel's call,
-    ``device="cpu"`` and the interpreter's.  Raises OpError.
+    Args:
+        problem_size: a :class:`~cute_dialect.op.conv_plans.describe.Conv2dProblemSize`; arrays may be flat.
+        A, B, C, D: as the operation's kind defines them.  ``D`` is allocated if it is None; ``C`` may have one value
+            per channel.
+        output_op: numbers of the epilogue, an instance of the operation's ``epilogue_type``.
+        split_k_mode, split_k_slices: split-K; default: the slices of ``problem_size``.
+        bias: (K,).
+        options: call options of a kernel: ``device="cpu"`` and those of the interpreter.
+
+    Raises OpError.
     """
 
     def __init__(
@@ -100,8 +105,8 @@ class Conv2dArguments(ConvArguments):
         if operation.traced is not None or isinstance(output_op, VisitorOutputOp):
             if operation.traced is None or not isinstance(output_op, VisitorOutputOp):
                 raise EpilogueError(
-                    f"{call}: expected output_op of the operation's epilogue_type, with the epilogue's arguments by "
-                    "name"
+                    f"{call}: output_op does not match the operation's epilogue; pass operation.epilogue_type(…) with "
+                    "the epilogue's arguments by name"
                 )
             args = arguments_for(call, operation.traced, output_op.arguments, {"C": C, "bias": bias})
             found, results = visited(call, operation.kind, kinds, A, B, D, operation.traced, args, how, on_cpu)

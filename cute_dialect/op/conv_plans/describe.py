@@ -1,4 +1,4 @@
-"""Descriptions of a convolution: its kind, how the image is read, its problem.
+"""Descriptions of a convolution: its kind, iterator algorithm and problem size.
 
 >>> problem = Conv2dProblemSize((8, 56, 56, 64), (128, 3, 3, 64), (1, 1, 1, 1), (2, 2), (1, 1))
 >>> problem.P, problem.Q, problem.implicit_gemm_size("fprop")
@@ -24,10 +24,13 @@ __all__ = [
 
 
 class ConvKind(StrEnum):
-    """What is computed: the convolution, the gradient of the image, that of the filter.
+    """Kind of a convolution: forward, gradient of the image, gradient of the filter.
 
-    Operands are A, B and the result: image, filter, result; result's gradient, filter, image; result's gradient, image,
-    filter.
+    It defines A, B and the result:
+
+    - ``fprop``: image, filter, result.
+    - ``dgrad``: gradient of the result, filter, gradient of the image.
+    - ``wgrad``: gradient of the result, image, gradient of the filter.
     """
 
     fprop = "fprop"
@@ -36,19 +39,23 @@ class ConvKind(StrEnum):
 
 
 class ConvMode(StrEnum):
-    """Whether the filter is taken as it lies, or backwards."""
+    """Orientation of the filter: as it is stored, or flipped."""
 
     cross_correlation = "cross_correlation"
     convolution = "convolution"
 
 
 class IteratorAlgorithm(StrEnum):
-    """How the image is read; an *access* is what the alignment of A's description says, by default 16 bytes.
+    """Algorithms that read images.
 
-    ``analytic``: any image; what the taps see is written out, a matrix that is multiplied.  ``optimized``: lines of
-    channels of whole 16 bytes, by im2col TMA, 128 bytes of channels at once.  Forward only: ``fixed_channels``, one
-    access of channels, and ``few_channels``, whole accesses, of which a step of K brings several taps.  Instructions
-    other than wgmma, and accesses of less than 16 bytes, read what was written out, whatever the algorithm.
+    An *access* is the alignment of A's description, by default 16 bytes.
+
+    - ``analytic``: any image; columns are written to memory and multiplied by a GEMM.
+    - ``optimized``: im2col TMA, 128 bytes of channels at once; the channels are a multiple of an access.
+    - ``fixed_channels``: forward only; the channels are one access.
+    - ``few_channels``: forward only; the channels are a multiple of an access, and a step of K reads several taps.
+
+    With instructions other than wgmma, or accesses of less than 16 bytes, all algorithms write columns.
     """
 
     analytic = "analytic"
@@ -58,14 +65,14 @@ class IteratorAlgorithm(StrEnum):
 
 
 class StrideSupport(StrEnum):
-    """Which strides an operation is for: any, or 1."""
+    """Strides that an operation supports: any, or 1."""
 
     strided = "strided"
     unity = "unity"
 
 
 class Tensor4DCoord(NamedTuple):
-    """Four extents: (N, H, W, C) of images, (K, R, S, C / groups) of filters; or padding: top, bottom, left, right."""
+    """Four extents, of images (N, H, W, C) or filters (K, R, S, C / groups), or a padding: top, bottom, left, right."""
 
     n: int
     h: int
@@ -74,7 +81,7 @@ class Tensor4DCoord(NamedTuple):
 
 
 class MatrixCoord(NamedTuple):
-    """Two numbers, along H and along W."""
+    """Two numbers, for H and W."""
 
     row: int
     column: int
@@ -83,15 +90,21 @@ class MatrixCoord(NamedTuple):
 def _several(name: str, value: object, count: int) -> tuple[int, ...]:
     given = tuple(cast("Sequence[object]", value)) if isinstance(value, Sequence) else ()
     if len(given) != count or not all(isinstance(n, int) and not isinstance(n, bool) for n in given):
-        raise ShapeError(f"Conv2dProblemSize: expected {count} numbers for {name}, got {value!r}")
+        raise ShapeError(f"Conv2dProblemSize: {name} is {value!r}; pass {count} integers")
     return tuple([int(cast(int, n)) for n in given])
 
 
 @dataclass(frozen=True, init=False)
 class Conv2dProblemSize:
-    """The extents of a convolution: ``input`` (N, H, W, C), ``filter`` (K, R, S, C / groups), or those eight numbers
-    one by one; ``padding``: top, bottom, left, right, or two along H and W; ``stride``, ``dilation``; ``mode``;
-    ``split_k_slices``; ``groups``.  Raises ShapeError.
+    """Problem size of a convolution.
+
+    Args:
+        input: (N, H, W, C).
+        filter: (K, R, S, C / groups); ``input`` and ``filter`` may also be passed as eight numbers.
+        padding: top, bottom, left, right, or two numbers for H and W.
+        stride, dilation: two numbers, for H and W.
+
+    Raises ShapeError.
     """
 
     input: Tensor4DCoord
@@ -114,7 +127,7 @@ class Conv2dProblemSize:
             "groups": groups, **dict(zip(names, sizes)),
         }  # fmt: skip
         if not 2 <= len(sizes) <= len(names):
-            raise ShapeError(f"Conv2dProblemSize: expected {', '.join(names)}, got {len(sizes)} of them")
+            raise ShapeError(f"Conv2dProblemSize: got {len(sizes)} arguments; pass {', '.join(names)}")
         pad = values["padding"]
         if isinstance(pad, Sequence) and len(cast("Sequence[object]", pad)) == 2:
             values["padding"] = [n for n in cast("Sequence[object]", pad) for _ in range(2)]
@@ -135,56 +148,56 @@ class Conv2dProblemSize:
 
     @property
     def output(self) -> Tensor4DCoord:
-        """The extents of the result: (N, P, Q, K)."""
+        """Extents of the result: (N, P, Q, K)."""
         return Tensor4DCoord(*self.geometry("fprop").result)
 
     @property
     def P(self) -> int:
-        """The height of the result."""
+        """Height of the result."""
         return self.output.h
 
     @property
     def Q(self) -> int:
-        """The width of the result."""
+        """Width of the result."""
         return self.output.w
 
     @property
     def N(self) -> int:
-        """How many images."""
+        """Number of images."""
         return self.input.n
 
     @property
     def H(self) -> int:
-        """The height of the images."""
+        """Height of the images."""
         return self.input.h
 
     @property
     def W(self) -> int:
-        """The width of the images."""
+        """Width of the images."""
         return self.input.w
 
     @property
     def C(self) -> int:
-        """The channels of the images."""
+        """Channels of the images."""
         return self.input.c
 
     @property
     def K(self) -> int:
-        """How many filters."""
+        """Number of filters."""
         return self.filter.n
 
     @property
     def R(self) -> int:
-        """The height of the filters."""
+        """Height of the filters."""
         return self.filter.h
 
     @property
     def S(self) -> int:
-        """The width of the filters."""
+        """Width of the filters."""
         return self.filter.w
 
     def implicit_gemm_size(self, kind: str) -> GemmCoord:
-        """Return the extents of the product that a kind of convolution is; of groups those of one."""
+        """Return the extents of the implicit GEMM of a kind of convolution; with groups, those of one group."""
         n, p, q, k = self.output
         per, taps, channels = k // self.groups, self.R * self.S, self.filter.c
         sizes = {

@@ -1,11 +1,13 @@
-"""An operation: a convolution or a gradient of one, of one tile, as it is described, compiled and run.
+"""Convolution operation: a convolution or a gradient with one tile, as it is described, compiled and run.
 
-functor = LinearCombination("f16", 8, "f32", "f32")
-operation = Conv2dOperation("fprop", "optimized", 90, tile, A, B, C, "strided", functor)
-problem = Conv2dProblemSize((n, h, w, c), (k, r, s, c), (1, 1, 1, 1), (1, 1), (1, 1))
-arguments = Conv2dArguments(operation, problem, a, b, c, d, operation.epilogue_type(1.0, 0.0))
-operation.run(arguments)
-arguments.sync()
+::
+
+    functor = LinearCombination("f16", 8, "f32", "f32")
+    operation = Conv2dOperation("fprop", "optimized", 90, tile, A, B, C, "strided", functor)
+    problem = Conv2dProblemSize((n, h, w, c), (k, r, s, c), (1, 1, 1, 1), (1, 1), (1, 1))
+    arguments = Conv2dArguments(operation, problem, a, b, c, d, operation.epilogue_type(1.0, 0.0))
+    operation.run(arguments)
+    arguments.sync()
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["LAYOUTS", "Conv2dOperation", "called"]
 
 LAYOUTS = {FPROP: ("row", "column"), DGRAD: ("row", "row"), WGRAD: ("column", "row")}
-"""The layouts of A and B of the product that a kind of convolution is."""
+"""Kind -> layouts of A and B of the implicit GEMM."""
 
 
 @contextmanager
 def called(name: str) -> Generator[None]:
-    """Let errors of a product be those of a convolution, which it is part of."""
+    """Report errors of the implicit GEMM under the name of the convolution."""
     try:
         yield
     except OpError as e:
@@ -53,17 +55,21 @@ def called(name: str) -> Generator[None]:
 
 
 class Conv2dOperation(GemmOperationUniversal):
-    """A convolution by one tile, for operands of certain elements, all with their channels last.
+    """A convolution with one tile, for operands of given types with channels last.
 
-    ``conv_kind``: see :class:`~cute_dialect.op.conv_plans.describe.ConvKind`, which says what A, B and C are;
-    ``iterator_algorithm``: how the image is read (:class:`~cute_dialect.op.conv_plans.describe.IteratorAlgorithm`);
-    ``chip``, ``tile_description``: as of :class:`~cute_dialect.op.plans.operation.GemmOperationUniversal`, of the
-    product that it is: pixels by channels of the result, or filters by their taps and channels; ``stride_support``:
-    ``unity`` takes stride 1 only; ``epilogue_functor``, ``swizzling_functor``, ``visitor``: as there.
+    Padding, strides, dilation and taps are compiled into kernels with im2col loads.  These kernels are compiled per
+    problem, at the first call or in advance for ``problems``.
 
-    Padding, strides, dilation and taps are part of kernels with im2col loads: they are compiled for problems, at the
-    first call, or before: ``problems`` are those that :func:`cute_dialect.op.compiler.add_module` compiles for.  Raises
-    UnsupportedError where there is no such kernel.
+    Args:
+        conv_kind: a :class:`~cute_dialect.op.conv_plans.describe.ConvKind`, which defines A, B and C.
+        iterator_algorithm: an :class:`~cute_dialect.op.conv_plans.describe.IteratorAlgorithm`.
+        chip, tile_description: as in :class:`~cute_dialect.op.plans.operation.GemmOperationUniversal`, for the
+            implicit GEMM (pixels by channels, or filters by taps and channels).
+        stride_support: ``unity`` supports only stride 1.
+        epilogue_functor, swizzling_functor, visitor: as in the same class.
+        problems: those that :func:`cute_dialect.op.compiler.add_module` compiles for.
+
+    Raises UnsupportedError if there is no such kernel.
     """
 
     def __init__(
@@ -78,7 +84,7 @@ class Conv2dOperation(GemmOperationUniversal):
         self.stride_support = StrideSupport(known(StrideSupport, stride_support, "stride_support"))
         self.problems = tuple(problems)
         if self.algorithm in ("fixed_channels", "few_channels") and self.kind != FPROP:
-            raise UnsupportedError(f"Conv2d: expected fprop for {self.algorithm}, got {self.kind}")
+            raise UnsupportedError(f"Conv2d: {self.algorithm} does not support {self.kind}; use optimized or analytic")
         self._configs: dict[Geometry, ConvConfig] = {}
         self._product: GemmOperationUniversal | None = None
         of_a, of_b = LAYOUTS[self.kind]
@@ -95,42 +101,48 @@ class Conv2dOperation(GemmOperationUniversal):
             assert choice is not None
             if choice.skinny is not None or choice.swapped or choice.config.stream_k:
                 raise UnsupportedError(
-                    f"Conv2d: expected a tile of pixels by channels that no blocks of a last wave share, for "
-                    f"{self.algorithm}, got {tile_description.name}: analytic takes it"
+                    f"Conv2d: {self.algorithm} does not support the swapped, skinny or stream-K tile "
+                    f"{tile_description.name}; use another tile, or analytic"
                 )
 
     # ------------------------------------------------------------------------------------------------------- kernels
 
     @property
     def access(self) -> int:
-        """Elements of A that are read at once: those of its alignment, or of 16 bytes."""
+        """Elements of A that are read at once: its alignment, or 16 bytes."""
         return self.A.alignment or 128 // BITS[self.A.element]
 
     @property
     def im2col(self) -> bool:
-        """Tell whether images are read by im2col TMA: by wgmma, in whole 16 bytes."""
+        """True if images are read by im2col TMA, which needs wgmma and accesses of at least 16 bytes."""
         whole = self.access * BITS[self.A.element] >= 128
         by_wgmma = self.choice is not None and not self.in_parts
         return self.algorithm != IteratorAlgorithm.analytic and by_wgmma and whole
 
     @property
     def by_tma(self) -> bool:
-        """Tell whether operands must be those of a plain product: never, they are images."""
+        """False: operands are images, not those of a plain GEMM."""
         return False
 
     def check_problem(self, call: str, g: Geometry) -> None:
-        """Raise UnsupportedError or AlignmentError for a problem that the operation is not for."""
+        """Raise UnsupportedError or AlignmentError for a problem that the operation does not support."""
         if self.stride_support == StrideSupport.unity and set(g.window.strides) != {1}:
             raise UnsupportedError(
-                f"{call}: expected stride 1, as stride_support of unity says, got {tuple(g.window.strides)}"
+                f"{call}: strides are {tuple(g.window.strides)}, but the operation has stride_support unity; "
+                "use stride 1, or strided"
             )
         name, channels = ("K", g.result[-1]) if g.kind == DGRAD else ("C", g.filter[-1])
         access, element = self.access, self.A.element
         if self.algorithm == IteratorAlgorithm.fixed_channels and channels != access:
-            raise AlignmentError(f"{call}: fixed_channels needs C = {access} of {element}, got C = {channels}")
+            raise AlignmentError(
+                f"{call}: fixed_channels needs C = {access} of {element}, got C = {channels}; "
+                "use few_channels or analytic"
+            )
         if self.algorithm != IteratorAlgorithm.analytic and channels % access:
-            whole = f"rows of {name} of whole {access * BITS[element] // 8} bytes (a multiple of {access} of {element})"
-            raise AlignmentError(f"{call}: {self.algorithm} needs {whole}, got {name} = {channels}: analytic, or pad")
+            whole = f"a multiple of {access} ({access * BITS[element] // 8} bytes of {element})"
+            raise AlignmentError(
+                f"{call}: {self.algorithm} needs {name} to be {whole}, got {name} = {channels}; pad, or use analytic"
+            )
 
     def config(self, g: Geometry) -> ConvConfig:
         """Return the kernel with im2col loads for a problem.  Raises UnsupportedError."""
@@ -143,7 +155,7 @@ class Conv2dOperation(GemmOperationUniversal):
         strided = g.kind == DGRAD and set(g.window.strides) != {1}
         choice = self.plain_choice(g.groups > 1 or strided)
         c, few = choice.config, self.algorithm != IteratorAlgorithm.optimized
-        if strided:  # stored an element's 16 bytes at a time, when it is done
+        if strided:  # a tile is stored when it is done, 16 bytes at a time
             c = c._replace(deferred=False, serpentine=False)
         most = 1024 // c.bits
         width = min(width_of(g, c.bits), most) if g.groups > 1 and g.kind == FPROP else most
@@ -152,11 +164,11 @@ class Conv2dOperation(GemmOperationUniversal):
         try:
             config.check()
         except ValueError as e:
-            raise UnsupportedError(f"Conv2d: {e}: analytic computes it") from None
+            raise UnsupportedError(f"Conv2d: {e}; use analytic") from None
         return config
 
     def plain_choice(self, batch: bool) -> Choice:
-        """Return the kernel of the product, without what becomes of the sums."""
+        """Return the GEMM kernel, without its epilogue."""
         if (batch, False) not in self._configured:
             self._configured[batch, False] = self._configure(batch, False)
         found = self._configured[batch, False]
@@ -164,7 +176,7 @@ class Conv2dOperation(GemmOperationUniversal):
         return found
 
     def conv_variant(self, g: Geometry, epilogue: Epilogue) -> Variant:
-        """Return the kernel with im2col loads, and what becomes of its sums.  Raises UnsupportedError."""
+        """Return the kernel with im2col loads and its epilogue.  Raises UnsupportedError."""
         found = Variant(self.config(g), epilogue, chip=chip_here())
         kernel = found.kernel
         assert isinstance(kernel, ConvConfig)
@@ -175,21 +187,21 @@ class Conv2dOperation(GemmOperationUniversal):
         return found
 
     def with_numbers(self, numbers: tuple[float, ...]) -> Self:
-        """Return the operation whose activation has such numbers; see the base."""
+        """Return the operation with these numbers of its activation; see the base class."""
         found = super().with_numbers(numbers)
-        if found is not self and found._product is self._product:  # which has the numbers of this one
+        if found is not self and found._product is self._product:  # its GEMM has the numbers of this operation
             found._product = None
         return found
 
     def with_tile(self, tile_description: TileDescription) -> Conv2dOperation:
-        """Return the same of another tile."""
+        """Return the operation with another tile."""
         return Conv2dOperation(
             self.kind, self.algorithm, self.chip, tile_description, self.A, self.B, self.C, self.stride_support,
             self.epilogue_functor, self.swizzling_functor, self.visitor, D=self.D,
         )  # fmt: skip
 
     def partial(self) -> Conv2dOperation:
-        """Return the operation of the same tile that gives the sums."""
+        """Return the operation of the same tile that returns the accumulator."""
         found = self._partial
         if found is None:
             td = self.tile_description.replace(self.alone())
@@ -202,7 +214,7 @@ class Conv2dOperation(GemmOperationUniversal):
         return found
 
     def product(self) -> GemmOperationUniversal:
-        """Return the operation of the product of matrices."""
+        """Return the operation of the implicit GEMM."""
         if self._product is None:
             with called("Conv2d"):
                 self._product = GemmOperationUniversal(
@@ -213,12 +225,12 @@ class Conv2dOperation(GemmOperationUniversal):
 
     @property
     def kinds(self) -> Kinds:
-        """Elements of the operands."""
+        """Element types of the operands."""
         a, b, c, d = (Type(x.element, "row") for x in (self.A, self.B, self.C, self.D))
         return Kinds(a, b, None if c.element == "void" else c, d)
 
     def variants(self) -> list[Variant]:
-        """Return the kernels for any alpha, without and with C: with im2col loads for the problems that were told."""
+        """Return the kernels for any alpha, without and with C; those with im2col loads are for ``problems``."""
         if not self.im2col:
             return [*super().variants(), Variant(UnfoldConfig(64, self.kind == DGRAD), chip=chip_here())]
         if not self.problems:
@@ -235,26 +247,24 @@ class Conv2dOperation(GemmOperationUniversal):
 
     @property
     def name(self) -> str:
-        """Names the operation: its kind, how images are read, the product's kernel."""
+        """Name of the operation: kind, iterator algorithm and GEMM kernel."""
         return f"{self.kind}-{self.algorithm}-{super().variants()[0].name}"
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
-        """Compile the kernels for a GPU, with im2col loads for the problems that were told."""
+        """Compile the kernels for a GPU; those with im2col loads for ``problems``."""
         for variant in self.variants():
             compiled(variant)
 
     def first(self) -> Variant:
-        """Return the kernel, of the first problem that was told.  Raises UnsupportedError where none was."""
+        """Return the kernel of the first problem.  Raises UnsupportedError if there are no problems."""
         found = self.variants()
         if not found:
-            raise UnsupportedError(
-                "Conv2d: expected problems, which kernels with im2col loads are compiled for: problems=[…]"
-            )
+            raise UnsupportedError("Conv2d: kernels with im2col loads are compiled per problem; pass problems=[…]")
         return found[0]
 
 
 def _few(channels: int, most: int) -> int:
-    """Return the channels of a load of few: what divides them, of 16 to 128 bytes."""
+    """Return the channels per load for few channels: a divisor of their number, of 16 to 128 bytes."""
     width = most
     while channels % width:
         width //= 2

@@ -1,14 +1,16 @@
-"""A planned convolution: kind, types and what becomes of the sums are said once, then it is run, read, compiled.
+"""Convolution plan: kind, types and epilogue are set once, for many runs.
+
+::
 
     plan = op.Conv2d(kind="fprop", element="f16")
     arguments = plan.run(x, f, padding=1)                # x (N, H, W, C), f (K, R, S, C / group)
     plan.run(x, f, c, d, 1.0, 0.5, stride=2, padding=1, sync=False).sync()
     print(plan.explain(x, f, padding=1))
 
-Operands are never copied: what a kernel cannot read where it lies is an error, which says what would do.
+Operands are never copied.  A plan raises an error for arrays that the kernel cannot read in place.
 """
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -58,14 +60,19 @@ _TYPICAL = (32, 56, 56, 64), (64, 3, 3, 64)
 
 
 class Conv2d(Settings):
-    """``D = activation(alpha * conv(A, B) + beta * C)``, or a gradient of a convolution, for planned elements.
+    """A plan of ``D = activation(alpha * conv(A, B) + beta * C)``, or of a gradient of a convolution.
 
-    ``kind``: ``fprop``, ``dgrad`` or ``wgrad``, which says what A, B and D are
-    (:class:`~cute_dialect.op.conv_plans.describe.ConvKind`); ``A``, ``B``, ``C``, ``D``: arrays, which say their own
-    elements and are what :meth:`run` takes if it is given none; ``element``: of all others, ``element_A`` and such of
-    one; ``element_C="void"``: there is none; ``group``: channels and results are in so many groups; ``mode``: of
-    ``cross_correlation`` or ``convolution``; ``data_format``: ``NHWC``, or ``NCHW`` for shapes with the channels first;
-    in memory they come last.  The rest is as of :class:`~cute_dialect.op.plans.plan.Gemm`.  Raises OpError.
+    Args:
+        kind: ``fprop``, ``dgrad`` or ``wgrad``, which defines A, B and D
+            (:class:`~cute_dialect.op.conv_plans.describe.ConvKind`).
+        A, B, C, D: arrays that define element types, and are the defaults of :meth:`run`.
+        element: type of the operands without an array; ``element_A`` and others set that of one operand.
+        element_C: ``"void"`` for no C.
+        group: number of groups of channels and filters.
+        mode: ``cross_correlation`` or ``convolution``.
+        data_format: ``NHWC``, or ``NCHW`` for shapes with channels first; memory is channels-last with both.
+
+    Other arguments are those of :class:`~cute_dialect.op.plans.plan.Gemm`.  Raises OpError.
     """
 
     call: ClassVar[str] = "Conv2d"
@@ -94,14 +101,14 @@ class Conv2d(Settings):
 
     @property
     def iterator_algorithm(self) -> str | None:
-        """How images are read, :class:`~cute_dialect.op.conv_plans.describe.IteratorAlgorithm`; None: as is best."""
+        """The :class:`~cute_dialect.op.conv_plans.describe.IteratorAlgorithm`; None selects the best one."""
         return self._algorithm
 
     @iterator_algorithm.setter
     def iterator_algorithm(self, value: str | None) -> None:
         found = None if value is None else IteratorAlgorithm(known(IteratorAlgorithm, value, "iterator_algorithm"))
         if found in ("fixed_channels", "few_channels") and self.kind != "fprop":
-            raise UnsupportedError(f"Conv2d: expected fprop for {found}, got {self.kind}")
+            raise UnsupportedError(f"Conv2d: {found} does not support {self.kind}; use optimized or analytic")
         self._algorithm = found
         self._reset()
 
@@ -113,7 +120,7 @@ class Conv2d(Settings):
         input_size: Sequence[int], weight_size: Sequence[int], padding: object = 0, stride: object = 1,
         dilation: object = 1,
     ) -> tuple[int, ...]:  # fmt: skip
-        """Return the shape of a result, (N, P, Q, K), of images (N, H, W, C) and filters (K, R, S, C / groups).
+        """Return the shape of the result, (N, P, Q, K), for images (N, H, W, C) and filters (K, R, S, C / groups).
 
         >>> Conv2d.output_size((8, 56, 56, 64), (128, 3, 3, 64), 1, 2)
         (8, 28, 28, 128)
@@ -137,7 +144,7 @@ class Conv2d(Settings):
         return made
 
     def asked_of(self, g: Geometry, algorithm: str | None = None) -> ConvAsked | None:
-        """Return what a kernel with im2col loads is for; None where the plan's elements and instructions have none."""
+        """Return the problem of a kernel with im2col loads; None if the plan's types and instructions have none."""
         asked = self.asked()
         element = element_of(asked)
         if self._opclass is not OpcodeClass.TensorOp or self.chip < 90 or element not in FACTORS:
@@ -153,7 +160,7 @@ class Conv2d(Settings):
         return ConvAsked(g, element, self.kinds.d.element, sums, width=width)
 
     def best_algorithm(self, g: Geometry, x: Operands | None = None) -> IteratorAlgorithm:
-        """Return how images are read where nothing is said: by im2col loads, if they serve; ``x``: the operands."""
+        """Return the default iterator algorithm: im2col loads if they support the call; ``x``: the operands."""
         asked, i = self.asked_of(g), None if self._tile is None else self._tile.math_instruction
         channels = (g.result if g.kind == "dgrad" else g.filter)[-1]
         if (
@@ -162,7 +169,7 @@ class Conv2d(Settings):
             or (i is not None and i.instruction_shape[0] != 64)
             or (x is not None and not all(lines_suit(v) for v in (x.a, x.b, x.d)))
             or any(n * BITS[e] % 128 for n, e in ((channels, asked.element), (g.output[-1], asked.output)))
-            or (g.kind == "dgrad" and BITS[asked.element] != 16)  # it wants the filter transposed
+            or (g.kind == "dgrad" and BITS[asked.element] != 16)  # that kernel needs a transposed filter
             or self._best(asked) is None
         ):
             return IteratorAlgorithm.analytic
@@ -175,7 +182,7 @@ class Conv2d(Settings):
         )
 
     def way_of(self, g: Geometry, x: Operands) -> tuple[TileDescription, IteratorAlgorithm]:
-        """Return the tile for a call, and how the image is read.  Raises UnsupportedError."""
+        """Return the tile and the iterator algorithm for a call.  Raises UnsupportedError."""
         algorithm = self._algorithm or self.best_algorithm(g, x)
         if self._tile is not None:
             return self._tile, algorithm
@@ -187,23 +194,23 @@ class Conv2d(Settings):
             raise UnsupportedError(
                 f"Conv2d: there is no kernel for {algorithm} of {asked.element} to {asked.output}, {g.kind}"
                 + f" in {g.groups} groups" * (g.groups > 1)
-                + ": analytic computes it"
+                + "; use analytic"
             )
         return found, algorithm
 
     def _best(self, asked: ConvAsked) -> TileDescription | None:
-        """Return the tile that is predicted to be the fastest with im2col loads."""
+        """Return the tile with im2col loads that is predicted to be the fastest."""
         where = self.where()
         found = chosen_with_time(asked, where["gpu"], where["sms"])
         return None if found is None else described(choice_of(found[1]), self.asked())
 
     def _of_columns(self, g: Geometry, x: Operands) -> TileDescription:
-        """Return the tile for the product of columns."""
+        """Return the tile for the GEMM of columns."""
         of, asked = matrices_of(g, x), self.asked(batch=g.groups > 1)
         try:
             with called("Conv2d"):
                 return chosen_product(of, asked, **self.where(), call="Conv2d.run")
-        except (LayoutError, AlignmentError):  # not along K, or anywhere: by mma.sync
+        except (LayoutError, AlignmentError):  # not contiguous along K, or misaligned: mma.sync kernels
             return ampere_tiles(asked)[0]
 
     def _operation(self, g: Geometry, x: Operands) -> Conv2dOperation:
@@ -211,7 +218,7 @@ class Conv2d(Settings):
         return self.operation_of(*self.way_of(g, x))
 
     def operation_of(self, td: TileDescription, algorithm: IteratorAlgorithm) -> Conv2dOperation:
-        """Return the operation of a tile, made once."""
+        """Return the operation of a tile, cached."""
         key = (td.kernel or td, algorithm, None if self._traced is None else self._traced.key)
         found = self._operations.get(key)
         if found is None:
@@ -219,10 +226,10 @@ class Conv2d(Settings):
         return found
 
     def tile_descriptions(self, problem: Conv2dProblemSize | None = None) -> Sequence[TileDescription]:
-        """Return the tiles that there are kernels for, the best for a problem first: of kernels with im2col loads, or,
-        where none serves (or ``iterator_algorithm`` is ``analytic``), of the product of columns.
+        """Return the tiles of all kernels, the fastest for a problem first.
 
-        Nothing is compiled.
+        The kernels have im2col loads.  If there are none, or with the analytic algorithm, they are those of the GEMM
+        of columns.  Nothing is compiled.
         """
         g = (problem or Conv2dProblemSize(*_TYPICAL, (1, 1, 1, 1))).geometry(self.kind, "Conv2d")
         asked, where = self.asked_of(g, self._algorithm), self.where()
@@ -241,8 +248,13 @@ class Conv2d(Settings):
     def construct(
         self, tile_description: TileDescription | None = None, *, problem_size: Conv2dProblemSize | None = None
     ) -> Conv2dOperation:  # fmt: skip
-        """Return an operation of a tile, by default that of the plan, or the best for a problem (or a usual one); not
-        compiled.  Raises UnsupportedError.
+        """Return an operation, which is not compiled.
+
+        Args:
+            tile_description: default: the tile of the plan, or the fastest one for the problem.
+            problem_size: default: a typical problem.
+
+        Raises UnsupportedError.
         """
         problem = problem_size or Conv2dProblemSize(*_TYPICAL, (1, 1, 1, 1), groups=1)
         algorithm = self._algorithm or self.best_algorithm(problem.geometry(self.kind, "Conv2d"))
@@ -256,10 +268,12 @@ class Conv2d(Settings):
         self, tile_description: TileDescription | None = None, *, problem_size: Conv2dProblemSize | None = None,
         print_module: bool = False,
     ) -> Conv2dOperation:  # fmt: skip
-        """Return the operation of :meth:`construct`, compiled; :meth:`run` then takes its tile.
+        """Return the operation of :meth:`construct`, compiled; :meth:`run` then uses its tile.
 
-        ``problem_size``: kernels with im2col loads are compiled for its padding, strides, dilation and taps: without it
-        at the first call.  ``print_module``: print the kernel's file.
+        Args:
+            problem_size: kernels with im2col loads are compiled for its padding, strides, dilation and taps; default:
+                they are compiled at the first call.
+            print_module: print the kernel's file.
         """
         operation = self.construct(tile_description, problem_size=problem_size)
         if print_module:
@@ -280,7 +294,7 @@ class Conv2d(Settings):
         size: object = None, bias: object = None, visitor_args: Mapping[str, object] | None = None,
         stream: object = None, split_k: object = None, **options: Unpack[CallOptions],
     ) -> ConvArguments:  # fmt: skip
-        """Return the checked arguments of :meth:`run`, and the operation that computes them; nothing is compiled."""
+        """Return the checked arguments of :meth:`run` with their operation; nothing is compiled."""
         how = self._how(stride, padding, dilation, size)
         numbers = alpha, beta
         return self._call("Conv2d.arguments", (A, B, C, D), numbers, how, bias, visitor_args, stream, split_k, options)
@@ -306,7 +320,9 @@ class Conv2d(Settings):
             operation = self._operation(found.geometry, found.operands)
             return ConvArguments(operation, found, stream, options, split, call, made.results)
         if visitor_args:
-            raise EpilogueError(f"{call}: expected no visitor_args of a function, got {', '.join(visitor_args)}")
+            raise EpilogueError(
+                f"{call}: visitor_args has {', '.join(visitor_args)}, but the plan has no traced epilogue; omit it"
+            )
         alpha = self._alpha if alpha is None else number("alpha", alpha)
         beta = self._beta if beta is None else number("beta", beta)
         found = check(
@@ -321,14 +337,20 @@ class Conv2d(Settings):
         visitor_args: Mapping[str, object] | None = None, stream: object = None, split_k: object = None,
         **options: Unpack[CallOptions],
     ) -> ConvArguments:  # fmt: skip
-        """Compute ``D``, made if it is not given, and return the arguments: ``.D``, ``.sync()``.
+        """Compute ``D`` and return the arguments: ``.D``, ``.sync()``.
 
-        ``C`` is read where ``beta`` is not 0: like D, or a value a channel; ``bias``: (K,), or (C,) of dgrad;
-        ``stride``, ``padding``, ``dilation``: as of :func:`cute_dialect.op.conv2d`; ``size``: the shape of D, where it
-        is a gradient and there is no D (without a stride that of an image follows from the others); ``split_k``: parts
-        of K, a number or (mode, number), mode ``serial`` (blocks share a tile) or ``parallel`` (a second kernel adds
-        the parts up), of columns also ``stream``.  The rest is as of :meth:`cute_dialect.op.plans.plan.Gemm.run`.
-        Raises OpError before anything is written.
+        Args:
+            C: read if ``beta`` is not 0; like D, or one value per channel.
+            D: array for the result; default: a new array.
+            stride, padding, dilation: as in :func:`cute_dialect.op.conv2d`.
+            size: shape of D if it is a gradient and no array; with stride 1 the shape of an image follows from the
+                operands.
+            bias: (K,), or (C,) for dgrad.
+            split_k: number of split-K slices, or (mode, number).  With ``serial`` blocks accumulate one tile, with
+                ``parallel`` a second kernel adds the slices; columns also support ``stream``.
+
+        Other arguments are those of :meth:`cute_dialect.op.plans.plan.Gemm.run`.  Raises OpError before anything is
+        written.
         """
         how = self._how(stride, padding, dilation, size)
         numbers = alpha, beta
@@ -348,9 +370,9 @@ class Conv2d(Settings):
         size: object = None, bias: object = None, visitor_args: Mapping[str, object] | None = None,
         split_k: object = None,
     ) -> Callable[..., None]:  # fmt: skip
-        """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` launches and does no more.
+        """Return a checked and prepared call: ``call()`` or ``call(stream)`` only launches.
 
-        Arrays are on a GPU.  Raises OpError.
+        Arrays must be on a GPU.  Raises OpError.
         """
         how, numbers = self._how(stride, padding, dilation, size), (alpha, beta)
         return self._call("Conv2d.bind", (A, B, C, D), numbers, how, bias, visitor_args, None, split_k, {}).bind()
@@ -360,7 +382,7 @@ class Conv2d(Settings):
         beta: float | None = None, *, stride: object = 1, padding: object = 0, dilation: object = 1,
         size: object = None, bias: object = None, visitor_args: Mapping[str, object] | None = None,
     ) -> Any:  # fmt: skip
-        """Return what :meth:`run` computes, in numpy and f64, not rounded to D; D says no more than its shape."""
+        """Return the result of :meth:`run`, computed with numpy in f64 and not rounded; only the shape of D is used."""
         from cute_dialect.op.conv_plans.reference import reference
 
         a, b, c, d = self._arrays(A, B, C, D)
@@ -371,7 +393,9 @@ class Conv2d(Settings):
             others = {"C": c, "alpha": alpha, "beta": beta, "bias": bias}
             args = arguments_for("Conv2d.reference", visitor, said, others)
         elif self._visitor is not None:
-            raise UnsupportedError("Conv2d.reference: expected no function in the language, which numpy cannot compute")
+            raise UnsupportedError(
+                "Conv2d.reference: numpy cannot compute an epilogue in the kernel language; use a traced epilogue"
+            )
         numbers = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
         how = self._how(stride, padding, dilation, size)
         return reference(self.kind, (a, b, c, d), numbers, how, bias, self._activation, visitor, args)
@@ -380,13 +404,13 @@ class Conv2d(Settings):
 
     @classmethod
     def of_settings(cls, settings: Fields) -> Self:
-        """Return the plan of what :meth:`settings` told."""
+        """Return the plan with these settings, as returned by :meth:`settings`."""
         names = ("element_accumulator", "alpha", "beta", "kernel_cc", "kind", "group", "mode", "data_format")
         elements = {name: settings[name] for name in [f"element_{n}" for n in "ABCD"]}
         return cls(**elements, **{n: settings[n] for n in names}).restored(settings)
 
     def settings(self) -> Fields:
-        """Return what makes the plan again, as data."""
+        """Return the settings of the plan as data."""
         algorithm = None if self._algorithm is None else str(self._algorithm)
         more = {"kind": self.kind, "group": self.group, "mode": str(self.mode), "data_format": self.data_format}
         return {**super().settings(), **more, "iterator_algorithm": algorithm}
@@ -402,19 +426,19 @@ class Conv2d(Settings):
         self, A: object = None, B: object = None, *, stride: object = 1, padding: object = 0, dilation: object = 1,
         size: object = None, split_k: object = None,
     ) -> ConvExplanation:  # fmt: skip
-        """Return which kernel computes a convolution of such arrays, or of such shapes, and why; see ``op.explain``."""
+        """Return the kernel for a convolution of these arrays or shapes, and the reason; see ``op.explain``."""
         from cute_dialect.op.conv_plans.report import explained
 
         a, b, _, d = self._arrays(A, B, None, None)
         return explained(self, a, b, d, self._how(stride, padding, dilation, size), Split.of(split_k))
 
     def _shown(self) -> Variant:
-        """Return the last run's kernel, the one that multiplies.  Raises UnsupportedError where nothing was run."""
+        """Return the GEMM kernel of the last run.  Raises UnsupportedError if nothing was run."""
         launched = [] if self._last is None else self._last.sources()
         others = UnfoldConfig | PartsConfig | CombineConfig | ReduceConfig
         found = [v for v in launched if not isinstance(v.configured, others)]
         if not found:
-            raise UnsupportedError("Conv2d: expected a run before, which says what the kernel is of")
+            raise UnsupportedError("Conv2d: the kernel depends on the arrays; call run first")
         return found[0]
 
     def __repr__(self) -> str:
@@ -423,35 +447,35 @@ class Conv2d(Settings):
 
 
 class Conv2dFprop(Conv2d):
-    """A planned convolution: A (N, H, W, C), B (K, R, S, C / group), D (N, P, Q, K)."""
+    """A plan of convolutions: A (N, H, W, C), B (K, R, S, C / group), D (N, P, Q, K)."""
 
     def __init__(self, *arrays: object, **more: Any):
         super().__init__("fprop", *arrays, **more)
 
 
 class Conv2dDgrad(Conv2d):
-    """A planned gradient of images: A (N, P, Q, K), B (K, R, S, C / group), D (N, H, W, C)."""
+    """A plan of gradients of images: A (N, P, Q, K), B (K, R, S, C / group), D (N, H, W, C)."""
 
     def __init__(self, *arrays: object, **more: Any):
         super().__init__("dgrad", *arrays, **more)
 
 
 class Conv2dWgrad(Conv2d):
-    """A planned gradient of filters: A (N, P, Q, K), B (N, H, W, C), D (K, R, S, C / group)."""
+    """A plan of gradients of filters: A (N, P, Q, K), B (N, H, W, C), D (K, R, S, C / group)."""
 
     def __init__(self, *arrays: object, **more: Any):
         super().__init__("wgrad", *arrays, **more)
 
 
 def _element(name: str, array: object, element: object, all_elements: object) -> str:
-    """Return the element of an operand: of its array, else what is said of it, else of all.  Raises DtypeError."""
+    """Return the type of an operand: of its array, its own setting, or the common setting.  Raises DtypeError."""
     if array is not None:
         if element is not None:
-            raise DtypeError(f"Conv2d: expected {name} or element_{name}, got both")
+            raise DtypeError(f"Conv2d: {name} and element_{name} are both given; pass one of them")
         found = read("Conv2d", name, array).dtype
         said = None if all_elements is None else element_name(all_elements)
         return "tf32" if (said, found) == ("tf32", "f32") else found
     element = all_elements if element is None else element
     if element is None:
-        raise DtypeError(f"Conv2d: expected one of {name}, element_{name}, element")
+        raise DtypeError(f"Conv2d: the type of {name} is unknown; pass {name}, element_{name} or element")
     return element_name(element, f"Conv2d: element_{name}")

@@ -1,6 +1,6 @@
-"""What a convolution is to compute, in numpy and f64, by a loop over taps."""
+"""Reference convolutions in numpy and f64, by a loop over taps."""
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["convolved", "reference"]
 
 
 def convolved(g: Geometry, a: NDArray[float64], b: NDArray[float64]) -> NDArray[float64]:
-    """Return the sums of a convolution or of a gradient, of operands with their channels last."""
+    """Return the accumulator of a convolution or a gradient, for operands with channels last."""
     import numpy as np
 
     w, groups = g.window, g.groups
@@ -55,9 +55,10 @@ def reference(
     kind: str, arrays: Sequence[Any], numbers: tuple[float, float], how: How, bias: Any = None, activation: str = "",
     visitor: Any = None, args: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
-    """Return ``activation(alpha * sums + beta * C + bias)`` of a convolution, or what an epilogue returns for the sums.
+    """Return ``activation(alpha * sums + beta * C + bias)`` of a convolution, or the results of an epilogue.
 
-    ``arrays``: A, B, C, D, of which D says its shape alone.
+    Args:
+        arrays: A, B, C and D; only the shape of D is used.
     """
     import numpy as np
 
@@ -84,7 +85,7 @@ def reference(
 
 
 def _visited(sums: NDArray[float64], g: Geometry, visitor: Any, args: Mapping[str, Any], turn: bool) -> Any:
-    """Return what an epilogue's function gives for the sums, as matrices with a row for each pixel."""
+    """Return the results of an epilogue's function for the accumulator, as matrices with a row per pixel."""
     import numpy as np
 
     def rows(t: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Why a planned convolution takes its kernel."""
+"""Explanation of the kernel choice of a convolution plan."""
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["explained"]
 
 
 def explained(plan: Conv2d, A: Any, B: Any, D: Any, how: How, split: Split) -> ConvExplanation:
-    """Return which kernel a plan takes for arrays, or shapes, and what is predicted of it."""
+    """Return the kernel of a plan for arrays or shapes, with its predicted time."""
     turn = channels_first("Conv2d.explain", how.data_format, 2, "")
     x, y = (_view(n, t, kind.element, turn) for n, t, kind in zip("AB", (A, B), (plan.kinds.a, plan.kinds.b)))
     shape = None if D is None else last(tuple(D.shape), turn)
@@ -46,7 +46,7 @@ def explained(plan: Conv2d, A: Any, B: Any, D: Any, how: How, split: Split) -> C
         found = chosen_with_time(asked, gpu, sms)
         time = 0.0 if found is None else found[0]
     name = config.name if config is not None else operation.product().name
-    why = f"{algorithm}, " + ("the plan says so" if plan.iterator_algorithm else "as its operands lie")
+    why = f"{algorithm}, " + ("set by the plan" if plan.iterator_algorithm else "chosen for its operands")
     why += ", its tile_description" * (plan.tile_description is not None)
     copies: tuple[tuple[str, int], ...] = ()
     if config is None and not g.is_product:
@@ -55,7 +55,7 @@ def explained(plan: Conv2d, A: Any, B: Any, D: Any, how: How, split: Split) -> C
         copies = (("columns", size * SIZES[image.dtype]),)
     if split.parts > 1:
         parts = parts_of(operation, g, split)
-        why += f"; {parts} parts of K" + (f" of {split.parts} that were asked for" if parts < split.parts else "")
+        why += f"; {parts} split-K slices" + (f" ({split.parts} requested)" if parts < split.parts else "")
     moved = sum(prod(v.shape) * SIZES[v.dtype] for v in (x, y, z))
     element = plan.kinds.a.element
     return ConvExplanation(
@@ -65,7 +65,7 @@ def explained(plan: Conv2d, A: Any, B: Any, D: Any, how: How, split: Split) -> C
 
 
 def _view(name: str, array: Any, element: str, turn: bool) -> ArrayView:
-    """Return how an operand lies; a shape is of one without gaps."""
+    """Return a view of an operand, or of a contiguous array of a shape."""
     if isinstance(array, tuple | list) and not isinstance(array, ArrayView):
         shape = last(tuple(array), turn)
         element = "f32" if element == "tf32" else element

@@ -1,8 +1,8 @@
-"""The launches of a convolution: one with im2col loads, or one that writes out what the taps see and a product.
+"""Launches of a convolution plan: one with im2col loads, or one that writes columns and a GEMM.
 
-Where parts of K are computed apart, sums are stored, and added up by a second kernel, which has the epilogue; so are
-those of groups that are written out.  Operands are image and
-filter as they lie, channels last; D and C are matrices, a row for each pixel or filter.
+Split-K slices of separate launches are stored; a second kernel adds them and computes the epilogue.  The same holds
+for groups whose columns are written.  Operands are images and filters in place, with channels last.  D and C are
+matrices with a row per pixel or filter.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ __all__ = ["matrices_of", "parts_of", "steps"]
 
 
 class _InPlace(Library):
-    """What lies where it lies: nothing is copied."""
+    """A library that raises an error instead of copying."""
 
     def strided(self, shape: Sequence[int], strides: Sequence[int], element: str, like: ArrayView) -> ArrayView:
         """Raise LayoutError."""
         raise LayoutError(
-            "Conv2d: expected operands that kernels read where they are, taps and channels of the filter without gaps "
-            "(of 8 bits and tf32 a gradient of images wants it transposed): analytic takes them"
+            "Conv2d: the kernel cannot read the filter in place: its taps and channels must be contiguous (and "
+            "transposed for dgrad of 8 bits and tf32); use analytic"
         )
 
 
@@ -71,8 +71,10 @@ def steps(operation: Conv2dOperation, g: Geometry, x: Operands, split: Split) ->
 
 
 def parts_of(operation: Conv2dOperation, g: Geometry, split: Split) -> int:
-    """Return how many parts of K there are: of one launch no more than steps, of several no more than blocks of
-    channels, or, of filters, images.
+    """Return the number of split-K slices.
+
+    One launch has at most as many as K has steps, several launches as many as there are blocks of channels (for wgrad,
+    images).
     """
     if split.parts == 1 or not operation.im2col:
         return split.parts
@@ -88,7 +90,7 @@ def parts_of(operation: Conv2dOperation, g: Geometry, split: Split) -> int:
 
 def _by_im2col(operation: Conv2dOperation, g: Geometry, x: Operands, split: Split) -> list[Step]:
     if split.mode == "stream":
-        raise UnsupportedError("split_k: there is no convolution of stream-K yet, but by analytic: serial, parallel")
+        raise UnsupportedError("split_k: im2col loads do not support stream; use serial or parallel, or analytic")
     alone = has_epilogue(g, _epilogue(operation, x))
     if split.parts == 1 and alone:
         return _launch(operation, g, x)
@@ -110,7 +112,7 @@ def _by_im2col(operation: Conv2dOperation, g: Geometry, x: Operands, split: Spli
 
 
 def _launch(operation: Conv2dOperation, g: Geometry, x: Operands) -> list[Step]:
-    """Return the launch of a kernel with im2col loads, and those that combine what it leaves of rows and columns."""
+    """Return the launch of a kernel with im2col loads, and the launches that combine its partial reductions."""
     variant = operation.conv_variant(g, _epilogue(operation, x))
     config = operation.config(g)
     image, other = (x.b, x.a) if g.kind == WGRAD else (x.a, x.b)
@@ -121,14 +123,15 @@ def _launch(operation: Conv2dOperation, g: Geometry, x: Operands) -> list[Step]:
 
 
 def _epilogue(operation: Conv2dOperation, x: Operands) -> Epilogue:
-    """Return what becomes of the sums."""
+    """Return the epilogue of a call."""
     with called("Conv2d"):
         return operation.epilogue_for(x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, x.graph)
 
 
 def _sharing(operation: Conv2dOperation, g: Geometry, parts: int) -> Conv2dOperation | None:
-    """Return the operation of the same tile whose blocks share K; None for groups, and where not all of them would run
-    at once.
+    """Return the operation of the same tile with split-K in one launch.
+
+    Return None for groups, and if the blocks would not all run at once.
     """
     if g.groups > 1:
         return None
@@ -150,7 +153,7 @@ def _sharing(operation: Conv2dOperation, g: Geometry, parts: int) -> Conv2dOpera
 
 
 class _Cut(NamedTuple):
-    """A part of K: elements ``first`` to before ``last`` of A's and B's modes."""
+    """A slice of K: elements ``first`` to before ``last`` of a mode of A and of B."""
 
     mode_a: int
     mode_b: int
@@ -162,7 +165,7 @@ class _Cut(NamedTuple):
 
 
 def _pieces(g: Geometry, parts: int, width: int) -> Iterator[tuple[Geometry, _Cut]]:
-    """Yield parts of K with what they are of: blocks of channels, of gradients of filters images; of groups one."""
+    """Yield slices of K with their geometry: blocks of channels, or images for wgrad; groups are not sliced."""
     extent, unit = {FPROP: (g.filter[-1], width), DGRAD: (g.result[-1], width), WGRAD: (g.image[0], 1)}[g.kind]
     if g.groups > 1:
         parts = 1
@@ -193,7 +196,7 @@ def _sliced(view: ArrayView, mode: int, first: int, last: int) -> ArrayView:
 
 
 def _workspace(operation: Conv2dOperation, d: ArrayView, parts: int) -> Workspace:
-    """Return memory for the sums of parts: (rows, columns, parts), lines of whole 16 bytes."""
+    """Return memory for partial sums: (rows, columns, slices), with lines padded to 16 bytes."""
     m, n = d.shape
     wide, sums = -(-n // 4) * 4, operation.sums
     memory = new_memory(d, parts * m * wide, sums)
@@ -201,7 +204,7 @@ def _workspace(operation: Conv2dOperation, d: ArrayView, parts: int) -> Workspac
 
 
 def _part(memory: ArrayView, d: ArrayView, part: int) -> ArrayView:
-    """Return a part of it as a matrix like D."""
+    """Return a slice of the workspace as a matrix like D."""
     row, column, step = memory.strides
     at = memory.pointer + part * step * SIZES[memory.dtype]
     return memory._replace(pointer=at, shape=d.shape, strides=(row, column))
@@ -211,8 +214,8 @@ def _check_apart(x: Operands) -> None:
     """Raise EpilogueError for an epilogue that a second kernel cannot evaluate."""
     if x.graph is not None and (x.graph.paired or x.graph.reduces or x.graph.whole_rows):
         raise EpilogueError(
-            "Conv2d: expected an epilogue without reductions where a second kernel computes it: of groups, of "
-            "gradients of images with a stride and of filters, and where it adds up parts of K"
+            "Conv2d: a second kernel computes the epilogue (for groups, strided dgrad, wgrad and split_k), so "
+            "reductions, pairs() and whole_rows are not supported; omit them"
         )
 
 
@@ -220,7 +223,7 @@ def _check_apart(x: Operands) -> None:
 
 
 def _columns(operation: Conv2dOperation, g: Geometry, x: Operands) -> tuple[list[Step], Operands]:
-    """Return the launches that write out operands, and the product that is left; of groups, all rows and columns."""
+    """Return the launches that write operands, and the operands of the GEMM, with all groups side by side."""
     image = x.b if g.kind == WGRAD else x.a
     found: list[Step] = []
     columns = as_rows(image) if g.is_product else None
@@ -234,29 +237,30 @@ def _columns(operation: Conv2dOperation, g: Geometry, x: Operands) -> tuple[list
     if g.kind == WGRAD:
         y = as_rows(x.a)
         if y is None:
-            raise LayoutError("Conv2d: expected pixels of A that go on in each other, got gaps between them")
+            raise LayoutError("Conv2d: A has gaps between its pixels; pass a contiguous A")
         turned = y._replace(shape=y.shape[::-1], strides=y.strides[::-1])
         return found, x._replace(a=turned, b=columns)
     return found, x._replace(a=columns, b=_factor(g, x, found))
 
 
 def _factor(g: Geometry, x: Operands, found: list[Step]) -> ArrayView:
-    """Return the filter as the other factor, (taps and channels, columns), of groups one below the other; what writes
-    it out, if that is to be done, is added to the launches.
+    """Return the filter as the second factor, (taps and channels, columns), with groups one below the other.
+
+    If the filter must be written in that order, the launch is appended to ``found``.
     """
     f = x.b
     if g.kind == FPROP:
         step = merged(f, 1, len(f.shape))
         if step is None or (f.strides[-1] != 1 and f.shape[-1] != 1):
-            raise LayoutError("Conv2d: expected B whose taps and channels go on in each other, got gaps between them")
+            raise LayoutError("Conv2d: B has gaps between its taps or channels; pass a contiguous B")
         return f._replace(shape=(g.taps * f.shape[-1], f.shape[0]), strides=(step, f.strides[0]))
     tap, per, channels = merged(f, 1, len(f.shape) - 1), f.shape[0] // g.groups, f.shape[-1]
     if tap is None:
-        raise LayoutError("Conv2d: expected B whose taps go on in each other, got gaps between them")
+        raise LayoutError("Conv2d: B has gaps between its taps; pass a contiguous B")
     row = f.strides[0]
     if g.taps == 1:
         return f._replace(shape=(f.shape[0], channels), strides=(row, f.strides[-1]))
-    # (groups, taps, filters of one) rows of channels: pixels (W, H, D) of one tap each.
+    # Rows of channels, (groups, taps, filters of a group), are pixels (W, H, D) of one tap each.
     unit = max(1, 16 // SIZES[f.dtype])
     line = -(-channels // unit) * unit
     count = g.groups * g.taps * per
@@ -276,13 +280,13 @@ def _unfold(config: UnfoldConfig, image: ArrayView, columns: ArrayView, numbers:
 
 
 def _grouped(g: Geometry, x: Operands) -> Operands:
-    """Return the products of groups as a batch."""
+    """Return the GEMMs of groups as a batch."""
 
-    def rows(v: ArrayView) -> ArrayView:  # a group below the other
+    def rows(v: ArrayView) -> ArrayView:  # groups are one below the other
         n = v.shape[0] // g.groups
         return v._replace(shape=(g.groups, n, v.shape[1]), strides=(n * v.strides[0], *v.strides))
 
-    def columns(v: ArrayView) -> ArrayView:  # beside the other
+    def columns(v: ArrayView) -> ArrayView:  # groups are side by side
         n = v.shape[1] // g.groups
         return v._replace(shape=(g.groups, v.shape[0], n), strides=(n * v.strides[1], *v.strides))
 
@@ -294,7 +298,9 @@ def _grouped(g: Geometry, x: Operands) -> Operands:
 
 
 def _groups_apart(operation: Conv2dOperation, g: Geometry, x: Operands, split: Split) -> list[Step]:
-    """Return the products of groups, whose sums a second kernel takes; a launch for each group with parts of K."""
+    """Return the GEMMs of groups, followed by a second kernel for their accumulators; split-K needs a launch per
+    group.
+    """
     product, workspace = operation.product(), _workspace(operation, x.d, 1)
     d = _part(workspace.memory, x.d, 0)
     plain = Operands(x.a, x.b, d)
@@ -302,7 +308,7 @@ def _groups_apart(operation: Conv2dOperation, g: Geometry, x: Operands, split: S
 
 
 def matrices_of(g: Geometry, x: Operands) -> Operands:
-    """Return operands that lie as those of the product of columns, which need not be there: what it is chosen by."""
+    """Return operands with the layouts of the GEMM of columns, for the kernel choice; the columns need not exist."""
     image = x.b if g.kind == WGRAD else x.a
     rows, line = extents_of(g, image)
     columns = image._replace(pointer=0, shape=(rows, g.taps * image.shape[-1]), strides=(line, 1))
@@ -324,7 +330,7 @@ def matrices_of(g: Geometry, x: Operands) -> Operands:
 
 
 def _nothing(x: Operands) -> Operands:
-    """Return operands of a product that multiplies nothing."""
+    """Return operands of a GEMM whose K is 0."""
     m, n = x.d.shape
     a = x.a._replace(pointer=x.a.pointer & -16, shape=(m, 0), strides=(16, 1))
     return x._replace(a=a, b=x.b._replace(pointer=x.b.pointer & -16, shape=(0, n), strides=(1, 16)))

@@ -1,6 +1,6 @@
-"""Traced epilogues of planned convolutions: a call's arrays, by name, as matrices with a row for each pixel."""
+"""Traced epilogues of convolution plans, whose arrays are matrices with a row per pixel."""
 
-# Arrays are of any library.
+# Arrays may belong to any library.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["as_matrix", "visited"]
 
 
 def as_matrix(call: str, name: str, t: Any, g: Geometry, turn: bool) -> Any:
-    """Return an array like the result, or of a value a channel, as that of a matrix, in the same memory.
+    """Return an array like the result, or with one value per channel, as a matrix in the same memory.
 
     Raises EpilogueError, LayoutError.
     """
@@ -31,11 +31,11 @@ def as_matrix(call: str, name: str, t: Any, g: Geometry, turn: bool) -> Any:
         return t.reshape(1, t.shape[-1])
     if tuple(t.shape) != g.output:
         raise EpilogueError(
-            f"{call}: expected {name} of {first(g.output, turn)}, a value a channel or a number, got "
-            f"{first(tuple(t.shape), turn)}"
+            f"{call}: {name} has shape {first(tuple(t.shape), turn)}; pass an array of {first(g.output, turn)}, "
+            "one value per channel, or a number"
         )
     if as_rows(view_of(t)) is None:
-        raise LayoutError(f"{call}: expected {name} whose pixels go on in each other, got gaps between them")
+        raise LayoutError(f"{call}: {name} has gaps between its pixels; pass a contiguous array")
     return t.reshape(g.matrix)
 
 
@@ -43,19 +43,22 @@ def visited(
     call: str, kind: str, kinds: Kinds, a: Any, b: Any, d: Any, visitor: Any, args: Mapping[str, Any], how: How,
     on_cpu: bool,
 ) -> tuple[Checked, Bound]:  # fmt: skip
-    """Return a call whose epilogue is traced, or is a function that is traced now, and the epilogue with its arrays.
+    """Return a checked call and its epilogue with arrays; a plain function is traced first.
 
-    ``args``: arrays and numbers by name, and memory for results.  Raises OpError.
+    Args:
+        args: arrays and numbers by name, and arrays for results.
+
+    Raises OpError.
     """
     if "D" in args:
-        raise EpilogueError(f"{call}: expected D for the result, got D in visitor_args")
+        raise EpilogueError(f"{call}: visitor_args has D; pass the array for the result as D")
     found = check(call, kind, kinds, (a, b, None, d), how, on_cpu=on_cpu)
     g, x = found.geometry, found.operands
     given = {n: as_matrix(call, n, t, g, found.turn) for n, t in args.items()}
     traced = traced_of(call, visitor, given, g.matrix)
     refuse_arranged(call, traced)
     if traced.shape_of(g.matrix) != g.matrix or traced.graph.whole_rows:
-        raise EpilogueError(f"{call}: expected an epilogue without pairs() and whole_rows")
+        raise EpilogueError(f"{call}: the epilogue has pairs() or whole_rows, which only op.mm and op.bmm support")
 
     def another(shape: tuple[int, ...], element: str) -> Any:
         return new_like(a, shape, Type(element or kinds.d.element, "row"))
@@ -70,10 +73,10 @@ def visited(
 
 
 def _image(t: Any, g: Geometry, turn: bool) -> Any:
-    """Return a result that is a matrix, or what rows or columns became, with an image's dimensions."""
+    """Return a matrix, or a reduction of its rows or columns, with the dimensions of an image."""
     rows, columns = t.shape
     whole = g.output[:-1] if rows == g.matrix[0] else (1,) * 3
-    if columns not in (1, g.output[-1]):  # of a filter's gradient: taps and channels
+    if columns not in (1, g.output[-1]):  # wgrad: taps and channels
         whole, columns = ((t.shape[0], *g.output[1:-1]), g.output[-1]) if rows == g.matrix[0] else (whole, columns)
     image = t.reshape(*whole, columns)
     return turned(image, first((0, 1, 2, 3), True)) if turn else image

@@ -1,1 +1,1 @@
-"""Which kernel for which product: the menu, the model that predicts, the tables that were measured."""
+"""Kernel selection for GEMMs: candidates, cost model, tables of measured kernels."""

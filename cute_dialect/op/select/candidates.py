@@ -1,10 +1,10 @@
-"""The kernels that a product can be computed by: every configuration of the Hopper GEMM that is worth a thought.
+"""Candidate kernels for a GEMM: the configurations of the Hopper GEMM that may be the fastest.
 
-There are up to three thousand for a type of operands: tiles of 64 to 256 rows and of 16 to 256 columns, of the problem
-as it is or swapped (``C^T = B A^T``), each with a way to share the work.  Where the last wave of tiles is not full
-another tile is as good as sharing it (``stream_k``), so that no kernel that does is among them.  A menu is a table, a
-column for each thing that the model asks, of all kernels at once; a
-:class:`~cute_dialect.op.select.kernel_choice.Choice` is made of one that is taken.
+There are up to three thousand for each type of operands.  They have tiles of 64 to 256 rows and 16 to 256 columns, of
+the problem or of the transposed problem (``C^T = B A^T``), and different schedules.  Stream-K for a partial last wave
+(``stream_k``) is not among them, because another tile is as fast.  A menu is a table with a column per :class:`Kernel`
+field, evaluated for all kernels at once; a :class:`~cute_dialect.op.select.kernel_choice.Choice` is built only for a
+kernel that is selected.
 
 >>> found = menu(Problem(8192, 8192, 8192))
 >>> len(found) > 1000, found.choice(0).config.tile
@@ -36,43 +36,34 @@ __all__ = [
 ]  # fmt: skip
 
 WHOLE, TURNS, STREAM, SPLIT, FEW = range(5)
-"""How blocks share the work: tiles in turn, a tile for each warp group, the last wave shared, K shared; or the kernel
-for few rows.
-"""
+"""Schedules of blocks: data-parallel, ping-pong (a tile per warp group), stream-K, split-K, few-rows kernel."""
 
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 44, 66, 132)
 _FEW_COLUMNS = (32, *range(64, 257, 32))
 _CLUSTERS, _LARGER = ((1, 1), (2, 1), (1, 2)), ((2, 2), (4, 1), (1, 4), (2, 4), (4, 2), (8, 1), (1, 8))
-"""Blocks along M and N: of tiles of any size, and of smaller ones."""
+"""Clusters along M and N: for tiles of any size, and for smaller tiles."""
 _ALIGNMENT = 1024
-"""Bytes that aligning the stages may take."""
+"""Bytes reserved for the alignment of the stages."""
 _MOST_STAGES = 16
 
 
 class Kernel(NamedTuple):
-    """What the model asks of a kernel.
+    """Properties of a kernel in the cost model."""
 
-    ``rows``, ``columns``: of a tile, of the problem swapped where ``swapped``; ``live``: rows that are loaded;
-    ``stages``: of the ring; ``parts``: blocks that share the K of a tile; ``cluster_m``, ``cluster_n``: blocks along M
-    that share B, along N that share A; ``way``: of :data:`WHOLE` and so on; ``deferred``, ``buffers``: see
-    :class:`GemmConfig`; ``direct``: see :class:`SkinnyConfig`; ``finishers``: blocks that finish columns of a tile;
-    ``accumulators``: of a warp group.
-    """
-
-    rows: int
+    rows: int  # of a tile, of the transposed problem if swapped
     columns: int
-    live: int
+    live: int  # rows that are loaded
     stages: int
-    parts: int = 1
-    cluster_m: int = 1
-    cluster_n: int = 1
-    way: int = WHOLE
+    parts: int = 1  # split-K slices
+    cluster_m: int = 1  # blocks along M, which share B
+    cluster_n: int = 1  # blocks along N, which share A
+    way: int = WHOLE  # the schedule: WHOLE, TURNS, STREAM, SPLIT or FEW
     swapped: bool = False
-    deferred: bool = False
-    buffers: int = 2
-    direct: bool = False
-    finishers: int = 1
-    accumulators: int = 1
+    deferred: bool = False  # see GemmConfig
+    buffers: int = 2  # see GemmConfig
+    direct: bool = False  # see SkinnyConfig
+    finishers: int = 1  # blocks that finish columns of a tile
+    accumulators: int = 1  # per warp group
 
 
 _COLUMN = {name: i for i, name in enumerate(Kernel._fields)}
@@ -80,8 +71,9 @@ _FLAGS = {"swapped", "deferred", "direct"}
 
 
 class Menu:
-    """Kernels of one type of operands, and a column of numbers for each field of :class:`Kernel`; ``kept``: what the
-    model has computed of them.
+    """Kernels for one type of operands, with an array per field of :class:`Kernel`.
+
+    ``kept`` caches results of the cost model.
     """
 
     def __init__(self, kernels: Sequence[Sequence[float]], base: GemmConfig):
@@ -96,11 +88,11 @@ class Menu:
         return (self.choice(i) for i in range(len(self)))
 
     def kernel(self, index: int) -> Kernel:
-        """Return what the model asks of one of the kernels."""
+        """Return the properties of one kernel."""
         return Kernel(*self._kernels[index])  # type: ignore[arg-type]
 
     def some(self, which: NDArray[Any]) -> Menu:
-        """Return some of the kernels, by their indices."""
+        """Return a menu of the kernels with these indices."""
         found = Menu.__new__(Menu)
         indices: list[int] = which.tolist()
         found._kernels, found.base = [self._kernels[i] for i in indices], self.base
@@ -133,13 +125,13 @@ class Menu:
 
 
 def menu(problem: Problem, sms: int = 132) -> Menu:
-    """Return all kernels for the types and majors of a problem; which suit its size :func:`suits` says."""
+    """Return all kernels for the types and majors of a problem; :func:`suits` checks its size."""
     p = problem
     return _menu(p.element, p.output, p.major_a, p.major_b, p.matrices > 1, sms, p.sums)
 
 
 def forget() -> None:
-    """Forget the menus that were made."""
+    """Clear the cache of menus."""
     _menu.cache_clear()
 
 
@@ -152,7 +144,7 @@ def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sm
     )  # fmt: skip
     found: list[Sequence[float]] = []
     for swapped in _orders(base):
-        # Lines of B along N lie in shared memory in 32 elements at least.
+        # Lines of B along N have at least 32 elements in shared memory.
         step = 16 if (major_a if swapped else major_b) == "k" and BITS[output] > 8 else 32
         for rows, most in ((64, 256), (128, 256), (192, 192), (256, 192)):
             for columns in range(step, most + 1, step):
@@ -164,7 +156,7 @@ def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sm
 
 
 def _orders(base: GemmConfig) -> list[bool]:
-    """Return whether the problem is computed as it is, swapped, or both; neither where A and B are not along K."""
+    """Return the values of ``swapped`` that are possible; none if neither A nor B is contiguous along K."""
     majors, found = (base.major_a, base.major_b), list[bool]()
     for swapped in (False, True):
         major_a, major_b = swapped_majors(*majors) if swapped else majors
@@ -177,7 +169,7 @@ def _orders(base: GemmConfig) -> list[bool]:
 
 
 def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[Sequence[float]]:
-    """List the ways in which a tile can be used: fields of :class:`Kernel`."""
+    """Return the kernels with a tile, as fields of :class:`Kernel`."""
     found: list[Sequence[float]] = []
     area, wide, consumers = rows * columns, BITS[base.output] == 32, 2 if rows == 256 else rows // 64
     most = 96 if consumers == 3 else 176 if base.scaled and rows == 256 else 192  # registers
@@ -189,7 +181,7 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
         if (not k_major[1] or columns % (8 * m) == 0) and (not k_major[0] or rows % (8 * n) == 0)
     ]  # fmt: skip
     through = base.bits != 16 and not k_major[0]
-    held = 16 * (rows // 64 // consumers) if through else base.of_columns  # A on its way, or scales
+    held = 16 * (rows // 64 // consumers) if through else base.of_columns  # A in registers, or scales
     levels = 2 if base.promote else 1
     can_wait = not wide and sums * levels + sums // 2 + held <= most
     if sums * levels + held > most:
@@ -214,7 +206,7 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
     for m, n in clusters:
         if can_wait or (m, n) != (1, 1):
             add(consumers, WHOLE, m, n, can_wait)
-        # Of sums in two levels, what does not wait to be stored may be registers for two accumulators.
+        # With two-level accumulation, registers of the deferred store may hold a second accumulator.
         if can_wait and base.promote and (m, n) != (1, 1) and accumulators(m, n, False) == 2:
             add(consumers, WHOLE, m, n)
     if rows <= 128 and area <= 128 * 128 and not base.promote:
@@ -223,7 +215,7 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
                 add(2, TURNS, m, n)
     if base.accumulator or rows == 256:
         return found
-    # Two blocks share what is more of the operands; larger clusters might not all run at once.
+    # Two blocks share the larger operand; larger clusters might not all run at once.
     more = [c for c in clusters if area >= 64 * 128 and c == ((1, 2) if rows > columns else (2, 1))]
     for m, n in [(1, 1), *more]:
         for parts, finishers in zip(_PARTS, _finishers(columns, 1024 // BITS[base.output])):
@@ -238,8 +230,9 @@ def _finishers(columns: int, chunk: int) -> tuple[int, ...]:
 
 @cache
 def _ring(lines: int, consumers: int) -> tuple[int, int]:
-    """Return the stages of so many lines of 128 bytes that fit, and the staging buffers of a consumer: one where that
-    makes the fourth stage fit.
+    """Return the number of stages that fit for lines of 128 bytes, and the staging buffers per consumer.
+
+    A consumer has one buffer, not two, if that makes room for the fourth stage.
     """
     room = DEFAULT_TARGET.shared - _ALIGNMENT
     stages = [(room - consumers * n * 8192) // (lines * 128 + 16) for n in (2, 1)]
@@ -249,7 +242,8 @@ def _ring(lines: int, consumers: int) -> tuple[int, int]:
 def _of_few_rows(
     base: GemmConfig, rows: int, columns: int, parts: int, live: int, *, direct: bool, swapped: bool
 ) -> SkinnyConfig:  # fmt: skip
-    """Return a kernel for few rows, or (``swapped``) columns; its rings are as deep as fit.  Raises ValueError."""
+    """Return a few-rows (or with ``swapped`` few-columns) kernel with the deepest rings that fit.  Raises
+    ValueError."""
     majors = base.major_a, base.major_b
     major_a, major_b = swapped_majors(*majors) if swapped else majors
     made = SkinnyConfig(
@@ -260,7 +254,7 @@ def _of_few_rows(
 
 
 def _few_rows(base: GemmConfig, swapped: bool) -> list[Sequence[float]]:
-    """Return the kernels for few rows, or columns; 32-bit results and odd pieces of rows go to memory directly."""
+    """Return the few-rows or few-columns kernels; 32-bit results and odd pieces of rows are stored without TMA."""
     found: list[Sequence[float]] = []
     for rows, live in ((64, 0), (64, 16), (64, 32), (128, 0)):
         for columns in _FEW_COLUMNS:
@@ -283,7 +277,7 @@ def _few_rows(base: GemmConfig, swapped: bool) -> list[Sequence[float]]:
 
 
 def blocks(choice: Choice, problem: Problem) -> int:
-    """Return the blocks of a launch where each has one tile, or a part of one."""
+    """Return the number of blocks of a launch in which each block has one tile, or a slice of one."""
     p, c, s = problem, choice.config, choice.skinny
     m, n = (p.n, p.m) if choice.swapped else (p.m, p.n)
     if s is not None:
@@ -293,9 +287,10 @@ def blocks(choice: Choice, problem: Problem) -> int:
 
 
 def suits(choice: Choice, problem: Problem) -> bool:
-    """Tell whether a kernel can compute a problem: those whose blocks wait for each other run all at once, and each
-    part of K has two stages or more.  Those for few rows (or columns) have at most two tiles of them, or as many as
-    they load.
+    """Return True if a kernel can compute a problem.
+
+    Blocks that wait for each other must all run at once, and a split-K slice needs two stages.  Few-rows kernels
+    support two tiles of rows (or columns), or as many rows as they load.
     """
     return bool(suiting(one(choice), problem)[0])
 
@@ -306,7 +301,7 @@ def one(choice: Choice) -> Menu:
 
 
 def of_choices(choices: Sequence[Choice]) -> Menu:
-    """Return a menu of kernels, which :meth:`Menu.choice` gives back where all are of one type."""
+    """Return a menu of kernels; :meth:`Menu.choice` returns them if all have one type."""
     first = choices[0]
     majors = first.majors
     element = swapped_element(first.config.element) if first.swapped else first.config.element
@@ -328,7 +323,7 @@ def _kernel_of(choice: Choice) -> Kernel:
 
 
 def differing(choices: Iterable[Choice], count: int) -> list[Choice]:
-    """Return the first ``count`` of some kernels, at most two of them with the same tile of the same problem.
+    """Return the first ``count`` kernels, with at most two of the same tile and problem.
 
     >>> [c.config.group for c in differing([Choice(GemmConfig(group=g)) for g in (8, 4, 16)], 3)]
     [8, 4]
@@ -346,7 +341,7 @@ def differing(choices: Iterable[Choice], count: int) -> list[Choice]:
 
 
 def suiting(found: Menu, problem: Problem) -> NDArray[np.bool_]:
-    """Tell of each kernel whether it can compute a problem, see :func:`suits`."""
+    """Return for each kernel whether it can compute a problem, see :func:`suits`."""
     p, x = problem, found
     steps = -(-p.k * found.base.bits // 1024)
     few, split = x.way == FEW, x.way == SPLIT

@@ -1,11 +1,13 @@
-"""How long a kernel takes for a problem, predicted: which one of the menu is taken where nobody has measured.
+"""Cost model of GEMM kernels, which predicts their times so that one can be chosen without measurement.
 
-A block does steps of K, 128 bytes of it each; a step takes the longest of what the tensor cores take, what its bytes
-take through the L2, shared by all blocks that run, and what the ring of stages hides of the latency.  Around the steps
-lie the launch, the first loads and the stores, between waves what of a store is not hidden, and where blocks share K
-what their meeting takes.  Reading and writing DRAM once bounds all of it.  The numbers of a GPU (:class:`Costs`) are
-data, fitted to measurements by ``cute-bench gemm --fit``; files of them come with this package (``tables/costs-*``),
-and the user's own are in ``CUTE_CONFIG_DIR`` (as tuned tables are, :mod:`cute_dialect.op.select.kernel_choice`).
+A block iterates over K in steps of 128 bytes.  A step takes the maximum of the time of the tensor cores, of the L2
+traffic of all running blocks, and of the latency that the pipeline does not hide.  Added are the launch, the first
+loads, the stores, the part of a store that is not hidden between waves, and the synchronization of split-K blocks.
+DRAM traffic is a lower bound.
+
+The constants of a GPU (:class:`Costs`) are fitted to measurements by ``cute-bench gemm --fit``.  Files for some GPUs
+are in this package (``tables/costs-*``).  The user's files are in ``CUTE_CONFIG_DIR``, like tuned tables
+(:mod:`cute_dialect.op.select.kernel_choice`).
 
 >>> best(Problem(8192, 8192, 8192), COSTS).config.tile
 (128, 256, 64)
@@ -13,7 +15,7 @@ and the user's own are in ``CUTE_CONFIG_DIR`` (as tuned tables are, :mod:`cute_d
 1.0
 """
 
-# What numpy makes of numbers or arrays has no type that pyright knows.
+# pyright does not know the types of numpy results for numbers or arrays.
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -56,111 +58,94 @@ _COUNTS = ("sms", "fours", "eights")
 
 
 class Costs(NamedTuple):
-    """The numbers of a GPU; times in microseconds, of a tile as of one of 128 x 256.
+    """Constants of a GPU; times are in microseconds, those of a tile for 128 x 256 elements.
 
-    ``sms``, ``ghz``: multiprocessors, and the clock that they keep; ``fours``, ``eights``: clusters of so many blocks
-    that run at once.  ``mma``, ``mma_tf32``, ``mma_8``: cycles of a
-    step of all, of tf32, of 8 bits, to what the tensor cores could do; ``step_cycles``: more of each step.
-    ``l2_bytes``: of an SM a cycle, while all read.  ``dram``: TB/s.  ``latency``: of a load.  ``other_major``: factor
-    for steps whose A or B is not contiguous along K.  ``launch``, ``first_loads``, ``clusters_meet``,
-    ``clusters_share`` (of a cluster that shares A or B, or both, to ``first_loads``).  ``store``, ``store_tile``
-    (16-bit results), ``not_hidden``: of a store that overlaps the next tile; ``store_columns``: factor for stores of
-    columns.  ``wave``: more between tiles.  ``turns``: factor for the products of consumers that take turns,
-    ``alone``: for those of a block's only tile.  ``split``, ``split_tile``, ``split_add``, ``stream``,
-    ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``, ``few_tile``: of the kernels for few rows.
-    ``sharpness``: how suddenly one bound follows another.  ``shared``: cycles of a read of 128 bytes of shared
-    memory.  ``torn``: factor for lines of 128 bytes that begin anywhere, ``torn_latency``, ``torn_sm``: its powers
-    for their latency and for what one SM reads, ``torn_dram``: factor for what is read of them in DRAM.  ``halves``:
-    factor for lines of 64 bytes and shorter.  ``odd``: factor for lines half of which begin in the middle of 32 bytes,
-    ``odd_store``: for the stores of such.  ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.
-    ``together``: how much of what several blocks read at the same time the L2 is asked for once only.
-    ``through``: cycles more of a step whose A warps read to registers (not measured yet, so rather too many).
-    ``promote``: cycles between two steps of a warp group that adds up what it has multiplied, beside those of the
-    additions, ``promote_two``: of one with two accumulators; ``promote_add``: cycles of an addition,
-    ``promote_scaled``: more of a step with scales of blocks, ``promote_select``: of one of two factors;
-    ``promote_cluster``: more of a step whose operands blocks share.  ``epilogue``: cycles of an instruction of an
-    epilogue for 128 elements, ``epilogue_special``: of an exponential or a reciprocal; ``epilogue_read``: of a tile of
-    16-bit elements that it reads, ``epilogue_read_full``: factor where the accumulator leaves few registers for loads
-    on their way; ``epilogue_written``, ``epilogue_scattered``: of a tile of results beside D, by TMA and by lanes;
-    ``epilogue_turns``: the part of these that consumers which take turns do not hide.
+    Ping-pong kernels have consumers that take turns.  A line is 128 bytes of an operand.
     """
 
-    sms: int = 132
-    fours: int = 30
-    eights: int = 14
-    ghz: float = 1.758
-    mma: float = 1.001
-    mma_tf32: float = 0.9962
-    mma_8: float = 1.05
-    step_cycles: float = 9.894
-    l2_bytes: float = 33.97
-    dram: float = 4.092
-    latency: float = 1.339
-    other_major: float = 1.008
+    sms: int = 132  # multiprocessors
+    fours: int = 30  # clusters of four blocks that run at once
+    eights: int = 14  # clusters of eight blocks that run at once
+    ghz: float = 1.758  # sustained clock
+    mma: float = 1.001  # cycles of a step relative to the peak of the tensor cores
+    mma_tf32: float = 0.9962  # factor for tf32
+    mma_8: float = 1.05  # factor for 8-bit elements
+    step_cycles: float = 9.894  # overhead of a step
+    l2_bytes: float = 33.97  # bytes per cycle and SM through L2 while all SMs read
+    dram: float = 4.092  # TB/s
+    latency: float = 1.339  # of a load
+    other_major: float = 1.008  # factor for steps whose A or B is not contiguous along K
     launch: float = 3.436
     first_loads: float = 1.403
-    clusters_meet: float = 1.396
-    clusters_share: float = 0.9913
+    clusters_meet: float = 1.396  # relative to first_loads: of a cluster that shares A or B
+    clusters_share: float = 0.9913  # relative to first_loads: of a cluster that shares A and B
     store: float = 0.4581
-    store_tile: float = 1.022
-    not_hidden: float = 0.2201
-    wave: float = 0.1873
-    alone: float = 1.198
-    split: float = 2.516
-    split_tile: float = 2.72
-    split_add: float = 2.122
-    stream: float = 5.365
-    collect_tile: float = 2.08
-    few_launch: float = 3.406
-    few_split: float = 0.4213
-    sharpness: float = 3.658
-    shared: float = 0.9881
-    torn: float = 1.232
-    torn_latency: float = 0.8045
-    store_columns: float = 0.8017
-    sm_bytes: float = 73.0
-    torn_dram: float = 1.137
-    turns: float = 0.933
-    torn_sm: float = 1.918
-    halves: float = 1.325
-    few_tile: float = 1.77
-    odd: float = 1.378
-    odd_store: float = 1.184
-    together: float = 0.4605
-    through: float = 60.0
-    promote: float = 113.0
-    promote_two: float = 47.0
-    promote_add: float = 1.62
-    promote_scaled: float = 23.0
-    promote_select: float = 6.9
-    promote_cluster: float = 64.0
-    epilogue: float = 1.0
-    epilogue_special: float = 6.5
-    epilogue_read: float = 2.9
-    epilogue_read_full: float = 1.9
-    epilogue_written: float = 0.6
-    epilogue_scattered: float = 3.9
-    epilogue_turns: float = 0.3
+    store_tile: float = 1.022  # of a tile of 16-bit results
+    not_hidden: float = 0.2201  # fraction of a store that the next tile does not hide
+    wave: float = 0.1873  # overhead between tiles
+    alone: float = 1.198  # factor for the MMAs of the only tile of a ping-pong block
+    split: float = 2.516  # split-K: synchronization
+    split_tile: float = 2.72  # split-K: of a tile
+    split_add: float = 2.122  # split-K: of the additions
+    stream: float = 5.365  # stream-K: synchronization
+    collect_tile: float = 2.08  # stream-K: of a tile
+    few_launch: float = 3.406  # launch of a few-rows kernel
+    few_split: float = 0.4213  # few-rows kernels: synchronization of split-K
+    sharpness: float = 3.658  # exponent of the sums of powers that approximate a maximum
+    shared: float = 0.9881  # cycles of a read of 128 bytes of shared memory
+    torn: float = 1.232  # factor for lines that are not aligned to 128 bytes
+    torn_latency: float = 0.8045  # exponent of ``torn`` for their latency
+    store_columns: float = 0.8017  # factor for stores of columns
+    sm_bytes: float = 73.0  # maximum of bytes per cycle that one SM reads through L2
+    torn_dram: float = 1.137  # factor for DRAM reads of lines that are not aligned
+    turns: float = 0.933  # factor for the MMAs of ping-pong consumers
+    torn_sm: float = 1.918  # exponent of ``torn`` for the reads of one SM
+    halves: float = 1.325  # factor for lines of 64 bytes or less
+    few_tile: float = 1.77  # few-rows kernels: of a tile
+    odd: float = 1.378  # factor for lines half of which begin in the middle of 32 bytes
+    odd_store: float = 1.184  # factor for stores of such lines
+    together: float = 0.4605  # fraction of concurrent reads of a line that L2 serves once
+    through: float = 60.0  # extra cycles of a step that loads A to registers (an upper estimate, not measured)
+    promote: float = 113.0  # two-level accumulation: cycles between two steps of a warp group, without additions
+    promote_two: float = 47.0  # the same with two accumulators
+    promote_add: float = 1.62  # cycles of an addition
+    promote_scaled: float = 23.0  # extra cycles of a step with block scales
+    promote_select: float = 6.9  # cycles to select one of two scales
+    promote_cluster: float = 64.0  # extra cycles of a step whose operands a cluster shares
+    epilogue: float = 1.0  # cycles of an instruction of an epilogue for 128 elements
+    epilogue_special: float = 6.5  # the same for an exponential or a reciprocal
+    epilogue_read: float = 2.9  # of a tile of 16-bit elements that the epilogue reads
+    epilogue_read_full: float = 1.9  # factor if the accumulator leaves few registers for loads in flight
+    epilogue_written: float = 0.6  # of a tile of results other than D, stored with TMA
+    epilogue_scattered: float = 3.9  # the same, stored by lanes
+    epilogue_turns: float = 0.3  # fraction of these that ping-pong consumers do not hide
 
 
 COSTS = Costs()
-"""Of an H200 (2026-11-23: sweeps of 718 problems with seeds 202, 303, 404, 505 and 606, 14 to 22
-kernels each, and of 68 that were slow, of seeds 17 and 18, 30 to 40 each)."""
+"""Constants of an H200 (2026-11-23).
+
+They are fitted to sweeps of 718 problems (seeds 202, 303, 404, 505 and 606) with 14 to 22 kernels each, and of 68 slow
+problems (seeds 17 and 18) with 30 to 40 each.
+"""
 
 GIVEN = (
     "sms", "fours", "eights", "ghz", "epilogue", "epilogue_special", "epilogue_read", "epilogue_read_full",
     "epilogue_written", "epilogue_scattered", "epilogue_turns",
 )  # fmt: skip
-"""Costs that are not fitted to plain products: the numbers of multiprocessors and of clusters, the clock that cycles
-are counted in, and what epilogues cost (measured on an H200: 66 pairs of problem and epilogue, 9 to 11 tiles each).
+"""Constants that are not fitted to plain GEMMs: numbers of SMs and clusters, the clock, and costs of epilogues.
+
+The costs of epilogues are measured on an H200: 66 pairs of problem and epilogue, with 9 to 11 tiles each.
 """
 
 RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (0.8, 1.5)}
-"""Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
+"""Bounds for the fit of a constant; those of other constants are 0.1 to 10 times the value in :data:`COSTS`."""
 
 
 def predict(choice: Choice, problem: Problem, costs: Costs = COSTS, work: Work = NO_WORK) -> float:
-    """Return the microseconds that a kernel takes for a problem, its operands in DRAM; ``work``: of its epilogue.
+    """Return the predicted time of a kernel for a problem in microseconds, with operands in DRAM.
+
+    Args:
+        work: the work of its epilogue.
 
     >>> p = Problem(4096, 4096, 4096)
     >>> 150 < predict(best(p), p) < 250
@@ -170,7 +155,7 @@ def predict(choice: Choice, problem: Problem, costs: Costs = COSTS, work: Work =
 
 
 class Asked(NamedTuple):
-    """What the model asks of a problem; of many at once arrays, one entry for each kernel."""
+    """Properties of a problem in the model; for many problems at once, arrays with an entry per kernel."""
 
     m: Any
     n: Any
@@ -188,8 +173,10 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, p: Problem) -> Asked:
-        """Return it of a problem; ``torn``: lines of 128 bytes of A, of B, begin anywhere; ``odd``: half of them, or of
-        the result's, in the middle of 32 bytes; ``straight``: they are contiguous along K.
+        """Return the properties of a problem.
+
+        ``torn``: the lines of A or B are not aligned to 128 bytes.  ``odd``: half the lines of A, B or the result
+        begin in the middle of 32 bytes.  ``straight``:  A or B is contiguous along K.
         """
         bits, out_bits = BITS[p.element], BITS[p.output]
         long_a, long_b = ((p.k if major == "k" else x) * bits for major, x in _lines(p))
@@ -200,7 +187,7 @@ class Asked(NamedTuple):
 
 
 def _at_once(sms: int, fours: int, eights: int, cluster: Any) -> Any:
-    """Return how many clusters of so many blocks run at once."""
+    """Return the number of clusters of a size that run at once."""
     return np.where(cluster > 4, eights, np.where(cluster == 4, fours, np.maximum(1, sms // cluster)))
 
 
@@ -209,7 +196,7 @@ def _lines(p: Problem) -> tuple[tuple[str, int], tuple[str, int]]:
 
 
 class _Fixed:
-    """What of the times of a menu's kernels no problem changes; a menu keeps it for the costs that were asked last."""
+    """The parts of the times of a menu's kernels that do not depend on the problem, cached for the last costs."""
 
     def __init__(self, k: Menu, x: Costs):
         self.costs, cycle, s = x, 1e-3 / x.ghz, x.sharpness
@@ -217,16 +204,16 @@ class _Fixed:
         self.streams, self.swapped = bool(self.stream.any()), k.swapped
         self.cluster_m, self.cluster_n, self.parts, self.deferred = k.cluster_m, k.cluster_n, k.parts, k.deferred
         self.cluster = k.cluster_m * k.cluster_n
-        self.down, self.wide = k.rows * k.cluster_m, k.columns * k.cluster_n  # of a cluster's tile
-        # A kernel launches as many clusters as usually run at once; those that do not run wait until others end.
+        self.down, self.wide = k.rows * k.cluster_m, k.columns * k.cluster_n  # extents of the tile of a cluster
+        # A kernel launches as many clusters as usually run at once; clusters that do not run wait until others end.
         self.slots = _at_once(x.sms, at_once(x.sms, 4), at_once(x.sms, 8), self.cluster)
         self.together = _at_once(x.sms, x.fours, x.eights, self.cluster)
         self.few_together = _at_once(x.sms, x.fours, x.eights, k.parts)
         self.at_once = self.slots * self.cluster
         self.mma, self.step_cycles = k.rows * k.columns / 32 * x.mma * cycle, x.step_cycles * cycle
         if k.base.promote:
-            # A warp group adds up after its products, or, with two accumulators, during the next ones; meanwhile
-            # another one may multiply.
+            # A warp group adds after its MMAs, or, with two accumulators, during the next MMAs; meanwhile another warp
+            # group may issue MMAs.
             groups = np.where(k.rows == 256, 2, k.rows / 64)
             added = k.rows / 64 / groups * k.columns / 2 * x.promote_add
             if k.base.scaled:
@@ -251,20 +238,20 @@ class _Fixed:
         added = x.split_add * (k.parts * tile / k.finishers)
         self.shared = x.split + x.split_tile * tile + added
         self.exchanged = np.where(k.parts > 1, x.few_split * (1 + 0.2 * k.parts) + x.few_tile * tile, 0.0)
-        # Loads that a cluster shares wait until all of it is there.
+        # Loads that a cluster shares wait until the whole cluster is running.
         both = np.minimum(k.cluster_m, k.cluster_n) > 1
         meet = np.where(self.cluster == 1, 0.0, np.where(both, x.clusters_share, x.clusters_meet))
         self.begin = np.where(self.few, x.few_launch, x.launch + x.first_loads * meet) + x.first_loads
 
     def by_order(self, of_a: Any, of_b: Any) -> Any:
-        """Return what belongs to the rows of a kernel: of A, or of B where the problem is swapped."""
+        """Return the value for the rows of a kernel: that of A, or of B if the problem is transposed."""
         if not isinstance(of_a, np.ndarray) and not isinstance(of_b, np.ndarray) and of_a == of_b:
             return of_a
         return np.where(self.swapped, of_b, of_a)
 
 
 def _fixed(found: Menu, costs: Costs) -> _Fixed:
-    """Return what no problem changes."""
+    """Return the cached parts of the times of a menu."""
     kept = found.kept
     if not isinstance(kept, _Fixed) or kept.costs != costs:
         found.kept = kept = _Fixed(found, costs)
@@ -272,20 +259,21 @@ def _fixed(found: Menu, costs: Costs) -> _Fixed:
 
 
 def _either(which: Any, yes: float, no: float) -> Any:
-    """Return one of two numbers; of arrays an entry for each."""
+    """Return one of two numbers; for an array, one per entry."""
     if isinstance(which, np.ndarray):
         return np.where(which, yes, no)
     return yes if which else no
 
 
 def _epilogue(found: Menu, f: _Fixed, x: Costs, p: Asked, work: Work) -> tuple[Any, Any]:
-    """Return the microseconds of the epilogue of a tile, and of them those that consumers that take turns do not hide:
-    special functions are not among these.
+    """Return the time of the epilogue of a tile in microseconds, and the part that ping-pong consumers do not hide.
+
+    The second one excludes special functions.
     """
     tile = 32768 / 128 * 1e-3 / x.ghz * x.epilogue
-    # The pipes work at the same time: as for steps, a sum of powers is the longer one, rounded where they are near.
+    # The pipes work concurrently; as for steps, a sum of powers approximates the maximum.
     pipes = (work.instructions**4 + (work.specials * x.epilogue_special) ** 4) ** 0.25
-    registers = np.where(found.rows == 256, 2, 1) * found.columns / 2  # of the accumulator of a thread
+    registers = np.where(found.rows == 256, 2, 1) * found.columns / 2  # accumulator registers per thread
     moved = work.read / 16 * x.epilogue_read * np.where(registers >= 176, x.epilogue_read_full, 1.0)
     staged = (found.columns % (1024 / p.out_bits) == 0) & ~f.swapped & ~f.few
     moved = moved + work.written / 16 * np.where(staged, x.epilogue_written, x.epilogue_scattered)
@@ -295,7 +283,7 @@ def _epilogue(found: Menu, f: _Fixed, x: Costs, p: Asked, work: Work) -> tuple[A
 def times(
     found: Menu, problem: Problem | Asked, costs: Costs = COSTS, work: Work = NO_WORK
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Return the microseconds that each kernel of a menu takes for a problem: :func:`predict` of all at once."""
+    """Return the predicted times of all kernels of a menu in microseconds, see :func:`predict`."""
     p = problem if isinstance(problem, Asked) else Asked.of(problem)
     x, f = costs, _fixed(found, costs)
     m, n = f.by_order(p.m, p.n), f.by_order(p.n, p.m)
@@ -308,14 +296,14 @@ def times(
     several = running > last
     busy = np.where(f.stream | several if f.streams else several, f.at_once, last)
 
-    # A step of K: products, what is read of shared memory for them, what comes through the L2, its latency.
+    # A step of K: MMAs, reads of shared memory, L2 traffic, latency.
     cycle, sharp = 1e-3 / x.ghz, x.sharpness
     kind = _either(p.bits == 32, x.mma_tf32, _either(p.bits == 8, x.mma_8, 1.0))
     torn_a, torn_b = (
         _either(torn, x.torn, 1.0) * _either(odd, x.odd, 1.0)
         for torn, odd in ((p.torn_a, p.odd_a), (p.torn_b, p.odd_b))
     )
-    # Lines of columns that are no multiple of 64 are 64 bytes and shorter, where they go along N.
+    # Lines along N are 64 bytes or less if the number of columns is not a multiple of 64.
     halves = np.where(
         f.narrow, f.by_order(_either(p.straight_b, 1.0, x.halves), _either(p.straight_a, 1.0, x.halves)), 1.0
     )
@@ -329,7 +317,7 @@ def times(
     most_down, of_rows, of_columns = np.minimum(down, f.raster), rows * f.cluster_n, columns * f.cluster_m
 
     def loads(busy: Any) -> Any:
-        # Lines that blocks ask for at the same time the L2 is asked for once, in part.
+        # L2 serves concurrent reads of a line once, in part.
         of_all = busy / f.parts
         across = np.minimum(wide, np.ceil(of_all / most_down))
         along = np.minimum(down, np.ceil(of_all / across))
@@ -341,7 +329,7 @@ def times(
     latency = x.latency * np.maximum(torn_a, torn_b) ** x.torn_latency
     along_k = np.logical_and(p.straight_a, p.straight_b)
     registers = _either(np.logical_and(~along_k, np.not_equal(p.bits, 16)), x.through * cycle, 0.0)
-    # A sum of powers is the longest one, rounded where two are near.
+    # A sum of powers approximates the maximum.
     others = (f.mma * kind + (f.step_cycles + registers)) ** sharp + f.reads + latency**sharp * f.stages
     major = _either(along_k, 1.0, x.other_major)
     step, last_step = ((others + loads(n) ** sharp) ** (1 / sharp) * major for n in (busy, last))
@@ -354,7 +342,7 @@ def times(
     product, last_product = steps * step, steps * last_step
     after, seen = (0.0, 0.0) if work == NO_WORK else _epilogue(found, f, x, p, work)
     products = (waves - 1) * product + last_product
-    # Each way to share the work.
+    # One time per schedule.
     between = store * np.where(f.deferred, x.not_hidden, 1.0) + x.wave
     body = products + (waves - 1) * (between + after) + store + after
     again = np.maximum(np.maximum(0.0, store + after - product) / 2, seen) + x.wave
@@ -376,10 +364,10 @@ def times(
 
 
 def _shared_last_wave(x: Costs, k: Menu, tiles: Any, slots: Any, steps: int, step: Any, store: Any) -> Any:
-    """Return the time of tiles of which the last wave's are shared by all blocks (``stream_k``)."""
+    """Return the time of a stream-K kernel, in which all blocks share the tiles of the last wave."""
     whole, left = np.divmod(tiles, slots)
     tile = k.rows * k.columns / 32768
-    # Too few steps: nothing is shared.
+    # With too few steps the last wave is not shared.
     as_ever = (whole + (left > 0)) * steps * step + (whole + 1) * store / 2 + store
     body = whole * steps * step + np.maximum(0, whole - 1) * store * x.not_hidden + np.where(whole > 0, store, 0.0)
     gathered = x.stream + x.collect_tile * tile * np.maximum(1.0, slots / np.maximum(1, left)) + store
@@ -390,8 +378,11 @@ def _shared_last_wave(x: Costs, k: Menu, tiles: Any, slots: Any, steps: int, ste
 def ranked(
     problem: Problem, costs: Costs = COSTS, count: int | None = None, work: Work = NO_WORK
 ) -> list[tuple[float, Choice]]:  # fmt: skip
-    """Return the kernels that suit a problem (or the first ``count`` of them) with their predicted microseconds, the
-    fastest first; ``work``: of their epilogue.
+    """Return the kernels that can compute a problem with their predicted microseconds, the fastest first.
+
+    Args:
+        count: number of kernels; default: all.
+        work: the work of their epilogue.
     """
     found, taken = _suiting(problem, costs, work)
     order = np.argsort(taken, kind="stable")[: np.count_nonzero(np.isfinite(taken))][:count]
@@ -400,19 +391,19 @@ def ranked(
 
 @lru_cache(maxsize=4096)
 def best(problem: Problem, costs: Costs = COSTS, work: Work = NO_WORK) -> Choice:
-    """Return the kernel that is predicted to be the fastest: the first of :func:`ranked`."""
+    """Return the kernel that is predicted to be the fastest, the first of :func:`ranked`."""
     found, taken = _suiting(problem, costs, work)
     return found.choice(int(taken.argmin()))
 
 
 def _suiting(problem: Problem, costs: Costs, work: Work) -> tuple[Menu, NDArray[np.float64]]:
-    """Return a menu, and the times of its kernels: of those that do not suit the problem infinite ones."""
+    """Return a menu and the times of its kernels; infinite for kernels that cannot compute the problem."""
     found = menu(problem, costs.sms)
     return found, np.where(suiting(found, problem), times(found, problem, costs, work), np.inf)
 
 
 def forget() -> None:
-    """Forget what was chosen."""
+    """Clear the cache of choices."""
     best.cache_clear()
 
 
@@ -424,7 +415,7 @@ def _name(gpu: str) -> str:
 
 
 def costs_path(gpu: str) -> Path:
-    """Return where the user's costs of a GPU are; ``gpu``: its name as the driver tells it."""
+    """Return the path of the user's costs for a GPU; ``gpu``: its name as reported by the driver."""
     return Path(user_folder("CUTE_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")) / "gemm" / _name(gpu)
 
 
@@ -432,8 +423,9 @@ _TOLD: dict[tuple[str, int], tuple[int, int]] = {}
 
 
 def tell_clusters(gpu: str, sms: int, fours: int, eights: int) -> None:
-    """Note how many clusters of four and of eight blocks a GPU runs at once, as its driver says: they differ among
-    chips of one name.
+    """Set the numbers of clusters of four and of eight blocks that a GPU runs at once, as reported by its driver.
+
+    They differ among chips of one name.
     """
     _TOLD[gpu, sms] = fours, eights
     costs_of.cache_clear()
@@ -441,10 +433,9 @@ def tell_clusters(gpu: str, sms: int, fours: int, eights: int) -> None:
 
 @cache
 def costs_of(gpu: str, sms: int = 132) -> Costs:
-    """Return the costs of a GPU: the user's, those of this package, else an H200's with its number of SMs; and the
-    clusters of :func:`tell_clusters`.
+    """Return the costs of a GPU: the user's, those of this package, or those of an H200 with its number of SMs.
 
-    Raises TableError for a file that cannot be read.
+    The numbers of :func:`tell_clusters` replace those of a file.  Raises TableError for a file that cannot be read.
     """
     found, told = _costs_of(gpu, sms), _TOLD.get((gpu, sms))
     return found._replace(fours=told[0], eights=told[1]) if told else found
@@ -459,7 +450,7 @@ def _costs_of(gpu: str, sms: int) -> Costs:
 
 
 def read_costs(path: Path) -> Costs | None:
-    """Return the costs of a file; None where there is none, or one of another format.  Raises TableError."""
+    """Return the costs in a file; None if there is no file, or its format is another one.  Raises TableError."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -475,18 +466,16 @@ def read_costs(path: Path) -> Costs | None:
         for name, value in values.items():
             least = 1 if name in _COUNTS else 0
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
-                raise ValueError(f"{name}: {value!r}")
+                raise ValueError(f"{name} is {value!r}")
         sms = int(values.get("sms", COSTS.sms))
         counts = {"sms": sms, "fours": at_once(sms, 4), "eights": at_once(sms, 8)}
         return Costs(**{**values, **{name: int(values.get(name, n)) for name, n in counts.items()}})
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise TableError(f"{path}: expected costs of a GPU (cute-bench gemm --fit writes them), got {e}") from None
+        raise TableError(f"{path} is not a file of GPU costs ({e}); write one with cute-bench gemm --fit") from None
 
 
 def write_costs(path: Path, gpu: str, costs: Costs, said: Iterable[tuple[str, object]] = ()) -> None:
-    """Write the costs of a GPU, with what is to be said of them (date, command, quality); replaces the file as a
-    whole.
-    """
+    """Write the costs of a GPU with metadata (date, command, quality); the file is replaced atomically."""
     values = {n: v if n in _COUNTS else float(f"{v:.6g}") for n, v in costs._asdict().items()}
     text = json.dumps({"format": FORMAT, "gpu": gpu, **dict(said), "costs": values}, indent=1)
     replace_file(path, f"{text}\n".encode())

@@ -1,6 +1,6 @@
-"""Cost of an epilogue per accumulator element: instructions, special functions, bits read and written.
+"""Cost of an epilogue per element of the accumulator: instructions, special functions, memory traffic.
 
-The counts come from the epilogue's graph; :mod:`cute_dialect.op.select.cost_model` makes microseconds of them.
+The counts come from the epilogue's graph; :mod:`cute_dialect.op.select.cost_model` converts them to microseconds.
 
 >>> work_of(Epilogue(bias="n", activation="gelu"), "bf16")
 Work(instructions=15.5, specials=1.0, read=0, written=0)
@@ -20,12 +20,12 @@ __all__ = ["NO_WORK", "Work", "work_of"]
 
 
 class Work(NamedTuple):
-    """The work of an epilogue for an element of the accumulator."""
+    """Work of an epilogue per element of the accumulator."""
 
     instructions: float = 0.0  # of the FMA and integer pipes; those of half the rate count twice
     specials: float = 0.0  # exponentials, reciprocals and roots
     read: float = 0.0  # bits of matrices like the result
-    written: float = 0.0  # bits of results beside D
+    written: float = 0.0  # bits of results other than D
 
 
 NO_WORK = Work()
@@ -42,17 +42,19 @@ _COUNTS: dict[str, tuple[float, float]] = {
     "exp2": (2, 1), "log": (10, 1), "erf": (20, 1), "maximum": (2, 0), "minimum": (2, 0), "power_of_two": (4, 0),
     "cast": (2, 0), "random": (30, 0), "whole": (4, 0), "block": (4, 0), "hook": (4, 0),
 }  # fmt: skip
-"""Operations of a graph -> instructions and special functions; of all others one instruction."""
+"""Operation of a graph -> instructions and special functions; other operations are one instruction."""
 _VECTOR = 2.5
-"""Instructions for an element of a per-column vector: an exchange between lanes, and a conversion."""
+"""Instructions per element of a per-column vector: an exchange between lanes, and a conversion."""
 _REDUCED = 3.0
-"""Instructions for an element of what is reduced."""
+"""Instructions per element of a reduction."""
 
 
 @lru_cache(maxsize=1024)
 def work_of(epilogue: Epilogue | None, output: str) -> Work:
-    """Return the work of an epilogue, none of it for None; ``output``: the type of the result, and of a source that is
-    not a graph's.
+    """Return the work of an epilogue; none for None.
+
+    Args:
+        output: element of the result, and of a source that does not belong to a graph.
     """
     graph = None if epilogue is None else epilogue.as_graph()
     if graph is None:

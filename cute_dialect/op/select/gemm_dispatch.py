@@ -1,4 +1,4 @@
-"""Which kernel for which problem, and what is copied or left to torch where none reads the matrices as they lie.
+"""Dispatch of GEMMs: the kernel, and the operands that are copied or left to torch.
 
 >>> choose(Problem(8192, 8192, 8192), gpu="NVIDIA H200").name         # measured
 'f16-f16-kk-128x224-c2dw'
@@ -6,7 +6,7 @@
 [False, True]
 """
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -40,22 +40,27 @@ __all__ = [
 ]  # fmt: skip
 
 BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
-"""Types of biases; of f64 also f64."""
+"""Types of biases; an f64 result also has f64 biases."""
 WITHOUT_GPU = "NVIDIA H200"
-"""The GPU that is meant where there is none."""
+"""The GPU that is assumed if there is none."""
 
 
 _CLOSE = 1.02
-"""Predictions that differ by less say less than a measurement without the epilogue."""
+"""Factor of predictions below which a measurement without the epilogue is more reliable."""
 
 
 def choose(problem: Problem, sms: int = 132, gpu: str = "", epilogue: Epilogue | None = None) -> Choice:
-    """Return the kernel for a problem on a chip of ``sms`` multiprocessors, which has no epilogue yet.
+    """Return the kernel for a problem, without an epilogue.
 
-    ``gpu``: the name of the GPU, whose tables (:mod:`cute_dialect.op.select.kernel_choice`) are asked first: the
-    user's, then the one of this package; then, and without a name, what is predicted to be the fastest of the menu
-    (:mod:`cute_dialect.op.select.cost_model`), by the costs of that GPU.  ``epilogue``: its work counts, too: tables
-    say what is fastest without one, so the kernel of a table is taken where the prediction for it is near the least.
+    The tables of the GPU (:mod:`cute_dialect.op.select.kernel_choice`) take precedence: the user's, then that of this
+    package.  Otherwise the cost model (:mod:`cute_dialect.op.select.cost_model`) selects the fastest candidate.
+    Tables are measured without an epilogue, so with one the kernel of a table is used only if its predicted time is
+    near the minimum.
+
+    Args:
+        sms: number of multiprocessors.
+        gpu: name of the GPU; without one no table is used.
+        epilogue: its work is part of the prediction.
     """
     found, costs, work = (
         tuned(gpu).get(problem.key) if gpu else None,
@@ -73,13 +78,18 @@ def choose(problem: Problem, sms: int = 132, gpu: str = "", epilogue: Epilogue |
 def epilogue_of(
     call: str, extras: Extras, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str, result: str = ""
 ) -> Epilogue:
-    """Return what a kernel does with its sums, (m, n) of a matrix.
+    """Return the epilogue of a kernel for an (m, n) result.
 
-    ``bias``: the shape of one, and its type; ``result``: that of the result.  Raises ShapeError, DtypeError.
+    Args:
+        bias: shape of the bias.
+        bias_type: element of the bias.
+        result: element of the result.
+
+    Raises ShapeError, DtypeError.
     """
     none = extras.c is None or extras.beta == 0.0
     if bias is not None and bias_type not in BIASES and bias_type != result:
-        raise DtypeError(f"{call}: expected a bias of {listed(BIASES)}, got {bias_type}")
+        raise DtypeError(f"{call}: bias has dtype {bias_type}; pass a bias of {listed(BIASES)}")
     return Epilogue(
         alpha=1.0 if extras.alpha == 1.0 else "arg",
         beta=0.0 if none else 1.0 if extras.beta == 1.0 else "arg",
@@ -91,21 +101,15 @@ def epilogue_of(
 
 
 class Way(NamedTuple):
-    """How a product is computed.
+    """A dispatch decision for a GEMM."""
 
-    ``problem``: what the kernel is given; ``choice``: a kernel of the menu, or None: ``other``, one for any rows;
-    ``copied``: of ``a``, ``b`` and ``out`` those that the kernel cannot read or write where they are; ``folded``: the
-    batch is one product of matrices; ``by_torch``: what becomes of the sums is torch's work; ``parts``: what splits A
-    and B in three parts first (:mod:`cute_dialect.kernels.split_tf32`), of which the problem is.
-    """
-
-    problem: Problem
-    choice: Choice | None
-    copied: tuple[str, ...] = ()
-    folded: bool = False
-    by_torch: bool = False
-    other: AnyConfig | None = None
-    parts: tuple[PartsConfig, ...] = ()
+    problem: Problem  # the problem that the kernel computes
+    choice: Choice | None  # the kernel with TMA; None selects ``other``
+    copied: tuple[str, ...] = ()  # those of a, b and out that the kernel cannot read or write in place
+    folded: bool = False  # the batch is computed as one GEMM
+    by_torch: bool = False  # torch computes the epilogue
+    other: AnyConfig | None = None  # the kernel without TMA
+    parts: tuple[PartsConfig, ...] = ()  # kernels that split A and B into three tf32 parts first
 
     def kernel(self, cpu: bool = False) -> RunKernel | Kernel:
         """Return the compiled kernel; ``cpu``: for the interpreter."""
@@ -120,12 +124,15 @@ def way_of(
     a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None = None,
     gpu: str = "", sms: int = 132, arithmetic: str = "",
 ) -> Way:  # fmt: skip
-    """Return how a product is computed: ``a`` (M, K), ``b`` (K, N), ``out`` (M, N), or batches of them.
+    """Return the dispatch decision for ``a`` (M, K), ``b`` (K, N) and ``out`` (M, N), or batches of them.
 
-    ``dtype``: of the factors (:func:`cute_dialect.op.dtypes.both`), ``result``: of ``out``; ``epilogue``: what becomes
-    of the sums; ``gpu``, ``sms``: as for :func:`choose`; ``arithmetic``: see
-    :func:`cute_dialect.op.dtypes.arithmetic_of`.  Raises DtypeError, and UnsupportedError where there is no kernel for
-    that.
+    Args:
+        dtype: element of the operands, as returned by :func:`cute_dialect.op.dtypes.both`.
+        result: element of ``out``.
+        gpu, sms: as in :func:`choose`.
+        arithmetic: see :func:`cute_dialect.op.dtypes.arithmetic_of`.
+
+    Raises DtypeError, and UnsupportedError if there is no kernel.
     """
     check_types(dtype, result, arithmetic)
     element, output = element_of(dtype, arithmetic), result
@@ -149,7 +156,7 @@ def way_of(
         readable = not copied or sums != "" or (output != element and epilogue is None)
         readable |= copied == ["out"] and epilogue is None
         readable |= epilogue is None and _is_long(problem, sms)
-    else:  # all can be copied
+    else:  # any operand can be copied
         readable = True
         problem, copied = _read_along_k(problem, a, b, out, epilogue)
         lying = problem._replace(major_a=majors[0], major_b=majors[1])
@@ -176,16 +183,16 @@ def way_of(
 def _read_along_k(
     p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None
 ) -> tuple[Problem, list[str]]:  # fmt: skip
-    """Return the problem that a kernel is given of elements that wgmma multiplies along K only, and what is copied.
+    """Return the problem for elements that wgmma multiplies along K only, and the operands to copy.
 
-    Of A and B one at the most may be not contiguous along K, and goes through registers then
-    (:mod:`cute_dialect.kernels.gemm.rs_mainloop`): of the swapped problem B does.
+    At most one of A and B may not be contiguous along K:  A, or in the transposed problem B.  It is loaded to
+    registers (:mod:`cute_dialect.kernels.gemm.rs_mainloop`).
     """
     wanted = (("a", a, 1), ("b", b, 0), ("out", out, 1))
     copied = [name for name, x, mode in wanted if not (x.suits_tma() and (name != "out" or x.along(mode)))]
     across = [name for name, x, mode in wanted[:2] if not x.along(mode)]
     plain = epilogue is None or not (epilogue.half or epilogue.reduces)
-    # The swapped problem reads and writes single elements beside the result, which it has no way to store as bytes.
+    # The transposed problem accesses matrices other than D element by element, and cannot store bytes that way.
     swapped = BITS[p.output] > 8 and (epilogue is None or not epilogue.by_elements)
     may_stay = [name for name in across if plain and p.sums not in OF_BLOCKS and (name == "a" or swapped)]
     kept = max(may_stay, key=lambda name: p.m if name == "a" else p.n, default="")  # the larger one
@@ -205,8 +212,11 @@ def _is_long(p: Problem, sms: int) -> bool:
 def _warps_sooner(
     lying: Problem, copied: Problem, a: Matrix, b: Matrix, factors: Mapping[str, Matrix], gpu: str, sms: int
 ) -> bool:
-    """Tell whether a product is predicted to take less time by ``mma.sync``, as its factors are ``lying``, than by
-    wgmma after copies of some, which make it the problem ``copied``.
+    """Return True if ``mma.sync`` is predicted to be faster than copies of operands and wgmma.
+
+    Args:
+        lying: the problem of the operands in place.
+        copied: the problem of the copies.
     """
     costs, single = costs_of(gpu, sms), _single(a, b)
     turned = (lying.major_a, lying.major_b) != (copied.major_a, copied.major_b)
@@ -215,24 +225,24 @@ def _warps_sooner(
 
 
 def _bytes(of: Iterable[Matrix]) -> list[int]:
-    """Return how much each matrix is, all of its batch."""
+    """Return the size of each matrix, or of its batch, in bytes."""
     return [x.shape[0] * x.shape[1] * x.item * (x.matrices if x.step else 1) for x in of]
 
 
 def _single(a: Matrix, b: Matrix) -> bool:
-    """Tell whether lines of factors begin elsewhere than at multiples of 4 bytes."""
+    """Return True if lines of the operands are not aligned to 4 bytes."""
     return any(n % 4 for x in (a, b) for n in (x.address, x.stride[1 - x.contiguous] * x.item, x.step * x.item))
 
 
 def _without_tma(
     p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool, costs: Costs
 ) -> Way:
-    """Return how a product is computed without wgmma: of f32 exactly, of f64, or a small one."""
+    """Return the dispatch decision for a GEMM without wgmma: exact f32, f64, or a small one."""
     by_torch = epilogue is not None and (p.element != "f32" or not (epilogue.graph is None or epilogue.by_element))
-    by_torch |= p.element == "f32" and p.output != "f32"  # what is left is to round
+    by_torch |= p.element == "f32" and p.output != "f32"  # the result is only rounded
     copied: list[str] = []
     cut = cut_for(p, costs, single=_single(a, b))
-    if p.element == "f32":  # its kernel of large tiles reads A along K, B along N
+    if p.element == "f32":  # the kernel with large tiles reads A along K and B along N
         wanted = {name: x for name, x in (("a", a), ("b", b), ("out", out)) if not (x.along(1) and x.suits_tma())}
         turned = any(not x.along(1) for x in wanted.values())
         by_copies = copies(_bytes(wanted.values()), transposed=turned) + predict_exact(p, costs)
@@ -244,7 +254,7 @@ def _without_tma(
 
 
 def in_parts(x: Matrix, mode: int) -> Matrix:
-    """Return how the three parts of a factor lie, K of which is ``mode``."""
+    """Return the layout of the three tf32 parts of an operand, whose mode ``mode`` is K."""
     k = 3 * padded(x.shape[mode])
     rows = x.shape[1 - mode]
     shape, stride = ((rows, k), (k, 1)) if mode == 1 else ((k, rows), (1, k))
@@ -252,9 +262,9 @@ def in_parts(x: Matrix, mode: int) -> Matrix:
 
 
 def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -> Choice:
-    """Return a kernel with an epilogue: this one, or, where it cannot have that, the fastest that can.
+    """Return a kernel with an epilogue: this one, or the fastest one that supports the epilogue.
 
-    The swapped problem reads and writes matrices beside the result an element at a time.
+    The transposed problem accesses matrices other than the result element by element.
     """
     of_rows = epilogue.whole_rows
     own = epilogue.paired or epilogue.reduces or epilogue.whole_tiles or epilogue.split != ""
@@ -275,18 +285,18 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
         except ValueError:
             continue
     if of_rows:
-        raise UnsupportedError(f"expected rows that a tile has all of, of at most 256, for whole_rows, got {problem.n}")
-    raise UnsupportedError(f"expected a problem that some kernel with this epilogue serves, got {problem.key}")
+        raise UnsupportedError(f"whole_rows needs a tile with all columns, at most 256, but N is {problem.n}; reduce N")
+    raise UnsupportedError(f"no kernel supports this epilogue for {problem.key}; apply it to the result instead")
 
 
 def with_direct(choice: Choice, problem: Problem, costs: Costs) -> Choice:
-    """Return a kernel that stores to any rows: this one, or, where it is for few rows, the fastest other one."""
+    """Return a kernel that stores to any row stride: this one, or for a few-rows kernel the fastest other one."""
     found = choice if choice.skinny is None else next(c for _, c in ranked(problem, costs) if c.skinny is None)
     return found._replace(config=found.config._replace(direct=True))
 
 
 def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
-    """Return the same kernel with an epilogue; a swapped problem has the swapped one."""
+    """Return the kernel with an epilogue, which is transposed for the transposed problem."""
     epilogue = epilogue.transposed() if choice.swapped else epilogue
     skinny = None if choice.skinny is None else choice.skinny._replace(epilogue=epilogue)
     return choice._replace(config=choice.config._replace(epilogue=epilogue), skinny=skinny)
@@ -294,7 +304,7 @@ def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
 
 @cache
 def gpu_of(number: int) -> tuple[str, int]:
-    """Return the name of a GPU and its number of multiprocessors; :func:`costs_of` knows its clusters from then on.
+    """Return the name and the number of multiprocessors of a GPU; also set its clusters in the cost model.
 
     Raises DeviceError, UnsupportedError.
     """
@@ -304,7 +314,7 @@ def gpu_of(number: int) -> tuple[str, int]:
     major, minor = gpu.capability(number)
     if major != 9:
         raise UnsupportedError(
-            f'expected a GPU of sm_90 (wgmma), got sm_{major}{minor}: kernel_cc=80 runs on it, device="cpu" anywhere'
+            f'the GPU is sm_{major}{minor}, but wgmma kernels need sm_90; use kernel_cc=80, or device="cpu"'
         )
     found = gpu.name(number), gpu.multiprocessors(number)
     tell_clusters(*found, *(clusters_at_once(number, size) for size in (4, 8)))
@@ -312,7 +322,7 @@ def gpu_of(number: int) -> tuple[str, int]:
 
 
 def here() -> tuple[str, int]:
-    """Return the name and the multiprocessors of the GPU here, of an H200 where none runs our kernels."""
+    """Return the name and the multiprocessors of the current GPU, or of an H200 if no GPU can run our kernels."""
     torch = sys.modules.get("torch")
     try:
         return gpu_of(torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0)

@@ -1,8 +1,8 @@
-"""A problem, a kernel for it, and what tuning found: tables of the best kernel of each problem, one for each GPU.
+"""GEMM problems, kernels, and tables of the kernels that tuning found fastest, one table per GPU.
 
-A table is a JSON file, ``{"format": 1, "gpu": NAME, "kernels": {PROBLEM: {"kernel": {...}, "tflops": 612.3}}}``; a
-kernel is written as its fields that differ from the defaults.  Tables for some GPUs come with this package
-(``tables/``); what ``cute-bench gemm --tune`` finds is in
+A table is a JSON file, ``{"format": 1, "gpu":  NAME, "kernels": {PROBLEM: {"kernel": {...}, "tflops": 612.3}}}``.  A
+kernel is stored as its fields that differ from the defaults.  This package has tables for some GPUs (``tables/``).
+Those that ``cute-bench gemm --tune`` writes are in::
 
     CUTE_CONFIG_DIR          (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
 
@@ -52,7 +52,7 @@ _C = TypeVar("_C", GemmConfig, SkinnyConfig)
 
 
 OF_BLOCKS = ("block", "columns")
-"""Sums of products that have scales of blocks: of 128 columns of B, of each one."""
+"""Arithmetic of GEMMs with block scales: per block of 128 columns of B, or per column."""
 
 
 class TableError(CuteError, ValueError):
@@ -60,31 +60,30 @@ class TableError(CuteError, ValueError):
 
 
 class Problem(NamedTuple):
-    """``C[m,n] = A[m,k] * B[n,k]^T``; elements of A and B, of C; the contiguous modes of A (``k``, ``m``) and B (``k``,
-    ``n``); so many ``matrices`` of a batch; ``sums``: how they are added up, ``f16`` in f16, ``two`` in two levels,
-    ``block`` in two levels with scales of blocks, ``columns`` with those of single columns of B; else as is usual.
-    """
+    """A GEMM ``C[m,n] = A[m,k] * B[n,k]^T``, or a batch of them."""
 
     m: int
     n: int
     k: int
-    element: str = "f16"
-    output: str = "f16"
-    major_a: str = "k"
-    major_b: str = "k"
-    matrices: int = 1
+    element: str = "f16"  # of A and B
+    output: str = "f16"  # element of C
+    major_a: str = "k"  # contiguous mode of A: k or m
+    major_b: str = "k"  # contiguous mode of B: k or n
+    matrices: int = 1  # number of GEMMs in the batch
+    # Arithmetic: "f16" (f16 accumulator), "two" (two-level accumulation), "block" or "columns" (two-level with scales
+    # per block of B, or per column), "" for the default.
     sums: str = ""
 
     @property
     def key(self) -> str:
-        """Its name in a table."""
+        """Key of the problem in a table."""
         sizes = (self.m, self.n, self.k) if self.matrices == 1 else (self.matrices, self.m, self.n, self.k)
         types = f"{self.element}{':' * (self.sums != '')}{self.sums}-{self.output}"
         return f"{types}-{self.major_a}{self.major_b} {'x'.join(map(str, sizes))}"
 
     @classmethod
     def of_key(cls, key: str) -> Problem:
-        """Return the problem of a :attr:`key`.  Raises ValueError for what is none.
+        """Return the problem of a :attr:`key`.  Raises ValueError for another string.
 
         >>> Problem.of_key("tf32-f32-kk 128x8192x4096") == Problem(128, 8192, 4096, "tf32", "f32")
         True
@@ -92,13 +91,13 @@ class Problem(NamedTuple):
         extents = r"(?:([1-9]\d*)x)?([1-9]\d*)x([1-9]\d*)x([1-9]\d*)"
         found = re.fullmatch(rf"(\w+)(?::(\w+))?-(\w+)-([km])([kn]) {extents}", key)
         if found is None:
-            raise ValueError(f"expected a problem like f16-f16-kk 128x8192x4096, got {key!r}")
+            raise ValueError(f"{key!r} is not a problem; use the form f16-f16-kk 128x8192x4096")
         element, sums, output, major_a, major_b, matrices, m, n, k = found.groups()
         return cls(int(m), int(n), int(k), element, output, major_a, major_b, int(matrices or 1), sums or "")
 
 
 def swapped_majors(major_a: str, major_b: str) -> tuple[str, str]:
-    """Return the contiguous modes of A and B of the swapped problem, whose A is this one's B; twice gives them back.
+    """Return the contiguous modes of A and B of the transposed problem, whose A is the given B; an involution.
 
     >>> swapped_majors("m", "k"), swapped_majors("k", "n")
     (('k', 'n'), ('m', 'k'))
@@ -107,22 +106,20 @@ def swapped_majors(major_a: str, major_b: str) -> tuple[str, str]:
 
 
 class Choice(NamedTuple):
-    """A kernel: its configuration, and how many blocks share the K of a tile (1: none do); or that for few rows, whose
-    ``base`` is then ``config``.
-    """
+    """A kernel and its configuration."""
 
-    config: GemmConfig
-    parts: int = 1
-    skinny: SkinnyConfig | None = None
+    config: GemmConfig  # for a few-rows kernel the ``base`` of ``skinny``
+    parts: int = 1  # split-K slices; 1 without split-K
+    skinny: SkinnyConfig | None = None  # configuration of a few-rows kernel
 
     @property
     def swapped(self) -> bool:
-        """Tell whether it computes ``C^T = B A^T``, of row-major A, B and C; its configuration is of that problem."""
+        """True if the kernel computes ``C^T = B A^T`` for row-major A, B and C; ``config`` describes that problem."""
         return self.config.major_c == "m"
 
     @property
     def majors(self) -> tuple[str, str]:
-        """The contiguous modes of A and B of the problems that it is for: not those of a swapped one.
+        """Contiguous modes of A and B of the kernel's problems, before a transposition.
 
         >>> Choice(GemmConfig(major_a="m", major_c="m", deferred=False)).majors
         ('k', 'n')
@@ -132,14 +129,14 @@ class Choice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Names the kernel: types, majors, tile, what differs from the defaults.
+        """Name of the kernel: types, majors, tile, and the options that differ from the defaults.
 
-        ``c``: blocks of a cluster along M, ``n``: along N; ``b``: batches; ``d``: deferred store; ``p``: promotion;
-        ``t``: consumers take turns; ``k``: the last wave is shared; ``w``: columns of C are contiguous (the
-        swapped problem); ``a``: sums in f16; ``x``: scales of blocks; ``v``: matrices anywhere; ``y``: sums saturate;
-        ``e``: scales are exponents; ``f``: each column of B has scales; ``o``: C of any rows; ``l``: dependent launch;
-        ``q``: stages; ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2 first;
-        ``u``: staging buffers of a consumer; ``z``: bytes of K.
+        ``c``: cluster along M, ``n``: cluster along N, ``b``: batch, ``d``: deferred store, ``p``: promotion, ``t``:
+        ping-pong consumers, ``k``: stream-K for the last wave, ``w``: transposed problem, ``a``: f16 accumulator,
+        ``x``: block scales, ``v``: array of pointers, ``y``: saturating accumulator, ``e``: e8m0 scales, ``f``: scales
+        per column of B, ``o``:  C with any row stride, ``l``: dependent launch, ``q``: stages, ``g``: raster group,
+        ``s``: split-K slices, ``h``:  B is evicted first from L2, ``u``: staging buffers per consumer, ``z``: bytes of
+        K.
         """
         if self.skinny is not None:
             return self.skinny.name
@@ -163,13 +160,13 @@ class Choice(NamedTuple):
 
     @property
     def columns_at_once(self) -> int:
-        """Columns whose rows an epilogue of the kernel is given at once."""
+        """Number of columns that an epilogue of the kernel processes at once."""
         if self.skinny is not None:
             return self.skinny.columns // self.skinny.pieces
         return SplitConfig(self.config, self.parts).piece if self.parts > 1 else self.config.part
 
     def workspace(self, m: int, n: int, matrices: int = 1) -> tuple[int, int]:
-        """Return floats and counters that the blocks of a problem share; none unless they share K."""
+        """Return the numbers of floats and counters in the workspace; zero without split-K and stream-K."""
         c = self.config
         m, n = (n, m) if self.swapped else (m, n)
         if c.stream_k:
@@ -182,12 +179,12 @@ class Choice(NamedTuple):
 
 
 def few_rows(config: SkinnyConfig) -> Choice:
-    """Return the kernel for few rows."""
+    """Return the few-rows kernel with a configuration."""
     return Choice(config.base, 1, config)
 
 
 def encode(choice: Choice) -> dict[str, object]:
-    """Return the fields that differ from the defaults; without an epilogue."""
+    """Return the fields of a kernel that differ from the defaults, without its epilogue."""
     if choice.skinny is not None:
         return {"few_rows": _differing(choice.skinny._replace(epilogue=SkinnyConfig().epilogue), SkinnyConfig())}
     config = choice.config._replace(epilogue=GemmConfig().epilogue)
@@ -195,14 +192,14 @@ def encode(choice: Choice) -> dict[str, object]:
 
 
 def decode(fields: Mapping[str, object]) -> Choice:
-    """Return the choice of :func:`encode`.  Raises ValueError for unknown fields and for what is no kernel."""
+    """Return the kernel that :func:`encode` encoded.  Raises ValueError for unknown fields or an invalid kernel."""
     if "few_rows" in fields:
         skinny = _replaced(SkinnyConfig(), cast("Mapping[str, object]", fields["few_rows"]))
         skinny.check()
         return few_rows(skinny)
     parts = fields.get("parts", 1)
     if not isinstance(parts, int):
-        raise ValueError(f"expected a number of parts, got {parts!r}")
+        raise ValueError(f"parts is {parts!r}; it must be an integer")
     config = _replaced(GemmConfig(), {k: v for k, v in fields.items() if k != "parts"})
     config.check() if parts == 1 else SplitConfig(config, parts).check()
     return Choice(config, parts)
@@ -219,14 +216,14 @@ def _replaced(default: _C, fields: Mapping[str, object]) -> _C:
     values: dict[str, object] = default._asdict()
     for name, value in fields.items():
         if name not in values:
-            raise ValueError(f"expected fields of {type(default).__name__}, got {name!r}")
+            raise ValueError(f"{type(default).__name__} has no field {name!r}")
         known = values[name]
         if isinstance(known, tuple):
             values[name] = tuple(cast("list[object]", value))
         elif isinstance(value, type(known)):
             values[name] = value
         else:
-            raise ValueError(f"expected {type(known).__name__} for {name}, got {value!r}")
+            raise ValueError(f"{name} is {value!r}; it must be of type {type(known).__name__}")
     return default._replace(**values)  # type: ignore[arg-type]
 
 
@@ -234,17 +231,17 @@ def _replaced(default: _C, fields: Mapping[str, object]) -> _C:
 
 
 def table_path(gpu: str) -> Path:
-    """Return where the user's table for a GPU is; ``gpu``: its name as the driver tells it."""
+    """Return the path of the user's table for a GPU; ``gpu``: its name as reported by the driver."""
     return Path(user_folder("CUTE_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")) / "gemm" / gpu_file_name(gpu)
 
 
 def shipped_path(gpu: str) -> Path:
-    """Return where the table that comes with this package is, if there is one for the GPU."""
+    """Return the path of this package's table for a GPU, whether or not there is one."""
     return Path(__file__).parent / "tables" / gpu_file_name(gpu)
 
 
 def read(path: Path) -> Entries:
-    """Return the entries of a table; none where there is no file, or one of another format.  Raises TableError."""
+    """Return the entries of a table; none if there is no file, or its format is another one.  Raises TableError."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -257,15 +254,15 @@ def read(path: Path) -> Entries:
         for key, entry in entries.items():
             decode(cast("Mapping[str, object]", entry["kernel"]))
             if not re.fullmatch(r"\S+ (\d+x)?\d+x\d+x\d+", key):
-                raise ValueError(f"expected a problem, got {key!r}")
+                raise ValueError(f"{key!r} is not a problem")
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise TableError(f"{path}: expected a table of kernels (cute-bench gemm --tune writes one), got {e}") from None
+        raise TableError(f"{path} is not a table of kernels ({e}); write one with cute-bench gemm --tune") from None
     return entries
 
 
 @cache
 def shipped(gpu: str) -> Mapping[str, Choice]:
-    """Return the kernels of the table of this package for a GPU, by :attr:`Problem.key`."""
+    """Return the kernels of this package's table for a GPU, by :attr:`Problem.key`."""
     return _decoded(read(shipped_path(gpu)))
 
 
@@ -275,15 +272,17 @@ def _decoded(entries: Entries) -> dict[str, Choice]:
 
 @cache
 def tuned(gpu: str) -> Mapping[str, Choice]:
-    """Return the kernels that tuning found best on a GPU, by :attr:`Problem.key`: the user's table before the shipped
-    one.
+    """Return the kernels that tuning found fastest on a GPU, by :attr:`Problem.key`.
+
+    The user's table takes precedence over that of this package.
     """
     return {**shipped(gpu), **_decoded(read(table_path(gpu)))}
 
 
 def save(gpu: str, found: Mapping[str, tuple[Choice, float]], path: Path | None = None) -> Path:
-    """Add to the user's table (or the one at ``path``): the choice and TFLOP/s of each problem's key.  The file is
-    replaced as a whole, so that who reads it meanwhile sees the old one or the new one.
+    """Add kernels and their TFLOP/s, by problem key, to the user's table or the one at ``path``.
+
+    The file is replaced atomically, so a concurrent reader sees the old or the new table.
     """
     path = path or table_path(gpu)
     entries = read(path)

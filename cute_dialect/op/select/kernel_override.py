@@ -1,4 +1,4 @@
-"""Kernels that a call of ``mm`` or ``bmm`` asks for itself: ``kernel=``, ``split_k=``."""
+"""Kernels that a call of ``mm`` or ``bmm`` selects with ``kernel=`` or ``split_k=``."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ __all__ = ["ANY", "Wanted", "kernel_for"]
 
 
 class Wanted(NamedTuple):
-    """What a call asks for: a kernel (its name, :class:`Choice` or :class:`TileDescription`), or so many blocks that
-    share K.
-    """
+    """The kernel or the number of split-K slices that a call selects."""
 
-    kernel: object = None
+    kernel: object = None  # a name, a Choice or a TileDescription
     split_k: int | None = None
 
 
 ANY = Wanted()
-"""Nothing: the kernel is chosen."""
+"""No selection: the cost model chooses the kernel."""
 
 
 def kernel_for(problem: Problem, wanted: Wanted, gpu: str = "", sms: int = 132) -> Choice:
-    """Return the kernel that a call wants, where it can compute the problem.  Raises UnsupportedError.
+    """Return the kernel that a call selects.  Raises UnsupportedError if it cannot compute the problem.
 
     >>> p = Problem(4096, 4096, 4096)
     >>> kernel_for(p, Wanted("f16-f16-kk-128x192-c2d")).config.tile
@@ -38,7 +36,7 @@ def kernel_for(problem: Problem, wanted: Wanted, gpu: str = "", sms: int = 132) 
     4
     """
     if wanted.kernel is not None and wanted.split_k is not None:
-        raise UnsupportedError("expected kernel or split_k, got both")
+        raise UnsupportedError("kernel and split_k are both given; pass one of them")
     if wanted.split_k is not None:
         return _with_parts(problem, wanted.split_k, gpu, sms)
     kernel = wanted.kernel
@@ -47,19 +45,23 @@ def kernel_for(problem: Problem, wanted: Wanted, gpu: str = "", sms: int = 132) 
     elif isinstance(kernel, TileDescription):
         kernel = _described(problem, kernel)
     if not isinstance(kernel, Choice):
-        raise UnsupportedError(f"kernel: expected a Choice, its name or a TileDescription, got {kernel!r}")
+        raise UnsupportedError(f"kernel is {kernel!r}; pass a Choice, a kernel name or a TileDescription")
     c = kernel.config
     have = (c.element, c.output, *kernel.majors, c.batch)
     asked = (problem.element, problem.output, problem.major_a, problem.major_b, problem.matrices > 1)
     if have != asked:
-        raise UnsupportedError(f"kernel: expected one for {_told(*asked)}, got {kernel.name} for {_told(*have)}")
+        raise UnsupportedError(
+            f"kernel {kernel.name} is for {_told(*have)}, but the problem is {_told(*asked)}; omit kernel"
+        )
     sums = "columns" if c.scaled_columns else "block" if c.scaled else "two" if c.promote else c.accumulator
-    if sums != problem.sums and (sums, problem.sums) != ("two", ""):  # two levels are as good as one
-        raise UnsupportedError(f"kernel: expected sums in {problem.sums or 'f32'}, got those of {kernel.name}")
+    if sums != problem.sums and (sums, problem.sums) != ("two", ""):  # two-level accumulation is at least as accurate
+        raise UnsupportedError(
+            f"kernel {kernel.name} has another accumulator than the {problem.sums or 'f32'} of this call; omit kernel"
+        )
     if not suits(kernel, problem):
         raise UnsupportedError(
-            f"kernel: {kernel.name} cannot compute {problem.m}x{problem.n}x{problem.k}: its blocks that share K would "
-            "not all run at once, or K has too few steps, or there are too many rows"
+            f"kernel {kernel.name} does not support {problem.m}x{problem.n}x{problem.k}: its split-K blocks would not "
+            "all run at once, K has too few steps, or there are too many rows; omit kernel"
         )
     return kernel
 
@@ -69,11 +71,11 @@ def _told(element: str, output: str, major_a: str, major_b: str, batch: bool) ->
 
 
 def _with_parts(problem: Problem, parts: object, gpu: str, sms: int) -> Choice:
-    """Return the fastest kernel whose blocks share K by so many, or by as many as there can be."""
+    """Return the fastest kernel with this number of split-K slices, or with the largest possible one below it."""
     if isinstance(parts, bool) or not isinstance(parts, int):
-        raise UnsupportedError(f"split_k: expected a number of parts, got {parts!r}")
+        raise UnsupportedError(f"split_k is {parts!r}; pass an integer")
     if parts < 1:
-        raise UnsupportedError(f"split_k: expected at least 1 part, got {parts}")
+        raise UnsupportedError(f"split_k is {parts}; pass 1 or more")
     found = [c for _, c in ranked(problem, costs_of(gpu, sms))]
     there = sorted({_parts(c) for c in found})
     most = max(n for n in there if n <= parts)
@@ -85,7 +87,7 @@ def _parts(choice: Choice) -> int:
 
 
 def _named(problem: Problem, name: str, sms: int) -> Choice:
-    """Return the kernel of the menu with a name."""
+    """Return the candidate kernel with a name."""
     found = menu(problem, sms)
     names: dict[str, Choice] = {}
     for index in suiting(found, problem).nonzero()[0].tolist():
@@ -94,12 +96,12 @@ def _named(problem: Problem, name: str, sms: int) -> Choice:
             return choice
         names[choice.name] = choice
     near = difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise UnsupportedError(f'kernel: expected a kernel of the menu for {problem.key}, got "{name}"{hint}')
+    hint = f"did you mean {near[0]}?" if near else "see op.explain"
+    raise UnsupportedError(f'there is no kernel "{name}" for {problem.key}; {hint}')
 
 
 def _described(problem: Problem, tile: TileDescription) -> Choice:
-    """Return the kernel of a description."""
+    """Return the kernel of a tile description."""
     from cute_dialect.op.plans.configure import Asked, wanted
 
     a, b = factors(problem.element)
@@ -107,5 +109,5 @@ def _described(problem: Problem, tile: TileDescription) -> Choice:
     layouts = ("row" if problem.major_a == "k" else "column", "row" if problem.major_b == "n" else "column")
     found = wanted(tile, Asked(a, b, sums, problem.output, *layouts, "row", problem.matrices > 1))
     if not isinstance(found, Choice):
-        raise UnsupportedError(f"kernel: expected a tile of wgmma for {BITS[a]}-bit elements, got {tile.name}")
+        raise UnsupportedError(f"kernel {tile.name} does not use wgmma for {BITS[a]}-bit elements; pass another tile")
     return found

@@ -1,4 +1,4 @@
-"""Say how an operation would be computed, and why: :func:`explain` chooses, compiles nothing and runs nothing.
+"""Explanations of operations: :func:`explain` chooses kernels, but does not compile or run them.
 
 >>> found = explain(gemm.mm, (4096, 8192), (8192, 4096))
 >>> found.problem.key, found.why, found.copies
@@ -7,7 +7,7 @@
 True
 """
 
-# torch is not there where the types are checked; operands are of any library.
+# torch is not installed where types are checked; operands may belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -58,49 +58,39 @@ __all__ = ["Explanation", "explain", "explained_way"]
 ANY_ROWS = "the sm_80 kernel for any rows"
 _NAMES = {"f32": "FMAs of f32", "f64": "mma.sync of f64"}
 _PEAK = {8: 4096, 16: 2048, 32: 1024}
-"""Bits of an element -> multiplications and additions of an SM in a cycle, by wgmma (NVIDIA H100 whitepaper)."""
+"""Bits of an element -> multiply-adds per SM and cycle with wgmma (NVIDIA H100 whitepaper)."""
 
 
 class Explanation(NamedTuple):
-    """How a product is computed; printed, it says all of this.
-
-    ``choice``: the kernel, None for the one that takes any rows; ``why``; ``microseconds``: predicted, of the kernel
-    (0 for the one for any rows); ``others``: the next kernels of the menu with theirs; ``grid``: blocks; ``waves``:
-    how often all multiprocessors are given tiles, a fraction where the last time not all are; ``shared_memory``: bytes
-    of a block; ``copies``: operands that are copied, and bytes; ``flops``, ``bytes``: of the product, read and written
-    once; ``bound``: microseconds that these take at the least; ``kernel``: its name.  ``other``: the kernel where there
-    is no choice; ``parts``: the kernels that split f32 in three parts of tf32 first; ``launches``: how many, and why
-    not one; ``split``: parts of K that were asked for, that there are, and why fewer.
-    ``work``: of the epilogue, by element; ``epilogue``: the part of ``microseconds`` that it takes.
-    """
+    """The kernel of a GEMM, its predicted time and the reason for the choice; ``print`` shows all of it."""
 
     operation: str
     problem: Problem
     gpu: str
-    choice: Choice | None
+    choice: Choice | None  # the kernel; None for a kernel without TMA
     why: str
-    microseconds: float
-    others: tuple[tuple[float, Choice], ...]
-    grid: int
-    waves: float
-    shared_memory: int
-    copies: tuple[tuple[str, int], ...]
-    folded: bool
-    by_torch: bool
+    microseconds: float  # predicted time of the kernel; 0 without TMA
+    others: tuple[tuple[float, Choice], ...]  # the next candidates with their times
+    grid: int  # blocks
+    waves: float  # number of waves of tiles; the fraction is the last, partial wave
+    shared_memory: int  # bytes per block
+    copies: tuple[tuple[str, int], ...]  # operands that are copied, and their bytes
+    folded: bool  # the batch is computed as one GEMM
+    by_torch: bool  # torch computes the epilogue
     flops: int
-    bytes: int
-    bound: float
-    kernel: str = ""
-    other: AnyConfig | None = None
-    parts: tuple[PartsConfig, ...] = ()
-    launches: tuple[int, str] = (1, "")
-    split: tuple[int, int, str] = (1, 1, "")
-    work: Work = NO_WORK
-    epilogue: float = 0.0
+    bytes: int  # with each operand read or written once
+    bound: float  # lower bound of the time in microseconds, from flops and bytes
+    kernel: str = ""  # name of the kernel
+    other: AnyConfig | None = None  # the kernel without TMA
+    parts: tuple[PartsConfig, ...] = ()  # kernels that split f32 into three tf32 parts first
+    launches: tuple[int, str] = (1, "")  # their number, and the reason for more than one
+    split: tuple[int, int, str] = (1, 1, "")  # split-K slices: requested, actual, and the reason for fewer
+    work: Work = NO_WORK  # of the epilogue, per element
+    epilogue: float = 0.0  # part of ``microseconds``
 
     @property
     def last_wave(self) -> float:
-        """The part of the multiprocessors' places that the last wave fills."""
+        """Fraction of the last wave that is occupied."""
         return self.waves % 1 or 1.0
 
     def __str__(self) -> str:
@@ -111,15 +101,15 @@ class Explanation(NamedTuple):
             f"majors {p.major_a} and {p.major_b}",
         ]
         if self.folded:
-            lines.append("  the batch is one product: B is one for all, and the rows of A and of the result go on")
+            lines.append("  the batch is one GEMM: B is shared, and rows of A and of the result continue")
         if self.parts:
-            lines.append("  before    f32 is split in three parts of tf32, of each factor")
+            lines.append("  before    each operand is split from f32 into three tf32 parts")
         lines.append(f"  kernel    {self.kernel}: {self.why}")
         asked, parts, fewer = self.split
         if asked > 1:
-            lines.append(f"  split     K in {parts} parts" + f", {asked} were asked for: {fewer}" * bool(fewer))
+            lines.append(f"  split     K in {parts} slices" + f", {asked} were requested: {fewer}" * bool(fewer))
         if self.launches[0] > 1:
-            lines.append(f"  launches  {self.launches[0]}, one a matrix: {self.launches[1]}")
+            lines.append(f"  launches  {self.launches[0]}, one per matrix: {self.launches[1]}")
         if self.choice is not None:
             lines += [
                 f"  predicted {self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s",
@@ -131,7 +121,7 @@ class Explanation(NamedTuple):
             bytes = f", {(w.read + w.written) / 8:g} bytes of other matrices" if w.read + w.written else ""
             lines.append(
                 f"  epilogue  {self.epilogue:.1f} us of it: {w.instructions:g} instructions and {w.specials:g} special "
-                f"functions an element{bytes}"
+                f"functions per element{bytes}"
             )
         lines.append(
             f"  bound     {self.bound:.1f} us: {self.flops / 1e9:.3g} GFLOP, {self.bytes / 1e6:.3g} MB "
@@ -140,15 +130,15 @@ class Explanation(NamedTuple):
         for name, size in self.copies:
             lines.append(f"  copied    {name}, {size / 1e6:.3g} MB: {_COPIED[name]}")
         if self.by_torch:
-            lines.append("  then      torch computes what becomes of the sums")
+            lines.append("  then      torch computes the epilogue")
         lines += [f"  else      {t:.1f} us  {c.name}" for t, c in self.others]
         return "\n".join(lines)
 
 
 _COPIED = {
-    "a": "its elements are multiplied in rows of whole 16 bytes, of a or b contiguous along K",
-    "b": "its elements are multiplied in columns of whole 16 bytes, of a or b contiguous along K",
-    "out": "TMA stores rows of whole 16 bytes",
+    "a": "the kernel needs rows that are multiples of 16 bytes, and a or b contiguous along K",
+    "b": "the kernel needs columns that are multiples of 16 bytes, and a or b contiguous along K",
+    "out": "TMA stores rows that are multiples of 16 bytes",
 }
 
 
@@ -175,19 +165,23 @@ def explain(
     others: int = 4,
     **more: Any,
 ) -> Any:
-    """Return how ``op.mm`` or ``op.bmm`` (``function``) computes a product of these arguments; or a function on rows,
-    ``op.softmax`` and so on, of ``a``, with ``b`` for weights, a ``bias`` and a ``residual``; or a
-    convolution of its first arguments, arrays or shapes, with ``stride`` and so on in ``more``.
+    """Return the kernel of a call, its predicted time and the reason for the choice.
 
-    Matrices are whatever has ``shape``, ``strides`` or ``stride()`` and ``dtype``, on any device, or shapes, of
-    contiguous rows and elements of type ``element``; arrays in ``args`` may be a ``FakeTensor``.  ``gpu``: for which,
-    by its name; by default the one here, else an H200.  ``others``: how many more kernels are told of.  Raises what the
-    function does.
+    Args:
+        function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.attention``, a convolution, or a
+            function on rows such as ``op.softmax``.
+        a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
+            they are q, k and v; for functions on rows ``b`` is the weight.
+        residual: for functions on rows.
+        args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
+        element: type of operands that are given as shapes.
+        gpu: name of the GPU; default: the current one, or an H200 if there is none.
+        others: number of further candidates to list.
+        more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
+            ``row_groups`` as arrays or shapes.
+        alpha, beta, c, bias, activation, hook, epilogue, dtype, math, accumulator: as in the function.
 
-    Of ``op.grouped_mm`` it takes ``offs``, ``lengths`` or ``row_groups``, too, or a shape of them; or lists of arrays.
-
-    Of ``op.attention``, ``a``, ``b`` and ``out`` are q, k and v (as k where it is not given), and its other arguments
-    follow by name.
+    Raises the errors of the function.
     """
     name, applied = getattr(function, "__name__", ""), spelled(activation)
     if name == "attention":
@@ -208,7 +202,7 @@ def explain(
         operands = {n: _view(name, n, x, element) for n, x in (("a", a), ("b", b), ("out", out)) if x is not None}
         return explained_grouped(operands, more, dtype, math, gpu, others, _of_torch(a))
     if more:
-        raise UnsupportedError(f"explain: expected no {next(iter(more))} of {name or repr(function)}")
+        raise UnsupportedError(f"explain: {name or repr(function)} has no argument {next(iter(more))}; omit it")
     if is_of_rows(function):
         return explained(function, a, b, bias, residual, element=element)
     if name == "mm_array":
@@ -218,7 +212,8 @@ def explain(
         return explained_array(a, b, others, **given, accumulator=accumulator)
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
-            f"explain: expected op.mm, op.bmm, op.mm_array or op.attention, got {name or repr(function)}"
+            f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
+            "op.attention, a convolution or a function on rows"
         )
     rank = 2 if function is gemm.mm else 3
     views = {"a": _view(name, "a", a, element), "b": _view(name, "b", b, element)}
@@ -226,7 +221,10 @@ def explain(
     kind = both(views["a"].dtype, views["b"].dtype)
     result = result_of(views["a"].dtype) if dtype is None else element_name(dtype)
     if 0 in (*shape, views["a"].shape[-1]):
-        raise ShapeError(f"{name}: expected matrices with elements, got {views['a'].shape} and {views['b'].shape}")
+        raise ShapeError(
+            f"{name}: a has shape {views['a'].shape} and b has shape {views['b'].shape}; "
+            "explain does not support empty matrices"
+        )
     given = {n: t if isinstance(t, bool | int | float) else described(t) for n, t in (args or {}).items()}
     traced, sums = None if epilogue is None else traced_of(name, epilogue, given, shape), shape
     shape = shape if traced is None else traced.shape_of(shape)
@@ -281,8 +279,11 @@ def explained_way(
     name: str, way: gemm_dispatch.Way, gpu: str, sms: int, matrices: dict[str, Matrix], others: int, *,
     why: str = "", kernel: str = "",
 ) -> Explanation:  # fmt: skip
-    """Return what there is to say of a way; ``why`` it is this one, where nobody chose; ``kernel``: its name, of one
-    that is not on the menu.
+    """Return the explanation of a dispatch decision.
+
+    Args:
+        why: the reason, if the kernel was not chosen.
+        kernel: the name of a kernel that is not a candidate.
     """
     p, costs = way.problem, costs_of(gpu, sms)
     bits, out_bits = BITS[p.element], BITS[p.output]
@@ -296,7 +297,7 @@ def explained_way(
         if not why and p.element in _NAMES:
             why = "wgmma multiplies f32 as tf32 (math=)" if p.element == "f32" else "wgmma has no f64"
         elif not why:
-            why = "TMA reads and writes addresses, rows and matrices of whole 16 bytes"
+            why = "TMA needs addresses, rows and matrices that are multiples of 16 bytes"
         return Explanation(
             name, p, gpu, None, why, 0.0, (), 0, 0.0, 0, copies, way.folded, way.by_torch, flops, moved, bound,
             kernel or _NAMES.get(p.element, ANY_ROWS) + _in_parts(way.other), way.other,
@@ -315,18 +316,18 @@ def explained_way(
 
 
 def _in_parts(config: AnyConfig | None) -> str:
-    """Return what is told of a kernel without TMA whose blocks share K."""
+    """Return the split-K slices of a kernel without TMA as text."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
 
     parts = 1 if config is None or isinstance(config, AmpereConfig) else config.parts
-    return f", K in {parts} parts" if parts > 1 else ""
+    return f", K in {parts} slices" if parts > 1 else ""
 
 
 def _blocks(choice: Choice, problem: Problem) -> tuple[int, float]:
-    """Return the blocks of a launch, and the waves of their tiles."""
+    """Return the number of blocks of a launch, and of the waves of their tiles."""
     c, found = choice.config, blocks(choice, problem)
     slots = max(1, c.sms // c.cluster)
-    if choice.skinny is not None or choice.parts > 1:  # one tile a block, or a part of one
+    if choice.skinny is not None or choice.parts > 1:  # one tile per block, or a slice of one
         return found, found / c.sms
     if c.stream_k:
         return slots * c.cluster, found / (slots * c.cluster)
@@ -335,7 +336,7 @@ def _blocks(choice: Choice, problem: Problem) -> tuple[int, float]:
 
 
 def _why(problem: Problem, gpu: str, choice: Choice) -> str:
-    """Return where the choice comes from."""
+    """Return the source of the choice as text."""
     if tables.tuned(gpu).get(problem.key) != choice:
         return "predicted to be the fastest"
     if problem.key in tables.read(tables.table_path(gpu)):
@@ -350,7 +351,7 @@ def _of_torch(t: Any) -> bool:
 
 
 def _view(call: str, name: str, t: Any, element: str) -> ArrayView:
-    """Return how an operand lies in memory; a shape is one of contiguous rows.  Raises DtypeError."""
+    """Return a view of an operand, or of an array of a shape with contiguous rows.  Raises DtypeError."""
     if isinstance(t, tuple | list):
         shape: tuple[int, ...] = tuple(t)
         strides = tuple([prod(shape[i + 1 :]) for i in range(len(shape))])
@@ -361,4 +362,4 @@ def _view(call: str, name: str, t: Any, element: str) -> ArrayView:
     try:
         return view_of(t)
     except NotAnArray as e:
-        raise DtypeError(f"{call}: expected {name} as an array or a shape: {e}") from None
+        raise DtypeError(f"{call}: {name} must be an array or a shape: {e}") from None

@@ -1,6 +1,6 @@
-"""Timing on the GPU beside torch, in one process: CUDA events, medians, L2 flushed between runs where that matters."""
+"""GPU timing of several functions in one process: CUDA events, medians, L2 flushes between runs."""
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -18,7 +18,7 @@ __all__ = ["Sample", "compare", "host_overhead"]
 
 
 class Sample(NamedTuple):
-    """Times of one contestant in microseconds: median, and the spread from the 10th to the 90th percentile."""
+    """Times of one contestant in microseconds: the median, and the 10th and 90th percentiles."""
 
     median: float
     p10: float
@@ -36,15 +36,20 @@ def compare(
     flush: str = "write",
     hide_host: bool = False,
 ) -> dict[str, Sample]:
-    """Time the contestants, ``runs`` times each, on torch's current stream.
+    """Time the contestants on torch's current stream.
 
-    ``traffic`` is how many bytes one run moves; if that could stay in L2, the cache is overwritten before every run
-    (``flush``: ``write``), which leaves it full of modified lines that the run's own reads have to drive out; ``read``
-    fills it with lines that need not be written back; ``none`` leaves it as it is.
-    Events are queued without waiting, so the GPU is never idle between two of them and host time does not count.
-    They take turns launch by launch; with ``rounds`` each runs its share of a round alone, so that clock and power are
-    its own.  ``hide_host``: a kernel spins before each run for as long as the slowest contestant's calls take on the
-    host, so that the GPU does not wait for launches even where they take longer than the run before.
+    Events are queued without waiting, so the GPU is never idle between them and host time does not count.
+
+    Args:
+        contestants: names and functions.
+        traffic: bytes that a run moves.  If they could stay in L2, the cache is flushed before each run.
+        runs: number of runs per contestant.
+        rounds: number of rounds, in each of which a contestant makes its share of runs alone, with its own clock and
+            power. With 0 the contestants alternate after each launch.
+        flush: ``write`` leaves L2 full of dirty lines that the run evicts, ``read`` of clean lines; ``none`` does not
+            flush.
+        hide_host: before each run a kernel spins for the host time of the slowest contestant, so that the GPU does not
+            wait for launches.
     """
     import torch
 
@@ -75,7 +80,7 @@ def compare(
 
 
 def _spinner(contestants: Sequence[tuple[str, Callable[[], object]]]) -> Callable[[], object]:
-    """Return a call that keeps the GPU busy for 1.25 times the longest host time of a contestant, 20 ms at most."""
+    """Return a function that keeps the GPU busy for 1.25 times the longest host time of a contestant, at most 20 ms."""
     import torch
 
     longest = 0.0
@@ -93,9 +98,10 @@ def _spinner(contestants: Sequence[tuple[str, Callable[[], object]]]) -> Callabl
 
 
 def _flusher(traffic: int, how: str) -> Callable[[], object]:
-    """Return a call that overwrites (or reads) memory four times the size of L2; one of nothing for far larger data.
+    """Return a function that overwrites or reads memory four times the size of L2; it does nothing for much larger
+    data.
 
-    Small problems need it twice over: it also keeps the GPU busy while the next launch is being queued.
+    For small problems the flush also keeps the GPU busy while the next launch is queued.
     """
     import torch
 
@@ -107,9 +113,9 @@ def _flusher(traffic: int, how: str) -> Callable[[], object]:
 
 
 def host_overhead(run: Callable[[], object], *, calls: int = 2000, rounds: int = 7) -> float:
-    """Measure the host time of a call, in microseconds: the best round of ``rounds``.
+    """Measure the host time of a call in microseconds: the fastest of ``rounds``.
 
-    The work itself should be tiny.
+    The GPU's work should be tiny.
     """
     import torch
 

@@ -1,6 +1,6 @@
-"""Measure which kernel is the fastest for a call: :func:`tune`."""
+"""Tuning: :func:`tune` measures kernels for a call and saves the fastest one."""
 
-# torch is not there where the types are checked.
+# torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
@@ -32,32 +32,26 @@ from cute_dialect.runtime.progress import Task, track
 __all__ = ["MARGIN", "Tuned", "check_place", "contest", "finals", "kept", "space", "tune"]
 
 MARGIN = 1.01
-"""The factor by which another kernel must be faster than what is taken without tuning."""
+"""Factor by which a kernel must be faster than the default choice."""
 _NEAR = 24
-"""Kernels of a problem that are predicted to be the fastest."""
+"""Number of kernels that are measured, those that are predicted to be the fastest."""
 _SCREEN, _FINALISTS = 20, 3
-"""Runs of each kernel at first, and how many go on."""
+"""Number of runs of each kernel in the screening, and number of finalists."""
 _TURNS, _TURN = 4, 160_000
-"""Turns of each finalist, and how many microseconds of it one is."""
+"""Number of rounds per finalist, and microseconds per round."""
 
 
 class Tuned(NamedTuple):
-    """What :func:`tune` found.
-
-    ``kernel``: the fastest, ``microseconds``: of it; ``before``, ``before_microseconds``: what was taken without;
-    ``measured``: the median of each kernel when all were screened, the fastest first; ``left_out``: kernels that do
-    not compile or give another result, and why, or for which there was no time; ``saved``: the table it is in, None
-    where it is in none (what was taken before is as fast, or nothing was to be saved).
-    """
+    """Result of :func:`tune`."""
 
     problem: Problem
-    kernel: Choice
+    kernel: Choice  # the fastest one
     microseconds: float
-    before: Choice
+    before: Choice  # the default choice
     before_microseconds: float
-    measured: tuple[tuple[str, float], ...]
-    left_out: tuple[tuple[str, str], ...]
-    saved: Path | None
+    measured: tuple[tuple[str, float], ...]  # median of each kernel in the screening, the fastest first
+    left_out: tuple[tuple[str, str], ...]  # kernels that were not measured, and the reason
+    saved: Path | None  # the table with the result; None if nothing was saved
 
     def __str__(self) -> str:
         gain = self.before_microseconds / self.microseconds
@@ -72,9 +66,10 @@ class Tuned(NamedTuple):
 
 
 def space(problem: Problem, costs: Costs = COSTS) -> tuple[Choice, ...]:
-    """List the kernels that are worth measuring for a problem, what the model takes first: those of the menu that are
-    predicted to be the fastest, at most two of a tile; the default kernel and the first one with the usual schedule,
-    with raster groups of 4, 8 and 16; and what the table of this package takes.
+    """Return the kernels to measure for a problem, those with the shortest predicted times first.
+
+    They are the fastest candidates of the cost model, at most two per tile; the default kernel and the first
+    cooperative one, with raster groups of 4, 8 and 16; and the kernel of this package's table.
     """
     found = differing((c for _, c in ranked(problem, costs, 12 * _NEAR)), _NEAR)
     usual = GemmConfig(
@@ -91,10 +86,11 @@ def space(problem: Problem, costs: Costs = COSTS) -> tuple[Choice, ...]:
 
 
 def finals(contestants: Sequence[tuple[str, Callable[[], object]]], traffic: int, runs: int = 100) -> dict[str, float]:
-    """Measure calls that take turns of :data:`_TURN` microseconds; gives the median of each by name.
+    """Return the median time of each contestant by name, measured in alternating rounds of :data:`_TURN` microseconds.
 
-    A turn is long enough that the power limit finds the clock that goes with a kernel: it moves clocks by more than
-    kernels differ; in shorter turns one that needs more power would borrow the others'.
+    A round is long enough for the GPU to settle at the clock that the power limit allows for a kernel.  In shorter
+    rounds a kernel that needs more power would run at the clock of the others, a difference larger than that of the
+    kernels.
     """
     fastest = min(sample.median for sample in compare(contestants, traffic=traffic, runs=8).values())
     share = max(runs // _TURNS, min(int(_TURN / fastest), 1000))
@@ -113,17 +109,23 @@ def tune(
     say: Callable[[str], None] | None = None,
     **call: Any,
 ) -> Tuned:
-    """Measure kernels for a call of ``op.mm``, ``op.bmm`` or a convolution on its own arguments, tensors of torch on a
-    GPU, and let calls like it take the fastest from now on; a convolution's are its first ones (``out`` the third).
+    """Measure kernels for a call on its own arguments; later calls like it use the fastest one.
 
-    Kernels are compiled in processes (:func:`prefetch`), each result is compared with that of the kernel that is taken
-    without tuning, and all are screened in turns with a cold L2; the three fastest and that one then run longer.  Where
-    one is faster by a percent it goes into the user's table for this GPU, which ``mm`` asks first, in this process and
-    in others (``save``).  Nothing is written into ``out``.  ``budget``: seconds after which no kernel is added;
-    ``say``: is told what is being done, line by line.
+    Kernels are compiled in other processes (:func:`prefetch`), and their results are compared with that of the default
+    choice.  All are screened with a cold L2; the three fastest and the default choice run longer.  A kernel that is
+    faster by one percent is saved to the user's table for this GPU, which ``mm`` looks up first.  Nothing is written
+    to ``out``.
 
-    Raises DeviceError for arrays that are not on a GPU, UnsupportedError inside of a CUDA graph's capture and for
-    matrices that one kernel only can read.
+    Args:
+        function: ``op.mm``, ``op.bmm`` or a convolution.
+        a, b, out: its first arguments, torch tensors on a GPU.
+        budget: seconds after which no kernel is added.
+        save: save the result for this process and others.
+        say: called with lines that describe the progress.
+        call: further arguments of ``function``.
+
+    Raises DeviceError for arrays that are not on a GPU.  Raises UnsupportedError during the capture of a CUDA graph,
+    and for matrices that TMA cannot read in place.
     """
     import torch
 
@@ -131,10 +133,10 @@ def tune(
     name = getattr(function, "__name__", repr(function))
     convolves = is_convolution(function)
     if not convolves and function not in (gemm.mm, gemm.bmm):
-        raise UnsupportedError(f"tune: expected op.mm, op.bmm or a convolution, got {name}")
+        raise UnsupportedError(f"tune: {name} is not supported; pass op.mm, op.bmm or a convolution")
     for what in ("kernel", "split_k", "device", "stream"):
         if call.get(what) is not None:
-            raise UnsupportedError(f"tune: expected no {what}: kernels are measured on the GPU of the arguments")
+            raise UnsupportedError(f"tune: {what} is not supported, as the arguments select the GPU; omit it")
     if convolves:
         from cute_dialect.op.conv.tuning import tuned_convolution
 
@@ -142,7 +144,9 @@ def tune(
     check_place(a, b)
     found = explain(function, a, b, out, **call)
     if found.choice is None or found.by_torch or found.copies:
-        raise UnsupportedError(f"tune: expected matrices that TMA reads where they are, got {found.problem.key}")
+        raise UnsupportedError(
+            f"tune: {found.problem.key} has operands that TMA cannot read in place; pass 16-byte aligned matrices"
+        )
     gpu, sms = gemm_dispatch.gpu_of(a.get_device())
     wanted = function(a, b, **call) if out is None else function(a, b, torch.empty_like(out), **call)
     first = wanted[0] if isinstance(wanted, tuple) else wanted["D"] if isinstance(wanted, Mapping) else wanted
@@ -169,11 +173,16 @@ def contest(
     memory_of: Callable[[], Any], run_of: Callable[[Choice, Any], Callable[[], Any]], *, traffic: int, until: float,
     say: Callable[[str], None] | None,
 ) -> Tuned:  # fmt: skip
-    """Compile kernels (of each choice, with what becomes of the sums), compare their results with the ``first`` one,
-    and measure them; ``rule``: what is taken without.
+    """Compile kernels, compare their results with ``first``, and measure them.
 
-    ``memory_of``: gives memory for a result; ``run_of``: what computes it there; ``traffic``: bytes of a call;
-    ``until``: when no kernel is added any more.
+    Args:
+        rule: the default choice.
+        kernels: choice -> kernel with its epilogue.
+        first: the result of the default choice.
+        memory_of: allocates a result.
+        run_of: returns the function that computes a result with a kernel.
+        traffic: bytes of a call.
+        until: time after which no kernel is added.
     """
     if say is not None:
         say(f"{len(kernels)} kernels are compiled")
@@ -209,8 +218,10 @@ def contest(
 
 
 def kept(found: Tuned, gpu: str, flops: int, key: str = "") -> Tuned:
-    """Write what was found to the user's table, where it is faster than what is taken without; ``key``: what it is kept
-    for, by default the problem.
+    """Save a result to the user's table if it is faster than the default choice.
+
+    Args:
+        key: key in the table; default: that of the problem.
     """
     if found.kernel == found.before:
         return found
@@ -220,18 +231,18 @@ def kept(found: Tuned, gpu: str, flops: int, key: str = "") -> Tuned:
 
 
 def check_place(a: Any, b: Any) -> None:
-    """Raise DeviceError or UnsupportedError where a call with these cannot be measured."""
+    """Raise DeviceError or UnsupportedError if a call with these arrays cannot be measured."""
     import torch
 
     for name, x in (("a", a), ("b", b)):
         if not isinstance(x, torch.Tensor) or not x.is_cuda:
-            raise DeviceError(f"tune: expected {name} as a tensor of torch on a GPU, got {type(x).__name__}")
+            raise DeviceError(f"tune: {name} ({type(x).__name__}) is not a torch tensor on a GPU; pass one")
     if torch.cuda.is_current_stream_capturing():
-        raise UnsupportedError("tune: a stream is being captured")
+        raise UnsupportedError("tune: the current stream is being captured; tune outside of the capture")
 
 
 def _made(kernels: Mapping[Choice, Choice | ConvConfig], until: float) -> tuple[list[Choice], list[tuple[str, str]]]:
-    """Compile kernels; gives the choices whose are compiled in time, the first among them, and why others are not."""
+    """Compile kernels; return the choices that are compiled in time, and the reasons for the others."""
     coming: list[tuple[Choice, Prefetch]] = [(c, prefetch([kernel])) for c, kernel in kernels.items()]
     made: list[Choice] = []
     failed: list[tuple[str, str]] = []
@@ -251,7 +262,7 @@ def _made(kernels: Mapping[Choice, Choice | ConvConfig], until: float) -> tuple[
 
 
 def _forget() -> None:
-    """Let calls ask the tables again."""
+    """Clear caches, so that later calls look up the tables again."""
     gemm_dispatch.way_of.cache_clear()
     for known in (gemm.PLAIN, gemm.FUSED, gemm.GRAPHS):
         for calls in known.values():

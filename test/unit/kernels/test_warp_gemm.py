@@ -124,7 +124,7 @@ def test_a_small_problem_with_much_k_is_shared() -> None:
     a, b = matrix("f64", 20, 900, "k", 1, 1), matrix("f64", 900, 24, "k", 1, 2)
     found = op.explain(op.mm, a, b)
     assert isinstance(found.other, WarpConfig) and found.other.parts > 1
-    assert f"K in {found.other.parts} parts" in str(found)
+    assert f"K in {found.other.parts} slices" in str(found)
     assert (op.mm(a, b, device="cpu") == a @ b).all()
 
 

@@ -185,7 +185,10 @@ def test_there_is_a_kernel_of_every_kind() -> None:
     for head in HEADS:
         for mask in MASKS:
             default_config("f16", head, mask)._replace(packed=True, from_end=True, lse=True).check()
-    with pytest.raises(ValueError, match="expected at most 208 registers"):
+    with pytest.raises(
+        ValueError,
+        match=("the kernel needs 220 registers per consumer thread; at most 208 are available, use smaller tiles"),
+    ):
         AttentionConfig(tile_n=208, stages=1).check()
 
 
@@ -195,7 +198,9 @@ def test_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = op.Attention(element=np.float16, head_size=64, causal="bottom_right", window=(9, None), lse=True)
     q, k, v = (normal(1, h, s, 64, dtype=np.float16, seed=h + s) for h, s in ((2, 20), (1, 40), (1, 40)))
     out = np.full_like(q, np.nan)
-    with pytest.raises(op.UnsupportedError, match="a plan that was run or compiled"):
+    with pytest.raises(
+        op.UnsupportedError, match=("Attention: the kernel depends on the arrays; call run or compile first")
+    ):
         plan.ir()
     done = plan.run(q, k, v, out, device="cpu", checks=CHECKS)
     assert done.out is out and "gpu.func @attention" in plan.ir() and "from_end" not in repr(plan)
@@ -204,17 +209,37 @@ def test_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     check(out, done.lse, want)
     np.testing.assert_allclose(want[0], reference(q, k, v, 9, 0, 20)[0])
     for call, error, words in (
-        (lambda: plan.run(q[..., ::2], k, v, device="cpu"), op.ShapeError, "as q"),
-        (lambda: plan.run(*(x[..., :32] for x in (q, k, v)), device="cpu"), op.ShapeError, "heads of 64, as planned"),
+        (lambda: plan.run(q[..., ::2], k, v, device="cpu"), op.ShapeError, "head size 32"),
+        (
+            lambda: plan.run(*(x[..., :32] for x in (q, k, v)), device="cpu"),
+            op.ShapeError,
+            "the plan has 64",
+        ),
         (lambda: plan.run(q.astype(BF16), k, v, device="cpu"), op.DtypeError, "k has dtype f16; it must have bf16"),
-        (lambda: plan.run(*(x.astype(BF16) for x in (q, k, v)), device="cpu"), op.DtypeError, "f16, as planned"),
-        (lambda: plan.run(np.repeat(q, 2, 3)[..., ::2], k, v, device="cpu"), op.LayoutError, "would copy it"),
-        (lambda: plan.bind(q, k, v, out, done.lse), op.DeviceError, "GPU memory"),
-        (lambda: plan.bind(q, k, v, out), op.ShapeError, "expected lse"),
+        (
+            lambda: plan.run(*(x.astype(BF16) for x in (q, k, v)), device="cpu"),
+            op.DtypeError,
+            "the plan has element f16",
+        ),
+        (
+            lambda: plan.run(np.repeat(q, 2, 3)[..., ::2], k, v, device="cpu"),
+            op.LayoutError,
+            "use op.attention, which copies it",
+        ),
+        (lambda: plan.bind(q, k, v, out, done.lse), op.DeviceError, "the arrays are in CPU memory"),
+        (lambda: plan.bind(q, k, v, out), op.ShapeError, "lse is None; pass an array"),
         (lambda: plan.ir("sass"), op.UnsupportedError, "a stage of cute"),
-        (lambda: op.Attention(element="f32", head_size=64), op.DtypeError, "bf16 or f16, got f32"),
-        (lambda: op.Attention(element="f16", head_size=12), op.UnsupportedError, "a multiple of 8, got 12"),
-        (lambda: op.Attention(element="f16", head_size=64, causal="up"), op.UnsupportedError, "got 'up'"),
+        (
+            lambda: op.Attention(element="f32", head_size=64),
+            op.DtypeError,
+            "use bf16 or f16",
+        ),
+        (lambda: op.Attention(element="f16", head_size=12), op.UnsupportedError, "head size 12 is not supported"),
+        (
+            lambda: op.Attention(element="f16", head_size=64, causal="up"),
+            op.UnsupportedError,
+            "causal is 'up'",
+        ),
     ):
         with pytest.raises(error, match=words):
             call()
@@ -238,39 +263,39 @@ def packed(**given: Any) -> dict[str, Any]:
     [
         ({"q": Q.astype(np.float32)}, op.DtypeError, "q has dtype f32; it must have one of bf16, f16"),
         ({"v": K.astype(np.float16)}, op.DtypeError, "v has dtype f16; it must have bf16, like q"),
-        ({"q": Q[0]}, op.ShapeError, "expected q of rank 4"),
-        ({"v": K[:, :, 1:]}, op.ShapeError, "as k"),
-        ({"k": K[..., :32], "v": K[..., :32]}, op.ShapeError, "heads of 64, as q"),
-        ({"k": normal(2, 2, 16, 64), "v": normal(2, 2, 16, 64)}, op.ShapeError, "1 sequences"),
-        ({"q": Q[:, :3]}, op.ShapeError, "in multiples of those of k, got 3 and 2"),
-        ({"q": Q[..., :12], "k": K[..., :12], "v": K[..., :12]}, op.UnsupportedError, "a multiple of 8, got 12"),
-        ({"causal": "middle"}, op.UnsupportedError, '"bottom_right", got'),
-        ({"causal": 1.5}, op.UnsupportedError, "got 1.5"),
-        ({"window": (-1, 3)}, op.UnsupportedError, "window of two numbers"),
-        ({"window": 3}, op.UnsupportedError, "window of two numbers"),
-        ({"scale": -1.0}, op.UnsupportedError, "a scale above 0"),
-        ({"scale": float("nan")}, op.UnsupportedError, "a scale above 0"),
-        ({"layout": "shbd"}, op.LayoutError, "a layout of bhsd, bshd"),
-        ({"out": Q}, op.LayoutError, "memory of its own, got some of q"),
-        ({"out": normal(1, 4, 8, 65)[..., :64]}, op.LayoutError, "in multiples of 8"),
-        ({"out": normal(1, 4, 8, 72)[..., 1:65]}, op.AlignmentError, "whole 16 bytes"),
+        ({"q": Q[0]}, op.ShapeError, "pass an array of rank 4"),
+        ({"v": K[:, :, 1:]}, op.ShapeError, "but k has shape"),
+        ({"k": K[..., :32], "v": K[..., :32]}, op.ShapeError, "but q has 1 sequences and head size 64"),
+        ({"k": normal(2, 2, 16, 64), "v": normal(2, 2, 16, 64)}, op.ShapeError, "but q has 1 sequences"),
+        ({"q": Q[:, :3]}, op.ShapeError, "q has 3 heads and k has 2; pass q with a multiple"),
+        ({"q": Q[..., :12], "k": K[..., :12], "v": K[..., :12]}, op.UnsupportedError, "head size 12 is not supported"),
+        ({"causal": "middle"}, op.UnsupportedError, "causal is 'middle'; use True"),
+        ({"causal": 1.5}, op.UnsupportedError, "causal is 1.5; use True"),
+        ({"window": (-1, 3)}, op.UnsupportedError, "pass two numbers of keys"),
+        ({"window": 3}, op.UnsupportedError, "pass two numbers of keys"),
+        ({"scale": -1.0}, op.UnsupportedError, "pass a finite number above 0"),
+        ({"scale": float("nan")}, op.UnsupportedError, "pass a finite number above 0"),
+        ({"layout": "shbd"}, op.LayoutError, 'layout "shbd" is not supported; use bhsd, bshd'),
+        ({"out": Q}, op.LayoutError, "out shares memory with q; pass a separate out"),
+        ({"out": normal(1, 4, 8, 65)[..., :64]}, op.LayoutError, "multiples of 8"),
+        ({"out": normal(1, 4, 8, 72)[..., 1:65]}, op.AlignmentError, "16-byte alignment"),
         ({"out": Q[:, :2].copy()}, op.ShapeError, "out has shape"),
         ({"kernel": AttentionConfig(tile_n=40)}, op.UnsupportedError, "tile_n is 40; it must be a multiple of 16"),
-        ({"kernel": "attention-bf16-64-right-192x128"}, op.UnsupportedError, 'like "attention-bf16-64-full-192x128"'),
-        ({"split_keys": 0}, op.UnsupportedError, "split_keys of 1 or more, got 0"),
-        ({"split_keys": True}, op.UnsupportedError, "split_keys of 1 or more, got True"),
-        (packed(split_keys=2), op.UnsupportedError, "no split_keys of packed sequences, got 2"),
+        ({"kernel": "attention-bf16-64-right-192x128"}, op.UnsupportedError, 'use "attention-bf16-64-full-192x128"'),
+        ({"split_keys": 0}, op.UnsupportedError, "split_keys is 0; pass 1 or more"),
+        ({"split_keys": True}, op.UnsupportedError, "split_keys is True; pass 1 or more"),
+        (packed(split_keys=2), op.UnsupportedError, "split_keys=2 is not supported with packed sequences"),
         ({"kernel": "attention-bf16-64"}, op.UnsupportedError, 'a valid name is "attention-bf16-128-full-128x176"'),
-        ({"kernel": 3}, op.UnsupportedError, "a kernel's name or an AttentionConfig, got 3"),
-        ({"max_seqlen_q": 8}, op.UnsupportedError, "only with cu_seqlens_q"),
-        ({"cu_seqlens_q": BEGINS}, op.ShapeError, "cu_seqlens_q alone"),
-        (packed(q=Q), op.ShapeError, "rank 3"),
-        (packed(cu_seqlens_k=BEGINS.astype(np.int64)), op.DtypeError, "cu_seqlens_k of i32"),
-        (packed(cu_seqlens_k=np.array([0, 4, 8], np.int32)), op.ShapeError, "as cu_seqlens_q"),
+        ({"kernel": 3}, op.UnsupportedError, "kernel is 3; pass a kernel name or an AttentionConfig"),
+        ({"max_seqlen_q": 8}, op.UnsupportedError, "max_seqlen_q is 8, but there is no cu_seqlens_q"),
+        ({"cu_seqlens_q": BEGINS}, op.ShapeError, "cu_seqlens_q is given alone"),
+        (packed(q=Q), op.ShapeError, "pass an array of rank 3"),
+        (packed(cu_seqlens_k=BEGINS.astype(np.int64)), op.DtypeError, "cu_seqlens_k has dtype i64; pass an i32 array"),
+        (packed(cu_seqlens_k=np.array([0, 4, 8], np.int32)), op.ShapeError, "but cu_seqlens_q has shape"),
         (packed(cu_seqlens_q=BEGINS[:1]), op.ShapeError, r"\(B \+ 1,\)"),
-        (packed(cu_seqlens_q=np.array([0, 5, 8], np.int32)[::2]), op.LayoutError, "without gaps"),
-        (packed(cu_seqlens_q=np.array([0, 9], np.int32)), op.ShapeError, "rises from 0 to at most 8"),
-        (packed(max_seqlen_q=7), op.ShapeError, "8 at least, got 7"),
+        (packed(cu_seqlens_q=np.array([0, 5, 8], np.int32)[::2]), op.LayoutError, "pass a contiguous array"),
+        (packed(cu_seqlens_q=np.array([0, 9], np.int32)), op.ShapeError, "rise from 0 to at most 8"),
+        (packed(max_seqlen_q=7), op.ShapeError, "max_seqlen_q is 7, but a sequence has 8 rows"),
         (packed(max_seqlen_q=-1), op.ShapeError, "0 or more"),
     ],
 )  # fmt: skip
@@ -290,7 +315,11 @@ def test_what_a_plan_is_not_bound_to() -> None:
             op.DtypeError,
             "Attention.bind: lse has dtype f16; it must have f32",
         ),
-        ((q, none, none, out, lse), op.ShapeError, "Attention.bind: expected keys, got none that are seen"),
+        (
+            (q, none, none, out, lse),
+            op.ShapeError,
+            "Attention.bind: queries see no keys, so there is nothing to launch; use run",
+        ),
     ):
         with pytest.raises(error) as told:
             plan.bind(*given)
@@ -316,7 +345,7 @@ def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "GFLOP" not in str(op.explain(op.attention, (8, 4, 64), (8, 2, 64), cu_seqlens_q=(3,), cu_seqlens_k=(3,)))
     wide = op.explain(op.attention, Q[..., ::2], (1, 2, 16, 32), element="bf16")
     assert wide.copied == ("q",) and "copied    q" in str(wide)
-    with pytest.raises(op.UnsupportedError, match="got f32"):
+    with pytest.raises(op.UnsupportedError, match="q has dtype f32"):
         op.explain(op.attention, (1, 1, 8, 64), (1, 1, 8, 64), element="f32")
     compiled: list[str] = []
     monkeypatch.setattr(kernel_prefetch, "library", lambda kernel, elsewhere: compiled.append(kernel.name))
@@ -371,7 +400,7 @@ def test_calls_that_were_made_before() -> None:
         learning = q.clone().requires_grad_()
         with torch.no_grad():
             assert not op.attention(learning, k, v).requires_grad and seen.again == 1
-        with pytest.raises(op.LayoutError, match="out in memory of its own"):
+        with pytest.raises(op.LayoutError, match="attention: out shares memory with q; pass a separate out"):
             op.attention(q, k, v, out=q)
 
 
@@ -399,7 +428,10 @@ def test_torch_takes_it() -> None:
     torch.nn.functional.scaled_dot_product_attention(a, b, c, attn_mask=seen).square().sum().backward()
     for mine, theirs in zip(leaves, exact):
         torch.testing.assert_close(mine.grad.double(), theirs.grad, rtol=1e-2, atol=1e-2)
-    with pytest.raises(op.UnsupportedError, match="no out where gradients"):
+    with pytest.raises(
+        op.UnsupportedError,
+        match=(r"attention: out is not supported with gradients or torch\.compile; omit it, or use torch\.no_grad\(\)"),
+    ):
         op.attention(*leaves, out=torch.empty_like(q), device="cpu")
     torch.library.opcheck(
         operators.attention_backward.registered,

@@ -84,8 +84,8 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
     "stride_support='2' is not supported; use one of strided, unity": (
         op.UnsupportedError, lambda: described(support="2")
     ),
-    "Conv2d: expected one of A, element_A, element": (op.DtypeError, lambda: op.Conv2d()),
-    "Conv2d: expected B or element_B, got both": (
+    "Conv2d: the type of A is unknown; pass A, element_A or element": (op.DtypeError, lambda: op.Conv2d()),
+    "Conv2d: B and element_B are both given; pass one of them": (
         op.DtypeError, lambda: op.Conv2d(element_A="f16", B=F, element_B="f16")
     ),
     (
@@ -94,156 +94,167 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
     "Conv2d: accumulation in f16 is not supported for bf16; use f32 (wgmma accumulates in f16 for f16 operands only)": (
         op.UnsupportedError, lambda: op.Conv2d(element="bf16", element_accumulator="f16")
     ),
-    "Conv2d: expected fprop for few_channels, got dgrad": (
+    "Conv2d: few_channels does not support dgrad; use optimized or analytic": (
         op.UnsupportedError, run("dgrad", Y, F, algorithm="few_channels")
     ),
-    "Conv2d: expected fprop for fixed_channels, got wgrad": (
+    "Conv2d: fixed_channels does not support wgrad; use optimized or analytic": (
         op.UnsupportedError, lambda: described("wgrad", "fixed_channels")
     ),
-    "Conv2d: expected a tile of pixels by channels that no blocks of a last wave share, for optimized, got "
-    "64x64x64_3_1x1x1_stream_k: analytic takes it": (
+    "Conv2d: optimized does not support the swapped, skinny or stream-K tile 64x64x64_3_1x1x1_stream_k; use "
+    "another tile, or analytic": (
         op.UnsupportedError, lambda: described(tile=TILE.replace({"tile_scheduler": "stream_k"}))
     ),
     "Conv2d: the tile_description 64x64x64_0_1x1x1 has no math_instruction; add one": (
         op.UnsupportedError, lambda: described(tile=op.TileDescription([64, 64, 64]))
     ),
-    "Conv2d: expected problems, which kernels with im2col loads are compiled for: problems=[…]": (
+    "Conv2d: kernels with im2col loads are compiled per problem; pass problems=[…]": (
         op.UnsupportedError, lambda: described().ir()
     ),
-    "Conv2d: expected a run before, which says what the kernel is of": (
+    "Conv2d: the kernel depends on the arrays; call run first": (
         op.UnsupportedError, lambda: op.Conv2d(element="f16").ptx
     ),
-    "Conv2d.run: optimized needs rows of C of whole 16 bytes (a multiple of 8 of f16), got C = 3: analytic, or pad": (
+    "Conv2d.run: optimized needs C to be a multiple of 8 (16 bytes of f16), got C = 3; pad, or use analytic": (
         op.AlignmentError, run("fprop", half(2, 7, 7, 3), half(32, 3, 3, 3), algorithm="optimized")
     ),
-    "Conv2d.run: few_channels needs rows of C of whole 16 bytes (a multiple of 8 of f16), got C = 12: analytic, or "
-    "pad": (op.AlignmentError, run("fprop", half(2, 7, 7, 12), half(32, 3, 3, 12), algorithm="few_channels")),
-    "Conv2d.run: fixed_channels needs C = 8 of f16, got C = 64": (
+    "Conv2d.run: few_channels needs C to be a multiple of 8 (16 bytes of f16), got C = 12; pad, or use analytic": (
+        op.AlignmentError, run("fprop", half(2, 7, 7, 12), half(32, 3, 3, 12), algorithm="few_channels"),
+    ),
+    "Conv2d.run: fixed_channels needs C = 8 of f16, got C = 64; use few_channels or analytic": (
         op.AlignmentError, run("fprop", X, F, algorithm="fixed_channels")
     ),
-    "Conv2d.run: optimized needs rows of K of whole 16 bytes (a multiple of 8 of f16), got K = 4: analytic, or pad": (
+    "Conv2d.run: optimized needs K to be a multiple of 8 (16 bytes of f16), got K = 4; pad, or use analytic": (
         op.AlignmentError, run("dgrad", half(2, 5, 5, 4), half(4, 3, 3, 64), algorithm="optimized")
     ),
-    "Conv2d: there is no kernel for optimized of i8 to i8, wgrad: analytic computes it": (
+    "Conv2d: there is no kernel for optimized of i8 to i8, wgrad; use analytic": (
         op.UnsupportedError,
         run("wgrad", half(2, 5, 5, 32, dtype=np.int8), half(2, 7, 7, 64, dtype=np.int8), size=F.shape,
             plan={"element": "i8"}, algorithm="optimized"),
     ),
-    "Conv2d: there is no kernel for optimized of f16 to f16, dgrad in 2 groups: analytic computes it": (
+    "Conv2d: there is no kernel for optimized of f16 to f16, dgrad in 2 groups; use analytic": (
         op.UnsupportedError, run("dgrad", Y, half(32, 3, 3, 32), plan={"group": 2}, algorithm="optimized")
     ),
-    "Conv2dArguments: expected stride 1, as stride_support of unity says, got (2, 2)": (
+    "Conv2dArguments: strides are (2, 2), but the operation has stride_support unity; use stride 1, or strided": (
         op.UnsupportedError,
         arguments(lambda: described(support="unity"), ((2, 7, 7, 64), (32, 3, 3, 64), (0, 0), (2, 2)), X, F),
     ),
-    "Conv2dArguments: expected A of (2, 7, 7, 64), as problem_size says, got (2, 5, 5, 32)": (
+    "Conv2dArguments: A has shape (2, 5, 5, 32), but problem_size needs (2, 7, 7, 64); pass that shape": (
         op.ShapeError, arguments(described, PROBLEM, Y, F)
     ),
     "the numbers (0.5,) after alpha and beta need an activation; there is none": (
         op.EpilogueError,
         lambda: op.Conv2dArguments(described(), PROBLEM, X, F, None, None, described().epilogue_type(1.0, 0.0, 0.5)),
     ),
-    "Conv2dArguments: expected output_op of the operation's epilogue_type, with the epilogue's arguments by name": (
+    "Conv2dArguments: output_op does not match the operation's epilogue; pass operation.epilogue_type(…) with the"
+    " epilogue's arguments by name": (
         op.EpilogueError, lambda: op.Conv2dArguments(traced(), PROBLEM, X, F)
     ),
-    "Conv2dProblemSize: expected input, filter, padding, stride, dilation, mode, split_k_slices, groups, got 1 of "
-    "them": (op.ShapeError, lambda: op.Conv2dProblemSize((1, 2, 3, 4))),
-    "Conv2dProblemSize: expected 4 numbers for input, got (1, 2, 3)": (
+    "Conv2dProblemSize: got 1 arguments; pass input, filter, padding, stride, dilation, mode, split_k_slices, "
+    "groups": (op.ShapeError, lambda: op.Conv2dProblemSize((1, 2, 3, 4))),
+    "Conv2dProblemSize: input is (1, 2, 3); pass 4 integers": (
         op.ShapeError, lambda: op.Conv2dProblemSize((1, 2, 3), (1, 1, 1, 4))
     ),
     "Conv2dProblemSize: a filter of 5 x 5, dilation 1, does not fit an input of 3 x 3 with padding 0": (
         op.ShapeError, lambda: op.Conv2dProblemSize((1, 3, 3, 4), (1, 5, 5, 4))
     ),
-    "Conv2d.run: expected A, as the plan has none": (op.LayoutError, run("fprop")),
-    "Conv2d: a tap is 260 pixels from the first one; im2col TMA supports at most 255: analytic computes it": (
+    "Conv2d.run: A is missing, and the plan has none; pass A": (op.LayoutError, run("fprop")),
+    "Conv2d: a tap is 260 pixels from the first one; im2col TMA supports at most 255; use analytic": (
         op.UnsupportedError, arguments(described, FAR, half(1, 300, 3, 64), half(32, 3, 1, 64))
     ),
     "Conv2d: dgrad with a stride needs an elementwise epilogue, got one over rows or columns": (
         op.UnsupportedError, lambda: reducing().ir()
     ),
-    "Conv2d.run: expected A of rank 4, got (7, 7, 64)": (op.ShapeError, run("fprop", X[0], F)),
-    "Conv2d.run: expected A of f16, as planned, got f32": (op.DtypeError, run("fprop", X.astype(np.float32), F)),
-    "Conv2d.run: expected A of (2, 5, 5, 32), the result's gradient, got (2, 5, 4, 32)": (
+    "Conv2d.run: A has shape (7, 7, 64); pass an array of rank 4": (op.ShapeError, run("fprop", X[0], F)),
+    "Conv2d.run: A has dtype f32, but the plan has f16; pass that type": (
+        op.DtypeError, run("fprop", X.astype(np.float32), F),
+    ),
+    "Conv2d.run: A has shape (2, 5, 4, 32); pass the gradient of the result, of shape (2, 5, 5, 32)": (
         op.ShapeError, run("dgrad", half(2, 5, 4, 32), F, None, half(2, 7, 7, 64))
     ),
-    "Conv2d.run: expected size of 4 numbers, got (7, 7)": (op.ShapeError, run("dgrad", Y, F, size=(7, 7))),
-    "Conv2d.run: expected D or size=, as gradients of several extents have a stride of (2, 2)": (
+    "Conv2d.run: size is (7, 7); pass 4 numbers": (op.ShapeError, run("dgrad", Y, F, size=(7, 7))),
+    "Conv2d.run: the shape of D is ambiguous with a stride of (2, 2); pass D or size=": (
         op.ShapeError, run("dgrad", Y, F, stride=2)
     ),
-    "Conv2d.run: expected D or size=, the shape of the filter, (K, R, S, C / groups)": (
+    "Conv2d.run: the shape of the filter is unknown; pass D or size=(K, R, S, C / groups)": (
         op.ShapeError, run("wgrad", Y, X)
     ),
-    "Conv2d.run: expected C where beta is 0.5": (op.ShapeError, run("fprop", X, F, beta=0.5)),
-    "Conv2d.run: expected D of (2, 5, 5, 32), got (2, 5, 5, 33)": (
+    "Conv2d.run: beta is 0.5, but there is no C; pass C, or beta=0": (op.ShapeError, run("fprop", X, F, beta=0.5)),
+    "Conv2d.run: D has shape (2, 5, 5, 33); pass D of shape (2, 5, 5, 32)": (
         op.ShapeError, run("fprop", X, F, None, half(2, 5, 5, 33))
     ),
-    "Conv2d.run: expected C of (2, 5, 5, 32), or a value a channel, got (2, 5, 4, 32)": (
+    "Conv2d.run: C has shape (2, 5, 4, 32); pass C of (2, 5, 5, 32), or one value per channel": (
         op.ShapeError, run("fprop", X, F, half(2, 5, 4, 32), beta=1.0)
     ),
-    "Conv2d.run: expected C of f16, as planned, got f32": (
+    "Conv2d.run: C has dtype f32, but the plan has f16; pass that type": (
         op.DtypeError, run("fprop", X, F, half(32, dtype=np.float32), beta=1.0)
     ),
-    "Conv2d.run: expected a bias of (32,), got (64,)": (op.ShapeError, run("fprop", X, F, bias=half(64))),
-    "Conv2d.run: expected no bias of wgrad": (op.ShapeError, run("wgrad", Y, X, size=F.shape, bias=half(32))),
-    "Conv2d.run: expected a contiguous bias, got strides (2,)": (
+    "Conv2d.run: bias has shape (64,); pass a bias of (32,)": (op.ShapeError, run("fprop", X, F, bias=half(64))),
+    "Conv2d.run: wgrad does not support bias; omit it": (
+        op.ShapeError, run("wgrad", Y, X, size=F.shape, bias=half(32)),
+    ),
+    "Conv2d.run: bias has strides (2,); pass a contiguous bias": (
         op.LayoutError, run("fprop", X, F, bias=half(64)[::2])
     ),
-    "Conv2d.run: D shares memory with A; only C may be D": (
+    "Conv2d.run: D shares memory with A; pass a separate D (only C may be D)": (
         op.LayoutError, run("fprop", X, half(64, 1, 1, 64), None, X)
     ),
-    'Conv2d.run: expected A channels-last (strides (…, 1)), got strides (3136, 1, 448, 64) (data_format="NCHW" says '
-    "that shapes have them first); conv2d() would copy it": (
+    "Conv2d.run: A has strides (3136, 1, 448, 64); pass channels-last memory, with strides (…, 1), or "
+    'data_format="NCHW" for shapes with channels first, or use op.conv2d, which copies it': (
         op.LayoutError, run("fprop", X.transpose(0, 3, 1, 2), half(32, 3, 3, 7))
     ),
-    "Conv2d.run: expected A channels-last (strides (…, 1, …)), got strides (3136, 49, 7, 1); conv2d() would copy it": (
+    "Conv2d.run: A has strides (3136, 49, 7, 1); pass channels-last memory, with strides (…, 1, …), or use "
+    "op.conv2d, which copies it": (
         op.LayoutError, run("fprop", half(2, 64, 7, 7), F.transpose(0, 3, 1, 2), plan={"data_format": "NCHW"})
     ),
-    "Conv2d.run: expected D whose pixels go on in each other, got strides (2400, 320, 32, 1)": (
+    "Conv2d.run: D has strides (2400, 320, 32, 1), with gaps between pixels; pass a contiguous array": (
         op.LayoutError, run("fprop", X, F, None, half(2, 15, 5, 32)[:, ::2][:, :5].copy().repeat(3, 1)[:, ::2][:, :5])
     ),
-    "Conv2d.run: A begins at an address of 2 mod 16; TMA needs 16: iterator_algorithm analytic takes it, conv2d() "
-    "copies it": (op.AlignmentError, run("fprop", half(2, 7, 7, 72)[..., 1:65], F, algorithm="optimized")),
-    "Conv2d.run: A has lines of 130 bytes; TMA needs whole 16: iterator_algorithm analytic takes it, conv2d() copies "
-    "it": (op.AlignmentError, run("fprop", half(2, 7, 7, 65)[..., :64], F, algorithm="optimized")),
-    "Conv2d.run: D has 24 bytes of channels; TMA needs whole 16: iterator_algorithm analytic takes it, conv2d() "
-    "copies it": (op.AlignmentError, run("fprop", X, half(12, 3, 3, 64), algorithm="optimized")),
-    "Conv2d: expected operands that kernels read where they are, taps and channels of the filter without gaps (of 8 "
-    "bits and tf32 a gradient of images wants it transposed): analytic takes them": (
+    "Conv2d.run: A has an address of 2 mod 16, but TMA needs 16-byte alignment; use iterator_algorithm analytic, "
+    "or op.conv2d, which copies": (
+        op.AlignmentError, run("fprop", half(2, 7, 7, 72)[..., 1:65], F, algorithm="optimized"),
+    ),
+    "Conv2d.run: A has a stride of 130 bytes, but TMA needs multiples of 16; use iterator_algorithm analytic, or "
+    "op.conv2d, which copies": (op.AlignmentError, run("fprop", half(2, 7, 7, 65)[..., :64], F, algorithm="optimized")),
+    "Conv2d.run: the channels of D take 24 bytes, but TMA needs a multiple of 16; use iterator_algorithm "
+    "analytic, or op.conv2d, which copies": (
+        op.AlignmentError, run("fprop", X, half(12, 3, 3, 64), algorithm="optimized"),
+    ),
+    "Conv2d: the kernel cannot read the filter in place: its taps and channels must be contiguous (and transposed"
+    " for dgrad of 8 bits and tf32); use analytic": (
         op.LayoutError,
         run("dgrad", Y.astype(np.float32), F.astype(np.float32), plan={"element": "tf32"}, algorithm="optimized"),
     ),
-    "Conv2d: expected B whose taps and channels go on in each other, got gaps between them": (
+    "Conv2d: B has gaps between its taps or channels; pass a contiguous B": (
         op.LayoutError, run("fprop", X, half(32, 3, 3, 72)[..., :64], algorithm="analytic")
     ),
-    "Conv2d: expected B whose taps go on in each other, got gaps between them": (
+    "Conv2d: B has gaps between its taps; pass a contiguous B": (
         op.LayoutError, run("dgrad", Y, half(32, 3, 4, 64)[:, :, :3], algorithm="analytic")
     ),
-    "Conv2d: expected pixels of A that go on in each other, got gaps between them": (
+    "Conv2d: A has gaps between its pixels; pass a contiguous A": (
         op.LayoutError, run("wgrad", half(2, 5, 6, 32)[:, :, :5], X, size=F.shape, algorithm="analytic")
     ),
-    "split_k: there is no convolution of stream-K yet, but by analytic: serial, parallel": (
+    "split_k: im2col loads do not support stream; use serial or parallel, or analytic": (
         op.UnsupportedError, run("fprop", X, F, split_k="stream")
     ),
-    "Conv2d.run: expected no visitor_args of a function, got bias": (
+    "Conv2d.run: visitor_args has bias, but the plan has no traced epilogue; omit it": (
         op.EpilogueError, run("fprop", X, F, visitor_args={"bias": half(32)})
     ),
-    "Conv2d.run: expected D for the result, got D in visitor_args": (
+    "Conv2d.run: visitor_args has D; pass the array for the result as D": (
         op.EpilogueError, visit(lambda accum: accum, D=half(2, 5, 5, 32))
     ),
-    "Conv2d.run: expected an epilogue without pairs() and whole_rows": (
+    "Conv2d.run: the epilogue has pairs() or whole_rows, which only op.mm and op.bmm support": (
         op.EpilogueError, visit(lambda accum: op.epilogue.pairs(accum)[0])
     ),
-    "Conv2d.run: expected c of (2, 5, 5, 32), a value a channel or a number, got (2, 1, 1, 32)": (
+    "Conv2d.run: c has shape (2, 1, 1, 32); pass an array of (2, 5, 5, 32), one value per channel, or a number": (
         op.EpilogueError, visit(lambda accum, c: accum + c, c=half(2, 1, 1, 32))
     ),
-    "Conv2d.run: expected c whose pixels go on in each other, got gaps between them": (
+    "Conv2d.run: c has gaps between its pixels; pass a contiguous array": (
         op.LayoutError, visit(lambda accum, c: accum + c, c=half(2, 5, 6, 32)[:, :, :5])
     ),
-    "Conv2d: expected an epilogue without reductions where a second kernel computes it: of groups, of gradients of "
-    "images with a stride and of filters, and where it adds up parts of K": (
+    "Conv2d: a second kernel computes the epilogue (for groups, strided dgrad, wgrad and split_k), so reductions,"
+    " pairs() and whole_rows are not supported; omit them": (
         op.EpilogueError, visit(summed, split=("parallel", 2))
     ),
-    "Conv2d.reference: expected no function in the language, which numpy cannot compute": (
+    "Conv2d.reference: numpy cannot compute an epilogue in the kernel language; use a traced epilogue": (
         op.UnsupportedError, lambda: hooked().reference(X, F)
     ),
     (
@@ -288,4 +299,7 @@ def test_arrays_of_another_library() -> None:
     for name, arrays, bias in (("B", (X, torch.zeros(F.shape).half()), None), ("bias", (X, F), torch.zeros(32).half())):
         with pytest.raises(op.DeviceError) as caught:
             op.Conv2d(element="f16").run(*arrays, bias=bias, device="cpu")
-        assert str(caught.value) == (f"Conv2d.run: expected {name} of numpy, the CPU, as A, got one of torch, the CPU")
+        assert str(caught.value) == (
+            f"Conv2d.run: {name} is an array of torch, the CPU, but A is one of numpy, the CPU; "
+            "pass arrays of one library and device"
+        )

@@ -92,7 +92,7 @@ def test_a_plan_in_parts() -> None:
     assert (plan.reference(y, x, c, padding=1, alpha=2.0, size=f.shape) == done.D).all()
     assert plan.ir().count("wgmma") and len(done.launched) == 4
     text = str(plan.explain(y.shape, x.shape, padding=1, size=f.shape, split_k=("parallel", 7)))
-    assert "wgrad-f16-f32-3x3-p1x1-" in text and "3 parts of K of 7 that were asked for" in text
+    assert "wgrad-f16-f32-3x3-p1x1-" in text and "3 split-K slices (7 requested)" in text
 
 
 @pytest.mark.slow

@@ -89,7 +89,9 @@ def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None
     tile = op.TileDescription([128, 64, 64], 3, None, instruction)
     assert (op.conv2d(x, f, **h.arguments, kernel=tile, device="cpu") == forward(x, f, h)).all()
     assert names == ["f16-f32-kk-128x64-c1b-q3"]
-    with pytest.raises(op.UnsupportedError, match=r'conv2d: kernel: expected a kernel of the menu for .* got "fast"'):
+    with pytest.raises(
+        op.UnsupportedError, match=(r'conv2d: there is no kernel "fast" for f16-f32-kk 2x12x24x16; see op\.explain')
+    ):
         op.conv2d(x, f, **h.arguments, kernel="fast", device="cpu")
 
 
@@ -215,7 +217,7 @@ def test_explained() -> None:
     assert strided.kernel.startswith("dgrad-f16-f16-3x3-p1x1-s2x2m1x0-") and "4 of them" in str(strided)
     few = op.explain(op.conv2d_weight, half(2, 7, 7, 3), (8, 3, 3, 3), half(2, 5, 5, 8))
     assert few.config is None and few.kernel.startswith("direct-wgrad-f16-3x3-c3k8-") and not few.copies
-    assert op.explain(op.conv1d, (1, 9, 64), (64, 1, 64)).kernel == "a product of matrices"
+    assert op.explain(op.conv1d, (1, 9, 64), (64, 1, 64)).kernel == "a GEMM"
     few = op.explain(op.conv2d, (8, 9, 9, 32), (24, 3, 3, 16), groups=2)
     assert few.kernel.startswith("direct-fprop-f16-f16-3x3-c16k12-") and few.why == "a group has few channels"
     wide = op.explain(op.conv2d, (8, 9, 9, 96), (96, 3, 3, 48), groups=2)
@@ -225,9 +227,11 @@ def test_explained() -> None:
     parts = op.explain(op.conv2d_weight, (8, 28, 28, 64), (64, 3, 3, 64), (8, 26, 26, 64), split_k=7)
     assert parts.config.parts == 6  # there is no kernel of 7
     assert op.explain(op.conv2d, (1, 9, 9, 64), (64, 3, 3, 1), groups=64).kernel == "depthwise-f16-f16-3x3-8x2ra4"
-    with pytest.raises(op.UnsupportedError, match="expected size, f, grad_y of conv2d_input, got 2 arguments"):
+    with pytest.raises(
+        op.UnsupportedError, match=("explain: conv2d_input needs size, f, grad_y, got 2 arguments; pass these")
+    ):
         op.explain(op.conv2d_input, (8, 57, 56, 64), (64, 3, 3, 64))
-    with pytest.raises(op.UnsupportedError, match="expected no stride of mm"):
+    with pytest.raises(op.UnsupportedError, match="explain: mm has no argument stride; omit it"):
         op.explain(op.mm, (8, 8), (8, 8), stride=2)
 
 
@@ -237,70 +241,74 @@ def half(*shape: int) -> np.ndarray[Any, Any]:
 
 X, F = half(2, 7, 7, 64), half(32, 3, 3, 64)
 ERRORS: dict[str, tuple[type[op.OpError], Any]] = {
-    "conv2d: expected f with C / groups = 32 channels, got 64 (x has 64 channels, groups = 2)": (
+    "conv2d: f has 64 channels, but x has 64 channels in 2 groups; pass f with 32 channels": (
         op.ShapeError, lambda: op.conv2d(X, F, groups=2)
     ),
     "conv2d: a filter of 5 x 5, dilation 2, does not fit an input of 7 x 7 with padding 0": (
         op.ShapeError, lambda: op.conv2d(X, half(32, 5, 5, 64), dilation=2)
     ),
-    "conv2d: expected x of rank 4, got (7, 7, 64)": (op.ShapeError, lambda: op.conv2d(X[0], F)),
-    "conv2d: expected f of f16, as x, got f32": (op.DtypeError, lambda: op.conv2d(X, F.astype(np.float32))),
-    "conv2d: expected stride of one number or 2, from 1 on, got 0": (
+    "conv2d: x has shape (7, 7, 64); pass an array of rank 4": (op.ShapeError, lambda: op.conv2d(X[0], F)),
+    "conv2d: f has dtype f32, but x has dtype f16; pass operands of one dtype": (
+        op.DtypeError, lambda: op.conv2d(X, F.astype(np.float32)),
+    ),
+    "conv2d: stride is 0; pass one number or 2 numbers, each 1 or more": (
         op.ShapeError, lambda: op.conv2d(X, F, stride=0)
     ),
-    "conv2d: expected padding of one number or 2, from 0 on, got -1": (
+    "conv2d: padding is -1; pass one number or 2 numbers, each 0 or more": (
         op.ShapeError, lambda: op.conv2d(X, F, padding=-1)
     ),
-    'conv2d: expected stride 1 with padding "same", got (2, 2)': (
+    'conv2d: stride is (2, 2), but padding "same" needs stride 1; pass numbers': (
         op.ShapeError, lambda: op.conv2d(X, F, stride=2, padding="same")
     ),
-    'conv2d: expected padding of numbers, pairs, "same" or "valid", got \'full\'': (
+    "conv2d: padding is 'full'; pass numbers, pairs, \"same\" or \"valid\"": (
         op.ShapeError, lambda: op.conv2d(X, F, padding="full")
     ),
-    "conv2d: expected channels and filters in 3 groups, got 64 channels and 32 filters": (
+    "conv2d: 64 channels and 32 filters do not divide into 3 groups; pass multiples of groups": (
         op.ShapeError, lambda: op.conv2d(X, F, groups=3)
     ),
-    "conv2d: expected groups of 1 or more, got 0": (op.ShapeError, lambda: op.conv2d(X, F, groups=0)),
-    "conv2d: expected a filter of one tap or more, got 0 x 3": (op.ShapeError, lambda: op.conv2d(X, F[:, :0])),
-    "conv2d: expected a bias of (32,), got (64,)": (op.ShapeError, lambda: op.conv2d(X, F, half(64))),
-    "conv2d: expected out of (2, 5, 5, 32), got (2, 5, 5, 33)": (
+    "conv2d: groups is 0; pass an integer of 1 or more": (op.ShapeError, lambda: op.conv2d(X, F, groups=0)),
+    "conv2d: the filter has no taps (0 x 3); pass a filter with at least one": (
+        op.ShapeError, lambda: op.conv2d(X, F[:, :0]),
+    ),
+    "conv2d: bias has shape (64,); pass a bias of (32,)": (op.ShapeError, lambda: op.conv2d(X, F, half(64))),
+    "conv2d: out has shape (2, 5, 5, 33); pass out of shape (2, 5, 5, 32)": (
         op.ShapeError, lambda: op.conv2d(X, F, out=half(2, 5, 5, 33))
     ),
-    "conv2d: out shares memory with x; only c may be out": (
+    "conv2d: out shares memory with x; pass a separate out (only c may be out)": (
         op.LayoutError, lambda: op.conv2d(X, half(64, 1, 1, 64), out=X)
     ),
-    "conv2d: expected dtype f16, as out has, got f32": (
+    "conv2d: dtype is f32, but out has dtype f16; omit dtype": (
         op.DtypeError, lambda: op.conv2d(X, F, out=half(2, 5, 5, 32), dtype="f32")
     ),
-    "conv2d: expected c of (2, 5, 5, 32), or what expands to it, got (2, 5, 4, 32)": (
+    "conv2d: c has shape (2, 5, 4, 32); pass an array that broadcasts to (2, 5, 5, 32)": (
         op.ShapeError, lambda: op.conv2d(X, F, c=half(2, 5, 4, 32))
     ),
-    "conv2d: expected data_format of NCHW or NHWC, got 'HWNC'": (
+    "conv2d: data_format is 'HWNC'; use NCHW or NHWC": (
         op.UnsupportedError, lambda: op.conv2d(X, F, data_format="HWNC")
     ),
-    "conv2d: expected mode of cross_correlation or convolution, got 'both'": (
+    "conv2d: mode is 'both'; use cross_correlation or convolution": (
         op.UnsupportedError, lambda: op.conv2d(X, F, mode="both")
     ),
-    "conv2d: expected a number for alpha, got 'two'": (op.DtypeError, lambda: op.conv2d(X, F, alpha=cast(Any, "two"))),
+    "conv2d: alpha is 'two'; pass a number": (op.DtypeError, lambda: op.conv2d(X, F, alpha=cast(Any, "two"))),
     "conv2d: bias cannot be combined with epilogue; compute it in the epilogue function": (
         op.EpilogueError, lambda: op.conv2d(X, F, half(32), epilogue=lambda accum: accum)
     ),
-    "conv2d: expected c of (2, 5, 5, 32), a value a channel or a number, got (2, 1, 1, 32)": (
+    "conv2d: c has shape (2, 1, 1, 32); pass an array of (2, 5, 5, 32), one value per channel, or a number": (
         op.EpilogueError, lambda: op.conv2d(X, F, epilogue=lambda accum, c: accum + c, args={"c": half(2, 1, 1, 32)})
     ),
-    "conv2d: expected a result of as many columns as the sums: no pairs()": (
+    "conv2d: pairs() is not supported in an epilogue of a convolution; use op.mm": (
         op.EpilogueError, lambda: op.conv2d(X, F, epilogue=lambda accum: op.epilogue.pairs(accum)[0])
     ),
-    "conv2d: expected out for the result, got D in args": (
+    "conv2d: args has D; pass the array for the result as out": (
         op.EpilogueError, lambda: op.conv2d(X, F, epilogue=lambda accum: accum, args={"D": half(2, 5, 5, 32)})
     ),
-    "conv2d_input: expected grad_y of (2, 5, 5, 32), got (2, 4, 5, 32)": (
+    "conv2d_input: grad_y has shape (2, 4, 5, 32); pass grad_y of shape (2, 5, 5, 32)": (
         op.ShapeError, lambda: op.conv2d_input(X.shape, F, half(2, 4, 5, 32))
     ),
-    "conv2d_input: expected input_size of 4 numbers, got (7, 7)": (
+    "conv2d_input: input_size is (7, 7); pass a shape of 4 numbers": (
         op.ShapeError, lambda: op.conv2d_input((7, 7), F, half(2, 5, 5, 32))
     ),
-    "conv2d_weight: expected grad_y of (2, 5, 5, 32), got (2, 4, 5, 32)": (
+    "conv2d_weight: grad_y has shape (2, 4, 5, 32); pass grad_y of shape (2, 5, 5, 32)": (
         op.ShapeError, lambda: op.conv2d_weight(X, F.shape, half(2, 4, 5, 32))
     ),
 }  # fmt: skip

@@ -244,7 +244,7 @@ def test_equal_parts_of_a_batch_are_one_launch() -> None:
 def test_parts_that_are_fewer_are_told_of() -> None:
     plan = op.Gemm(element="f16", layout="row")
     found = plan.explain((64, 200), (200, 64), split_k=("parallel", 100))
-    assert found.split == (100, 4, "K 200 has 4 steps of 64") and "4 parts, 100 were asked for" in str(found)
+    assert found.split == (100, 4, "K 200 has 4 steps of 64") and "4 slices, 100 were requested" in str(found)
     assert plan.explain((64, 200), (200, 64), split_k=2).split == (2, 2, "")
 
 

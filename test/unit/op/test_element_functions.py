@@ -117,7 +117,9 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: op.exp("f32"), op.DtypeError, "exp: x is a str; pass an array"),
     (lambda: op.exp([1.0]), op.DtypeError, "exp: x is a list; pass an array"),
     (lambda: op.gelu(1.0, device="cpu"), op.ArgumentError, "gelu: device= is for arrays; got a float"),
-    (lambda: op.gelu("f31"), op.DtypeError, "gelu: expected an element"),
+    (lambda: op.gelu("f31"), op.DtypeError, (
+        "gelu: 'f31' is not an element type; use f16, bf16, tf32, f32, f64, i8, ui8, i32, f8E4M3FN, f8E5M2"
+    )),
     (lambda: op.relu(X.requires_grad_(False), device="cpu", dtype="i16"), op.DtypeError, "dtype i16 is not supported"),
 ]  # fmt: skip
 

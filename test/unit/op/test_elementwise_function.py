@@ -142,7 +142,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda: op.elementwise(lambda x: x if x > 0 else 0, X, device="cpu"), op.EpilogueError, "select per element"),
     (lambda: op.add(torch.ones(3, requires_grad=True), 1.0, out=torch.ones(3), device="cpu"), op.UnsupportedError,
      "out cannot be used when gradients are required"),
-    (lambda: op.add(torch.ones(3), 1.0), op.DeviceError, 'no GPU here: device="cpu"'),
+    (lambda: op.add(torch.ones(3), 1.0), op.DeviceError, 'no GPU was found; pass device="cpu"'),
 ]  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def test_batches() -> None:
     shared = op.explain(op.bmm, (32, 2048, 128), np.broadcast_to(np.zeros((128, 2048), np.float16), (32, 128, 2048)))
     assert shared.folded and shared.problem.m == 32 * 2048 and shared.problem.matrices == 1
     assert shared.bytes == 2 * (32 * 2048 * 128 + 128 * 2048 + 32 * 2048 * 2048)
-    assert "the batch is one product" in str(shared)
+    assert "the batch is one GEMM" in str(shared)
     assert not op.explain(op.bmm, (1, 64, 64), (1, 64, 64)).folded
 
 
@@ -115,18 +115,49 @@ def test_tensors_of_torch() -> None:
 @pytest.mark.parametrize(
     ("function", "operands", "options", "said"),
     [
-        (op.choose, ((4, 4), (4, 4)), {}, "explain: expected op.mm, op.bmm, op.mm_array or op.attention, got choose"),
-        (op.mm, ((4, 5), (4, 4)), {}, r"mm: expected b of \(5, N\), as a is \(4, 5\), got \(4, 4\)"),
-        (op.mm, ((2, 4, 4), (4, 4)), {}, r"mm: expected a of rank 2, got \(2, 4, 4\); bmm and matmul take batches"),
-        (op.bmm, ((2, 4, 4), (3, 4, 4)), {}, r"bmm: expected as many matrices in b as in a \(2\) or one, got 3"),
-        (op.bmm, ((4, 4), (4, 4)), {}, r"bmm: expected a of rank 3, got \(4, 4\); mm takes matrices"),
-        (op.mm, ((4, 4), (4, 4), (4, 5)), {}, r"mm: expected out of \(4, 4\), got \(4, 5\)"),
-        (op.mm, ((0, 4), (4, 4)), {}, "mm: expected matrices with elements"),
-        (op.mm, ((8, 8), np.zeros((8, 8))), {}, "mm: expected b of f16, as a, got f64"),
-        (op.mm, ((8, 8), (8, 8)), {"element": "i16"}, "mm: expected elements of f16, bf16"),
-        (op.mm, ((8, 8), (8, 8)), {"bias": (7,)}, r"expected a bias of \(8,\), \(1, 8\) or \(8, 1\), got \(7,\)"),
-        (op.mm, ((8, 8), [[1.0]]), {}, "mm: expected b of rank 2"),
-        (op.mm, ((8, 8), 3), {}, "mm: expected b as an array or a shape"),
+        (
+            op.choose,
+            ((4, 4), (4, 4)),
+            {},
+            (
+                r"explain: choose is not supported; pass op\.mm, op\.bmm, op\.mm_array, op\.grouped_mm, op\.attention,"
+                " a convolution or a function on rows"
+            ),
+        ),
+        (op.mm, ((4, 5), (4, 4)), {}, r"mm: b has shape \(4, 4\), but a has shape \(4, 5\); pass b of \(5, N\)"),
+        (
+            op.mm,
+            ((2, 4, 4), (4, 4)),
+            {},
+            r"mm: a has shape \(2, 4, 4\), but rank 2 is needed; use bmm",
+        ),
+        (op.bmm, ((2, 4, 4), (3, 4, 4)), {}, r"bmm: b has 3 matrices, but a has 2; pass as many, or one"),
+        (op.bmm, ((4, 4), (4, 4)), {}, r"bmm: a has shape \(4, 4\), but rank 3 is needed; use mm for matrices"),
+        (op.mm, ((4, 4), (4, 4), (4, 5)), {}, r"mm: out has shape \(4, 5\); pass out of shape \(4, 4\)"),
+        (
+            op.mm,
+            ((0, 4), (4, 4)),
+            {},
+            (r"mm: a has shape \(0, 4\) and b has shape \(4, 4\); explain does not support empty matrices"),
+        ),
+        (op.mm, ((8, 8), np.zeros((8, 8))), {}, "mm: b has dtype f64, but a has dtype f16; pass operands of one dtype"),
+        (op.mm, ((8, 8), (8, 8)), {"element": "i16"}, "mm: operands of i16 are not supported; use f16, bf16"),
+        (
+            op.mm,
+            ((8, 8), (8, 8)),
+            {"bias": (7,)},
+            r"bias has shape \(7,\); pass a bias of \(8,\), \(1, 8\)",
+        ),
+        (op.mm, ((8, 8), [[1.0]]), {}, r"mm: b has shape \(\[1\.0\],\), but rank 2 is needed; use matmul for vectors"),
+        (
+            op.mm,
+            ((8, 8), 3),
+            {},
+            (
+                r"mm: b must be an array or a shape: expected an array \(torch, cupy, numpy, or anything with DLPack "
+                r"or the CUDA array interface\), got int"
+            ),
+        ),
     ],
 )
 def test_what_is_refused(function: Any, operands: tuple[Any, ...], options: dict[str, Any], said: str) -> None:

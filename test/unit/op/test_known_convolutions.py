@@ -108,7 +108,9 @@ def test_other_calls(launched: list[Any]) -> None:
     both = torch.zeros(2 * X.numel(), dtype=torch.float16)
     x = both[: X.numel()].view(2, 8, 8, 64).permute(0, 3, 1, 2)
     inside = both[64 : 64 + out.numel()].view(2, 8, 8, 32).permute(0, 3, 1, 2)
-    with pytest.raises(op.LayoutError, match="conv2d: out shares memory with x; only c may be out"):
+    with pytest.raises(
+        op.LayoutError, match=(r"conv2d: out shares memory with x; pass a separate out \(only c may be out\)")
+    ):
         op.conv2d(x, F, None, 1, 1, out=inside)
 
 
@@ -128,12 +130,12 @@ def test_a_kernel_that_is_asked_for(launched: list[Any]) -> None:
 
 
 WRONG: dict[str, Any] = {
-    "conv2d: kernel: expected a kernel for fprop-3x3-p1x1-f16-f16-kk 128x32x576, got "
-    '"fprop-f16-f16-3x3-p1x1-128x32-c3"; did you mean fprop-f16-f16-3x3-p1x1-128x32-c1-q9?': {
+    'conv2d: there is no kernel "fprop-f16-f16-3x3-p1x1-128x32-c3" for fprop-3x3-p1x1-f16-f16-kk 128x32x576; did '
+    "you mean fprop-f16-f16-3x3-p1x1-128x32-c1-q9?": {
         "kernel": "fprop-f16-f16-3x3-p1x1-128x32-c3"
     },
-    "conv2d: kernel: expected a ConvConfig, a Choice, a name or a TileDescription, got 3": {"kernel": 3},
-    "conv2d: kernel: expected a convolution that im2col loads serve, op.explain says why not": {
+    "conv2d: kernel is 3; pass a ConvConfig, a Choice, a name or a TileDescription": {"kernel": 3},
+    "conv2d: kernel needs im2col loads, which do not support this convolution; omit kernel (see op.explain)": {
         "kernel": "fast", "math": "exact", "dtype": "f32",
     },
 }  # fmt: skip
@@ -152,15 +154,19 @@ def test_a_kernel_of_another_convolution(launched: list[Any]) -> None:
     config = op.explain(op.conv2d, (2, 8, 8, 64), (32, 3, 3, 64), padding=1).config
     with pytest.raises(op.UnsupportedError) as caught:
         op.conv2d(X, F, None, 1, 2, kernel=config)
-    wanted = f"conv2d: kernel: expected one for fprop of f16 to f16, 3x3-p2x2, got {config.name}"
+    wanted = (
+        f"conv2d: kernel {config.name} does not compute fprop of f16 to f16, 3x3-p2x2; omit kernel, or see op.explain"
+    )
     assert str(caught.value) == wanted
     with pytest.raises(op.UnsupportedError) as caught:
         op.conv2d(X, F, None, 1, 1, kernel=op.choose(op.Problem(64, 64, 64, "bf16", "bf16")))
-    assert str(caught.value).startswith("conv2d: kernel: bf16-bf16-kk-") and "computes no fprop" in str(caught.value)
+    assert str(caught.value).startswith("conv2d: kernel bf16-bf16-kk-") and "does not compute fprop" in str(
+        caught.value
+    )
     grouped = image(32, 32, 3, 3)
     with pytest.raises(op.UnsupportedError) as caught:
         op.conv2d_input(X.shape, grouped, Y, 1, 1, groups=2, kernel="any")
-    assert "kernel: expected a convolution that im2col loads serve" in str(caught.value)
+    assert "kernel needs im2col loads, which do not support this convolution" in str(caught.value)
     assert launched == []
 
 
@@ -199,8 +205,8 @@ def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: 
         with pytest.raises(op.UnsupportedError) as caught:
             op.tune(op.conv2d, X, image(32, 64, 1, 1))
         assert str(caught.value) == (
-            "tune: expected a convolution by im2col loads of what TMA reads where it is, got a product of matrices: "
-            "there is one tap, see op.mm"
+            "tune: a GEMM cannot be tuned (there is one tap, see op.mm); pass a convolution that im2col loads support, "
+            "with operands that are not copied"
         )
     finally:
         kernel_choice.tuned.cache_clear()

@@ -150,14 +150,22 @@ def test_sums_of_other_kinds(launched: list[str]) -> None:
     ("dtype", "options", "said"),
     [
         ("bf16", {"accumulator": "f16"},
-         r"mm: expected sums in f32 for bf16, got f16 \(wgmma has f16 sums for f16 only\)"),
-        ("f16", {"accumulator": "f64"}, "mm: expected sums in f32 for f16, got f64"),
-        ("i8", {"accumulator": "f32"}, "mm: expected sums in i32 for i8, got f32"),
-        ("f16", {"math": "tf32"}, "mm: expected math of default or promote for f16, got 'tf32'"),
-        ("f32", {"math": "promote"}, "mm: expected math of default, tf32, .* or fast_bf16 for f32, got 'promote'"),
-        ("f64", {"math": "exact"}, "mm: expected math of default for f64, got 'exact'"),
-        ("f16", {"math": "fast"}, "mm: expected math of default, tf32, 3xtf32, exact, .* or promote, got 'fast'"),
-        ("f16", {"math": "promote", "accumulator": "f16"}, "mm: expected sums in f32 to promote, got f16"),
+         r"mm: accumulator f16 is not supported for bf16 operands \(only f16 operands have an f16 accumulator\); "
+         "use f32"),
+        ("f16", {"accumulator": "f64"}, "mm: accumulator f64 is not supported for f16 operands; use f32"),
+        ("i8", {"accumulator": "f32"}, "mm: accumulator f32 is not supported for i8 operands; use i32"),
+        ("f16", {"math": "tf32"}, "mm: math='tf32' is not supported for f16 operands; use default or promote"),
+        ("f32", {"math": "promote"}, (
+            "mm: math='promote' is not supported for f32 operands; use default, tf32, 3xtf32, exact, fast_f16 or "
+            "fast_bf16"
+        )),
+        ("f64", {"math": "exact"}, "mm: math='exact' is not supported for f64 operands; use default"),
+        ("f16", {"math": "fast"}, (
+            "mm: math='fast' is not supported; use default, tf32, 3xtf32, exact, fast_f16, fast_bf16 or promote"
+        )),
+        ("f16", {"math": "promote", "accumulator": "f16"}, (
+            "mm: math='promote' needs an f32 accumulator, got f16; use accumulator='f32'"
+        )),
     ],
 )  # fmt: skip
 def test_what_is_refused(launched: list[str], dtype: str, options: dict[str, Any], said: str) -> None:

@@ -80,7 +80,7 @@ def test_several_launches_are_told_of() -> None:
     a, b = several("f16", 24, 40), several("f16", 40, 16)
     a[1] = integers("f16", 24, 48)[:, :40]
     found = op.explain(op.mm_array, a, b)
-    assert found.launches == (3, "the matrices of A have different strides") and "launches  3, one a matrix" in str(
+    assert found.launches == (3, "the matrices of A have different strides") and "launches  3, one per matrix" in str(
         found
     )
     for x, y, z in zip(a, b, op.mm_array(a, b, device="cpu")):
@@ -176,32 +176,35 @@ def several_results(accum: Any) -> Any:
 
 
 BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
-    (op.ShapeError, "mm_array: expected as many Bs as As (3), got 2", lambda: op.mm_array(A, B[:2])),
-    (op.ShapeError, "mm_array: expected at least one matrix, got none", lambda: op.mm_array([], [])),
-    (op.DtypeError, "mm_array: expected As as a list of arrays, or (L,) addresses of i64, got f16",
+    (op.ShapeError, "mm_array: Bs has 2 matrices, but As has 3; pass as many", lambda: op.mm_array(A, B[:2])),
+    (op.ShapeError, "mm_array: As is empty; pass at least one matrix", lambda: op.mm_array([], [])),
+    (op.DtypeError, "mm_array: As is an array of f16; pass a list of arrays, or (L,) addresses as i64",
      lambda: op.mm_array(A[0], B)),
     (op.ShapeError, "mm_array: (M, N, K) is (8, 32, 24) at index 1, but (16, 32, 24) at index 0; all must be equal",
      lambda: op.mm_array([A[0], A[1][:8], A[2]], B, device="cpu")),
     (op.ShapeError, "mm_array: B has shape (16, 24); it must have (24, N), because A has (16, 24)",
      lambda: op.mm_array(A, A, device="cpu")),
-    (op.ShapeError, "mm_array: expected shape=(M, N, K) and element, as A are addresses",
+    (op.ShapeError, "mm_array: A is given by addresses; pass shape=(M, N, K) and element",
      lambda: op.mm_array([1, 2], [3, 4])),
-    (op.ShapeError, "mm_array: expected outs, as A are addresses",
+    (op.ShapeError, "mm_array: A is given by addresses; pass outs",
      lambda: op.mm_array([1, 2], [3, 4], shape=(1, 1, 1), element="f16")),
-    (op.DtypeError, "mm_array: expected b of f16, as a, got i8",
+    (op.DtypeError, "mm_array: b has dtype i8, but a has dtype f16; pass operands of one dtype",
      lambda: op.mm_array(A, [x.astype(np.int8) for x in B], device="cpu")),
     (op.DtypeError, "mm_array: A has f32",
      lambda: op.mm_array([A[0], A[1].astype("f4"), A[2]], B, device="cpu")),
     (op.LayoutError, "mm_array: D of matrix 1 shares memory with D of matrix 0",
      lambda: op.mm_array(A[:2], B[:2], [SHARED[:, :32], SHARED[:, 8:]], device="cpu")),
-    (op.UnsupportedError, "mm_array: there is no kernel of two-level sums of matrices that lie anywhere yet",
+    (op.UnsupportedError, "mm_array: math='promote' is not supported; use bmm",
      lambda: op.mm_array(A, B, math="promote", device="cpu")),
-    (op.DeviceError, "mm_array: no GPU here", lambda: op.mm_array(A, B)),
-    (op.ShapeError, "mm_array: expected matrices in lists, got shapes (1, 16, 24) and (24, 32)",
+    (op.DeviceError, "mm_array: no GPU was found", lambda: op.mm_array(A, B)),
+    (op.ShapeError, "mm_array: As has shape (1, 16, 24) and Bs has shape (24, 32); pass rank-2 arrays",
      lambda: op.mm_array([A[0][None]], B[:1], epilogue=lambda accum: accum, device="cpu")),
     (op.EpilogueError, "mm_array: alpha cannot be combined with epilogue; compute it in the epilogue function",
      lambda: op.mm_array(A, B, alpha=2.0, epilogue=lambda accum: accum, device="cpu")),
-    (op.UnsupportedError, "mm_array: expected what one launch computes for an epilogue, got 2 parts of K",
+    (op.UnsupportedError, (
+        "mm_array: an epilogue needs a single launch, which this call does not allow: 2 split-K slices; use bmm, "
+        "or omit epilogue"
+    ),
      lambda: op.mm_array(A, B, epilogue=lambda accum: accum, split_k=2, device="cpu")),
     (op.LayoutError, "mm_array: outs is column-major; pairs() and whole_rows=True need row-major results",
      lambda: op.mm_array(A, B, [columns(SHARED[:, :16]) for _ in A], epilogue=paired, device="cpu")),
@@ -232,14 +235,14 @@ def test_gradients_that_are_refused() -> None:
         return lambda: op.mm_array(*lists, **more, device="cpu")
 
     cases: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
-        (op.UnsupportedError, "mm_array: expected no outs where gradients are wanted: torch.no_grad(), or no outs",
+        (op.UnsupportedError, "mm_array: outs has no gradient; omit outs, or call under torch.no_grad()",
          given(a, b, [torch.empty(16, 32).half() for _ in a])),
-        (op.UnsupportedError, "mm_array: expected no hook where gradients are wanted: torch.no_grad(), or an epilogue",
+        (op.UnsupportedError, "mm_array: hook has no gradient; use an epilogue, or call under torch.no_grad()",
          given(a, b, hook=lambda x, row, column: x)),
-        (op.UnsupportedError, f"mm_array: expected tensors as Bs where gradients are wanted, got {addresses[0]}",
+        (op.UnsupportedError, f"mm_array: Bs has {addresses[0]}, which has no gradient; pass torch tensors",
          given(a, addresses)),
-        (op.DtypeError, "mm_array: there are no gradients of f8E4M3FN", given(bytes_, bytes_)),
-        (op.UnsupportedError, "mm_array: there is no second derivative of lists of matrices: bmm has them", twice),
+        (op.DtypeError, "mm_array: f8E4M3FN has no gradients; call under torch.no_grad()", given(bytes_, bytes_)),
+        (op.UnsupportedError, "mm_array: second derivatives are not supported; use bmm", twice),
     ]  # fmt: skip
     for kind, said, call in cases:
         with pytest.raises(op.OpError) as told:

@@ -152,14 +152,14 @@ def test_clusters_that_do_not_run_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "expected costs of a GPU"),
+        ("{", "is not a file of GPU costs"),
         ('{"format": 1}', "'costs'"),
         ('{"format": 1, "costs": {"smx": 3}}', "unknown costs smx"),
-        ('{"format": 1, "costs": {"dram": "fast"}}', "dram: 'fast'"),
-        ('{"format": 1, "costs": {"dram": -1}}', "dram: -1"),
-        ('{"format": 1, "costs": {"sms": 0}}', "sms: 0"),
-        ('{"format": 1, "costs": {"launch": 1e999}}', "launch: inf"),
-        ("[]", "expected costs of a GPU"),
+        ('{"format": 1, "costs": {"dram": "fast"}}', "dram is 'fast'"),
+        ('{"format": 1, "costs": {"dram": -1}}', "dram is -1"),
+        ('{"format": 1, "costs": {"sms": 0}}', "sms is 0"),
+        ('{"format": 1, "costs": {"launch": 1e999}}', "launch is inf"),
+        ("[]", "is not a file of GPU costs"),
     ],
 )
 def test_costs_that_are_none(text: str, says: str) -> None:

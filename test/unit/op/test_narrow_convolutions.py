@@ -88,4 +88,4 @@ def test_explained() -> None:
     wide = op.explain(op.conv2d, (32, 56, 56, 64), (64, 3, 3, 64), padding=1)
     assert "3x3" in wide.kernel and not wide.copies
     line = op.explain(op.conv1d, (2, 23, 2), (8, 9, 2))
-    assert line.kernel == "columns, and a product of matrices" and line.why.endswith("there is one row")
+    assert line.kernel == "columns, and a GEMM" and line.why.endswith("there is one row")

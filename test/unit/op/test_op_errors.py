@@ -73,50 +73,62 @@ def KEPT(accum: Any, C: Any) -> Any:
     return {"D": accum, "F": accum + C}
 
 
-RESULTS = "f16, bf16, f32, f8E4M3FN or f8E5M2 for f16"
+RESULTS = "f16, bf16, f32, f8E4M3FN or f8E5M2"
 Case = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], type[op.OpError], str]
 
 CASES: list[Case] = [
     # shapes
-    (op.mm, (A, half(32, 256)), {}, op.ShapeError, "mm: expected b of (64, N), as a is (128, 64), got (32, 256)"),
+    (op.mm, (A, half(32, 256)), {}, op.ShapeError, (
+        "mm: b has shape (32, 256), but a has shape (128, 64); pass b of (64, N)"
+    )),
     (op.bmm, (BATCH, half(3, 32, 9)), {}, op.ShapeError,
-     "bmm: expected b of (L, 64, N), as a is (3, 128, 64), got (3, 32, 9)"),
+     "bmm: b has shape (3, 32, 9), but a has shape (3, 128, 64); pass b of (L, 64, N)"),
     (op.mm, (half(4, 128, 64), B), {}, op.ShapeError,
-     "mm: expected a of rank 2, got (4, 128, 64); bmm and matmul take batches"),
-    (op.mm, (half(64), B), {}, op.ShapeError, "mm: expected a of rank 2, got (64,); matmul takes vectors"),
+     "mm: a has shape (4, 128, 64), but rank 2 is needed; use bmm or matmul for batches"),
+    (op.mm, (half(64), B), {}, op.ShapeError, "mm: a has shape (64,), but rank 2 is needed; use matmul for vectors"),
     (op.mm, (A, half(1, 1, 64, 256)), {}, op.ShapeError,
-     "mm: expected b of rank 2, got (1, 1, 64, 256); matmul takes any rank"),
-    (op.bmm, (A, half(3, 64, 256)), {}, op.ShapeError, "bmm: expected a of rank 3, got (128, 64); mm takes matrices"),
+     "mm: b has shape (1, 1, 64, 256), but rank 2 is needed; use matmul for other ranks"),
+    (op.bmm, (A, half(3, 64, 256)), {}, op.ShapeError, (
+        "bmm: a has shape (128, 64), but rank 3 is needed; use mm for matrices"
+    )),
     (op.bmm, (BATCH, half(4, 64, 256)), {}, op.ShapeError,
-     "bmm: expected as many matrices in b as in a (3) or one, got 4"),
+     "bmm: b has 4 matrices, but a has 3; pass as many, or one"),
     (op.bmm, (BATCH, half(0, 64, 256)), {}, op.ShapeError,
-     "bmm: expected as many matrices in b as in a (3) or one, got 0"),
-    (op.mm, (A, B, half(128, 255)), {}, op.ShapeError, "mm: expected out of (128, 256), got (128, 255)"),
+     "bmm: b has 0 matrices, but a has 3; pass as many, or one"),
+    (op.mm, (A, B, half(128, 255)), {}, op.ShapeError, "mm: out has shape (128, 255); pass out of shape (128, 256)"),
     (op.bmm, (BATCH, half(1, 64, 256), half(128, 256)), {}, op.ShapeError,
-     "bmm: expected out of (3, 128, 256), got (128, 256)"),
+     "bmm: out has shape (128, 256); pass out of shape (3, 128, 256)"),
     (op.mm, (A, B), {"bias": half(128)}, op.ShapeError,
-     "mm: expected a bias of (256,), (1, 256) or (128, 1), got (128,)"),
+     "mm: bias has shape (128,); pass a bias of (256,), (1, 256) or (128, 1)"),
     (op.mm, (A, B), {"c": half(128, 255)}, op.ShapeError,
-     "mm: expected c of (128, 256), or what expands to it, got (128, 255)"),
+     "mm: c has shape (128, 255); pass an array that broadcasts to (128, 256)"),
     (op.addmm, (half(1, 128, 256), A, B), {}, op.ShapeError,
-     "mm: expected c of (128, 256), or what expands to it, got (1, 128, 256)"),
+     "mm: c has shape (1, 128, 256); pass an array that broadcasts to (128, 256)"),
     (op.baddbmm, (half(2, 128, 256), BATCH, half(1, 64, 256)), {}, op.ShapeError,
-     "bmm: expected c of (3, 128, 256), or what expands to it, got (2, 128, 256)"),
+     "bmm: c has shape (2, 128, 256); pass an array that broadcasts to (3, 128, 256)"),
     (op.linear, (A, half(256, 63)), {}, op.ShapeError,
-     "linear: expected x of (…, K) and weight of (N, K), got (128, 64) and (256, 63)"),
-    (op.matmul, (half(), B), {}, op.ShapeError, "matmul: expected vectors, matrices or batches, got () and (64, 256)"),
+     "linear: x has shape (128, 64) and weight has shape (256, 63); pass x of (…, K) and weight of (N, K)"),
+    (op.matmul, (half(), B), {}, op.ShapeError, (
+        "matmul: a has shape () and b has shape (64, 256); pass arrays of rank 1 or more"
+    )),
     (op.matmul, (half(2, 128, 64), half(3, 64, 8)), {}, op.ShapeError,
-     "matmul: expected shapes that can be multiplied, got (2, 128, 64) and (3, 64, 8)"),
+     "matmul: cannot multiply shapes (2, 128, 64) and (3, 64, 8); pass a of (…, M, K) and b of (…, K, N), with "
+     "batches that broadcast"),
     # types
-    (op.mm, (A, B.astype(ml_dtypes.bfloat16)), {}, op.DtypeError, "mm: expected b of f16, as a, got bf16"),
+    (op.mm, (A, B.astype(ml_dtypes.bfloat16)), {}, op.DtypeError, (
+        "mm: b has dtype bf16, but a has dtype f16; pass operands of one dtype"
+    )),
     (op.mm, (A.astype(np.int16), B.astype(np.int16)), {}, op.DtypeError,
-     "mm: expected elements of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, f64, got i16"),
-    (op.mm, (A, B), {"dtype": np.float64}, op.DtypeError, f"mm: expected a result of {RESULTS}, got f64"),
+     "mm: operands of i16 are not supported; use f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, f64"),
+    (op.mm, (A, B), {"dtype": np.float64}, op.DtypeError,
+     f"mm: a result of f64 is not supported for f16 operands; use {RESULTS}"),
     (op.mm, (A, B, half(128, 256).astype(np.float64)), {}, op.DtypeError,
-     f"mm: expected a result of {RESULTS}, got f64"),
-    (op.mm, (A, B, half(128, 256)), {"dtype": "f32"}, op.DtypeError, "mm: expected dtype f16, as out has, got f32"),
+     f"mm: a result of f64 is not supported for f16 operands; use {RESULTS}"),
+    (op.mm, (A, B, half(128, 256)), {"dtype": "f32"}, op.DtypeError, (
+        "mm: dtype is f32, but out has dtype f16; omit dtype"
+    )),
     (op.mm, (A, B), {"bias": np.zeros(256)}, op.DtypeError,
-     "mm: expected a bias of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8 or i32, got f64"),
+     "mm: bias has dtype f64; pass a bias of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8 or i32"),
     (op.mm, (A, [[1.0]]), {}, op.DtypeError,
      "mm: b: expected an array (torch, cupy, numpy, or anything with DLPack or the CUDA array interface), got list; "
      "numpy.asarray(…, dtype=…) makes one"),
@@ -125,28 +137,28 @@ CASES: list[Case] = [
      "float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool): pass x.astype(…)"),
     (op.mm, (A, B), {"alpha": "2"}, op.DtypeError, "mm: alpha is a str; pass a number"),
     (op.mm, (A, B), {"beta": None, "c": half(128, 256)}, op.DtypeError, "mm: beta is a NoneType; pass a number"),
-    (op.linear, ([[1.0]], B), {}, op.DtypeError, "linear: expected x as an array with reshape, got list"),
+    (op.linear, ([[1.0]], B), {}, op.DtypeError, "linear: x is of type list; pass an array with a reshape method"),
     # memory
     (op.mm, (half(128, 512)[:, ::8], B), {}, op.LayoutError,
-     "mm: expected a with a contiguous mode, got strides (512, 8)"),
+     "mm: a has strides (512, 8), but one must be 1; pass a contiguous copy"),
     (op.bmm, (BATCH, half(3, 128, 512)[:, ::2, ::2]), {}, op.LayoutError,
-     "bmm: expected b with a contiguous mode, got strides (1024, 2)"),
+     "bmm: b has strides (1024, 2), but one must be 1; pass a contiguous copy"),
     (op.mm, (A, B, half(128, 512)[:, ::2]), {}, op.LayoutError,
-     "mm: expected out with a contiguous mode, got strides (512, 2)"),
+     "mm: out has strides (512, 2), but one must be 1; pass a contiguous copy"),
     (op.mm, (A, B, np.lib.stride_tricks.as_strided(half(512), (128, 256), (2, 2))), {}, op.LayoutError,
-     "mm: expected out with memory of its own for each element, got strides (1, 1)"),
+     "mm: out has strides (1, 1), so its elements share memory; pass a contiguous out"),
     (op.bmm, (BATCH, half(3, 64, 256), np.lib.stride_tricks.as_strided(MEMORY, (3, 128, 256), (0, 512, 2))), {},
-     op.LayoutError, "bmm: expected out with memory of its own for each element, got strides (0, 256, 1)"),
+     op.LayoutError, "bmm: out has strides (0, 256, 1), so its elements share memory; pass a contiguous out"),
     (op.mm, (MEMORY[0, :128, :64], B, MEMORY[0, :128, :256]), {}, op.LayoutError,
-     "mm: out shares memory with a; only c may be out"),
+     "mm: out shares memory with a; pass a separate out (only c may be out)"),
     (op.mm, (A, MEMORY[0, :64, :256], MEMORY[0, 63:191, 255:511]), {}, op.LayoutError,
-     "mm: out shares memory with b; only c may be out"),
+     "mm: out shares memory with b; pass a separate out (only c may be out)"),
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"bias": MEMORY[0, 5, :256]}, op.LayoutError,
-     "mm: out shares memory with bias; only c may be out"),
+     "mm: out shares memory with bias; pass a separate out (only c may be out)"),
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"c": MEMORY[0, 1:129, :256]}, op.LayoutError,
-     "mm: out shares memory with c, which is not the same matrix"),
+     "mm: out shares memory with c, but is not the same matrix; pass c itself or a copy"),
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"c": MEMORY[0, :1, :256]}, op.LayoutError,
-     "mm: out shares memory with c, which is not the same matrix"),
+     "mm: out shares memory with c, but is not the same matrix; pass c itself or a copy"),
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"epilogue": ADDED, "args": {"C": MEMORY[0, 1:129, :256]}}, op.LayoutError,
      "mm: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"epilogue": ADDED, "args": {"C": MEMORY[0, 5, :256]}}, op.LayoutError,
@@ -159,9 +171,9 @@ CASES: list[Case] = [
     (op.mm, (MEMORY[0, :128, :64], B), {"epilogue": KEPT, "args": {"C": A[:, :1], "F": MEMORY[0, 1:129, :256]}},
      op.LayoutError, "mm: F shares memory with a; pass separate arrays"),
     (op.grouped_mm, (A, EXPERTS, [64, 128]), {"out": MEMORY[0, :128, :256], "c": MEMORY[0, 1:129, :256]},
-     op.LayoutError, "grouped_mm: out shares memory with c, which is not the same matrix"),
+     op.LayoutError, "grouped_mm: out shares memory with c, but is not the same matrix; pass c itself or a copy"),
     (op.grouped_mm, (A, EXPERTS, ZEROS[3, :4].view(np.int32)), {"out": ZEROS},
-     op.LayoutError, "grouped_mm: out shares memory with offs; only c may be out"),
+     op.LayoutError, "grouped_mm: out shares memory with offs; pass a separate out (only c may be out)"),
     (op.grouped_mm, (A, EXPERTS, [64, 128]),
      {"out": MEMORY[0, :128, :256], "epilogue": ADDED, "args": {"C": MEMORY[0, 1:129, :256]}},
      op.LayoutError, (
@@ -175,26 +187,30 @@ CASES: list[Case] = [
      "conv2d: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
     # what becomes of the sums
     (op.scaled_mm, (A8, B8, np.ones((128, 8), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
-     "scaled_mm: expected scale_a for the whole matrix, for each row, or for blocks of 128 along K, got (128, 8), for "
-     "blocks of 32: only tensor cores of Blackwell (sm_100) multiply by these"),
+     "scaled_mm: scale_a has shape (128, 8), scales of blocks of 32 along K, which need Blackwell (sm_100); use one "
+     "scale per matrix, per row, or per block of 128 along K"),
     (op.scaled_mm, (A8, B8, np.ones((128 * 16,), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
-     "scaled_mm: expected scale_a for the whole matrix, for each row, or for blocks of 128 along K, got (2048,), for "
-     "blocks of 16: only tensor cores of Blackwell (sm_100) multiply by these"),
+     "scaled_mm: scale_a has shape (2048,), scales of blocks of 16 along K, which need Blackwell (sm_100); use one "
+     "scale per matrix, per row, or per block of 128 along K"),
     (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), ONES[:128], np.stack([ONES, ONES]), [64, 128]), {},
      op.UnsupportedError, (
          "scaled_grouped_mm: scale_b of shape (2, 256, 2) is for blocks of 1 x 128, which are not supported; use "
          "blocks of 128 x 128, of shape (2, 2, 2)"
      )),
     (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), np.ones((128, 8), np.float32), ONES[:2, :1], [64, 128]), {},
-     op.UnsupportedError, "scaled_grouped_mm: expected scale_a for the whole matrix, for each row, or for blocks of "
-     "128 along K, got (128, 8), for blocks of 32: only tensor cores of Blackwell (sm_100) multiply by these"),
-    (op.mm, (A, B), {"args": {"x": 1.0}}, op.UnsupportedError, "mm: expected args with an epilogue only, got x"),
+     op.UnsupportedError, (
+         "scaled_grouped_mm: scale_a has shape (128, 8), scales of blocks of 32 along K, which need Blackwell "
+         "(sm_100); use one scale per matrix, per row, or per block of 128 along K"
+     )),
+    (op.mm, (A, B), {"args": {"x": 1.0}}, op.UnsupportedError, (
+        "mm: args has x, but there is no epilogue; pass epilogue"
+    )),
     (op.bmm, (BATCH, half(1, 64, 256)), {"args": {"x": 1.0}}, op.UnsupportedError,
-     "bmm: expected args with an epilogue only, got x"),
+     "bmm: args has x, but there is no epilogue; pass epilogue"),
     (op.mm_array, ([A], [B]), {"args": {"x": 1.0}}, op.UnsupportedError,
-     "mm_array: expected args with an epilogue only, got x"),
+     "mm_array: args has x, but there is no epilogue; pass epilogue"),
     (op.conv2d, (IMAGE, FILTER), {"args": {"x": 1.0}}, op.UnsupportedError,
-     "conv2d: expected args with an epilogue only, got x"),
+     "conv2d: args has x, but there is no epilogue; pass epilogue"),
     (op.mm, (A, B), {"activation": ("relu", 0.5)}, op.EpilogueError,
      f'mm: activation "relu(0.5)" is not supported; relu takes no parameters; use one of {ACTIVATIONS}'),
     (op.mm, (A, B), {"activation": ("leaky_relu", 0.5, 1)}, op.EpilogueError,
@@ -210,9 +226,9 @@ CASES: list[Case] = [
      f'mm: activation "cube" is not supported; use one of {ACTIVATIONS}'),
     (op.mm, (A, B), {"activation": None, "bias": half(256)}, op.EpilogueError,
      f"mm: activation None is not supported; use one of {ACTIVATIONS}"),
-    (op.mm, (A, B), {"hook": "relu"}, op.EpilogueError, "mm: expected a function for hook, got 'relu'"),
+    (op.mm, (A, B), {"hook": "relu"}, op.EpilogueError, "mm: hook is 'relu'; pass a function"),
     (op.linear, (A, half(256, 64)), {"out": half(128, 256)}, op.UnsupportedError,
-     "linear: expected no out: mm and addmm take it"),
+     "linear: out is not supported; use mm or addmm"),
 ]  # fmt: skip
 
 
@@ -231,25 +247,29 @@ def test_what_is_refused(case: Case, device: str | None) -> None:
 @pytest.mark.parametrize(
     ("arrays", "options", "error", "said"),
     [
-        ((OnGpu(64, 32), OnGpu(32, 8, device=1)), {}, op.DeviceError, "expected b on cuda:0, as a, got one on cuda:1"),
+        ((OnGpu(64, 32), OnGpu(32, 8, device=1)), {}, op.DeviceError, (
+            "b is on cuda:1, but a is on cuda:0; move both to one device"
+        )),
         ((OnGpu(64, 32), half(32, 8)), {}, op.DeviceError,
-         "expected b of refused_calls, as a, got an array of numpy"),
+         "b is an array of numpy, but a is one of refused_calls; pass arrays of one library"),
         ((half(64, 32), OnGpu(32, 8)), {}, op.DeviceError,
-         "expected b of numpy, as a, got an array of refused_calls"),
+         "b is an array of refused_calls, but a is one of numpy; pass arrays of one library"),
         ((half(64, 32), half(32, 8)), {"c": OnGpu(64, 8)}, op.DeviceError,
-         "expected c of numpy, as a, got an array of refused_calls"),
+         "c is an array of refused_calls, but a is one of numpy; pass arrays of one library"),
         ((OnGpu(64, 32), OnGpu(32, 8)), {"device": "cpu"}, op.DeviceError,
-         'expected a on the CPU for device="cpu", got one on cuda:0'),
+         'a is on cuda:0, but device="cpu" runs on the interpreter; move a to the CPU'),
         ((OnGpu(64, 32, device=1), OnGpu(32, 8, device=1)), {"device": 0}, op.DeviceError,
-         "expected a on cuda:0, as device says, got one on cuda:1"),
+         "a is on cuda:1, but device is cuda:0; move a, or omit device"),
         ((OnGpu(64, 32), OnGpu(32, 8)), {}, op.UnsupportedError,
-         "expected out, as nothing is known that makes arrays of refused_calls"),
+         "cannot allocate an array of refused_calls; pass out"),
         ((OnGpu(64, 32, dtype="<f4"), OnGpu(32, 8, dtype="<f4", at=1 << 30), OnGpu(64, 8, dtype="<f4", at=1 << 20)),
          {"math": "tf32", "c": OnGpu(64, 8, dtype="<f4", at=1 << 22)},
-         op.UnsupportedError, "expected matrices that a kernel reads in place (see op.explain), as nothing is known "
-         "that copies arrays of refused_calls"),
+         op.UnsupportedError, (
+             "cannot copy an array of refused_calls into the layout that the kernel needs; pass arrays that it reads"
+             " in place, see op.explain"
+         )),
         ((OnGpu(64, 32), OnGpu(32, 8, at=4096 + 100), OnGpu(64, 8, at=4096 + 4000)), {}, op.LayoutError,
-         "out shares memory with a; only c may be out"),
+         "out shares memory with a; pass a separate out (only c may be out)"),
         ((OnGpu(64, 32, dtype="<c8"), OnGpu(32, 8)), {}, op.DtypeError, "a: arrays of type '<c8' are not supported"),
     ],
 )  # fmt: skip
@@ -265,14 +285,16 @@ def test_tensors_of_torch() -> None:
     torch = pytest.importorskip("torch")
     a, b = torch.zeros(64, 32).half(), torch.zeros(32, 48).half()
     cases: list[tuple[tuple[Any, Any], dict[str, Any], type[op.OpError], str]] = [
-        ((a, half(32, 48)), {"device": "cpu"}, op.DeviceError, "expected b of torch, as a, got an array of numpy"),
+        ((a, half(32, 48)), {"device": "cpu"}, op.DeviceError, (
+            "b is an array of numpy, but a is one of torch; pass arrays of one library"
+        )),
         ((a.to_sparse(), b), {"device": "cpu"}, op.LayoutError,
-         "expected a with strides, got a tensor of torch.sparse_coo"),
+         "a is a tensor of torch.sparse_coo; pass a strided tensor"),
         ((a.to("meta"), b.to("meta")), {"device": "cpu"}, op.DtypeError, "a: torch tensors on meta are not supported"),
         ((a.short(), b.short()), {"device": "cpu"}, op.DtypeError,
-         "expected elements of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, f64, got i16"),
+         "operands of i16 are not supported; use f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, f64"),
         ((a, b), {"device": "cpu", "dtype": torch.float64}, op.DtypeError,
-         f"expected a result of {RESULTS}, got f64"),
+         f"a result of f64 is not supported for f16 operands; use {RESULTS}"),
     ]  # fmt: skip
     for arrays, options, error, said in cases:
         with pytest.raises(op.OpError) as e:
@@ -285,7 +307,7 @@ def test_tensors_on_the_cpu_where_there_is_a_gpu() -> None:
     with pytest.raises(op.DeviceError) as e:
         op.mm(torch.zeros(64, 32).half(), torch.zeros(32, 48).half())
     assert str(e.value) == (
-        'mm: expected a on a GPU, got one on the CPU: a.cuda() is there, device="cpu" runs it on the interpreter'
+        'mm: a is on the CPU; move it to a GPU with a.cuda(), or pass device="cpu" to run on the interpreter'
     )
 
 
@@ -294,9 +316,7 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "driver", lambda: Gpu((8, 6)))
     with pytest.raises(op.UnsupportedError) as e:
         op.mm(A, B)
-    assert str(e.value) == (
-        'mm: expected a GPU of sm_90 (wgmma), got sm_86: kernel_cc=80 runs on it, device="cpu" anywhere'
-    )
+    assert str(e.value) == ('mm: the GPU is sm_86, but wgmma kernels need sm_90; use kernel_cc=80, or device="cpu"')
     assert gemm_dispatch.here() == (gemm_dispatch.WITHOUT_GPU, 132)
 
     def none() -> None:
@@ -305,7 +325,7 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "driver", none)
     with pytest.raises(op.DeviceError) as f:
         op.mm(A, B)
-    assert str(f.value) == 'mm: no GPU here: device="cpu" runs it on the interpreter'
+    assert str(f.value) == 'mm: no GPU was found; pass device="cpu" to run on the interpreter'
 
 
 def test_options_of_the_interpreter() -> None:

@@ -105,7 +105,7 @@ def test_parts_of_k(split: Any) -> None:
         assert error(done.D, a.astype(float) @ b) <= 2 * OF_F32
     with pytest.raises(op.UnsupportedError, match="split_k='stream' is not supported for this tile"):
         plan.run(A, B, split_k="stream", device="cpu")
-    assert "K in 3 parts" in str(plan.explain(A[:, :32], B[:32], split_k=3))  # of the three parts of f32
+    assert "K in 3 slices" in str(plan.explain(A[:, :32], B[:32], split_k=3))  # of the three parts of f32
 
 
 @pytest.mark.sample("None-of_a0-of_b0-ab", "None-of_a2-of_b2-b", "None-of_a4-of_b4-ab", "split1-of_a3-of_b3-b")
@@ -223,7 +223,7 @@ def test_lists_of_matrices() -> None:
     plan.tile_description = plan.tile_descriptions((24, 72, 40))[0]
     done = plan.run(*given, device="cpu")
     assert error(np.stack(done.D), exact) <= limit and len(names(done)) == 9
-    assert "launches  3, one a matrix: f32 is split into tf32 parts first" in str(plan.explain(*given))
+    assert "launches  3, one per matrix: f32 is split into tf32 parts first" in str(plan.explain(*given))
 
 
 def test_what_is_told() -> None:
@@ -231,7 +231,7 @@ def test_what_is_told() -> None:
     found = plan.explain(A, B)
     assert found.parts == (PartsConfig("a"), PartsConfig("b", row_major=False))
     assert (found.problem.k, found.problem.sums, found.problem.element) == (300, "two", "tf32") and found.copies == ()
-    assert "before    f32 is split in three parts of tf32, of each factor" in str(found)
+    assert "before    each operand is split from f32 into three tf32 parts" in str(found)
     assert found.kernel == plan.arguments(A, B, device="cpu").operation.name
     odd = plan.explain((33, 47), (47, 65))
     assert odd.copies == (("out", 33 * 65 * 4),) and odd.problem.k == 3 * 48

@@ -368,7 +368,7 @@ TILES: list[Case] = [
 OPERATIONS: list[Case] = [
     (
         op.UnsupportedError,
-        "emit.pytorch: expected D row-major with a traced epilogue",
+        "emit.pytorch: a traced epilogue does not support a column-major D; use a row-major D",
         lambda: op.emit.pytorch(described(USUAL, layout="column", visitor=traced(alpha=1.0)), "some", "/nowhere"),
     ),
     (
@@ -416,7 +416,7 @@ OPERATIONS: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "emit: expected matrices that are not interleaved, got A of column-interleaved-32",
+        "emit: A has the interleaved layout column-interleaved-32; use a row or column layout",
         lambda: op.emit.pytorch(interleaved(), "some", "/nowhere"),
     ),
     (
@@ -527,7 +527,7 @@ CALLS: list[Case] = [
         arguments(described(USUAL), None, [4096], [4096], None, [4096], gemm_mode="array", batch=1),
     ),
     # Plans.
-    (op.ShapeError, "mm_array: expected at least one matrix, got none", lambda: op.mm_array([], [], device="cpu")),
+    (op.ShapeError, "mm_array: As is empty; pass at least one matrix", lambda: op.mm_array([], [], device="cpu")),
     (
         op.ShapeError,
         "Gemm.run: a list must hold matrices, got a batch of shape (3, 8, 8)",
@@ -590,7 +590,7 @@ CALLS: list[Case] = [
     ),
     (
         op.DeviceError,
-        'no GPU here: device="cpu" runs it on the interpreter',
+        'no GPU was found; pass device="cpu" to run on the interpreter',
         lambda: Transfer(op.Gemm(**F16).arguments(A, B, **CPU).operands),
     ),
     (

@@ -180,27 +180,27 @@ GRAPHS: list[Case] = [
     ),
     (
         op.LayoutError,
-        "mm: expected out with contiguous rows for whole_rows of an epilogue, got strides (1, 128)",
+        "mm: out has strides (1, 128), but whole_rows in an epilogue needs contiguous rows; pass such an out",
         mm(shares, out=zeros(256, 128).T),
     ),
     (
         op.LayoutError,
-        "mm: expected out with contiguous rows where pairs() takes two columns, got strides (1, 128)",
+        "mm: out has strides (1, 128), but pairs() in an epilogue needs contiguous rows; pass such an out",
         mm(paired, out=zeros(128, 128).T),
     ),
     (
         op.UnsupportedError,
-        "mm: expected rows that a tile has all of, of at most 256, for whole_rows, got 512",
+        "mm: whole_rows needs a tile with all columns, at most 256, but N is 512; reduce N",
         mm(shares, A, zeros(64, 512)),
     ),
     (
         op.UnsupportedError,
-        "mm: expected a traced epilogue of other elements, as it computes in f32, got one of f64",
+        "mm: a traced epilogue computes in f32 and does not support f64; apply the function to the result",
         mm(scaled, A.astype(np.float64), B.astype(np.float64), args={"scale": 2.0}),
     ),
     (
         op.UnsupportedError,
-        "mm: expected rows that a tile has all of, of at most 256, for whole_rows, got 512",
+        "mm: whole_rows needs a tile with all columns, at most 256, but N is 512; reduce N",
         lambda: op.explain(op.mm, (128, 64), (64, 512), epilogue=shares),
     ),
 ]
@@ -208,48 +208,48 @@ GRAPHS: list[Case] = [
 PRODUCTS: list[Case] = [
     (
         op.EpilogueError,
-        "conv2d: expected no whole_rows in an epilogue: op.mm and op.bmm have them",
+        "conv2d: whole_rows is not supported in an epilogue of a convolution; use op.mm",
         call(op.conv2d, zeros(1, 8, 8, 16), zeros(8, 3, 3, 16), epilogue=shares),
     ),
     (
         op.DtypeError,
-        "conv2d: expected a result of f16, bf16, f32, f8E4M3FN or f8E5M2 for f16, got f64",
+        "conv2d: a result of f64 is not supported for f16 operands; use f16, bf16, f32, f8E4M3FN or f8E5M2",
         call(op.conv2d, zeros(1, 8, 8, 16), zeros(8, 3, 3, 16), dtype="f64"),
     ),
     (
         op.UnsupportedError,
-        "expected a problem that some kernel with this epilogue serves, got tf32-f32-mk 128x256x64",
+        "no kernel supports this epilogue for tf32-f32-mk 128x256x64; apply it to the result instead",
         taken,
     ),
-    (op.DtypeError, "mm_array: expected As, a list of arrays or addresses, got None", call(op.mm_array, None, [B])),
+    (op.DtypeError, "mm_array: As is None; pass a list of arrays or addresses", call(op.mm_array, None, [B])),
     (
         op.ShapeError,
-        "scaled_mm: expected matrices, got (1, 128, 256) and (256, 256)",
+        "scaled_mm: a has shape (1, 128, 256) and b has shape (256, 256); pass matrices (rank 2)",
         call(op.scaled_mm, A8[None], B8, ONE, ONE),
     ),
     (
         op.UnsupportedError,
-        "scaled_mm: expected no scale_out with scales of blocks",
+        "scaled_mm: scale_out is not supported with block scales; scale the result instead",
         call(op.scaled_mm, A8, B8, blocks(128, 2), blocks(2, 2), scale_out=ONE),
     ),
     (
         op.ShapeError,
-        "scaled_mm: expected matrices with elements, got (128, 256) and (256, 0)",
+        "scaled_mm: a has shape (128, 256) and b has shape (256, 0); block scales do not support empty matrices",
         call(op.scaled_mm, A8, B8[:, :0], blocks(128, 2), blocks(0, 2)),
     ),
     (
         op.LayoutError,
-        "scaled_mm: expected out with contiguous rows where blocks have scales, got strides (1, 128)",
+        "scaled_mm: out has strides (1, 128), but block scales need contiguous rows; pass such an out",
         call(op.scaled_mm, A8, B8, blocks(128, 2), blocks(2, 2), out=zeros(256, 128).T),
     ),
     (
         op.UnsupportedError,
-        "mm: kernel: expected sums in f32, got those of f16-f16-kn-64x16-c1wa-q16",
+        "mm: kernel f16-f16-kn-64x16-c1wa-q16 has another accumulator than the f32 of this call; omit kernel",
         call(op.mm, A, B, kernel=op.explain(op.mm, (128, 64), (64, 256), accumulator="f16").choice),
     ),
     (
         op.UnsupportedError,
-        "mm: kernel: expected a tile of wgmma for 16-bit elements, got 128x128x32_3_1x1x1",
+        "mm: kernel 128x128x32_3_1x1x1 does not use wgmma for 16-bit elements; pass another tile",
         call(
             op.mm,
             A,
@@ -275,24 +275,24 @@ PRODUCTS: list[Case] = [
     ),
     (
         ValueError,
-        "expected a problem like f16-f16-kk 128x8192x4096, got 'f16 128x128x128'",
+        "'f16 128x128x128' is not a problem; use the form f16-f16-kk 128x8192x4096",
         lambda: Problem.of_key("f16 128x128x128"),
     ),
-    (ValueError, "expected a number of parts, got 'four'", lambda: decode({"parts": "four"})),
-    (op.DeviceError, "tune: expected a as a tensor of torch on a GPU, got ndarray", lambda: check_place(A, B)),
+    (ValueError, "parts is 'four'; it must be an integer", lambda: decode({"parts": "four"})),
+    (op.DeviceError, "tune: a (ndarray) is not a torch tensor on a GPU; pass one", lambda: check_place(A, B)),
     (
         op.UnsupportedError,
-        "attention: expected q of bf16, f16, got f32",
+        "attention: q has dtype f32; pass an array of bf16 or f16",
         lambda: op.explain(op.attention, (1, 2, 64, 64), (1, 2, 64, 64), element="f32"),
     ),
     (
         op.UnsupportedError,
-        "expected an array whose dimensions can be turned, got object",
+        "object has no permute or transpose; pass an array that has one",
         lambda: turned(object(), (0, 1)),
     ),
     (
         op.EpilogueError,
-        "conv2d: expected a result of as many columns as the sums: no pairs()",
+        "conv2d: pairs() is not supported in an epilogue of a convolution; use op.mm",
         call(op.conv2d, zeros(1, 8, 8, 16), zeros(8, 3, 3, 16), epilogue=paired),
     ),
 ]
@@ -376,17 +376,17 @@ GROUPS: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "conv2d: split_k: expected parts, or (serial, parts), got ('parallel', 2): op.Conv2d has others",
+        "conv2d: split_k: ('parallel', 2) is not supported; pass a number, ('serial', number), or use op.Conv2d",
         call(op.conv2d, IMAGE, FILTER, split_k=("parallel", 2)),
     ),
     (
         op.DeviceError,
-        'attention: no GPU here: device="cpu" runs it on the interpreter',
+        'attention: no GPU was found; pass device="cpu" to run on the interpreter',
         lambda: op.attention(HEADS, HEADS, HEADS),
     ),
     (
         op.DeviceError,
-        'Attention.run: no GPU here: device="cpu" runs it on the interpreter',
+        'Attention.run: no GPU was found; pass device="cpu" to run on the interpreter',
         lambda: op.Attention(element="f16", head_size=64).run(HEADS, HEADS, HEADS),
     ),
     (
@@ -566,7 +566,7 @@ def of_torch() -> list[Case]:
         ),
         (
             op.ShapeError,
-            "mm: expected a and b that can be multiplied, got (128, 64) and (128, 64)",
+            "mm: cannot multiply shapes (128, 64) and (128, 64); pass (M, K) and (K, N)",
             lambda: ops.mm(a.to("meta"), a.to("meta")),
         ),
         (
@@ -581,15 +581,20 @@ def of_torch() -> list[Case]:
         ),
         (
             op.UnsupportedError,
-            "conv2d_input: expected no c and no alpha where gradients are wanted, or in torch.compile",
+            "conv2d_input: c and alpha are not supported with gradients or torch.compile; omit them, or call "
+            "under torch.no_grad()",
             call(op.conv2d_input, (1, 16, 8, 8), filters, torch.zeros(1, 8, 6, 6, **nothing), alpha=2.0),
         ),
-        (op.UnsupportedError, "conv: there is no second derivative through an activation", second),
-        (op.DeviceError, "tune: expected a as a tensor of torch on a GPU, got Tensor", lambda: check_place(a, b)),
-        (op.UnsupportedError, "tune: a stream is being captured", captured),
         (
             op.UnsupportedError,
-            "tune: expected matrices that TMA reads where they are, got f16-f16-kn 128x256x63",
+            ("conv: an activation has no second derivative; apply the activation with torch instead"),
+            second,
+        ),
+        (op.DeviceError, "tune: a (Tensor) is not a torch tensor on a GPU; pass one", lambda: check_place(a, b)),
+        (op.UnsupportedError, "tune: the current stream is being captured; tune outside of the capture", captured),
+        (
+            op.UnsupportedError,
+            "tune: f16-f16-kn 128x256x63 has operands that TMA cannot read in place; pass 16-byte aligned matrices",
             tuned,
         ),
     ]
@@ -617,12 +622,14 @@ def test_numbers_on_a_gpu_are_looked_at_where_that_is_wanted(monkeypatch: pytest
         x=SimpleNamespace(device=0),
         on_host=lambda _: begins.tolist(),
     )
-    with pytest.raises(op.DeviceError, match="no GPU here"):
+    with pytest.raises(op.DeviceError, match="no GPU was found"):
         product()
     form = SimpleNamespace(packed=True, queries=8, keys=8)
     check_call(there, form)  # type: ignore[arg-type]
     monkeypatch.setenv("CUTE_OP_CHECK", "1")
     with pytest.raises(op.ShapeError, match=r"offs\[2\] is 40, less than offs\[1\] = 64"):
         product()
-    with pytest.raises(op.ShapeError, match=r"cu_seqlens_q that rises from 0 to at most 8, got \[0, 5, 3\]"):
+    with pytest.raises(
+        op.ShapeError, match=(r"attention: cu_seqlens_q is \[0, 5, 3\]; pass offsets that rise from 0 to at most 8")
+    ):
         check_call(there, form)  # type: ignore[arg-type]

@@ -134,7 +134,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda: op.layer_norm(X, X[0], X[0].half(), device="cpu"), op.DtypeError, "bias has dtype f16; it must have f32"),
     (lambda: op.layer_norm(X, residual=X[:2], device="cpu"), op.ShapeError,
      r"layer_norm: residual has shape \(2, 8\); it must have \(3, 8\)"),
-    (lambda: op.softmax(X), op.DeviceError, 'softmax: no GPU here: device="cpu" runs it on the interpreter'),
+    (lambda: op.softmax(X), op.DeviceError, 'softmax: no GPU was found; pass device="cpu" to run on the interpreter'),
     (lambda: op.layer_norm(X, X[0].numpy(), device="cpu"), op.DeviceError,
      "layer_norm: expected weight of torch, as x, got an array of numpy"),
     (lambda: op.max(torch.empty(3, 0), device="cpu"), op.ShapeError, "max: rows have no elements"),

@@ -189,17 +189,23 @@ REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
         "operands that are aligned to 16 bytes"
     ), lambda: row().construct(alignment_A=1)),
     (op.LayoutError, "ScaledGemm.run: A is missing; pass it to the call or to the plan", run(A=None)),
-    (op.DtypeError, "ScaledGemm.run: expected a of f8E4M3FN or f8E5M2, got f16", run(A=np.ones((40, 272), np.float16))),
+    (op.DtypeError, (
+        "ScaledGemm.run: a has dtype f16; pass an array of f8E4M3FN or f8E5M2"
+    ), run(A=np.ones((40, 272), np.float16))),
     (op.DtypeError, "ScaledGemm.run: A has f8E5M2, row-major; the plan needs f8E4M3FN, row-major",
      run(A=np.ones((40, 272), E5))),
-    (op.DtypeError, "ScaledGemm.run: expected scale_a to be an array, got NoneType", run(scale_a=None)),
-    (op.ShapeError, "ScaledGemm.run: expected scale_a of (40, 1) for a (40, 272), got (1,)", run(scale_a=powers(1))),
+    (op.DtypeError, "ScaledGemm.run: scale_a is of type NoneType; pass an array", run(scale_a=None)),
+    (op.ShapeError, (
+        "ScaledGemm.run: scale_a has shape (1,), but a has shape (40, 272); pass scale_a of (40, 1)"
+    ), run(scale_a=powers(1))),
     (op.ShapeError, "ScaledGemm.run: B has shape (256, 96); it must have (272, N), because A has (40, 272)",
      run(B=np.ones((96, 256), E4).T)),
     (op.ShapeError, "ScaledGemm.run: beta is 2.0, but C is missing; pass C or beta=0", run(beta=2.0)),
     (op.ShapeError, "ScaledGemm.run: D has shape (40, 80); it must have (40, 96)",
      run(D=np.zeros((40, 80), ml_dtypes.bfloat16))),
-    (op.DeviceError, 'ScaledGemm.run: no GPU here: device="cpu" runs it on the interpreter', run(device="gpu")),
+    (op.DeviceError, (
+        'ScaledGemm.run: no GPU was found; pass device="cpu" to run on the interpreter'
+    ), run(device="gpu")),
     (op.DtypeError, "ScaledGemm.run: scale_a has dtype float8_e8m0fnu; the plan needs f32",
      of_blocks(scale_a=powers(40, 3).astype(E8), scale_b=powers(1, 3).astype(E8))),
     (op.ShapeError, "ScaledGemm.run: scale_b has shape (96, 3), which does not suit the planned recipe block",
@@ -247,5 +253,11 @@ def test_scales_of_another_library() -> None:
 def test_nothing_of_nothing() -> None:
     a, b = factors(0, 96, 272)
     assert row().run(a, b, powers(0, 1), powers(1, 96), device="cpu").D.shape == (0, 96)
-    with pytest.raises(op.ShapeError, match=r"expected matrices with elements, got \(0, 272\) and \(272, 96\)"):
+    with pytest.raises(
+        op.ShapeError,
+        match=(
+            r"ScaledGemm\.run: a has shape \(0, 272\) and b has shape \(272, 96\); block scales do not support empty "
+            "matrices"
+        ),
+    ):
         of_blocks(A=a, scale_a=powers(0, 3))()

@@ -62,16 +62,23 @@ def test_parts_of_k(parts: int, there: int) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"kernel": "f16-f16-kn-64x33-c1"}, 'expected a kernel of the menu for .*; did you mean f16-f16-kn'),
-        ({"kernel": 3}, "mm: kernel: expected a Choice, its name or a TileDescription, got 3"),
+        ({"kernel": "f16-f16-kn-64x33-c1"}, (
+            'mm: there is no kernel "f16-f16-kn-64x33-c1" for f16-f16-kn 72x88x264; did you mean '
+            r"f16-f16-kn-64x32-c1-q16\?"
+        )),
+        ({"kernel": 3}, "mm: kernel is 3; pass a Choice, a kernel name or a TileDescription"),
         (
             {"kernel": Choice(GemmConfig())},
-            "mm: kernel: expected one for matrices of f16 to f16, majors k and n, got f16-f16-kk-128x256-c2d for",
+            "mm: kernel f16-f16-kk-128x256-c2d is for matrices of f16 to f16, majors k and k, but the problem is "
+            "matrices of f16 to f16, majors k and n; omit kernel",
         ),
-        ({"split_k": 0}, "mm: split_k: expected at least 1 part, got 0"),
-        ({"split_k": 1.5}, "mm: split_k: expected a number of parts, got 1.5"),
-        ({"split_k": 2, "kernel": "x"}, "mm: expected kernel or split_k, got both"),
-        ({"kernel": ranked(PROBLEM._replace(k=8192))[0][1]._replace(parts=16)}, "cannot compute 72x88x264"),
+        ({"split_k": 0}, "mm: split_k is 0; pass 1 or more"),
+        ({"split_k": 1.5}, r"mm: split_k is 1\.5; pass an integer"),
+        ({"split_k": 2, "kernel": "x"}, "mm: kernel and split_k are both given; pass one of them"),
+        ({"kernel": ranked(PROBLEM._replace(k=8192))[0][1]._replace(parts=16)}, (
+            "mm: kernel f16-f16-kn-64x32-c1-q16-s16 does not support 72x88x264: its split-K blocks would not all "
+            "run at once, K has too few steps, or there are too many rows; omit kernel"
+        )),
     ],
 )  # fmt: skip
 def test_what_is_refused(more: dict[str, Any], says: str) -> None:
@@ -80,5 +87,11 @@ def test_what_is_refused(more: dict[str, Any], says: str) -> None:
 
 
 def test_a_kernel_needs_rows_for_tma() -> None:
-    with pytest.raises(op.UnsupportedError, match="mm: expected addresses and rows of whole 16 bytes"):
+    with pytest.raises(
+        op.UnsupportedError,
+        match=(
+            "mm: kernel and split_k need TMA, for which addresses and row strides must be multiples of 16 bytes; pass"
+            " aligned operands"
+        ),
+    ):
         op.mm(integers(9, 7), integers(7, 5), kernel="f16-f16-kk-64x32-c1", device="cpu")

@@ -135,7 +135,7 @@ def test_no_gpu(name: str) -> None:
     with pytest.raises(op.DeviceError) as told:
         (CALLS | PLANS)[name]()
     who, said = str(told.value).split(": ", 1)
-    assert said == 'no GPU here: device="cpu" runs it on the interpreter'
+    assert said == 'no GPU was found; pass device="cpu" to run on the interpreter'
     assert who
 
 
@@ -143,5 +143,5 @@ def test_no_gpu_for_a_tensor_of_torch() -> None:
     torch = pytest.importorskip("torch")
     a = torch.zeros(64, 64).half()
     for call in (lambda: op.mm(a, a), lambda: op.softmax(a)):
-        with pytest.raises(op.DeviceError, match=r'^(mm|softmax): no GPU here: device="cpu" runs it'):
+        with pytest.raises(op.DeviceError, match=r'^(mm|softmax): no GPU was found; pass device="cpu"'):
             call()

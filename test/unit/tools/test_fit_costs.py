@@ -260,7 +260,7 @@ def test_files_that_do_not_serve(folder: Path, capsys: pytest.CaptureFixture[str
     damaged = folder / "costs.json"
     damaged.write_text("{")
     assert main(["gemm", "--regret", str(a), "--costs", str(damaged)]) == 1
-    assert capsys.readouterr().err.startswith(f"cute-bench: error: {damaged}: expected costs of a GPU")
+    assert capsys.readouterr().err.startswith(f"cute-bench: error: {damaged} is not a file of GPU costs")
     write_costs(damaged, GPU, COSTS._replace(sms=80))
     assert main(["gemm", "--regret", str(a), "--costs", str(damaged)]) == 1
     assert capsys.readouterr().err == f"cute-bench: error: expected costs for 132 SMs, as {GPU} has, got some for 80\n"
