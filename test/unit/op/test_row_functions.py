@@ -136,7 +136,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
      r"layer_norm: residual has shape \(2, 8\); it must have \(3, 8\)"),
     (lambda: op.softmax(X), op.DeviceError, 'softmax: no GPU was found; pass device="cpu" to run on the interpreter'),
     (lambda: op.layer_norm(X, X[0].numpy(), device="cpu"), op.DeviceError,
-     "layer_norm: expected weight of torch, as x, got an array of numpy"),
+     "layer_norm: weight is an array of numpy, but x is one of torch; pass arrays of one library"),
     (lambda: op.max(torch.empty(3, 0), device="cpu"), op.ShapeError, "max: rows have no elements"),
     (lambda: op.softmax(torch.empty(1, 140_000), device="cpu"), op.UnsupportedError,
      "softmax: rows have 140000 elements; at most 131075 of f32 are supported"),
