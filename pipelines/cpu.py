@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from cute_dialect.runtime import abi, host_program
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.binding import DeviceError, LaunchError
-from cute_dialect.runtime.call_options import OptionError
+from cute_dialect.runtime.call_options import OptionError, read_checks
 from cute_dialect.runtime.device_memory import host_bytes, is_writable, regions, span
 from cute_dialect.runtime.launch_plan import Plan, Target, read_arguments
 
@@ -28,6 +28,8 @@ __all__ = ["run_on_cpu"]
 
 _MAX_WINDOWS = 1 << 18
 """More rows than this are not told to the interpreter one by one."""
+CHECK_BUDGET = 100_000_000
+"""Work of a launch after which ``checks="auto"`` stops checking: about a second of interpreting without checks."""
 _FLOATS = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d"}
 
 
@@ -39,7 +41,7 @@ def run_on_cpu(
     *,
     progress: Callable[[Progress], None] | None = None,
     blocks: Sequence[int] | str | None = None,
-    checks: Sequence[str] = (),
+    checks: Sequence[str] | str | None = None,
     reports: Sequence[str] = (),
     schedule: str = "round-robin",
     seed: int = 0,
@@ -70,10 +72,12 @@ def run_on_cpu(
         if len(plans) > 1 and value:
             kernels = ", ".join(f"@{plan.kernel}" for plan in plans)
             raise OptionError(f"{name}: expected a call with one launch, this one launches {kernels}")
+    names, budgeted = read_checks(checks)
     options = RunOptions(
         progress=progress,
         blocks=blocks,
-        checks=checks,
+        checks=names,
+        check_budget=CHECK_BUDGET if budgeted else None,
         reports=reports,
         schedule=schedule,
         seed=seed,
@@ -83,6 +87,11 @@ def run_on_cpu(
     for plan in plans:
         memory = _memory(views, target.names, unwritten)
         report = _run_plan(module, plan, memory, target.names, options)
+        if report.unchecked:
+            report.warnings.append(
+                f"the checks race and uninit were left off for {report.unchecked} of {report.blocks} blocks of "
+                f"@{plan.kernel}, because the run is large; checks='race,uninit' (CUTE_CHECKS=race,uninit) checks all"
+            )
         sys.stdout.write("".join(report.printf))
         if total is None:
             total = report

@@ -57,7 +57,8 @@ checks (--check EXPR, may be repeated; wrong ones are found before anything runs
   functions  {functions}
   keywords   {keywords}
   instead of an expression, over the arrays in order: {references}
-  on the CPU, what the interpreter looks for: {sanitizers}
+  on the CPU, what the interpreter looks for: {sanitizers}, or all, auto, none; auto is the default
+             (race and uninit, until the run gets long)
 """
 
 
@@ -273,7 +274,7 @@ def _run(options: argparse.Namespace, as_program: bool) -> int:
 
 def _refuse_what_cpus_do(wanted: Wanted, options: argparse.Namespace) -> None:
     if wanted.sanitizers or wanted.reports:
-        names = ", ".join([*wanted.sanitizers, *wanted.reports])
+        names = ", ".join([*(wanted.sanitizers or ()), *wanted.reports])
         raise RunError(f"{names}: only the CPU interpreter tells that, say --device=cpu")
     if options.blocks is not None:
         raise RunError("--blocks: only the CPU interpreter does that, say --device=cpu")
@@ -396,6 +397,7 @@ def _device(wanted: str) -> str:
 
 
 def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
+    from cute_dialect.runtime.settings import word
     from cute_dialect.tools.run_inputs import Tensor
     from cute_dialect.tools.run_report import Result
 
@@ -405,7 +407,7 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
         grid=wanted.grid,
         block=wanted.block,
         smem=wanted.smem,
-        checks=wanted.sanitizers,
+        checks=wanted.sanitizers or word("CUTE_CHECKS") or "auto",
         reports=wanted.reports,
         schedule=options.schedule,
         seed=options.seed,

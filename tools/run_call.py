@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
     grid: tuple[int, ...] | None
     block: tuple[int, ...] | None
     smem: int | None
-    sanitizers: Sequence[str]
+    sanitizers: Sequence[str] | None
     expressions: Sequence[str]
     reports: Sequence[str]
 
@@ -141,17 +141,19 @@ def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) ->
     return out
 
 
-def _split_checks(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split_checks(texts: Sequence[str]) -> tuple[list[str] | None, list[str]]:
     """Separate the checks of the interpreter from the expressions."""
     names: list[str] = []
     expressions: list[str] = []
     for text in texts:
         parts = [p.strip() for p in text.split(",")]
-        if all(p in SANITIZERS for p in parts):
+        if text in ("all", "auto", "none"):
+            names.append(text)
+        elif all(p in SANITIZERS for p in parts):
             names += parts
         elif any(p in SANITIZERS for p in parts) and all(p.isidentifier() for p in parts):
             wrong = next(p for p in parts if p not in SANITIZERS)
             raise RunError(f"--check: the interpreter looks for {', '.join(SANITIZERS)}, not for {wrong!r}")
         else:
             expressions.append(text)
-    return names, expressions
+    return names or None, expressions

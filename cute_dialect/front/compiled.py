@@ -6,6 +6,7 @@ import copy
 import inspect
 import os
 import threading
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
 from cute_dialect.front.errors import CompileError, KernelTypeError, NotCompiled
 from cute_dialect.front.printing import HostTexts
-from cute_dialect.front.target import default_device
+from cute_dialect.front.source_location import user_frames
+from cute_dialect.front.target import default_checks, default_device
 from cute_dialect.front.trace import finishes_errors
 from cute_dialect.front.watched import Watched
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from cute_dialect.front.host import Program
     from cute_dialect.front.host_only import Outputs
     from cute_dialect.front.options import Options
+    from cute_dialect.interp import RunReport
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.bound_call import BoundCall
     from cute_dialect.runtime.launch import CompiledModule, Kernel
@@ -228,6 +231,8 @@ class Compiled:
             if isinstance(spec, StreamSpec) and stream is None:
                 stream = getattr(values[name], "handle", values[name])
         options["stream"] = stream
+        if device == "cpu" and options.get("checks") is None:
+            options["checks"] = default_checks()
         try:
             leaves = unpack(self.specs, values)
             for observe in _observers:
@@ -241,7 +246,10 @@ class Compiled:
             report = kernel(*leaves, device=device, **options)
             if texts.after:
                 print(texts.after, end="")
-            return report if device == "cpu" else self.outcome.result
+            if device != "cpu":
+                return self.outcome.result
+            _warn_of_unchecked(report)
+            return report
         except LaunchError as e:
             self.explain_error(e, values)
             raise
@@ -495,6 +503,20 @@ def needs_compiler(name: str, why: str) -> Generator[None]:
             hint="run cute.compile or cute.precompile for this chip on a machine with the compiler, with this "
             "CUTE_CACHE_DIR (or a copy of it); or use Compiled.save() and cute.load()",
         ) from e  # fmt: skip
+
+
+_warned_of_unchecked: list[bool] = []
+
+
+def _warn_of_unchecked(report: RunReport | None) -> None:
+    """Warn, once a process, that a run was too large for the default checks."""
+    if report is None or not report.unchecked or _warned_of_unchecked:
+        return
+    _warned_of_unchecked.append(True)
+    text = next((w for w in report.warnings if "were left off" in w), "")
+    frame = next(user_frames(), None)
+    file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("?", 0)
+    warnings.warn_explicit(f"{text}; checks='none' silences this warning", RuntimeWarning, file, line)
 
 
 def _check_parameters(module: CompiledModule, most: int) -> None:

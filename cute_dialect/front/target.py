@@ -92,6 +92,24 @@ def default_device() -> str:
     return _devices[-1] if _devices else word("CUTE_DEVICE", ("gpu", "cpu")) or "gpu"
 
 
+_without_checks: list[bool] = []
+
+
+def default_checks() -> str:
+    """Return the checks of calls on the interpreter that name none: ``CUTE_CHECKS``, else ``auto``."""
+    return "none" if _without_checks else word("CUTE_CHECKS") or "auto"
+
+
+@contextmanager
+def without_checks() -> Generator[None]:
+    """Run calls that name no checks without any, in all threads: times are measured."""
+    _without_checks.append(True)
+    try:
+        yield
+    finally:
+        _without_checks.pop()
+
+
 @contextmanager
 def running_on(device: str) -> Generator[None]:
     """Set the device of calls without ``device=`` within the ``with`` block, in all threads."""

@@ -48,6 +48,11 @@ class Counter:
         self.progress = 0
         self.turns = 0
 
+    @property
+    def work(self) -> int:
+        """The work in lane ops: interpreting an op takes as long as about 2000 of its lanes."""
+        return 2000 * self.steps + self.lane_ops
+
 
 class Wait:
     """The reason why a group is blocked.

@@ -11,7 +11,7 @@ import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.allocations import Allocations
-from cute_dialect.interp.arguments import Argument, Binder
+from cute_dialect.interp.arguments import Argument, Binder, Pointer
 from cute_dialect.interp.blocks import choose
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.group import Counter, Dim3, Group
@@ -20,6 +20,7 @@ from cute_dialect.interp.program import Function, Program, symbol_name
 from cute_dialect.interp.schedule import run_warps, run_wide, shared_buffer
 from cute_dialect.interp.state import Launch, Progress, RunReport
 from cute_dialect.interp.symbols import lay_out_shared, place_globals
+from cute_dialect.interp.tensor_map import TensorMap
 from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.uniform import barriers_uniform
 from cute_dialect.interp.values import POISON, Regs, Value
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 MAX_THREADS = DEFAULT_TARGET.threads
 DEFAULT_MAX_STEPS = 1_000_000
+MOST_CHECKED_BYTES = 32 << 20
+"""Size of the arrays up to which checks with a budget run: the history of accesses takes about ten times as much."""
 ONE_THREAD = LaunchShape()
 DEFAULTS = RunOptions()
 Result: TypeAlias = "int | float | bool | np.ndarray | np.generic | tuple[Result, ...] | None"
@@ -115,7 +118,7 @@ def run_kernel(
     """
     begin = time.perf_counter()
     grid3, block3 = _dim(shape.grid, "a grid"), _dim(shape.block, "a block")
-    checks, blocks = options.checks, options.blocks
+    checks, blocks, budget = options.checks, options.blocks, options.check_budget
     program = Program(module, options.overflow)
     func = _find(program, kernel)
     launch = Launch(program, Counter(_steps(options.max_steps)), grid3, block3, True)
@@ -126,6 +129,9 @@ def run_kernel(
     launch.cluster = _dim(shape.cluster if shape.cluster is not None else (declared or (1, 1, 1)), "a cluster")
     if any(g % c for g, c in zip(grid3, launch.cluster)):
         raise InterpError("argument", f"the grid {grid3} is not a multiple of the cluster {launch.cluster}")
+    if budget is not None and sum(_array_sizes(args).values()) > MOST_CHECKED_BYTES:
+        checks, budget = [c for c in checks if c not in ("race", "uninit")], None
+        launch.report.unchecked = grid3[0] * grid3[1] * grid3[2]
     program.tracks = "uninit" in checks
     if "flops" in options.reports:
         from cute_dialect.interp.flops import FlopCount
@@ -155,7 +161,7 @@ def run_kernel(
         launch.timeline = Recorder(launch)
         report.timeline = launch.timeline.timeline
         plain = False
-    wide = plain and not _needs_warp(fn) and _lockstep(fn, func)
+    wide = widest = plain and not _needs_warp(fn) and _lockstep(fn, func)
     if "race" in checks:
         from cute_dialect.interp.pdl import PrecedingGrids
         from cute_dialect.interp.race import Monitor
@@ -165,18 +171,36 @@ def run_kernel(
         launch.monitor = WideMonitor(launch) if wide else Monitor(launch)
         launch.monitor.preceding = PrecedingGrids.of(fn, func, args, launch.memory, shape.pdl)
         launch.observe = launch.monitor.observe
+    unchecked_observe: Observer | None = None
     if counted:
         from cute_dialect.interp.profile import Profile
 
         launch.report.profile = Profile(counted, launch.threads, launch.smem_size)
-        launch.observe = _both(launch.observe, launch.report.profile.observe)
+        unchecked_observe = launch.report.profile.observe
+        launch.observe = _both(launch.observe, unchecked_observe)
     launch.wide = wide
     template = _registers(fn, values)
     with np.errstate(all="ignore"), _told(options.progress, launch, begin) as watch:
-        if launch.wide:
-            run_wide(launch, fn, template, [b for c in chosen for b in c], options.memory_limit, watch)
-        else:
-            run_warps(launch, fn, template, chosen, options.memory_limit, watch, options.schedule, options.seed)
+
+        def run(clusters: list[list[int]], is_over_budget: Callable[[], bool]) -> list[list[int]]:
+            before = report.blocks - sum(map(len, clusters))
+
+            def watch_all(done: int) -> None:
+                watch(before + done)
+
+            limit = options.memory_limit
+            if launch.wide:
+                flat = [b for c in clusters for b in c]
+                return [[b] for b in run_wide(launch, fn, template, flat, limit, watch_all, is_over_budget)]
+            how = options.schedule, options.seed
+            return run_warps(launch, fn, template, clusters, limit, watch_all, *how, is_over_budget)
+
+        left = run(chosen, lambda: budget is not None and launch.count.work > budget)
+        if left:
+            report.unchecked = sum(map(len, left))
+            launch.monitor, launch.observe, launch.strict_uninit = None, unchecked_observe, False
+            launch.wide = widest
+            run(left, lambda: False)
     count = launch.count
     report.ops, report.lane_ops = count.steps, count.lane_ops
     report.loads, report.stores = count.loads, count.stores
@@ -210,6 +234,18 @@ def _bind_all(binder: Binder, fn: Function, args: Sequence[Argument], name: str)
     if len(args) != len(fn.param_types):
         raise InterpError("argument", f"@{name}: expected {len(fn.param_types)} arguments, got {len(args)}")
     return [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
+
+
+def _array_sizes(args: Sequence[Argument]) -> dict[int, int]:
+    """Return the size in bytes of each array behind the arguments, by the array's identity."""
+    found: dict[int, int] = {}
+    for a in args:
+        pointer = a.pointer if isinstance(a, TensorMap) else a
+        if isinstance(pointer, Pointer):
+            found[id(pointer.buffer)] = pointer.buffer.nbytes
+        elif isinstance(pointer, tuple):
+            found.update(_array_sizes(pointer))
+    return found
 
 
 def _check_bounds(func: Operation, block: Dim3) -> None:

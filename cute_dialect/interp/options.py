@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.state import Progress
-from cute_dialect.runtime.call_options import CHECKS, REPORTS, SCHEDULES
+from cute_dialect.runtime.call_options import CHECKS, REPORTS, SCHEDULES, read_checks
 
 WIDTHS = ("auto", "warp")
 DEFAULT_MEMORY_LIMIT = 4 << 30
@@ -29,6 +29,8 @@ class RunOptions:
     - progress: called repeatedly with a `Progress`
     - checks: "race" detects data races. "uninit" reports uses of shared memory, registers or arrays
       (`Pointer.unwritten`) that nothing has written. "oob" and "sync" are always on
+    - check_budget: work, in units of `Counter.work`, after which "race" and "uninit" stop (None: no limit).
+      `RunReport.unchecked` is the number of blocks that ran without them
     - reports: "banks", "coalescing" and "occupancy" fill `RunReport.profile`; "timeline" fills `RunReport.timeline` and
       runs warp by warp; "flops" fills `RunReport.flops`
     - width: "warp" runs warp by warp. "auto" runs many whole blocks in lockstep where the result cannot differ
@@ -45,7 +47,8 @@ class RunOptions:
     blocks: Sequence[int] | str | None = None
     progress: Callable[[Progress], None] | None = None
     width: str = "auto"
-    checks: Sequence[str] = ()
+    checks: Sequence[str] | str = ()
+    check_budget: int | None = None
     reports: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -54,6 +57,8 @@ class RunOptions:
             raise InterpError("argument", f"expected a schedule of {known}; got {self.schedule!r}")
         if self.width not in WIDTHS:
             raise InterpError("argument", f'expected width "auto" or "warp", got {self.width!r}')
+        if isinstance(self.checks, str):
+            object.__setattr__(self, "checks", read_checks(self.checks).names)
         for name, known, given in (("check", CHECKS, self.checks), ("report", REPORTS, self.reports)):
             for one in given:
                 if one not in known:

@@ -56,8 +56,12 @@ def run_wide(
     chosen: list[int],
     memory_limit: int,
     watch: Callable[[int], None],
-) -> None:
-    """Run blocks in lockstep, as many at once as fit `WIDE_LANES`. `watch` receives the number of finished blocks."""
+    is_over_budget: Callable[[], bool],
+) -> list[int]:
+    """Run blocks in lockstep, as many at once as fit `WIDE_LANES`. `watch` gets the number of finished blocks.
+
+    Returns the blocks that have not run because `is_over_budget` returned True.
+    """
     padded = round_up(launch.threads, 32) if collective(fn) else launch.threads
     row = round_up(launch.smem_size, 1024)
     per = max(1, WIDE_LANES // padded)
@@ -66,6 +70,8 @@ def run_wide(
     body = fn.body
     assert body is not None
     for first in range(0, len(chosen), per):
+        if first and is_over_budget():
+            return chosen[first:]
         part = chosen[first : first + per]
         n = len(part)
         _memory_check(launch, n * padded, n * row, memory_limit)
@@ -86,6 +92,7 @@ def run_wide(
             launch.monitor.exits(g)
         _retire(launch, g)
         watch(first + n)
+    return []
 
 
 def shared_buffer(size: int, names: Allocations | None = None) -> Buffer:
@@ -125,13 +132,15 @@ def run_warps(
     watch: Callable[[int], None],
     schedule: str,
     seed: int,
-) -> None:
-    """Run warp by warp. `chosen` lists the blocks of each cluster.
+    is_over_budget: Callable[[], bool],
+) -> list[list[int]]:
+    """Run warp by warp, `chosen` by cluster. One cluster is resident; another joins when no resident warp can go on.
 
-    One cluster is resident at first. Another is admitted when no resident warp can continue. CUDA does not define the
-    order in which blocks run: "round-robin" starts with the first, "reverse" and "adversarial" with the last. "random"
-    picks any and admits others early. A GPU holds a limited number of blocks and starts them in order of their numbers.
-    If all resident blocks wait for blocks with higher numbers, the kernel deadlocks.
+    The grid does not say in which order blocks run: "round-robin" starts with the first, "reverse" and "adversarial"
+    with the last, "random" takes any and lets others join early. A GPU holds a limited number of blocks and starts them
+    by number; if those it holds all wait for blocks of higher numbers, they wait for ever.
+
+    Returns the clusters that have not run because `is_over_budget` returned True when no block was resident.
     """
     rng = random.Random(seed)
     most = resident_blocks(launch)
@@ -149,6 +158,8 @@ def run_warps(
     recorder = launch.timeline
     while warps or waiting:
         early = schedule == "random" and waiting and len(launch.blocks) < BESIDE and rng.random() < 0.25
+        if not warps and done and is_over_budget():
+            return waiting[::-1] if schedule == "round-robin" else waiting
         if not warps or early:
             _check_room(launch, len(warps), memory_limit)
             warps.extend(_admit(launch, fn, template, waiting.pop()))
@@ -235,6 +246,7 @@ def run_warps(
         raise _deadlock(warps, launch.report.all_blocks - launch.report.blocks)
     if recorder is not None:
         recorder.turned()
+    return []
 
 
 def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:

@@ -61,6 +61,7 @@ class RunReport:
         self.seconds = 0.0
         self.blocks = 0
         self.all_blocks = 0
+        self.unchecked = 0
         self.written: list[tuple[Array, Array]] = []
         self.written_elements: dict[str, Array] = {}
         self.lanes = 0
@@ -85,6 +86,7 @@ class RunReport:
         self.seconds += later.seconds
         self.blocks += later.blocks
         self.all_blocks += later.all_blocks
+        self.unchecked += later.unchecked
         self.lanes = max(self.lanes, later.lanes)
         self.warnings += [w for w in later.warnings if w not in self.warnings]
         self.printf += later.printf

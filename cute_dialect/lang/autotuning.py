@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from cute_dialect.errors import CuteError
 from cute_dialect.front.compiling import compile_async
 from cute_dialect.front.jit import JitFunction
-from cute_dialect.front.target import default_device
+from cute_dialect.front.target import default_device, without_checks
 from cute_dialect.front.trace import active
 from cute_dialect.lang import tuned_tables
 from cute_dialect.lang.timing import GpuClock, HostClock, Measure, contest, differs
@@ -242,7 +242,8 @@ class Autotuned:
         if not measure or len(candidates) == 1 or not flag("CUTE_AUTOTUNE", True):
             return candidates[0]
         if self._how.on_cpu and cpu:
-            return self.tune(*args, measure=HostClock(), **kwargs).chosen
+            with without_checks():
+                return self.tune(*args, measure=HostClock(), **kwargs).chosen
         if cpu or any(v.device < 0 for v in _views(named)):
             return candidates[0]
         return self.tune(*args, **kwargs).chosen

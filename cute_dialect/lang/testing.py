@@ -20,7 +20,7 @@ import cute_dialect.lang as cute
 from cute_dialect.errors import CuteError
 from cute_dialect.front.annotations import Stream
 from cute_dialect.front.printing import assert_ as assert_
-from cute_dialect.front.target import default_device
+from cute_dialect.front.target import default_device, without_checks
 from cute_dialect.lang import autotuning
 
 __all__ = [
@@ -67,7 +67,8 @@ def benchmark(
     kernel_arguments: JitArguments | None = None, workspace_generator: Callable[[], JitArguments] | None = None,
     workspace_count: int = 1, use_cuda_graphs: bool = False,
 ) -> float:  # fmt: skip
-    """Return the median time of a call in microseconds, by CUDA events; on the interpreter, by host time.
+    """Return the median time of a call in microseconds, by CUDA events; on the interpreter, by host time and
+    without checks.
 
     Args:
         callable: the function to time.
@@ -96,10 +97,11 @@ def benchmark(
         arguments = next(turns)
         callable(*arguments.args, **arguments.kwargs)
 
-    for _ in range(warmup_iterations):
-        call()
-    times = _host_times(call, iterations) if default_device() == "cpu" else _gpu_times(call, iterations, stream)
-    return statistics.median(times)
+    with without_checks():
+        for _ in range(warmup_iterations):
+            call()
+        times = _host_times(call, iterations) if default_device() == "cpu" else _gpu_times(call, iterations, stream)
+        return statistics.median(times)
 
 
 def _host_times(call: Callable[[], None], iterations: int) -> Iterator[float]:
@@ -231,7 +233,7 @@ _SCHEDULES = ("round-robin", "random")
 def check(
     f: Callable[..., Any], args: Sequence[Any],
     reference: Mapping[str, Any] | Sequence[Any] | Callable[..., Any] = (), *,
-    schedules: Sequence[str] = _SCHEDULES, checks: Sequence[str] = ("race", "oob", "uninit", "sync"),
+    schedules: Sequence[str] = _SCHEDULES, checks: Sequence[str] | str = "all",
     rtol: float = 1e-5, atol: float = 1e-8,
 ) -> None:  # fmt: skip
     """Run a host function on the interpreter under each schedule with all checks, and compare its results.
@@ -254,7 +256,7 @@ def check(
     for schedule in schedules:
         for mine, first in zip(args, before):
             _restore(mine, first)
-        f(*args, device="cpu", checks=tuple(checks), schedule=schedule)
+        f(*args, device="cpu", checks=checks, schedule=schedule)
         for at, want in expected.items():
             assert_close(args[at], want, rtol, atol)
 

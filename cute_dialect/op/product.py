@@ -61,7 +61,7 @@ class Interpreted(TypedDict, total=False):
     ``report`` is called with the interpreter's report of each launch.
     """
 
-    checks: Sequence[str]
+    checks: Sequence[str] | str | None
     reports: Sequence[str]
     schedule: str
     seed: int

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.launch_shape import Dim3
+from cute_dialect.runtime.settings import word
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["OptionError", "check_options", "device_number", "dim3", "index_of", "shared_bytes"]
+__all__ = ["Checks", "OptionError", "check_options", "device_number", "dim3", "index_of", "read_checks", "shared_bytes"]
 
 CHECKS = ("race", "oob", "uninit", "sync")
 REPORTS = ("banks", "coalescing", "occupancy", "timeline", "flops")
@@ -24,7 +25,7 @@ SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 """Names that the interpreter knows; a test compares them with its own."""
 
 _ON_CPU: Mapping[str, object] = {
-    "checks": (), "reports": (), "blocks": None, "schedule": "round-robin", "seed": 0, "progress": None,
+    "checks": None, "reports": (), "blocks": None, "schedule": "round-robin", "seed": 0, "progress": None,
     "unwritten": (),
 }  # fmt: skip
 """Options of the interpreter, with what they are if they are not given."""
@@ -97,6 +98,42 @@ def device_number(device: object) -> int | Literal["cpu"] | None:
     raise _wrong("device", "'gpu', 'cuda:N', a number or 'cpu'", device)
 
 
+class Checks(NamedTuple):
+    """The checks of a run on the interpreter. ``budgeted``: they stop when the run takes long."""
+
+    names: tuple[str, ...]
+    budgeted: bool = False
+
+
+def read_checks(value: object, default: str = "none") -> Checks:
+    """Read the option ``checks``: None selects ``CUTE_CHECKS``, and ``default`` if that is not set.
+
+    >>> read_checks("race,sync"), read_checks("auto")
+    (Checks(names=('race', 'sync'), budgeted=False), Checks(names=('race', 'uninit'), budgeted=True))
+
+    Raises:
+        OptionError: a name is unknown.
+    """
+    name = "checks"
+    if value is None:
+        name = "CUTE_CHECKS"
+        value = word(name) or default
+    given = value.split(",") if isinstance(value, str) else value
+    if isinstance(given, tuple | list | set | frozenset):
+        names = [n.strip() if isinstance(n, str) else n for n in cast("Sequence[object]", given)]
+        names = [n for n in names if n != ""]
+        if len(names) == 1 and names[0] in _GROUPS:
+            return _GROUPS[str(names[0])]
+        if all(n in CHECKS for n in names):
+            return Checks(tuple([str(n) for n in names]))
+        value = next(n for n in names if n not in CHECKS)
+    known = ", ".join(repr(k) for k in CHECKS)
+    raise _wrong(name, f"any of {known}, as 'race,sync' or a tuple; or 'all', 'auto', 'none'", value)
+
+
+_GROUPS = {"all": Checks(CHECKS), "auto": Checks(("race", "uninit"), budgeted=True), "none": Checks(())}
+
+
 def check_options(options: CallOptions) -> None:
     """Check what only the interpreter takes, and that it is what runs.  Raises :class:`OptionError`."""
     for name, value in cast("Mapping[str, object]", options).items():
@@ -108,7 +145,9 @@ def check_options(options: CallOptions) -> None:
         return
     for name, usual in _ON_CPU.items():
         value = options.get(name, usual)
-        if value is not usual and value != usual and not (name in ("checks", "reports", "unwritten") and not value):
+        if name == "checks" and value is not None:
+            value = read_checks(value).names or usual
+        if value is not usual and value != usual and not (name in ("reports", "unwritten") and not value):
             raise OptionError(f'{name}: only the interpreter takes that, say device="cpu"')
 
 
@@ -122,6 +161,10 @@ def _names(option: str, known: Sequence[str]) -> Callable[[object], None]:
                 raise _wrong(option, what, one)
 
     return check
+
+
+def _checks(value: object) -> None:
+    read_checks(value)
 
 
 def _schedule(value: object) -> None:
@@ -159,7 +202,7 @@ def _unwritten(value: object) -> None:
 
 
 _CHECKERS: Mapping[str, Callable[[object], None]] = {
-    "checks": _names("checks", CHECKS),
+    "checks": _checks,
     "reports": _names("reports", REPORTS),
     "schedule": _schedule,
     "seed": _seed,

@@ -69,7 +69,7 @@ class CallOptions(TypedDict, total=False):
     block: Sequence[int] | None
     smem: int | None
     device: str | int
-    checks: Sequence[str]
+    checks: Sequence[str] | str | None
     reports: Sequence[str]
     schedule: str
     seed: int
@@ -90,8 +90,9 @@ class KernelCall(Protocol):
         share memory share their copy; read-only ones may be inputs.
         ``grid``, ``block``, ``smem`` override the host function's rule.
         ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
-        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy, timeline), ``schedule``,
-        ``seed``, ``max_steps`` (after how many ops of a warp a loop is asked whether it comes closer to its end; 10^6),
+        ``checks`` (race, oob, uninit, sync, as ``"race,sync"`` or a tuple; all, auto or none; by default
+        ``CUTE_CHECKS``, and none if that is not set), ``reports`` (banks, coalescing, occupancy, timeline),
+        ``schedule``, ``seed``, ``max_steps`` (ops of a warp after which a loop must come closer to its end; 10^6),
         ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``,
         ``unwritten`` (names of arrays that hold nothing yet: ``uninit`` reports reads of what nothing wrote).
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
@@ -326,7 +327,7 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
         device: str | int = "gpu",
-        checks: Sequence[str] = (),
+        checks: Sequence[str] | str | None = None,
         reports: Sequence[str] = (),
         schedule: str = "round-robin",
         seed: int = 0,

@@ -63,7 +63,7 @@ def matrices(count: int = 3, shape: tuple[int, int] = (5, 7)) -> list[np.ndarray
 
 THREE = "one to three positive integers like (8, 1, 1)"
 NUMBERS = "numbers of blocks, or a text like '0,5,16:32' or 'sample:16'"
-CHECKS = "a tuple or list with any of 'race', 'oob', 'uninit', 'sync'"
+CHECKS = "any of 'race', 'oob', 'uninit', 'sync', as 'race,sync' or a tuple; or 'all', 'auto', 'none'"
 REPORTS = "a tuple or list with any of 'banks', 'coalescing', 'occupancy', 'timeline', 'flops'"
 SCHEDULES = "one of 'round-robin', 'reverse', 'random', 'adversarial'"
 DEVICES = "'gpu', 'cuda:N', a number or 'cpu'"
@@ -94,7 +94,7 @@ WRONG = [
     ("device", True, f"{DEVICES}, got True"),
     ("device", None, f"{DEVICES}, got None"),
     ("device", 0.0, f"{DEVICES}, got 0.0"),
-    ("checks", "race", f"{CHECKS}, got 'race'"),
+    ("checks", "races", f"{CHECKS}, got 'races'"),
     ("checks", ("races",), f"{CHECKS}, got 'races'"),
     ("checks", 1, f"{CHECKS}, got 1"),
     ("checks", (1,), f"{CHECKS}, got 1"),
