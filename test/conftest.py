@@ -14,6 +14,8 @@ import pytest
 from cpu_budget import CpuBudget
 from tiers import mark_slow_cases
 
+os.environ.setdefault("CUTE_CHECKS", "none")  # Kernels of tests may race on purpose. Tests of checks select them.
+
 gc.set_threshold(100_000, 20, 20)  # compilations make objects by the hundred thousand, most of which stay for a while
 
 MLIR_WAS_THERE = "mlir.ir" in sys.modules

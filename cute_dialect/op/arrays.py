@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+from cute_dialect.front.target import default_device
 from cute_dialect.op.dtypes import torch_name
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, numpy_dtype, stream_of, view_of
@@ -24,7 +25,7 @@ from cute_dialect.runtime.call_options import device_number
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.driver import Driver
 
-__all__ = ["Library", "Where", "aligned_strides", "gpu_here", "on_stream", "read_all"]
+__all__ = ["Library", "Where", "aligned_strides", "chosen_device", "gpu_here", "on_stream", "read_all"]
 
 # --------------------------------------------------------------------------------------------------------- libraries
 
@@ -200,6 +201,11 @@ def gpu_here(call: str = "") -> Driver:
         raise DeviceError(f'{who}no GPU was found; pass device="cpu" to run on the interpreter') from None
 
 
+def chosen_device(device: Any) -> Any:
+    """Return the device of a call: ``"cpu"`` if none is given and ``CUTE_DEVICE=cpu`` is set, else the given one."""
+    return "cpu" if device is None and default_device() == "cpu" else device
+
+
 def read_all(
     call: str, arrays: Mapping[str, Any], device: object = None, stream: object = None
 ) -> tuple[Where, dict[str, ArrayView]]:
@@ -254,7 +260,8 @@ def _check_place(call: str, name: str, view: ArrayView, where: int | Literal["cp
     if where == "cpu":
         if view.device >= 0:
             raise DeviceError(
-                f'{call}: {name} is on {_place(view)}, but device="cpu" runs on the interpreter; move {name} to the CPU'
+                f'{call}: {name} is on {_place(view)}, but device="cpu" (or CUTE_DEVICE=cpu) selects the interpreter; move '
+                f'{name} to the CPU, or pass device="gpu"'
             )
     elif view.device < 0 and view.library != "numpy":
         gpu_here(call)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
-from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
+from cute_dialect.op.arrays import Library, Where, aligned_strides, chosen_device, read_all
 from cute_dialect.op.compiled import combiner, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, stored_as, traced_of
@@ -98,7 +98,7 @@ def product(
 
     Raises subclasses of OpError, and exceptions of a launch.
     """
-    run = run or {}
+    run, device = run or {}, chosen_device(device)
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
     check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
     arrays = {"a": a, "b": b, "out": args.get("D") if out is None else out, "c": extras.c, "bias": extras.bias}

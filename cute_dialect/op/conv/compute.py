@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.kernels.conv.config import WGRAD, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.arrays import Library, read_all
+from cute_dialect.op.arrays import Library, chosen_device, read_all
 from cute_dialect.op.compiled import combiner
 from cute_dialect.op.conv.arguments import NAMES, Call, Given, Prepared, prepared
 from cute_dialect.op.conv.channel_padding import narrow, narrowed, of_taps
@@ -67,6 +67,7 @@ def convolution(
     if graph is not None:
         alone(name, extras)
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
+    device = chosen_device(device)
     check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
     where, views = read_all(name, arrays, device, stream)
     on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)

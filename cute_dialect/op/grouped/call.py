@@ -14,7 +14,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
 from cute_dialect.kernels.pointer_array_gemm import Base
-from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
+from cute_dialect.op.arrays import Library, Where, aligned_strides, chosen_device, read_all
 from cute_dialect.op.dtypes import (
     arithmetic_of,
     both,
@@ -145,6 +145,7 @@ def computed(
     """
     run = cast("Interpreted", run or {})
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
+    device = chosen_device(device)
     check_options(cast("Any", {"device": "gpu" if device is None else device, **options}))
     if g.rest not in RESTS:
         raise UnsupportedError(f"{name}: rest={g.rest!r} is not supported; use {' or '.join(map(repr, RESTS))}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.arrays import gpu_here, on_stream
+from cute_dialect.op.arrays import chosen_device, gpu_here, on_stream
 from cute_dialect.op.errors import AlignmentError, DeviceError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.memory import NOWHERE, pool_of
 from cute_dialect.op.plans.calling_convention import Operands
@@ -361,7 +361,10 @@ def device_of(address: int) -> int:
 
 
 def on_the_cpu(options: CallOptions) -> bool:
-    """Return True if the call runs on the interpreter."""
+    """Return True if the call runs on the interpreter. ``CUTE_DEVICE=cpu`` sets the device in options."""
+    device = chosen_device(options.get("device"))
+    if device is not None:
+        options["device"] = device
     return str(options.get("device")) == "cpu"
 
 

@@ -17,7 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.row_config import BITS
-from cute_dialect.op.arrays import gpu_here, read_all
+from cute_dialect.op.arrays import chosen_device, gpu_here, read_all
 from cute_dialect.op.compiled import Libraries, by_name
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
 from cute_dialect.op.known import KnownCalls
@@ -90,7 +90,7 @@ class RowCall:
         self.name, self.arrays = name, dict(arrays)
         self._steps: list[tuple[Any, ...]] = []
         self._made: list[Any] = []
-        self._stream, self._run = stream, run or {}
+        self._stream, self._run, device = stream, run or {}, chosen_device(device)
         options: dict[str, Any] = {key: value for key, value in self._run.items() if key != "report"}
         check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
         self._where, self.views = read_all(name, arrays, device, stream)

@@ -257,7 +257,8 @@ def test_what_is_refused(case: Case, device: str | None) -> None:
         ((half(64, 32), half(32, 8)), {"c": OnGpu(64, 8)}, op.DeviceError,
          "c is an array of refused_calls, but a is one of numpy; pass arrays of one library"),
         ((OnGpu(64, 32), OnGpu(32, 8)), {"device": "cpu"}, op.DeviceError,
-         'a is on cuda:0, but device="cpu" runs on the interpreter; move a to the CPU'),
+         'a is on cuda:0, but device="cpu" (or CUTE_DEVICE=cpu) selects the interpreter; move a to the CPU, or pass '
+         'device="gpu"'),
         ((OnGpu(64, 32, device=1), OnGpu(32, 8, device=1)), {"device": 0}, op.DeviceError,
          "a is on cuda:1, but device is cuda:0; move a, or omit device"),
         ((OnGpu(64, 32), OnGpu(32, 8)), {}, op.UnsupportedError,
