@@ -134,11 +134,12 @@ def run_warps(
     seed: int,
     is_over_budget: Callable[[], bool],
 ) -> list[list[int]]:
-    """Run warp by warp, `chosen` by cluster. One cluster is resident; another joins when no resident warp can go on.
+    """Run warp by warp. `chosen` lists the blocks of each cluster.
 
-    The grid does not say in which order blocks run: "round-robin" starts with the first, "reverse" and "adversarial"
-    with the last, "random" takes any and lets others join early. A GPU holds a limited number of blocks and starts them
-    by number; if those it holds all wait for blocks of higher numbers, they wait for ever.
+    One cluster is resident at first. Another is admitted when no resident warp can continue. CUDA does not define the
+    order in which blocks run: "round-robin" starts with the first, "reverse" and "adversarial" with the last. "random"
+    picks any and admits others early. A GPU holds a limited number of blocks and starts them in order of their numbers.
+    If all resident blocks wait for blocks with higher numbers, the kernel deadlocks.
 
     Returns the clusters that have not run because `is_over_budget` returned True when no block was resident.
     """

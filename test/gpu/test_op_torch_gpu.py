@@ -209,7 +209,7 @@ def test_mixed_places() -> None:
         op.mm(a, b.cpu())
     with pytest.raises(op.DeviceError, match="mm: a is on the CPU; move it to a GPU"):
         op.mm(a.cpu(), b.cpu())
-    with pytest.raises(op.DeviceError, match=r'mm: a is on cuda:0, but device="cpu" \(or CUTE_DEVICE=cpu\) selects the'):
+    with pytest.raises(op.DeviceError, match=r"mm: a is on cuda:0, but .* interpreter"):
         op.mm(a, b, device="cpu")
 
 
