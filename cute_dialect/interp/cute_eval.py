@@ -212,7 +212,7 @@ def _branch(op: Operation, operands: Sequence[Value]) -> tuple[Block, Sequence[V
 
 
 def poison_of(t: Attribute) -> Value:
-    """Return an uninitialised value of a lowered type."""
+    """Return an uninitialized value of a lowered type."""
     if isinstance(t, LLVMStructType):
         return tuple(poison_of(x) for x in t.types)
     return POISON

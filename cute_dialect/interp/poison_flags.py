@@ -1,4 +1,4 @@
-"""Promises made by an op's flags (`nsw`, `nneg`, `exact`, …) and operand ranges. Breaking one gives poison.
+"""Poison-generating flags of ops (`nsw`, `nneg`, `exact`, …) and operand ranges. Violating one gives poison.
 
 Poison is a fault only when something depends on it (LLVM LangRef, "Poison Values"), so a `select` may discard it. If
 only selects in the same block read a result, the fault is reported when one of them picks it, else at once.
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 Bad: TypeAlias = "Array | np.generic | bool"
 Text: TypeAlias = "Callable[[Callable[[Value], str]], str]"
-"""Builds the message, given a function that formats a value in the first lane that broke the promise."""
+"""Builds the message, given a function that formats a value in the first lane with a violation."""
 Report: TypeAlias = "Callable[[Regs, Group, Bad, Text], None]"
 SELECTS = ("arith.select", "llvm.select")
 
 
 class Broken:
-    """A broken promise that nothing has depended on yet."""
+    """A violation that nothing has depended on yet."""
 
     __slots__ = ("bad", "kind", "text")
 
@@ -43,7 +43,7 @@ class Broken:
 
 
 def promise(c: FnCompiler, op: Operation, kind: str = "poison") -> Report:
-    """Return the function with which a step reports the lanes where `op` breaks a promise."""
+    """Return the function with which a step reports the lanes where `op` violates a flag."""
     result = c.slots_of(op.results[0])[0]
     rank = len(c.leaf_of(result).shape)
     if not only_selected(op):
@@ -73,7 +73,7 @@ def late_slot(c: FnCompiler, result: int) -> int:
 
 
 def picked(R: Regs, g: Group, late: int, condition: Value, on_true: bool, rank: int, onwards: bool) -> Broken | None:
-    """Report a broken promise if a select picks the result in an active lane.
+    """Report a violation if a select picks the result in an active lane.
 
     With `onwards`, return it instead, for the selects that are the only readers of this select.
     """

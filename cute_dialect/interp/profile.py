@@ -2,7 +2,7 @@
 
 - Shared memory has 32 banks of 4 bytes. A warp's request is served in phases of 32 threads (accesses up to 4 bytes), 16
   threads (8 bytes) or 8 threads (16 bytes, and each 8x8 matrix of ldmatrix and stmatrix). A phase takes as many
-  transactions as the busiest bank has different words. Two neighbouring phases merge if each thread i has the address
+  transactions as the busiest bank has different words. Two neighboring phases merge if each thread i has the address
   of thread i xor 1, or each that of thread i xor 2 (measured; it agrees with the counters of an H200). Ideal: the words
   of the request, 32 at a time.
 - A global request takes one transaction per 32-byte sector that it touches. Ideal: its bytes, 32 at a time.

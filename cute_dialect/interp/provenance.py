@@ -46,7 +46,7 @@ class Segment(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """The memory of a pointer parameter, and the promises about it.
+    """A pointer parameter, and the attributes that restrict accesses to its memory.
 
     `promises` contains llvm.readonly, llvm.writeonly and llvm.readnone, and for a kernel llvm.noalias (LangRef,
     "Parameter Attributes"). Memory of a noalias argument that is modified may be accessed only through that argument.
@@ -57,7 +57,7 @@ class Parameter(NamedTuple):
     in_kernel: bool
 
     def check(self, site: Site) -> None:
-        """Raise Fault if an access through the pointer breaks a promise."""
+        """Raise Fault if an attribute forbids an access through the pointer."""
         wrong = {
             "llvm.readonly": site.store,
             "llvm.writeonly": not site.store or site.atomic,
@@ -80,7 +80,7 @@ _PROMISES = frozenset({"llvm.readonly", "llvm.writeonly", "llvm.readnone", "llvm
 
 
 def parameters(func: Operation) -> list[Parameter]:
-    """Return the parameters of a function, empty if none has a promise."""
+    """Return the parameters of a function, empty if none has such an attribute."""
     in_kernel = any(attr_of(func, name) is not None for name in ("gpu.kernel", "nvvm.kernel"))
     dicts = getattr(attr_of(func, "arg_attrs"), "data", ())
     out = [Parameter(i, _PROMISES & set(d.data), in_kernel) for i, d in enumerate(dicts)]
@@ -93,7 +93,7 @@ class Pieces:
     def __init__(self, segments: Mapping[str, Segment]) -> None:
         self.segments = segments
         self.of: dict[int, Piece] = {}
-        self.promised = False  # True if an argument of a kernel has a promise
+        self.promised = False  # True if a parameter of a kernel has such an attribute
         self.bounded: list[Site] = []
 
     def allocation(self, slot: int) -> Allocation | None:

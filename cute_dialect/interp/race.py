@@ -234,7 +234,7 @@ class Monitor(Accesses):
                 )
 
     def mbarrier_check(self, g: Group, lane: int, bar: MBarrier, copy: bool = False) -> None:
-        """Check that the initialisation of an mbarrier is visible to a lane, or to a copy that it issues."""
+        """Check that the initialization of an mbarrier is visible to a lane, or to a copy that it issues."""
         meeting: Meeting = bar.clocks  # type: ignore[assignment]
         actor, time = meeting.init
         known = g.clocks.of(lane)
@@ -242,7 +242,7 @@ class Monitor(Accesses):
         if copy and not meeting.fenced and known[PROXY, actor] < time:
             raise Fault(
                 "race",
-                f"{bar.name} is used by an asynchronous copy, but its initialisation is not visible to the "
+                f"{bar.name} is used by an asynchronous copy, but its initialization is not visible to the "
                 "asynchronous proxy: missing fence.mbarrier_init or fence.proxy.async after mbarrier.init",
                 lane,
             )
@@ -250,7 +250,7 @@ class Monitor(Accesses):
             return
         raise Fault(
             "race",
-            f"{bar.name} is used by a thread to which its initialisation is not visible: missing barrier between "
+            f"{bar.name} is used by a thread to which its initialization is not visible: missing barrier between "
             "mbarrier.init and its first use",
             lane,
         )

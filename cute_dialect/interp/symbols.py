@@ -125,7 +125,7 @@ def _initial(op: Operation, t: object, size: int) -> Array:
             op_name(o) not in ("llvm.mlir.undef", "llvm.mlir.zero", "llvm.mlir.poison", "llvm.return")
             for o in op.regions[0].walk()
         ):
-            raise InterpError("unsupported", f"the initialiser of global @{symbol_name(op)} must be undef or zero")
+            raise InterpError("unsupported", f"the initializer of global @{symbol_name(op)} must be undef or zero")
         return data
     if value is None:
         return data

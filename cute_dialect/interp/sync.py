@@ -282,7 +282,7 @@ class Block:
         if old is not None:
             raise Fault(
                 "sync",
-                f"mbarrier.init of the {old.name}, which is already initialised; execute mbarrier.inval first",
+                f"mbarrier.init of the {old.name}, which is already initialized; execute mbarrier.inval first",
                 lane,
                 address,
             )
@@ -421,14 +421,14 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation
 def find_mbarrier(
     g: Group, address: int, space: int, lane: int, owner: Allocation | None = None
 ) -> tuple[Block, MBarrier]:
-    """Return the initialised mbarrier at an address and its block. Raises Fault if there is none."""
+    """Return the initialized mbarrier at an address and its block. Raises Fault if there is none."""
     block, offset = mbarrier_at(g, address, space, lane, owner)
     got = block.mbarriers.get(offset)
     if got is None:
         at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
         raise Fault(
             "sync",
-            f"no mbarrier is initialised at shared memory {at}; execute mbarrier.init before its first use",
+            f"no mbarrier is initialized at shared memory {at}; execute mbarrier.init before its first use",
             lane,
             address,
         )

@@ -172,7 +172,7 @@ class Recorder:
             self.timeline.waits.append(Slice(block, warp, at.since, until, at.what, at.wait.info.location))
 
     def turned(self) -> None:
-        """Record the copies that completed between two rounds of the warps."""
+        """Record the copies that completed after a round of the warps."""
         self._now = max([self._now, *(w.clock for w in self._warps.values() if w.wait is None or not w.wait.spin)])
         left: list[tuple[Transfer, int, int]] = []
         for transfer, start, warp in self._flying:
@@ -204,7 +204,7 @@ class Recorder:
             if bar.phase > phase and self._keeps():
                 name = self._launch.shared_names.names(offset)
                 self.timeline.phases.append(Phase(block.linear, name, phase, since, now))
-            # A lower phase means that the mbarrier was initialised again.
+            # A lower phase means that the mbarrier was initialized again.
             if bar.phase != phase or key not in self._phases:
                 self._phases[key] = (bar.phase, now)
 

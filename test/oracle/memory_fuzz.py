@@ -250,7 +250,7 @@ def _judge(memory: Memory, step: Step) -> None:
         cell = memory.of(on, 0)
         valid = cell[on.at] == BARRIER
         if valid != (step.what == "inval"):
-            raise Wrong("sync", "already initialised" if valid else "no mbarrier is initialised")
+            raise Wrong("sync", "already initialized" if valid else "no mbarrier is initialized")
         cell[on.at : on.at + 8] = [BARRIER if step.what == "init" else NOTHING] * 8
 
 

@@ -39,7 +39,7 @@ COMMUTES = (
     Commutes(
         "nvvm.mbarrier.init",
         ("nvvm.mbarrier.init",),
-        "initialisations of two mbarriers are writes to different memory by one thread (program order)",
+        "initializations of two mbarriers are writes to different memory by one thread (program order)",
     ),
     Commutes(
         "nvvm.fence.mbarrier.init",
@@ -107,12 +107,12 @@ COMMUTES = (
         ("llvm.load", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync", *LOADS),
         "barrier.cluster.arrive.relaxed orders no accesses to memory (barrier.cluster), and the"
         " first loads are of the block's"
-        " own, whose mbarriers it has initialised itself",
+        " own, whose mbarriers it has initialized itself",
     ),
     Commutes(
         "nvvm.barrier0",
         ("nvvm.cluster.wait", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync", *LOADS),
-        "what comes after is ordered after both; a load by the thread that has initialised its mbarrier waits for"
+        "what comes after is ordered after both; a load by the thread that has initialized its mbarrier waits for"
         " nobody, and others wait for that mbarrier",
     ),
     Commutes(

@@ -101,7 +101,7 @@ def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBar
     bar = block.mbarriers.get(offset)
     if bar is None:
         at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
-        raise Fault("sync", f"no mbarrier is initialised at {at} of a multicast receiver", lane)
+        raise Fault("sync", f"no mbarrier is initialized at {at} of a multicast receiver", lane)
     return bar
 
 

@@ -1,4 +1,4 @@
-"""Operands of TMA and bulk copies: lanes, tensor maps, and promises about the memory that they access."""
+"""Operands of TMA and bulk copies: lanes, tensor maps, and attributes of the pointer parameters."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
 
 
 def through(op: Operation, k: Copies, store: bool, verb: str, *, reduces: bool = False) -> Site:
-    """Return the site of the global side of a copy, with the promises about its pointer."""
+    """Return the site of the global side of a copy, with the attributes of its pointer parameter."""
     site = Site(int_leaf(8), 1, 1, store, verb, op)
     site.atomic = reduces
     if k.map >= 0:
@@ -90,7 +90,7 @@ def through(op: Operation, k: Copies, store: bool, verb: str, *, reduces: bool =
 
 
 def check_promises(g: Group, lane: int, site: Site, buf: Buffer, offsets: Callable[[], Array], size: int) -> None:
-    """Check that a copy of `size`-byte elements of global memory keeps the promises about arguments."""
+    """Check that a copy of `size`-byte elements of global memory respects the attributes of parameters."""
     if site.parameter is None:
         return
     site.parameter.check(site)

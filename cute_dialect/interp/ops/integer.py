@@ -46,7 +46,7 @@ def _checked(
     report: Report,
     late: bool,
 ) -> Callable[..., Value]:
-    """Return an add, sub or mul that reports a broken promise."""
+    """Return an add, sub or mul that reports violated flags."""
     half, full = 1 << (leaf.width - 1), 1 << leaf.width
     narrow = leaf.width != leaf.dtype.itemsize * 8
 

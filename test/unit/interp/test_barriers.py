@@ -207,7 +207,7 @@ def test_mbarrier_errors() -> None:
     """
     arrive = '"nvvm.mbarrier.arrive"(%d) : (!llvm.ptr<3>) -> ()\n'
     init = '"nvvm.mbarrier.init"(%d, %c1) : (!llvm.ptr<3>, i32) -> ()\n'
-    with pytest.raises(InterpError, match="no mbarrier is initialised at shared memory byte offset 0"):
+    with pytest.raises(InterpError, match="no mbarrier is initialized at shared memory byte offset 0"):
         run_kernel(kernel(head + arrive + "llvm.return", "", DSMEM), "k", [], dynamic_smem=8)
     bad = "%q = llvm.getelementptr %d[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8\n" + init.replace("%d,", "%q,")
     with pytest.raises(InterpError, match="an mbarrier must be aligned to 8 bytes, got byte offset 4"):

@@ -295,7 +295,7 @@ CORPUS = [
 
 ENDED = r"after the end of block \([01], 0, 0\).*missing wait for that phase of the mbarrier|block [01] .* has ended"
 FIRST_ENDED = ENDED.replace("[01]", "0")
-NOT_BEGUN = "no mbarrier is initialised at .* of a multicast receiver|to which its initialisation is not visible"
+NOT_BEGUN = "no mbarrier is initialized at .* of a multicast receiver|to which its initialization is not visible"
 MULTICASTS = [
     case
     for kernel in ("multicast", "bulk multicast")

@@ -33,7 +33,7 @@ class Broken(NamedTuple):
 
 
 CORPUS = [
-    Broken("no mbarrier fence", ARCH + "fence_mbarrier_init", 0, None, "race", "initialisation is not visible"),
+    Broken("no mbarrier fence", ARCH + "fence_mbarrier_init", 0, None, "race", "initialization is not visible"),
     Broken("producer does not wait", ARCH + "mbarrier_wait", 0, None, "race|sync", "write-after-|arrivals with only"),
     Broken(
         "consumer does not wait", ARCH + "mbarrier_wait", 2, None, "race|deadlock", "race on shared|arrivals missing"

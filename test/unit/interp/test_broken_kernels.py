@@ -53,8 +53,8 @@ CORPUS = [
         "race",
         "write-after-read race .* missing wgmma.wait_group",
     ),
-    Broken("gemm", "no mbarrier fence", (("nvvm.fence.mbarrier.init", ""),), "race", "initialisation is not visible"),
-    Broken("gemm", "no barrier at the start", (("nvvm.barrier0 // start", ""),), "sync|race", "initialis"),
+    Broken("gemm", "no mbarrier fence", (("nvvm.fence.mbarrier.init", ""),), "race", "initialization is not visible"),
+    Broken("gemm", "no barrier at the start", (("nvvm.barrier0 // start", ""),), "sync|race", "initializ"),
     Broken(
         "gemm",
         "bulk store not waited for",

@@ -165,17 +165,17 @@ def test_the_thread_that_touches_an_mbarrier_is_named() -> None:
     [
         (
             INIT + INIT,
-            "sync: mbarrier.init of the mbarrier at shared memory byte offset 32, which is already initialised; "
+            "sync: mbarrier.init of the mbarrier at shared memory byte offset 32, which is already initialized; "
             "execute mbarrier.inval first",
         ),
         (INIT + INVAL + INIT, ""),
         (
             INIT + INVAL + '"nvvm.mbarrier.arrive"(%bar) : (!llvm.ptr<3>) -> ()',
-            "sync: no mbarrier is initialised at shared memory byte offset 32" + FIRST,
+            "sync: no mbarrier is initialized at shared memory byte offset 32" + FIRST,
         ),
         (
             INIT + INVAL + INVAL,
-            "sync: no mbarrier is initialised at shared memory byte offset 32" + FIRST,
+            "sync: no mbarrier is initialized at shared memory byte offset 32" + FIRST,
         ),
         (
             INIT + INVAL + "%v = llvm.load %bar : !llvm.ptr<3> -> i32",
@@ -323,7 +323,7 @@ def test_an_mbarrier_is_not_invalidated_while_a_thread_waits(schedule: str) -> N
     assert got in (
         "sync: mbarrier.inval of the mbarrier at shared memory byte offset 32 while a thread waits on it; put a "
         "barrier between the last wait and mbarrier.inval",
-        "sync: no mbarrier is initialised at shared memory byte offset 32" + FIRST,  # the wait began after it
+        "sync: no mbarrier is initialized at shared memory byte offset 32" + FIRST,  # the wait began after it
         "race: mbarrier.inval of the mbarrier at shared memory byte offset 32 races with its last use by "
         "thread (32, 0, 0) of block (0, 0, 0): missing barrier between the two",
     )
