@@ -29,9 +29,7 @@ _MOST = 200
 
 
 class Value(NamedTuple):
-    """A value with a layout: name, type as text, key of its drawing ("" for none), and the part that is drawn ("" for
-    all).
-    """
+    """A value with a layout: name, type, key of its drawing ("" for none), and the drawn part ("" for all)."""
 
     name: str
     type: str

@@ -15,8 +15,7 @@ _PLACE = re.compile(r" at (\S.*:\d+:\d+)$")
 
 
 def fault_marks(made: Collected, run: Run) -> list[Mark]:
-    """Return the marks of a fault: its own line first, then the locations in its notes, such as the earlier access of a
-    race.
+    """Return the marks of a fault: its own line, then the locations in its notes (the earlier access of a race).
 
     Empty if there is no fault.
     """

@@ -169,8 +169,7 @@ class Shadow:
         return got
 
     def later(self, known: Array) -> tuple[str, int, int, int] | None:
-        """Return an access that is later than `known`: "read" or "write", granule, actor and site. None if there is
-        none.
+        """Return an access that is later than `known`: "read" or "write", granule, actor and site.
 
         `known` is a time for each actor. All actors are of one cluster.
         """

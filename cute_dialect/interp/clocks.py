@@ -202,8 +202,7 @@ class WarpClocks:
             self.acquire(g, message, lanes)
 
     def fence_proxy(self, g: Group, spaces: Sequence[str]) -> None:
-        """Execute `fence.proxy.async`: earlier accesses that the active lanes are ordered after become visible to the
-        asynchronous proxy.
+        """Execute `fence.proxy.async`: make accesses ordered before the active lanes visible to the async proxy.
 
         `spaces` lists the memory that the fence covers. For threads of another block, `shared::cta` covers only their
         writes to the shared memory of this block.

@@ -197,9 +197,7 @@ class Flags:
 
     @staticmethod
     def _passed_on(clocks: WarpClocks, lane: int, site: Site) -> list[tuple[int, Known]]:
-        """Return the (scope, message) pairs of a strong write: those of earlier fences, and the current one for a
-        release.
-        """
+        """Return the (scope, message) pairs of a strong write: earlier fences, and the write if it is a release."""
         out = [(min(s.scope, site.scope), s.message(clocks, lane)) for s in clocks.fenced.get(lane, ())]
         if site.order in RELEASES:
             out.append((site.scope, Snapshot(clocks, site.scope).message(clocks, lane)))

@@ -317,9 +317,7 @@ class WideMonitor(Monitor):
         )
 
     def _why(self, me: int, actor: int, copied: bool, far: bool) -> str:
-        """Describe the missing synchronization between a thread and an earlier actor, which is in another block if
-        `far`.
-        """
+        """Describe the missing synchronization between a thread and an earlier actor (in another block if `far`)."""
         if copied:
             return "missing cp.async.wait_group" + (
                 "" if actor == me else " by the thread that issued it, then a barrier"

@@ -55,9 +55,7 @@ def contributing(held: Metadata, selector: int, threads: int) -> Array:
 
 
 def words_of(held: Metadata, m: int, columns: int, e: Array, selector: int) -> Array:
-    """Return the metadata matrix E, `(n, m, columns)`, from one register per thread, `(n, threads)`, as unsigned
-    numbers.
-    """
+    """Return the metadata matrix E, `(n, m, columns)`, unsigned, from one register per thread, `(n, threads)`."""
     bits = 4 * held.groups
     values = np.stack([e.astype(np.uint32) >> np.uint32(bits * i) for i in range(held.registers.values)], axis=-1)
     values &= np.uint32((1 << bits) - 1)

@@ -54,9 +54,7 @@ class Strong:
         return next((by for sort, all_ in self._sorts.items() if sort.store for by in all_.values()), None)
 
     def against(self, sort: Sort | None, cluster: int, block: int, store: bool) -> Iterator[tuple[Sort, list[By]]]:
-        """Yield the accesses that must be ordered before an access of `sort` (None for a weak one) by a thread of a
-        block.
-        """
+        """Yield the accesses that must be ordered before an access of `sort` (None for a weak one) in a block."""
         for other, all_ in self._sorts.items():
             if not (store or other.store):
                 continue

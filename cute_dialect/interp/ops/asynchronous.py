@@ -342,9 +342,8 @@ def emit_wait(
 
     Args:
         kind: "loop" waits until the phase completes. "try" does the same, or gives up. "test" answers at once.
-        used: True if the result (slot `d`) is read. If it is not, the program cannot know whether the phase is
-            complete, so
-            "try" and "test" neither wait nor order anything.
+        used: True if the result (slot `d`) is read. If not, "try" and "test" neither wait nor order anything, since
+            the program cannot know whether the phase is complete.
     """
     _mbarrier(c)
     owner = c.pieces.allocation(p)

@@ -82,8 +82,7 @@ def _handler(opcode: str) -> Handler | None:
 
 
 def _wait_loop(text: Text) -> bool:
-    """Compile a text that consists of one mbarrier.try_wait or test_wait and branches. Returns False for any other
-    text.
+    """Compile a loop around one mbarrier.try_wait or test_wait. Returns False for any other text.
 
     If a failure branches back to the try, it waits until the phase completes; otherwise it may continue without.
     """

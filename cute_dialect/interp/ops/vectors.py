@@ -285,9 +285,7 @@ def _insert_slice(c: FnCompiler, op: Operation) -> None:
 
 
 def _reduction(c: FnCompiler, op: Operation) -> None:
-    """Compile vector.reduction <kind>, left to right in the element type, starting with the accumulator if there is
-    one.
-    """
+    """Compile vector.reduction <kind>: left to right in the element type, from the accumulator if given."""
     a = c.use(op.operands[0])
     acc = c.use(op.operands[1]) if len(op.operands) > 1 else -1
     d = c.define(op.results[0])
