@@ -61,7 +61,7 @@ def choose(wanted: Sequence[int] | str | None, grid: Dim3, cluster: Dim3) -> lis
         numbers = [int(b) for b in wanted]
     bad = [n for n in numbers if not 0 <= n < total]
     if bad:
-        raise InterpError("argument", f"expected block numbers in [0, {total}), got {bad[0]}")
+        raise InterpError("argument", f"block {bad[0]} does not exist; the grid has {total} blocks")
     chosen = set(numbers)
     if not chosen:
         raise InterpError("argument", f"no block selected; select at least one of the {total} blocks")
@@ -75,9 +75,9 @@ def _part(text: str, total: int, whole: str) -> Sequence[int]:
             return [int(low)]
         first, last = int(low or 0), int(high) if high else total
     except ValueError:
-        raise InterpError("argument", f"expected blocks as {_SYNTAX}; got {whole!r}") from None
+        raise InterpError("argument", f"invalid blocks {whole!r}; use {_SYNTAX}") from None
     if last > total or first < 0:
-        raise InterpError("argument", f"expected block numbers in [0, {total}), got the range {text.strip()}")
+        raise InterpError("argument", f"blocks {text.strip()} do not all exist; the grid has {total} blocks")
     return range(first, last)
 
 
@@ -86,9 +86,9 @@ def _sample(clusters: list[list[int]], rest: str, whole: str) -> list[list[int]]
     try:
         count, seed = int(count_text), int(seed_text or 0)
     except ValueError:
-        raise InterpError("argument", f"expected blocks as {_SYNTAX}; got {whole!r}") from None
+        raise InterpError("argument", f"invalid blocks {whole!r}; use {_SYNTAX}") from None
     if count < 1:
-        raise InterpError("argument", f"expected a sample of at least one block, got {count}")
+        raise InterpError("argument", f"the sample has {count} blocks; it must have at least one")
     n = -(-count // len(clusters[0]))
     if n >= len(clusters):
         return clusters

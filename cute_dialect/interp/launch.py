@@ -52,7 +52,7 @@ def _dim(v: Sequence[int], what: str) -> Dim3:
 
 def _steps(wanted: int | None) -> int:
     if wanted is not None and wanted < 1:
-        raise InterpError("argument", f"expected max_steps of 1 or more, got {wanted}")
+        raise InterpError("argument", f"max_steps is {wanted}; it must be 1 or more")
     return DEFAULT_MAX_STEPS if wanted is None else wanted
 
 

@@ -54,12 +54,12 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             known = ", ".join(f'"{s}"' for s in SCHEDULES)
-            raise InterpError("argument", f"expected a schedule of {known}; got {self.schedule!r}")
+            raise InterpError("argument", f"unknown schedule {self.schedule!r}; use one of {known}")
         if self.width not in WIDTHS:
-            raise InterpError("argument", f'expected width "auto" or "warp", got {self.width!r}')
+            raise InterpError("argument", f'unknown width {self.width!r}; use "auto" or "warp"')
         if isinstance(self.checks, str):
             object.__setattr__(self, "checks", read_checks(self.checks).names)
         for name, known, given in (("check", CHECKS, self.checks), ("report", REPORTS, self.reports)):
             for one in given:
                 if one not in known:
-                    raise InterpError("argument", f"expected a {name} of {', '.join(known)}; got {one!r}")
+                    raise InterpError("argument", f"unknown {name} {one!r}; use one of {', '.join(known)}")

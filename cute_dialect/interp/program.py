@@ -390,7 +390,7 @@ class Program:
         from cute_dialect.interp.ops import OPS, PREFIXES
 
         if overflow not in ("error", "wrap"):
-            raise InterpError("argument", f'expected overflow="error" or "wrap", got {overflow!r}')
+            raise InterpError("argument", f'unknown overflow {overflow!r}; use "error" or "wrap"')
         self.module = module
         self.overflow = overflow
         self.flops: FlopCount | None = None  # None if operations are not counted

@@ -54,7 +54,7 @@ def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> list[G
     launch.dynamic_smem = dynamic_smem
     launch.smem_size = at + dynamic_smem
     if launch.smem_size > SMEM_LIMIT:
-        raise InterpError("limit", f"expected at most {SMEM_LIMIT} bytes of shared memory, got {launch.smem_size}")
+        raise InterpError("limit", f"{launch.smem_size} bytes of shared memory exceed the limit of {SMEM_LIMIT} bytes")
     launch.shared_names = names = shared_allocations(func, segments)
     for name, (start, size) in segments.items():
         inside = [a for a in names.known if start <= a.start < start + size and a.name != f"@{name}"]

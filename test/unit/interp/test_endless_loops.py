@@ -235,4 +235,4 @@ def test_max_steps_of_cute_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "  note: raise max_steps (cute-run --max-steps) if the loop does terminate\n"
     )
     assert main([*options, "--max-steps=0"]) == 1
-    assert "expected max_steps of 1 or more, got 0" in capsys.readouterr().err
+    assert "max_steps is 0; it must be 1 or more" in capsys.readouterr().err

@@ -113,7 +113,7 @@ def test_nothing_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_blocks_that_there_are_not(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, str(program), "--blocks", "9", "--", "21")
-    assert said == "done\ncute-explore: error: expected block numbers in [0, 1), got 9\n"
+    assert said == "done\ncute-explore: error: block 9 does not exist; the grid has 1 blocks\n"
 
 
 def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

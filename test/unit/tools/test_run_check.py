@@ -159,7 +159,7 @@ def test_options_that_are_wrong(words: list[str], message: str, capsys: pytest.C
         (["--in", "4x8", "--out", "c=x.npy", "--out", "mC=y.npy"], "--out: mC is given twice: 'x.npy' and 'y.npy'"),
         (["--in", "4x8", "--kernel", "ad"], "no kernel or host function @ad here (there are: add, add_v, launch)"),
         (["--in", "4x8", "--blocks=foo"],
-         "expected blocks as numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]; got 'foo'"),
+         "invalid blocks 'foo'; use numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]"),
     ],
 )  # fmt: skip
 def test_values_that_are_wrong(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
