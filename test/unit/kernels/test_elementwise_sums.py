@@ -65,7 +65,8 @@ ALL = (True, True, True, False, False)
 """Of the inputs, which are accessed by vectors."""
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.sample("8-vectors0-False-150-264-264")
 @pytest.mark.parametrize(
     ("width", "vectors", "batch", "m", "n", "pitch"),
     [

@@ -22,7 +22,8 @@ CASES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.sample("deferred")
 @pytest.mark.parametrize("name", CASES)
 def test_rows_of_any_length(name: str) -> None:
     c = CASES[name]

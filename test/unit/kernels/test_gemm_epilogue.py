@@ -103,7 +103,8 @@ def run(c: GemmConfig, shape: tuple[int, int, int], text: str, workspace: tuple[
     assert (np.abs(got - exact) <= limit).all()
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.sample("alpha")
 @pytest.mark.parametrize("name", CASES)
 def test_epilogue(name: str) -> None:
     base, epilogue = CASES[name]

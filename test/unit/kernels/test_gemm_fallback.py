@@ -16,7 +16,8 @@ from cute_dialect.tools.cute_run import main as cute_run
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gemm_sm90.mlir"
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.sample("rows of 200 bytes")
 @pytest.mark.parametrize("name", CASES)
 def test_product(name: str) -> None:
     arguments, out, exact = arrays(name)
@@ -28,7 +29,7 @@ def test_product(name: str) -> None:
     assert (out.astype(np.float64) == exact).all()
 
 
-@pytest.mark.slow
+@pytest.mark.sample("f8E4M3FN")
 @pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
 def test_every_8_bit_float(element: str) -> None:
     """Times one, each comes out as it went in: zeros, subnormals, NaN and all."""

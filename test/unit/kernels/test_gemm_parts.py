@@ -11,7 +11,8 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.sample("0")
 @pytest.mark.parametrize("case", range(5))
 def test_a_configuration_is_refused_or_right(case: int) -> None:
     rng = np.random.default_rng([5, case])
@@ -19,7 +20,6 @@ def test_a_configuration_is_refused_or_right(case: int) -> None:
     assert wrong(rng, config) == ""
 
 
-@pytest.mark.slow
 def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference without the epilogue that the kernel has."""
     config = GemmConfig(tile=(64, 32, 64), cluster_m=1, deferred=False, epilogue=EPILOGUES[4])

@@ -195,7 +195,7 @@ def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) 
     check_scales(SCALED._replace(**changed), *shape)
 
 
-@pytest.mark.sample("tile0-changed0-4-shape0", "tile1-changed1-2-shape1", "tile3-changed3-2-shape3")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tile", "changed", "parts", "shape"),
     [
@@ -236,7 +236,6 @@ def check_scales(config: GemmConfig | SplitConfig, m: int, n: int, k: int) -> No
     assert (out == exact.astype(out.dtype)).all()
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -262,6 +261,7 @@ def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
         BYTES._replace(**changed).check()
 
 
+@pytest.mark.slow
 def test_mixed_signs_take_the_ptx_that_has_them() -> None:
     """PTX 8.4; the usual version for all others, and what was asked for where it was."""
     small = BYTES._replace(tile=(64, 32, 128), stages=2)

@@ -117,6 +117,7 @@ def test_every_kernel(name: str) -> None:
     run(config, everything().transposed() if columns else everything(), 136 if "few" not in name else 100, 136, 200)
 
 
+@pytest.mark.slow
 def test_edges_and_races() -> None:
     """Odd extents are no vectors of neighbours; what lies outside is neither read nor written."""
     graph = everything()
@@ -147,7 +148,7 @@ BESIDE = {
 }
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BESIDE)
 def test_results_by_tma(name: str) -> None:
     """Other results of D's type leave as D does, in the buffers' turn, of several tiles a block; also f32 beside."""
@@ -219,7 +220,7 @@ PAIRED: dict[str, Any] = {
 }
 
 
-@pytest.mark.sample("cooperative", "cluster, deferred", "bytes")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRED)
 def test_pairs(name: str) -> None:
     config = PAIRED[name]._replace(epilogue=Epilogue(graph=gated()))

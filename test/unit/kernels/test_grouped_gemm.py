@@ -75,7 +75,7 @@ def test_groups_of_rows(base: GemmConfig) -> None:
     assert np.array_equal(found, want, equal_nan=True)
 
 
-@pytest.mark.sample("tile0-True")
+@pytest.mark.slow
 @pytest.mark.parametrize(("tile", "deferred"), [((64, 80, 128), True), ((128, 176, 128), False)])
 def test_groups_with_scales(tile: tuple[int, int, int], deferred: bool) -> None:
     """Tiles that have parts of two or three blocks of columns; scales beside a group are NaN."""
@@ -99,6 +99,7 @@ def test_groups_with_scales(tile: tuple[int, int, int], deferred: bool) -> None:
     assert np.array_equal(wide(found), wide(want.astype(output)), equal_nan=True)
 
 
+@pytest.mark.slow
 def test_more_groups_than_the_table_has() -> None:
     sizes = tuple(np.random.default_rng(0).integers(0, 2, 260).tolist())
     ends, parts = stretches(sizes)
@@ -108,6 +109,7 @@ def test_more_groups_than_the_table_has() -> None:
     assert all(np.array_equal(found[p], wide(a[p]) @ wide(b[g]).T) for g, p in enumerate(parts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [BASE, TURNS._replace(cluster_n=2, sms=4)], ids=["cooperative", "turns, shared"])
 def test_groups_of_steps(base: GemmConfig) -> None:
     ends, parts = stretches(SIZES)
@@ -123,6 +125,7 @@ def test_groups_of_steps(base: GemmConfig) -> None:
             assert not np.isfinite(found[g]).any()
 
 
+@pytest.mark.slow
 def test_groups_of_columns() -> None:
     ends, parts = stretches(SIZES)
     a, b = numbers(len(SIZES), 72, 72), numbers(ends[-1] + 4, 72)
@@ -135,6 +138,7 @@ def test_groups_of_columns() -> None:
     assert np.array_equal(found, want, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_rows_in_use() -> None:
     lengths = (5, 0, 130, 136)
     a, b = numbers(4, 136, 72), numbers(4, 72, 72)
@@ -148,6 +152,7 @@ def test_rows_in_use() -> None:
     assert np.array_equal(found, want, equal_nan=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [(3, 1000, 20, -5), (7, 2, 9, 4)])
 def test_numbers_that_do_not_rise_reach_no_other_memory(ends: tuple[int, ...]) -> None:
     a, b = numbers(40, 64), numbers(4, 64, 64)
@@ -156,7 +161,6 @@ def test_numbers_that_do_not_rise_reach_no_other_memory(ends: tuple[int, ...]) -
     assert (memory[:20] == 7).all() and (memory[60:] == 7).all()
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("config", "said"),
     [

@@ -78,7 +78,7 @@ class Program:
         return found
 
 
-@pytest.mark.sample("0", "3", "6")
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_a_random_graph(seed: int) -> None:
     program = Program(seed)

@@ -15,7 +15,7 @@ TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64"
          "i8": np.int8}  # fmt: skip
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample("f32-f16-epilogue0-False")
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize(
     ("sums", "output", "epilogue"),

@@ -300,7 +300,6 @@ def test_softmax_of_extremes(op: str, config: RowConfig | None) -> None:
             assert np.allclose(got[row], wanted[row], rtol=1e-4, atol=1e-6), row
 
 
-@pytest.mark.slow
 def test_numbers_of_extremes() -> None:
     for n in (200, 203):
         x = extremes(n)

@@ -9,7 +9,6 @@ from mma_atoms_support import dtype, metadata_words, sparse_rows
 from cute_dialect.kernels.sparse import compress, expand
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("element", ["f16", "bf16", "tf32", "i8", "ui8", "f8E4M3FN", "i4", "ui4"])
 def test_compress(element: str) -> None:
     rng = np.random.default_rng(len(element))

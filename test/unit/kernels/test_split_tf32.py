@@ -48,6 +48,7 @@ def test_numbers_at_the_ends() -> None:
     assert (hi[5:].astype(np.float64) + lo[5:] == x[0, 5:]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promote", [True, False])
 def test_products_are_those_of_f32(promote: bool) -> None:
     """As near to the exact product as sums in f32 are; those of tf32 alone are a hundred times as far."""

@@ -75,6 +75,7 @@ def shared(config: WarpConfig, m: int, n: int, matrices: int = 1) -> tuple[np.nd
     return np.full(size, np.nan, np.float32), np.zeros(counters, np.int32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config",
     [
@@ -101,6 +102,7 @@ def test_blocks_that_share_k(config: WarpConfig) -> None:
             assert (out == exact).all() and not memory[1].any()
 
 
+@pytest.mark.slow
 def test_sums_of_blocks_that_share_k_are_added_in_one_order() -> None:
     epilogue = Epilogue(alpha="arg", bias="n")
     c = WarpConfig("tf32", "f32", tile=(32, 32), warps=(2, 2), vectors=(16, 1), k=16, parts=3, epilogue=epilogue)
@@ -119,6 +121,7 @@ def test_sums_of_blocks_that_share_k_are_added_in_one_order() -> None:
     assert len(results) == 1 and np.abs(out - exact).max() < 0.05
 
 
+@pytest.mark.slow
 def test_a_small_problem_with_much_k_is_shared() -> None:
     """By ``op.mm``, whose kernel is given memory; rows that TMA cannot read."""
     a, b = matrix("f64", 20, 900, "k", 1, 1), matrix("f64", 900, 24, "k", 1, 2)
@@ -134,6 +137,7 @@ def test_what_blocks_cannot_share(change: dict[str, Any]) -> None:
         WarpConfig(parts=2)._replace(**change).check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", ["", "a", "b"])
 def test_batches(shared: str) -> None:
     m, n, k = 40, 72, 20
@@ -155,6 +159,7 @@ def test_tf32_is_rounded_to_nearest() -> None:
     assert (out == 32 * (1 + 2.0**-10)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["i8", "ui8"])
 def test_results_that_saturate(output: str) -> None:
     a, b = matrix("i8", 40, 48, "k", 0, 1) // 8, matrix("i8", 24, 48, "k", 0, 2) // 16
@@ -164,6 +169,7 @@ def test_results_that_saturate(output: str) -> None:
     assert (out == exact.clip(info.min, info.max)).all() and (exact > info.max).any()
 
 
+@pytest.mark.slow
 def test_no_register_is_spilled() -> None:
     module = compile(warp_gemm_text(WarpConfig(ahead=True)))
     assert module.report.count("0 bytes spilled, 0 bytes stack") == 2, module.report
@@ -183,7 +189,7 @@ def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
         WarpConfig()._replace(**changed).check()
 
 
-@pytest.mark.sample("False-f64-f64-layouts0", "False-i8-i32-layouts2", "True-f64-f64-layouts0")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("element", "output", "layouts"),
     [

@@ -56,7 +56,9 @@ def test_torch() -> None:
 
 
 def test_arrays_on_a_gpu_are_refused() -> None:
-    with pytest.raises(op.DeviceError, match=r'a is on cuda:0, but .* selects the interpreter; .* or pass device="gpu"'):
+    with pytest.raises(
+        op.DeviceError, match=r'a is on cuda:0, but .* selects the interpreter; .* or pass device="gpu"'
+    ):
         op.mm(OnGpu(16, 16), OnGpu(16, 16))
 
 

@@ -25,7 +25,6 @@ def two(x: Any, y: Any, z: Any, s: Any) -> Any:
     return total - z, ep.maximum(total, 0.0)
 
 
-@pytest.mark.slow
 def test_shapes_and_layouts() -> None:
     """Rows, columns, one for all; gaps, transposed and flipped orders, several modes; each element is right."""
     x = integers(6, 40)

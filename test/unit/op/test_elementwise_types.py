@@ -26,7 +26,6 @@ def same(found: Any, wanted: np.ndarray) -> None:
     assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
 
 
-@pytest.mark.slow
 def test_masks() -> None:
     """A mask of bool selects; it lies in any order, and expands."""
     same(op.where(MASK, X, 0.0, **CPU), np.where(MASK, X, 0).astype(np.float32))

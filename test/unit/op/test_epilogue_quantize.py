@@ -31,7 +31,8 @@ def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return a, b, rows
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.sample("f8E4M3FN-128-f32-72-272")
 @pytest.mark.parametrize(
     ("element", "block", "scales", "m", "n"),
     [("f8E4M3FN", 128, "f32", 72, 272), ("f8E5M2", 32, "e8m0", 40, 96), ("i8", 64, "e8m0", 72, 200)],

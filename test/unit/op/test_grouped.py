@@ -121,6 +121,7 @@ def test_types(element: str) -> None:
         assert all(np.array_equal(found[g], wide(a[p]).T @ wide(a[p, :20])) for g, p in enumerate(parts))
 
 
+@pytest.mark.slow
 def test_steps_of_bytes() -> None:
     ends, parts = [4, 4, 21], [slice(0, 4), slice(4, 4), slice(4, 21)]
     a, b = numbers(24, 16, dtype=np.int8), np.abs(numbers(24, 20, dtype=np.int8)).astype(np.uint8)
@@ -129,7 +130,7 @@ def test_steps_of_bytes() -> None:
     assert all(np.array_equal(found[g], wide(a[p]).T @ wide(b[p])) for g, p in enumerate(parts))
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["f64", "f32", "3xtf32"])
 def test_types_without_wgmma(kind: str) -> None:
     dtype: Any = np.float64 if kind == "f64" else np.float32
@@ -157,6 +158,7 @@ def test_types_without_wgmma(kind: str) -> None:
     assert np.array_equal(found, [np.zeros(12), *(wide(a[r]) @ wide(b[g]) for r, g in ((5, 0), (1, 2), (0, 2)))])
 
 
+@pytest.mark.slow
 def test_a_tile_of_mma_sync() -> None:
     a, b = experts()
     plan = op.GroupedGemm(element="f16", layout="row", element_C="void", kernel_cc=80)
@@ -169,6 +171,7 @@ def test_a_tile_of_mma_sync() -> None:
         of(a=a.astype(np.float64), b=b.astype(np.float64), kernel="x")
 
 
+@pytest.mark.slow
 def test_nothing() -> None:
     a, b = experts()
     none = np.zeros(G, np.int32)
@@ -189,7 +192,6 @@ def of(**given: Any) -> Any:
     return op.grouped_mm(a, given.pop("b", b), given.pop("offs", ENDS), device="cpu", **given)
 
 
-@pytest.mark.sample(every=7)
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
@@ -301,6 +303,7 @@ def powers(*shape: int) -> np.ndarray:
     return np.exp2(np.random.default_rng(sum(shape)).integers(-3, 4, shape)).astype(np.float32)
 
 
+@pytest.mark.slow
 def test_scales() -> None:
     ends, parts = np.array([4, 4, 21], np.int32), [slice(0, 4), slice(4, 4), slice(4, 21)]
     e4 = ml_dtypes.float8_e4m3fn
@@ -351,6 +354,7 @@ def test_explained() -> None:
         op.explain(op.grouped_mm, a, b, offs=[1, 2])
 
 
+@pytest.mark.slow
 def test_gathered_rows() -> None:
     a, b = numbers(9, 37, dtype=np.int8), numbers(3, 37, 16, dtype=np.int8)
     which = np.random.default_rng(0).integers(0, 9, 24).astype(np.int32)

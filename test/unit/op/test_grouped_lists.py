@@ -56,6 +56,7 @@ def same(found: Any, wanted: Any) -> bool:
     return len(found) == len(wanted) and all(np.array_equal(wide(x), y) for x, y in zip(found, wanted))
 
 
+@pytest.mark.slow
 def test_any_sizes_and_strides() -> None:
     a, b, c = lists()
     a[0] = padded(a[0])
@@ -73,6 +74,7 @@ def test_any_sizes_and_strides() -> None:
     assert all(np.isnan(y[: len(x), x.shape[1] :]).all() and np.isnan(y[-2:]).all() for x, y in zip(out, around))
 
 
+@pytest.mark.slow
 def test_who_finds_the_tiles() -> None:
     a, b, _ = lists(sizes=[(16, 64, 24), (0, 8, 8), (16, 8, 0), (40, 40, 8)])
     reports: list[Any] = []
@@ -95,6 +97,7 @@ def test_tiles_are_added_up() -> None:
     assert np.array_equal(tiles, np.cumsum(-(-table[:, 0] // 64) * 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("element", ["f64", "f32", "i8"])
 def test_other_types(element: str) -> None:
     kind = {"f64": np.float64, "f32": np.float32, "i8": np.int8}[element]
@@ -111,6 +114,7 @@ def test_other_types(element: str) -> None:
         assert found[0].dtype == np.int32 and same(found, products(a, b))
 
 
+@pytest.mark.slow
 def test_a_plan() -> None:
     a, b, c = lists()
     plan = op.GroupedGemm(element="f16", layout="row")
@@ -176,6 +180,7 @@ def test_what_groups_of_one_matrix_refuse() -> None:
             plan.run(a, b, beta=beta, offs=[3, 20, 33], device="cpu")
 
 
+@pytest.mark.slow
 def test_descriptions() -> None:
     a, b, c = lists()
     instruction = op.MathInstruction((16, 8, 16), "f16", "f16", "f32")
@@ -199,6 +204,7 @@ def test_descriptions() -> None:
         )
 
 
+@pytest.mark.slow
 def test_gradients() -> None:
     torch = pytest.importorskip("torch")
 
@@ -282,7 +288,6 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(every=10)
 @pytest.mark.parametrize(("given", "error", "said"), ERRORS)
 def test_errors_of_lists(given: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):

@@ -39,6 +39,7 @@ def by_torch(a: Any, b: Any, bias: Any, parts: list[slice] = PARTS) -> Any:
     return torch.stack(rows)
 
 
+@pytest.mark.slow
 def test_gradients_of_rows() -> None:
     a, b, bias, grad = small(40, 24), small(4, 24, 16), small(4, 16), small(40, 16, seed=1).detach()
     with torch.no_grad():
@@ -51,6 +52,7 @@ def test_gradients_of_rows() -> None:
     assert same(gradients(found, (a, b, bias), grad), tuple(x.float() for x in exact))
 
 
+@pytest.mark.slow
 def test_gradients_by_the_group_of_each_row() -> None:
     a, b, bias, grad = small(24, 24), small(3, 24, 16), small(3, 16), small(24, 16, seed=1).detach()
     groups = torch.full((24,), -1, dtype=torch.int32)
@@ -78,6 +80,7 @@ def test_gradients_of_steps_columns_and_rows_in_use() -> None:
     assert same(gradients(found, (a, b), grad), tuple(t.float() for t in gradients(wanted, (a, b), grad)))
 
 
+@pytest.mark.slow
 def test_the_operator_and_the_module() -> None:
     layer = op.nn.GroupedLinear(4, 24, 16, activation="gelu", dtype=torch.float16, run_on="cpu")
     x = small(40, 24)

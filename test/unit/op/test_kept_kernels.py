@@ -37,6 +37,7 @@ def run(cache: Path, order: str) -> tuple[str, bool]:
     return what, (xdsl, mlir) != ("False", "False")
 
 
+@pytest.mark.slow
 def test_what_was_compiled_is_found(tmp_path: Path) -> None:
     """A second process neither traces nor imports xDSL; another kernel is compiled; a damaged entry is no entry."""
     first, compiled = run(tmp_path, "a")

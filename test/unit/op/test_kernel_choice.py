@@ -84,7 +84,6 @@ def test_tables_of_the_package_are_good() -> None:
         assert path.name == module.shipped_path(json.loads(path.read_text())["gpu"]).name
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -23,7 +23,6 @@ CALLS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(every=23)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("device", ["cpu", None])
 def test_an_argument_that_no_function_has(name: str, device: str | None) -> None:

@@ -88,7 +88,6 @@ OTHERS: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("tensors", OTHERS)
 def test_other_calls(kernel: Noted, tensors: tuple[Any, ...]) -> None:
     assert calls_of(kernel).again("how", *tensors) is None and kernel.launched == []
@@ -178,7 +177,6 @@ UNKNOWN: dict[str, Callable[[Noted], Any]] = {
 }
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("what", UNKNOWN)
 def test_what_is_not_done_again(kernel: Noted, what: str) -> None:
     calls = KnownCalls()
@@ -239,7 +237,6 @@ BIAS, C = torch.zeros(24, dtype=torch.float16), torch.zeros(8, 24, dtype=torch.f
 FUSED = Extras(2.0, 0.5, C, BIAS, "gelu")
 
 
-@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     "other",
     [
@@ -270,7 +267,7 @@ def idle() -> Iterator[Seen]:
         yield found
 
 
-@pytest.mark.sample("mm", "squares", "scaled block of exponents")
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", CALLS)
 def test_kinds_of_calls(seen: Seen, name: str) -> None:
     """The second call of each launches what the first did, and is right, of other numbers at other addresses."""

@@ -74,6 +74,7 @@ def first(plan: op.Gemm, *arrays: Any, bias: Any = None, **numbers: float) -> No
     known.remember(plan._known, found, a, b, c, d, bias)
 
 
+@pytest.mark.slow
 def test_plans(kernel: Kernel) -> None:
     plan = planned()
     first(plan, A, B)
@@ -89,7 +90,7 @@ def test_plans(kernel: Kernel) -> None:
     assert kernel.launched.pop() == want and len(plan._known) == 3
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample("given0-more0")
 @pytest.mark.parametrize(
     ("given", "more"),
     [
@@ -108,6 +109,7 @@ def test_other_calls(kernel: Kernel, given: tuple[Any, ...], more: dict[str, Any
     assert kernel.launched == [] and len(plan._known) == 2
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_plan_later_counts(kernel: Kernel) -> None:
     plan = planned()
     for name, value in (("activation", "relu"), ("tile_description", None), ("swizzling_functor", op.IdentitySwizzle2)):
@@ -134,6 +136,7 @@ def test_what_else_the_arguments_say(monkeypatch: pytest.MonkeyPatch, kernel: Ke
     assert not hasattr(found, "nothing_of_the_kind")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "columns"), [("row", 16), ("column", 16), ("row", 15)])
 def test_plans_of_several_launches(
     monkeypatch: pytest.MonkeyPatch, kernel: Kernel, layout: str, columns: int

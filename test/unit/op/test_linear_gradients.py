@@ -20,7 +20,7 @@ def near(found: Any, want: Any, share: float = 3e-3) -> None:
     assert float((found.double() - want).detach().norm()) <= share * float(want.detach().norm())
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample("(6, 16)-")
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("shape", [(6, 16), (2, 3, 16), (16,)], ids=str)
 def test_gradients(shape: tuple[int, ...], activation: str) -> None:
@@ -36,6 +36,7 @@ def test_gradients(shape: tuple[int, ...], activation: str) -> None:
             near(x, y)
 
 
+@pytest.mark.slow
 def test_only_what_is_needed_and_a_result_that_is_changed() -> None:
     x, w = torch.randn(2, 3, 16).half(), torch.randn(24, 16).half().requires_grad_()
     result = op.linear(x, w, device="cpu")
@@ -45,6 +46,7 @@ def test_only_what_is_needed_and_a_result_that_is_changed() -> None:
     assert found.is_contiguous()
 
 
+@pytest.mark.slow
 def test_second_derivatives() -> None:
     leaves = [torch.randn(*s).half().requires_grad_() for s in ((2, 3, 16), (24, 16))]
     exact = [x.detach().double().requires_grad_() for x in leaves]

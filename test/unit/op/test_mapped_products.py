@@ -30,7 +30,6 @@ def exact(*x: torch.Tensor) -> torch.Tensor:
     return x[0].double() @ x[1].double()
 
 
-@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(
     ("mapped", "want", "batches"),
     [

@@ -42,6 +42,7 @@ def error(found: Any) -> float:
     return float((torch.as_tensor(found).double() - EXACT).abs().max())
 
 
+@pytest.mark.slow
 def test_the_default_is_torchs(launched: list[str], precision: Any) -> None:
     """Nothing is less precise than asked for; what torch allows it allows here."""
     precision.fp32_precision = "ieee"
@@ -56,6 +57,7 @@ def test_the_default_is_torchs(launched: list[str], precision: Any) -> None:
     assert op.explain(op.mm, A, B).problem.element == "f32"
 
 
+@pytest.mark.slow
 def test_three_products(launched: list[str]) -> None:
     """Any majors, edges, a batch and an epilogue."""
     c = normal(40, 88)
@@ -73,6 +75,7 @@ def test_three_products(launched: list[str]) -> None:
     assert all("tf32-f32-kk" in name and "p" in name.split("-")[4] for name in launched)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("math", "kind"), [("fast_f16", torch.float16), ("fast_bf16", torch.bfloat16)])
 def test_rounded_before(launched: list[str], math: str, kind: torch.dtype) -> None:
     """As products of f16 or bf16 are, with a result of f32; any rows, epilogues."""
@@ -87,6 +90,7 @@ def test_rounded_before(launched: list[str], math: str, kind: torch.dtype) -> No
     assert op.explain(op.mm, A, B, math=math).problem.element in ("f16", "bf16")
 
 
+@pytest.mark.slow
 def test_exactly(launched: list[str]) -> None:
     """Integers that f32 adds exactly and tf32 would not hold; every major, epilogues in the kernel, hooks too."""
     generator = torch.Generator().manual_seed(0)
@@ -105,6 +109,7 @@ def test_exactly(launched: list[str]) -> None:
     assert torch.equal(halves, exact.float().bfloat16())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 88, 72), (39, 87, 71), (1, 1, 1)])
 def test_f64(launched: list[str], shape: tuple[int, int, int]) -> None:
     m, n, k = shape
@@ -121,6 +126,7 @@ def test_f64(launched: list[str], shape: tuple[int, int, int]) -> None:
     assert isinstance(op.mm(a.numpy(), b.numpy(), device="cpu"), np.ndarray)
 
 
+@pytest.mark.slow
 def test_sums_of_other_kinds(launched: list[str]) -> None:
     a, b = (torch.randint(-2, 3, s).half() for s in ((40, 72), (72, 88)))
     exact = a.double() @ b.double()
@@ -145,7 +151,6 @@ def test_sums_of_other_kinds(launched: list[str]) -> None:
     assert torch.equal(eights.double(), exact)
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("dtype", "options", "said"),
     [

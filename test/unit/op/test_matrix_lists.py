@@ -44,6 +44,8 @@ CASES: dict[str, tuple[str, str, tuple[int, int, int], int, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("tma")
 @pytest.mark.parametrize("name", CASES)
 def test_one_launch(name: str) -> None:
     element, result, (m, n, k), offset, more = CASES[name]
@@ -63,6 +65,7 @@ def test_one_launch(name: str) -> None:
         np.testing.assert_array_equal(np.asarray(x, float), y)
 
 
+@pytest.mark.slow
 def test_addresses_and_plans_with_lists() -> None:
     a, b, d = several("f16", 24, 40), several("f16", 40, 16), several("f32", 24, 16)
     addresses = [np.array([x.ctypes.data for x in given]) for given in (a, b, d)]
@@ -95,6 +98,7 @@ def shifted(accum: Any, bias: Any, scale: Any) -> Any:
     return {"D": D, "more": accum + 1, "rows": op.epilogue.sum(accum, -1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lies", ["together", "apart", "anyhow"])
 def test_traced_epilogues(lies: str) -> None:
     """Arrays are one each a product, as of a batch: of one launch, a launch each, and a kernel without TMA."""
@@ -126,6 +130,7 @@ def test_traced_epilogues(lies: str) -> None:
     assert len(reports) == {"together": 1, "apart": 6, "anyhow": 1}[lies]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_gradients(activation: str) -> None:
     torch = pytest.importorskip("torch")
@@ -148,6 +153,7 @@ def test_gradients(activation: str) -> None:
         assert error <= (2e-3 * float(y.grad.abs().max()) if activation == "gelu" else 0.0)
 
 
+@pytest.mark.slow
 def test_gradients_through_epilogues() -> None:
     """Product by product."""
     torch = pytest.importorskip("torch")
@@ -213,7 +219,6 @@ BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("error, message, call", BAD, ids=[m[:60] for _, m, _ in BAD])
 def test_what_is_refused(error: Any, message: str, call: Callable[[], object]) -> None:
     with pytest.raises(error) as found:

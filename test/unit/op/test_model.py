@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     costs_of.cache_clear()
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample("f16-f16-kk")
 @pytest.mark.parametrize(
     ("element", "output", "majors"),
     [
@@ -92,6 +92,7 @@ def test_what_the_model_says() -> None:
     assert blocks(best(few), few) > 80
 
 
+@pytest.mark.slow
 def test_all_kernels_at_once_are_each_alone() -> None:
     """By costs like an H200's and by others; the best is the first of all that suit the problem."""
     rng = random.Random(3)
@@ -148,7 +149,6 @@ def test_clusters_that_do_not_run_at_once() -> None:
     assert best(p, told) != fours
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("text", "says"),
     [

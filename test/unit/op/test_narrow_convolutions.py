@@ -38,7 +38,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_forward_and_gradient(name: str, launched: list[str]) -> None:
     of_x, of_f, h, dtype, kinds = CASES[name]
@@ -54,6 +54,7 @@ def test_forward_and_gradient(name: str, launched: list[str]) -> None:
     assert [n.split("-")[0][0] for n in launched if f"-{taps}-" in n + "-"] == list(kinds)
 
 
+@pytest.mark.slow
 def test_what_becomes_of_the_sums(launched: list[str]) -> None:
     """Bias, an activation, c; of filters what is added, an epilogue; tensors with channels first."""
     rng, h = np.random.default_rng(4), how(1, 2)

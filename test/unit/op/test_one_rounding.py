@@ -94,7 +94,7 @@ def test_mm(size: str, added: str, kind: Any) -> None:
     check(op.mm(a, b, **how, device="cpu"), *wanted(a, b, **how))
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("lying", ["address", "rows", "columns of A", "columns of B", "columns of D", "rows of D"])
 def test_any_strides(lying: str) -> None:
     a, b, c, bias = problem(40, 24, 32)
@@ -113,6 +113,7 @@ def test_any_strides(lying: str) -> None:
     check(op.mm(a, b, out, **how, device="cpu"), *wanted(a, b, **how))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 40, 21])
 def test_blocks_that_share_k(n: int) -> None:
     a, b, _, bias = problem(16, n, 512)
@@ -121,6 +122,7 @@ def test_blocks_that_share_k(n: int) -> None:
     check(found, *wanted(a, b, bias=bias, activation="gelu"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [32, 18])
 @pytest.mark.parametrize("one", [True, False])
 def test_batches(n: int, one: bool) -> None:
@@ -130,6 +132,7 @@ def test_batches(n: int, one: bool) -> None:
     check(found, *wanted(a, b, c, bias, "silu", beta=0.75))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [32, 18])
 def test_lists_and_groups(n: int) -> None:
     a, b, bias = normal(3, 20, 24), normal(3, 24, n, scale=0.2), normal(n)
@@ -143,6 +146,7 @@ def test_lists_and_groups(n: int) -> None:
         check(x, *wanted(y, z, bias=bias, activation="gelu"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 18])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float16])
 def test_a_source_of_another_type(n: int, kind: Any) -> None:
@@ -154,6 +158,7 @@ def test_a_source_of_another_type(n: int, kind: Any) -> None:
     check(op.addmm(c, a, b, alpha=0.0, device="cpu"), c.double(), c.double().abs())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 18])
 def test_epilogues_that_are_traced(n: int) -> None:
     """Pairs of columns, reductions and results beside D, of aligned rows and of others."""
@@ -178,6 +183,7 @@ def test_epilogues_that_are_traced(n: int) -> None:
     assert torch.allclose(found["squares"].double().flatten(), exact.square().sum(-1), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [32, 18])
 def test_factors_of_other_types(n: int) -> None:
     """f32 exactly, 8-bit floats with scales, and integers, to results of 16 bits."""
@@ -196,7 +202,7 @@ def test_factors_of_other_types(n: int) -> None:
     check(op.mm(p, q, bias=bias, activation="gelu", device="cpu"), *wanted(p, q, bias=bias, activation="gelu"))
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("channels", "filters"), [(8, 16), (3, 6), (5, 16)])
 @pytest.mark.parametrize("source", [torch.bfloat16, torch.float32])
 def test_convolutions(channels: int, filters: int, source: Any) -> None:
@@ -209,6 +215,7 @@ def test_convolutions(channels: int, filters: int, source: Any) -> None:
     check(found, F.gelu(exact), terms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [32, 18])
 def test_plans(n: int) -> None:
     a, b, c, _ = problem(32, n, 32 if n == 32 else 18)
@@ -218,7 +225,7 @@ def test_plans(n: int) -> None:
     check(d, *wanted(a, b, c, alpha=0.75, beta=-1.5))
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["relu", "relu6", "hardswish", "hardsigmoid", "gelu", "silu"])
 @pytest.mark.parametrize("n", [32, 18])
 def test_gradients_are_those_of_the_exact_operand(name: str, n: int) -> None:

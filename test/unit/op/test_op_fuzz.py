@@ -25,7 +25,7 @@ SAMPLE = (
 )  # fmt: skip
 
 
-@pytest.mark.sample(every=7)
+@pytest.mark.sample("mm f16")
 @pytest.mark.parametrize("family", SAMPLE)
 def test_a_call_of_a_family_is_right(family: str) -> None:
     result = op_fuzz.job(family, 0, 1, seed=3, device="cpu")

@@ -36,6 +36,7 @@ def integers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randint(-2, 3, shape, generator=generator).to(dtype)
 
 
+@pytest.mark.sample("dtype0-kn-tf32-f32-kn")
 @pytest.mark.parametrize(
     ("dtype", "majors", "kernel"),
     [
@@ -54,6 +55,7 @@ def test_products(launched: list[str], dtype: torch.dtype, majors: str, kernel: 
     assert [name.startswith(kernel) for name in launched] == [True]
 
 
+@pytest.mark.slow
 def test_batches() -> None:
     a, b = integers(3, 39, 37), integers(3, 37, 45)
     assert torch.equal(bmm(a, b, math="tf32").double(), a.double() @ b.double())

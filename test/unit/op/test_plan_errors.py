@@ -214,7 +214,6 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(every=23)
 @pytest.mark.parametrize(("kind", "message", "do"), CASES, ids=[m[:60] for _, m, _ in CASES])
 def test_refused(kind: type[op.OpError], message: str, do: Callable[[], object]) -> None:
     with pytest.raises(op.OpError) as told:

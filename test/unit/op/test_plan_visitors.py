@@ -49,6 +49,7 @@ def equal(done: Any, want: Any) -> None:
         assert done.results[name].shape == x.shape and np.array_equal(done.results[name], x), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["row"])
 def test_a_function_and_what_it_gives(layout: str) -> None:
     m, n, k = 40, 88, 72
@@ -67,6 +68,7 @@ def test_a_function_and_what_it_gives(layout: str) -> None:
     assert plan.traced is not None and plan.traced.name == "example" and "g-" in done.operation.name
 
 
+@pytest.mark.slow
 def test_batches_and_numbers_of_the_trace() -> None:
     m, n, k = 24, 40, 64
     a, b, args = integers(3, m, k), integers(3, k, n), arguments(m, n, 3)
@@ -77,6 +79,7 @@ def test_batches_and_numbers_of_the_trace() -> None:
     equal(plan.run(a[:1], b[:1], visitor_args=one, device="cpu"), plan.reference(a[:1], b[:1], visitor_args=one))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["column"])
 def test_rows_and_columns(layout: str) -> None:
     m, n, k = 40, 72, 40
@@ -93,6 +96,7 @@ def test_rows_and_columns(layout: str) -> None:
     assert nothing["rows"].shape == (m, 1) and not nothing["rows"].any() and not nothing["all"].any()
 
 
+@pytest.mark.slow
 def test_two_columns_become_one() -> None:
     m, n, k = 40, 192, 64
     a, b, skip = integers(m, k), integers(k, n), integers(m, n // 2)
@@ -106,6 +110,7 @@ def test_two_columns_become_one() -> None:
     assert np.array_equal(zeros.D, skip)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kinds", "shape"),
     [({"element": "f32", "layout": "row"}, (33, 35, 7)),
@@ -121,6 +126,7 @@ def test_kernels_without_tma(kinds: dict[str, Any], shape: tuple[int, int, int])
     equal(plan.run(a, b, visitor_args=args, device="cpu"), plan.reference(a, b))
 
 
+@pytest.mark.slow
 def test_parts_of_k() -> None:
     m, n, k = 24, 32, 192
     a, b, args = integers(m, k), integers(k, n), arguments(m, n)
@@ -137,6 +143,7 @@ def test_parts_of_k() -> None:
     assert nothing.D.shape == (m, n // 2)
 
 
+@pytest.mark.slow
 def test_a_described_operation() -> None:
     m, n, k = 64, 96, 72
     a, b, c, bias = integers(m, k), integers(k, n), integers(m, n), integers(n, element=np.float32)
@@ -194,6 +201,7 @@ def test_what_does_not_fit() -> None:
         f.run(square, integers(n, n), visitor_args={**arguments(n, n), "F": square}, device="cpu")
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_saved(tmp_path: Path) -> None:
     m, n, k = 40, 88, 72
     a, b, bias = integers(m, k), integers(k, n), integers(n, element=np.float32)
@@ -208,6 +216,7 @@ def test_a_plan_that_is_saved(tmp_path: Path) -> None:
         loaded.run(a, b, device="cpu")
 
 
+@pytest.mark.slow
 def test_a_package_for_torch(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
 

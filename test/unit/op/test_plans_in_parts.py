@@ -55,7 +55,8 @@ def names(done: Any) -> list[str]:
 LAYOUTS = [*product(("row", "column"), repeat=3)]
 
 
-@pytest.mark.sample("row-row-row-shape0", "row-column-row-shape0", "column-row-column-shape1")
+@pytest.mark.end_to_end
+@pytest.mark.sample("row-row-row-shape0")
 @pytest.mark.parametrize("shape", [(40, 72, 56), (33, 65, 47)])
 @pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
 def test_layouts(layouts: tuple[str, str, str], shape: tuple[int, int, int]) -> None:
@@ -79,6 +80,7 @@ A, B, EXACT = (x := normal(70, 100)), (y := normal(100, 68)), x.astype(float) @ 
 OF_F32 = error(in_f32(A, B), EXACT)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_waited_for() -> None:
     plan = planned()
     bias = normal(1, 68)
@@ -97,6 +99,7 @@ def test_a_run_that_is_waited_for() -> None:
     assert error(halves.run(A, B, device="cpu").D, EXACT.clip(min=0)) <= np.abs(EXACT).max() * 2**-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", [2, ("parallel", 3)])
 def test_parts_of_k(split: Any) -> None:
     plan = planned()
@@ -108,7 +111,7 @@ def test_parts_of_k(split: Any) -> None:
     assert "K in 3 slices" in str(plan.explain(A[:, :32], B[:32], split_k=3))  # of the three parts of f32
 
 
-@pytest.mark.sample("None-of_a0-of_b0-ab", "None-of_a2-of_b2-b", "None-of_a4-of_b4-ab", "split1-of_a3-of_b3-b")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of_a", "of_b", "batches"),
     [((3, 24, 40), (3, 40, 72), "ab"), ((3, 24, 40), (40, 72), ""), ((24, 40), (3, 40, 72), "b"),
@@ -124,6 +127,7 @@ def test_batches(of_a: tuple[int, ...], of_b: tuple[int, ...], batches: str, spl
     assert [n[6] for n in names(done)[:2] if n.endswith("-b")] == list(batches)
 
 
+@pytest.mark.slow
 def test_nothing_is_multiplied() -> None:
     """What A and B hold does not matter."""
     plan, c = planned(), normal(70, 68)
@@ -141,6 +145,7 @@ def test_nothing_is_multiplied() -> None:
     assert (done.D == 1).all() and (done.results["rows"] == 68).all()
 
 
+@pytest.mark.slow
 def test_epilogues() -> None:
     """Traced ones with reductions and pairs, which mma.sync has not; of elements, for rows that TMA cannot write."""
 
@@ -180,6 +185,7 @@ def test_epilogues() -> None:
     assert error(odd.D, (EXACT + c)[:, :65]) <= 4 * OF_F32 and names(odd)[-1].startswith("f32-f32-reduce-g")
 
 
+@pytest.mark.slow
 def test_tiles() -> None:
     """All of wgmma, behind them those of mma.sync, which are taken where they are asked for."""
     plan = planned()
@@ -210,6 +216,7 @@ def test_tiles() -> None:
     assert not any([td.in_parts for td in plan.tile_descriptions()])
 
 
+@pytest.mark.slow
 def test_lists_of_matrices() -> None:
     """One launch by mma.sync; where the plan has a tile of wgmma, each matrix is split."""
     given = [normal(24, 40) for _ in range(3)], [normal(40, 72) for _ in range(3)]
@@ -241,6 +248,7 @@ def test_what_is_told() -> None:
     assert plan.explain(A, B).parts == () and "fast_f32: set by the plan's tile_description" in str(plan.explain(A, B))
 
 
+@pytest.mark.slow
 def test_a_plan_in_a_folder(tmp_path: Path) -> None:
     plan = planned(layout_C="column", layout=None, layout_A="row", layout_B="row")
     plan.run(A, B, device="cpu")
@@ -260,6 +268,7 @@ def tile(columns: int) -> op.TileDescription:
     return op.TileDescription([64, columns, 32], 0, None, instruction)
 
 
+@pytest.mark.slow
 def test_described_operations() -> None:
     """As any other: kernels for compilers, parts of K in a workspace, batches, arrays of matrices."""
     operands = [op.TensorDescription("f32", layout, 4) for layout in ("row", "column", "row")]
@@ -294,6 +303,7 @@ def test_described_operations() -> None:
     assert error(compiled.D, EXACT) <= 2 * OF_F32 and isinstance(compiled.operation.choice, Choice)
 
 
+@pytest.mark.slow
 def test_convolutions() -> None:
     """Their product of columns is such a product; im2col loads have no parts."""
     x = GENERATOR.standard_normal((2, 6, 7, 8)).astype(np.float32)

@@ -13,7 +13,7 @@ def laid(x: np.ndarray, layout: str) -> np.ndarray:
     return x if layout == "row" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
-@pytest.mark.sample(every=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("layouts", [("row", "row"), ("row", "column"), ("column", "row"), ("column", "column")])
 @pytest.mark.parametrize("shape", [(32, 40, 1), (1, 40, 1), (32, 1, 16), (32, 1, 1)])
 def test_products_of_vectors(shape: tuple[int, int, int], layouts: tuple[str, str]) -> None:

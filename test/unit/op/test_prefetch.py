@@ -42,6 +42,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     kernels._LIBRARIES.clear()
 
 
+@pytest.mark.slow
 def test_afterwards_nothing_is_compiled(compiled: list[str], tmp_path: Path) -> None:
     odd = op.explain(op.mm, (65, 33), (33, 65))
     fused = op.explain(op.mm, (64, 64), (64, 64), bias=(64,), activation="relu")

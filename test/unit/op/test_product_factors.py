@@ -16,6 +16,7 @@ A, B = (np.random.default_rng(2).integers(-3, 4, s).astype(np.float16) for s in 
 EXACT = A.astype(float) @ B.astype(float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [np.float32(0.5), np.array(0.5), np.array([0.5], np.float16), torch.tensor([[0.5]])])
 def test_factors_of_one_element(half: Any) -> None:
     assert np.array_equal(op.mm(A[0], B[0], alpha=half, **CPU), 0.5 * EXACT[0])
@@ -24,6 +25,7 @@ def test_factors_of_one_element(half: Any) -> None:
     assert np.array_equal(op.addmm(c, A[0], B[0], alpha=half, beta=half, **CPU), 0.5 * EXACT[0] + 0.5)
 
 
+@pytest.mark.slow
 def test_a_factor_for_each_matrix() -> None:
     alpha = np.array([1, 2, -0.5], np.float32)
     wanted = alpha[:, None, None] * EXACT

@@ -22,6 +22,7 @@ def integers(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randint(-2, 3, shape, generator=generator).half()
 
 
+@pytest.mark.slow
 def test_what_is_added_comes_first() -> None:
     a, b, c = integers(24, 40), integers(40, 32), integers(24, 32)
     out = torch.full((24, 32), float("nan")).half()
@@ -32,6 +33,7 @@ def test_what_is_added_comes_first() -> None:
     assert torch.equal(op.baddbmm(z, x, y, alpha=2.0).double(), 2 * x.double() @ y.double() + z)
 
 
+@pytest.mark.slow
 def test_linear() -> None:
     weight, bias = integers(32, 40), integers(32)
     for shape in ((40,), (24, 40), (2, 3, 4, 40)):
@@ -51,7 +53,7 @@ def test_linear() -> None:
         op.linear(integers(24, 40), weight, out=integers(24, 32))
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b"),
     [

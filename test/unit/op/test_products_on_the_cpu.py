@@ -39,7 +39,7 @@ def exact(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 A, B = integers(3, 40, 72), integers(3, 72, 88)
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -58,6 +58,7 @@ def test_bmm(launched: list[str], a: torch.Tensor, b: torch.Tensor) -> None:
     assert "b" in name.split("-")[4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("b", [B[:1], B[:1].expand(3, -1, -1)])
 def test_a_batch_that_is_one_product(launched: list[str], b: torch.Tensor) -> None:
     out = torch.full((3, 40, 88), float("nan"), dtype=f16)
@@ -76,6 +77,7 @@ def test_one_matrix_is_mm(launched: list[str]) -> None:
     assert len(launched) == 2 and launched[0] == launched[1]
 
 
+@pytest.mark.slow
 def test_what_becomes_of_the_sums() -> None:
     def above(x: Any, row: Any, column: Any) -> Any:
         return x if column > row else 0.0
@@ -90,6 +92,7 @@ def test_what_becomes_of_the_sums() -> None:
     assert bmm(A, B, same, c=same) is same and torch.equal(same.double(), exact(A, B) + c)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(40, 88, 71), (39, 87, 72), (17, 33, 5)])
 def test_rows_that_tma_cannot_read(launched: list[str], m: int, n: int, k: int) -> None:
     a, b = integers(3, m, k), integers(3, k, n)
@@ -105,7 +108,7 @@ def test_rows_that_tma_cannot_read(launched: list[str], m: int, n: int, k: int) 
     assert torch.equal(found, (exact(a, b) + places).to(found.dtype))
 
 
-@pytest.mark.sample("dtype1-39-87-33")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "m", "n", "k"),
     [(torch.float32, 40, 88, 72), (torch.float32, 39, 87, 33), (torch.float8_e4m3fn, 40, 87, 36)],
@@ -121,6 +124,7 @@ def test_what_is_copied(dtype: torch.dtype, m: int, n: int, k: int) -> None:
     assert bmm(a, b, out) is out and torch.equal(out.double(), exact(a, b))
 
 
+@pytest.mark.slow
 def test_no_elements(launched: list[str]) -> None:
     for a, b in ((A[:0], B[:0]), (A[:, :0], B), (A[..., :0], B[:, :0])):
         found = bmm(a, b, bias=torch.ones(88))
@@ -128,7 +132,7 @@ def test_no_elements(launched: list[str]) -> None:
     assert len(launched) == 1  # without K there are sums, of no terms
 
 
-@pytest.mark.sample("False-False", "False-True", "True-True")
+@pytest.mark.slow
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("batch", [False, True])
 def test_the_problem_as_it_is_and_swapped(monkeypatch: pytest.MonkeyPatch, swapped: bool, batch: bool) -> None:

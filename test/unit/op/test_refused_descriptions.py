@@ -697,7 +697,6 @@ CALLS: list[Case] = [
 ]
 
 
-@pytest.mark.sample(every=26)
 @pytest.mark.parametrize(("kind", "message", "do"), [*TILES, *OPERATIONS, *CALLS])
 def test_refused(kind: type[Exception], message: str, do: Do) -> None:
     with pytest.raises((op.OpError, ReadOnlyError)) as told:

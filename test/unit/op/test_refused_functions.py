@@ -502,7 +502,6 @@ GROUPS: list[Case] = [
 ]
 
 
-@pytest.mark.sample(every=23)
 @pytest.mark.parametrize(("kind", "message", "do"), [*GRAPHS, *PRODUCTS, *GROUPS])
 def test_refused(kind: type[Exception], message: str, do: Do) -> None:
     with pytest.raises(ValueError) as told:

@@ -72,7 +72,7 @@ def test_forward(name: str, n: int, dtype: torch.dtype) -> None:
     alike(ours(x, device="cpu"), peer, x)
 
 
-@pytest.mark.sample("softmax-1-torch.float32", "mean-64-torch.bfloat16")
+@pytest.mark.sample("softmax-1-torch.float32", "mean-333-torch.float16")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("n", LENGTHS)
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_backward(name: str, n: int, dtype: torch.dtype) -> None:
     alike(got, lambda x, dy: gradient(peer, x, dy), x, dy)
 
 
-@pytest.mark.sample("1-False-0.0-middle", "7-True-0.0-first")
+@pytest.mark.sample("1-False-0.0-first", "7-False-0.1-last")
 @pytest.mark.parametrize("at", ["first", "middle", "last"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -131,7 +131,7 @@ def test_all_targets_ignored() -> None:
     assert op.cross_entropy(x, t, reduction="sum", device="cpu") == 0
 
 
-@pytest.mark.sample("5-torch.float16")
+@pytest.mark.sample("5-torch.float32")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("n", [5, 333, 4000, 4001])
 def test_the_mean_of_equal_numbers_is_that_number(n: int, dtype: torch.dtype) -> None:

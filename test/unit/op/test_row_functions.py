@@ -48,6 +48,7 @@ def test_beside_torch(dtype: torch.dtype, n: int) -> None:
     close(found, F.layer_norm(total, (n,), w, b))
 
 
+@pytest.mark.sample("mean")
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_cross_entropy(reduction: str) -> None:
     x, target = data(4, 3, 50), torch.randint(0, 50, (4, 3), generator=torch.Generator().manual_seed(0))
@@ -59,6 +60,7 @@ def test_cross_entropy(reduction: str) -> None:
     assert nothing.isnan()
 
 
+@pytest.mark.sample("mean")
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_weights_of_classes_and_smoothing(reduction: str) -> None:
     """Each alone and both, gradients too; numpy's arrays alike."""
@@ -166,7 +168,6 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("call, kind, message", ERRORS, ids=[e[2][:50] for e in ERRORS])
 def test_what_does_not_fit(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
@@ -199,6 +200,7 @@ def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) ->
         op.explain(op.softmax, (1, 140_000), element="f32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.int64], ids=str)
 def test_transpose(dtype: torch.dtype) -> None:
     x = torch.arange(5 * 33).view(5, 33).to(dtype)
@@ -208,6 +210,7 @@ def test_transpose(dtype: torch.dtype) -> None:
         op.transpose(x[0], device="cpu")
 
 
+@pytest.mark.sample("mean")
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_losses_of_many_rows_are_added_in_two_steps(reduction: str) -> None:
     """More losses than one block adds up, some of rows that are ignored."""

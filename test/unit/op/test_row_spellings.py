@@ -33,6 +33,7 @@ def rms(x: Any, shape: tuple[int, ...], w: Any = None, eps: float = 2.0**-23) ->
     return F.rms_norm(x.double(), shape, None if w is None else w.double(), eps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [7, (7,), [7], torch.Size([7])])
 def test_norms_take_torchs_normalized_shape(shape: Any) -> None:
     close(op.layer_norm(X, shape, W, B, **CPU), layer(X, (7,), W, B))
@@ -78,6 +79,7 @@ def test_norms_over_several_dimensions_have_gradients() -> None:
         torch.testing.assert_close(t.grad.double(), e.grad, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_reductions_take_torchs_positions() -> None:
     functions: list[tuple[Any, Any]] = [
         (op.sum, torch.sum), (op.mean, torch.mean), (op.max, torch.amax), (op.logsumexp, torch.logsumexp),
@@ -117,7 +119,6 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("case", REFUSED, ids=[case[2][:40] for case in REFUSED])
 def test_refused(case: tuple[Callable[[], object], type[Exception], str]) -> None:
     do, kind, message = case

@@ -36,6 +36,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_what_was_run_is_run(saved: Path) -> None:
     plan = op.load(saved)
     document = json.loads((saved / "plan.json").read_text())
@@ -174,6 +175,7 @@ def test_plans_of_all_kinds(folder: tuple[Kind, Path, Any]) -> None:
     assert plan.ptx.startswith("//") and plan.settings() == kind.plan().settings()
 
 
+@pytest.mark.slow
 def test_parts_of_k_are_saved(tmp_path: Path) -> None:
     plan = op.Gemm(**F16)
     a, b = integers(40, 520), integers(520, 72)
@@ -182,6 +184,7 @@ def test_parts_of_k_are_saved(tmp_path: Path) -> None:
     assert np.array_equal(loaded.run(a, b, split_k=("parallel", 3), device="cpu").D, a.astype(float) @ b)
 
 
+@pytest.mark.slow
 def test_a_function_in_the_language(tmp_path: Path) -> None:
     """Its kernels are saved, its text is not."""
 
@@ -199,6 +202,7 @@ def test_a_function_in_the_language(tmp_path: Path) -> None:
         loaded.ir()
 
 
+@pytest.mark.slow
 def test_another_tile_is_taken_where_it_was(tmp_path: Path) -> None:
     """What this machine would choose is not there: the kernel that was taken is."""
     plan = op.Gemm(**F16)
@@ -259,6 +263,7 @@ def launched(folder: Path, call: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.sample("a list")
 def test_launching_other_plans_imports_no_compiler(folder: tuple[Kind, Path, Any]) -> None:
     kind, path, _ = folder
     names, modules = launched(path, kind.launch).rsplit(" ", 1)

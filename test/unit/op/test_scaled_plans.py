@@ -50,7 +50,8 @@ RECIPES = {
 }
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.end_to_end
+@pytest.mark.sample("tensor-False")
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("name", RECIPES)
 def test_scales_of_rows_and_of_all(name: str, fast: bool) -> None:
@@ -65,6 +66,7 @@ def test_scales_of_rows_and_of_all(name: str, fast: bool) -> None:
     assert promotes is not None and promotes.config.promote != fast and not promotes.config.scaled
 
 
+@pytest.mark.slow
 def test_all_that_becomes_of_the_sums() -> None:
     a, b = factors(40, 96, 272)
     sa, sb, c = powers(40, 1), powers(1, 96), GENERATOR.integers(-9, 9, (40, 96)).astype(np.float32)
@@ -81,7 +83,7 @@ def test_all_that_becomes_of_the_sums() -> None:
     assert np.array_equal(plan.run(a, b, sa, sb, c, alpha=0.0, beta=1.0, device="cpu").D, c.clip(min=0))
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 272, 400), (200, 144, 128), (5, 8, 16)])
 @pytest.mark.parametrize("recipe", ["block", "block1x128"])
 def test_scales_of_blocks(shape: tuple[int, int, int], recipe: str) -> None:
@@ -97,6 +99,7 @@ def test_scales_of_blocks(shape: tuple[int, int, int], recipe: str) -> None:
     assert np.array_equal(plan.reference(a, b, sa, sb, bias=bias), wanted)
 
 
+@pytest.mark.slow
 def test_scales_that_are_exponents() -> None:
     a, b = factors(40, 144, 272)
     sa, sb = (GENERATOR.integers(124, 131, s).astype(np.uint8).view(E8) for s in ((40, 3), (2, 3)))
@@ -105,6 +108,7 @@ def test_scales_that_are_exponents() -> None:
     assert np.array_equal(plan.reference(a, b, sa, sb), exact(a, b, sa, sb))
 
 
+@pytest.mark.slow
 def test_tiles_and_texts() -> None:
     a, b = factors(40, 160, 272)
     sa, sb = powers(40, 3), powers(2, 3)
@@ -120,6 +124,7 @@ def test_tiles_and_texts() -> None:
     assert str(rows) == "<ScaledGemm row; A f8E4M3FN, row-major; B f8E4M3FN, column-major; D bf16, row-major>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["row", "block1x128"])
 def test_a_plan_in_a_folder(recipe: str, tmp_path: Path) -> None:
     a, b = factors(40, 160, 272)
@@ -235,6 +240,7 @@ def test_refused(
     assert (type(told.value), str(told.value)) == (kind, message)
 
 
+@pytest.mark.slow
 def test_memory_that_is_shared() -> None:
     a, b = factors(8, 16, 128)
     memory = np.zeros(8 * 16, np.float32)
@@ -244,12 +250,14 @@ def test_memory_that_is_shared() -> None:
         )
 
 
+@pytest.mark.slow
 def test_scales_of_another_library() -> None:
     a, b = factors(8, 16, 128)
     with pytest.raises(op.DeviceError, match="run: scale_a is a torch array on the CPU, but A is a numpy"):
         op.ScaledGemm(**FP8, recipe="block").run(a, b, torch.ones(8, 1), powers(1, 1), device="cpu")
 
 
+@pytest.mark.slow
 def test_nothing_of_nothing() -> None:
     a, b = factors(0, 96, 272)
     assert row().run(a, b, powers(0, 1), powers(1, 96), device="cpu").D.shape == (0, 96)

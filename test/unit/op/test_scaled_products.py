@@ -43,6 +43,7 @@ def test_scales_of_rows_and_of_all(of_a: tuple[int, ...], of_b: tuple[int, ...],
     assert found.dtype == ml_dtypes.bfloat16 and (found == (exact + bias).astype(np.float32).astype(found.dtype)).all()
 
 
+@pytest.mark.slow
 def test_results_with_a_scale() -> None:
     a, b = factors(40, 96, 80)
     sa, sb, so = powers(40, 1), powers(1, 96, seed=1), np.full(1, 2.0**-6, np.float32)
@@ -54,7 +55,7 @@ def test_results_with_a_scale() -> None:
     assert op.scaled_mm(a, b, sa, sb, out=out, device="cpu") is out and (out == wide(a) @ wide(b) * sa * sb).all()
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 272, 400), (200, 144, 128), (5, 7, 1)])
 @pytest.mark.parametrize("fused", [False, True])
 def test_scales_of_blocks(shape: tuple[int, int, int], fused: bool) -> None:
@@ -71,7 +72,7 @@ def test_scales_of_blocks(shape: tuple[int, int, int], fused: bool) -> None:
     assert (found == exact + (bias if fused else 0)).all()
 
 
-@pytest.mark.sample("False-shape0", "False-shape3", "True-shape3")
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 272, 400), (67, 133, 257), (5, 7, 1), (3, 1, 130)])
 @pytest.mark.parametrize("fused", [False, True])
 def test_scales_of_columns_in_blocks(shape: tuple[int, int, int], fused: bool) -> None:
@@ -90,6 +91,7 @@ def test_scales_of_columns_in_blocks(shape: tuple[int, int, int], fused: bool) -
         assert (op.scaled_mm(a, b, sa, sb.copy(), recipe=recipe, bias=bias, dtype="f32", device="cpu") == found).all()
 
 
+@pytest.mark.slow
 def test_exponents_of_columns() -> None:
     a, b = factors(40, 144, 272)
     rng = np.random.default_rng(9)
@@ -98,6 +100,7 @@ def test_exponents_of_columns() -> None:
     assert (op.scaled_mm(a, b, sa, sb, dtype="f32", device="cpu") == (x * wide(a)) @ (y.T * wide(b))).all()
 
 
+@pytest.mark.slow
 def test_scales_that_are_exponents() -> None:
     """e8m0, also its least and its greatest number, and the one that is none."""
     a, b = factors(40, 144, 272)

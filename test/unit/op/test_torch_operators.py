@@ -59,7 +59,7 @@ def test_products(dtype: torch.dtype, out: torch.dtype) -> None:
     check(lambda a, b: mm(a.t(), b.t(), dtype=out), lambda a, b: a.t() @ b.t(), a.t().contiguous(), b.t().contiguous())
 
 
-@pytest.mark.sample("3-3", "1-3")
+@pytest.mark.slow
 @pytest.mark.parametrize(("of_a", "of_b"), [(3, 3), (1, 3), (3, 1), (1, 1)])
 def test_batches(of_a: int, of_b: int) -> None:
     """One matrix for all gets the sum of what all give it."""
@@ -72,7 +72,7 @@ def test_batches(of_a: int, of_b: int) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.sample("False-shape3", "True-shape1", "True-shape2", "True-shape4")
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(24, 32), (1, 32), (32,), (24, 1), ()])
 @pytest.mark.parametrize("rows", [False, True])
 def test_what_is_added(shape: tuple[int, ...], rows: bool) -> None:
@@ -97,7 +97,7 @@ def test_what_is_added(shape: tuple[int, ...], rows: bool) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.sample("tanh")
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "softplus"])
 def test_activations(activation: str) -> None:
     """Their derivatives are of what the product has kept."""
@@ -118,7 +118,7 @@ def test_activations(activation: str) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.sample("(40,)-(40,)", "(24, 40)-(40,)", "(2, 1, 24, 40)-(3, 40, 32)")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b"), [((40,), (40,)), ((24, 40), (40,)), ((40,), (3, 40, 32)), ((2, 1, 24, 40), (3, 40, 32))], ids=str
 )  # fmt: skip
@@ -126,6 +126,7 @@ def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     check(partial(op.matmul, device="cpu"), torch.matmul, integers(*a), integers(*b, seed=1))
 
 
+@pytest.mark.slow
 def test_the_second_derivative() -> None:
     a, b = integers(24, 40, dtype=f32), integers(40, 32, dtype=f32)
     found: list[torch.Tensor] = []
@@ -261,7 +262,7 @@ def test_opcheck(number: int, gradients: bool) -> None:
     torch.library.opcheck(operator.default, given, {"device": "cpu", **more}, test_utils=tests)
 
 
-@pytest.mark.sample("False-aot_eager")
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compile(backend: str, dynamic: bool) -> None:
@@ -301,6 +302,7 @@ def test_compile(backend: str, dynamic: bool) -> None:
     assert torch.equal(out, A @ B + BIAS)
 
 
+@pytest.mark.slow
 def test_compile_is_the_first_call() -> None:
     code = (
         "import torch; from cute_dialect import op\n"
@@ -310,6 +312,7 @@ def test_compile_is_the_first_call() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_module() -> None:
     """A layer learns as torch's does."""
     torch.manual_seed(0)
@@ -333,7 +336,7 @@ def test_module() -> None:
         assert op.nn.Linear(40, 32, bias=False, run_on="cpu")(x).shape == (2, 12, 32)
 
 
-@pytest.mark.sample("added", "batch", "doubles")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["added", "batch", "plain", "doubles", "module", "visited"])
 def test_calls_of_the_gpu_tests(name: str) -> None:
     found, exact = CALLS[name]("cpu", "cpu")

@@ -67,6 +67,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str
     gemm_dispatch.way_of.cache_clear()
 
 
+@pytest.mark.end_to_end
 def test_the_fastest_is_taken_from_then_on(speeds: dict[str, float]) -> None:
     rule = choose(PROBLEM, 132, GPU)
     others = [c for c in module.space(PROBLEM) if c != rule]
@@ -89,6 +90,7 @@ def test_nothing_is_saved_for_less_than_a_percent(speeds: dict[str, float]) -> N
     assert tune(op.mm, A, B, save=False).saved is None and not table_path(GPU).exists()
 
 
+@pytest.mark.slow
 def test_kernels_that_are_wrong_are_left_out(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = next(c for c in module.space(PROBLEM) if c != choose(PROBLEM, 132, GPU))
     speeds[wrong.name] = 1.0
@@ -112,6 +114,7 @@ def test_kernels_that_are_wrong_are_left_out(speeds: dict[str, float], monkeypat
     assert (wrong.name, "another result") in found.left_out and found.kernel != wrong
 
 
+@pytest.mark.slow
 def test_what_is_given_is_left_as_it_is(speeds: dict[str, float]) -> None:
     out, c = half(72, 88), half(72, 88)
     before = out.clone()
@@ -119,6 +122,7 @@ def test_what_is_given_is_left_as_it_is(speeds: dict[str, float]) -> None:
     assert torch.equal(out, before)
 
 
+@pytest.mark.slow
 def test_plans_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_plans, "prepared", lambda arguments: arguments.launch)
     plan = op.Gemm(element="f16", layout="row", beta=1.0)
@@ -138,6 +142,7 @@ def test_plans_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPat
         plan.tune(a, b)
 
 
+@pytest.mark.slow
 def test_plans_that_split_f32_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     """By the problem of the three parts, which is that of the function."""
     monkeypatch.setattr(of_plans, "prepared", lambda arguments: arguments.launch)

@@ -23,7 +23,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return put_in_place(monkeypatch)
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.end_to_end
+@pytest.mark.sample("int8*int8->int32 40x96x80-")
 @pytest.mark.parametrize(
     ("case", "kernel"),
     [
@@ -48,6 +49,7 @@ def test_products(launched: list[str], case: TypedProduct, kernel: str) -> None:
     assert [name.startswith(kernel) for name in launched] == [True]
 
 
+@pytest.mark.slow
 def test_defaults() -> None:
     for case in (TypedProduct(I8, U8, I32, SMALL), TypedProduct(E5, E4, BF16, SMALL)):
         assert op.mm(*case.operands("cpu")).dtype == case.out
@@ -58,7 +60,7 @@ def test_defaults() -> None:
     assert stacked.dtype == I32 and torch.equal(stacked[1].double(), a.double() @ b.double())
 
 
-@pytest.mark.sample("39-87-72")
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(40, 88, 71), (39, 87, 72), (1, 1, 1)])
 def test_any_rows_and_majors(m: int, n: int, k: int) -> None:
     """What is copied, and what torch then does: integers stay exact."""
@@ -108,6 +110,7 @@ def test_menus() -> None:
             assert choice.swapped == (choice.config.element != element) or element == "f16"
 
 
+@pytest.mark.slow
 def test_kernels_of_the_gpu_tests() -> None:
     names = [name for name, _ in texts()]
     assert len(names) > 25 and len(set(names)) == len(names)

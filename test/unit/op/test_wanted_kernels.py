@@ -25,6 +25,8 @@ EXACT = (A.astype(np.float64) @ B.astype(np.float64)).astype(np.float16)
 PROBLEM = Problem(72, 88, 264, major_b="n")
 
 
+@pytest.mark.end_to_end
+@pytest.mark.sample("f16-f16-kn-64x32-c2d-q16")
 @pytest.mark.parametrize(
     "kernel", ["f16-f16-kn-64x32-c2d-q16", "f16-f16-kn-64x96-c1w-q10", "f16-f16-kn-64x64-c1-q13-s2"]
 )
@@ -36,6 +38,7 @@ def test_a_kernel_by_its_name(kernel: str) -> None:
     assert np.array_equal(op.mm(A, B, bias=bias, kernel=kernel, device="cpu"), want)
 
 
+@pytest.mark.slow
 def test_a_kernel_and_a_tile() -> None:
     choice = ranked(PROBLEM)[40][1]
     assert np.array_equal(op.mm(A, B, kernel=choice, device="cpu"), EXACT)
@@ -50,6 +53,7 @@ def test_a_kernel_and_a_tile() -> None:
     assert np.array_equal(found[0], EXACT) and found.shape == (2, 72, 88)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parts", "there"), [(1, 1), (2, 2), (100, 2)])
 def test_parts_of_k(parts: int, there: int) -> None:
     """No more than K has steps for."""
@@ -86,6 +90,7 @@ def test_what_is_refused(more: dict[str, Any], says: str) -> None:
         op.mm(A, B, device="cpu", **more)
 
 
+@pytest.mark.slow
 def test_a_kernel_needs_rows_for_tma() -> None:
     with pytest.raises(
         op.UnsupportedError,

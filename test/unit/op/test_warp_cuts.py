@@ -32,7 +32,7 @@ def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) ->
     return way_of(*lying(m, n, k, majors, item, pad), out, dtype, output, arithmetic="tf32" if dtype == "f32" else "")
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_each_cut_is_a_kernel(seed: int) -> None:
     """Of drawn problems: what a block needs of shared memory is there, and blocks that share K have steps of it."""
@@ -55,6 +55,7 @@ def test_each_cut_is_a_kernel(seed: int) -> None:
         assert cut.parts == 1 or 2 * cut.parts <= -(-k // config.depth)
 
 
+@pytest.mark.slow
 def test_blocks_that_share_k() -> None:
     of_few = cut_for(Problem(64, 64, 8192, "tf32", "f32", "m", "n"))
     assert of_few.parts > 4 and cut_for(Problem(64, 64, 8192, "tf32", "f32"), share=False).parts == 1
@@ -75,6 +76,7 @@ def test_predictions_follow_what_there_is_to_do() -> None:
     assert copies([1000, 2000], transposed=True) > copies([3000], transposed=True) > copies([3000], transposed=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f32", "f8E4M3FN"])
 def test_small_products_are_not_copied(dtype: str) -> None:
     small, large = way(320, 192, 96, dtype), way(4096, 8192, 2048, dtype)
@@ -82,6 +84,7 @@ def test_small_products_are_not_copied(dtype: str) -> None:
     assert large.choice is not None and len(large.copied) == 1
 
 
+@pytest.mark.slow
 def test_bytes_that_come_one_by_one_are_copied_sooner() -> None:
     """Of 8-bit floats across K fragments are single bytes: a copy is worth it for less work than of tf32."""
     sizes = 1024, 8192, 256
@@ -90,6 +93,7 @@ def test_bytes_that_come_one_by_one_are_copied_sooner() -> None:
     assert predict_cut(cut_for(p), p) > predict_cut(cut_for(p), p._replace(major_a="k", major_b="k"))
 
 
+@pytest.mark.slow
 def test_lines_that_tma_cannot_read() -> None:
     """Padded by one launch, or multiplied as they are."""
     assert way(2049, 2049, 2049, "i8", "kk", 0).copied == ("a", "b")
