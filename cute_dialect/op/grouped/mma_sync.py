@@ -41,7 +41,7 @@ def is_of_warps(p: Problem, kernel: object, form: str) -> bool:
     """Return True if a GEMM, or the kernel requested for it, uses mma.sync or plain FMAs instead of wgmma.
 
     wgmma reads operands that are not 16-bit along K only.  Groups of steps of K may begin at any step, but TMA reads
-    from multiples of 16 bytes, so such operands cannot be grouped along K.
+    from multiples of 16 bytes.  So such operands cannot be grouped along K.
     """
     if isinstance(kernel, TileDescription) and kernel.kernel is None and kernel.math_instruction is not None:
         return kernel.math_instruction.instruction_shape[0] != 64

@@ -1,6 +1,6 @@
 """The operator ``torch.ops.cute.grouped_mm`` for ``torch.compile``, ``torch.export`` and autograd.
 
-The gradients of a grouped GEMM are grouped GEMMs again: the forms m (rows), n (columns) and k (steps of K) are the
+The gradients of a grouped GEMM are grouped GEMMs again.  The forms m (rows), n (columns) and k (steps of K) are the
 gradients of one another.  Importing this module registers the operators.  Eager calls bypass torch's dispatcher
 (:class:`~cute_dialect.op.torch_operator.TorchOperator`).
 """

@@ -197,8 +197,8 @@ class GroupArguments(Arguments):
     def prepared(self) -> tuple[Any, tuple[int, int, int], list[Part], ArrayView, object] | None:
         """Return the data for replays at other addresses, or None if the call cannot be replayed.
 
-        The data are the table, its columns of A, B and D, the launches, an array in the memory where tables are, and
-        objects to keep alive.  A call can be replayed if the host schedules tiles and the kernels read A and B only.
+        The data are the table, its columns of A, B and D, the launches, an array in the table's memory, and objects
+        to keep alive.  A call can be replayed if the host schedules tiles and the kernels read A and B only.
         """
         columns = tuple([COLUMNS.index(n) for n in ("a", "b", "c")])
         laid = self._laid(self.found)

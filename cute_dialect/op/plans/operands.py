@@ -121,7 +121,7 @@ def check_tma(call: str, x: Operands) -> None:
 
 
 def folded(x: Operands, *, by_row: bool = False) -> Operands:
-    """Return a batch as one GEMM, if B is the same for all and the rows of A, C and D continue in the next matrix.
+    """Return a batch as one GEMM if B is the same for all and the matrices of A, C and D are adjacent.
 
     ``by_row`` is True if the epilogue depends on the row.
     """

@@ -61,8 +61,8 @@ class _Found(NamedTuple):
 class _Making(Making):
     """Builds the graph of an elementwise function.
 
-    The operands of random numbers include the indices of their element, in arrays that are loaded like any other: a
-    kernel does not see the modes of the function's arrays.
+    Random numbers depend on the indices of their element, but a kernel does not see the modes of the function's
+    arrays.  So the indices are operands, in arrays that are loaded like any other.
     """
 
     ARRANGES: ClassVar[bool] = False
