@@ -50,7 +50,7 @@ class Counter:
 
     @property
     def work(self) -> int:
-        """The work in lane ops: interpreting an op takes as long as about 2000 of its lanes."""
+        """The work so far, in lane ops. The fixed cost of an op equals about 2000 lane ops."""
         return 2000 * self.steps + self.lane_ops
 
 

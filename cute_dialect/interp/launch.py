@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MAX_THREADS = DEFAULT_TARGET.threads
 DEFAULT_MAX_STEPS = 1_000_000
 MOST_CHECKED_BYTES = 32 << 20
-"""Size of the arrays up to which checks with a budget run: the history of accesses takes about ten times as much."""
+"""Limit of total array size for checks with a budget. The history of accesses takes about ten times as much."""
 ONE_THREAD = LaunchShape()
 DEFAULTS = RunOptions()
 Result: TypeAlias = "int | float | bool | np.ndarray | np.generic | tuple[Result, ...] | None"
