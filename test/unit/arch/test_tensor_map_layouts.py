@@ -135,7 +135,7 @@ def test_dynamic_tensor() -> None:
     assert "dimension 1: the stride is a multiple of 16 bytes" in loose.unproven
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(pairs=True)
 @pytest.mark.parametrize("elt", ["f8E4M3FN", "f16", "tf32"])
 @pytest.mark.parametrize("width", [0, 32, 64, 128])
 @pytest.mark.parametrize("major", ["k", "mn"])

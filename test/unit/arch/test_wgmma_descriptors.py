@@ -106,7 +106,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(every=6)
+@pytest.mark.sample(pairs=True)
 @pytest.mark.parametrize(("major", "width", "elt", "order"), CASES)
 def test_addresses(major: str, width: int, elt: str, order: tuple[int, int] | None) -> None:
     shape = (128, {"f16": 64, "tf32": 32, "f8E4M3FN": 128}[elt])

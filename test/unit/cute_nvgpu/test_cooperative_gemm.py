@@ -116,7 +116,7 @@ def product(case: Case, place: str, accumulate: bool) -> Any:
     return multiply
 
 
-@pytest.mark.sample(every=10)
+@pytest.mark.sample(pairs=True)
 @pytest.mark.parametrize("place", ["rmem", "smem", "gmem"])
 @pytest.mark.parametrize("accumulate", [True, False])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

@@ -22,7 +22,7 @@ def test_columns_of_pixels(case: Case) -> None:
     assert np.array_equal(y, want)
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("tiled", [False, True], ids=["copy", "tiled_copy"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_copies_of_columns(case: Case, tiled: bool) -> None:

@@ -324,7 +324,7 @@ def run(kernel: Any, threads: int, *arrays: np.ndarray, **options: Any) -> None:
     kernel(*[cute.from_dlpack(x) for x in arrays]).launch(grid=1, block=threads, device="cpu", **options)
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=11)
 @pytest.mark.parametrize(
     ("op", "layout", "threads", "shape"),
     [

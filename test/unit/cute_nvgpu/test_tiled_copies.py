@@ -97,7 +97,7 @@ def test_flags_of_asynchronous_copies(per_instruction: bool) -> None:
     assert np.array_equal(result, expected)
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("operand", ["A", "B", "C"])
 @pytest.mark.parametrize("warps", [(1, 1), (2, 2), (1, 4)])
 def test_copies_made_for_an_mma_move_its_fragments(operand: str, warps: tuple[int, int]) -> None:
@@ -173,7 +173,7 @@ def test_a_fragment_that_lies_in_memory_is_loaded_and_stored_all_the_same() -> N
     assert np.array_equal(result, expected)
 
 
-@pytest.mark.sample(every=6)
+@pytest.mark.sample(pairs=True)
 @pytest.mark.parametrize("smem", SMEM.values(), ids=list(SMEM))
 @pytest.mark.parametrize("threads", [32, 96, 1024])
 @pytest.mark.parametrize("aligned", [True, False])

@@ -233,7 +233,7 @@ def test_the_bits_of_other_types() -> None:
 NAMES = {"ADD": np.add, "MUL": np.multiply, "MAX": np.maximum, "MIN": np.minimum}
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample(pairs=True)
 @pytest.mark.parametrize("order", ["tree", "serial"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("function", [False, True])

@@ -33,7 +33,7 @@ def test_small_tensors(shape: tuple[int, int]) -> None:
     assert np.array_equal(c, a + b)
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("count", [(1 << 32) + 5, (1 << 40) + 17])
 @pytest.mark.parametrize("tile", ["last of a column", "last", "first of the last", "after the last"])
 def test_tiles_beyond_32_bits(count: int, tile: str) -> None:

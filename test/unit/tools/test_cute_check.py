@@ -199,7 +199,9 @@ def test_remarks_are_no_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
     assert found(capsys, str(file)) == []
     told = found(capsys, "--remarks", str(file))
-    assert [t["severity"] for t in told] == ["remark"] and "R1: this loop is compiled as a while loop" in told[0]["message"]
+    assert [t["severity"] for t in told] == ["remark"] and "R1: this loop is compiled as a while loop" in told[0][
+        "message"
+    ]
     assert told[0]["line"] == 6 and told[0]["file"] == str(file)
 
 
