@@ -249,5 +249,5 @@ def _check_end(tracer: Tracer, last: Any, step: Any) -> None:
     where = past - step.value if step.is_static else f"{past} minus the step"
     most = kind.exactly(past - step.value) if step.is_static else kind(past - 1) - (step - 1)
     size = f"a step of {step.value}" if step.is_static else "this step"
-    text = f"the index of this range wraps: a {kind!r} range with {size} must end at {where} or below; use Int64"
+    text = f"the index of this range overflows {kind!r}: with {size} the range must end at {where} or below; use Int64"
     _assert(tracer, last <= most, text)

@@ -169,4 +169,4 @@ def run_counts(x: cute.Tensor, n: cute.Int32):
 def test_ends_of_loops_are_checked_on_the_interpreter_and_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cf.assert" not in cute.trace(run_counts, X, 8).mlir()
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
-    assert "this range wraps" in cute.trace(run_counts, X, 8).mlir()
+    assert "this range overflows" in cute.trace(run_counts, X, 8).mlir()

@@ -220,7 +220,7 @@ def test_annotated_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
         g(aligned(4, 8), y)
     with pytest.raises(cute.KernelTypeError, match="F129: argument 'x' needs elements of Float32, got Float64"):
         g(aligned(4, 16, dtype=np.float64), y)
-    with pytest.raises(cute.KernelTypeError, match="F129: argument 'x': expected an array of rank 2, got rank 1"):
+    with pytest.raises(cute.KernelTypeError, match="F129: argument 'x' must have rank 2, got rank 1"):
         g(y, y)
 
 

@@ -373,7 +373,7 @@ def test_forms_of_vectors() -> None:
         with pytest.raises(MergeError) as caught:
             form.join(form_of(v.to(Float16).reshape(24)))
         assert str(caught.value) == (
-            "error F205: it is a vector of Float32, shape (4,6), or of Float16, shape (24)\n"
+            "error F205: it is a vector of Float32 with shape (4,6) or one of Float16 with shape (24)\n"
             "hint: convert with v.to(…), or change the shape with v.reshape(…) or v.broadcast_to(…)"
         )
 
