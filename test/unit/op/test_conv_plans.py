@@ -128,10 +128,10 @@ def test_what_a_plan_takes() -> None:
     }  # fmt: skip
     plan = op.Conv2dFprop(element="f16")
     for (n, h, w, c, k), name in ways.items():
-        assert f": {name}, as its operands lie" in str(plan.explain((n, h, w, c), (k, 3, 3, c), padding=1))
-    assert "analytic, as" in str(op.Conv2d("dgrad", element="i8").explain((8, 9, 9, 64), (64, 3, 3, 64), padding=1))
-    assert "analytic, as" in str(op.Conv2d(element="f64").explain((8, 9, 9, 64), (64, 3, 3, 64), padding=1))
-    assert "analytic, as" in str(plan.explain((8, 9, 9, 64), (64, 1, 1, 64)))  # a product
+        assert f": {name}, chosen for its operands" in str(plan.explain((n, h, w, c), (k, 3, 3, c), padding=1))
+    assert "analytic, chosen" in str(op.Conv2d("dgrad", element="i8").explain((8, 9, 9, 64), (64, 3, 3, 64), padding=1))
+    assert "analytic, chosen" in str(op.Conv2d(element="f64").explain((8, 9, 9, 64), (64, 3, 3, 64), padding=1))
+    assert "analytic, chosen" in str(plan.explain((8, 9, 9, 64), (64, 1, 1, 64)))  # a product
     tiles = plan.tile_descriptions(op.Conv2dProblemSize(32, 56, 56, 256, 256, 3, 3, 256, (1, 1)))
     assert tiles[0].threadblock_shape[1] == 256 and len(tiles) > 20
     plan.tile_description = {"stages": 3}

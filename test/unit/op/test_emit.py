@@ -48,7 +48,7 @@ def test_an_operator_of_torch(tmp_path: Path, layout: str) -> None:
     ):
         op.emit.pytorch(operation(), "no-name", tmp_path)
     (tmp_path / name / "mine.txt").write_text("")
-    with pytest.raises(op.UnsupportedError, match="also holds other files; it is left alone"):
+    with pytest.raises(op.UnsupportedError, match="contains other files; choose another name"):
         op.emit.pytorch(operation(), name, tmp_path)
 
 

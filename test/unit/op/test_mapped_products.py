@@ -98,13 +98,12 @@ def test_what_is_refused() -> None:
     cases: list[tuple[Callable[[], object], str]] = [
         (
             lambda: vmap(lambda x, y: mm(x, y, epilogue=doubled))(A, B),
-            "mm: expected no epilogue where gradients are wanted, or in torch.compile or torch.vmap: under "
-            "torch.no_grad(), of plain tensors, it is taken",
+            "mm: epilogue is not supported with gradients, torch.compile or torch.vmap; omit it, or call "
+            "under torch.no_grad() with plain tensors",
         ),
         (
             lambda: torch.func.grad(lambda w: mm(A[0], w).sum())(B[0]),
-            "mm: expected torch.autograd for gradients (backward(), torch.autograd.grad), got torch.func.grad, which "
-            "takes no operators of torch.library",
+            "mm: torch.func.grad does not support operators of torch.library; use backward() or torch.autograd.grad",
         ),
     ]
     for call, said in cases:

@@ -94,7 +94,7 @@ def test_what_is_refused(launched: list[str]) -> None:
         op.mm(a.to(F16), b.to(F16), dtype=I32)
     with pytest.raises(DtypeError, match="mm: b has dtype f16, but a has dtype i8; pass operands of one dtype"):
         op.mm(a, b.to(F16))
-    with pytest.raises(DtypeError, match="int_mm: expected b of i8 or ui8, got i16"):
+    with pytest.raises(DtypeError, match="int_mm: b has dtype i16; pass an array of i8 or ui8"):
         op.int_mm(a, b.to(torch.int16))
     assert launched == []
 

@@ -225,7 +225,7 @@ DAMAGES: list[tuple[Callable[[str], str], str]] = [
     (edited(lambda r: r.update(rows=[])), "expected problems with two kernels or more to choose from, got none"),
     (
         edited(lambda r: r["rows"][0].update(problem="8x8x8")),
-        "got expected a problem like f16-f16-kk 128x8192x4096",
+        "got '8x8x8' is not a problem; use the form f16-f16-kk 128x8192x4096",
     ),
     (edited(lambda r: r["rows"][0]["times"].update(torch=-1)), "got -1 us of torch"),
     (edited(lambda r: r["rows"][0].update(times=7)), "got 'int' object"),
