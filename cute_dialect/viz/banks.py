@@ -156,7 +156,7 @@ def _parts(copy: Any, layout: AnyLayout, width: int, values: int, side: str) -> 
         return parts, side or (shared[0] if shared else "src")
     tv = static_given(copy, None, "draw_banks")
     if not isinstance(tv, Layout) or not isinstance(tv.shape, tuple) or len(tv.shape) != 2:
-        raise DrawingError(f"expected a tiled copy or a thread-value layout of rank 2, got {to_text(tv)}")
+        raise DrawingError(f"draw_banks needs a tiled copy or a (thread, value) layout, got {to_text(tv)}")
     outer = layout.outer if isinstance(layout, ComposedLayout) else layout
     counts = [cast("int", n) for n in extents(outer.shape)]
     tile = (counts[0], counts[1]) if len(counts) == 2 else (1, cast("int", product(outer.shape)))

@@ -305,7 +305,8 @@ def _tile(tiler: Any) -> Any:
         try:
             return parse_tile(_brackets(tiler.strip()))
         except AlgebraError as e:
-            raise DrawingError(f"expected a tiler such as '(2,4)' or '[3:3;(2,4):(1,8)]', got '{tiler}': {e}") from None
+            known = "'(2,4)' or '[3:3;(2,4):(1,8)]'"
+            raise DrawingError(f"cannot read the tiler '{tiler}': {e}; give a tiler such as {known}") from None
     payload = getattr(tiler, "payload", None)
     if isinstance(payload, Layout):
         return payload
@@ -313,7 +314,7 @@ def _tile(tiler: Any) -> Any:
         return tuple(_tile(t) for t in cast("Sequence[Any]", tiler))
     if isinstance(tiler, int | Layout):
         return tiler
-    raise DrawingError(f"expected a tiler of extents or layouts, got {tiler!r}")
+    raise DrawingError(f"a tiler must consist of extents and layouts, got {tiler!r}")
 
 
 def _brackets(words: str) -> str:
@@ -369,7 +370,9 @@ def draw_swizzle(x: Any, *, bits: int | None = None, sizes: Sizes = None, file: 
     elif isinstance(of_pointer, Swizzle) and width is not None and isinstance(payload, Layout):
         swizzle, unit = of_pointer, width
     else:
-        raise DrawingError(f"expected a swizzled layout such as 'S<3,3,3> o 0 o (8,64):(64,1)', got {to_text(payload)}")
+        raise DrawingError(
+            f"draw_swizzle needs a swizzled layout such as 'S<3,3,3> o 0 o (8,64):(64,1)', got {to_text(payload)}"
+        )
     plain = (
         ComposedLayout(Swizzle(0, 0, 0), payload.offset, payload.outer)
         if isinstance(payload, ComposedLayout)

@@ -227,7 +227,7 @@ def _filled(value: AnyLayout, names: tuple[str, ...], sizes: Mapping[str, int] |
             raise DrawingError(f"sizes= has no dynamic leaf {unknown[0]!r}; leaves: {', '.join(dict.fromkeys(names))}")
     else:
         if len(sizes) > len(names):
-            raise DrawingError(f"expected at most {len(names)} sizes, for {', '.join(names)}, got {len(sizes)}")
+            raise DrawingError(f"{len(sizes)} sizes given for {len(names)} dynamic leaves ({', '.join(names)})")
         numbers = dict(zip(names, sizes))
     left: list[str] = []
     order = iter(names)

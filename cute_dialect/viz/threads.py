@@ -43,7 +43,7 @@ def tile_of(tiler: Any) -> tuple[int, int]:
         try:
             given = parse_shape(words if words.startswith("(") else f"({words})")
         except AlgebraError as e:
-            raise DrawingError(f"expected a tile such as '(16,128)', got '{tiler}': {e}") from None
+            raise DrawingError(f"cannot read the tile '{tiler}': {e}; give a tile such as '(16,128)'") from None
     parts = cast("Sequence[Any]", given) if isinstance(given, tuple | list) else (given,)
     found: list[object] = []
     for p in parts:
@@ -51,7 +51,7 @@ def tile_of(tiler: Any) -> tuple[int, int]:
         found.append(product_each(payload.shape if isinstance(payload, Layout) else payload))
     sizes = [_times(f) for f in found]
     if not 1 <= len(sizes) <= 2 or any(not isinstance(n, int) or n < 1 for n in sizes):
-        raise DrawingError(f"expected a tile (M, N) of positive extents, got {tiler}")
+        raise DrawingError(f"the tile must be (M, N) with positive extents, got {tiler}")
     m, n = (1, *sizes) if len(sizes) == 1 else sizes
     return cast("int", m), cast("int", n)
 
@@ -70,16 +70,16 @@ def _times(sizes: object) -> object:
 # ------------------------------------------------------------------------------------------------------------- panels
 
 
-def _counts(tv: Layout, what: str) -> tuple[int, int]:
+def _counts(tv: Layout) -> tuple[int, int]:
     sizes = product_each(tv.shape)
     if not isinstance(tv.shape, tuple) or len(sizes) != 2:
-        raise DrawingError(f"expected {what} of rank 2 (thread, value), got {to_text(tv)}")
+        raise DrawingError(f"the thread-value layout must have rank 2 (thread, value), got {to_text(tv)}")
     return cast("int", sizes[0]), cast("int", sizes[1])
 
 
 def _holders(tv: Layout, m: int, n: int) -> Holders:
     """Return the (thread, value) pairs that hold each element of a tile."""
-    threads, values = _counts(tv, "a thread-value layout")
+    threads, values = _counts(tv)
     few(threads * values)
     found: Holders = [[] for _ in range(few(m * n))]
     for t in range(threads):
@@ -154,8 +154,8 @@ def draw_tv(layout: Any, tiler: Any, *, sizes: Sizes = None, file: Path | None =
     """
     tv = static_given(layout, sizes, "draw_tv")
     if not isinstance(tv, Layout):
-        raise DrawingError(f"expected a plain thread-value layout, got {to_text(tv)}")
-    _counts(tv, "a thread-value layout to draw")
+        raise DrawingError(f"draw_tv needs a layout without swizzle, got {to_text(tv)}")
+    _counts(tv)
     m, n = tile_of(tiler)
     holders = _holders(tv, m, n)
     panel = Panel("", grid(m, n, _cells(holders, m, n)), borders=_warps(holders, m))
@@ -209,7 +209,7 @@ def copy_parts(x: Any) -> CopyParts:
         ref, src, dst = (x.in_elements(side, bits) for side in ("ref", "src", "dst"))
         return _alone(x.name, ref, src, dst, bits, (x.src_space, x.dst_space))
     if not is_copy(x):
-        raise DrawingError(f"expected a tiled copy or the atom of one, got {x!r}")
+        raise DrawingError(f"draw_copy needs a tiled copy or a copy atom, got {x!r}")
     atom = getattr(x, "atom", x)
     row = getattr(atom.type, "row", None)
     row = row() if callable(row) else row
@@ -293,7 +293,7 @@ class _Product(NamedTuple):
 def _product_parts(x: Any) -> _Product:
     row = x if isinstance(x, MmaAtom) else _mma_row(x) or _mma_row(getattr(x, "atom", None))
     if row is None:
-        raise DrawingError(f"expected a tiled MMA or the atom of one, got {x!r}")
+        raise DrawingError(f"draw_mma needs a tiled MMA or an MMA atom, got {x!r}")
     shared = tuple(o for o, source in (("A", row.source_a), ("B", row.source_b)) if source == "smem")
     if isinstance(x, MmaAtom) or not has(x, "tv_layout_A"):
         tiles = {o: row.tile(o) for o in "ABC"}
@@ -341,7 +341,7 @@ def draw_mma(x: Any, *, file: Path | None = None) -> Drawing:
 
 def _shared_cells(tv: Layout, rows: int, columns: int) -> Callable[[int, int], Cell]:
     """Return the cells of an operand in shared memory, which is common to all threads: the index of each element."""
-    _, values = _counts(tv, "a thread-value layout")
+    _, values = _counts(tv)
     number = {cast("int", evaluate((0, v), tv)): v for v in range(values)}
 
     def cell(i: int, j: int) -> Cell:

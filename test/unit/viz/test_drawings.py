@@ -175,9 +175,9 @@ def test_several_threads_hold_one_value_and_nobody() -> None:
     "make, message",
     [
         (lambda: draw_tv("(2,2):(2,1)", (1, 2)), "thread 1, value 0 is at 2, outside of the tile of 1 x 2"),
-        (lambda: draw_tv("4:1", (2, 2)), "expected a thread-value layout to draw of rank 2 (thread, value), got 4:1"),
-        (lambda: draw_tv("(2,2):(2,1)", "(2,)2"), "expected a tile such as '(16,128)', got '(2,)2'"),
-        (lambda: draw_tv("(2,2):(2,1)", (2, 2, 2)), "expected a tile (M, N) of positive extents, got (2, 2, 2)"),
+        (lambda: draw_tv("4:1", (2, 2)), "the thread-value layout must have rank 2 (thread, value), got 4:1"),
+        (lambda: draw_tv("(2,2):(2,1)", "(2,)2"), "cannot read the tile '(2,)2': "),
+        (lambda: draw_tv("(2,2):(2,1)", (2, 2, 2)), "the tile must be (M, N) with positive extents, got (2, 2, 2)"),
         (lambda: draw("(512,512):(1,512)"), "the drawing would have 262144 cells; at most 65536 are drawn"),
         (lambda: draw("(2,2,65):(1,2,4)"), "modes 2 and higher would need 65 panels; at most 64 are drawn"),
         (lambda: draw("(4,8:(8,1)"), "expected ',' or ')', got ':'\n  (4,8:(8,1)\n      ^"),
@@ -194,12 +194,12 @@ def test_several_threads_hold_one_value_and_nobody() -> None:
             "cannot draw this object; draw a layout, its text such as '(4,8):(8,1)', a tensor, a shape or an array",
         ),
         (lambda: draw("SM80_16x8x15_F32F16F16F32_TN"), "expected the name of an atom"),
-        (lambda: draw_divide("(4,4):(4,1)", "(3,5"), "expected a tiler such as '(2,4)' or '[3:3;(2,4):(1,8)]'"),
+        (lambda: draw_divide("(4,4):(4,1)", "(3,5"), "give a tiler such as '(2,4)' or '[3:3;(2,4):(1,8)]'"),
         (
             lambda: draw_divide("(m,4):(4,1)", (2, 2)),
             "draw_divide: the layout (m,4):(4,1) is dynamic; give sizes={'m': 8}",
         ),
-        (lambda: draw_swizzle("(4,4):(4,1)"), "expected a swizzled layout such as"),
+        (lambda: draw_swizzle("(4,4):(4,1)"), "draw_swizzle needs a swizzled layout such as"),
         (
             lambda: draw("(2,2)").save("drawing.gif"),
             "the file name must end in .svg, .png, .html, .tex, got 'drawing.gif'",

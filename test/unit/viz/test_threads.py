@@ -245,8 +245,8 @@ def test_a_tma_atom() -> None:
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: draw_copy("(4,8):(8,1)"), "expected a tiled copy or the atom of one, got '(4,8):(8,1)'"),
-        (lambda: draw_mma("(4,8):(8,1)"), "expected a tiled MMA or the atom of one, got '(4,8):(8,1)'"),
+        (lambda: draw_copy("(4,8):(8,1)"), "draw_copy needs a tiled copy or a copy atom, got '(4,8):(8,1)'"),
+        (lambda: draw_mma("(4,8):(8,1)"), "draw_mma needs a tiled MMA or an MMA atom, got '(4,8):(8,1)'"),
         (lambda: draw_tma("(4,8):(8,1)"), "draw_tma needs a TMA atom from make_tiled_tma_atom, got '(4,8):(8,1)'"),
         (lambda: draw_banks("(4,8):(8,1)", "(4,8):(1,4)"), "draw_banks: the element size is unknown; give bits=16"),
         (
@@ -259,7 +259,7 @@ def test_a_tma_atom() -> None:
         ),
         (
             lambda: draw_banks("(4,8):(8,1)", "32:1", bits=16),
-            "expected a tiled copy or a thread-value layout of rank 2, got 32:1",
+            "draw_banks needs a tiled copy or a (thread, value) layout, got 32:1",
         ),
         (
             lambda: draw_banks("(4,8):(8,1)", "(4,8):(1,4)", bits=16, side="left"),
