@@ -188,7 +188,7 @@ def test_a_plan_is_read() -> None:
     assert found.problem.key == "f16-f16-kn 64x96x72"
     assert plan.explain((4096, 4096), (4096, 4096)).microseconds > 100
     plan.tile_description = {"threadblock_shape": [64, 64, 64], "stages": 4, "cluster_shape": [1, 1, 1]}
-    assert "tile_description says so" in str(plan.explain(a, b)) and "64x64" in str(plan.explain(a, b))
+    assert "set by the plan's tile_description" in str(plan.explain(a, b)) and "64x64" in str(plan.explain(a, b))
     assert "wgmma" in plan.ir() and " cute.tiled" not in plan.ir("base") and "llvm.func" in plan.ir("llvm")
     assert plan.ir("arch") != plan.ir("expanded") != plan.ir()
     assert ".entry" in plan.ptx and "0 bytes spilled" in plan.report
