@@ -14,7 +14,7 @@ from cute_dialect import op
 from cute_dialect.op.plans.generators import compiled
 from cute_dialect.runtime.arrays import numpy_dtype
 
-PAGE = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "plans.md").read_text()
 GENERATOR = np.random.default_rng(15)
 M, N, K = 40, 24, 48
 
@@ -93,9 +93,9 @@ def test_activations_with_numbers() -> None:
         plan.activation = value
         assert plan.activation == text
     np.testing.assert_allclose(plan.reference(a, b), np.where(sums > 0, sums, 2 * np.expm1(sums)))
-    with pytest.raises(op.EpilogueError, match=r'got "relu\(0.5\)"; relu has no numbers'):
+    with pytest.raises(op.EpilogueError, match=r'"relu\(0.5\)" is not supported; relu takes no parameters'):
         op.mm(a, b, activation=("relu", 0.5), device="cpu")
-    with pytest.raises(op.EpilogueError, match="leaky_relu has a number, slope"):
+    with pytest.raises(op.EpilogueError, match="leaky_relu takes one parameter, slope"):
         universal(op.LinearCombinationGeneric("leaky_relu", "f16", 8)).epilogue_type(1.0, 0.0, 0.5, 0.5)
 
 
