@@ -14,7 +14,8 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE.read_t
 
 
 @pytest.mark.parametrize(("code", "output"), BLOCKS)
-def test_block(code: str, output: str, tmp_path: Path) -> None:
+def test_block(code: str, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_CHECKS", "auto")
     file = tmp_path / "example.py"
     file.write_text(code)
     printed = io.StringIO()

@@ -46,6 +46,7 @@ def run_block(code: str, names: dict[str, Any], folder: Path) -> str:
 def test_chapter(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each chapter stands on its own, after the imports of the first block of the page."""
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
+    monkeypatch.setenv("CUTE_CHECKS", "auto")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
     names: dict[str, Any] = {"__name__": "example"}
     exec("import numpy as np\nimport cute_dialect.lang as cute", names)

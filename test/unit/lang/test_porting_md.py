@@ -22,6 +22,7 @@ def test_each_block_of_code_has_its_output() -> None:
 @pytest.mark.parametrize(("code", "output"), BLOCKS)
 def test_block(code: str, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
+    monkeypatch.setenv("CUTE_CHECKS", "auto")
     file = tmp_path / "example.py"
     file.write_text(code)
     names: dict[str, Any] = {"__name__": "example"}
