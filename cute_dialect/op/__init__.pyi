@@ -97,6 +97,7 @@ from cute_dialect.op.errors import (
     DtypeError as DtypeError,
     EpilogueError as EpilogueError,
     LayoutError as LayoutError,
+    OptionError as OptionError,
     ShapeError as ShapeError,
     UnsupportedError as UnsupportedError,
 )

@@ -260,8 +260,8 @@ def _check_place(call: str, name: str, view: ArrayView, where: int | Literal["cp
     if where == "cpu":
         if view.device >= 0:
             raise DeviceError(
-                f'{call}: {name} is on {_place(view)}, but device="cpu" (or CUTE_DEVICE=cpu) selects the interpreter; move '
-                f'{name} to the CPU, or pass device="gpu"'
+                f'{call}: {name} is on {_place(view)}, but device="cpu" (or CUTE_DEVICE=cpu) selects the interpreter; '
+                f'move {name} to the CPU, or pass device="gpu"'
             )
     elif view.device < 0 and view.library != "numpy":
         gpu_here(call)

@@ -12,9 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from cute_dialect.errors import OpError
-from cute_dialect.runtime import binding
+from cute_dialect.runtime import binding, call_options
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.launch import CallOptions
 
 __all__ = [
     "AlignmentError",
@@ -24,8 +28,10 @@ __all__ = [
     "EpilogueError",
     "LayoutError",
     "OpError",
+    "OptionError",
     "ShapeError",
     "UnsupportedError",
+    "check_options",
     "named",
 ]
 
@@ -58,8 +64,20 @@ class DeviceError(OpError, binding.DeviceError):
     """Arrays on the wrong device, arrays of several libraries, or no GPU."""
 
 
+class OptionError(OpError, call_options.OptionError):
+    """A device or an option of the interpreter that is unknown or has a wrong value."""
+
+
 class EpilogueError(OpError):
     """Invalid activations, hooks, traced epilogues or arguments of an epilogue."""
+
+
+def check_options(call: str, options: CallOptions) -> None:
+    """Check the device and the options of the interpreter.  Raises OptionError, whose message names the call."""
+    try:
+        call_options.check_options({**options, "device": options.get("device", "gpu")})
+    except call_options.OptionError as e:
+        raise OptionError(f"{call}: {e}") from None
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from cute_dialect.op import compiled
 from cute_dialect.op.attending.report import AttentionExplanation
 from cute_dialect.op.conv.compiled import ConvKernel, kernel_library
 from cute_dialect.op.conv.report import ConvExplanation
+from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.rows.call import RowKernel, library
 from cute_dialect.op.rows.report import RowExplanation
 from cute_dialect.op.select import gemm_dispatch
@@ -75,6 +76,7 @@ class Prefetch:
             m.result()
 
 
+@checks_keywords
 def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
     """Compile kernels in the background; ``prefetch(…).wait()`` waits for them.
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, wraps
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from cute_dialect.op.errors import ArgumentError
-from cute_dialect.op.product import Interpreted
 
-__all__ = ["check_keywords"]
+__all__ = ["check_keywords", "checks_keywords"]
 
 
 def check_keywords(
@@ -33,6 +32,8 @@ def check_keywords(
         also: a function whose arguments are accepted as well, except those in ``without``.
         interpreted: the function also accepts the options of the interpreter.
     """
+    from cute_dialect.op.product import Interpreted  # Lazy: modules that product imports decorate their functions.
+
     names, options = _names(function), list(Interpreted.__annotations__) if interpreted else []
     others = () if also is None else _names(also)
     for name in given:
@@ -45,7 +46,27 @@ def check_keywords(
         raise ArgumentError(f"{call}() has no argument '{name}'{guess} Arguments: {', '.join(names)}{more}")
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def checks_keywords(function: _F) -> _F:
+    """Decorate a function, or the ``__init__`` of a class: an unknown keyword argument raises ArgumentError.
+
+    Only for functions that need not be fast: the decorator costs a call.
+    """
+
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if any(name not in known for name in kwargs):
+            call = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+            check_keywords(call, function, kwargs, interpreted=False)
+        return function(*args, **kwargs)
+
+    known = frozenset(_names(function))
+    return cast("_F", checked)
+
+
 @lru_cache(maxsize=256)
 def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     kinds = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
-    return tuple([n for n, p in signature(function).parameters.items() if p.kind not in kinds])
+    return tuple([n for n, p in signature(function).parameters.items() if p.kind not in kinds and n != "self"])

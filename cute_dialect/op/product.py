@@ -21,7 +21,7 @@ from cute_dialect.op.epilogue.combination import combination, is_rounded
 from cute_dialect.op.epilogue.modes import as_array
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor
-from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
+from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError, check_options
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operand_views import (
     copied,
@@ -42,7 +42,6 @@ from cute_dialect.op.select.kernel_override import ANY, Wanted, kernel_for
 from cute_dialect.op.tma_copies import pads, with_padding
 from cute_dialect.op.unfused import unfused
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
-from cute_dialect.runtime.call_options import check_options
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import Progress, RunReport
@@ -100,7 +99,7 @@ def product(
     """
     run, device = run or {}, chosen_device(device)
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
-    check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
+    check_options(name, cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
     arrays = {"a": a, "b": b, "out": args.get("D") if out is None else out, "c": extras.c, "bias": extras.bias}
     arrays |= scales
     where, views = read_all(name, arrays, device, stream)

@@ -25,6 +25,7 @@ from cute_dialect.op.attending.report import AttentionExplanation, explained_att
 from cute_dialect.op.attending.ways import Way, way_of
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.arguments import wait_for
 from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.plans.saved import Fields, SavedKernels, module_of
@@ -95,6 +96,7 @@ class Attention(Recorded):
 
     call: ClassVar[str] = _CALL
 
+    @checks_keywords
     def __init__(
         self, *, element: object, head_size: int, causal: bool | str = False, scale: float | None = None,
         window: tuple[int | None, int | None] | None = None, lse: bool = False, layout: str = "bhsd",

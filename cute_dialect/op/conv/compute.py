@@ -34,13 +34,12 @@ from cute_dialect.op.epilogue.combination import combination, is_rounded
 from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
-from cute_dialect.op.errors import EpilogueError, OpError
+from cute_dialect.op.errors import EpilogueError, OpError, check_options
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import matrix
 from cute_dialect.op.recording import launched
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, gpu_of, here
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
-from cute_dialect.runtime.call_options import check_options
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.product import Interpreted
@@ -68,7 +67,7 @@ def convolution(
         alone(name, extras)
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
     device = chosen_device(device)
-    check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
+    check_options(name, cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
     where, views = read_all(name, arrays, device, stream)
     on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)
     try:

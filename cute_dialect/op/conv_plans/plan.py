@@ -32,6 +32,7 @@ from cute_dialect.op.conv_plans.steps import matrices_of
 from cute_dialect.op.conv_plans.visiting import visited
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.configure import FAST, ampere_tiles, described
@@ -77,6 +78,7 @@ class Conv2d(Settings):
 
     call: ClassVar[str] = "Conv2d"
 
+    @checks_keywords
     def __init__(
         self, kind: str = "fprop", A: object = None, B: object = None, C: object = None, D: object = None, *,
         element: object = None, element_A: object = None, element_B: object = None, element_C: object = None,

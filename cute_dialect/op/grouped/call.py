@@ -36,6 +36,7 @@ from cute_dialect.op.errors import (
     OpError,
     ShapeError,
     UnsupportedError,
+    check_options,
 )  # fmt: skip
 from cute_dialect.op.grouped.choosing import as_grouped, average, choose, majors_of
 from cute_dialect.op.grouped.combination import combined, of_graph
@@ -52,7 +53,6 @@ from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.select.kernel_override import Wanted, kernel_for
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
-from cute_dialect.runtime.call_options import check_options
 
 __all__ = ["SCHEDULES", "Given", "Planned", "computed", "planned", "problem_of", "readable"]
 
@@ -146,7 +146,7 @@ def computed(
     run = cast("Interpreted", run or {})
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
     device = chosen_device(device)
-    check_options(cast("Any", {"device": "gpu" if device is None else device, **options}))
+    check_options(name, cast("Any", {"device": "gpu" if device is None else device, **options}))
     if g.rest not in RESTS:
         raise UnsupportedError(f"{name}: rest={g.rest!r} is not supported; use {' or '.join(map(repr, RESTS))}")
     on_host = {n: x for n, x in g.groups.items() if isinstance(x, list | tuple)}

@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.arrays import chosen_device, gpu_here, on_stream
-from cute_dialect.op.errors import AlignmentError, DeviceError, EpilogueError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import (
+    AlignmentError,
+    DeviceError,
+    EpilogueError,
+    LayoutError,
+    ShapeError,
+    UnsupportedError,
+    check_options,
+)
 from cute_dialect.op.memory import NOWHERE, pool_of
 from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import GemmCoord, Mode, SplitKMode, known
@@ -19,7 +27,6 @@ from cute_dialect.op.plans.launch_sequence import ALONE, Split, Step, Workspace,
 from cute_dialect.op.plans.operands import Kinds, check, check_tma, read
 from cute_dialect.op.plans.visitor_args import arguments_for, visited
 from cute_dialect.runtime.arrays import ArrayView, stream_of
-from cute_dialect.runtime.call_options import check_options
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -47,7 +54,7 @@ class Arguments:
         self.results: dict[str, Any] = {"D": D, **(results or {})}
         if operation.by_tma:
             check_tma(call, operands)
-        check_options(options)
+        check_options(call, options)
         self.stream, self.options = stream, options
         self.on_cpu = on_the_cpu(options)
         self.launched: list[Step] = []

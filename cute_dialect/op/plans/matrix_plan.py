@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.op.elements import element_name, layout_name
 from cute_dialect.op.errors import DtypeError, LayoutError
 from cute_dialect.op.function_versions import current
+from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.describe import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.plans.generators import PartsConfig, Variant
@@ -37,6 +38,7 @@ class MatrixPlan(Settings):
     Raises OpError.
     """
 
+    @checks_keywords
     def __init__(
         self, A: object = None, B: object = None, C: object = None, D: object = None, *, element: object = None,
         layout: object = None, element_A: object = None, element_B: object = None, element_C: object = None,

@@ -31,6 +31,7 @@ from cute_dialect.op.errors import (
     UnsupportedError,
     named,
 )
+from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.calling_convention import Operands
@@ -88,6 +89,7 @@ class ScaledGemm(MatrixPlan):
 
     call: ClassVar[str] = "ScaledGemm"
 
+    @checks_keywords
     def __init__(
         self, A: object = None, B: object = None, C: object = None, D: object = None, *,
         recipe: str | Sequence[str], fast: bool = False, element_scale: object = "f32", element: object = None,

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from cute_dialect.kernels.row_config import BITS
 from cute_dialect.op.arrays import chosen_device, gpu_here, read_all
 from cute_dialect.op.compiled import Libraries, by_name
-from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, check_options
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.product import options_of
 from cute_dialect.op.recording import Recording, launched
 from cute_dialect.runtime.arrays import ArrayView, view_of
-from cute_dialect.runtime.call_options import check_options
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.product import Interpreted
@@ -92,7 +91,7 @@ class RowCall:
         self._made: list[Any] = []
         self._stream, self._run, device = stream, run or {}, chosen_device(device)
         options: dict[str, Any] = {key: value for key, value in self._run.items() if key != "report"}
-        check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
+        check_options(name, cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
         self._where, self.views = read_all(name, arrays, device, stream)
         self.cpu, self.gpu, self._library = self._where.cpu, self._where.gpu, self._where.library
         self.first, self.x = next(iter(self.views.items()))

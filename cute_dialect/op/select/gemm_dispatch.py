@@ -24,6 +24,7 @@ from cute_dialect.op.arrays import gpu_here
 from cute_dialect.op.compiled import AnyConfig, RunKernel, any_config, any_rows, runner
 from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
 from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
+from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import bias_mode
 from cute_dialect.op.select.cost_model import Costs, best, costs_of, predict, ranked, tell_clusters
@@ -49,6 +50,7 @@ _CLOSE = 1.02
 """Factor of predictions below which a measurement without the epilogue is more reliable."""
 
 
+@checks_keywords
 def choose(problem: Problem, sms: int = 132, gpu: str = "", epilogue: Epilogue | None = None) -> Choice:
     """Return the kernel for a problem, without an epilogue.
 

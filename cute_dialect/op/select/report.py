@@ -36,7 +36,7 @@ from cute_dialect.op.epilogue.bind import (
     traced_of,
 )
 from cute_dialect.op.epilogue.tracing import FakeTensor
-from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.grouped.report import explained_grouped
 from cute_dialect.op.known import Extras
@@ -202,7 +202,7 @@ def explain(
         operands = {n: _view(name, n, x, element) for n, x in (("a", a), ("b", b), ("out", out)) if x is not None}
         return explained_grouped(operands, more, dtype, math, gpu, others, _of_torch(a))
     if more:
-        raise UnsupportedError(f"explain: {name or repr(function)} has no argument {next(iter(more))}; omit it")
+        raise ArgumentError(f"explain: {name or repr(function)} has no argument {next(iter(more))}; omit it")
     if is_of_rows(function):
         return explained(function, a, b, bias, residual, element=element)
     if name == "mm_array":

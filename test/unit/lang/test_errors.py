@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect import op
 
+MATRIX = np.ones((16, 16), np.float16)
 PAGE = Path(__file__).resolve().parents[3] / "docs/language.md"
 
 
@@ -50,3 +53,28 @@ def test_lowering_errors_are_compile_errors() -> None:
     with pytest.raises(cute.CompileError, match="nothing") as caught:
         compile("module { cute.nothing }")
     assert isinstance(caught.value, cute.LoweringError) and caught.value.diagnostics
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: op.mm(MATRIX, MATRIX, devise="cpu"),  # pyright: ignore[reportCallIssue]
+        lambda: op.softmax(MATRIX, axis=1),  # pyright: ignore[reportCallIssue]
+        lambda: op.relu(MATRIX, inplace=True),  # pyright: ignore[reportCallIssue]
+        lambda: op.explain(op.mm, MATRIX, MATRIX, devise=0),
+        lambda: op.prefetch([], threads=2),  # pyright: ignore[reportCallIssue]
+        lambda: op.choose(None, gpus=""),  # pyright: ignore[reportCallIssue, reportArgumentType]
+        lambda: op.Gemm(elements="f16"),  # pyright: ignore[reportCallIssue]
+        lambda: op.Attention(element="f16", head_sizes=64),  # pyright: ignore[reportCallIssue]
+    ],
+)
+def test_unknown_keywords_of_op(call: Callable[[], object]) -> None:
+    with pytest.raises(op.ArgumentError, match=r"has no argument '?(devise|axis|inplace|threads|gpus|elements|head_s)"):
+        call()
+
+
+@pytest.mark.parametrize("options", [{"device": "tpu"}, {"device": 1.5}, {"device": "cpu", "checks": 3}])
+def test_wrong_options_of_op(options: dict[str, object]) -> None:
+    with pytest.raises(op.OptionError, match=f"^mm: {list(options)[-1]}: ") as caught:
+        op.mm(MATRIX, MATRIX, **options)  # pyright: ignore[reportArgumentType]
+    assert isinstance(caught.value, cute.OptionError)
