@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from cute_dialect.arch.targets import NEWEST_ATOMS
 from cute_dialect.front.errors import KernelTypeError
 
 __all__ = ["LATER_CHIPS", "STATEMENTS", "VENDOR", "refused"]
 
-LATER_CHIPS = "needs sm_100 or later; this compiler supports instructions up to sm_90a"
+LATER_CHIPS = f"needs sm_100 or later; this compiler supports instructions up to {NEWEST_ATOMS}"
 STATEMENTS = "builds a loop explicitly, which is not supported; use 'for' or 'while'"
 VENDOR = "belongs to NVIDIA's compiler and is not available"
 

@@ -379,3 +379,15 @@ def test_pictures() -> None:
         "0 T0V0 T0V1 -",
         "1 T1V0 T1V1 -",
     ]
+
+
+def test_the_newest_chip_with_atoms_is_stated() -> None:
+    """Of later chips there are copies of 256 bits alone."""
+    from cute_dialect.arch.table import ATOMS
+    from cute_dialect.arch.targets import NEWEST_ATOMS, TARGETS
+    from cute_dialect.lang.unsupported import LATER_CHIPS
+
+    assert any(atom.arch == NEWEST_ATOMS for atom in ATOMS.values())
+    later = {name for name, atom in ATOMS.items() if atom.arch in TARGETS and TARGETS[atom.arch].number > 90}
+    assert later and all("256" in name for name in later)
+    assert NEWEST_ATOMS in LATER_CHIPS
