@@ -214,7 +214,7 @@ def of(**given: Any) -> Any:
         ({"bias": numbers(8)}, op.ShapeError, r"it must have \(40,\), \(1, 40\), \(6, 40\) or \(115, 1\)"),
         ({"alpha": numbers(3, dtype=np.float32)}, op.ShapeError, r"alpha must be a number, or an f32 array of shape"),
         ({"activation": "swish"}, op.EpilogueError, "silu is x"),
-        ({"kernel": "no"}, op.UnsupportedError, "expected a kernel of the menu"),
+        ({"kernel": "no"}, op.UnsupportedError, "there is no kernel"),
     ],
 )  # fmt: skip
 def test_errors(given: dict[str, Any], error: type[Exception], said: str) -> None:
