@@ -146,8 +146,8 @@ DEFAULT_CHIP = "sm_90a"
 """The chip that code is made for where none is given."""
 
 NEWEST_ATOMS = "sm_90a"
-"""The newest chip whose instructions are supported. Code can be generated for every chip in ``TARGETS``, but chips after
-this one are limited to the instructions of ``sm_90`` and to 256-bit copies: tcgen05 and tensor memory have no atoms."""
+"""The newest chip whose instructions are supported. Code can be generated for all chips in ``TARGETS``. Later chips
+are limited to the instructions of ``sm_90`` and to 256-bit copies: tcgen05 and tensor memory have no atoms."""
 
 DEFAULT_TARGET = TARGETS[DEFAULT_CHIP]
 """The record whose limits count where no chip is known: in generators of kernels, in the interpreter."""
