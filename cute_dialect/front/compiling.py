@@ -36,7 +36,7 @@ class _Compile:
         for option in given:
             made = option() if isinstance(option, type) else option
             if not isinstance(made, CompileOption):
-                raise TypeError(f"cute.compile[…] takes options such as cute.OptLevel(3), not {option!r}")
+                raise KernelTypeError("F103", f"cute.compile[…] takes options such as cute.OptLevel(3), got {option!r}")
         return _Compile((*self._options, *[o() if isinstance(o, type) else o for o in given]), traced=self._traced)
 
     def __repr__(self) -> str:

@@ -261,7 +261,7 @@ class Launch:
             sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem, "cooperative": cooperative}
             return _launch_outside(self, {**sizes, "pdl": pdl, "min_blocks_per_mp": min_blocks_per_mp}, stream, options)
         if options:
-            raise TypeError(f"launch() got an unexpected keyword argument '{next(iter(options))}'")
+            raise KernelTypeError("F115", f"launch() has no argument '{next(iter(options))}'")
         if self not in tracer.state["pending"]:
             raise CompileError(
                 "F119", f"{self.describe()} is launched twice", hint="call the kernel again for a second launch"
@@ -297,7 +297,7 @@ def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options:
 
     for name in options:
         if name not in CALL_OPTIONS:
-            raise TypeError(f"launch() got an unexpected keyword argument '{name}'")
+            raise KernelTypeError("F115", f"launch() has no argument '{name}'")
     kernel: Any = launch.kernel
     grid = _three(sizes.pop("grid"), "grid")
     kind = kernel.find_launch(launch, grid, sizes, options_of(kernel, options.get("device")))

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from cute_dialect.errors import CuteError
+from cute_dialect.errors import CompileError, CuteError
+from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.trace import active, finish_error, finishes_errors
 
 if TYPE_CHECKING:
@@ -316,10 +317,8 @@ def kernel(function: Any = None, /, **options: Any) -> Any:
 def _decorate(kind: type[Traced], function: Any, options: dict[str, Any], known: tuple[str, ...]) -> Any:
     for name in options:
         if name not in known:
-            raise TypeError(f"@cute.{kind.kind} has no option '{name}'; options: {', '.join(known)}")
+            raise KernelTypeError("F103", f"@cute.{kind.kind} has no option '{name}'; options: {', '.join(known)}")
     if options.get("inline", True) is not True:
-        from cute_dialect.front.errors import CompileError
-
         raise CompileError(
             "F103", "inline=False is not supported: a call in a trace is always inlined", hint="remove inline="
         )
@@ -330,7 +329,7 @@ def _decorate(kind: type[Traced], function: Any, options: dict[str, Any], known:
     if function is None:
         return lambda f: kind(f, options)
     if not callable(function) and not isinstance(function, staticmethod | classmethod):
-        raise TypeError(
-            f"@cute.{kind.kind} decorates a function, got {type(function).__name__}; pass options by keyword"
+        raise KernelTypeError(
+            "F103", f"@cute.{kind.kind} decorates a function, got {type(function).__name__}; pass options by keyword"
         )
     return kind(function, options)

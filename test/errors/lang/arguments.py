@@ -175,16 +175,18 @@ def run(x: cute.Tensor):
 
 
 run(X)
-#: TypeError
-#: arguments.py:3:5: error F162: TypeError: launch() got an unexpected keyword argument 'blck'
+#: KernelTypeError
+#: arguments.py:3:5: error F115: launch() has no argument 'blck'
 #:     3 |     call(lambda x: None, x).launch(grid=1, block=1, blck=3)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:6:1  run(X)
 
 # ===== an option that launch has not, outside of a host function
 call(lambda x: None, X).launch(grid=1, block=1, blck=3)
-#: TypeError
-#: launch() got an unexpected keyword argument 'blck'
+#: KernelTypeError
+#: arguments.py:1:1: error F115: launch() has no argument 'blck'
+#:     1 | call(lambda x: None, X).launch(grid=1, block=1, blck=3)
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
 # ===== a cluster of run time
 @cute.jit
@@ -283,8 +285,8 @@ run(X, scael=3)
 
 # ===== an option of compile that is none
 cute.compile["fast"]
-#: TypeError
-#: cute.compile[…] takes options such as cute.OptLevel(3), not 'fast'
+#: KernelTypeError
+#: error F103: cute.compile[…] takes options such as cute.OptLevel(3), got 'fast'
 
 # ===== an optimisation level that is none
 @cute.jit
@@ -300,15 +302,15 @@ cute.compile[cute.OptLevel(7)](run, X)
 
 # ===== a decorated number
 cute.kernel(5)
-#: TypeError
-#: @cute.kernel decorates a function, got int; pass options by keyword
+#: KernelTypeError
+#: error F103: @cute.kernel decorates a function, got int; pass options by keyword
 
 # ===== an option of the decorator that is none
 @cute.kernel(threads=5)
 def k():
     pass
-#: TypeError
-#: @cute.kernel has no option 'threads'; options: max_threads, min_blocks, max_regs, cluster, name
+#: KernelTypeError
+#: error F103: @cute.kernel has no option 'threads'; options: max_threads, min_blocks, max_regs, cluster, name
 
 # ===== a stage that there is not
 @cute.jit
