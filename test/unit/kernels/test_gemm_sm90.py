@@ -223,7 +223,7 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
         ({"major_c": "k"}, "major_c 'k' is not supported"),
         ({"output": "f32"}, "deferred=True needs an output of at most 16 bits"),
         ({"output": "f32", "deferred": False, "major_c": "m"}, "major_c 'm' is not supported for output f32"),
-        ({"buffers": 0}, "buffers is 0; at least 1"),
+        ({"buffers": 0}, "buffers is 0; it must be at least 1"),
         ({"cluster_m": 3}, "a cluster of 3 x 1 blocks is not supported"),
         ({"cluster_m": 4, "cluster_n": 4}, "a cluster of 4 x 4 blocks is not supported"),
         ({"stages": 5}, "at most 232448 are available"),
@@ -425,7 +425,7 @@ def test_arrays_that_are_not_the_configurations() -> None:
         ((a, b, c), small._replace(major_b="n"), "B must be contiguous along mode 0"),
         ((a, b, c), small._replace(batch=True), "A must be a batch of matrices of f16"),
         ((a, b, c), small._replace(stream_k=True), "arguments after C must be workspace, flags; got none"),
-        ((a, b, c), small._replace(stages=40), "at most 232448 bytes"),
+        ((a, b, c), small._replace(stages=40), "at most 232448 are available"),
     ):
         with pytest.raises(ValueError, match=says):
             launch(*arrays, config=config, device="cpu")
