@@ -83,7 +83,7 @@ class OpError(CuteError, ValueError):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         if OpError.hides_frames is not None and "pytest" in sys.modules:
-            # A function of `op` must not cost a wrapper that shortens tracebacks, so pytest is told to hide the frames.
+            # Shortening tracebacks with a wrapper would slow every call of `op`, so pytest hides the frames instead.
             frame = sys._getframe(1)
             while frame is not None:
                 if str(frame.f_globals.get("__name__")).startswith("cute_dialect."):

@@ -57,7 +57,7 @@ SCALES = ("scale_a", "scale_b")
 class Interpreted(TypedDict, total=False):
     """Options of a call with ``device="cpu"``; see :class:`cute_dialect.runtime.launch.KernelCall`.
 
-    ``report`` is called with the interpreter's report of each launch.
+    ``checks`` is off by default.  ``report`` is called with the interpreter's report of each launch.
     """
 
     checks: Sequence[str] | str | None

@@ -10,7 +10,7 @@
     CUTE_CHIP=sm_90a         the chip that kernels in Python are compiled for where there is no GPU to ask
     CUTE_ASSERT=1            GPU code of kernels in Python also checks promises, coordinates and steps; 0: no asserts
     CUTE_OP_CHECK=1          operations check numbers that only the GPU has (where groups end), which waits for it
-    CUTE_DEVICE=cpu          where calls of kernels in Python run that do not say it: gpu or cpu (the interpreter)
+    CUTE_DEVICE=cpu          default device of kernels in Python and of op: gpu or cpu (the interpreter)
     CUTE_CHECKS=race,uninit  checks of runs on the interpreter: race, uninit, oob, sync; or all, auto, none
     CUTE_TRACEBACK=full      tracebacks of this package's errors show its own frames too
     CUTE_ERROR_SVG=DIR       errors about layouts draw them there and name the file
