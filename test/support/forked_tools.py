@@ -24,6 +24,8 @@ __all__ = ["ForkedTools", "preload"]
 
 TOOLS = ("cute_opt", "cute_run")
 """Modules of ``cute_dialect.tools`` that run in a fork."""
+_LIT = os.path.dirname(lit.TestRunner.__file__)
+"""lit's own commands, such as ``diff``, need a Python of their own: they change ``sys.path``."""
 
 _SAMPLE = """
 import os, sys
@@ -74,7 +76,7 @@ def _main_of(args: Sequence[str]) -> Callable[[], object] | None:
         return None
     if args[1] == "-m" and len(args) > 2 and args[2].removeprefix("cute_dialect.tools.") in TOOLS:
         return lambda: _run_tool(args[2], args[3:])
-    if args[1].endswith(".py"):
+    if args[1].endswith(".py") and not args[1].startswith(_LIT):
         return lambda: _run_file(args[1], args[2:])
     return None
 

@@ -22,6 +22,7 @@ LIT_TESTS = {
     "pass_file": "RUN: echo 'import sys; print(sys.argv[1:], __name__); sys.exit(3)' > %t.py\n"
     "RUN: not %python %t.py 7 > %t.out\nRUN: grep \"\\['7'\\] __main__\" %t.out",
     "pass_stdin": "RUN: cat %s | cute-opt - | cute-opt | grep module",
+    "pass_diff": "RUN: diff %s %s",
     "fail_pipe": "RUN: cute-opt %s | grep no-such-text",
     "fail_status": "RUN: cute-opt --no-such-option %s",
     "fail_python": "RUN: echo 'raise ValueError(5)' > %t.py\nRUN: %python %t.py",
