@@ -84,7 +84,9 @@ class OpError(CuteError, ValueError):
         super().__init__(*args)
         if OpError.hides_frames is not None and "pytest" in sys.modules:
             # Shortening tracebacks with a wrapper would slow every call of `op`, so pytest hides the frames instead.
-            frame = sys._getframe(1)
+            import inspect
+
+            frame = inspect.currentframe()
             while frame is not None:
                 if str(frame.f_globals.get("__name__")).startswith("cute_dialect."):
                     frame.f_globals.setdefault("__tracebackhide__", OpError.hides_frames)

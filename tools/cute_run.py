@@ -46,8 +46,8 @@ argument texts (--in, in the order of the parameters or as NAME=TEXT):
     :offset=3        start so many elements after an aligned address
   data.npy         a file          42 or (3,4)    for a parameter that is no tensor
 The letters a, b, c … stand for the parameters in order, in --in, --out and --check, beside their own names.
-Arrays that are not given take the shape of the last one and hold poison (NaN), which --check=uninit reports
-where the kernel reads it.
+Arrays that are not given take the shape of the last one and hold poison (NaN). The check uninit, which is on by
+default in short runs on the CPU, reports the reads of them.
 
 checks (--check EXPR, may be repeated; wrong ones are found before anything runs):
   'c == a + b'                          every element, bit by bit (NaN equals NaN)
