@@ -29,7 +29,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Position, Source, did_you_mean, limit_message
 from cute_dialect.ir.parsing import one_line, op_name
 from cute_dialect.ir.printing import ir_text
-from cute_dialect.ir.verifier import Known, verify
+from cute_dialect.ir.verifier import VerifiedForms, verify
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptionError, anchored, run_pass
 from cute_dialect.passes.outside import OutsideError, PassTable
 from cute_dialect.passes.pipeline_text import Element, NestElement, PassElement, options_text
@@ -201,7 +201,7 @@ class Runner:
         self._observers = observers
         self._sources = sources
         self._validator = validator
-        self.known = Known()
+        self.known = VerifiedForms()
         """What was found sound so far."""
         self._worker = worker
         self._call_sites: CallSites | None = None

@@ -27,7 +27,7 @@ from typing import Any
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.compiled import AnyConfig, Runner, any_text, run_any, text_of
-from cute_dialect.op.select.gemm_dispatch import Way, way_of
+from cute_dialect.op.select.gemm_dispatch import GemmDispatch, way_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.unfused import Matrix
 from cute_dialect.runtime.progress import track
@@ -74,7 +74,7 @@ def _problem(rng: random.Random, majors: random.Random, element: str) -> Problem
     return Problem(m, n, k, element, OUTPUTS[element], major_a, major_b)
 
 
-def way_for(problem: Problem) -> Way:
+def way_for(problem: Problem) -> GemmDispatch:
     """Return how ``mm`` computes a problem on an H200 where the user has tuned nothing.
 
     >>> way_for(Problem(4096, 2048, 1024, "tf32", "f32", "m", "n")).copied
@@ -103,7 +103,7 @@ def of_menu(problem: Problem) -> Problem:
     return problem._replace(major_a="k") if problem.m < problem.n else problem._replace(major_b="k")
 
 
-def _kernel_of(way: Way) -> Choice | AnyConfig:
+def _kernel_of(way: GemmDispatch) -> Choice | AnyConfig:
     found = way.choice or way.other
     assert found is not None
     return found
@@ -129,7 +129,7 @@ def _build_one(kernel: Choice | AnyConfig, folder: str, chip: str) -> str:
     return f"{kernel.name}: {module.report.strip().splitlines()[-1]}"
 
 
-def computed(way: Way, kernel: Callable[..., object], a: Any, b: Any, c: Any) -> object:
+def computed(way: GemmDispatch, kernel: Callable[..., object], a: Any, b: Any, c: Any) -> object:
     """Compute ``c = a b^T`` as ``mm`` does: with copies along K of what the kernel does not read."""
     a = a.contiguous() if "a" in way.copied else a
     b = b.contiguous() if "b" in way.copied else b

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cute_dialect import op
-from cute_dialect.op.grouped.call import Given, planned
+from cute_dialect.op.grouped.call import GroupedArguments, planned
 from cute_dialect.op.grouped.kernels import name_of, text_of
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial
@@ -23,7 +23,7 @@ from cute_dialect.tools.bench_op import Trial
 __all__ = ["CASES", "Lists", "Masked", "ScaledGroups"]
 
 
-def _kernels(given: Given) -> Mapping[str, Callable[[], str]]:
+def _kernels(given: GroupedArguments) -> Mapping[str, Callable[[], str]]:
     """Return the kernels of a call, whose operands nobody reads."""
     return {name_of(c): partial(text_of, c) for c, _ in planned("cute-bench", given, "cpu").launches}
 
@@ -73,7 +73,7 @@ class ScaledGroups(NamedTuple):
         b = _unread("f8E4M3FN", self.groups, self.n, self.k).transpose(0, 2, 1)
         sa, sb = (_unread("f32", *shape) for shape in self.scales())
         block = self.recipe == "block"
-        return _kernels(Given(
+        return _kernels(GroupedArguments(
             a, b, {"offs": self.ends()}, dtype="bf16", math="default" if block else "promote",
             accumulator="block" if block else None, scales={"scale_a": sa, "scale_b": sb},
         ))  # fmt: skip
@@ -149,7 +149,7 @@ class Masked(NamedTuple):
     def kernels(self) -> Mapping[str, Callable[[], str]]:
         """Return the kernel that is launched."""
         a, b = _unread("bf16", self.groups, self.most, self.k), _unread("bf16", self.groups, self.k, self.n)
-        return _kernels(Given(a, b, {"lengths": self.lengths()}))
+        return _kernels(GroupedArguments(a, b, {"lengths": self.lengths()}))
 
     def trial(self) -> Trial:
         """Make normal data; torch multiplies all rows."""

@@ -18,7 +18,7 @@ from cute_dialect.kernels.conv import conv_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.compiled import text_of
 from cute_dialect.op.conv.channel_padding import narrow
-from cute_dialect.op.conv.choice import Asked, chosen
+from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.compiled import kernel_text
 from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.geometry import Geometry, geometry
@@ -67,26 +67,32 @@ class Conv(NamedTuple):
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
         """Return what is called on an H200, for convolutions that im2col loads serve."""
-        from cute_dialect.op.known import Extras
+        from cute_dialect.op.known import LinearCombination
         from cute_dialect.op.select.gemm_dispatch import epilogue_of
 
         g = self.geometry
         if g.is_product:
             return self._product(g)
-        asked = Asked(g, "f16", "f16")
+        asked = ConvRequest(g, "f16", "f16")
         few = few_channels(asked)
         if isinstance(few, PartialWeights):
             return {few.name: partial(kernel_text, few.config)}
         if few is not None and self.fused:
             added: Any = True  # there is a residual
-            made = epilogue_of("conv2d", Extras(c=added, activation="relu"), *g.matrix, (self.k,), "f16", "f16")
+            made = epilogue_of(
+                "conv2d", LinearCombination(c=added, activation="relu"), *g.matrix, (self.k,), "f16", "f16"
+            )
             few = few._replace(epilogue=made)
         if few is not None:
             return {few.name: partial(kernel_text, few)}
         if self.fused:
             added: Any = True  # there is a residual
             forward = self.kind == "fprop"
-            extras, bias = (Extras(c=added, activation="relu"), (self.k,)) if forward else (Extras(c=added), None)
+            extras, bias = (
+                (LinearCombination(c=added, activation="relu"), (self.k,))
+                if forward
+                else (LinearCombination(c=added), None)
+            )
             asked = asked._replace(epilogue=epilogue_of("conv2d", extras, *g.matrix, bias, "f16", "f16"))
         left = narrow(asked, GPU)
         config = chosen(asked if left is None else asked._replace(geometry=left), GPU)

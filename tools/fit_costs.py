@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_dialect.op.select.candidates import of_choices
-from cute_dialect.op.select.cost_model import COSTS, GIVEN, RANGES, Asked, Costs, times
+from cute_dialect.op.select.cost_model import COSTS, GIVEN, RANGES, CostQuery, Costs, times
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.sweeps import Row
@@ -199,8 +199,8 @@ class _Search:
         self.start = np.array([log(max(getattr(begin, n), exp(low))) for n, low in zip(self.names, self.low)])
         counts = [len(row.times) for row in rows]
         self.kernels = of_choices([kernel for row in rows for kernel in row.kernels])
-        asked = zip(*(Asked.of(row.problem) for row in rows))
-        self.asked = Asked(*(np.repeat(np.array(values), counts) for values in asked))
+        asked = zip(*(CostQuery.of(row.problem) for row in rows))
+        self.asked = CostQuery(*(np.repeat(np.array(values), counts) for values in asked))
         self.times: Floats = np.log([t for row in rows for t in row.times])
         self.first = np.cumsum([0, *counts[:-1]])
         self.row = np.repeat(np.arange(len(rows)), counts)

@@ -11,7 +11,7 @@ from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, 
 from cute_dialect.ir.parsing import parse_module
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.ir.text_limits import text_overflow
-from cute_dialect.ir.verifier import Known, verify
+from cute_dialect.ir.verifier import VerifiedForms, verify
 
 if TYPE_CHECKING:
     from cute_dialect.pipelines.isolate import Worker
@@ -88,7 +88,7 @@ def _lap(job: Job, name: str, since: float) -> float:
     return job.timing.lap(name, since) if job.timing is not None else since
 
 
-def _parse(job: Job, engine: DiagnosticEngine, source: Source, known: Known | None = None) -> ModuleOp | None:
+def _parse(job: Job, engine: DiagnosticEngine, source: Source, known: VerifiedForms | None = None) -> ModuleOp | None:
     """Parse and verify here, in xDSL."""
     now = perf_counter()
     core_only = job.options.flag("core-only")

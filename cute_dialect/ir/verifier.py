@@ -26,7 +26,7 @@ MOST = 20
 """How many errors are reported at most."""
 
 
-class Known:
+class VerifiedForms:
     """What earlier verifications found sound, so as not to ask again: forms of ops (class, types, properties).
 
     A form is looked for by the identity of its attributes first, which passes hand on from op to op: hashing types is
@@ -87,14 +87,16 @@ def _kind(op_class: type[Operation]) -> _Kind:
     )
 
 
-def verify(op: Operation, engine: DiagnosticEngine, *, show_op: bool = False, known: Known | None = None) -> bool:
+def verify(
+    op: Operation, engine: DiagnosticEngine, *, show_op: bool = False, known: VerifiedForms | None = None
+) -> bool:
     """Check ``op`` and all that is in it; report violations to ``engine``; give whether there were none.
 
     ``show_op`` attaches a note with the op as it is now: of use when passes have rewritten it, so that the source line
     does not show it any more.  ``known`` is shared by verifications of the same module after each pass.
     """
     before = engine.errors
-    verifier = _Verifier(engine, show_op, known or Known())
+    verifier = _Verifier(engine, show_op, known or VerifiedForms())
     try:
         verifier.op(op)
         if verifier.crash is not None and engine.errors == before:
@@ -108,7 +110,7 @@ def verify(op: Operation, engine: DiagnosticEngine, *, show_op: bool = False, kn
 
 
 class _Verifier:
-    def __init__(self, engine: DiagnosticEngine, show_op: bool, known: Known):
+    def __init__(self, engine: DiagnosticEngine, show_op: bool, known: VerifiedForms):
         self._engine = engine
         self._show_op = show_op
         self._visible: set[int] = set()

@@ -48,7 +48,7 @@ LONG_ROW = 16384
 """Rows longer than this are partitioned according to :data:`LONG`."""
 
 
-class Way(NamedTuple):
+class RowPartition(NamedTuple):
     """A partitioning of long rows."""
 
     threads: int  # of a block
@@ -60,22 +60,28 @@ class Way(NamedTuple):
     above: int = LONG_ROW  # use this partitioning for longer rows only
 
 
-LONG: dict[tuple[str, int], tuple[Way, ...]] = {
+LONG: dict[tuple[str, int], tuple[RowPartition, ...]] = {
     ("softmax", 16): (
-        Way(512, 8), Way(512, 8, cluster=8, groups=1, kept=-1), Way(1024, 8, cluster=8),
+        RowPartition(512, 8), RowPartition(512, 8, cluster=8, groups=1, kept=-1), RowPartition(1024, 8, cluster=8),
     ),
-    ("softmax", 32): (Way(512, 8, cluster=8, groups=1, kept=-1, above=32768),),
+    ("softmax", 32): (RowPartition(512, 8, cluster=8, groups=1, kept=-1, above=32768),),
     ("layernorm", 16): (
-        Way(512, 8, groups=6, kept=2), Way(512, 4, together=2, cluster=8, groups=2, kept=2),
-        Way(1024, 4, together=3, cluster=8),
+        RowPartition(512, 8, groups=6, kept=2), RowPartition(512, 4, together=2, cluster=8, groups=2, kept=2),
+        RowPartition(1024, 4, together=3, cluster=8),
     ),
-    ("layernorm", 32): (Way(1024, 8, groups=2, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
+    ("layernorm", 32): (RowPartition(1024, 8, groups=2, kept=2), RowPartition(512, 8, cluster=8, groups=1, kept=-1)),
     # Rows of any alignment load separate weights, so processing two at once gains nothing.
-    ("odd layernorm", 16): (Way(512, 8, cluster=8, groups=6, kept=2),),
-    ("odd layernorm", 32): (Way(1024, 8, groups=2, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
+    ("odd layernorm", 16): (RowPartition(512, 8, cluster=8, groups=6, kept=2),),
+    ("odd layernorm", 32): (
+        RowPartition(1024, 8, groups=2, kept=2), RowPartition(512, 8, cluster=8, groups=1, kept=-1),
+    ),
     # With a second matrix to read, registers hold half of a row, and the row is kept there.
-    ("two", 16): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
-    ("two", 32): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
+    ("two", 16): (
+        RowPartition(512, 4, cluster=8, groups=1, kept=-1), RowPartition(1024, 4, cluster=8, groups=1, kept=-1),
+    ),
+    ("two", 32): (
+        RowPartition(512, 4, cluster=8, groups=1, kept=-1), RowPartition(1024, 4, cluster=8, groups=1, kept=-1),
+    ),
 }  # fmt: skip
 """Operation and bits of an element -> partitionings; the first that fits is used."""
 _LIKE = {op: "layernorm" if op == "layernorm" else "softmax" for op in OPS}

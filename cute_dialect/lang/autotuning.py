@@ -75,7 +75,7 @@ def shown(candidate: Candidate) -> str:
 Told = Callable[[str, int, int], None]
 
 
-class How(NamedTuple):
+class TuneOptions(NamedTuple):
     """The settings of tuning; see :func:`autotune`.
 
     Attributes:
@@ -103,7 +103,7 @@ class Autotuned:
     :func:`autotune` creates it.  ``function`` is the host function.
     """
 
-    def __init__(self, function: JitFunction, candidates: Sequence[Candidate], how: How):
+    def __init__(self, function: JitFunction, candidates: Sequence[Candidate], how: TuneOptions):
         self.function = function
         self.candidates = list(candidates)
         self._signature = inspect.signature(function)
@@ -421,11 +421,11 @@ def autotune(
         candidates: list[Candidate] = [dict(zip(space, values)) for values in itertools.product(*space.values())]
     else:
         candidates = [dict(c) for c in configs or ()]
-    how = How(key, prune, reference, rounds, share, budget)
+    how = TuneOptions(key, prune, reference, rounds, share, budget)
     return lambda function: make(function, candidates, how)
 
 
-def make(function: Any, candidates: Sequence[Candidate], how: How) -> Autotuned:
+def make(function: Any, candidates: Sequence[Candidate], how: TuneOptions) -> Autotuned:
     """Return an autotuned function, for the decorators.  Raises TuneError."""
     if not isinstance(function, JitFunction):
         raise TuneError(

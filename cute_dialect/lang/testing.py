@@ -175,7 +175,7 @@ def autotune_jit(
     """
     candidates = [dict(zip(params_dict, values)) for values in itertools.product(*params_dict.values())]
     share = -(-iterations // _ROUNDS)
-    how = autotuning.How(
+    how = autotuning.TuneOptions(
         tuple(update_on_change), None, None, -(-iterations // share), share, None, saved=False, compared=False,
         on_cpu=True, warmup=warmup_iterations,
     )  # fmt: skip

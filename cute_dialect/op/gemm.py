@@ -18,9 +18,9 @@ from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.function_versions import current
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.known import Extras, KnownCalls, number
+from cute_dialect.op.known import KnownCalls, LinearCombination, number
 from cute_dialect.op.product import Interpreted, product
-from cute_dialect.op.select.kernel_override import ANY, Wanted
+from cute_dialect.op.select.kernel_override import ANY, KernelOverride
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -106,8 +106,8 @@ def mm(
     again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
     if epilogue is not None:
         if not plain:
-            alone("mm", Extras(alpha, beta, c, bias, spelled(activation), hook))
-        how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
+            alone("mm", LinearCombination(alpha, beta, c, bias, spelled(activation), hook))
+        how = LinearCombination(math=math, accumulator=accumulator), KernelOverride(kernel, split_k)
         return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
     if args:
         raise UnsupportedError(f"mm: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
@@ -116,14 +116,14 @@ def mm(
             done = _MM.again((dtype, True), a, b) if out is None else _MM.again((dtype, False), a, b, out)
             if done is not None:
                 return done
-        extras = Extras()
-        return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=Wanted(kernel, split_k))
-    extras = Extras(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
+        extras = LinearCombination()
+        return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
+    extras = LinearCombination(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
     if again:
         done = FUSED[2].again((dtype, out is None, extras.key), *given_of(a, b, out, extras))
         if done is not None:
             return done
-    return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=Wanted(kernel, split_k))
+    return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
 
 
 def bmm(
@@ -182,8 +182,8 @@ def bmm(
     again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
     if epilogue is not None:
         if not plain:
-            alone("bmm", Extras(alpha, beta, c, bias, spelled(activation), hook))
-        how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
+            alone("bmm", LinearCombination(alpha, beta, c, bias, spelled(activation), hook))
+        how = LinearCombination(math=math, accumulator=accumulator), KernelOverride(kernel, split_k)
         return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
     if args:
         raise UnsupportedError(f"bmm: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
@@ -192,14 +192,16 @@ def bmm(
             done = _BMM.again((dtype, True), a, b) if out is None else _BMM.again((dtype, False), a, b, out)
             if done is not None:
                 return done
-        extras = Extras()
-        return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=Wanted(kernel, split_k))
-    extras = Extras(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
+        extras = LinearCombination()
+        return _computed(
+            "bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k)
+        )
+    extras = LinearCombination(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
     if again:
         done = FUSED[3].again((dtype, out is None, extras.key), *given_of(a, b, out, extras))
         if done is not None:
             return done
-    return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=Wanted(kernel, split_k))
+    return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
 
 
 def _scaled(accum: Any, alpha: Any) -> Any:
@@ -238,14 +240,14 @@ def _factor(call: str, name: str, value: Any) -> float:
         raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number") from None
 
 
-def given_of(a: Any, b: Any, out: Any, extras: Extras) -> tuple[Any, ...]:
+def given_of(a: Any, b: Any, out: Any, extras: LinearCombination) -> tuple[Any, ...]:
     """Return the arrays of a call that are not None."""
     return (a, b, *extras.tensors) if out is None else (a, b, out, *extras.tensors)
 
 
 def _graph(
     call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, device: object, stream: object, run: Interpreted,
-    epilogue: Any, args: Mapping[str, Any], sums: Extras, wanted: Wanted, again: bool,
+    epilogue: Any, args: Mapping[str, Any], sums: LinearCombination, wanted: KernelOverride, again: bool,
 ) -> Any:  # fmt: skip
     """Compute a GEMM with an epilogue; ``sums``: its arithmetic; ``again``: the call may be cached."""
     key = None
@@ -292,8 +294,9 @@ _tracing: Callable[[], bool] = _ask_torch
 
 
 def _computed(
-    call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: Extras, device: object, stream: object,
-    run: Interpreted, graph: Any = None, args: Mapping[str, Any] | None = None, *, wanted: Wanted,
+    call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: LinearCombination, device: object,
+    stream: object,
+    run: Interpreted, graph: Any = None, args: Mapping[str, Any] | None = None, *, wanted: KernelOverride,
     key: tuple[object, Sequence[Any]] | None = None,
 ) -> Any:  # fmt: skip
     """Compute a GEMM that is not cached, or let torch's dispatcher compute it.

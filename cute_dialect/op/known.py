@@ -28,7 +28,7 @@ from cute_dialect.runtime.fast_call import guard_of
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["Extras", "KnownCalls", "key_of", "number"]
+__all__ = ["KnownCalls", "LinearCombination", "key_of", "number"]
 
 _LIMIT = 1024
 """Maximum number of cached specializations."""
@@ -36,7 +36,7 @@ _RUNS = 4
 """Maximum number of recordings per specialization, one per pattern of address bits and shared memory."""
 
 
-class Extras(NamedTuple):
+class LinearCombination(NamedTuple):
     """Epilogue arguments and arithmetic of a call."""
 
     alpha: float = 1.0
@@ -53,9 +53,9 @@ class Extras(NamedTuple):
         """True if all arguments have their defaults."""
         return self.plain and self.math == "default" and self.accumulator is None
 
-    def of_sums(self) -> Extras:
+    def of_sums(self) -> LinearCombination:
         """Return the arithmetic without the epilogue."""
-        return Extras(math=self.math, accumulator=self.accumulator)
+        return LinearCombination(math=self.math, accumulator=self.accumulator)
 
     @property
     def plain(self) -> bool:
@@ -86,7 +86,7 @@ def number(x: float) -> tuple[object, object]:
     return type(x), x or repr(x)
 
 
-class _Known(NamedTuple):
+class CachedCall(NamedTuple):
     """A cached specialization of a call."""
 
     how: object
@@ -104,7 +104,7 @@ def _never(*tensors: object) -> bool:
     return False
 
 
-_NONE = _Known(_never, _never, (), None)
+_NONE = CachedCall(_never, _never, (), None)
 
 
 class KnownCalls:
@@ -119,8 +119,8 @@ class KnownCalls:
     """
 
     def __init__(self) -> None:
-        self._found: dict[object, _Known] = {}
-        self._last: _Known = _NONE
+        self._found: dict[object, CachedCall] = {}
+        self._last: CachedCall = _NONE
         self._grad: Callable[[], bool] = _never
         self.is_traced: Callable[[], bool] = _ask_torch
         """Returns True while ``torch.compile`` traces a call; such a call is not cached."""
@@ -193,7 +193,7 @@ class KnownCalls:
         old = self._found.get(key)
         runs = (run,) if old is None or old.allowed is not allowed else (run, *old.runs[: _RUNS - 1])
         guard = guard_of([_without_gradient(t) for t in tensors])
-        self._found[key] = _Known(how, guard or _never, runs, allowed)
+        self._found[key] = CachedCall(how, guard or _never, runs, allowed)
         self._last = _NONE
 
     def _can_remember(self, how: object, tensors: Sequence[Any]) -> bool:

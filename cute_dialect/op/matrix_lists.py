@@ -19,7 +19,7 @@ from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError,
 from cute_dialect.op.function_versions import current
 from cute_dialect.op.gemm import mm
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.arrays_of import as_batch, explained_products, products_of, with_epilogue
 from cute_dialect.op.plans.functors import number
@@ -116,7 +116,7 @@ def mm_array(
     if args and epilogue is None:
         raise UnsupportedError(f"mm_array: args has {', '.join(args)}, but there is no epilogue; pass epilogue")
     if epilogue is not None:
-        alone("mm_array", Extras(alpha, beta, Cs, bias, applied, hook))
+        alone("mm_array", LinearCombination(alpha, beta, Cs, bias, applied, hook))
         traced = traced_of("mm_array", epilogue, args or {}, _sums(given, shape))
     if _learns(*given, bias, *(args or {}).values()):
         how = {

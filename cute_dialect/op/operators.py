@@ -30,7 +30,7 @@ import torch
 from cute_dialect.op import functions, gemm
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import check_addends
 from cute_dialect.op.torch_operator import apply_of, is_eager
 from cute_dialect.op.torch_vmap import differentiates, maps_of, slopes_mapped
@@ -49,7 +49,7 @@ _RANK = {"mm": 2, "bmm": 3}
 
 
 def by_operator(
-    call: str, a: Any, b: Any, out: Any, dtype: Any, extras: Extras, device: Any, stream: Any,
+    call: str, a: Any, b: Any, out: Any, dtype: Any, extras: LinearCombination, device: Any, stream: Any,
     others: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """Compute a GEMM with torch's dispatcher, for tensors that need gradients or have no memory.

@@ -22,7 +22,7 @@ from cute_dialect.op.epilogue.modes import as_array
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError, check_options
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operand_views import (
     copied,
     expanded,
@@ -37,8 +37,16 @@ from cute_dialect.op.operand_views import (
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.recording import launched
 from cute_dialect.op.select.cost_model import costs_of
-from cute_dialect.op.select.gemm_dispatch import Way, epilogue_of, gpu_of, here, way_of, with_direct, with_epilogue
-from cute_dialect.op.select.kernel_override import ANY, Wanted, kernel_for
+from cute_dialect.op.select.gemm_dispatch import (
+    GemmDispatch,
+    epilogue_of,
+    gpu_of,
+    here,
+    way_of,
+    with_direct,
+    with_epilogue,
+)
+from cute_dialect.op.select.kernel_override import ANY, KernelOverride, kernel_for
 from cute_dialect.op.tma_copies import pads, with_padding
 from cute_dialect.op.unfused import unfused
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
@@ -78,13 +86,13 @@ class _Call(NamedTuple):
     where: Where
     stream: object
     run: Interpreted
-    wanted: Wanted
+    wanted: KernelOverride
 
 
 def product(
-    name: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: Extras, device: object = None,
+    name: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: LinearCombination, device: object = None,
     stream: object = None, run: Interpreted | None = None, graph: Any = None,
-    args: Mapping[str, Any] = MappingProxyType({}), wanted: Wanted = ANY,
+    args: Mapping[str, Any] = MappingProxyType({}), wanted: KernelOverride = ANY,
     scales: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
     """Compute ``mm`` (``rank`` 2) or ``bmm`` (3).
@@ -115,7 +123,7 @@ def product(
 
 
 def _product(
-    call: _Call, arrays: Mapping[str, Any], views: dict[str, ArrayView], dtype: object, extras: Extras,
+    call: _Call, arrays: Mapping[str, Any], views: dict[str, ArrayView], dtype: object, extras: LinearCombination,
     graph: Any = None, args: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
     """Check a GEMM, then compute it."""
@@ -230,7 +238,7 @@ def _product(
             )
         # The library rounds the result, so it gets the unrounded accumulator; an f16 accumulator stays f16.
         wide = "f32" if both(a.dtype, b.dtype)[:1] in "bf" and kind != "f64" and arithmetic != "f16" else None
-        sums = _product(call, given, of_sums, wide, Extras() if narrow else extras.of_sums())
+        sums = _product(call, given, of_sums, wide, LinearCombination() if narrow else extras.of_sums())
         if found is not None:
             found.by_library(sums)
         else:
@@ -253,7 +261,7 @@ def _product(
     return _returned(found, result)
 
 
-def _widens(views: Mapping[str, ArrayView], extras: Extras, dtype: object) -> bool:
+def _widens(views: Mapping[str, ArrayView], extras: LinearCombination, dtype: object) -> bool:
     """Return True if kernels would round ``c`` to the result's type before it is added."""
     c, out = views.get("c"), views.get("out")
     if c is None or extras.beta == 0.0 or extras.hook is not None:
@@ -263,7 +271,7 @@ def _widens(views: Mapping[str, ArrayView], extras: Extras, dtype: object) -> bo
 
 
 def _combination(
-    arrays: Mapping[str, Any], views: Mapping[str, ArrayView], shape: tuple[int, ...], extras: Extras
+    arrays: Mapping[str, Any], views: Mapping[str, ArrayView], shape: tuple[int, ...], extras: LinearCombination
 ) -> tuple[Any, dict[str, Any]]:
     """Return the traced epilogue of ``activation(alpha * accum + beta * c + bias)``, and its arguments."""
     numbers = {n: x for n, x in (("alpha", float(extras.alpha)), ("beta", float(extras.beta))) if x != 1.0}
@@ -279,8 +287,8 @@ def _item(x: ArrayView) -> int:
 
 
 def _way_of_split(
-    given: tuple[Any, ...], epilogue: Epilogue | None, gpu: str, sms: int, arithmetic: str, wanted: Wanted
-) -> Way | None:  # fmt: skip
+    given: tuple[Any, ...], epilogue: Epilogue | None, gpu: str, sms: int, arithmetic: str, wanted: KernelOverride
+) -> GemmDispatch | None:  # fmt: skip
     """Return the kernel of a GEMM whose epilogue reshapes the result, or None if no kernel stores it."""
     try:
         way = way_of(*given, epilogue, gpu, sms, arithmetic)
@@ -290,7 +298,7 @@ def _way_of_split(
 
 
 def _parts(
-    library: Library, found: Bound | None, way: Way, flipped: bool, out: ArrayView
+    library: Library, found: Bound | None, way: GemmDispatch, flipped: bool, out: ArrayView
 ) -> dict[int, ArrayView]:  # fmt: skip
     """Return memory for the partial reductions of an epilogue, by index among the operands."""
     if found is None or way.choice is None or not found.graph.reduces:
@@ -332,7 +340,7 @@ def by_rows(
 
 
 def _epilogue(
-    name: str, extras: Extras, bias: ArrayView | None, shape: Sequence[int], result: str
+    name: str, extras: LinearCombination, bias: ArrayView | None, shape: Sequence[int], result: str
 ) -> Epilogue | None:  # fmt: skip
     """Return the epilogue of a kernel; None for a plain GEMM."""
     if extras.plain:
@@ -342,7 +350,7 @@ def _epilogue(
 
 
 def _launch(
-    call: _Call, views: Mapping[str, ArrayView], way: Way, epilogue: Epilogue | None,
+    call: _Call, views: Mapping[str, ArrayView], way: GemmDispatch, epilogue: Epilogue | None,
     operands: Mapping[str, float] | tuple[Any, ...],
 ) -> None:  # fmt: skip
     """Launch the chosen kernel, on copies of operands that it cannot read or write.

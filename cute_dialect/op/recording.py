@@ -18,7 +18,7 @@ from importlib import import_module
 from threading import local
 from typing import Any, NamedTuple
 
-from cute_dialect.op.repeated import Copied, Filled, Made, Part, Repeated, Stayed, repeating
+from cute_dialect.op.repeated import AddressGuard, Allocation, Copied, Filled, Repeated, Slice, repeating
 from cute_dialect.runtime.arrays import current_stream_of_torch, view_of
 
 __all__ = ["CURRENT", "Launch", "Recording", "launched", "reach_of", "recorded", "unrecorded"]
@@ -209,9 +209,9 @@ class Recording:
                 steps.append(Copied(part, self._part(of)) if kind == "copy" else Filled(part, of))
         if any([t.data_ptr() & mask for t in self._made]):
             raise _Unknown
-        made: list[Made] = [(tuple(t.shape), t.stride(), t.dtype) for t in self._made]
+        made: list[Allocation] = [(tuple(t.shape), t.stride(), t.dtype) for t in self._made]
         device, stream = self._tensors[0].device, current_stream_of_torch()
-        stayed = Stayed(tuple([x & mask for x in self._begins]), *self._shared(written))
+        stayed = AddressGuard(tuple([x & mask for x in self._begins]), *self._shared(written))
         return repeating(len(self._tensors), steps, made, device, mask, stream, returned, stayed)
 
     def _keep_used(self, result: Any) -> None:
@@ -272,14 +272,14 @@ class Recording:
             offsets.append(offset)
         return Repeated(launch.launch, tuple(order), launch.more, launch.behind, tuple(offsets))
 
-    def _part(self, t: Any) -> Part:
+    def _part(self, t: Any) -> Slice:
         """Return the description of a tensor as a part of an indexed one."""
         place, offset = self._place(t.data_ptr())
         of = (*self._tensors, *self._made)[place]
         if of.dtype != t.dtype or offset % t.element_size():
             raise _Unknown
         given = place < len(self._tensors)
-        return Part(place, tuple(t.shape), t.stride(), offset // t.element_size(), given)
+        return Slice(place, tuple(t.shape), t.stride(), offset // t.element_size(), given)
 
     def _returned(self, result: Any, written: set[int]) -> Any:
         """Return the results with indices in place of tensors; add the given tensors among them to ``written``."""

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["Copied", "Filled", "Made", "Part", "Repeated", "Stayed", "maker_of", "repeating"]
+__all__ = ["AddressGuard", "Allocation", "Copied", "Filled", "Repeated", "Slice", "maker_of", "repeating"]
 
-Made: TypeAlias = "tuple[Sequence[int], Sequence[int], torch.dtype]"
+Allocation: TypeAlias = "tuple[Sequence[int], Sequence[int], torch.dtype]"
 """A tensor that each call allocates: shape, strides, type."""
 
 
@@ -49,7 +49,7 @@ class Repeated(NamedTuple):
     offsets: tuple[int, ...] = ()  # bytes to add to the addresses; () for none
 
 
-class Part(NamedTuple):
+class Slice(NamedTuple):
     """A part of a tensor."""
 
     place: int  # index of the tensor
@@ -62,18 +62,18 @@ class Part(NamedTuple):
 class Copied(NamedTuple):
     """A copy by torch, which may change the type."""
 
-    to: Part
-    of: Part
+    to: Slice
+    of: Slice
 
 
 class Filled(NamedTuple):
     """A fill by torch."""
 
-    to: Part
+    to: Slice
     value: float
 
 
-class Stayed(NamedTuple):
+class AddressGuard(NamedTuple):
     """Properties of addresses that must be as in the recorded call."""
 
     lows: tuple[int, ...] = ()  # masked bits of each tensor's address
@@ -81,12 +81,13 @@ class Stayed(NamedTuple):
     apart: tuple[tuple[int, int, int, int], ...] = ()  # tensors that must not: (i, j, bytes of i, bytes of j)
 
 
-_NOTHING = Stayed()
+_NOTHING = AddressGuard()
 
 
 def repeating(
-    tensors: int, steps: Sequence[Repeated | Copied | Filled], made: Sequence[Made], device: torch.device, mask: int,
-    stream_of: Callable[[int], int], returned: object, stayed: Stayed = _NOTHING,
+    tensors: int, steps: Sequence[Repeated | Copied | Filled], made: Sequence[Allocation], device: torch.device,
+    mask: int,
+    stream_of: Callable[[int], int], returned: object, stayed: AddressGuard = _NOTHING,
 ) -> Callable[..., Any]:  # fmt: skip
     """Return ``run(*tensors)``, which replays ``steps`` and returns the results.
 
@@ -133,7 +134,7 @@ def _form_of(step: Repeated | Copied | Filled, values: list[Any]) -> tuple[Any, 
             return ("fill", *_begin_of(step.to))
 
 
-def _begin_of(x: Part) -> tuple[int, str]:
+def _begin_of(x: Slice) -> tuple[int, str]:
     """Return the tensor of a part, and the kind of its offset: none, relative to an argument, or absolute."""
     return x.place, "" if x.offset == 0 else "more" if x.given else "own"
 

@@ -26,7 +26,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.gemm import graph_key, mm
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.known import Extras, KnownCalls
+from cute_dialect.op.known import KnownCalls, LinearCombination
 from cute_dialect.op.product import Interpreted, product
 from cute_dialect.op.select.gemm_dispatch import way_of
 from cute_dialect.op.select.kernel_choice import Choice
@@ -107,7 +107,7 @@ def _scaled(
         if scale_out is not None:
             raise UnsupportedError("scaled_mm: scale_out is not supported with block scales; scale the result instead")
         scales = {"scale_a": scale_a, "scale_b": scale_b}
-        extras = Extras(bias=bias, accumulator=_SUMS[of_b])
+        extras = LinearCombination(bias=bias, accumulator=_SUMS[of_b])
         return product("scaled_mm", 2, a, b, out, dtype, extras, device, stream, run, scales=scales)
     args = {"scale_a": scale_a, "scale_b": scale_b, "bias": bias, "scale_out": scale_out}
     traced, args = scales_epilogue((a.shape[0], b.shape[1]), args)

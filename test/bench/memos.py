@@ -16,7 +16,7 @@ from unittest import mock
 from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
 from cute_dialect.ir.parsing import LocatedParser, parse_module
-from cute_dialect.ir.verifier import Known, verify
+from cute_dialect.ir.verifier import VerifiedForms, verify
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.tools.bench_opt import large_file
@@ -44,7 +44,7 @@ def without(text: str) -> tuple[float, float]:
     """Return the same without the memos."""
     with (
         mock.patch.object(LocatedParser, "_line", lambda *_: None),
-        mock.patch.object(Known, "holds", lambda *_: False),
+        mock.patch.object(VerifiedForms, "holds", lambda *_: False),
     ):
         return measure(text)
 

@@ -13,7 +13,7 @@ from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
 from cute_dialect.kernels.conv.depthwise import depthwise_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.conv.choice import Asked, chosen
+from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import geometry
 
@@ -57,7 +57,7 @@ def kernel(name: str, kind: str, epilogue: Epilogue = PLAIN) -> Any:
     of_x, of_f, h = CALLS[name]
     a = h.arguments
     found = geometry(name, kind, of_x, of_f, a["stride"], a["padding"], a["dilation"], h.groups, a["mode"])
-    return chosen(Asked(found, "f16", "f32" if kind == "wgrad" else "f16", epilogue=epilogue), GPU)
+    return chosen(ConvRequest(found, "f16", "f32" if kind == "wgrad" else "f16", epilogue=epilogue), GPU)
 
 
 def served() -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ from cute_dialect.op.attending.form import (
     is_readable,
     window_of,
 )
-from cute_dialect.op.attending.ways import Way, way_of
+from cute_dialect.op.attending.ways import AttentionDispatch, way_of
 from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
@@ -146,7 +146,7 @@ def check_call(one: RowCall, form: Form) -> None:
             check_rising(key, one.on_host(key), rows)
 
 
-def computed(one: RowCall, form: Form, way: Way) -> list[Any]:
+def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
     """Compute a call; return its results, followed by the memory of key slices."""
     result = _result(one, form)
     logs = one.result(form.logs, "f32", "lse") if form.lse else None
@@ -208,7 +208,7 @@ def _heads_as_queries(view: ArrayView, sharing: int) -> ArrayView:
     )  # fmt: skip
 
 
-def _some_keys(view: ArrayView, way: Way) -> ArrayView:
+def _some_keys(view: ArrayView, way: AttentionDispatch) -> ArrayView:
     """Return keys or values, (S, D, H, B), from the first visible key on."""
     return view._replace(
         pointer=view.pointer + way.first * view.strides[0] * 2, shape=(way.form.keys, *view.shape[1:])

@@ -22,7 +22,7 @@ from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.attending.form import Form, direction_of, form_of, is_readable, window_of
 from cute_dialect.op.attending.functions import check_call, computed
 from cute_dialect.op.attending.report import AttentionExplanation, explained_attention
-from cute_dialect.op.attending.ways import Way, way_of
+from cute_dialect.op.attending.ways import AttentionDispatch, way_of
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import checks_keywords
@@ -108,7 +108,7 @@ class Attention(Recorded):
             raise DtypeError(f"{_CALL}: element {self.element} is not supported; use bf16 or f16")
         self.causal, self.scale, self.window, self.lse, self.layout = causal, scale, window, lse, layout
         self.kernel, self.split_keys = kernel, split_keys
-        self._last: Way | None = None
+        self._last: AttentionDispatch | None = None
         self.explain((1, 1, 1, head_size), (1, 1, 1, head_size))
 
     def _form(self, one: RowCall, longest: int | None) -> Form:
@@ -129,7 +129,7 @@ class Attention(Recorded):
                 )
         return form
 
-    def _way(self, one: _Planned, longest: int | None) -> tuple[Form, Way]:
+    def _way(self, one: _Planned, longest: int | None) -> tuple[Form, AttentionDispatch]:
         """Return the checked call and its kernels.  Raises OpError."""
         form, one.saved = self._form(one, longest), self.saved
         check_call(one, form)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.attending.form import Form, form_of, is_readable, numbers_of
-from cute_dialect.op.attending.ways import Way, way_of
+from cute_dialect.op.attending.ways import AttentionDispatch, way_of
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.rows.call import RowKernel
@@ -39,7 +39,7 @@ class AttentionExplanation(NamedTuple):
 
     form: Form
     """The call, checked."""
-    way: Way
+    way: AttentionDispatch
     """The kernels and their configurations."""
     copied: tuple[str, ...]
     """Arrays that are copied first."""

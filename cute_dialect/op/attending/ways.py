@@ -18,7 +18,7 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.rows.call import RowKernel
 
-__all__ = ["Way", "way_of"]
+__all__ = ["AttentionDispatch", "way_of"]
 
 _MOST = 64
 """Maximum number of key slices."""
@@ -36,7 +36,7 @@ These bytes are written and read in 1.2 us at 3 TB/s.
 """
 
 
-class Way(NamedTuple):
+class AttentionDispatch(NamedTuple):
     """Kernels of an attention call."""
 
     form: Form  # the problem that the kernel computes
@@ -69,7 +69,7 @@ class Way(NamedTuple):
         return (*found, RowKernel(self.combine.name, combine_text, (self.combine,)))
 
 
-def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: int | None = None) -> Way:
+def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: int | None = None) -> AttentionDispatch:
     """Return the kernels of a call.
 
     Args:
@@ -97,7 +97,7 @@ def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: 
     except ValueError as e:
         raise UnsupportedError(f"{CALL}: {e}") from None
     combine = CombineConfig(form.element, config.head, asked.lse, parts >= 8) if split else None
-    return Way(form, first, config, parts, combine)
+    return AttentionDispatch(form, first, config, parts, combine)
 
 
 def _one_query(form: Form) -> tuple[Form, int]:

@@ -19,7 +19,7 @@ from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.layouts import channels_first, first, last, views_last
 from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import check_activation
 from cute_dialect.op.overlap import overlap
 from cute_dialect.runtime.arrays import ArrayView
@@ -27,7 +27,7 @@ from cute_dialect.runtime.arrays import ArrayView
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.product import Interpreted
 
-__all__ = ["NAMES", "Call", "Given", "Prepared", "prepared", "tf32_of_convolutions"]
+__all__ = ["NAMES", "Call", "ConvArguments", "Prepared", "prepared", "tf32_of_convolutions"]
 
 NAMES = {FPROP: ("x", "f"), DGRAD: ("grad_y", "f"), WGRAD: ("x", "grad_y")}
 """Kind -> names of the arrays that a kernel reads: the image, and the other one."""
@@ -62,7 +62,7 @@ class Call(NamedTuple):
             self.run["report"](report)
 
 
-class Given(NamedTuple):
+class ConvArguments(NamedTuple):
     """Arguments of a call that are not arrays."""
 
     stride: object = 1
@@ -124,7 +124,8 @@ def _size(call: str, name: str, value: object, rank: int, channels: bool) -> tup
 
 
 def prepared(
-    name: str, kind: str, rank: int, views: Mapping[str, ArrayView], given: Given, extras: Extras, library: str
+    name: str, kind: str, rank: int, views: Mapping[str, ArrayView], given: ConvArguments, extras: LinearCombination,
+    library: str
 ) -> tuple[Prepared, bool]:  # fmt: skip
     """Check a call; return the convolution, and whether its shapes have channels first.
 

@@ -6,7 +6,7 @@ written image is a third as large as the columns of all taps.
 
 >>> from cute_dialect.op.conv.geometry import geometry
 >>> g = geometry("conv2d", "fprop", (32, 224, 224, 3), (64, 7, 7, 3), 2, 3, 1, 1)
->>> left = narrow(Asked(g, "f16", "f16"))
+>>> left = narrow(ConvRequest(g, "f16", "f16"))
 >>> left.image, left.filter
 ((32, 224, 112, 32), (64, 7, 1, 32))
 """
@@ -24,7 +24,7 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, Window
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.elements import FACTORS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.conv.choice import Asked, chosen
+from cute_dialect.op.conv.choice import ConvRequest, chosen
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.im2col_gemm import Writing, writing
@@ -45,7 +45,7 @@ Measured on an H200, with all multiprocessors together.
 
 
 @lru_cache(maxsize=4096)
-def narrow(asked: Asked, gpu: str = "", sms: int = 132) -> Geometry | None:
+def narrow(asked: ConvRequest, gpu: str = "", sms: int = 132) -> Geometry | None:
     """Return the convolution that is left when the taps of a row become channels.
 
     Return None if that is not faster, or if im2col loads do not support the convolution that is left.

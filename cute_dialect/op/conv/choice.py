@@ -2,9 +2,9 @@
 
 >>> from cute_dialect.op.conv.geometry import geometry
 >>> g = geometry("conv2d", "fprop", (32, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
->>> chosen(Asked(g, "f16", "f16")).name
+>>> chosen(ConvRequest(g, "f16", "f16")).name
 'fprop-f16-f16-3x3-p1x1-256x64-c1d'
->>> chosen(Asked(g, "f32", "f32")) is None
+>>> chosen(ConvRequest(g, "f32", "f32")) is None
 True
 """
 
@@ -24,7 +24,7 @@ from cute_dialect.op.select.cost_model import Costs, costs_of, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, tuned
 
 __all__ = [
-    "Asked",
+    "ConvRequest",
     "choice_of",
     "chosen",
     "chosen_with_time",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-class Asked(NamedTuple):
+class ConvRequest(NamedTuple):
     """A convolution with its types, arithmetic and epilogue."""
 
     geometry: Geometry
@@ -77,7 +77,7 @@ def width_of(geometry: Geometry, bits: int) -> int:
     return padded if padded in (least, 2 * least, 4 * least) and geometry.taps > 1 else most
 
 
-def problem_of(asked: Asked) -> Problem:
+def problem_of(asked: ConvRequest) -> Problem:
     """Return the GEMM of a convolution, with the K that the kernel computes, padding included."""
     g, bits = asked.geometry, BITS[asked.element]
     rows, columns = g.matrix
@@ -122,7 +122,7 @@ def choice_of(config: ConvConfig) -> Choice:
     return Choice(config.base, config.parts)
 
 
-def config_of(asked: Asked, choice: Choice) -> ConvConfig | None:
+def config_of(asked: ConvRequest, choice: Choice) -> ConvConfig | None:
     """Return a GEMM kernel with the producer of a convolution, or None if there is no such kernel."""
     g, c = asked.geometry, choice.config
     if choice.skinny is not None or choice.swapped or c.stream_k:
@@ -140,13 +140,13 @@ def config_of(asked: Asked, choice: Choice) -> ConvConfig | None:
     return config
 
 
-def chosen(asked: Asked, gpu: str = "", sms: int = 132) -> ConvConfig | None:
+def chosen(asked: ConvRequest, gpu: str = "", sms: int = 132) -> ConvConfig | None:
     """Return the kernel that is predicted to be the fastest; None if im2col loads do not support the problem."""
     found = chosen_with_time(asked, gpu, sms)
     return None if found is None else found[1]
 
 
-def chosen_with_time(asked: Asked, gpu: str = "", sms: int = 132) -> tuple[float, ConvConfig] | None:
+def chosen_with_time(asked: ConvRequest, gpu: str = "", sms: int = 132) -> tuple[float, ConvConfig] | None:
     """Return the kernel with its predicted time in microseconds; a tuned kernel takes precedence."""
     costs = costs_of(gpu, sms)
     if not served(asked):
@@ -159,7 +159,7 @@ def chosen_with_time(asked: Asked, gpu: str = "", sms: int = 132) -> tuple[float
 
 
 @lru_cache(maxsize=4096)
-def _predicted(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | None:
+def _predicted(asked: ConvRequest, costs: Costs) -> tuple[float, ConvConfig] | None:
     if not asked.parts:
         return next(kernels_for(asked, costs), None)
     found: dict[int, tuple[float, ConvConfig]] = {}  # the wanted number of slices, or the largest possible one
@@ -169,7 +169,7 @@ def _predicted(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | None:
     return found[max(found)] if found else None
 
 
-def served(asked: Asked) -> bool:
+def served(asked: ConvRequest) -> bool:
     """Return True if im2col loads and wgmma support the types and channels of a convolution."""
     g = asked.geometry
     if asked.element not in FACTORS or (g.kind == WGRAD and BITS[asked.element] != 16):
@@ -192,7 +192,7 @@ _FIRST = 64
 """Number of GEMM kernels, the fastest first, among which there usually is one for a convolution."""
 
 
-def kernels_for(asked: Asked, costs: Costs) -> Iterator[tuple[float, ConvConfig]]:
+def kernels_for(asked: ConvRequest, costs: Costs) -> Iterator[tuple[float, ConvConfig]]:
     """Yield the kernels with the predicted times of their GEMMs in microseconds, the fastest first."""
     problem = problem_of(asked)
     for count in (_FIRST, None):

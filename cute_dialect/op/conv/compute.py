@@ -16,9 +16,9 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays import Library, chosen_device, read_all
 from cute_dialect.op.compiled import combiner
-from cute_dialect.op.conv.arguments import NAMES, Call, Given, Prepared, prepared
+from cute_dialect.op.conv.arguments import NAMES, Call, ConvArguments, Prepared, prepared
 from cute_dialect.op.conv.channel_padding import narrow, narrowed, of_taps
-from cute_dialect.op.conv.choice import Asked, choice_of, chosen, has_epilogue
+from cute_dialect.op.conv.choice import ConvRequest, choice_of, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.depthwise import depthwise
 from cute_dialect.op.conv.direct import direct
@@ -35,7 +35,7 @@ from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, OpError, check_options
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import matrix
 from cute_dialect.op.recording import launched
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, gpu_of, here
@@ -49,7 +49,8 @@ __all__ = ["convolution"]
 
 
 def convolution(
-    name: str, kind: str, rank: int, arrays: Mapping[str, Any], given: Given, extras: Extras, device: object = None,
+    name: str, kind: str, rank: int, arrays: Mapping[str, Any], given: ConvArguments, extras: LinearCombination,
+    device: object = None,
     stream: object = None, run: Interpreted | None = None, graph: Any = None,
     args: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
@@ -82,7 +83,8 @@ def convolution(
 
 
 def _computed(
-    call: Call, ready: Prepared, out: Any, like: Any, given: Given, extras: Extras, graph: Any, args: Mapping[str, Any]
+    call: Call, ready: Prepared, out: Any, like: Any, given: ConvArguments, extras: LinearCombination, graph: Any,
+    args: Mapping[str, Any]
 ) -> Any:  # fmt: skip
     """Compute a checked convolution, and return the result in the order of the caller."""
     library, g = call.where.library, ready.geometry
@@ -133,14 +135,14 @@ def _computed(
     return traced.formed(results)
 
 
-def _widens(ready: Prepared, extras: Extras) -> bool:
+def _widens(ready: Prepared, extras: LinearCombination) -> bool:
     """Return True if kernels would round ``c`` to the result's type before it is added."""
     if ready.c is None or extras.beta == 0.0 or extras.alpha == 0.0:
         return False
     return is_rounded(ready.c.dtype, ready.output)
 
 
-def _combination(call: Call, ready: Prepared, extras: Extras) -> tuple[Traced, dict[str, Any]]:
+def _combination(call: Call, ready: Prepared, extras: LinearCombination) -> tuple[Traced, dict[str, Any]]:
     """Return ``activation(alpha * accum + beta * c + bias)`` as a traced epilogue of matrices, and its arguments."""
     library, c = call.where.library, ready.c
     assert c is not None
@@ -155,7 +157,7 @@ def _combination(call: Call, ready: Prepared, extras: Extras) -> tuple[Traced, d
 
 
 def _as_matrices(
-    call: Call, ready: Prepared, out: Any, like: Any, given: Given, extras: Extras, traced: Traced,
+    call: Call, ready: Prepared, out: Any, like: Any, given: ConvArguments, extras: LinearCombination, traced: Traced,
     args: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """Compute a convolution whose epilogue reshapes or permutes arrays, on copies of them."""
@@ -212,7 +214,7 @@ def _result(call: Call, t: Any, g: Geometry) -> Any:
 
 
 def _launch(
-    call: Call, ready: Prepared, rows: ArrayView, given: Given, extras: Extras, found: Bound | None
+    call: Call, ready: Prepared, rows: ArrayView, given: ConvArguments, extras: LinearCombination, found: Bound | None
 ) -> None:  # fmt: skip
     """Launch the kernels of a convolution, on copies of arrays that they cannot read or write."""
     library, g = call.where.library, ready.geometry
@@ -224,13 +226,13 @@ def _launch(
     config, epilogue = None, _epilogue(call, ready, extras, found)
     if extras.alpha != 0.0 and given.kernel is None and ready.arithmetic != "3xtf32":
         _, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
-        few = few_channels(Asked(g, ready.element, ready.output, parts=given.parts), sms)
+        few = few_channels(ConvRequest(g, ready.element, ready.output, parts=given.parts), sms)
         if few is not None and _few_channels(call, ready, rows, extras, found, few, epilogue):
             return
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         apart = epilogue.active and not has_epilogue(g, epilogue)
-        asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.parts)
+        asked = ConvRequest(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.parts)
         left = None if ready.arithmetic == "3xtf32" else narrow(asked, gpu, sms)
         if left is not None:
             _narrow(call, ready, rows, given, extras, found, left)
@@ -267,7 +269,7 @@ def _launch(
 
 
 def _few_channels(
-    call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found: Bound | None, few: FewChannels,
+    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, few: FewChannels,
     epilogue: Epilogue,
 ) -> bool:  # fmt: skip
     """Launch a kernel for few channels per group; return False if the kernel cannot store to the result.
@@ -297,7 +299,8 @@ def _few_channels(
 
 
 def _narrow(
-    call: Call, ready: Prepared, rows: ArrayView, given: Given, extras: Extras, found: Bound | None, left: Geometry
+    call: Call, ready: Prepared, rows: ArrayView, given: ConvArguments, extras: LinearCombination,
+    found: Bound | None, left: Geometry
 ) -> None:  # fmt: skip
     """Launch the kernels of a convolution in which the taps of a row become channels."""
     library, g = call.where.library, ready.geometry
@@ -323,7 +326,7 @@ def _sums(arithmetic: str) -> str:
     return "" if arithmetic in ("tf32", "exact") else arithmetic
 
 
-def _epilogue(call: Call, ready: Prepared, extras: Extras, found: Bound | None) -> Epilogue:
+def _epilogue(call: Call, ready: Prepared, extras: LinearCombination, found: Bound | None) -> Epilogue:
     """Return the epilogue of a kernel."""
     if found is not None:
         return Epilogue(graph=found.graph)
@@ -334,7 +337,7 @@ def _epilogue(call: Call, ready: Prepared, extras: Extras, found: Bound | None) 
 
 
 def _operands(
-    library: Library, ready: Prepared, extras: Extras, found: Bound | None, epilogue: Epilogue, columns: int,
+    library: Library, ready: Prepared, extras: LinearCombination, found: Bound | None, epilogue: Epilogue, columns: int,
     result: ArrayView,
 ) -> tuple[list[Any], dict[int, ArrayView]]:  # fmt: skip
     """Return the kernel's arguments after the result, and memory for partial reductions.

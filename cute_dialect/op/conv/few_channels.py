@@ -2,7 +2,7 @@
 
 >>> from cute_dialect.op.conv.geometry import geometry
 >>> g = geometry("conv2d", "fprop", (32, 56, 56, 256), (256, 3, 3, 8), 1, 1, 1, 32)
->>> few_channels(Asked(g, "f16", "f16")).name
+>>> few_channels(ConvRequest(g, "f16", "f16")).name
 'direct-fprop-f16-f16-3x3-p1x1-c8k8-8p1s1v8_8_8x8x28-w8x1m2hx2'
 """
 
@@ -17,7 +17,7 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
 from cute_dialect.op.conv.channel_padding import narrow
-from cute_dialect.op.conv.choice import Asked, served
+from cute_dialect.op.conv.choice import ConvRequest, served
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.direct import direct_config
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights_of
@@ -42,7 +42,7 @@ On an H200 224->8 5x5 takes 24 us and 528->16 takes 31 us; an im2col GEMM takes 
 
 
 @lru_cache(maxsize=4096)
-def few_channels(asked: Asked, sms: int = 132) -> FewChannels | None:
+def few_channels(asked: ConvRequest, sms: int = 132) -> FewChannels | None:
     """Return the kernel of a convolution with few channels per group.
 
     Return None if an im2col GEMM is the better choice, or if the call selects split-K.

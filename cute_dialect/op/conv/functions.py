@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
-from cute_dialect.op.conv.arguments import NAMES, Given, tf32_of_convolutions
+from cute_dialect.op.conv.arguments import NAMES, ConvArguments, tf32_of_convolutions
 from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.gemm import graph_key
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.known import Extras, KnownCalls
+from cute_dialect.op.known import KnownCalls, LinearCombination
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -83,8 +83,8 @@ def conv2d(
     Raises subclasses of OpError.
     """
     arrays = {"x": x, "f": f, "out": out, "c": c, "bias": bias}
-    given = Given(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k, kernel)
-    extras = Extras(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
+    given = ConvArguments(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k, kernel)
+    extras = LinearCombination(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
     return computed(2, FPROP, arrays, given, extras, device, stream, run, epilogue, args)
 
 
@@ -124,8 +124,8 @@ def conv2d_input(
     Other arguments are those of :func:`conv2d`.
     """
     arrays = {"grad_y": grad_y, "f": f, "out": out, "c": c}
-    given = Given(stride, padding, dilation, groups, input_size, mode, data_format, dtype, split_k, kernel)
-    extras = Extras(alpha, beta, c, None, "", None, math, accumulator)
+    given = ConvArguments(stride, padding, dilation, groups, input_size, mode, data_format, dtype, split_k, kernel)
+    extras = LinearCombination(alpha, beta, c, None, "", None, math, accumulator)
     return computed(2, DGRAD, arrays, given, extras, device, stream, run, epilogue, args)
 
 
@@ -166,8 +166,8 @@ def conv2d_weight(
     Other arguments are those of :func:`conv2d`.
     """
     arrays = {"x": x, "grad_y": grad_y, "out": out, "c": c}
-    given = Given(stride, padding, dilation, groups, weight_size, mode, data_format, dtype, split_k, kernel)
-    extras = Extras(alpha, beta, c, None, "", None, math, accumulator)
+    given = ConvArguments(stride, padding, dilation, groups, weight_size, mode, data_format, dtype, split_k, kernel)
+    extras = LinearCombination(alpha, beta, c, None, "", None, math, accumulator)
     return computed(2, WGRAD, arrays, given, extras, device, stream, run, epilogue, args)
 
 
@@ -232,8 +232,8 @@ def _of_rank(
 ) -> Any:  # fmt: skip
     """Compute a convolution in ``rank`` dimensions, with the options of :func:`conv2d`."""
     arrays = {**dict(zip(NAMES[kind], (image, other))), "out": out, "c": c, "bias": bias}
-    given = Given(*how, size, mode, data_format, dtype, split_k, kernel)
-    extras = Extras(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
+    given = ConvArguments(*how, size, mode, data_format, dtype, split_k, kernel)
+    extras = LinearCombination(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
     return computed(rank, kind, arrays, given, extras, device, stream, run, epilogue, args)
 
 
@@ -242,7 +242,8 @@ KNOWN = KnownCalls()
 
 
 def computed(
-    rank: int, kind: str, arrays: Mapping[str, Any], given: Given, extras: Extras, device: object, stream: object,
+    rank: int, kind: str, arrays: Mapping[str, Any], given: ConvArguments, extras: LinearCombination, device: object,
+    stream: object,
     run: Interpreted, epilogue: Any = None, args: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
     """Compute a convolution: replay a recorded call, launch kernels, or let torch's dispatcher compute it."""

@@ -20,11 +20,11 @@ from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.layouts import as_rows, dense
 from cute_dialect.op.dtypes import result_of
 from cute_dialect.op.epilogue.bind import Bound
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import matrix
 from cute_dialect.op.product import product
 from cute_dialect.op.recording import launched
-from cute_dialect.op.select.kernel_override import Wanted
+from cute_dialect.op.select.kernel_override import KernelOverride
 from cute_dialect.op.unfused import unfused
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
@@ -38,7 +38,7 @@ MOST = 1 << 29
 
 
 def unfolded(
-    call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found: Bound | None, kernel: object = None
+    call: Call, ready: Prepared, rows: ArrayView, extras: LinearCombination, found: Bound | None, kernel: object = None
 ) -> None:  # fmt: skip
     """Compute a convolution to a matrix of rows; ``kernel``: that of the GEMM, if the call selects one."""
     g, library = ready.geometry, call.where.library
@@ -85,7 +85,7 @@ def sums_for(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
 
 
 def finish(
-    library: Library, ready: Prepared, sums: ArrayView, rows: ArrayView, extras: Extras, found: Bound | None
+    library: Library, ready: Prepared, sums: ArrayView, rows: ArrayView, extras: LinearCombination, found: Bound | None
 ) -> None:  # fmt: skip
     """Compute the epilogue with the array library."""
     native = library.native
@@ -211,7 +211,7 @@ def _goes_on(x: ArrayView) -> bool:
 
 
 def _multiplied(
-    call: Call, a: ArrayView, b: ArrayView, out: ArrayView, extras: Extras, c: ArrayView | None,
+    call: Call, a: ArrayView, b: ArrayView, out: ArrayView, extras: LinearCombination, c: ArrayView | None,
     bias: ArrayView | None, kernel: object,
 ) -> None:  # fmt: skip
     """Compute a GEMM or a batched GEMM; ``kernel``: the selected one."""
@@ -225,11 +225,11 @@ def _multiplied(
     device = "cpu" if call.where.cpu else call.where.device
     stream = None if library.name in ("torch", "cupy") else call.stream
     arrays = given(a), given(b), given(out)
-    product(call.name, rank, *arrays, None, extras, device, stream, call.run, wanted=Wanted(kernel))
+    product(call.name, rank, *arrays, None, extras, device, stream, call.run, wanted=KernelOverride(kernel))
 
 
 def _pixels(
-    call: Call, g: Geometry, columns: ArrayView, factor: ArrayView, out: ArrayView, extras: Extras,
+    call: Call, g: Geometry, columns: ArrayView, factor: ArrayView, out: ArrayView, extras: LinearCombination,
     c: ArrayView | None, bias: ArrayView | None, kernel: object,
 ) -> None:  # fmt: skip
     """Compute the GEMM of the result's pixels."""
@@ -250,7 +250,8 @@ def _of_group(x: ArrayView, mode: int) -> ArrayView:
 
 
 def _weights(
-    call: Call, g: Geometry, columns: ArrayView, y: ArrayView, out: ArrayView, extras: Extras, c: ArrayView | None,
+    call: Call, g: Geometry, columns: ArrayView, y: ArrayView, out: ArrayView, extras: LinearCombination,
+    c: ArrayView | None,
     first: bool, kernel: object,
 ) -> None:  # fmt: skip
     """Compute the GEMM of the gradient of the filters, or add to it."""

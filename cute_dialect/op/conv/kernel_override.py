@@ -7,7 +7,7 @@ import difflib
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, ConvConfig
 from cute_dialect.kernels.gemm.elements import factors, sums_of
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.conv.choice import Asked, config_of, kernels_for, served
+from cute_dialect.op.conv.choice import ConvRequest, config_of, kernels_for, served
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.describe import TileDescription
 from cute_dialect.op.select.cost_model import costs_of
@@ -21,7 +21,7 @@ def plain(config: ConvConfig) -> ConvConfig:
     return config._replace(base=config.base._replace(epilogue=Epilogue()))
 
 
-def config_for(asked: Asked, kernel: object, gpu: str = "", sms: int = 132) -> ConvConfig:
+def config_for(asked: ConvRequest, kernel: object, gpu: str = "", sms: int = 132) -> ConvConfig:
     """Return the kernel that a call selects.
 
     Args:
@@ -32,7 +32,7 @@ def config_for(asked: Asked, kernel: object, gpu: str = "", sms: int = 132) -> C
 
     >>> from cute_dialect.op.conv.geometry import geometry
     >>> g = geometry("conv2d", "fprop", (8, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
-    >>> config_for(Asked(g, "f16", "f16"), "fprop-f16-f16-3x3-p1x1-128x64-c1-q8").base.tile
+    >>> config_for(ConvRequest(g, "f16", "f16"), "fprop-f16-f16-3x3-p1x1-128x64-c1-q8").base.tile
     (128, 64, 64)
     """
     if not served(asked):
@@ -65,7 +65,7 @@ def config_for(asked: Asked, kernel: object, gpu: str = "", sms: int = 132) -> C
     return found
 
 
-def _named(asked: Asked, name: str, gpu: str, sms: int) -> ConvConfig:
+def _named(asked: ConvRequest, name: str, gpu: str, sms: int) -> ConvConfig:
     """Return the kernel of a name."""
     names: dict[str, ConvConfig] = {}
     for _, config in kernels_for(asked, costs_of(gpu, sms)):
@@ -77,9 +77,9 @@ def _named(asked: Asked, name: str, gpu: str, sms: int) -> ConvConfig:
     raise UnsupportedError(f'there is no kernel "{name}" for {asked.key}; {hint}')
 
 
-def _described(asked: Asked, tile: TileDescription) -> object:
+def _described(asked: ConvRequest, tile: TileDescription) -> object:
     """Return the kernel of a tile description."""
-    from cute_dialect.op.plans.configure import Asked as Product
+    from cute_dialect.op.plans.configure import ConvRequest as Product
     from cute_dialect.op.plans.configure import wanted
 
     a, b = factors(asked.element)

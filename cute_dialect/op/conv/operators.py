@@ -20,13 +20,13 @@ import torch
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, extent_of
 from cute_dialect.op.conv import functions
-from cute_dialect.op.conv.arguments import NAMES, Given
+from cute_dialect.op.conv.arguments import NAMES, ConvArguments
 from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.conv.geometry import window_of
 from cute_dialect.op.conv.layouts import channels_first, first, last
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operators import keeping_function, kept_element, kept_type, slope, summed
 from cute_dialect.op.torch_operator import TorchOperator
 
@@ -40,7 +40,8 @@ _DEFAULTS: Mapping[str, Any] = {"groups": 1, "flip": False, "dtype": None, "devi
 
 
 def by_operator(
-    name: str, rank: int, kind: str, arrays: Mapping[str, Any], given: Given, extras: Extras, device: Any, stream: Any,
+    name: str, rank: int, kind: str, arrays: Mapping[str, Any], given: ConvArguments, extras: LinearCombination,
+    device: Any, stream: Any,
     others: Mapping[str, Any],
 ) -> Any:  # fmt: skip
     """Compute a convolution with torch's dispatcher, for tensors that need gradients or have no memory.
@@ -99,7 +100,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, type(None))
 
 
 def _call(
-    kind: str, arrays: Mapping[str, Any], size: Any, extras: Extras, how: tuple[Any, ...], more: Mapping[str, Any]
+    kind: str, arrays: Mapping[str, Any], size: Any, extras: LinearCombination, how: tuple[Any, ...],
+    more: Mapping[str, Any]
 ) -> Any:  # fmt: skip
     """Compute a convolution of torch tensors with channels first."""
     more = {**_DEFAULTS, **more}  # torch omits arguments that equal their defaults
@@ -108,7 +110,7 @@ def _call(
     name = f"conv{rank}d" + {FPROP: "", DGRAD: "_input", WGRAD: "_weight"}[kind]
     mode = "convolution" if more["flip"] else "cross_correlation"
     padding = tuple(zip(before, after))
-    given = Given(tuple(stride), padding, tuple(dilation), more["groups"], size, mode, None, more["dtype"])
+    given = ConvArguments(tuple(stride), padding, tuple(dilation), more["groups"], size, mode, None, more["dtype"])
     extras = extras._replace(math=more["math"])
     graph, args = more.get("epilogue"), more.get("args", {})
     named = {**arrays, "bias": extras.bias, "c": extras.c}
@@ -129,7 +131,7 @@ def _forward(
     x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
     alpha: float = 1.0, beta: float = 1.0, activation: str = "", **more: Any,
 ) -> torch.Tensor:  # fmt: skip
-    extras = Extras(alpha, beta, c, bias, activation)
+    extras = LinearCombination(alpha, beta, c, bias, activation)
     return _call(FPROP, {"x": x, "f": f}, None, extras, (stride, before, after, dilation), more)
 
 
@@ -142,11 +144,11 @@ def _forward_shape(
 
 
 def _input(size: Any, f: torch.Tensor, grad: torch.Tensor, *how: Any, **more: Any) -> torch.Tensor:
-    return _call(DGRAD, {"grad_y": grad, "f": f}, tuple(size), Extras(), how, more)
+    return _call(DGRAD, {"grad_y": grad, "f": f}, tuple(size), LinearCombination(), how, more)
 
 
 def _weight(x: torch.Tensor, size: Any, grad: torch.Tensor, *how: Any, **more: Any) -> torch.Tensor:
-    return _call(WGRAD, {"x": x, "grad_y": grad}, tuple(size), Extras(), how, more)
+    return _call(WGRAD, {"x": x, "grad_y": grad}, tuple(size), LinearCombination(), how, more)
 
 
 def _kept(
@@ -160,7 +162,7 @@ def _kept(
     kind = kept_type(x, more.get("dtype"))
     args |= {} if kind is None else {"sums": _made(x, shape, kind)}
     epilogue = keeping_function(activation, c is not None, bias is not None, kept_element(x, more.get("dtype")))
-    found = _call(FPROP, {"x": x, "f": f}, None, Extras(), how, {**more, "epilogue": epilogue, "args": args})
+    found = _call(FPROP, {"x": x, "f": f}, None, LinearCombination(), how, {**more, "epilogue": epilogue, "args": args})
     return found["D"], found["sums"]
 
 

@@ -21,9 +21,9 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.conv.arguments import NAMES, Given, prepared
+from cute_dialect.op.conv.arguments import NAMES, ConvArguments, prepared
 from cute_dialect.op.conv.channel_padding import narrow, written
-from cute_dialect.op.conv.choice import Asked, chosen_with_time, has_epilogue, problem_of
+from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, has_epilogue, problem_of
 from cute_dialect.op.conv.compiled import ConvKernel, PlainKernel
 from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.geometry import Geometry
@@ -32,7 +32,7 @@ from cute_dialect.op.conv.layouts import aligned_vector, lines_suit, strides_of,
 from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.select.gemm_dispatch import epilogue_of, here
 from cute_dialect.op.select.kernel_choice import tuned
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
@@ -67,7 +67,7 @@ class ConvExplanation(NamedTuple):
         return tuple([x for x in (self.config, self.other) if x is not None])
 
     def __str__(self) -> str:
-        g, p = self.geometry, problem_of(Asked(self.geometry, self.element, self.output))
+        g, p = self.geometry, problem_of(ConvRequest(self.geometry, self.element, self.output))
         groups = f" in {g.groups} groups" if g.groups > 1 else ""
         lines = [
             f"{self.operation} on {self.gpu}: {g.image} by {g.filter[0]} filters{groups} of "
@@ -121,13 +121,13 @@ def explained(
     for n in ("c", "bias", "out"):
         if how.get(n) is not None:
             views[n] = _view(how[n], "f32" if n == "bias" else element)
-    options = Given(**window, size=arrays.get("size"), data_format=how.get("data_format"))
+    options = ConvArguments(**window, size=arrays.get("size"), data_format=how.get("data_format"))
     fields = ("alpha", "beta", "c", "bias", "activation", "math", "accumulator")
-    extras = Extras(**{n: how[n] for n in fields if n in how})
+    extras = LinearCombination(**{n: how[n] for n in fields if n in how})
     ready, turn = prepared(name, kind, rank, views, options, extras, library)
     gpu, sms = (gpu, 132) if gpu else here()
     g = ready.geometry
-    asked = Asked(g, ready.element, ready.output, parts=options.parts)
+    asked = ConvRequest(g, ready.element, ready.output, parts=options.parts)
     made = Epilogue()
     if how.get("epilogue") is None:
         of_bias = (None, "") if ready.bias is None else (ready.bias.shape, ready.bias.dtype)

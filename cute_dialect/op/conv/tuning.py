@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cute_dialect.op.conv.choice import Asked, choice_of, config_of, kernels_for, problem_of
+from cute_dialect.op.conv.choice import ConvRequest, choice_of, config_of, kernels_for, problem_of
 from cute_dialect.op.conv.kernel_override import plain
 from cute_dialect.op.conv.report import explained
 from cute_dialect.op.errors import UnsupportedError
@@ -43,7 +43,7 @@ def tuned_convolution(
         what = "pass a convolution that im2col loads support, with operands that are not copied"
         raise UnsupportedError(f"tune: {found.kernel} cannot be tuned ({found.why}); {what}")
     gpu, sms = gemm_dispatch.gpu_of(arrays[0].get_device())
-    asked = Asked(found.geometry, found.element, found.output)
+    asked = ConvRequest(found.geometry, found.element, found.output)
     costs = costs_of(gpu, sms)
     fastest = plain(found.config)
     rule = choice_of(fastest)

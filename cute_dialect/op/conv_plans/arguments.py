@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.op.conv_plans.describe import Conv2dProblemSize
-from cute_dialect.op.conv_plans.operands import Checked, How, check, check_in_place
+from cute_dialect.op.conv_plans.operands import Checked, ConvOptions, check, check_in_place
 from cute_dialect.op.conv_plans.operation import Conv2dOperation
 from cute_dialect.op.conv_plans.steps import parts_of, steps
 from cute_dialect.op.conv_plans.visiting import visited
@@ -100,7 +100,7 @@ class Conv2dArguments(ConvArguments):
         mode = known(SplitKMode, split_k_mode, "split_k_mode")
         slices = problem.split_k_slices if split_k_slices is None else split_k_slices
         split = Split.of((str(mode), slices))
-        how, on_cpu = How(problem=problem), on_the_cpu(options)
+        how, on_cpu = ConvOptions(problem=problem), on_the_cpu(options)
         kinds, arrays = operation.kinds, (A, B, C, D)
         if operation.traced is not None or isinstance(output_op, VisitorOutputOp):
             if operation.traced is None or not isinstance(output_op, VisitorOutputOp):

@@ -24,10 +24,10 @@ from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.operands import Kinds, Type, check_addends, new_like, read
 from cute_dialect.runtime.arrays import ArrayView, accepts
 
-__all__ = ["Checked", "How", "check", "check_in_place", "laid_out"]
+__all__ = ["Checked", "ConvOptions", "check", "check_in_place", "laid_out"]
 
 
-class How(NamedTuple):
+class ConvOptions(NamedTuple):
     """Window, groups and layout of a call."""
 
     stride: object = 1
@@ -50,7 +50,8 @@ class Checked(NamedTuple):
 
 
 def laid_out(
-    call: str, kind: str, shapes: tuple[tuple[int, ...], tuple[int, ...]], result: tuple[int, ...] | None, how: How
+    call: str, kind: str, shapes: tuple[tuple[int, ...], tuple[int, ...]], result: tuple[int, ...] | None,
+    how: ConvOptions
 ) -> Geometry:  # fmt: skip
     """Return the geometry for operands of these shapes, with channels last.
 
@@ -73,7 +74,7 @@ def laid_out(
     return found
 
 
-def _size(call: str, kind: str, of_a: tuple[int, ...], of_b: tuple[int, ...], how: How) -> tuple[int, ...]:
+def _size(call: str, kind: str, of_a: tuple[int, ...], of_b: tuple[int, ...], how: ConvOptions) -> tuple[int, ...]:
     """Return the shape of a gradient: ``size``, or with stride 1 the shape that the operands imply."""
     if how.size is not None:
         given = tuple(cast("Sequence[int]", how.size)) if isinstance(how.size, Sequence) else ()
@@ -92,7 +93,8 @@ def _size(call: str, kind: str, of_a: tuple[int, ...], of_b: tuple[int, ...], ho
 
 
 def check(
-    call: str, kind: str, kinds: Kinds, arrays: Sequence[object], how: How, *, alpha: float = 1.0, beta: float = 0.0,
+    call: str, kind: str, kinds: Kinds, arrays: Sequence[object], how: ConvOptions, *, alpha: float = 1.0,
+    beta: float = 0.0,
     bias: object = None, on_cpu: bool = False,
 ) -> Checked:  # fmt: skip
     """Return the checked operands of a convolution.
@@ -191,7 +193,7 @@ def _matrix(call: str, name: str, kind: str, x: ArrayView) -> ArrayView:
 
 
 def _source(
-    call: str, kind: str, g: Geometry, c: object, wanted: Type, how: How, turn: bool, on_cpu: bool
+    call: str, kind: str, g: Geometry, c: object, wanted: Type, how: ConvOptions, turn: bool, on_cpu: bool
 ) -> ArrayView:  # fmt: skip
     """Return C as a matrix like D; one value per channel becomes a row that is repeated with stride 0."""
     view, (rows, columns) = read(call, "C", c, on_cpu), g.matrix

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS
-from cute_dialect.op.conv.choice import Asked as ConvAsked
+from cute_dialect.op.conv.choice import ConvRequest as ConvAsked
 from cute_dialect.op.conv.choice import choice_of, chosen_with_time, kernels_for, served
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.layouts import lines_suit
 from cute_dialect.op.conv_plans.arguments import ConvArguments
 from cute_dialect.op.conv_plans.describe import Conv2dProblemSize, ConvKind, IteratorAlgorithm, StrideSupport
-from cute_dialect.op.conv_plans.operands import How, check
+from cute_dialect.op.conv_plans.operands import ConvOptions, check
 from cute_dialect.op.conv_plans.operation import LAYOUTS, Conv2dOperation, called
 from cute_dialect.op.conv_plans.steps import matrices_of
 from cute_dialect.op.conv_plans.visiting import visited
@@ -287,8 +287,8 @@ class Conv2d(Settings):
 
     # --------------------------------------------------------------------------------------------------------- calls
 
-    def _how(self, stride: object, padding: object, dilation: object, size: object) -> How:
-        return How(stride, padding, dilation, self.group, self.mode, size, self.data_format)
+    def _how(self, stride: object, padding: object, dilation: object, size: object) -> ConvOptions:
+        return ConvOptions(stride, padding, dilation, self.group, self.mode, size, self.data_format)
 
     def arguments(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
@@ -307,7 +307,7 @@ class Conv2d(Settings):
 
     def _arguments(
         self, call: str, arrays: tuple[object, object, object, object], numbers: tuple[float | None, float | None],
-        how: How, bias: object, visitor_args: Mapping[str, object] | None, stream: object, split_k: object,
+        how: ConvOptions, bias: object, visitor_args: Mapping[str, object] | None, stream: object, split_k: object,
         options: CallOptions,
     ) -> ConvArguments:  # fmt: skip
         a, b, c, d = self._arrays(*arrays)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.layouts import first, last
-from cute_dialect.op.conv_plans.operands import How, laid_out
+from cute_dialect.op.conv_plans.operands import ConvOptions, laid_out
 from cute_dialect.op.epilogue.bind import traced_of
 from cute_dialect.op.plans.reference import activated_f64, as_f64
 
@@ -52,7 +52,8 @@ def convolved(g: Geometry, a: NDArray[float64], b: NDArray[float64]) -> NDArray[
 
 
 def reference(
-    kind: str, arrays: Sequence[Any], numbers: tuple[float, float], how: How, bias: Any = None, activation: str = "",
+    kind: str, arrays: Sequence[Any], numbers: tuple[float, float], how: ConvOptions, bias: Any = None,
+    activation: str = "",
     visitor: Any = None, args: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
     """Return ``activation(alpha * sums + beta * C + bias)`` of a convolution, or the results of an epilogue.

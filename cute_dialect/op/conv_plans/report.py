@@ -12,7 +12,7 @@ from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.op.conv.choice import chosen_with_time
 from cute_dialect.op.conv.layouts import channels_first, last, strides_of, views_last
 from cute_dialect.op.conv.report import ConvExplanation
-from cute_dialect.op.conv_plans.operands import How, laid_out
+from cute_dialect.op.conv_plans.operands import ConvOptions, laid_out
 from cute_dialect.op.conv_plans.steps import parts_of
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.plans.calling_convention import Operands
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["explained"]
 
 
-def explained(plan: Conv2d, A: Any, B: Any, D: Any, how: How, split: Split) -> ConvExplanation:
+def explained(plan: Conv2d, A: Any, B: Any, D: Any, how: ConvOptions, split: Split) -> ConvExplanation:
     """Return the kernel of a plan for arrays or shapes, with its predicted time."""
     turn = channels_first("Conv2d.explain", how.data_format, 2, "")
     x, y = (_view(n, t, kind.element, turn) for n, t, kind in zip("AB", (A, B), (plan.kinds.a, plan.kinds.b)))

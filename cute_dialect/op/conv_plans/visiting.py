@@ -10,7 +10,7 @@ from typing import Any
 
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.layouts import as_rows, first, last, turned
-from cute_dialect.op.conv_plans.operands import Checked, How, check
+from cute_dialect.op.conv_plans.operands import Checked, ConvOptions, check
 from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged, traced_of
 from cute_dialect.op.errors import EpilogueError, LayoutError
 from cute_dialect.op.plans.operands import Kinds, Type, new_like
@@ -40,7 +40,7 @@ def as_matrix(call: str, name: str, t: Any, g: Geometry, turn: bool) -> Any:
 
 
 def visited(
-    call: str, kind: str, kinds: Kinds, a: Any, b: Any, d: Any, visitor: Any, args: Mapping[str, Any], how: How,
+    call: str, kind: str, kinds: Kinds, a: Any, b: Any, d: Any, visitor: Any, args: Mapping[str, Any], how: ConvOptions,
     on_cpu: bool,
 ) -> tuple[Checked, Bound]:  # fmt: skip
     """Return a checked call and its epilogue with arrays; a plain function is traced first.

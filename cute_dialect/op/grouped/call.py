@@ -44,23 +44,23 @@ from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.known import KnownGroups, Launch
 from cute_dialect.op.grouped.mma_sync import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operand_views import copied, expanded, kernel_order, turn
 from cute_dialect.op.operands import check_result, matrix
 from cute_dialect.op.product import Interpreted, options_of
 from cute_dialect.op.select.gemm_dispatch import gpu_of, here
 from cute_dialect.op.select.kernel_choice import Choice, Problem
-from cute_dialect.op.select.kernel_override import Wanted, kernel_for
+from cute_dialect.op.select.kernel_override import KernelOverride, kernel_for
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-__all__ = ["SCHEDULES", "Given", "Planned", "computed", "planned", "problem_of", "readable"]
+__all__ = ["SCHEDULES", "GroupedArguments", "Planned", "computed", "planned", "problem_of", "readable"]
 
 SCHEDULES = ("auto", "device", "host")
 RESTS = ("keep", "zero")
 
 
-class Given(NamedTuple):
+class GroupedArguments(NamedTuple):
     """The arguments of a call."""
 
     a: Any
@@ -119,14 +119,14 @@ class Planned(NamedTuple):
     where: Where
 
 
-def planned(name: str, g: Given, device: object = None, stream: object = None) -> Planned:
+def planned(name: str, g: GroupedArguments, device: object = None, stream: object = None) -> Planned:
     """Check a grouped GEMM and return its launches.  Nothing is copied.  Raises OpError."""
     found: Planned = computed(name, g, device, stream, only_plan=True)
     return found
 
 
 def computed(
-    name: str, g: Given, device: object = None, stream: object = None, run: Any = None,
+    name: str, g: GroupedArguments, device: object = None, stream: object = None, run: Any = None,
     known: tuple[KnownGroups, Sequence[Any], object] | None = None, *, only_plan: bool = False,
 ) -> Any:  # fmt: skip
     """Compute a grouped GEMM.
@@ -223,7 +223,7 @@ def _uploaded(call: str, name: str, x: Any, where: Where, like: ArrayView) -> Ar
     return made._replace(shape=(numbers.size,))
 
 
-def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
+def _computed(call: _Call, g: GroupedArguments, views: dict[str, ArrayView]) -> Any:
     """Check a grouped GEMM and compute it."""
     name, library = call.name, call.library
     a, b, numbers = views["a"], views["b"], views.get("gather")
@@ -245,7 +245,7 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
             raise UnsupportedError(
                 f"{name}: alpha cannot be combined with epilogue; compute it in the epilogue function"
             )
-        alone(name, Extras(g.alpha, g.beta, g.c, g.bias, g.activation))
+        alone(name, LinearCombination(g.alpha, g.beta, g.c, g.bias, g.activation))
         traced = traced_of(name, g.epilogue, g.args or {}, s.result)
         if is_arranged(traced):
             return _as_matrices(call, g, views, traced, s, problem.output)
@@ -304,7 +304,8 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
 
 
 def _finish(
-    call: _Call, s: Shapes, g: Given, ends: ArrayView, target: ArrayView, out: ArrayView, after: _After
+    call: _Call, s: Shapes, g: GroupedArguments, ends: ArrayView, target: ArrayView, out: ArrayView,
+    after: GroupedEpilogue
 ) -> None:  # fmt: skip
     """Zero the rows or columns of no group if the call asks for it, and copy the result to ``out``."""
     if g.rest == "zero" and s.form != "k":
@@ -315,15 +316,16 @@ def _finish(
         call.library.native(out)[...] = call.library.native(target)
 
 
-def _check_rest(call: _Call, s: Shapes, g: Given, after: _After) -> None:
+def _check_rest(call: _Call, s: Shapes, g: GroupedArguments, after: GroupedEpilogue) -> None:
     """Check that the rows or columns of no group can be zeroed, if the call asks for it.  Raises LayoutError."""
     if g.rest == "zero" and s.form != "k" and any(x.strides[-1] != 1 for x in after.others):
         raise LayoutError(f"{call.name}: rest='zero' needs results with contiguous rows; make them contiguous")
 
 
 def _by_warps(
-    call: _Call, base: Base, s: Shapes, views: Mapping[str, ArrayView], g: Given, of_groups: Mapping[str, ArrayView],
-    after: _After, *, nothing: bool,
+    call: _Call, base: Base, s: Shapes, views: Mapping[str, ArrayView], g: GroupedArguments, of_groups: Mapping[str,
+    ArrayView],
+    after: GroupedEpilogue, *, nothing: bool,
 ) -> None:  # fmt: skip
     """Compute a grouped GEMM with kernels that do not use wgmma."""
     library, out = call.library, views["out"]
@@ -342,7 +344,7 @@ def _by_warps(
     _finish(call, s, g, of_groups.get("row_groups", ends), target, out, after)
 
 
-def problem_of(name: str, s: Shapes, views: Mapping[str, ArrayView], g: Given, of_torch: bool) -> Problem:
+def problem_of(name: str, s: Shapes, views: Mapping[str, ArrayView], g: GroupedArguments, of_torch: bool) -> Problem:
     """Return the GEMM of a group of average size, with provisional majors.  Raises DtypeError, UnsupportedError."""
     a, b = views["a"], views["b"]
     if not can_mix(a.dtype, b.dtype):
@@ -400,7 +402,7 @@ def _on_host(library: Library, x: ArrayView) -> list[int]:
     return [int(n) for n in library.native(x).tolist()] if 0 not in x.shape else []
 
 
-class _After(NamedTuple):
+class GroupedEpilogue(NamedTuple):
     """The epilogue, its launch arguments, and the results other than the first."""
 
     epilogue: Epilogue | None = None
@@ -414,7 +416,7 @@ class _After(NamedTuple):
 
 
 def _as_matrices(
-    call: _Call, g: Given, views: Mapping[str, ArrayView], traced: Traced, s: Shapes, output: str
+    call: _Call, g: GroupedArguments, views: Mapping[str, ArrayView], traced: Traced, s: Shapes, output: str
 ) -> Any:  # fmt: skip
     """Compute a GEMM whose epilogue reshapes: through matrices that are copied.  Plans do not copy."""
     if call.planned and traced.views:
@@ -439,8 +441,8 @@ def _as_matrices(
 
 
 def _epilogue(
-    call: _Call, s: Shapes, g: Given, traced: Traced | None, result: Any, output: str, *, wide: bool
-) -> _After:  # fmt: skip
+    call: _Call, s: Shapes, g: GroupedArguments, traced: Traced | None, result: Any, output: str, *, wide: bool
+) -> GroupedEpilogue:  # fmt: skip
     """Return the epilogue of a call; ``wide`` computes it in f64.  Raises OpError."""
     name, found = call.name, None
     others: list[ArrayView] = []
@@ -454,17 +456,17 @@ def _epilogue(
         others += [view_of(found.results[n]) for n in traced.results[1:]]
         found.check_memory(name, view_of(result), {"a": view_of(g.a), "b": view_of(g.b)})
     elif 0 in s.result:
-        return _After()
+        return GroupedEpilogue()
     else:
         of_sums = {} if g.accumulator == "block" else g.scales
         made = combined(name, s, result, g.alpha, g.beta, g.c, g.bias, g.activation, of_sums)
         if made is None:
-            return _After()
+            return GroupedEpilogue()
         graph, operands = made
     if wide:
         graph = graph._replace(inputs=tuple([x._replace(element="f64") if x.number else x for x in graph.inputs]))
     given = tuple([view_of(x) if hasattr(x, "shape") else x for x in operands])
-    return _After(Epilogue(graph=graph), given, tuple(others), found)
+    return GroupedEpilogue(Epilogue(graph=graph), given, tuple(others), found)
 
 
 def _gathered_shape(name: str, a: ArrayView, numbers: ArrayView) -> tuple[int, int]:
@@ -569,7 +571,7 @@ def _config(
     if isinstance(kernel, GroupedConfig):
         choice = Choice(kernel.base._replace(batch=True))
     else:
-        choice = kernel_for(p, Wanted(kernel), gpu, sms)
+        choice = kernel_for(p, KernelOverride(kernel), gpu, sms)
     try:
         return as_grouped(choice, s.form, begins, epilogue)
     except ValueError as e:

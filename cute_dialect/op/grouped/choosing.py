@@ -18,7 +18,7 @@ from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
 from cute_dialect.op.select.candidates import TURNS, WHOLE, menu
-from cute_dialect.op.select.cost_model import Asked, costs_of, times
+from cute_dialect.op.select.cost_model import CostQuery, costs_of, times
 from cute_dialect.op.select.epilogue_work import work_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 
@@ -85,7 +85,7 @@ def ranked(
     if form == "k":
         fits &= ~found.deferred
     found = found.some(np.flatnonzero(fits))
-    asked = Asked.of(p)
+    asked = CostQuery.of(p)
     if form in ("m", "rows"):
         asked = asked._replace(m=p.m + found.rows * found.cluster_m / 2)
     elif form == "n":

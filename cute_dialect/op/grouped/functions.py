@@ -11,7 +11,7 @@ from typing import Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.gemm import bmm
-from cute_dialect.op.grouped.call import SCHEDULES, Given, computed
+from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
 from cute_dialect.op.grouped.known import KnownGroups
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.runtime.settings import flag
@@ -109,7 +109,7 @@ def grouped_mm(
     if isinstance(a, list | tuple):
         from cute_dialect.op.grouped.lists import listed_mm
 
-        lists = Given(
+        lists = GroupedArguments(
             a, b, groups, out, c, bias, alpha, beta, applied, epilogue, args, rest, schedule, dtype, math,
             accumulator, kernel, gather=gather,
         )  # fmt: skip
@@ -125,7 +125,7 @@ def grouped_mm(
         }
         more |= {"args": args, "dtype": dtype, "math": math, "accumulator": accumulator, "kernel": kernel}
         return bmm(a, b, out, device=device, stream=stream, **more, **run)
-    given = Given(
+    given = GroupedArguments(
         a, b, groups, out, c, bias, alpha, beta, applied, epilogue, args, rest, schedule, dtype, math, accumulator,
         kernel, gather=gather,
     )  # fmt: skip
@@ -156,7 +156,7 @@ def _checked() -> bool:
     return flag("CUTE_OP_CHECK", False)
 
 
-def _dispatched(torch: Any, g: Given) -> bool:
+def _dispatched(torch: Any, g: GroupedArguments) -> bool:
     """Return True if torch's dispatcher must handle a call, because of gradients or tensors without memory."""
     of_groups = g.groups.values()
     given = [t for t in (g.a, g.b, g.out, g.c, g.bias, *of_groups, *(g.args or {}).values()) if torch.is_tensor(t)]

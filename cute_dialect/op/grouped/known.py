@@ -30,7 +30,7 @@ class Launch(NamedTuple):
     addresses: Sequence[int | None]  # addresses in the recorded call, None for numbers
 
 
-class _Known(NamedTuple):
+class CachedCall(NamedTuple):
     """A specialization."""
 
     how: object  # arguments other than tensors
@@ -44,14 +44,14 @@ def _never(*tensors: object) -> bool:
     return False
 
 
-_NONE = _Known((), _never, _never, False)
+_NONE = CachedCall((), _never, _never, False)
 
 
 class KnownGroups:
     """A cache of calls: ``found = known.again(tensors, how)``, None if there is no cached call."""
 
     def __init__(self, stream: Callable[[int], int] | None = None) -> None:
-        self._found: dict[object, _Known] = {}
+        self._found: dict[object, CachedCall] = {}
         self._last = _NONE
         self._stream = stream
         self._grad: Callable[[], bool] = _never
@@ -126,7 +126,7 @@ class KnownGroups:
             else _general(found, begins, result, self._stream)
         )
         watched = any([t.requires_grad for t in tensors])
-        self._found[key_of(tensors, how)] = _Known(how, guard_of(tensors) or _never, run, watched)
+        self._found[key_of(tensors, how)] = CachedCall(how, guard_of(tensors) or _never, run, watched)
         return True
 
 

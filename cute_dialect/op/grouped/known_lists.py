@@ -19,14 +19,14 @@ from cute_dialect.op.plans.together import table_like
 from cute_dialect.op.repeated import maker_of
 from cute_dialect.runtime.arrays import ArrayView
 
-__all__ = ["KnownLists", "Part"]
+__all__ = ["KnownLists", "Slice"]
 
 _LIMIT = 256
 _UNIT = 16
 """Bytes.  Addresses must equal those of the recorded call modulo this."""
 
 
-class Part(NamedTuple):
+class Slice(NamedTuple):
     """A launch that computes some of the GEMMs: ``launch(stream, a, b, d, problems, turns, 0, *more)``."""
 
     launch: Callable[..., object]
@@ -43,7 +43,7 @@ class _Operand(NamedTuple):
     item: int  # bytes per element
 
 
-class _Known(NamedTuple):
+class CachedCall(NamedTuple):
     """A specialization."""
 
     table: Any  # the table, to be completed with addresses
@@ -51,7 +51,7 @@ class _Known(NamedTuple):
     begins: Any  # addresses of A and B modulo 16
     made: Sequence[tuple[Any, Any, Any]]  # shape, strides and dtype of each result
     empty: Callable[..., Any]
-    parts: Sequence[Part]
+    parts: Sequence[Slice]
     like: ArrayView  # an array in the memory where tables are
     number: int  # device number
     keep: object  # objects whose memory the launches use
@@ -61,7 +61,7 @@ class KnownLists:
     """A cache of calls: ``results = known.again(a, b, how)``, None if there is no cached call."""
 
     def __init__(self, stream: Callable[[int], int] | None = None) -> None:
-        self._found: dict[object, _Known] = {}
+        self._found: dict[object, CachedCall] = {}
         self._stream = stream
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ class KnownLists:
 
     def remember(
         self, a: Sequence[Any], b: Sequence[Any], how: object, results: Sequence[Any], table: Any,
-        columns: Sequence[int], parts: Sequence[Part], like: ArrayView, keep: object = None,
+        columns: Sequence[int], parts: Sequence[Slice], like: ArrayView, keep: object = None,
     ) -> None:  # fmt: skip
         """Record a call.
 
@@ -133,7 +133,7 @@ class KnownLists:
         begins = np.array([t.data_ptr() for t in (*a, *b)], np.int64) % _UNIT
         made = [(tuple(t.shape), t.stride(), t.dtype) for t in results]
         device = results[0].device
-        self._found[key_of(a, b, how)] = _Known(
+        self._found[key_of(a, b, how)] = CachedCall(
             table.copy(), (operands[0], operands[1], operands[2]), begins, made, maker_of(device), parts, like,
             device.index or 0, keep,
         )  # fmt: skip

@@ -19,12 +19,12 @@ from cute_dialect.op.plans.operands import read
 from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.grouped.call import Given
+    from cute_dialect.op.grouped.call import GroupedArguments
 
 __all__ = ["with_gradients"]
 
 
-def with_gradients(g: Given, device: object, stream: object, run: Mapping[str, Any] | None) -> list[Any]:
+def with_gradients(g: GroupedArguments, device: object, stream: object, run: Mapping[str, Any] | None) -> list[Any]:
     """Compute GEMMs over lists whose gradients torch records.  Raises OpError."""
     for what, given in (("out", g.out), *(run or {}).items()):
         if given is not None:
@@ -46,7 +46,7 @@ class _Products(torch.autograd.Function):
     """GEMMs over lists as an autograd function.  Its tensors are all A, then all B, all C and all biases."""
 
     @staticmethod
-    def forward(ctx: Any, g: Given, device: Any, stream: Any, *tensors: Any) -> Any:
+    def forward(ctx: Any, g: GroupedArguments, device: Any, stream: Any, *tensors: Any) -> Any:
         """Compute the GEMMs."""
         from cute_dialect.op.grouped.lists import listed_mm
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
-from cute_dialect.op.grouped.call import Given
+from cute_dialect.op.grouped.call import GroupedArguments
 from cute_dialect.op.grouped.known_lists import KnownLists
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.describe import SchedulerMode, TileDescription
@@ -51,7 +51,7 @@ def is_list(a: object) -> bool:
 
 
 def listed_mm(
-    g: Given, device: object = None, stream: object = None, run: Mapping[str, Any] | None = None
+    g: GroupedArguments, device: object = None, stream: object = None, run: Mapping[str, Any] | None = None
 ) -> list[Any]:
     """Compute the GEMMs of lists, one launch for all whose operands are contiguous along the same modes.
 
@@ -93,7 +93,7 @@ KNOWN = KnownLists()
 """Cached calls."""
 
 
-def _how(g: Given) -> object:
+def _how(g: GroupedArguments) -> object:
     """Return the arguments other than operands for a call that can be cached, else None."""
     torch = sys.modules.get("torch")
     if torch is None or not g.a or not is_list(g.b) or not isinstance(g.a[0], torch.Tensor):
@@ -106,10 +106,10 @@ def _how(g: Given) -> object:
     return alpha, g.activation, g.dtype, g.math, g.accumulator
 
 
-_USUAL = Given(None, None, {})
+_USUAL = GroupedArguments(None, None, {})
 
 
-def _remember(g: Given, how: object, done: GroupArguments, results: Sequence[Any]) -> None:
+def _remember(g: GroupedArguments, how: object, done: GroupArguments, results: Sequence[Any]) -> None:
     """Record a call of plain tensors on a GPU."""
     torch: Any = sys.modules["torch"]
     plain = all([type(t) in (torch.Tensor, torch.nn.Parameter) and t.is_cuda for t in (*g.a, *g.b)])
@@ -121,7 +121,7 @@ def _remember(g: Given, how: object, done: GroupArguments, results: Sequence[Any
         KNOWN.remember(g.a, g.b, how, results, table, columns, parts, like, keep)
 
 
-def _arguments(g: Given, kind: _Kind, which: Sequence[int], stream: object, options: Any) -> GroupArguments:
+def _arguments(g: GroupedArguments, kind: _Kind, which: Sequence[int], stream: object, options: Any) -> GroupArguments:
     """Return the checked arguments for the GEMMs at some positions of the lists."""
     on_cpu, plan = on_the_cpu(options), _plan(kind)
     beta = 0.0 if g.c is None else number("beta", g.beta)
@@ -147,7 +147,7 @@ def _on_host(alpha: Any) -> Any:
     return alpha.tolist() if hasattr(alpha, "tolist") and hasattr(alpha, "device") else alpha
 
 
-def _kinds(g: Given) -> dict[_Kind, list[int]]:
+def _kinds(g: GroupedArguments) -> dict[_Kind, list[int]]:
     """Return the positions of the GEMMs, grouped by the parameters of their plans.  Raises OpError."""
     _check(g)
     found: dict[_Kind, list[int]] = {}
@@ -165,7 +165,7 @@ def _kinds(g: Given) -> dict[_Kind, list[int]]:
     return found
 
 
-def _check(g: Given) -> None:
+def _check(g: GroupedArguments) -> None:
     """Raise an error for arguments that lists do not support."""
     if g.epilogue is not None or g.args:
         raise EpilogueError(f"{NAME}: epilogue is not supported for lists; use activation, bias and c")
@@ -188,7 +188,7 @@ def _check(g: Given) -> None:
         raise ShapeError(f"{NAME}: the lists are empty; pass at least one matrix")
 
 
-def _named(g: Given) -> Sequence[tuple[str, Any]]:
+def _named(g: GroupedArguments) -> Sequence[tuple[str, Any]]:
     return ("a", g.a), ("b", g.b), ("out", g.out)
 
 
@@ -204,7 +204,7 @@ def _lies_anyhow(view: ArrayView) -> bool:
     return any([n < 2 for n in view.shape])
 
 
-def _kind(g: Given, i: int, views: Sequence[ArrayView | None], usual: Sequence[str]) -> _Kind:
+def _kind(g: GroupedArguments, i: int, views: Sequence[ArrayView | None], usual: Sequence[str]) -> _Kind:
     """Return the plan parameters of one GEMM.  Raises OpError."""
     types = [
         None if v is None else found_type(NAME, n, v)._replace(**({"layout": x} if _lies_anyhow(v) else {}))
@@ -280,7 +280,7 @@ class ListsExplanation(NamedTuple):
         return "\n".join(map(str, self.parts))
 
 
-def explained_lists(g: Given) -> ListsExplanation:
+def explained_lists(g: GroupedArguments) -> ListsExplanation:
     """Explain how the GEMMs of lists are computed.  Raises OpError."""
     found: list[ListExplanation] = []
     for kind, which in _kinds(g).items():

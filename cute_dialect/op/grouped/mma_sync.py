@@ -22,7 +22,7 @@ from cute_dialect.kernels.simt_gemm import ExactConfig
 from cute_dialect.op.arrays import Library
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
-from cute_dialect.op.plans.configure import Asked, wanted
+from cute_dialect.op.plans.configure import KernelRequest, wanted
 from cute_dialect.op.plans.describe import TileDescription
 from cute_dialect.op.select.cost_model import COSTS
 from cute_dialect.op.select.kernel_choice import Problem
@@ -61,7 +61,7 @@ def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int)
     if isinstance(kernel, TileDescription):
         a, _, b = p.element.partition("_")
         layouts = "row" if majors[0] == "k" else "column", "column" if majors[1] == "k" else "row"
-        found = wanted(kernel, Asked(a, b or a, sums_of(p.element), p.output, *layouts))
+        found = wanted(kernel, KernelRequest(a, b or a, sums_of(p.element), p.output, *layouts))
         if not isinstance(found, AmpereConfig | WarpConfig | ExactConfig):
             raise UnsupportedError(
                 f"kernel {found.name} is not supported for groups of {p.element}; use an mma.sync tile, or a tile "

@@ -21,7 +21,7 @@ from cute_dialect.kernels.moe_permute import BoundsConfig
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.grouped import functions
-from cute_dialect.op.grouped.call import Given, computed
+from cute_dialect.op.grouped.call import GroupedArguments, computed
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.shapes import shapes_of
 from cute_dialect.op.operators import summed
@@ -32,7 +32,7 @@ __all__ = ["by_operator", "group_bounds", "grouped_mm"]
 _GROUPS = ("offs", "lengths", "row_groups")
 
 
-def by_operator(name: str, g: Given, device: Any, stream: Any, others: Mapping[str, Any]) -> Any:
+def by_operator(name: str, g: GroupedArguments, device: Any, stream: Any, others: Mapping[str, Any]) -> Any:
     """Compute a grouped GEMM through torch's dispatcher, for tensors with gradients or without memory.
 
     ``others`` are options of the interpreter.  Raises UnsupportedError.
@@ -84,7 +84,7 @@ def _compute(
             a, b, **groups, c=c, bias=bias, alpha=alpha, beta=beta, activation=activation, rest=rest, dtype=dtype,
             device=device or None, math=math,
         )  # fmt: skip
-    given = Given(
+    given = GroupedArguments(
         a, b, groups, None, c, bias, alpha, beta, activation, rest=rest, dtype=dtype, math=math, begins=begins
     )  # fmt: skip
     return computed("grouped_mm", given, device or None)

@@ -10,7 +10,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.pointer_array_gemm import ListedConfig
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.grouped.call import Given, problem_of, readable
+from cute_dialect.op.grouped.call import GroupedArguments, problem_of, readable
 from cute_dialect.op.grouped.choosing import majors_of, ranked
 from cute_dialect.op.grouped.kernels import name_of
 from cute_dialect.op.grouped.mma_sync import base_of, is_of_warps, size_of
@@ -92,7 +92,7 @@ def explained_grouped(
     out = views.get("out")
     a, b = views["a"], views["b"]
     s = shapes_of(NAME, a.shape, b.shape, shapes, None if out is None else out.shape)
-    p = problem_of(NAME, s, views, Given(a, b, groups, dtype=dtype, math=math), of_torch)
+    p = problem_of(NAME, s, views, GroupedArguments(a, b, groups, dtype=dtype, math=math), of_torch)
     majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
     if is_of_warps(p, None, s.form):
         p = p._replace(major_a=majors[0], major_b=majors[1])

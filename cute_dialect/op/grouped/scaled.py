@@ -9,7 +9,7 @@ from typing import Any
 
 from cute_dialect.op.dtypes import element_name, listed
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.grouped.call import SCHEDULES, Given, computed
+from cute_dialect.op.grouped.call import SCHEDULES, GroupedArguments, computed
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.scaled import RECIPES, refuse_finer
@@ -75,7 +75,7 @@ def scaled_grouped_mm(
         )
     dtype = dtype if dtype is not None or out is not None else "bf16"
     math = "default" if block or fast else "promote"
-    given = Given(
+    given = GroupedArguments(
         a, b, groups, out, bias=bias, rest=rest, schedule=schedule, dtype=dtype, math=math, kernel=kernel,
         accumulator="block" if block else None, scales={"scale_a": scale_a, "scale_b": scale_b},
     )  # fmt: skip

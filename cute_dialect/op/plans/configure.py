@@ -18,13 +18,13 @@ from cute_dialect.kernels.sgemm import RUNGS
 from cute_dialect.kernels.simt_gemm import ExactConfig
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
-from cute_dialect.op.plans.generators import Configured, Simt
+from cute_dialect.op.plans.generators import Configured, SgemmRung
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, few_rows
 
-__all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_tiles", "wanted"]
+__all__ = ["FAST", "KernelRequest", "ampere_tiles", "configured", "described", "simt_tiles", "wanted"]
 
 
-class Asked(NamedTuple):
+class KernelRequest(NamedTuple):
     """The requirements of a kernel."""
 
     element_a: str
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
         """True if A and B are f32, split into three tf32 parts."""
         return self.math == MathOperation.multiply_add_fast_f32 and self.element_a == "tf32"
 
-    def of_parts(self) -> Asked:
+    def of_parts(self) -> KernelRequest:
         """Return the requirements of the wgmma kernel for the tf32 parts, which are contiguous along K."""
         if self.math != MathOperation.multiply_add_fast_f32:
             return self
@@ -72,7 +72,7 @@ class Asked(NamedTuple):
         return ("m" if b else "k", "k" if a else "n") if transposed else ("k" if a else "m", "n" if b else "k")
 
 
-def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None) -> Configured:
+def configured(td: TileDescription, asked: KernelRequest, swizzle: Swizzle | None = None) -> Configured:
     """Return the kernel that a tile describes; for a column-major D that of the transposed problem.
 
     Raises UnsupportedError if there is none.
@@ -104,7 +104,7 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
     return make(td, instruction, asked, swizzle)
 
 
-def wanted(td: TileDescription, asked: Asked) -> Configured:
+def wanted(td: TileDescription, asked: KernelRequest) -> Configured:
     """Return the kernel of the tile passed as ``kernel=``.  Raises UnsupportedError."""
     try:
         return configured(td, asked)
@@ -116,12 +116,12 @@ def _shape(instruction: MathInstruction) -> str:
     return "x".join(map(str, instruction.instruction_shape))
 
 
-def _elements(asked: Asked) -> str:
+def _elements(asked: KernelRequest) -> str:
     a, b = asked.element_a, asked.element_b
     return f"{a if a == b else f'{a} and {b}'} with {asked.accumulator} accumulation and {asked.output} results"
 
 
-def _check_instruction(i: MathInstruction, asked: Asked) -> None:
+def _check_instruction(i: MathInstruction, asked: KernelRequest) -> None:
     """Raise UnsupportedError if the instruction does not suit the operands."""
     arrays = (asked.element_a, asked.element_b)
     for name, expected, given in zip("AB", (i.element_a, i.element_b), arrays):
@@ -162,7 +162,7 @@ def _as_tf32(element: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- Hopper
 
 
-def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Choice:
+def _hopper(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Choice:
     a, b = _as_tf32(i.element_a), _as_tf32(i.element_b)
     element = a if a == b else f"{a}_{b}"
     if element not in FACTORS or asked.output not in outputs_of(element):
@@ -267,7 +267,7 @@ def _few_rows(td: TileDescription, element: str, output: str, majors: tuple[str,
     return few_rows(made._replace(stages=td.stages, stages_a=td.stages) if td.stages else deepest(made))
 
 
-def described(choice: Choice, asked: Asked) -> TileDescription:
+def described(choice: Choice, asked: KernelRequest) -> TileDescription:
     """Return the description of a kernel from the list of candidates."""
     if asked.sums in OF_BLOCKS:
         choice = choice._replace(config=choice.config._replace(scales=asked.scales))
@@ -291,7 +291,7 @@ def described(choice: Choice, asked: Asked) -> TileDescription:
 # --------------------------------------------------------------------------------------------- sm_80, no tensor cores
 
 
-def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Configured:
+def _mma_sync(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Configured:
     """Return the kernel of an ``mma.sync`` instruction; 16-bit operands support more tiles than others."""
     shape, a, b = tuple(i.instruction_shape), i.element_a, i.element_b
     missing = f"Gemm: no mma.sync {_shape(i)} kernel supports {_elements(asked)}"
@@ -334,7 +334,7 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Sw
     return _of_warps(td, asked, usual, 16 if shape[0] == 8 else shape[0])  # The kernel pairs 8x8x4 as 16x8x8.
 
 
-def _of_warps(td: TileDescription, asked: Asked, usual: WarpConfig, rows: int) -> WarpConfig:
+def _of_warps(td: TileDescription, asked: KernelRequest, usual: WarpConfig, rows: int) -> WarpConfig:
     """Return an mma.sync or SIMT kernel with the description's tile; ``rows`` is the M of an instruction."""
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (*usual.warps, 1)
@@ -363,7 +363,7 @@ def _of_warps(td: TileDescription, asked: Asked, usual: WarpConfig, rows: int) -
     return config
 
 
-def _ampere(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> AmpereConfig:
+def _ampere(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> AmpereConfig:
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (2, 2, 1)
     if m % (16 * wm) or n % (16 * wn) or k % (16 * wk) or wm * wn * wk > 16:
@@ -414,7 +414,7 @@ _TILES = (
 )  # fmt: skip
 
 
-def ampere_tiles(asked: Asked) -> list[TileDescription]:
+def ampere_tiles(asked: KernelRequest) -> list[TileDescription]:
     """Return the mma.sync tiles, the default first.  Raises UnsupportedError if there are none."""
     a, b = asked.element_a, asked.element_b
     if a == b and a in ("f16", "bf16"):
@@ -451,7 +451,7 @@ def simt_tiles(element: str = "f32") -> list[TileDescription]:
     ]  # fmt: skip
 
 
-def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Configured:
+def _simt(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Configured:
     """Return the kernel without tensor cores: a rung of the SGEMM ladder, or the kernel for any tile."""
     elements = {i.element_a, i.element_b, i.element_accumulator, asked.output}
     if elements not in ({"f32"}, {"f64"}):
@@ -467,7 +467,7 @@ def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzl
     if not asked.batch and asked.majors == ("k", "n"):
         for rung in _RUNGS[1:]:
             if RUNGS[rung].tile == shape and stages in (0, RUNGS[rung].stages):
-                return Simt(rung)
+                return SgemmRung(rung)
     if stages == 1 or (stages == 0 and td.warp_count is None):
         known = ", ".join(f"{list(RUNGS[r].tile)} with {RUNGS[r].stages}" for r in _RUNGS if r != "tile2d")
         layouts = f"A {asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}{', batches' * asked.batch}"

@@ -35,10 +35,10 @@ from cute_dialect.op.select.kernel_choice import Choice
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Configured", "PartsConfig", "ReduceConfig", "Simt", "Variant", "compiled", "splitting"]
+__all__ = ["Configured", "PartsConfig", "ReduceConfig", "SgemmRung", "Variant", "compiled", "splitting"]
 
 
-class Simt(NamedTuple):
+class SgemmRung(NamedTuple):
     """A rung of the SGEMM ladder, by its name."""
 
     rung: str
@@ -54,7 +54,7 @@ Configured: TypeAlias = (
     | AmpereConfig
     | WarpConfig
     | ExactConfig
-    | Simt
+    | SgemmRung
     | ReduceConfig
     | CombineConfig
     | ListedConfig
@@ -67,7 +67,7 @@ Configured: TypeAlias = (
 
 * ``Choice``: Hopper GEMM with wgmma and TMA.
 * ``AmpereConfig``, ``WarpConfig``: mma.sync GEMM for 16-bit and for other operands.
-* ``ExactConfig``, ``Simt``: GEMM without tensor cores, and a rung of the SGEMM ladder.
+* ``ExactConfig``, ``SgemmRung``: GEMM without tensor cores, and a rung of the SGEMM ladder.
 * ``ReduceConfig``, ``CombineConfig``: reduction of split-K slices and of partial results.
 * ``ListedConfig``, ``ProblemsConfig``: pointer-array GEMM, and the kernel that builds its table.
 * ``ConvConfig``, ``UnfoldConfig``: Hopper convolution, and im2col for other convolutions.
@@ -92,7 +92,7 @@ class Variant(NamedTuple):
                 return with_epilogue(choice, e) if e.active else choice
             case AmpereConfig() | WarpConfig() | ExactConfig() | ReduceConfig() as config:
                 return config._replace(epilogue=e)
-            case Simt():
+            case SgemmRung():
                 if e.active:
                     raise UnsupportedError(
                         f"Gemm: {self.configured.name}, a rung of the SGEMM ladder, has no epilogue; use alpha=1 and "
@@ -128,7 +128,7 @@ class Variant(NamedTuple):
                 return listed_text(config)
             case ProblemsConfig() as config:
                 return problems_text(config)
-            case Simt(rung):
+            case SgemmRung(rung):
                 return sgemm_text(rung)
             case ConvConfig() as config:
                 return conv_text(config)
@@ -171,7 +171,7 @@ class Variant(NamedTuple):
                 )  # fmt: skip
             case UnfoldConfig():
                 return found._replace(tma=False, sums=True, operands=("",) * 17)
-            case Simt():
+            case SgemmRung():
                 return found._replace(b_by_k=True, tma=False)
 
 

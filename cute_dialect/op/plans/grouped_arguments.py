@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.pointer_array_gemm import COLUMNS, ListedConfig
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError, named
-from cute_dialect.op.grouped.known_lists import Part
+from cute_dialect.op.grouped.known_lists import Slice
 from cute_dialect.op.memory import new_memory
 from cute_dialect.op.plans.arguments import Arguments, Transfer, check_gpu, each_matrix, on_the_cpu
 from cute_dialect.op.plans.calling_convention import Operands
@@ -194,7 +194,7 @@ class GroupArguments(Arguments):
             self.kernels.append(variant.name)
         return report
 
-    def prepared(self) -> tuple[Any, tuple[int, int, int], list[Part], ArrayView, object] | None:
+    def prepared(self) -> tuple[Any, tuple[int, int, int], list[Slice], ArrayView, object] | None:
         """Return the data for replays at other addresses, or None if the call cannot be replayed.
 
         The data are the table, its columns of A, B and D, the launches, an array in the table's memory, and objects
@@ -207,7 +207,7 @@ class GroupArguments(Arguments):
             return None
         import numpy as np
 
-        parts: list[Part] = []
+        parts: list[Slice] = []
         keep: list[object] = []
         for kernel, variant, given in self._calls(laid):
             launch = kernel.by_address(*given)
@@ -216,7 +216,7 @@ class GroupArguments(Arguments):
                 return None
             turns, *more = (cast(ArrayView, x) for x in (given[4], *given[6:]))
             here = np.array([size == config.size for size in self.sizes])
-            parts.append(Part(launch, here, turns.pointer, tuple([x.pointer for x in more])))
+            parts.append(Slice(launch, here, turns.pointer, tuple([x.pointer for x in more])))
             keep.append(given[4:])
         return laid.table, cast("tuple[int, int, int]", columns), parts, laid.d, keep
 

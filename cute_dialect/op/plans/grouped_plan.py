@@ -20,7 +20,7 @@ from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.function_versions import current
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.calling_convention import Operands
-from cute_dialect.op.plans.configure import Asked
+from cute_dialect.op.plans.configure import KernelRequest
 from cute_dialect.op.plans.describe import (
     OpcodeClass,
     SchedulerMode,
@@ -93,7 +93,7 @@ class GroupedGemm(Tiled):
         return self._one.kinds
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> KernelRequest:
         """The requirements of its kernels."""
         return self._one.asked()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
-from cute_dialect.op.grouped.call import Given, planned
+from cute_dialect.op.grouped.call import GroupedArguments, planned
 from cute_dialect.op.grouped.kernels import Config, kernel_of, library_of, name_of, text_of
 from cute_dialect.op.grouped.shapes import shapes_of
 from cute_dialect.op.plans.arguments import on_the_cpu, wait_for
@@ -159,7 +159,7 @@ def cut_arguments(
     if tile is None and plan.chip < 90:
         tile = plan.tile_descriptions()[0]
     sums = "f16" if asked.accumulator == "f16" else None
-    given = Given(
+    given = GroupedArguments(
         a, b, groups, d, c if beta != 0.0 else None, bias, alpha, beta, plan.activation, visitor,
         visitor_args if visitor is not None else None, rest, dtype=None if d is not None else kinds.d.element,
         math=math, accumulator=sums, kernel=tile,

@@ -17,10 +17,10 @@ from cute_dialect.op.elements import element_name
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.plans.calling_convention import Recipe
-from cute_dialect.op.plans.configure import Asked, configured
+from cute_dialect.op.plans.configure import KernelRequest, configured
 from cute_dialect.op.plans.describe import MathOperation, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
-from cute_dialect.op.plans.generators import Configured, Simt, Variant, compiled, splitting
+from cute_dialect.op.plans.generators import Configured, SgemmRung, Variant, compiled, splitting
 from cute_dialect.op.plans.operands import Kinds, Type
 from cute_dialect.op.plans.operation_base import DescribedOperation, chip_here
 from cute_dialect.op.plans.visitor_args import check_kernel, example_graph
@@ -105,7 +105,7 @@ class GemmOperationUniversal(DescribedOperation):
         layouts = self.A.plain, self.B.plain, self.D.plain
         element_a = self.A.element if i is None else i.element_a
         element_b = self.B.element if i is None else i.element_b
-        asked = Asked(element_a, element_b, accumulator, self.D.element, *layouts, batch, array, chip=self.chip)
+        asked = KernelRequest(element_a, element_b, accumulator, self.D.element, *layouts, batch, array, chip=self.chip)
         floats = {self.A.element, self.B.element} <= {"f32", "tf32"} and element_a == element_b in ("f32", "tf32")
         if (element_a, element_b) != (self.A.element, self.B.element) and not floats:
             what = f"{self.A.element} and {self.B.element}"
@@ -174,7 +174,9 @@ class GemmOperationUniversal(DescribedOperation):
         if self.traced is not None:
             return [self.variant(batch=len(self.traced.examples["accum"].shape) == 3), *self.splitters()]
         betas = (0.0,) if self.C.element == "void" or self.interleaved else (0.0, 0.5)
-        of_any = [] if isinstance(self._configured[False, False], Simt) else [self.variant(0.5, beta) for beta in betas]
+        of_any = (
+            [] if isinstance(self._configured[False, False], SgemmRung) else [self.variant(0.5, beta) for beta in betas]
+        )
         return [self.variant(), *of_any, *self.splitters()]
 
     @property

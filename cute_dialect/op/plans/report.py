@@ -15,7 +15,7 @@ from cute_dialect.op.plans.launch_sequence import ALONE, Split, parts_of
 from cute_dialect.op.plans.operands import Type, fits_results, read
 from cute_dialect.op.plans.tile_candidates import chosen, problem_of
 from cute_dialect.op.plans.visitor_args import example_graph
-from cute_dialect.op.select.gemm_dispatch import Way, here, with_epilogue
+from cute_dialect.op.select.gemm_dispatch import GemmDispatch, here, with_epilogue
 from cute_dialect.op.select.report import Explanation, explained_way
 from cute_dialect.op.unfused import Matrix
 from cute_dialect.runtime.arrays import ArrayView
@@ -65,7 +65,7 @@ def explained(
     if graph is not None and choice is not None:
         e = Epilogue(graph=graph)
         choice = with_epilogue(choice, e.transposed() if asked.flipped else e)
-    way = Way(problem, choice)
+    way = GemmDispatch(problem, choice)
     if td.in_parts:
         copied = () if fits_results(of, flipped=asked.flipped) else ("out",)
         batches = [len(v.shape) == 3 and v.shape[0] > 1 and v.strides[0] != 0 for v in (x, y)]

@@ -35,7 +35,7 @@ from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.calling_convention import Operands
-from cute_dialect.op.plans.configure import Asked, configured, described
+from cute_dialect.op.plans.configure import KernelRequest, configured, described
 from cute_dialect.op.plans.describe import OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
 from cute_dialect.op.plans.launch_sequence import ALONE
@@ -143,7 +143,7 @@ class ScaledGemm(MatrixPlan):
             raise LayoutError(f"{self.call}: D is column-major; block scales need a row-major D")
         super()._check()
 
-    def asked(self, *, batch: bool = False) -> Asked:
+    def asked(self, *, batch: bool = False) -> KernelRequest:
         """Return the requirements of its kernels."""
         of_blocks = "columns" if self.recipe[1] == "block1x128" else "block"
         sums = of_blocks if self._of_blocks else "" if self.fast else "two"

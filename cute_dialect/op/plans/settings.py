@@ -13,7 +13,7 @@ from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.function_versions import current
 from cute_dialect.op.known import KnownCalls
-from cute_dialect.op.plans.configure import FAST, Asked
+from cute_dialect.op.plans.configure import FAST, KernelRequest
 from cute_dialect.op.plans.describe import IdentitySwizzle8, MathOperation, OpcodeClass, Swizzle, TileDescription, known
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
 from cute_dialect.op.plans.operands import Kinds
@@ -119,13 +119,15 @@ class Settings(Tiled):
         if k.c is not None and k.c != k.d:
             raise UnsupportedError(f"{self.call}: C is {k.c}; it must be {k.d}, like D")
 
-    def asked(self, *, batch: bool = False) -> Asked:
+    def asked(self, *, batch: bool = False) -> KernelRequest:
         """Return the requirements of its kernels."""
         a, b, _, d = self.kinds
         x, y = a.element, b.element
         if self._opclass is OpcodeClass.TensorOp and self._math_operation not in FAST:
             x, y = ("tf32" if e == "f32" else e for e in (x, y))
-        return Asked(x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch, math=self._math_operation)
+        return KernelRequest(
+            x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch, math=self._math_operation
+        )
 
     def where(self) -> dict[str, Any]:
         """Return the GPU and the instruction class for which kernels are chosen."""

@@ -12,7 +12,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.errors import AlignmentError, LayoutError
 from cute_dialect.op.plans.calling_convention import Operands
-from cute_dialect.op.plans.configure import Asked, ampere_tiles, described, simt_tiles
+from cute_dialect.op.plans.configure import KernelRequest, ampere_tiles, described, simt_tiles
 from cute_dialect.op.plans.describe import MathOperation, TileDescription
 from cute_dialect.op.plans.launch_sequence import ALONE, Split
 from cute_dialect.op.plans.operands import fits_results, fits_tma
@@ -27,7 +27,7 @@ __all__ = ["TileDescriptions", "chosen", "of_hopper", "problem_of", "tiles_of"]
 class TileDescriptions(Sequence[TileDescription]):
     """Descriptions of all candidate kernels for a problem, the best first, created on access, then ``others``."""
 
-    def __init__(self, found: Menu, order: Sequence[int], asked: Asked, others: Sequence[TileDescription] = ()):
+    def __init__(self, found: Menu, order: Sequence[int], asked: KernelRequest, others: Sequence[TileDescription] = ()):
         self._menu, self._order, self._asked, self._others = found, order, asked, others
 
     def __len__(self) -> int:
@@ -54,12 +54,12 @@ class TileDescriptions(Sequence[TileDescription]):
         return f"<{len(self)} tile descriptions: {shown}{', …' if len(self) > 3 else ''}>"
 
 
-def element_of(asked: Asked) -> str:
+def element_of(asked: KernelRequest) -> str:
     """Return the name of the factors' types."""
     return asked.element_a if asked.element_a == asked.element_b else f"{asked.element_a}_{asked.element_b}"
 
 
-def problem_of(asked: Asked, m: int, n: int, k: int, matrices: int = 1) -> Problem:
+def problem_of(asked: KernelRequest, m: int, n: int, k: int, matrices: int = 1) -> Problem:
     """Return the problem for which a kernel is chosen: the transposed one if D is column-major, that of the tf32 parts
     if f32 is split.
     """
@@ -72,7 +72,7 @@ def problem_of(asked: Asked, m: int, n: int, k: int, matrices: int = 1) -> Probl
     return Problem(m, n, k, element, asked.output, *majors, matrices, sums)
 
 
-def of_hopper(asked: Asked, call: str = "Gemm") -> bool:
+def of_hopper(asked: KernelRequest, call: str = "Gemm") -> bool:
     """Return True if wgmma supports such elements.  Raises LayoutError for layouts that it does not support."""
     if element_of(asked) not in FACTORS:
         return False
@@ -93,7 +93,7 @@ def _alone(choice: Choice) -> bool:
 
 
 def tiles_of(
-    asked: Asked, problem: Sequence[int], *, gpu: str, sms: int, opclass: str, chip: int
+    asked: KernelRequest, problem: Sequence[int], *, gpu: str, sms: int, opclass: str, chip: int
 ) -> Sequence[TileDescription]:
     """Return the tiles with kernels for such operands, the best for a problem first.  Raises UnsupportedError."""
     if opclass == "simt":
@@ -136,7 +136,7 @@ def _of_parts(problem: Problem, split: Split, gpu: str, sms: int, *, array: bool
 
 
 def chosen(
-    x: Operands, asked: Asked, *, gpu: str, sms: int, opclass: str, chip: int, call: str = "Gemm.run",
+    x: Operands, asked: KernelRequest, *, gpu: str, sms: int, opclass: str, chip: int, call: str = "Gemm.run",
     array: bool = False, split: Split = ALONE,
 ) -> TileDescription:  # fmt: skip
     """Return the tile for a call's operands.

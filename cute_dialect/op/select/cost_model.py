@@ -154,7 +154,7 @@ def predict(choice: Choice, problem: Problem, costs: Costs = COSTS, work: Work =
     return float(times(one(choice), problem, costs, work)[0])
 
 
-class Asked(NamedTuple):
+class CostQuery(NamedTuple):
     """Properties of a problem in the model; for many problems at once, arrays with an entry per kernel."""
 
     m: Any
@@ -172,7 +172,7 @@ class Asked(NamedTuple):
     straight_b: Any
 
     @classmethod
-    def of(cls, p: Problem) -> Asked:
+    def of(cls, p: Problem) -> CostQuery:
         """Return the properties of a problem.
 
         ``torn``: the lines of A or B are not aligned to 128 bytes.  ``odd``: half the lines of A, B or the result
@@ -265,7 +265,7 @@ def _either(which: Any, yes: float, no: float) -> Any:
     return yes if which else no
 
 
-def _epilogue(found: Menu, f: _Fixed, x: Costs, p: Asked, work: Work) -> tuple[Any, Any]:
+def _epilogue(found: Menu, f: _Fixed, x: Costs, p: CostQuery, work: Work) -> tuple[Any, Any]:
     """Return the time of the epilogue of a tile in microseconds, and the part that ping-pong consumers do not hide.
 
     The second one excludes special functions.
@@ -281,10 +281,10 @@ def _epilogue(found: Menu, f: _Fixed, x: Costs, p: Asked, work: Work) -> tuple[A
 
 
 def times(
-    found: Menu, problem: Problem | Asked, costs: Costs = COSTS, work: Work = NO_WORK
+    found: Menu, problem: Problem | CostQuery, costs: Costs = COSTS, work: Work = NO_WORK
 ) -> NDArray[np.float64]:  # fmt: skip
     """Return the predicted times of all kernels of a menu in microseconds, see :func:`predict`."""
-    p = problem if isinstance(problem, Asked) else Asked.of(problem)
+    p = problem if isinstance(problem, CostQuery) else CostQuery.of(problem)
     x, f = costs, _fixed(found, costs)
     m, n = f.by_order(p.m, p.n), f.by_order(p.n, p.m)
     down, wide = np.ceil(m / f.down), np.ceil(n / f.wide)

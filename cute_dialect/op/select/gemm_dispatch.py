@@ -25,7 +25,7 @@ from cute_dialect.op.compiled import AnyConfig, RunKernel, any_config, any_rows,
 from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
 from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
 from cute_dialect.op.keywords import checks_keywords
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import bias_mode
 from cute_dialect.op.select.cost_model import Costs, best, costs_of, predict, ranked, tell_clusters
 from cute_dialect.op.select.epilogue_work import NO_WORK, work_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel
 
 __all__ = [
-    "Way", "choose", "epilogue_of", "gpu_of", "here", "taking", "way_of", "with_direct", "with_epilogue",
+    "GemmDispatch", "choose", "epilogue_of", "gpu_of", "here", "taking", "way_of", "with_direct", "with_epilogue",
 ]  # fmt: skip
 
 BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
@@ -78,7 +78,7 @@ def choose(problem: Problem, sms: int = 132, gpu: str = "", epilogue: Epilogue |
 
 
 def epilogue_of(
-    call: str, extras: Extras, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str, result: str = ""
+    call: str, extras: LinearCombination, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str, result: str = ""
 ) -> Epilogue:
     """Return the epilogue of a kernel for an (m, n) result.
 
@@ -102,7 +102,7 @@ def epilogue_of(
     )
 
 
-class Way(NamedTuple):
+class GemmDispatch(NamedTuple):
     """A dispatch decision for a GEMM."""
 
     problem: Problem  # the problem that the kernel computes
@@ -125,7 +125,7 @@ class Way(NamedTuple):
 def way_of(
     a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None = None,
     gpu: str = "", sms: int = 132, arithmetic: str = "",
-) -> Way:  # fmt: skip
+) -> GemmDispatch:  # fmt: skip
     """Return the dispatch decision for ``a`` (M, K), ``b`` (K, N) and ``out`` (M, N), or batches of them.
 
     Args:
@@ -172,14 +172,14 @@ def way_of(
         if epilogue is not None and single and output in ("f16", "bf16", "f32"):
             inside, by_torch = epilogue, False
         other = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, inside)
-        return Way(problem, None, (), folded, by_torch, other)
+        return GemmDispatch(problem, None, (), folded, by_torch, other)
     choice = choose(problem, sms, gpu, None if by_torch else epilogue)
     if "out" in copied and (epilogue is None or by_torch):
         choice = with_direct(choice, problem, costs_of(gpu, sms))
         copied.remove("out")
     if epilogue is not None and not by_torch:
         choice = taking(choice, epilogue, problem, costs_of(gpu, sms))
-    return Way(problem, choice, tuple(copied), folded, by_torch, None, parts)
+    return GemmDispatch(problem, choice, tuple(copied), folded, by_torch, None, parts)
 
 
 def _read_along_k(
@@ -238,7 +238,7 @@ def _single(a: Matrix, b: Matrix) -> bool:
 
 def _without_tma(
     p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool, costs: Costs
-) -> Way:
+) -> GemmDispatch:
     """Return the dispatch decision for a GEMM without wgmma: exact f32, f64, or a small one."""
     by_torch = epilogue is not None and (p.element != "f32" or not (epilogue.graph is None or epilogue.by_element))
     by_torch |= p.element == "f32" and p.output != "f32"  # the result is only rounded
@@ -252,7 +252,7 @@ def _without_tma(
             copied, cut, p = [*wanted], None, p._replace(major_a="k", major_b="n")
     inside = Epilogue() if epilogue is None or by_torch else epilogue
     config = any_config(p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside, cut)
-    return Way(p, None, tuple(copied), folded, by_torch, config)
+    return GemmDispatch(p, None, tuple(copied), folded, by_torch, config)
 
 
 def in_parts(x: Matrix, mode: int) -> Matrix:

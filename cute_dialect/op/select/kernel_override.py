@@ -12,27 +12,27 @@ from cute_dialect.op.select.candidates import menu, suiting, suits
 from cute_dialect.op.select.cost_model import costs_of, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 
-__all__ = ["ANY", "Wanted", "kernel_for"]
+__all__ = ["ANY", "KernelOverride", "kernel_for"]
 
 
-class Wanted(NamedTuple):
+class KernelOverride(NamedTuple):
     """The kernel or the number of split-K slices that a call selects."""
 
     kernel: object = None  # a name, a Choice or a TileDescription
     split_k: int | None = None
 
 
-ANY = Wanted()
+ANY = KernelOverride()
 """No selection: the cost model chooses the kernel."""
 
 
-def kernel_for(problem: Problem, wanted: Wanted, gpu: str = "", sms: int = 132) -> Choice:
+def kernel_for(problem: Problem, wanted: KernelOverride, gpu: str = "", sms: int = 132) -> Choice:
     """Return the kernel that a call selects.  Raises UnsupportedError if it cannot compute the problem.
 
     >>> p = Problem(4096, 4096, 4096)
-    >>> kernel_for(p, Wanted("f16-f16-kk-128x192-c2d")).config.tile
+    >>> kernel_for(p, KernelOverride("f16-f16-kk-128x192-c2d")).config.tile
     (128, 192, 64)
-    >>> kernel_for(Problem(640, 256, 16384), Wanted(split_k=4)).parts
+    >>> kernel_for(Problem(640, 256, 16384), KernelOverride(split_k=4)).parts
     4
     """
     if wanted.kernel is not None and wanted.split_k is not None:
@@ -102,12 +102,12 @@ def _named(problem: Problem, name: str, sms: int) -> Choice:
 
 def _described(problem: Problem, tile: TileDescription) -> Choice:
     """Return the kernel of a tile description."""
-    from cute_dialect.op.plans.configure import Asked, wanted
+    from cute_dialect.op.plans.configure import KernelRequest, wanted
 
     a, b = factors(problem.element)
     sums = problem.sums or sums_of(problem.element)
     layouts = ("row" if problem.major_a == "k" else "column", "row" if problem.major_b == "n" else "column")
-    found = wanted(tile, Asked(a, b, sums, problem.output, *layouts, "row", problem.matrices > 1))
+    found = wanted(tile, KernelRequest(a, b, sums, problem.output, *layouts, "row", problem.matrices > 1))
     if not isinstance(found, Choice):
         raise UnsupportedError(f"kernel {tile.name} does not use wgmma for {BITS[a]}-bit elements; pass another tile")
     return found

@@ -39,7 +39,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.grouped.report import explained_grouped
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.product import by_rows
 from cute_dialect.op.rows.report import explained, is_of_rows
@@ -193,10 +193,10 @@ def explain(
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
         return explained_convolution(name, [x for x in (a, b, out) if x is not None], how, element, gpu)
     if function is grouped_mm and isinstance(a, list):
-        from cute_dialect.op.grouped.call import Given
+        from cute_dialect.op.grouped.call import GroupedArguments
         from cute_dialect.op.grouped.lists import explained_lists
 
-        lists = Given(a, b, {}, out, activation=applied, dtype=dtype, math=math, accumulator=accumulator)
+        lists = GroupedArguments(a, b, {}, out, activation=applied, dtype=dtype, math=math, accumulator=accumulator)
         return explained_lists(lists._replace(schedule=more.get("schedule", "auto")))
     if function is grouped_mm:
         operands = {n: _view(name, n, x, element) for n, x in (("a", a), ("b", b), ("out", out)) if x is not None}
@@ -243,7 +243,7 @@ def explain(
     if out is not None:
         shaped = traced is not None and "D" in traced.views
         check_result(name, {"out": views["out"]}, shape, None if dtype is None else result, arranged=shaped)
-    extras = Extras(alpha, beta, c, bias, applied, hook)
+    extras = LinearCombination(alpha, beta, c, bias, applied, hook)
     of_bias = (None, "") if bias is None else (views["bias"].shape, views["bias"].dtype)
     fused, result = None, views["out"].dtype
     if not extras.plain:
@@ -276,7 +276,7 @@ def explain(
 
 
 def explained_way(
-    name: str, way: gemm_dispatch.Way, gpu: str, sms: int, matrices: dict[str, Matrix], others: int, *,
+    name: str, way: gemm_dispatch.GemmDispatch, gpu: str, sms: int, matrices: dict[str, Matrix], others: int, *,
     why: str = "", kernel: str = "",
 ) -> Explanation:  # fmt: skip
     """Return the explanation of a dispatch decision.

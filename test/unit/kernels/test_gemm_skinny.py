@@ -9,7 +9,7 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.few_rows import few_rows_text, launch
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
-from cute_dialect.op.plans.configure import Asked, configured
+from cute_dialect.op.plans.configure import KernelRequest, configured
 from cute_dialect.op.select.candidates import menu
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import compile
@@ -166,7 +166,7 @@ def test_a_description_of_a_tile_for_few_rows() -> None:
     """Of matrices of any layout, not of a batch."""
     instruction = op.MathInstruction([64, 16, 16], "f16", "f16", "f32", op.OpcodeClass.TensorOp)
     tile = op.TileDescription([64, 16, 64], 4, None, instruction, kernel_schedule="few_rows")
-    asked = Asked("f16", "f16", "f32", "f32", "row", "row", "row", batch=False)
+    asked = KernelRequest("f16", "f16", "f32", "f32", "row", "row", "row", batch=False)
     found = configured(tile, asked)
     assert isinstance(found, Choice) and found.skinny is not None
     assert (found.skinny.major_a, found.skinny.major_b, found.skinny.major_c) == ("k", "n", "n")

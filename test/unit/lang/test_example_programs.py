@@ -28,7 +28,8 @@ RUNS: dict[str, list[tuple[str, str]]] = {
     "gemm_parts.py": [
         (
             "",
-            "cp_async and wgmma: correct\ncp_async and mma_sync: correct\ntma and wgmma: correct\ntma and mma_sync: correct\n",
+            "cp_async and wgmma: correct\ncp_async and mma_sync: correct\n"
+            "tma and wgmma: correct\ntma and mma_sync: correct\n",
         ),
     ],
     "gemm_sm90.py": [
@@ -50,7 +51,8 @@ RUNS: dict[str, list[tuple[str, str]]] = {
     "matmul_ladder.py": [
         (
             "",
-            "naive: correct\ncoalesced: correct\nshared: correct\ncolumn: correct\nsquare: correct\nvectors: correct\nwarps: correct",
+            "naive: correct\ncoalesced: correct\nshared: correct\ncolumn: correct\n"
+            "square: correct\nvectors: correct\nwarps: correct",
         ),
         ("--rung warps --m 96 --n 128 --k 16", "warps: correct\n"),
     ],

@@ -16,7 +16,7 @@ from cute_dialect import op
 from cute_dialect.kernels.pointer_array_gemm import COLUMNS
 from cute_dialect.kernels.pointer_array_problems import ProblemsConfig, problems_text
 from cute_dialect.op.compiled import by_name
-from cute_dialect.op.grouped.known_lists import KnownLists, Part
+from cute_dialect.op.grouped.known_lists import KnownLists, Slice
 from cute_dialect.op.plans.grouped_arguments import GroupArguments
 from cute_dialect.runtime.arrays import view_of
 
@@ -395,7 +395,7 @@ def test_lists_that_are_known() -> None:
         tables.append(np.array(there).reshape(table.shape))
 
     here = np.array([True, False, True, False])
-    parts = [Part(launch, here, 1, ()), Part(launch, ~here, 2, (3,))]
+    parts = [Slice(launch, here, 1, ()), Slice(launch, ~here, 2, (3,))]
     calls = KnownLists(lambda number: 77)
     columns = [COLUMNS.index(n) for n in ("a", "b", "c")]
     assert calls.again(a, b, "as ever") is None

@@ -18,7 +18,7 @@ from cute_dialect import op  # noqa: E402
 from cute_dialect.op import known as module  # noqa: E402
 from cute_dialect.op import recording  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, trace  # noqa: E402
-from cute_dialect.op.known import Extras, KnownCalls  # noqa: E402
+from cute_dialect.op.known import KnownCalls, LinearCombination  # noqa: E402
 from cute_dialect.op.recording import Launch, launched  # noqa: E402
 
 A, B = torch.zeros(8, 16, dtype=torch.float16), torch.zeros(16, 24, dtype=torch.float16)
@@ -234,7 +234,7 @@ def test_calls_within_calls(kernel: Noted) -> None:
 
 
 BIAS, C = torch.zeros(24, dtype=torch.float16), torch.zeros(8, 24, dtype=torch.float16)
-FUSED = Extras(2.0, 0.5, C, BIAS, "gelu")
+FUSED = LinearCombination(2.0, 0.5, C, BIAS, "gelu")
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ FUSED = Extras(2.0, 0.5, C, BIAS, "gelu")
 )  # fmt: skip
 def test_keys_of_extras(other: dict[str, Any]) -> None:
     assert FUSED._replace(**other).key != FUSED.key == FUSED._replace(c=C + 1, bias=BIAS + 1).key
-    zero = Extras(alpha=0.0, c=C, beta=0.0)
+    zero = LinearCombination(alpha=0.0, c=C, beta=0.0)
     assert zero.key != zero._replace(alpha=-0.0).key and zero.key != zero._replace(beta=-0.0).key
 
 

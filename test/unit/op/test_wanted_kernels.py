@@ -11,7 +11,7 @@ from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op.select.cost_model import ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem
-from cute_dialect.op.select.kernel_override import Wanted, kernel_for
+from cute_dialect.op.select.kernel_override import KernelOverride, kernel_for
 
 RNG = np.random.default_rng(3)
 
@@ -46,7 +46,7 @@ def test_a_kernel_and_a_tile() -> None:
         [64, 96, 64], 4, [4, 1, 1], op.MathInstruction([64, 96, 16], "f16", "f16", "f32"), (1, 1, 1)
     )
     assert np.array_equal(op.mm(A, B, kernel=tile, device="cpu"), EXACT)
-    assert kernel_for(PROBLEM, Wanted(tile)).config.tile == (64, 96, 64)
+    assert kernel_for(PROBLEM, KernelOverride(tile)).config.tile == (64, 96, 64)
     batch = np.stack([A, A + 1])
     name = ranked(PROBLEM._replace(matrices=2))[7][1].name
     found = op.bmm(batch, np.stack([B, B]), kernel=name, device="cpu")
@@ -57,7 +57,7 @@ def test_a_kernel_and_a_tile() -> None:
 @pytest.mark.parametrize(("parts", "there"), [(1, 1), (2, 2), (100, 2)])
 def test_parts_of_k(parts: int, there: int) -> None:
     """No more than K has steps for."""
-    found = kernel_for(PROBLEM, Wanted(split_k=parts))
+    found = kernel_for(PROBLEM, KernelOverride(split_k=parts))
     assert (found.parts if found.skinny is None else found.skinny.parts) == there
     assert np.array_equal(op.mm(A, B, split_k=parts, device="cpu"), EXACT)
 

@@ -10,7 +10,7 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig
 from cute_dialect.op.compiled import any_config
-from cute_dialect.op.select.gemm_dispatch import Way, way_of
+from cute_dialect.op.select.gemm_dispatch import GemmDispatch, way_of
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut
 from cute_dialect.op.unfused import Matrix
@@ -25,7 +25,7 @@ def lying(m: int, n: int, k: int, majors: str, item: int, pad: int = 0) -> tuple
     return a, Matrix((k, n), (1, k + pad) if majors[1] == "k" else (n + pad, 1), item, 0)
 
 
-def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) -> Way:
+def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) -> GemmDispatch:
     """How ``mm`` computes a product on an H200."""
     item, output = (4, "f32") if dtype == "f32" else (1, "i32" if dtype == "i8" else "bf16")
     out = Matrix((m, n), (n + pad, 1), 4 if output != "bf16" else 2, 0)
