@@ -109,6 +109,7 @@ def first_of_each_kind() -> list[Atom]:
     return list(seen.values())
 
 
+@pytest.mark.slow
 def test_not_before_the_version() -> None:
     checked = 0
     for atom in first_of_each_kind():

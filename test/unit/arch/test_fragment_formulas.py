@@ -254,7 +254,7 @@ def test_warpgroup_register_a(name: str) -> None:
     assert sorted(v for values in have for v in values) == list(range(64 * atom.shape_mnk[2]))
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("name", [n for n in WGMMA_ATOMS if n.startswith("SM90_64x16x")])
 def test_warpgroup_shared_operands(name: str) -> None:
     # Each thread sees the whole tile.

@@ -107,7 +107,7 @@ def test_metadata(name: str) -> None:
 WGMMA_SP = [n for n in ATOMS if n.startswith("SM90_SPARSE_64x8x") or n.startswith("SM90_SPARSE_64x256x32_F32F16")]
 
 
-@pytest.mark.sample(every=9)
+@pytest.mark.sample(every=12)
 @pytest.mark.parametrize("name", WGMMA_SP)
 def test_warpgroup_fragments(name: str) -> None:
     # PTX ISA 9.7.15.6.2: warp w has rows 16w to 16w + 15 of A and of the metadata, as a warp has them in mma.sp.

@@ -156,6 +156,7 @@ def random_layout(rng: random.Random) -> Layout:
     return make_layout(Layout(*x), Layout(*k))
 
 
+@pytest.mark.slow
 def test_whatever_is_accepted_is_right() -> None:
     rng = random.Random(7)
     accepted = 0

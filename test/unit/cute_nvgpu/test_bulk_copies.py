@@ -34,6 +34,7 @@ def finish_stores() -> None:
     cute.arch.cp_async_bulk_wait_group(0)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("columns", "pitch"), [(100, 100), (100, 112), (4, 20)], ids=["whole", "rows", "16 bytes"])
 def test_as_few_instructions_as_the_layouts_allow(columns: int, pitch: int) -> None:
     """A run need not be a power of two; a dynamic stride ends it."""

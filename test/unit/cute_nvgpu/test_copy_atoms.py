@@ -93,7 +93,7 @@ def loaded(op: Any, tv: str, tile: tuple[int, int], shared: SharedTile, x: np.nd
     return out
 
 
-@pytest.mark.sample(every=8)
+@pytest.mark.sample("A-128 B")
 @pytest.mark.parametrize("shared", SWIZZLED.values(), ids=list(SWIZZLED))
 @pytest.mark.parametrize("operand", ["A", "B x4", "B x2"])
 def test_fragments_from_swizzled_tiles(shared: SharedTile, operand: str) -> None:
@@ -121,7 +121,7 @@ def test_transposed_loads_serve_the_other_major() -> None:
     assert np.array_equal(out.view(np.uint16), expected.view(np.uint16))
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample("128 B")
 @pytest.mark.parametrize("shared", SWIZZLED.values(), ids=list(SWIZZLED))
 def test_stores_into_swizzled_tiles(shared: SharedTile) -> None:
     """stmatrix of accumulator-like fragments, then read back element by element."""

@@ -14,7 +14,7 @@ from cute_dialect.runtime.host_program import Pointer, TensorMap
 from cute_dialect.runtime.tensor_maps import EncodedMaps, checked
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_columns_of_pixels(case: Case) -> None:
     x, y, want = arrays(case, 3)

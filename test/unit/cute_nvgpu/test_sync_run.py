@@ -11,7 +11,7 @@ from sync_support import run
 from cute_dialect.interp import InterpError
 
 
-@pytest.mark.sample(every=9)
+@pytest.mark.sample(every=13)
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_op(case: Case) -> None:
     case.check(run)

@@ -37,6 +37,7 @@ def rows_of_144_bytes() -> np.ndarray:
     return np.lib.stride_tricks.as_strided(storage[first:], (16, 64), (144, 2))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("smem", SMEM.values(), ids=list(SMEM))
 @pytest.mark.parametrize(("atom", "vector"), [(CP16, 8), (CP4, 2), (PLAIN, 1)], ids=["cp16", "cp4", "plain"])
 def test_a_whole_tile_at_once(smem: SharedTile, atom: Any, vector: int) -> None:

@@ -36,7 +36,7 @@ def lowered(kernel: Any, shape: tuple[int, int, int], threads: int, *more: int) 
     return compile_cute(cute.trace(kernel, *given, *more, grid=1, block=threads).module(), emit="base").lowered()
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("threads", "layout", "permutation"),
     [
@@ -180,6 +180,7 @@ def wgmma_loop(stages: int, loop: bool, branch: bool = False) -> Any:
     return without_a_flag
 
 
+@pytest.mark.slow
 def test_wgmma_over_stages_in_a_loop() -> None:
     got, wanted = run(wgmma_loop(3, loop=True), (256, 64, 192), 256)
     assert np.array_equal(got, wanted)

@@ -70,6 +70,12 @@ def mma_module() -> CompiledModule:
     return by_way_of_nvgpu(kernels(CARRIED))
 
 
+@pytest.mark.sample(
+    "SM75_16x8x8_F32F16F16F32_TN",
+    "SM80_16x8x16_F16F16F16F16_TN",
+    "SM80_16x8x4_F32TF32TF32F32_TN",
+    "SM80_8x8x4_F64F64F64F64_TN",
+)
 @pytest.mark.parametrize("case", CARRIED, ids=lambda c: c.name)
 def test_mma_sync(case: MmaCase) -> None:
     given, wanted = register_arrays(case)
@@ -115,7 +121,7 @@ def test_a_whole_gemm_gives_the_same_bits() -> None:
     assert np.abs(results[0] - a.astype(np.float64) @ b.astype(np.float64).T).max() < 0.05
 
 
-@pytest.mark.sample(every=6)
+@pytest.mark.sample("f16_k")
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_tma(case: object) -> None:
     a, b, want = arrays(case, 1)  # type: ignore[arg-type]

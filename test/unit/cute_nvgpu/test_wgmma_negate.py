@@ -9,7 +9,7 @@ from negate_support import CASES, arrays, text
 from cute_dialect.pipelines import compile as compile_cute
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", CASES)
 def test_signs(name: str) -> None:
     source, negate = CASES[name]

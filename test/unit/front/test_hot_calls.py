@@ -281,6 +281,7 @@ class Scale(Base):
         scale(x, y, self.by).launch(grid=1, block=64)
 
 
+@pytest.mark.slow
 def test_methods(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]) -> None:
     x, y = OnGpu(32, 1 << 20), OnGpu(32, 1 << 21)
     one, two = Scale(), Scale(by=5)
@@ -366,6 +367,7 @@ class Holder:
         self.mode = mode
 
 
+@pytest.mark.slow
 def test_containers(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]) -> None:
     @cute.jit
     def run(pair: Any, others: Any, more: Any) -> None:
@@ -424,6 +426,7 @@ def test_objects_that_hold_tensors(gpu: FakeDriver, reads: Reads, addresses: lis
 CONFIG: dict[str, Any] = {"by": 2, "tiles": [8, 16]}
 
 
+@pytest.mark.slow
 def test_objects_that_a_function_names(gpu: FakeDriver, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
     local = Holder(None, "slow")
 

@@ -281,6 +281,7 @@ CASES: dict[str, Callable[[random.Random, Dynamizer], Any]] = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("first", range(4))
 def test_dynamic_as_static(first: int) -> None:
     names = [name for name in list(CASES)[first::4] for _ in range(3)]

@@ -50,7 +50,7 @@ def value(array: Any, function: Callable[[Any], Any]) -> float:
     return float(o[0])
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", CASES)
 def test_vectors_of_8_bit_floats(kind: str, case: str):

@@ -116,7 +116,7 @@ def integer_cases(seed: int, count: int) -> list[tuple[str, Any, int, int]]:
     return cases
 
 
-@pytest.mark.sample("0")
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_integers_compute_as_python_does(seed: int) -> None:
     cases = integer_cases(seed, 250)
@@ -201,6 +201,7 @@ def test_floor_and_remainder_of_floats_are_the_same_static_and_dynamic() -> None
     assert cute.Float32(7.5) // 2 == 3.0 and cute.Float32(-7.5) % 2 == 0.5
 
 
+@pytest.mark.slow
 def test_conversions() -> None:
     rng = random.Random(21)
     kinds = [*INTEGERS, *FLOATS, *NARROW, cute.TFloat32]
@@ -450,7 +451,7 @@ def undefined(tree: Any) -> bool:
     return (name in ("floordiv", "mod") and values[1] in (0, -1)) or any(map(undefined, sides))
 
 
-@pytest.mark.sample("2")
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_expressions(seed: int) -> None:
     cases = defined_expressions(random.Random(seed), 120)

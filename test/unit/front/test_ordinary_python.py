@@ -91,6 +91,7 @@ def by_loop(v: int) -> int:
     return total
 
 
+@pytest.mark.sample("by_expression")
 @pytest.mark.parametrize("function", [by_expression, by_statement, by_loop], ids=lambda f: f.__name__)
 def test_recursion_of_run_time_is_refused_early(function: Callable[[int], int]) -> None:
     with pytest.raises(CompileError, match="F161") as caught:

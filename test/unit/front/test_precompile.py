@@ -63,6 +63,7 @@ def same(a: cute.Compiled, b: cute.Compiled) -> bool:
     return (one.code, one.manifest) == (other.code, other.manifest) and a.remarks == b.remarks
 
 
+@pytest.mark.sample("0")
 @pytest.mark.parametrize("cache", ["0", "1"])
 def test_the_same_as_one_after_the_other(monkeypatch: pytest.MonkeyPatch, cache: str, tmp_path: Path) -> None:
     monkeypatch.setenv("CUTE_CACHE", cache)

@@ -39,6 +39,7 @@ WARP = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", WARP)
 def test_products_of_a_warp(name: str) -> None:
     """C = A B^T of 32 x 32 x 32 by the fragments that partitions of global memory fill."""

@@ -41,7 +41,7 @@ def run(kind: Any, step: int | None, *, jumps: bool) -> Any:
     return numbers
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("jumps", [False, True], ids=["for", "break"])
 @pytest.mark.parametrize("name", [*SIGNED, *UNSIGNED])
 def test_ranges_near_the_ends_of_a_type(name: str, jumps: bool):

@@ -328,6 +328,7 @@ def test_errors_of_columns_of_pixels(message: str) -> None:
     assert str(caught.value).startswith(f"error {message}")
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("kind", "want"), [("max", 1 << 31), ("min", 5), ("add", (1 << 31) + 5)])
 def test_reductions_of_unsigned_numbers_are_unsigned(kind: str, want: int) -> None:
     rows = cute.make_layout((8, 32), stride=(32, 1))

@@ -52,6 +52,7 @@ def imported(arguments: list[str], tool: str = "cute_opt", expected: str = "cute
     return found
 
 
+@pytest.mark.slow
 def test_elementwise_imports_no_extension(tmp_path: Path) -> None:
     out = tmp_path / "add.mlir"
     source = str(ROOT / "test/examples/elementwise_add.mlir")
@@ -68,6 +69,7 @@ def test_elementwise_imports_no_extension(tmp_path: Path) -> None:
     assert not any(m == "mlir" or m.startswith("mlir.") for m in modules)
 
 
+@pytest.mark.slow
 def test_elementwise_to_ptx_imports_no_extension(tmp_path: Path) -> None:
     pytest.importorskip("mlir.ir")
     out = tmp_path / "add.ptx"

@@ -20,7 +20,7 @@ def modules(folder: Path) -> list[str]:
     return [name.removesuffix(".__init__") for name in names]
 
 
-@pytest.mark.sample(every=6)
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name)
 def test_docstrings(folder: Path) -> None:
     wrong = [name for name in modules(folder) if doctest.testmod(importlib.import_module(name)).failed]

@@ -92,7 +92,7 @@ def imports(path: Path) -> list[tuple[str, int]]:
 MODULES = dict(modules())
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_imports_go_left(layer: str) -> None:
     wrong: list[str] = []

@@ -188,6 +188,7 @@ def test_a_disk_without_room_for_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
 # --------------------------------------------------------------------------------------------------- disks and folders
 
 
+@pytest.mark.sample("28")
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     """The one that was there stays as it was, and nothing else is left, at whatever step the disk is full."""

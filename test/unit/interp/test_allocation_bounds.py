@@ -72,7 +72,7 @@ THROUGH = {  # a pointer to element %i of @b, of 4 bytes
 }  # fmt: skip
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("width", ["auto", "warp"])
 @pytest.mark.parametrize("name", THROUGH)
 def test_a_pointer_keeps_its_array(name: str, width: str) -> None:

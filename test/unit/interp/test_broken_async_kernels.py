@@ -350,6 +350,7 @@ def test_right(name: str, schedule: str) -> None:
     assert report.warnings == []
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_one_iteration_is_right(schedule: str) -> None:
     kernel = ALL["gemm"]

@@ -145,7 +145,7 @@ def run_split(text: str, schedule: str = "round-robin") -> bool:
     return np.array_equal(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).T)
 
 
-@pytest.mark.sample("no release fence")
+@pytest.mark.slow
 @pytest.mark.parametrize("b", SPLIT, ids=lambda b: b.name)
 def test_broken_split(b: Broken) -> None:
     with pytest.raises(InterpError) as e:

@@ -540,7 +540,7 @@ def mutated(text: str, b: Broken) -> str:
     return text
 
 
-@pytest.mark.sample(every=21)
+@pytest.mark.sample(every=31)
 @pytest.mark.parametrize("width", ["auto", "warp"])
 @pytest.mark.parametrize("b", CORPUS, ids=lambda b: f"{b.kernel}: {b.name}")
 def test_broken(b: Broken, width: str) -> None:

@@ -168,6 +168,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_loops_are_not_refused(name: str) -> None:
     """Hundreds of times as many ops as the limit."""

@@ -122,7 +122,7 @@ def run(body: str, blocks: int = 1, cluster: int = 1) -> str:
     return ""
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("fence", FENCES)
 def test_a_copy_needs_the_fence_of_its_memory(fence: str) -> None:
     covers = FENCES[fence]

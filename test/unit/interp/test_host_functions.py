@@ -61,7 +61,7 @@ def samples(width: int) -> st.SearchStrategy[int]:
     return st.one_of(st.integers(lo, hi), st.integers(-9, 9), st.sampled_from([lo, lo + 1, hi, hi - 1]))
 
 
-@pytest.mark.sample(every=11)
+@pytest.mark.sample(every=17)
 @pytest.mark.parametrize("width", [8, 13, 32, 64])
 @pytest.mark.parametrize("name", ORACLE)
 @settings(max_examples=8, deadline=None)

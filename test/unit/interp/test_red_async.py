@@ -72,7 +72,7 @@ def reduction(operation: str, was: int, left_out: str = "") -> tuple[ModuleOp, n
     return kernel(CONSTANTS + FULL + body, "%b: !llvm.ptr<1>", DSMEM), np.zeros(1, np.int64 if wide else np.int32)
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("operation", REDUCED)
 def test_red_async(operation: str, schedule: str) -> None:

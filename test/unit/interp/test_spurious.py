@@ -62,6 +62,7 @@ def launch_exchange(how: str, schedule: str, checks: tuple[str, ...] = CHECKS) -
     return b
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("how", ["ignored", "ignored often", "once more"])
 def test_a_try_wait_whose_result_is_ignored_is_found_under_every_schedule(how: str, schedule: str) -> None:

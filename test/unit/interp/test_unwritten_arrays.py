@@ -88,7 +88,7 @@ def run(body: str, schedule: str = "round-robin", unwritten: bool = True, **opti
     return ""
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=8)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", READS)
 def test_reads_of_an_array_that_holds_nothing(name: str, schedule: str) -> None:

@@ -214,7 +214,7 @@ def _check(op: str, names: Sequence[str], result: str, want: Callable[[Sequence[
         assert ref.same(kind, bits, want(row)), (op, [hex(v) for v in row], hex(bits), hex(want(row)))
 
 
-@pytest.mark.sample(every=6)
+@pytest.mark.sample(every=11)
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(
     ("op", "instruction"),
@@ -244,6 +244,7 @@ def test_float_ops_are_rounded_once(op: str, instruction: str, name: str) -> Non
     _check(typed, [name] * n, name, lambda row: ref._float(words, name, row))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     ("source", "target"),
     [(s, t) for s in FORMATS for t in FORMATS if (t, s) in {("f16", "f32"), ("f16", "f64"), ("bf16", "f32"), ("bf16", "f64"), ("f32", "f64")}],
@@ -261,7 +262,7 @@ def test_truncations_and_extensions(source: str, target: str) -> None:
     )
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("target", FORMATS)
 @pytest.mark.parametrize("source", ["i8", "i16", "i32", "i64"])
 def test_integers_to_floats(source: str, target: str) -> None:

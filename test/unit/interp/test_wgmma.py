@@ -123,7 +123,7 @@ def tiles(case: tuple[str, str, str, int, str, str, int, int]) -> tuple[np.ndarr
     return A, B, raw, list(zip(*steps))
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c)))
 @pytest.mark.parametrize("schedule", ["round-robin", "adversarial"])
 def test_wgmma(case: tuple[str, str, str, int, str, str, int, int], schedule: str) -> None:

@@ -51,6 +51,7 @@ def test_a_block_dominates_those_that_are_not_reached_without_it(seed: int) -> N
         assert all(order.index(blocks[a]) <= order.index(blocks[b]) for b in here - reached(edges, without=a))
 
 
+@pytest.mark.slow
 def test_ten_thousand_blocks_in_a_row_take_a_few_steps_each() -> None:
     n = 10_000
     region, blocks = graph({i: [i + 1] if i + 1 < n else [0] for i in range(n)})

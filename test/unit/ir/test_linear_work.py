@@ -39,7 +39,7 @@ OPTIONS = (
 )
 
 
-@pytest.mark.sample(every=10)
+@pytest.mark.sample(every=14)
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options) or "print")
 @pytest.mark.parametrize("kind", FILES)
 def test_steps_grow_as_the_file_does(

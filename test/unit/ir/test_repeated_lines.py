@@ -35,7 +35,7 @@ def outcome(parser: type[LocatedParser], text: str) -> str:
     return ir_text(module, generic=True, debuginfo=True)
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=10)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_files(path: Path) -> None:
     text = path.read_text()

@@ -135,6 +135,7 @@ def test_a_location_that_stands_for_itself_is_refused(told: Told) -> None:
     assert told(text) == "in.mlir:2:19: error: the alias '#b' stands for itself"
 
 
+@pytest.mark.slow
 def test_aliases_as_they_are_used_are_accepted(accepted: Callable[..., str]) -> None:
     members = ", ".join(["f32"] * 128)
     text = f"!s = !llvm.struct<({members})>\nfunc.func @f(%a: !s) {{\n"
@@ -238,7 +239,7 @@ def test_what_is_no_text_is_refused_at_its_place(data: bytes, said: str, told: T
     assert told(data) == said
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize(
     "data",
     [

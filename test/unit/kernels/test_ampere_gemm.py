@@ -130,6 +130,7 @@ def test_other_matrices_are_refused() -> None:
         AmpereGemm(AmpereConfig(vectors=(8, 4)))(a, a, a, device="cpu")
 
 
+@pytest.mark.slow
 def test_the_launch_tells_which_copies_may_be() -> None:
     """What is known of fake matrices makes the widest copies the only ones; nothing spills, nothing is in memory."""
     m, n, k = cute.sym_int(), cute.sym_int(divisibility=8), cute.sym_int(divisibility=8)

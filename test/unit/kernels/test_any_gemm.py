@@ -32,7 +32,6 @@ def compiled(name: str):
     return cute.compile(multiply, *given, chip="sm_90a")
 
 
-@pytest.mark.end_to_end
 @pytest.mark.sample("rows of 200 bytes")
 @pytest.mark.parametrize("name", CASES)
 def test_products_are_exact(name: str) -> None:

@@ -12,8 +12,7 @@ from cute_dialect.runtime.arrays import numpy_dtype
 CHECKS = ("race", "uninit", "oob", "sync")
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("config0")
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [CombineConfig(), CombineConfig("max", "f16", 1), CombineConfig("min", "bf16")])
 def test_parts(config: CombineConfig) -> None:
     kernel = compile(combine_parts_text(config), emit="base", filename=f"{config.name}.mlir").kernel("launch")

@@ -105,6 +105,7 @@ gpu.module @m {{
 """  # noqa: E501
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("ld", [128, 129, 304, 1000, 4099])
 @pytest.mark.parametrize("static", [False, True])
 def test_lowered_offsets_are_those_of_the_layouts(ld: int, static: bool) -> None:
@@ -120,6 +121,7 @@ def test_lowered_offsets_are_those_of_the_layouts(ld: int, static: bool) -> None
     assert np.array_equal(out, (index % 16) * ld + index // 16)
 
 
+@pytest.mark.slow
 def test_called_from_python() -> None:
     """By the default tile and another; a shape that does not fit is refused."""
     for element, tile in (("f32", None), ("f16", streaming_tile("f16")), ("bf16", None)):

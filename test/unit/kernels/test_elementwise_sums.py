@@ -65,8 +65,7 @@ ALL = (True, True, True, False, False)
 """Of the inputs, which are accessed by vectors."""
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("8-vectors0-False-150-264-264")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "vectors", "batch", "m", "n", "pitch"),
     [
@@ -81,6 +80,7 @@ def test_elements_and_sums(width: int, vectors: tuple[bool, ...], batch: bool, m
     run(SumsPlan(everything(batch), width, n % width == 0, vectors, batch), m, n, 3 if batch else 1, pitch)
 
 
+@pytest.mark.slow
 def test_pairs() -> None:
     """Of two neighbours one value, and its sums; a matrix of half of the columns beside one of all."""
     make = Builder()

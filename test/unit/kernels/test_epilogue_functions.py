@@ -33,7 +33,7 @@ def launch(x: cute.Tensor, y: cute.Tensor, name: cute.Constexpr[str], parameters
     elements(x, y, name, parameters).launch(grid=cute.ceil_div(cute.size(x), 128), block=128)
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", [*ACTIVATIONS, *GRADIENTS])
 def test_near_float64(name: str) -> None:
     """Half a unit in the last place of f16, and 3e-7 where it is at most 1; the limits."""

@@ -50,7 +50,7 @@ def launch(D: cute.Tensor, addends: Addends, epilogue: cute.Constexpr):
     warp(D, epilogue, addends).launch(grid=1, block=32)
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample("alpha-0.5")
 @pytest.mark.parametrize(
     "e",
     [

@@ -163,6 +163,7 @@ def test_bad_epilogues(epilogue: Epilogue, says: str) -> None:
         gemm_text(BASE._replace(epilogue=epilogue))
 
 
+@pytest.mark.slow
 def test_arguments_that_do_not_fit() -> None:
     c = SINGLE._replace(epilogue=Epilogue(beta=1.0, bias="n"))
     kernel = compile(gemm_text(c), emit="base").kernel("launch")

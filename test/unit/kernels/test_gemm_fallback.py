@@ -29,7 +29,7 @@ def test_product(name: str) -> None:
     assert (out.astype(np.float64) == exact).all()
 
 
-@pytest.mark.sample("f8E4M3FN")
+@pytest.mark.slow
 @pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
 def test_every_8_bit_float(element: str) -> None:
     """Times one, each comes out as it went in: zeros, subnormals, NaN and all."""

@@ -187,6 +187,7 @@ def test_names_and_zero() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_does_not_fit() -> None:
     make = Builder()
     graph = make.graph([Output(make.call("add", make.accum(), make.load(Input("row", "f32", order="n"))))])

@@ -31,7 +31,7 @@ def test_products_are_exact(shape: tuple[int, int, int], options: dict[str, int]
     assert (c.astype(np.float64) == a.astype(np.float64) @ b.astype(np.float64).T).all()
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_no_register_is_spilled() -> None:
     a, b, c = (np.zeros((256, 256), np.float16) for _ in "abc")
     made = cute.compile(HopperGemm(), a, b, c)

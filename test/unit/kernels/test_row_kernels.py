@@ -162,7 +162,7 @@ def test_rows_of_any_length(op: str, element: str) -> None:
             run(op, element, matrix(element, 3, n, ld, offset), offset=offset)
 
 
-@pytest.mark.sample("softmax-bf16-5003")
+@pytest.mark.sample("softmax-bf16-5120")
 @pytest.mark.parametrize("element, n", [("bf16", 5003), ("bf16", 5120), ("f32", 2057)])
 @pytest.mark.parametrize("op", FORWARD)
 def test_rows_of_a_block(op: str, element: str, n: int) -> None:
@@ -207,7 +207,7 @@ def test_what_norms_take(op: str, takes: str) -> None:
         run(op, "bf16", matrix("bf16", 3, n, ld), takes)
 
 
-@pytest.mark.sample("log_softmax")
+@pytest.mark.slow
 @pytest.mark.parametrize("op", FORWARD)
 def test_alignment_chooses_the_kernel(op: str) -> None:
     """Rows of whole vectors, rows that are not, and a matrix that begins between two vectors; one compilation."""
@@ -218,6 +218,7 @@ def test_alignment_chooses_the_kernel(op: str) -> None:
     assert of_class(op, "f16", 200) is of_class(op, "f16", 201)
 
 
+@pytest.mark.slow
 def test_a_result_that_begins_elsewhere() -> None:
     """Rows of the result have other vectors than those of x: stored element by element."""
     x = matrix("f16", 3, 333, 333)
@@ -243,6 +244,7 @@ def test_numbers_of_rows(op: str, element: str) -> None:
             assert untouched(storage[1:-1], storage)
 
 
+@pytest.mark.slow
 def test_long_rows_go_round_a_loop() -> None:
     for n in (2048, 2048 + 129, 64 * 5 + 3):
         x, y = matrix("f32", 5, n, n), np.zeros(5, np.float32)
@@ -250,7 +252,7 @@ def test_long_rows_go_round_a_loop() -> None:
         close("f32", y, summed("logsumexp", x))
 
 
-@pytest.mark.sample("333")
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [9, 333, 1024])
 def test_cross_entropy(n: int) -> None:
     """Of each row, and over those whose target is not ignored."""
@@ -300,6 +302,7 @@ def test_softmax_of_extremes(op: str, config: RowConfig | None) -> None:
             assert np.allclose(got[row], wanted[row], rtol=1e-4, atol=1e-6), row
 
 
+@pytest.mark.slow
 def test_numbers_of_extremes() -> None:
     for n in (200, 203):
         x = extremes(n)
@@ -312,7 +315,9 @@ def test_numbers_of_extremes() -> None:
         assert np.allclose(total[[0, 1, 4, 5]], wanted, rtol=1e-6)
 
 
-@pytest.mark.sample("None")
+@pytest.mark.sample(
+    "RowConfig(threads=128, chunks=1, rows=1, cluster=1, shared=0, groups=0, together=1, resident=0, stages=0, hint=0)"
+)
 @pytest.mark.parametrize(
     "config", [None, RowConfig(128), RowConfig(32, 2, 1, 2), RowConfig(64, 2, shared=2, groups=2)], ids=str
 )
@@ -326,7 +331,7 @@ def test_layernorm_does_not_cancel(config: RowConfig | None) -> None:
         assert np.abs(y - reference("layernorm", x)).max() < 2e-3
 
 
-@pytest.mark.sample("0-sum")
+@pytest.mark.sample("0-mean")
 @pytest.mark.parametrize("op", ["sum", "mean", "max", "logsumexp"])
 @pytest.mark.parametrize("hint", range(len(HINTS)))
 def test_loads_with_cache_hints(op: str, hint: int) -> None:
@@ -350,6 +355,7 @@ def test_the_trace_is_the_example() -> None:
     assert np.allclose(y, x.sum(1, dtype=np.float64), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_programs_are_called_with_arrays() -> None:
     """Any number of rows and rows with gaps, by one program; rows of another class are refused."""
     program = row_program("layernorm", "f16", 200)
@@ -443,7 +449,7 @@ CODE = [
 ]
 
 
-@pytest.mark.sample("softmax-f32-4096")
+@pytest.mark.sample("layernorm-bf16-12288")
 @pytest.mark.parametrize("op, element, n", CODE, ids=str)
 def test_code_moves_128_bits_and_spills_nothing(op: str, element: str, n: int) -> None:
     compiled = compile_cute(row_text(op, element, n), cache=False)

@@ -14,7 +14,7 @@ from cute_dialect.runtime.launch import LaunchError
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("rung", RUNGS)
 def test_the_trace_is_the_example(rung: str) -> None:
     assert sgemm_text(rung) == (EXAMPLES / f"sgemm_{rung}.mlir").read_text()
@@ -82,7 +82,7 @@ def test_an_unknown_rung_is_named() -> None:
         sgemm_text("fastest")
 
 
-@pytest.mark.sample("naive")
+@pytest.mark.slow
 @pytest.mark.parametrize("rung", ["naive", "vector", "pipelined"])
 def test_called_from_python(rung: str) -> None:
     rng = np.random.default_rng(0)

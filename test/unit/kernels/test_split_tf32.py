@@ -23,8 +23,7 @@ def split(x: np.ndarray, order: str) -> np.ndarray:
     return out
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("a-True-shape1")
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(70, 66), (3, 5), (1, 1), (64, 128), (2, 40, 70)])
 @pytest.mark.parametrize("rows", [True, False])
 @pytest.mark.parametrize("order", ORDERS)

@@ -56,7 +56,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=11)
 @pytest.mark.parametrize(("shape", "a_strides", "b_strides", "offset", "kernel"), CASES)
 @pytest.mark.parametrize("element", ["f32", "f16", "i8", "f64"])
 def test_equal_to_numpy(
@@ -141,6 +141,7 @@ def _flat(x: object) -> list[int]:
     return [z for y in x for z in _flat(y)] if isinstance(x, tuple) else [x]  # type: ignore[list-item]
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("element", ["f64", "f32", "f16", "i8"])
 def test_no_bank_conflicts(element: str, vectors: bool) -> None:
@@ -156,6 +157,7 @@ def test_the_count_of_conflicts_sees_them() -> None:
     assert worst(rows, Swizzle(0, 4, 3), columns, 1, "f32") == 32
 
 
+@pytest.mark.slow
 def test_registers_do_not_spill() -> None:
     for element in ("f32", "f16"):
         report = compile_cute(transpose_text(element)).report

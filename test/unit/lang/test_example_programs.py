@@ -81,7 +81,7 @@ def test_every_example_is_run() -> None:
     assert sorted(RUNS) == sorted(p.name for p in EXAMPLES.glob("*.py") if p.name != "lit.cfg.py")
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     "name, arguments, output", [(n, a, o) for n, runs in RUNS.items() for a, o in runs], ids=lambda x: x[:40] or "-"
 )

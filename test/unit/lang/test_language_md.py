@@ -41,7 +41,7 @@ def run_block(code: str, names: dict[str, Any], folder: Path) -> str:
     return re.sub(rf"{re.escape(str(folder.parent))}/\d+/", "", printed.getvalue())
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("title", [t for t, blocks in chapters(PAGE.read_text()).items() if blocks])
 def test_chapter(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each chapter stands on its own, after the imports of the first block of the page."""

@@ -53,7 +53,7 @@ def run(x: cute.Tensor, y: cute.Tensor, kind: cute.Constexpr):
     sums(x, y, kind).launch(grid=1, block=64)
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("turns", [0, 1, 2, 7])
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse"])
 def test_a_ring_of_stages(turns: int, schedule: str) -> None:
@@ -163,6 +163,7 @@ def by_bulk_copies(stages: int, cluster: int) -> Any:
     return k
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("stages, items, cluster", [(1, 4, 1), (3, 8, 1), (2, 5, 2), (3, 2, 4)])
 def test_bulk_copies_fill_a_ring(stages: int, items: int, cluster: int) -> None:
     x, _ = matrix(items)
@@ -262,6 +263,7 @@ def turns(y: cute.Tensor, groups: cute.Constexpr, depth: cute.Constexpr):
             order.arrive()
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("groups, depth", [(1, 1), (2, 1), (3, 2)])
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random"])
 def test_groups_take_turns(groups: int, depth: int, schedule: str) -> None:
@@ -298,6 +300,7 @@ def two_sums(x: ROWS, y: cute.Tensor):  # pyright: ignore[reportInvalidTypeForm]
         y[warp - 1, lane] = total
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("items", [0, 2, 8])
 @pytest.mark.parametrize("schedule", ["round-robin", "reverse"])
 def test_slots_that_two_groups_use(items: int, schedule: str) -> None:
@@ -348,6 +351,7 @@ MADE: dict[str, tuple[Any, int, int]] = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", MADE)
 def test_ptxas_takes_them(name: str) -> None:
     kernel, threads, cluster = MADE[name]

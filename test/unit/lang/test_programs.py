@@ -93,7 +93,7 @@ def test_a_program_runs_as_it_stands(folder: Path, capsys: pytest.CaptureFixture
     assert not torch.cuda.is_available() and "is_available" not in vars(type(torch.cuda))
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_a_program_from_the_shell(folder: Path) -> None:
     import subprocess
 

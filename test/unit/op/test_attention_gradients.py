@@ -51,6 +51,7 @@ def test_random_calls(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lonely > 20
 
 
+@pytest.mark.slow
 def test_second_derivatives() -> None:
     """``create_graph=True`` gives gradients that have gradients."""
     for seed in range(20):

@@ -27,8 +27,7 @@ def tensor(*shape: int, dtype: Any = torch.float16) -> Any:
     return (made.to(memory_format=torch.channels_last) if len(shape) == 4 else made).requires_grad_()
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("relu")
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "silu"])
 def test_gradients(activation: str) -> None:
     x, f, b = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3), tensor(8, dtype=torch.float32)

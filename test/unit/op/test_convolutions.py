@@ -81,6 +81,7 @@ def test_gradients_are_added(launched: list[str]) -> None:
     assert (d == df + 2 * before).all() and launched == ["dgrad", "wgrad"]
 
 
+@pytest.mark.slow
 def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a product of matrices for each group."""
     rng, names = np.random.default_rng(10), noted(monkeypatch)

@@ -89,7 +89,7 @@ def test_the_table_of_instructions(row: Any) -> None:
     assert found.procedural_name() in repr(found) and found.ir()
 
 
-@pytest.mark.sample("rrr")
+@pytest.mark.slow
 @pytest.mark.parametrize("layouts", ["rrr", "ccc", "crc"])
 def test_layouts_by_mma_sync(layouts: str) -> None:
     found = operation(TABLE[2], layouts, swizzling_functor=op.IdentitySwizzle4)
@@ -201,8 +201,7 @@ def test_modules_are_compiled_at_once(tmp_path: Any, monkeypatch: pytest.MonkeyP
     assert len({v.name for v in (*found.variants(), *reduction.variants())}) == 6
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("row-3")
+@pytest.mark.slow
 @pytest.mark.parametrize("split", [3, ("serial", 4), ("parallel", 4), ("parallel", 100), "stream"])
 @pytest.mark.parametrize("layout", ["row", "column"])
 def test_plans_share_k(split: Any, layout: str) -> None:

@@ -61,12 +61,13 @@ def test_functions_of_one_array(name: str) -> None:
     np.testing.assert_allclose(half.astype(float), wanted, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.sample("log")
 @pytest.mark.parametrize("name", POSITIVE)
 def test_functions_of_positive_elements(name: str) -> None:
     compare(*POSITIVE[name], X.abs() + 0.1)
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_parameters_are_those_of_torch() -> None:
     compare(lambda x, **k: op.gelu(x, approximate="tanh", **k), lambda x: F.gelu(x, approximate="tanh"), X)
     compare(lambda x, **k: op.leaky_relu(x, 0.3, **k), lambda x: F.leaky_relu(x, 0.3), X)

@@ -25,6 +25,7 @@ def two(x: Any, y: Any, z: Any, s: Any) -> Any:
     return total - z, ep.maximum(total, 0.0)
 
 
+@pytest.mark.slow
 def test_shapes_and_layouts() -> None:
     """Rows, columns, one for all; gaps, transposed and flipped orders, several modes; each element is right."""
     x = integers(6, 40)
@@ -48,6 +49,7 @@ def test_shapes_and_layouts() -> None:
     assert op.mul(np.full((), 3, np.float32), 2, device="cpu") == 6
 
 
+@pytest.mark.slow
 def test_rows_of_any_length() -> None:
     """Matrices without gaps whose rows are no whole vectors are one row; columns and rows are found by places."""
     for m, n in ((9, 33), (5, 17), (31, 8 + 3), (3, 257)):

@@ -26,6 +26,7 @@ def same(found: Any, wanted: np.ndarray) -> None:
     assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
 
 
+@pytest.mark.slow
 def test_masks() -> None:
     """A mask of bool selects; it lies in any order, and expands."""
     same(op.where(MASK, X, 0.0, **CPU), np.where(MASK, X, 0).astype(np.float32))
@@ -74,6 +75,7 @@ def test_integers_are_exact() -> None:
     same(out, I64 + I64)
 
 
+@pytest.mark.slow
 def test_f64_is_exact() -> None:
     def function(x: Any, y: Any) -> Any:
         return ep.maximum(x * y / 3.0, ep.sqrt(abs(x)) - y)

@@ -18,8 +18,7 @@ ARRAYS = {
 NAMES = [n for n in library.__all__ if n not in ("activated", "derived", "gated")]
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("BGRADB")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NAMES, "gated"])
 def test_each(name: str) -> None:
     f: Any = library.gated("silu") if name == "gated" else getattr(library, name)

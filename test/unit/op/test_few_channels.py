@@ -45,8 +45,7 @@ def fits(extents: tuple[int, ...], taps: tuple[int, ...], h: How) -> bool:
     return min(n + b + a - d * (t - 1) for n, b, a, d, t in spans) >= 1
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("0")
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_random_groups(seed: int, kernels: list[str]) -> None:
     """1 to 9 groups of 1 to 40 channels and filters, any window; forward and both gradients."""

@@ -110,8 +110,7 @@ def test_gradients_of_activations_with_numbers() -> None:
     assert torch.equal(a.grad.double(), x.grad)
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("shape0-2-warps0-rcr")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "stages", "warps", "layouts"),
     [

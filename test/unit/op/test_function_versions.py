@@ -93,6 +93,7 @@ def test_a_hook_whose_globals_and_variables_change(monkeypatch: pytest.MonkeyPat
     assert np.array_equal(call(), EXACT * 8)
 
 
+@pytest.mark.slow
 def test_elements_of_a_function_whose_code_is_replaced():
     def double(x: Any) -> Any:
         return x * 2.0

@@ -226,8 +226,7 @@ TILE = op.TileDescription((64, 64, 32), 3, (2, 2, 1), op.MathInstruction((16, 8,
 """A tile of ``mma.sync``."""
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("wgmma")
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [None, TILE], ids=["wgmma", "mma.sync"])
 def test_an_epilogue_of_several_results(kernel: Any) -> None:
     def both(accum: Any, bias: Any) -> Any:

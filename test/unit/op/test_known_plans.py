@@ -90,7 +90,7 @@ def test_plans(kernel: Kernel) -> None:
     assert kernel.launched.pop() == want and len(plan._known) == 3
 
 
-@pytest.mark.sample("given0-more0")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "more"),
     [

@@ -20,7 +20,7 @@ def near(found: Any, want: Any, share: float = 3e-3) -> None:
     assert float((found.double() - want).detach().norm()) <= share * float(want.detach().norm())
 
 
-@pytest.mark.sample("(6, 16)-")
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("shape", [(6, 16), (2, 3, 16), (16,)], ids=str)
 def test_gradients(shape: tuple[int, ...], activation: str) -> None:

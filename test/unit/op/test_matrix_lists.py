@@ -226,6 +226,7 @@ def test_what_is_refused(error: Any, message: str, call: Callable[[], object]) -
     assert str(found.value).startswith(message)
 
 
+@pytest.mark.slow
 def test_gradients_that_are_refused() -> None:
     torch = pytest.importorskip("torch")
     a, b = [torch.from_numpy(x).requires_grad_() for x in A], [torch.from_numpy(x) for x in B]

@@ -36,7 +36,7 @@ def integers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randint(-2, 3, shape, generator=generator).to(dtype)
 
 
-@pytest.mark.sample("dtype0-kn-tf32-f32-kn")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "majors", "kernel"),
     [

@@ -86,7 +86,7 @@ def test_elements(element: str, output: str) -> None:
     assert np.array_equal(d.astype(float), exact.astype(numpy_dtype(output)).astype(float))
 
 
-@pytest.mark.sample("80-shapes1")
+@pytest.mark.slow
 @pytest.mark.parametrize("shapes", [((3, 24, 40), (3, 40, 72)), ((3, 24, 40), (40, 72)), ((24, 40), (3, 40, 72)),
                                     ((1, 24, 40), (3, 40, 72))])  # fmt: skip
 @pytest.mark.parametrize("kernel_cc", [80, 90])
@@ -98,7 +98,7 @@ def test_batches(shapes: tuple[Any, Any], kernel_cc: int) -> None:
     assert done.D.shape == (3, 24, 72) and np.array_equal(done.D, 0.5 * (a.astype(float) @ b) + 2.0 * c)
 
 
-@pytest.mark.sample("shape0")
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(33, 65, 7), (1, 1, 1), (5, 8, 64), (64, 87, 72)])
 def test_rows_that_tma_cannot_read(shape: tuple[int, int, int]) -> None:
     m, n, k = shape

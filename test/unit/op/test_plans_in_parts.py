@@ -55,8 +55,7 @@ def names(done: Any) -> list[str]:
 LAYOUTS = [*product(("row", "column"), repeat=3)]
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("row-row-row-shape0")
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 72, 56), (33, 65, 47)])
 @pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
 def test_layouts(layouts: tuple[str, str, str], shape: tuple[int, int, int]) -> None:

@@ -60,7 +60,7 @@ def test_cross_entropy(reduction: str) -> None:
     assert nothing.isnan()
 
 
-@pytest.mark.sample("mean")
+@pytest.mark.slow
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_weights_of_classes_and_smoothing(reduction: str) -> None:
     """Each alone and both, gradients too; numpy's arrays alike."""

@@ -77,7 +77,7 @@ def test_gradients(n: int, dtype: torch.dtype) -> None:
         check(lambda x: op.max(x, keepdim=True, device="cpu"), lambda x: x.amax(-1, keepdim=True), [x])
 
 
-@pytest.mark.sample("torch.float32-mean")
+@pytest.mark.slow
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 def test_gradients_of_cross_entropy(dtype: torch.dtype, reduction: str) -> None:

@@ -56,6 +56,7 @@ def test_norms_keep_the_order_without_a_shape() -> None:
     close(op.rms_norm(X, None, 0.5, **CPU), rms(X, (7,), None, 0.5))
 
 
+@pytest.mark.slow
 def test_norms_over_several_dimensions() -> None:
     w, b = torch.randn(5, 7), torch.randn(5, 7)
     close(op.layer_norm(X, (5, 7), w, b, **CPU), layer(X, (5, 7), w, b))
@@ -69,6 +70,7 @@ def test_norms_over_several_dimensions() -> None:
     assert op.layer_norm(X.numpy(), (5, 7), w.numpy(), **CPU).shape == (3, 5, 7)
 
 
+@pytest.mark.slow
 def test_norms_over_several_dimensions_have_gradients() -> None:
     given = [X, torch.randn(5, 7), torch.randn(5, 7)]
     ours = [t.clone().requires_grad_() for t in given]

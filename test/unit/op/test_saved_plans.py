@@ -161,8 +161,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return kind, Path(plan.save(tmp_path_factory.mktemp("kinds") / "plan")), done
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("a list")
+@pytest.mark.slow
 def test_plans_of_all_kinds(folder: tuple[Kind, Path, Any]) -> None:
     kind, path, done = folder
     plan = op.load(path)
@@ -253,6 +252,7 @@ print(gpu.launches, sorted(m for m in ("xdsl", "mlir", "torch") if m in sys.modu
 """
 
 
+@pytest.mark.slow
 def test_launching_imports_no_compiler(saved: Path) -> None:
     assert launched(saved, "plan.run(a, b)") == "['gemm'] []\n"
 

@@ -129,7 +129,7 @@ def test_the_shapes_say_which() -> None:
     assert (inferred == op.scaled_mm(a, b, sa, sb, recipe=("block", "block"), device="cpu")).all()
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("change", "error", "said"),
     [

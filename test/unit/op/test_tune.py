@@ -67,7 +67,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str
     gemm_dispatch.way_of.cache_clear()
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_the_fastest_is_taken_from_then_on(speeds: dict[str, float]) -> None:
     rule = choose(PROBLEM, 132, GPU)
     others = [c for c in module.space(PROBLEM) if c != rule]

@@ -23,8 +23,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return put_in_place(monkeypatch)
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("int8*int8->int32 40x96x80-")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "kernel"),
     [

@@ -25,8 +25,7 @@ EXACT = (A.astype(np.float64) @ B.astype(np.float64)).astype(np.float16)
 PROBLEM = Problem(72, 88, 264, major_b="n")
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("f16-f16-kn-64x32-c2d-q16")
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     "kernel", ["f16-f16-kn-64x32-c2d-q16", "f16-f16-kn-64x96-c1w-q10", "f16-f16-kn-64x64-c1-q13-s2"]
 )
@@ -62,7 +61,7 @@ def test_parts_of_k(parts: int, there: int) -> None:
     assert np.array_equal(op.mm(A, B, split_k=parts, device="cpu"), EXACT)
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("more", "says"),
     [

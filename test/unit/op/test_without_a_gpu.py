@@ -129,7 +129,7 @@ def test_all_functions_and_plans_are_asked() -> None:
     assert plans == {name.partition(" ")[0] for name in PLANS}
 
 
-@pytest.mark.sample(every=23)
+@pytest.mark.sample(every=35)
 @pytest.mark.parametrize("name", [*CALLS, *PLANS])
 def test_no_gpu(name: str) -> None:
     with pytest.raises(op.DeviceError) as told:

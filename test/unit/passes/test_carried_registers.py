@@ -83,7 +83,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(every=5)
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize(("t", "width", "inside", "stride", "carried"), CASES)
 @pytest.mark.parametrize("rounds", [0, 1, 5])
 def test_a_loop_carries_whole_registers(

@@ -119,6 +119,7 @@ def test_composition_with_a_layout(bases: bool):
     assert len(judged) > 0.3 * SCALE
 
 
+@pytest.mark.slow
 def test_composition_reads_all_of_a_layout_in_another_order():
     def draw(r: Random) -> Case:
         kind, a = any_layout(r, bases=False)
@@ -146,6 +147,7 @@ def test_composition_with_negative_and_zero_strides():
     check(algebra.CompositionOp, draw, verdict, examples=120, accepted=0.4, dynamic=0.25)
 
 
+@pytest.mark.sample("tile")
 @pytest.mark.parametrize("kind", ["tile", "shape"])
 def test_composition_mode_by_mode(kind: str):
     def draw(r: Random) -> Case:
@@ -275,6 +277,7 @@ def recast(new: int, old: int, s: int, d: int, dynamic: bool) -> tuple[int, int]
     return recast(1, old // g, s, d, dynamic)
 
 
+@pytest.mark.slow
 def test_recast_layout():
     def draw(r: Random) -> Case:
         if r.random() < 0.3:

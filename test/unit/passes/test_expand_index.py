@@ -114,6 +114,7 @@ def test_layout_eval():
     check(sizes.LayoutEvalOp, evaluation, right_value, examples=250, dynamic=0.4)
 
 
+@pytest.mark.slow
 def test_layout_eval_everywhere():
     def draw(r: Random) -> Case:
         case = evaluation(r)

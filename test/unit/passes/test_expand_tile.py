@@ -99,7 +99,7 @@ def copies(case: Case, modes: tuple[object, ...], y: object) -> list[int]:
     return [*indices, y]
 
 
-@pytest.mark.sample("LogicalProductOp")
+@pytest.mark.slow
 @pytest.mark.parametrize("op", [tile.LogicalProductOp, tile.ZippedProductOp])
 def test_logical_and_zipped_product(op: type[CuteOp]):
     def pair(case: Case, shape: object, x: object, y: object) -> object:
@@ -108,6 +108,7 @@ def test_logical_and_zipped_product(op: type[CuteOp]):
     product_check(op, pair)
 
 
+@pytest.mark.slow
 def test_tiled_product():
     def pair(case: Case, shape: object, x: object, y: object) -> object:
         return (x, *copies(case, shape[1:], y))
@@ -115,6 +116,7 @@ def test_tiled_product():
     product_check(tile.TiledProductOp, pair)
 
 
+@pytest.mark.slow
 def test_flat_product():
     def pair(case: Case, shape: object, x: object, y: object) -> object:
         return (*spliced(x), *copies(case, shape[len(spliced(x)) :], y))
@@ -148,6 +150,7 @@ def test_blocked_product():
     product_check(tile.BlockedProductOp, pair, same_rank)
 
 
+@pytest.mark.slow
 def test_raked_product():
     def pair(case: Case, shape: object, x: object, y: object) -> object:
         xs, ys, sizes = padded(case, x, y)

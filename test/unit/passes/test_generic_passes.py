@@ -157,7 +157,7 @@ def program(rng: random.Random) -> str:
     return f"func.func @f(%a: i32, %b: i32) -> i32 {{\n  {body}\n}}\n"
 
 
-@pytest.mark.sample("passes0")
+@pytest.mark.slow
 @pytest.mark.parametrize("passes", [("canonicalize",), ("cse",), ("cse", "canonicalize", "cse")])
 def test_what_is_left_computes_the_same(passes: tuple[str, ...]):
     rng = random.Random(20260521)

@@ -135,7 +135,7 @@ def numbers(element: str, n: int) -> np.ndarray:
     return np.random.default_rng(n).integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
 
 
-@pytest.mark.sample(every=7)
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(("element", "smem", "layout"), CASES)
 def test_elements_lie_where_the_definition_says(element: str, smem: str, layout: str) -> None:
     value = parse(layout)

@@ -92,7 +92,7 @@ def agrees(found: tuple[str, ...], order: str, scope: str, space: str, bits: int
     return bool(plain) and order == "monotonic" and (scope != "sys" or "shared" in space) and not fences
 
 
-@pytest.mark.sample("-i8")
+@pytest.mark.slow
 @pytest.mark.parametrize("t", [*SIZES, "!llvm.ptr"])
 @pytest.mark.parametrize("space", SPACES)
 def test_an_atomic_is_as_strong_as_it_says(space: str, t: str) -> None:
@@ -108,6 +108,7 @@ def test_an_atomic_is_as_strong_as_it_says(space: str, t: str) -> None:
     assert not wrong
 
 
+@pytest.mark.sample("f16")
 @pytest.mark.parametrize("t", ["f16", "bf16"])
 def test_sixteen_bit_floats_on_a_chip_without_the_instruction(t: str) -> None:
     cases = list(atomics(".global", t))

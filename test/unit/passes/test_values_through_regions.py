@@ -216,7 +216,7 @@ module attributes {{gpu.container_module}} {{
 """
 
 
-@pytest.mark.sample(every=13)
+@pytest.mark.sample(every=17)
 @pytest.mark.parametrize("kind", ["if", "for", "for, unrolled", "while"])
 @pytest.mark.parametrize("name", VALUES)
 def test_a_value_through_a_region(name: str, kind: str) -> None:

@@ -196,7 +196,7 @@ def ptx(text: str) -> str:
     return code
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", HELD)
 def test_the_machine_code_is_the_same(name: str) -> None:
     m = parse_module(program(HELD[name]))
@@ -293,6 +293,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_registers_cannot_hold_stays(name: str) -> None:
     m = parse_module(program(REFUSED[name]))

@@ -33,13 +33,13 @@ SHAPES: dict[str, Body] = {
 }
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", SHAPES)
 def test_loops_carry_registers(name: str) -> None:
     check(SHAPES[name])
 
 
-@pytest.mark.sample(every=7)
+@pytest.mark.sample(every=10)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int) -> None:
     check(random_body(random.Random(seed), 3))

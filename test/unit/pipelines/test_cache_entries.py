@@ -490,6 +490,7 @@ def test_times_to_come(cache: Cache) -> None:
     assert abs(os.stat(marker).st_mtime - time.time()) < 3600
 
 
+@pytest.mark.slow
 def test_random_damage(cache: Cache) -> None:
     """One byte anywhere, any number of times: found as it was written or not at all."""
     rng = random.Random(7)
@@ -508,6 +509,7 @@ def test_random_damage(cache: Cache) -> None:
             assert cache.put(KEY, artifact())
 
 
+@pytest.mark.slow
 def test_random_faults() -> None:
     """Some of what ``test/oracle/cache_fuzz.py`` tries."""
     cache_fuzz.run(30, seed=4)

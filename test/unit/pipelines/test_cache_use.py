@@ -186,6 +186,7 @@ def test_one_process_at_a_time_makes_what_a_key_stands_for(folder: Path) -> None
     assert not Path(cache.folder).exists()
 
 
+@pytest.mark.slow
 def test_many_processes_at_once(folder: Path) -> None:
     """Writers, readers and one that empties it, all at once: each gets the right code."""
     program = (

@@ -269,7 +269,7 @@ def test_a_kernel_with_32_bit_offsets_refuses_far_tensors() -> None:
         plan(PLAIN, M, far, attributes)
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("text", "lowered", "value", "expected"),
     [

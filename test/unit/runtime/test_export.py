@@ -52,6 +52,7 @@ def compare(exported: Exported, args: tuple[Any, ...], given: tuple[Any, ...], *
     return ""
 
 
+@pytest.mark.slow
 def test_variants_shapes_and_refusals(add: CompiledModule, folder: Path) -> None:
     """The elementwise example: the stronger variant where rows and addresses allow it, nothing of empty arrays."""
     exported = Exported(add.kernel("add"), folder, "add")
@@ -275,6 +276,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_several_kernels_in_a_program_of_cpp(add: CompiledModule, tmp_path: Path) -> None:
     """Headers are C++, names that are words of C++ do no harm, and nothing is read or written that is not there."""
     add.kernel("add").export(tmp_path, ("c",), name="add")
@@ -307,6 +309,7 @@ def scale(x: cute.Tensor, by: cute.Float32) -> None:
     scale_kernel(x, by).launch(grid=cute.ceil_div(cute.size(x), 128), block=128)
 
 
+@pytest.mark.slow
 def test_a_function_of_the_language(folder: Path) -> None:
     made = cute.compile(scale, cute.runtime.from_dlpack(np.zeros(8, "f4")).mark_layout_dynamic(), cute.Float32(1.0))
     names = [*made.export(folder / "lang", ("ptx", "mlir", "c"), name="scale")]

@@ -56,6 +56,7 @@ def read_events(text: str) -> list[list[dict[str, object]]]:
     return list(tasks.values())
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_a_bar_with_the_time_left(tmp_path: Path) -> None:
     script = tmp_path / "slow.py"
     script.write_text(SLOW)

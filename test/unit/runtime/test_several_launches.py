@@ -308,6 +308,7 @@ def test_cooperative_and_dependent_launches() -> None:
     assert np.array_equal(z, expected[1])
 
 
+@pytest.mark.slow
 def test_blocks_of_a_cooperative_launch_wait_for_each_other() -> None:
     x, y, _ = arrays(40)
     call = compiled().kernel("meeting")

@@ -24,6 +24,7 @@ def rows(row: np.ndarray, count: int) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(row, (count, row.shape[0]), (0, row.itemsize))
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("shape", [(1, 1), (17, 129), (40, 298)], ids=str)
 def test_small_tensors(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(1)
@@ -33,7 +34,7 @@ def test_small_tensors(shape: tuple[int, int]) -> None:
     assert np.array_equal(c, a + b)
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("count", [(1 << 32) + 5, (1 << 40) + 17])
 @pytest.mark.parametrize("tile", ["last of a column", "last", "first of the last", "after the last"])
 def test_tiles_beyond_32_bits(count: int, tile: str) -> None:
@@ -71,7 +72,7 @@ def test_machine_code_is_made_of_them() -> None:
     assert "ld.param.b64" in ptx and "setp.lt.s64" in ptx
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample("2147418112-0-add")
 @pytest.mark.parametrize(
     ("count", "stride", "kernel"),
     [

@@ -344,6 +344,7 @@ def test_the_command_builds_for_the_gpu_of_a_file(tmp_path: Path, capsys: pytest
     assert all((folder / name).is_dir() for name in made.menu)
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,7 +86,7 @@ def test_groups_are_modules() -> None:
         cases_of("x")
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("group", groups())
 def test_cases_have_names_of_their_own_and_kernels(group: str) -> None:
     cases = cases_of(group)

@@ -27,8 +27,7 @@ from cute_dialect.tools.cute_bench import main
 DRAWN = ("conv", "rows", "epilogue", "attention")
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("conv")
+@pytest.mark.slow
 @pytest.mark.parametrize("group", DRAWN)
 def test_small_ones_are_right_on_the_interpreter(group: str) -> None:
     found = plan(group, 5, 11, lambda line: None)
@@ -179,6 +178,7 @@ def test_options_that_do_not_go_together(words: list[str], message: str, capsys:
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_plan_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "plan.json"
     words = ["op", "--random", "rows", "--plan", "--count", "2", "--seed", "9", "--json", str(path)]

@@ -205,6 +205,7 @@ def test_remarks_are_no_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert told[0]["line"] == 6 and told[0]["file"] == str(file)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     """As a program, from the folder of files that import each other."""
     (tmp_path / "parts.py").write_text("WIDTH = 8\n")

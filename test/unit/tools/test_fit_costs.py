@@ -93,7 +93,7 @@ def test_the_fit_finds_the_costs_of_another_gpu(tmp_path: Path) -> None:
     assert all(x > 0 for x in fitted)
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_costs_are_better_only_beyond_chance() -> None:
     rows = invented(60, 0.0)
     good, bad = quality(rows, TRUTH), quality(rows, COSTS)

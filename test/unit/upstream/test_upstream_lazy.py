@@ -30,6 +30,7 @@ print(few, len(list(context.loaded_ops)), len(made(TableOp)))
 """
 
 
+@pytest.mark.slow
 def test_few_are_made() -> None:
     done = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

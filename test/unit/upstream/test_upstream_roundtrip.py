@@ -43,7 +43,7 @@ def ours(text: str) -> ModuleOp:
     return module
 
 
-@pytest.mark.sample(every=16)
+@pytest.mark.sample(every=24)
 @pytest.mark.parametrize("text", snippets())
 def test_round_trip(ir: ModuleType, text: str) -> None:
     wanted = upstream(ir, text, generic=True)
