@@ -1,11 +1,11 @@
-"""Launching compiled kernels: with the CUDA driver, cuda-python and numpy (or torch, or CuPy) alone.
+"""Launcher for compiled kernels: needs only the CUDA driver, cuda-python, and numpy, torch or CuPy.
 
     from cute_dialect.runtime import load
 
     add = load("build/add").kernel("add")
     add(a, b, c)
 
-Nothing here imports xDSL or MLIR, or anything of this package but ``algebra`` and ``arch``.
+This package imports neither xDSL nor MLIR. From the rest of the project it uses only ``algebra`` and ``arch``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ __all__ = ["load"]
 
 
 def load(folder: str | os.PathLike[str]) -> CompiledModule:
-    """Read a compiled module that ``CompiledModule.save`` or ``compile(save=…)`` wrote.  Raises ``ArtifactError``."""
+    """Load a compiled module that ``CompiledModule.save`` or ``compile(save=…)`` wrote.
+
+    Raises ``ArtifactError``.
+    """
     import os
 
     from cute_dialect.runtime.artifact import ArtifactError, load_artifact

@@ -1,10 +1,11 @@
-"""How a lowered type lies in a kernel's parameter space.
+"""Layout of lowered types in the parameter space of a kernel.
 
-A kernel parameter of struct type is passed by value, in one ``.param`` whose size and alignment are those of the C
-struct: members in order, each at the next multiple of its alignment, the whole padded to its alignment.  (Checked
-against the PTX that LLVM 22 prints, see ``test/unit/runtime/test_abi.py``.)  An empty struct has size 0 and
-alignment 1 and may stand inside another one; a parameter that is empty as a whole makes the NVPTX back end abort, so
-such parameters never reach a kernel.
+A kernel parameter of struct type is passed by value, in one ``.param`` with the size and alignment of the C struct.
+Members follow in order, each at the next multiple of its alignment, and the struct is padded to its alignment.
+``test/unit/runtime/test_abi.py`` checks these rules against the PTX that LLVM 22 prints.
+
+An empty struct has size 0 and alignment 1, and may be nested in another struct.  The NVPTX back end aborts on a
+parameter that is empty as a whole, so the compiler removes such parameters.
 
     !llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, i32)>)>     24 bytes, alignment 8
       [0]       pointer   offset 0
@@ -26,22 +27,24 @@ from typing import NamedTuple, TypeAlias
 __all__ = ["AbiError", "Scalar", "Struct", "Type", "Value", "nested", "pack_scalar", "parse_type", "zero"]
 
 Value: TypeAlias = "int | float | bytes | tuple[Value, ...]"
-"""A run-time value of a lowered type: a number, or a tuple with one entry a struct member."""
+"""Run-time value of a lowered type: a number, or a tuple with one entry per struct member."""
 
 
 class AbiError(ValueError):
-    """A type that cannot be a kernel parameter, or a value that does not fit its type."""
+    """A type that cannot be a kernel parameter, or a value out of range for its type."""
 
 
 class Slot(NamedTuple):
-    """One scalar inside a type: where it is (indices as for ``llvm.extractvalue``) and its name (``i32``, ``ptr``)."""
+    """Position of a scalar inside a type (indices as for ``llvm.extractvalue``) and the scalar's name (``i32``,
+    ``ptr``).
+    """
 
     path: tuple[int, ...]
     name: str
 
 
 class Scalar(NamedTuple):
-    """A scalar type: ``ptr``, ``i32``, ``f16`` …; ``text`` as written."""
+    """A scalar type such as ``ptr``, ``i32`` or ``f16``; ``text`` is its source text."""
 
     name: str
     size: int
@@ -49,12 +52,12 @@ class Scalar(NamedTuple):
     text: str
 
     def scalars(self) -> Iterator[tuple[Slot, int]]:
-        """Yield its one slot, at offset 0."""
+        """Yield the scalar itself, at offset 0."""
         yield Slot((), self.name), 0
 
 
 class Struct(NamedTuple):
-    """A literal struct with the offsets of its members."""
+    """A literal struct with the byte offsets of its members."""
 
     members: tuple[Type, ...]
     offsets: tuple[int, ...]
@@ -63,7 +66,7 @@ class Struct(NamedTuple):
     text: str
 
     def scalars(self) -> Iterator[tuple[Slot, int]]:
-        """Yield every scalar inside, depth first, with its byte offset."""
+        """Yield every scalar in the struct, depth first, with its byte offset."""
         for i, (member, offset) in enumerate(zip(self.members, self.offsets)):
             for slot, inner in member.scalars():
                 yield Slot((i, *slot.path), slot.name), offset + inner
@@ -76,7 +79,7 @@ _TOKEN = re.compile(r"\s*(?:(!?llvm\.)?(struct<\(|ptr(?:<\d+>)?|[A-Za-z]\w*)|(\)
 
 
 def parse_type(text: str) -> Type:
-    """Parse the text of a lowered type, as xDSL or MLIR prints it.  Raises :class:`AbiError`."""
+    """Parse a lowered type as printed by xDSL or MLIR.  Raises :class:`AbiError`."""
     parsed, end = _parse(text.strip(), 0)
     if text.strip()[end:].strip():
         raise AbiError(f"cannot read the type {text!r} beyond position {end}")
@@ -131,21 +134,23 @@ def _struct(members: tuple[Type, ...], text: str) -> Struct:
 
 
 def nested(type_: Type, scalars: dict[tuple[int, ...], Value], path: tuple[int, ...] = ()) -> Value:
-    """Return the nested value of ``type_`` whose scalars are given by path."""
+    """Build the nested value of ``type_`` from its scalars, which are given by path."""
     if isinstance(type_, Struct):
         return tuple(nested(m, scalars, (*path, i)) for i, m in enumerate(type_.members))
     return scalars[path]
 
 
 def zero(type_: Type) -> Value:
-    """Return the value of ``type_`` that is zero everywhere."""
+    """Return the zero value of ``type_``."""
     if isinstance(type_, Struct):
         return tuple(zero(m) for m in type_.members)
     return 0
 
 
 def pack_scalar(name: str, value: int | float | bytes) -> bytes:
-    """Return the bytes of one scalar, little endian; an integer must fit as signed or as unsigned.
+    """Return the little-endian bytes of one scalar.
+
+    An integer may use the signed or the unsigned range of its width.
 
     >>> pack_scalar("i32", -2).hex(), pack_scalar("bf16", 1.5).hex(), pack_scalar("f16", 1.5).hex()
     ('feffffff', 'c03f', '003e')

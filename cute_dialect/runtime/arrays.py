@@ -1,7 +1,7 @@
-"""Array arguments of any library as one record: address, shape, strides in elements, element type, device.
+"""Array arguments of any library as one record: address, shape, strides, element type and device.
 
-Torch, cupy (and whatever else speaks ``__cuda_array_interface__`` or DLPack) are read in place; numpy lives on the CPU.
-No library is imported here that the caller has not imported already.
+Torch tensors, CuPy arrays and any object with ``__cuda_array_interface__`` or DLPack are read in place.  Numpy arrays
+are CPU memory.  This module imports an array library only if the caller has imported it already.
 """
 
 from __future__ import annotations
@@ -30,18 +30,24 @@ __all__ = [
 
 
 class NotAnArray(CuteError, TypeError):
-    """The object is no array of a kind that is understood, or its element type is not."""
+    """The object is not a supported array, or its element type is not supported."""
 
 
 class OutsideMemory(NotAnArray):
-    """The array reaches beyond the memory that it is a view of."""
+    """The array extends past the end of the memory that it is a view of."""
 
 
 class ArrayView(NamedTuple):
-    """Where an array lies.  ``strides`` in elements; ``device`` is the GPU's number, -1 for the CPU.
+    """Address, shape, strides and element type of an array.
 
-    ``library`` says how it was read: ``torch``, ``numpy``, ``cuda`` (array interface) or ``dlpack``; ``keep`` must live
-    until the launch is queued.
+    Args:
+        pointer: address of the first element.
+        shape: extents.
+        strides: strides in elements.
+        dtype: element type, e.g. ``f32``.
+        device: number of the GPU, -1 for the CPU.
+        library: interface that read the array: ``torch``, ``numpy``, ``cuda`` (array interface) or ``dlpack``.
+        keep: object that must stay alive until the launch is queued.
     """
 
     pointer: int
@@ -74,7 +80,7 @@ _SIZES: Mapping[str, int] = {
     "f64": 8, "f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "f8E5M2": 1, "i64": 8, "i32": 4, "i16": 2,
     "i8": 1, "ui64": 8, "ui32": 4, "ui16": 2, "ui8": 1, "i1": 1,
 }  # fmt: skip
-"""Bytes of an element."""
+"""Bytes per element."""
 _DLPACK: Mapping[tuple[int, int], str] = {
     **{(0, b): f"i{b}" for b in (8, 16, 32, 64)},
     **{(1, b): f"ui{b}" for b in (8, 16, 32, 64)},
@@ -87,7 +93,7 @@ _DLPACK: Mapping[tuple[int, int], str] = {
 
 
 def accepts(element: str, dtype: str) -> bool:
-    """Tell whether an array of ``dtype`` may be passed for a tensor of ``element``.
+    """Return True if an array of ``dtype`` may be passed for a tensor of ``element``.
 
     >>> accepts("i32", "ui32"), accepts("ui32", "i32"), accepts("tf32", "f32"), accepts("f16", "bf16")
     (True, False, True, False)
@@ -98,9 +104,9 @@ def accepts(element: str, dtype: str) -> bool:
 
 
 def numpy_dtype(element: str) -> np.dtype[np.generic]:
-    """Return the numpy type that holds ``element`` (``ml_dtypes`` for bf16 and the 8-bit floats).
+    """Return the numpy dtype for ``element`` (from ``ml_dtypes`` for bf16 and 8-bit floats).
 
-    Raises :class:`NotAnArray` for an element numpy has none for.
+    Raises :class:`NotAnArray` if numpy has no such dtype.
     """
     import numpy as np
 
@@ -116,9 +122,9 @@ def numpy_dtype(element: str) -> np.dtype[np.generic]:
 
 
 def view_of(value: object, stream: int = 0) -> ArrayView:
-    """Read an array argument.  ``stream`` is the one the kernel will run on (for DLPack's hand-over).
+    """Read an array argument.  Raises :class:`NotAnArray`.
 
-    Raises :class:`NotAnArray`.
+    ``stream`` is the stream that the kernel will run on; DLPack producers synchronize with it.
     """
     if isinstance(value, ArrayView):
         if value.library == "numpy" and value.device < 0:
@@ -188,9 +194,12 @@ def _numpy(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> ArrayVie
 
 
 def _check_inside(view: ArrayView) -> None:
-    """Raise :class:`OutsideMemory` where a view of numpy's memory reaches beyond it, which numpy itself does not tell.
+    """Raise :class:`OutsideMemory` if a numpy view extends past the end of its memory; numpy does not check
+    this.
 
-    What the memory is says the last array that arrays are views of; of other owners (files, buffers) its own bytes.
+    The memory is that of the last array in the chain of ``base`` arrays.  If the owner is a file or a buffer,
+    the array's
+    own memory counts.
     """
     import numpy as np
 
@@ -199,7 +208,8 @@ def _check_inside(view: ArrayView) -> None:
         return
     memory = cast("np.ndarray[Any, Any]", keep)
     while (base := cast(Any, memory.base)) is not None:
-        inner = cast(Any, base if isinstance(base, np.ndarray) else getattr(base, "base", None))  # of as_strided
+        # As_strided adds a base that is not an array.
+        inner = cast(Any, base if isinstance(base, np.ndarray) else getattr(base, "base", None))
         if not isinstance(inner, np.ndarray):
             break
         memory = cast("np.ndarray[Any, Any]", inner)
@@ -280,13 +290,13 @@ class _DLTensor(ctypes.Structure):
 
 
 def _dlpack(value: object, stream: int) -> ArrayView:
-    """Read a DLPack capsule in place; the capsule stays unconsumed and frees itself with the view."""
+    """Read a DLPack capsule in place; the unconsumed capsule is freed with the view."""
     device_type, _ = getattr(value, "__dlpack_device__")()  # noqa: B009
     export = getattr(value, "__dlpack__")  # noqa: B009
-    # CUDA: 1 is the legacy default stream, 0 is not allowed (array API standard, __dlpack__).
+    # CUDA: 1 is the legacy default stream, and 0 is not allowed (array API standard, __dlpack__).
     try:
         capsule: object = export(stream=stream or 1) if int(device_type) in (2, 13) else export()
-    except (BufferError, RuntimeError, TypeError, ValueError) as e:  # what it cannot export: each library its own
+    except (BufferError, RuntimeError, TypeError, ValueError) as e:  # Each library raises its own exception.
         raise NotAnArray(f"{type(value).__name__} gives no DLPack: {e}") from e
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype = ctypes.c_void_p
@@ -306,11 +316,14 @@ def _dlpack(value: object, stream: int) -> ArrayView:
 # ------------------------------------------------------------------------------------------------------------ streams
 
 StreamLike: TypeAlias = object
-"""A stream: an integer handle, or an object of torch, cupy or cuda-python; ``None`` is the library's current one."""
+"""A stream: an integer handle or an object of torch, CuPy or cuda-python.
+
+``None`` is the library's current stream.
+"""
 
 
 def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
-    """Return the driver's handle of a stream; without one, the current stream of the library the arrays come from."""
+    """Return the driver handle of a stream.  None selects the current stream of the arrays' library."""
     if stream is None:
         return _current_stream(views)
     if isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0:
@@ -330,16 +343,19 @@ def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
 
 
 def plain_address(value: object) -> object:
-    """Return a ``CUdeviceptr`` of cuda-python as an integer, anything else as it is."""
+    """Convert a ``CUdeviceptr`` of cuda-python to an integer; return any other value unchanged."""
     bindings = sys.modules.get("cuda.bindings.driver")
     return int(cast(Any, value)) if bindings is not None and isinstance(value, bindings.CUdeviceptr) else value
 
 
 def current_stream_of_torch() -> Callable[[int], int]:
-    """Return what gives the handle of torch's current stream on a GPU, by its number.  Torch is imported."""
+    """Return a function from a GPU number to the handle of torch's current stream.
+
+    Torch must have been imported.
+    """
     torch = sys.modules["torch"]
     quick: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    if quick is not None:  # what torch's own compiler uses: 20 times faster
+    if quick is not None:  # torch's own compiler uses this function, which is 20 times faster
         return quick
     return lambda device: int(torch.cuda.current_stream(device).cuda_stream)
 

@@ -1,14 +1,15 @@
-"""A compiled module as one object, and as a folder of files.
+"""Compiled module: in memory as one object, on disk as a folder of files.
 
-The folder holds what a person wants to read and what the launcher needs::
+The folder holds::
 
     manifest.json            kernels, parameters, host programs (format 2), names and SHA-256 of the files below
-    kernel.ptx, kernel.cubin machine code (``kernel.NAME.ptx`` when there are several ``gpu.module`` ops)
+    kernel.ptx, kernel.cubin machine code (``kernel.NAME.ptx`` if there are several ``gpu.module`` ops)
     ptxas.txt                registers, spills, warnings
     01-input.mlir …          the IR after each stage, if the stages were kept
 
-A folder is written under a temporary name and renamed, so a reader never sees half of one.  No pickle: JSON and bytes.
-What is read may come from anywhere: each field is checked (:mod:`~cute_dialect.runtime.manifest_schema`).
+A folder is written under a temporary name and then renamed, so readers never see an incomplete folder.  The files are
+JSON and raw bytes, never pickles.  Folders may come from untrusted sources, so
+:mod:`~cute_dialect.runtime.manifest_schema` checks each field.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ __all__ = [
 
 MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 64 << 20
-"""Bytes of the largest manifest that is read."""
+"""Size limit of a manifest file, in bytes."""
 
 
 class ArtifactError(CuteError):
-    """A folder that is not a compiled module, is damaged, or cannot be written."""
+    """The folder is not a compiled module, is damaged, or cannot be written."""
 
 
 class Stage(NamedTuple):
@@ -51,34 +52,35 @@ class Stage(NamedTuple):
 
 
 class CodeObject(NamedTuple):
-    """Machine code of one ``gpu.module``.  ``cubin`` is ``None`` when no ptxas was there: the driver assembles."""
+    """Machine code of one ``gpu.module``.
+
+    ``cubin`` is ``None`` if ptxas was not available; the driver assembles the PTX.
+    """
 
     module: str
     ptx: str
     cubin: bytes | None
     ptxas: dict[str, object] | None
-    """the report of ptxas as data"""
+    """ptxas report as data"""
     report: str
-    """the same for people"""
+    """ptxas report as text"""
 
 
 class Artifact(NamedTuple):
-    """A compiled module."""
-
     manifest: Manifest
     code: tuple[CodeObject, ...]
     stages: tuple[Stage, ...] = ()
 
     @property
     def ptx(self) -> str:
-        """The PTX; of a module with several ``gpu.module`` ops, all of it one after the other."""
+        """PTX text of all ``gpu.module`` ops, concatenated."""
         return "\n".join(c.ptx for c in self.code)
 
 
 def save_artifact(artifact: Artifact, folder: str | os.PathLike[str]) -> str:
-    """Write ``artifact`` to ``folder`` (replaced if it holds one already) and give its path.
+    """Write ``artifact`` to ``folder``, replacing an older artifact there, and return the path.
 
-    Raises :class:`ArtifactError` when the folder exists and is, or also holds, something else.
+    Raises :class:`ArtifactError` if the folder exists and holds anything else.
     """
     import shutil
     import tempfile
@@ -119,7 +121,9 @@ def save_artifact(artifact: Artifact, folder: str | os.PathLike[str]) -> str:
 
 
 def _check_replaceable(target: str) -> None:
-    """Raises :class:`ArtifactError` unless nothing is at ``target``, an empty folder, or a compiled module alone."""
+    """Raise :class:`ArtifactError` unless ``target`` is absent, an empty folder, or holds only a compiled
+    module.
+    """
     if not os.path.lexists(target):
         return
     if not os.path.isdir(target):
@@ -144,14 +148,14 @@ def _check_replaceable(target: str) -> None:
 
 
 def artifact_files(artifact: Artifact) -> dict[str, bytes]:
-    """Return the files of a compiled module, by name: what :func:`read_artifact` reads."""
+    """Return the files of a compiled module by name, as :func:`read_artifact` reads them."""
     import hashlib
 
     out: dict[str, bytes] = {}
     code: list[dict[str, object]] = []
     for i, c in enumerate(artifact.code):
         alone = len(artifact.code) == 1
-        # A symbol may hold any character and be of any length.
+        # A symbol may have any length and contain any character, so unsafe names are replaced by a number.
         label = c.module if re.fullmatch(r"[A-Za-z0-9_$-]{1,100}", c.module) else str(i)
         stem = "kernel" if alone else f"kernel.{label}"
         entry: dict[str, object] = {"module": c.module, "ptx": f"{stem}.ptx", "cubin": None, "ptxas": c.ptxas}
@@ -171,7 +175,7 @@ def artifact_files(artifact: Artifact) -> dict[str, bytes]:
 
 
 def load_artifact(folder: str | os.PathLike[str]) -> Artifact:
-    """Read what :func:`save_artifact` wrote, every field checked.  Raises :class:`ArtifactError`."""
+    """Load a folder that :func:`save_artifact` wrote and check every field.  Raises :class:`ArtifactError`."""
     base = os.fspath(folder)
 
     def get(name: str) -> bytes:
@@ -186,7 +190,7 @@ def load_artifact(folder: str | os.PathLike[str]) -> Artifact:
 
 
 def _read_file(path: str, most: int | None) -> bytes:
-    """The bytes of a regular file; nothing waits for a pipe."""
+    """Read a regular file; a pipe is refused, because opening it could block."""
     import stat
 
     opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -200,9 +204,13 @@ def _read_file(path: str, most: int | None) -> bytes:
 
 
 def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False) -> Artifact:
-    """Return the module whose files ``get`` gives by name; ``base`` is named in messages.
+    """Build a module from files that ``get`` returns by name.
 
-    ``check``: it may come from anywhere, so each field of the manifest and each file's hash is checked.
+    Args:
+        base: path of the folder, for messages.
+        get: returns the bytes of a file.
+        check: check each field of the manifest and the hash of each file; set it for untrusted sources.
+
     Raises :class:`ArtifactError`.
     """
     import hashlib
@@ -261,7 +269,7 @@ def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False
 
 
 def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object of JSON.  Raises ValueError for a name that is there twice."""
+    """Build a JSON object.  Raises ValueError for a duplicate field."""
     out = dict(pairs)
     if len(out) != len(pairs):
         names = [name for name, _ in pairs]

@@ -1,14 +1,16 @@
-"""Checks arguments against what the parameter types promise, and makes the bytes of the parameters.
+"""Checks of arguments against parameter types, and packing of parameter bytes.
 
-Two steps.  :func:`bind` takes one Python argument to the lowered value of a host parameter: mode *i* of the layout is
-dimension *i* of the array, static leaves are compared, dynamic ones filled in.  :func:`pack` takes the lowered values
-that a host function passes on to the bytes of one kernel's parameters, checking what that kernel's types promise (a
-variant with stronger types fails here, and the launcher goes on to the next).
+:func:`bind` converts one Python argument to the lowered value of a host parameter.  Mode *i* of the layout is
+dimension *i* of the array; static leaves are compared, and dynamic leaves are filled in.
 
-A mode with several leaves, ``(s0,s1):(d0,d1)``, describes one dimension of extent ``s0*s1`` and stride ``d``: the
-leaves run colexicographically, so ``d0 = d``, ``d1 = d*s0``.  At most one of its extents may be dynamic.
+:func:`pack` converts the lowered values that a host function passes to the bytes of one kernel's parameters.  It
+checks the constraints in that kernel's types.  A variant with stronger constraints fails here, and the launcher tries
+the next one.
 
-The stride of a dimension of extent 1 (or 0) is never used; what the array says about it is not held against it.
+A mode with several leaves, ``(s0,s1):(d0,d1)``, describes one dimension of extent ``s0*s1`` and stride ``d``.  The
+leaves run colexicographically, so ``d0 = d`` and ``d1 = d*s0``.  At most one of its extents may be dynamic.
+
+The stride of a dimension of extent 1 or 0 is never used, so it is not checked.
 """
 
 from __future__ import annotations
@@ -43,11 +45,11 @@ __all__ = [
 ]
 
 MAX_EXTENT_I32 = (1 << 31) - (1 << 16)
-"""Largest extent in a 32-bit leaf: beyond it the coordinates of a partial tile could wrap."""
+"""Largest extent of a 32-bit leaf.  Coordinates of a partial tile could overflow with larger ones."""
 
 
 class LaunchError(CuteError):
-    """A launch that cannot be done as requested. ``call`` is the position of the user's call, if it is known."""
+    """The launch is not possible as requested.  ``call`` is the source position of the call, if known."""
 
     call: Place | None = None
 
@@ -57,39 +59,39 @@ class LaunchError(CuteError):
 
 
 class ArgumentError(LaunchError):
-    """An argument contradicts its parameter; the message names the argument, expected and got."""
+    """An argument does not match its parameter.  The message names the argument and both values."""
 
 
 class ShapeError(ArgumentError):
-    """Rank or extent contradicts the type."""
+    """The rank or an extent does not match the type."""
 
 
 class StrideError(ArgumentError):
-    """A stride contradicts the type."""
+    """A stride does not match the type."""
 
 
 class DivisibilityError(ArgumentError):
-    """A number is not the multiple that the type promises."""
+    """A number is not a multiple of the divisor in the type."""
 
 
 class DtypeError(ArgumentError):
-    """The wrong element type, or something that is no array."""
+    """The element type does not match, or the argument is not an array."""
 
 
 class AlignmentError(ArgumentError):
-    """An address is less aligned than the type promises."""
+    """An address is less aligned than the type requires."""
 
 
 class RangeError(ArgumentError):
-    """A number does not fit its leaf."""
+    """A number does not fit the width of its leaf."""
 
 
 class TensorMapError(ArgumentError):
-    """TMA cannot describe an array: its strides, its address or its extents break a rule of the hardware."""
+    """TMA does not support the strides, the address or the extents of an array."""
 
 
 class ReadOnlyError(ArgumentError):
-    """The kernel writes to an array that may not be written."""
+    """The kernel writes to a read-only array."""
 
     def __init__(self, name: str):
         super().__init__(
@@ -106,7 +108,7 @@ class DeviceError(ArgumentError):
 
 
 def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
-    """Return the lowered value of a memref or pointer parameter for an array; its pointer is ``Pointer(index, 0)``."""
+    """Return the lowered value of an array passed for a memref or pointer; its pointer is ``Pointer(index, 0)``."""
     element = param.get("element", "")
     if param["kind"] == "pointer":
         if param["type"].startswith("!cute.") and not accepts(element, view.dtype):
@@ -121,10 +123,10 @@ def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
             f"{label} expects an array of rank {len(shape)}, got shape {_show(view.shape)} ({param['type']})"
         )
     numbers: dict[int, int] = {}
-    # Another shape often has other strides, too: the shape is what to say then.
+    # Report a wrong extent before a wrong stride: an array of another shape usually has other strides, too.
     extents = [_bind_extents(s, view.shape[i], numbers, label, i, param) for i, s in enumerate(shape)]
     for i, d in enumerate(stride):
-        used = 0 if 0 in view.shape else view.shape[i]  # without elements no stride is used
+        used = 0 if 0 in view.shape else view.shape[i]  # strides of an empty array are never used
         _bind_strides(d, extents[i], used, view.strides[i], numbers, label, i, param)
     paths = scalar_paths(param)
     scalars: dict[tuple[int, ...], object] = {paths[offset]: n for offset, n in numbers.items()}
@@ -133,7 +135,7 @@ def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
 
 
 def bind_plain(param: Param, value: object, index: int, label: str) -> Value:
-    """Return the lowered value of a parameter that is no tensor: a number, or nested tuples of integers."""
+    """Return the lowered value of a parameter that is not a tensor: a number, or nested tuples of integers."""
     kind = param["kind"]
     if kind == "scalar":
         return _bind_scalar(param, value, label)
@@ -170,7 +172,7 @@ def _modes(tree: Tree) -> list[Tree]:
 
 
 def _bind_extents(tree: Tree, extent: int, numbers: dict[int, int], label: str, mode: int, param: Param) -> list[int]:
-    """Extents of the leaves of one mode whose size is ``extent``."""
+    """Return the extents of the leaves of one mode of size ``extent``."""
     flat = list(leaves(tree))
     known = 1
     dynamic: DynamicLeaf | None = None
@@ -222,7 +224,7 @@ def _bind_strides(
     mode: int,
     param: Param,
 ) -> None:
-    """Strides of the leaves of one mode, against the array's stride for that dimension."""
+    """Bind the leaf strides of one mode to the stride of the array's dimension."""
     step = stride
     for leaf, size in zip(leaves(tree), extents):
         free = extent <= 1 or size <= 1
@@ -314,8 +316,12 @@ def _bind_tree(tree: Tree, given: object, numbers: dict[int, int], label: str, p
 
 
 class Packed(NamedTuple):
-    """Bytes of each kernel parameter, where addresses go: (parameter, byte offset, array argument, add bytes), and the
-    tensor maps to make: (parameter, what the map says).
+    """Parameter bytes of a kernel, with the positions to patch at launch.
+
+    Args:
+        buffers: bytes of each parameter.
+        patches: addresses to write: (parameter, byte offset, array argument, bytes to add).
+        maps: tensor maps to encode: (parameter, description).
     """
 
     buffers: tuple[bytes, ...]
@@ -333,13 +339,18 @@ def pack(
     *,
     empty: bool = False,
 ) -> Packed:
-    """Return the bytes of the parameters of a kernel whose types are ``chosen``.
+    """Return the parameter bytes of a kernel with parameter types ``chosen``.
 
-    ``values`` are the operands of the launch, in the lowered form of ``base`` (the kernel that the host function names;
-    ``chosen`` is it or a variant of it).  ``addresses[i]`` is the address of array argument ``i``.  ``offset_bits`` is
-    the width in which the kernel computes element offsets: with 32, a tensor that reaches further is refused.
-    ``empty``: nothing will be launched, so tensor maps need not exist.
-    Raises an :class:`ArgumentError` that says which promise of ``chosen`` does not hold.
+    Args:
+        base: parameters of the kernel that the host function names.
+        chosen: parameters of that kernel or of one of its variants.
+        names: names of the operands, for messages.
+        values: operands of the launch, in the lowered form of ``base``.
+        addresses: address of each array argument.
+        offset_bits: width of the kernel's element offsets; with 32, larger tensors are refused.
+        empty: the launch does nothing, so its tensor maps are not checked.
+
+    Raises an :class:`ArgumentError` that names the violated constraint of ``chosen``.
     """
     buffers: list[bytes] = []
     patches: list[tuple[int, int, int, int]] = []
@@ -401,7 +412,7 @@ def _at(value: Value, path: Sequence[int]) -> Value:
 
 
 def _pack_trees(base: Param, chosen: Param, scalars: dict[int, Value], buffer: bytearray, label: str) -> None:
-    """Write the dynamic leaves of ``chosen``, whose values are those of ``base``."""
+    """Write the dynamic leaves of ``chosen`` with the values that ``base`` has."""
     for part in ("shape", "stride"):
         if part not in chosen:
             continue

@@ -1,18 +1,22 @@
-"""Prepared launches: parameter buffers, configuration and the driver's call, made once and used again.
+"""Prepared launches: parameter buffers, launch configuration and driver call, built once and reused.
 
-:class:`Ready` belongs to arguments of certain shapes, strides, types and alignment; only addresses and the stream
-change from call to call.  What one launch writes is a *frame*: whoever launches takes one from the pool, writes, calls
-the driver and gives it back; where several threads launch at once, each has its own, and nobody waits (a lock held
-while the driver works would also hang a signal handler that launches).  :class:`BoundCall` is a launch on fixed arrays.
-Nothing here allocates GPU memory or waits, so a CUDA graph can capture it.  A call with several launches is prepared in
-the same way: its frame holds the words of all of them, and its "driver's call" calls the driver once for each.
+A :class:`Ready` serves arguments of one set of shapes, strides, types and alignments.  Only addresses and the stream
+change between calls.  The memory that one launch writes is a *frame*.  Each launch takes a frame from the pool,
+writes
+it, calls the driver and puts it back.  Threads that launch concurrently use separate frames, so no lock is needed; a
+lock held during the driver call could deadlock a signal handler that launches.
 
-**Contexts.**  A launch does not ask which context is current: that costs a tenth of it.  A kernel belongs to the
-primary context of its GPU, so the driver refuses it under any other (or none) with an error and launches nothing.
-:meth:`Ready.failed` then enters the right context, launches again and goes back.
+:class:`BoundCall` is a launch on fixed arrays.  It neither allocates GPU memory nor waits, so a CUDA graph can
+capture
+it.  For a call with several launches, the frame holds the parameters of all of them, and its driver call runs them in
+order.
 
-**Python's lock.**  The driver is called with the GIL released, though holding it would save 40 ns: a launch blocks
-when the GPU's queue is full, and what empties that queue may be a host callback that needs the GIL.
+**Contexts.**  A launch does not query the current context, which would cost a tenth of the launch.  A kernel belongs
+to the primary context of its GPU.  Under any other context the driver returns an error and launches nothing.
+:meth:`Ready.failed` then enters the right context, launches again and restores the previous one.
+
+**GIL.**  The driver is called with the GIL released, although holding it would save 40 ns.  A launch blocks while the
+GPU's queue is full, and a host callback that needs the GIL may have to run before the queue drains.
 """
 
 from __future__ import annotations
@@ -30,19 +34,22 @@ from cute_dialect.runtime.tensor_maps import EncodedMaps
 __all__ = ["BoundCall", "Frame", "Ready", "Word"]
 
 _STREAMS = 32
-"""Streams of which a frame remembers the driver's call."""
+"""Number of streams for which a frame caches its driver call."""
 _Slots: TypeAlias = tuple[ctypes.c_uint64, ...]
 _Known: TypeAlias = tuple[dict[int, int], ...]
 Frame: TypeAlias = "tuple[_Slots, _Known, Launches, tuple[EncodedMaps, ...], object]"
-"""What one launch writes: the words (as in :attr:`Ready.words`) and the known tensor maps; then the driver's call with
-all that, by stream, what makes tensor maps, and the memory of the parameters."""
+"""Memory of one launch.
+
+The fields are the words of :attr:`Ready.words`, the known tensor maps, the driver call per stream, the tensor map
+encoders, and the parameter memory.
+"""
 
 Word: TypeAlias = tuple[int, int, int]
-"""A word to write: number of the array argument, bytes to add, number of its tensor map (-1: the address itself)."""
+"""A word to write: array argument, bytes to add, and number of the tensor map (-1: the address itself)."""
 
 
 class Launches(dict[int, cuda.Launch]):
-    """The driver's call of a frame by stream (the driver's own number), made up when a stream is met."""
+    """Driver calls of a frame by stream handle, built on first use."""
 
     __slots__ = ("_make",)
 
@@ -57,9 +64,9 @@ class Launches(dict[int, cuda.Launch]):
 
 
 class Ready:
-    """The prepared launches of a call: ``plans``, and beside each that is not empty its function.
+    """Prepared launches of a call: ``plans``, and the CUDA function of each plan that is not empty.
 
-    ``frames`` is the pool of those that nobody uses now; any thread may launch at any time.
+    ``frames`` is the pool of unused frames.  Any thread may launch at any time.
     """
 
     __slots__ = ("_gpu", "device", "empty", "frames", "functions", "plans", "words")
@@ -83,7 +90,7 @@ class Ready:
         return [p for p in self.plans if not p.empty]
 
     def frame(self) -> Frame:
-        """Make a new frame; nothing is written in it."""
+        """Allocate a frame; its addresses are not yet written."""
         frames = [self._frame_of(p, f) for p, f in zip(self._launched(), self.functions)]
         if len(frames) == 1:
             return frames[0]
@@ -94,7 +101,7 @@ class Ready:
         return slots, known, launches, maps, [each[4] for each in frames]
 
     def _frame_of(self, plan: Plan, function: cuda.Handle) -> Frame:
-        """Make the frame of one launch."""
+        """Allocate the frame of one launch."""
         packed = plan.packed
         offsets: list[int] = []
         total = 0
@@ -109,16 +116,19 @@ class Ready:
         parameters = (ctypes.c_void_p * max(1, len(packed.buffers)))(*[start + o for o in offsets])
         word = ctypes.c_uint64.from_buffer
         slots = [word(memory, base + offsets[p] + offset) for p, offset, _, _ in packed.patches]
-        # The parameter of a tensor map is wherever the map was made: nothing is copied.
+        # The parameter of a tensor map points to the encoded map, so the map is never copied.
         slots += [word(parameters, 8 * p) for p, _ in packed.maps]
         maps = tuple([EncodedMaps(self._gpu, m) for _, m in packed.maps])
         launches = Launches(lambda stream: self._gpu.launcher(function, plan.shape, parameters, stream))
         return tuple(slots), tuple([m.known for m in maps]), launches, maps, memory
 
     def write(self, frame: Frame, addresses: Sequence[int]) -> None:
-        """Write the addresses of the arguments (one each) into a frame.  Raises :class:`CudaError` for a tensor map."""
+        """Write the addresses, one per argument, into a frame.
+
+        Raises :class:`CudaError` if a tensor map is invalid.
+        """
         slots, _, _, maps, _ = frame
-        # The driver makes tensor maps under a context only, and this thread may have none yet.
+        # Encoding a tensor map needs a current context, and this thread may not have one yet.
         previous = self._gpu.enter(self.device) if maps else 0
         try:
             for slot, (argument, add, number) in zip(slots, self.words):
@@ -129,7 +139,7 @@ class Ready:
                 self._gpu.set_context(previous)
 
     def launch(self, addresses: Sequence[int], stream: int) -> None:
-        """Launch for arrays at ``addresses`` (one an argument).  Raises :class:`CudaError`."""
+        """Launch for arrays at ``addresses``, one per argument.  Raises :class:`CudaError`."""
         try:
             frame = self.frames.pop()
         except IndexError:
@@ -142,9 +152,9 @@ class Ready:
         self.frames.append(frame)
 
     def failed(self, run: cuda.Launch, code: int) -> None:
-        """Launch once more in the kernel's context if ``run()`` failed under another one or none.
+        """Launch once more in the kernel's context if ``run()`` failed under another context or none.
 
-        Then the first of several launches failed, so none is made twice.
+        In that case the first of several launches failed, so no launch runs twice.
 
         Raises :class:`CudaError`.
         """
@@ -160,7 +170,7 @@ class Ready:
 
 
 def _in_order(runs: Sequence[cuda.Launch]) -> cuda.Launch:
-    """Return what launches one after another, up to the first that the driver refuses, whose code it gives."""
+    """Combine launches into one call, which stops at the first error and returns its code."""
 
     def run() -> tuple[int]:
         for each in runs:
@@ -173,9 +183,10 @@ def _in_order(runs: Sequence[cuda.Launch]) -> cuda.Launch:
 
 
 class BoundCall:
-    """A launch on fixed arrays; call it to launch.  Made by ``Kernel.bind``.  It keeps the arrays alive.
+    """A launch on fixed arrays, created by ``Kernel.bind``.  Call the object to launch; it keeps the arrays
+    alive.
 
-    What the arrays looked like is not checked again: whoever resizes one binds anew.
+    Calls do not check the arrays again.  After resizing an array, bind again.
     """
 
     __slots__ = ("_addresses", "_device", "_frames", "_ready", "_stream_now", "_views", "arguments")
@@ -199,29 +210,29 @@ class BoundCall:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """What is launched, in order: kernel, grid, block, bytes."""
+        """Launches in order, with kernel, grid, block and parameter bytes."""
         return self._ready.plans
 
     @property
     def plan(self) -> Plan:
-        """The one launch of the call.  Raises :class:`LaunchError` where there are several, or none."""
+        """The only launch of the call.  Raises :class:`LaunchError` if there are several or none."""
         return only(self._ready.plans)
 
     @property
     def function(self) -> cuda.Handle:
-        """The kernel of the one launch, a ``CUfunction`` of cuda-python; 0 if it has nothing to do.
+        """CUDA function of the only launch, a ``CUfunction`` of cuda-python; 0 if the launch is empty.
 
-        Raises :class:`LaunchError` where there are several launches, or none.
+        Raises :class:`LaunchError` if there are several launches or none.
         """
         return 0 if self.plan.empty else self._ready.functions[0]
 
     @property
     def driver_call(self) -> cuda.Launch:
-        """``cuLaunchKernelEx`` alone (once a launch), as the last call called it.  To measure by."""
+        """The bare ``cuLaunchKernelEx`` calls of the last call, for measurements."""
         return next(reversed(self._frames[-1][2].values()))
 
     def __call__(self, stream: object = None) -> None:
-        """Launch on ``stream``, by default the current one of the arrays' library.  Raises ``CudaError``."""
+        """Launch on ``stream``, by default the current stream of the arrays' library.  Raises ``CudaError``."""
         if stream is not None:
             raw = stream_of(stream)
         elif self._stream_now is not None:

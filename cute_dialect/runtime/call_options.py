@@ -1,7 +1,7 @@
-"""What a call of a kernel takes beside its arguments: each option checked, a message names it.
+"""Options of a kernel call: validation of each keyword, with errors that name it.
 
-Options come as keywords from Python, so any of them may be anything: a text where numbers belong is not gone through
-letter by letter, and 1.5 blocks are not one.
+Options are Python keywords and may have any type.  A string is therefore not accepted where a sequence of numbers is
+required, and 1.5 is not accepted as a number of blocks.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ __all__ = ["Checks", "OptionError", "check_options", "device_number", "dim3", "i
 CHECKS = ("race", "oob", "uninit", "sync")
 REPORTS = ("banks", "coalescing", "occupancy", "timeline", "flops")
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
-"""Names that the interpreter knows; a test compares them with its own."""
+"""Names that the interpreter accepts; a test compares them with the interpreter's own."""
 
 _ON_CPU: Mapping[str, object] = {
     "checks": None, "reports": (), "blocks": None, "schedule": "round-robin", "seed": 0, "progress": None,
     "unwritten": (),
 }  # fmt: skip
-"""Options of the interpreter, with what they are if they are not given."""
+"""Options of the interpreter, with their defaults."""
 
 
 class OptionError(LaunchError):
-    """An option of a call is not what it may be; the message names it, what was expected and what came."""
+    """An option of a call has an invalid value.  The message names the option and the allowed values."""
 
 
 def _wrong(name: str, what: str, got: object) -> OptionError:
@@ -41,12 +41,12 @@ def _wrong(name: str, what: str, got: object) -> OptionError:
 
 
 def index_of(value: object) -> int | None:
-    """Return an integer of Python or numpy as an ``int``; ``None`` for anything else, a bool too.
+    """Return an integer of Python or numpy as an ``int``; ``None`` for anything else, including bool.
 
     >>> index_of(3), index_of(True), index_of(3.0), index_of("3")
     (3, None, None, None)
     """
-    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy's: operator.index takes it
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # operator.index accepts numpy's bool
         return None
     try:
         return operator.index(value)  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def index_of(value: object) -> int | None:
 
 
 def dim3(name: str, value: object) -> Dim3 | None:
-    """Return the extents of a grid or a block; missing ones are 1.  Raises :class:`OptionError`."""
+    """Return the extents of a grid or a block, padded with 1 to three.  Raises :class:`OptionError`."""
     if value is None:
         return None
     what = "one to three positive integers like (8, 1, 1)"
@@ -71,7 +71,7 @@ def dim3(name: str, value: object) -> Dim3 | None:
 
 
 def shared_bytes(value: object) -> int | None:
-    """Return the bytes of dynamic shared memory.  Raises :class:`OptionError`."""
+    """Return the dynamic shared memory in bytes.  Raises :class:`OptionError`."""
     if value is None:
         return None
     number = index_of(value)
@@ -81,7 +81,10 @@ def shared_bytes(value: object) -> int | None:
 
 
 def device_number(device: object) -> int | Literal["cpu"] | None:
-    """Return a GPU's number, ``"cpu"``, or ``None``: the GPU where the arrays are.  Raises :class:`OptionError`."""
+    """Return the number of a GPU, ``"cpu"``, or ``None`` for the GPU of the arrays.
+
+    Raises :class:`OptionError`.
+    """
     text = str(device) if type(device).__module__ == "torch" else device  # a torch.device
     if isinstance(text, str):
         if text in ("gpu", "cuda"):
@@ -99,7 +102,7 @@ def device_number(device: object) -> int | Literal["cpu"] | None:
 
 
 class Checks(NamedTuple):
-    """The checks of a run on the interpreter. ``budgeted``: they stop when the run takes long."""
+    """Checks of a run on the interpreter.  ``budgeted`` checks stop when the run takes long."""
 
     names: tuple[str, ...]
     budgeted: bool = False
@@ -135,10 +138,13 @@ _GROUPS = {"all": Checks(CHECKS), "auto": Checks(("race", "uninit"), budgeted=Tr
 
 
 def check_options(options: CallOptions) -> None:
-    """Check what only the interpreter takes, and that it is what runs.  Raises :class:`OptionError`."""
+    """Check the options of the interpreter, and that they are used with ``device="cpu"``.
+
+    Raises :class:`OptionError`.
+    """
     for name, value in cast("Mapping[str, object]", options).items():
         if name not in _OPTIONS:
-            raise OptionError(f"{name}: expected an argument, or an option of {', '.join(sorted(_OPTIONS))}")
+            raise OptionError(f"{name}: unknown argument; options of a call are {', '.join(sorted(_OPTIONS))}")
         if name in _CHECKERS:
             _CHECKERS[name](value)
     if device_number(options.get("device", "gpu")) == "cpu":
@@ -148,7 +154,7 @@ def check_options(options: CallOptions) -> None:
         if name == "checks" and value is not None:
             value = read_checks(value).names or usual
         if value is not usual and value != usual and not (name in ("reports", "unwritten") and not value):
-            raise OptionError(f'{name}: only the interpreter takes that, say device="cpu"')
+            raise OptionError(f'{name}: only the interpreter has this option; pass device="cpu"')
 
 
 def _names(option: str, known: Sequence[str]) -> Callable[[object], None]:
@@ -179,7 +185,7 @@ def _seed(value: object) -> None:
 
 def _blocks(value: object) -> None:
     if value is None or isinstance(value, str):
-        return  # the interpreter reads the text, it knows how many blocks there are
+        return  # the interpreter parses the text, because only it knows the number of blocks
     if not isinstance(value, (tuple, list, range, set, frozenset)):
         raise _wrong("blocks", "numbers of blocks, or a text like '0,5,16:32' or 'sample:16'", value)
     for one in cast("Sequence[object]", value):

@@ -1,7 +1,6 @@
-"""Copies of CPU arrays in GPU memory, for calls with numpy arguments; and CPU memory as bytes, for the interpreter.
+"""GPU copies of CPU arrays for calls with numpy arguments, and CPU memory as bytes for the interpreter.
 
-Arrays that share memory share their copy: what a kernel sees of one through another is what it would see if they lay on
-the GPU.
+Arrays that share memory share their copy.  A write through one array is therefore visible through the other.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _KEEP_ALIGNMENTS = 256
 
 
 def span(view: ArrayView) -> tuple[int, int]:
-    """Address of the lowest byte of an array and the number of bytes up to its highest; ``(pointer, 0)`` if empty."""
+    """Return the lowest address of an array and its extent in bytes; ``(pointer, 0)`` if the array is empty."""
     item = numpy_dtype(view.dtype).itemsize
     if 0 in view.shape:
         return view.pointer, 0
@@ -36,7 +35,7 @@ def span(view: ArrayView) -> tuple[int, int]:
 
 
 class Region(NamedTuple):
-    """CPU memory that one array lies in, or several that overlap: address, bytes, their positions in the call."""
+    """CPU memory of one array, or of several that overlap; ``members`` are their positions in the call."""
 
     address: int
     size: int
@@ -44,7 +43,7 @@ class Region(NamedTuple):
 
 
 def regions(views: Sequence[ArrayView | None]) -> list[Region]:
-    """Return the memory of arrays, one region for those that overlap, by whole or by part.
+    """Return the memory regions of arrays.  Arrays that overlap share one region.
 
     >>> def row(pointer: int) -> ArrayView:
     ...     return ArrayView(pointer, (4,), (1,), "f32", -1, "numpy", None)
@@ -63,19 +62,19 @@ def regions(views: Sequence[ArrayView | None]) -> list[Region]:
 
 
 def host_bytes(address: int, size: int) -> NDArray[np.uint8]:
-    """Return CPU memory as bytes, in place (writes go to the arrays there)."""
+    """Return a view of CPU memory as bytes; writes change that memory."""
     import numpy as np
 
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 def is_writable(view: ArrayView) -> bool:
-    """Tell whether the array says that it may be written; only numpy's say that they may not."""
+    """Return True if the array may be written.  Only numpy arrays can be read-only."""
     return view.library != "numpy" or cast("NDArray[np.generic]", view.keep).flags.writeable
 
 
 def element_mask(view: ArrayView, region: Region) -> NDArray[np.bool_]:
-    """Tell which bytes of a region are elements of an array in it."""
+    """Return a mask of the bytes in a region that are elements of an array."""
     import numpy as np
 
     item = numpy_dtype(view.dtype).itemsize
@@ -88,10 +87,12 @@ def element_mask(view: ArrayView, region: Region) -> NDArray[np.bool_]:
 
 
 class Staged:
-    """Numpy arrays' bytes on the GPU; a context manager, at whose end that memory is given back.
+    """GPU copies of numpy arrays; a context manager that frees the GPU memory on exit.
 
-    ``views``: the arrays as they lie there.  An array that shares no memory is as aligned (up to 16 bytes) as on the
-    CPU, others up to 256 bytes.  Bytes between elements (padding) travel there but never back.
+    ``views`` are the arrays on the GPU.  The copy of an array that shares no memory keeps the array's alignment
+    up to 16
+    bytes; the copy of overlapping arrays keeps it up to 256 bytes.  Padding between elements is copied to the GPU but
+    never back.
     """
 
     def __init__(self, gpu: Driver, views: Sequence[ArrayView], names: Sequence[str]):
@@ -122,8 +123,10 @@ class Staged:
         self.free()
 
     def back(self) -> None:
-        """Copy the elements back.  Raises :class:`ReadOnlyError`, and copies nothing, if the kernel changed an array
-        that may not be written."""
+        """Copy the elements back.
+
+        Raises :class:`ReadOnlyError` if the kernel changed a read-only array; nothing is copied then.
+        """
         import numpy as np
 
         fetched: list[tuple[Region, NDArray[np.uint8]]] = []
@@ -141,7 +144,7 @@ class Staged:
                     np.copyto(array, fresh)
 
     def _check_constant(self, region: Region, data: NDArray[np.uint8]) -> None:
-        """What may not be written is as it was, unless another array is there that may."""
+        """Check that a read-only array is unchanged, except where a writable array overlaps it."""
         import numpy as np
 
         constant = [i for i in region.members if not is_writable(self._host[i])]
@@ -156,6 +159,5 @@ class Staged:
                 raise ReadOnlyError(self._names[i])
 
     def free(self) -> None:
-        """Give the GPU memory back."""
         while self._copies:
             self._gpu.free(self._copies.pop()[1])

@@ -1,7 +1,7 @@
-"""Devices that are no GPU, by name: what runs a launch there, and what reads the lowered module that it needs.
+"""Launch devices that are not GPUs, with the functions that run a launch and read a lowered module.
 
-A launch is planned here and run there.  The table holds names only, since what runs on the CPU (the interpreter) needs
-xDSL, which a machine that only launches does not have; a device is imported when a launch asks for it.
+The table holds the names of functions.  The interpreter needs xDSL, which may be missing on a machine that only
+launches kernels, so a device is imported when a launch selects it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ __all__ = ["DEVICES", "Device", "read_lowered", "runner"]
 class Device(NamedTuple):
     """The functions of a device, as ``module:function``.
 
-    ``run`` takes module, plan, arguments, target and options of :class:`~cute_dialect.runtime.launch.CallOptions`;
-    ``read`` takes the text of a lowered module and a name for messages.
+    ``run`` takes module, plan, arguments, target and the options of
+    :class:`~cute_dialect.runtime.launch.CallOptions`.  ``read`` takes the text of a lowered module and its name for
+    messages.
     """
 
     run: str
@@ -35,12 +36,15 @@ DEVICES: Mapping[str, Device] = {
 
 
 def runner(device: str) -> Callable[..., RunReport | None]:
-    """Return what runs a planned launch on a device.  Raises :class:`LaunchError` where it cannot be imported."""
+    """Return the function that runs planned launches on a device.
+
+    Raises :class:`LaunchError` if it cannot be imported.
+    """
     return cast("Callable[..., RunReport | None]", _load(DEVICES[device].run))
 
 
 def read_lowered(device: str, text: str) -> object:
-    """Read the lowered module that a device runs.  Raises :class:`LaunchError` where nothing here can."""
+    """Parse a lowered module for a device.  Raises :class:`LaunchError` if the parser cannot be imported."""
     return _load(DEVICES[device].read)(text, "cute-to-base")
 
 

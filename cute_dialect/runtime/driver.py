@@ -1,10 +1,10 @@
-"""The CUDA driver, through cuda-python (``cuda.bindings``): what a launch needs of it.
+"""CUDA driver API through cuda-python (``cuda.bindings``), as far as launches need it.
 
-Handles are those of cuda-python (``CUmodule``, ``CUfunction``, ``CUcontext``, ``CUevent``; ``int(handle)`` is the
-driver's own), and wherever a handle is taken an integer serves; device addresses are integers, sizes bytes.  Nothing
-happens at import: cuda-python is imported and the driver opened by :func:`driver`.
+Handles are those of cuda-python (``CUmodule``, ``CUfunction``, ``CUcontext``, ``CUevent``); ``int(handle)`` is the
+driver's handle, which every function accepts as well.  Device addresses are integers, and sizes are bytes.
+:func:`driver` imports cuda-python and opens the driver; importing this module does neither.
 
-Names: CUDA driver API, version 12 and later.
+Names follow the CUDA driver API, version 12 and later.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cute_dialect.runtime.settings import missing_package
 __all__ = ["CudaError", "Driver", "Handle", "Launch", "NoGpuError", "Parameters", "driver"]
 
 Handle: TypeAlias = SupportsInt
-"""A handle of cuda-python, or the driver's own number."""
+"""A handle of cuda-python, or the driver's integer handle."""
 Parameters: TypeAlias = "Array[c_void_p]"
-"""The addresses of a launch's parameters."""
+"""Addresses of the parameters of a launch."""
 Launch: TypeAlias = "Callable[[], tuple[int]]"
-"""A launch that is made up: calling it launches, and gives the driver's code in a tuple, as cuda-python does."""
+"""A prepared launch.  Calling it launches and returns the driver's code in a tuple, as cuda-python does."""
 
 SMEM_WITHOUT_OPT_IN = DEFAULT_TARGET.static_shared
 PORTABLE_CLUSTER = DEFAULT_TARGET.cluster
@@ -48,7 +48,7 @@ _HINTS = {
 
 
 class CudaError(CuteError):
-    """The driver refused a call; ``code`` is the CUresult."""
+    """The driver returned an error; ``code`` is the CUresult."""
 
     def __init__(self, call: str, code: int, text: str):
         hint = f": {_HINTS[code]}" if code in _HINTS else ""
@@ -62,7 +62,7 @@ class CudaError(CuteError):
 
 
 class NoGpuError(CudaError):
-    """There is no NVIDIA driver or no GPU here."""
+    """This machine has no NVIDIA driver or no GPU."""
 
     def __init__(self, message: str):
         Exception.__init__(self, message)
@@ -70,7 +70,7 @@ class NoGpuError(CudaError):
 
 
 class Driver:
-    """The driver of this machine, ``bindings`` being ``cuda.bindings.driver``.  Get it with :func:`driver`."""
+    """The driver of this machine; ``bindings`` is ``cuda.bindings.driver``.  Use :func:`driver` to get it."""
 
     def __init__(self, bindings: Any):
         self._cuda = bindings
@@ -83,10 +83,13 @@ class Driver:
             )
 
     def _call(self, name: str, *arguments: object) -> Any:
-        """Call a function of cuda-python; gives what it gives beside its code.  Raises :class:`CudaError`."""
+        """Call a function of cuda-python and return its result without the status code.
+
+        Raises :class:`CudaError`.
+        """
         try:
             code, *given = getattr(self._cuda, name)(*arguments)
-        except RuntimeError as e:  # cuda-python, of a function that this driver does not have
+        except RuntimeError as e:  # cuda-python raises this if the driver lacks the function
             raise CudaError(name, 801, f"not supported by this driver: {e}") from e
         self.check(name, int(code))
         return given[0] if given else None
@@ -112,23 +115,25 @@ class Driver:
         return major, minor
 
     def smem_limit(self, device: int) -> int:
-        """Return the bytes of shared memory that a block can opt in to."""
+        """Return the largest shared memory per block after opt-in, in bytes."""
         return self._attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
 
     def multiprocessors(self, device: int) -> int:
-        """Return the number of SMs."""
         return self._attribute(device, "MULTIPROCESSOR_COUNT")
 
     def current_context(self) -> int:
-        """Return the calling thread's context; 0 when it has none."""
+        """Return the context of the calling thread; 0 if it has none."""
         return int(self._call("cuCtxGetCurrent"))
 
     def set_context(self, context: Handle) -> None:
-        """Make a context current in the calling thread."""
+        """Make ``context`` current in the calling thread."""
         self._call("cuCtxSetCurrent", self._cuda.CUcontext(int(context)))
 
     def primary_context(self, device: int) -> Handle:
-        """Return the device's primary context, that of torch and cupy.  Retained for the life of the process."""
+        """Return the device's primary context, which torch and CuPy also use.
+
+        It is retained until the process ends.
+        """
         if device not in self._contexts:
             if not 0 <= device < self.device_count:
                 raise CudaError("cuDevicePrimaryCtxRetain", 101, f"no device {device}, there are {self.device_count}")
@@ -136,8 +141,12 @@ class Driver:
         return self._contexts[device]
 
     def enter(self, device: int) -> int:
-        """Make the device's primary context current; gives the context to go back to with :meth:`set_context`, 0 for
-        none (it was current already, or there was none)."""
+        """Make the device's primary context current.
+
+        Return the previous context, to be restored with :meth:`set_context`.  Return 0 if there is nothing to
+        restore: the
+        context was current already, or the thread had none.
+        """
         current, wanted = self.current_context(), self.primary_context(device)
         if current == int(wanted):
             return 0
@@ -145,17 +154,17 @@ class Driver:
         return current
 
     def is_current(self, device: int) -> bool:
-        """Tell whether the primary context of ``device`` is the calling thread's."""
+        """Return True if the primary context of ``device`` is current in the calling thread."""
         return self.current_context() == int(self.primary_context(device))
 
     # ------------------------------------------------------------------------------------------------------- code
 
     def load_module(self, image: bytes) -> Handle:
-        """Load a cubin or (NUL-terminated) PTX into the current context; gives a ``CUmodule``."""
+        """Load a cubin or NUL-terminated PTX into the current context, as a ``CUmodule``."""
         return cast(Handle, self._call("cuModuleLoadData", image))
 
     def get_function(self, module: Handle, name: str) -> Handle:
-        """Return a kernel of a loaded module, a ``CUfunction``."""
+        """Return a kernel of a loaded module as a ``CUfunction``."""
         return cast(Handle, self._call("cuModuleGetFunction", self._cuda.CUmodule(int(module)), name.encode()))
 
     def get_variable(self, module: Handle, name: str) -> int:
@@ -167,18 +176,19 @@ class Driver:
         self._call("cuFuncSetAttribute", self._cuda.CUfunction(int(function)), attribute, value)
 
     def allow_smem(self, function: Handle, size: int) -> None:
-        """Let a kernel use ``size`` bytes of dynamic shared memory, beyond the 48 KiB it may use anyway."""
+        """Allow a kernel ``size`` bytes of dynamic shared memory, beyond the default limit of 48 KiB."""
         self._set(function, "MAX_DYNAMIC_SHARED_SIZE_BYTES", size)
 
     def allow_large_cluster(self, function: Handle) -> None:
-        """Let a kernel run in clusters of more than eight blocks."""
+        """Allow a kernel to run in clusters of more than eight blocks."""
         self._set(function, "NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
 
     def launcher(self, function: Handle, shape: LaunchShape, parameters: Parameters, stream: int = 0) -> Launch:
-        """Return what launches a kernel on a stream with the parameters that lie there then.
+        """Prepare a launch of a kernel on a stream.
 
-        ``parameters`` holds the address of each parameter's bytes.  All is converted here, so that a call makes nothing
-        new but the tuple with the driver's code.  It releases Python's lock.
+        ``parameters`` holds the address of each parameter; the bytes are read when the launch is called.  All
+        conversions
+        happen here, so a call allocates only the tuple with the driver's code.  The call releases the GIL.
         """
         c = self._cuda
         config = self._config(shape)
@@ -186,13 +196,13 @@ class Driver:
         return partial(c.cuLaunchKernelEx, config, c.CUfunction(int(function)), addressof(parameters), 0)
 
     def active_clusters(self, function: Handle, shape: LaunchShape) -> int:
-        """Return how many clusters of a launch run at once."""
+        """Return the number of clusters of a launch that run at once."""
         return int(
             self._call("cuOccupancyMaxActiveClusters", self._cuda.CUfunction(int(function)), self._config(shape))
         )
 
     def _config(self, shape: LaunchShape) -> Any:
-        """Make the configuration of a launch (``CUlaunchConfig``)."""
+        """Build the launch configuration (``CUlaunchConfig``)."""
         config = self._cuda.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
@@ -203,7 +213,7 @@ class Driver:
         return config
 
     def _attributes(self, shape: LaunchShape) -> list[object]:
-        """Make the attributes of a launch (``CUlaunchAttribute``): those that differ from what is usual."""
+        """Build the launch attributes (``CUlaunchAttribute``) that differ from their defaults."""
         made: list[object] = []
 
         def new(name: str) -> Any:
@@ -222,7 +232,7 @@ class Driver:
         return made
 
     def launch(self, function: Handle, shape: LaunchShape, parameters: Parameters, stream: int = 0) -> None:
-        """Launch once; arguments as for :meth:`launcher`.  Raises :class:`CudaError`."""
+        """Launch once, with the arguments of :meth:`launcher`.  Raises :class:`CudaError`."""
         self.check("cuLaunchKernelEx", int(self.launcher(function, shape, parameters, stream)()[0]))
 
     # ------------------------------------------------------------------------------------------------ tensor maps
@@ -240,9 +250,15 @@ class Driver:
         l2: int,
         oob: int,
     ) -> bytes:
-        """Return the 128 bytes of a tensor map, as ``cuTensorMapEncodeTiled`` makes them (driver 12.0 and later).
+        """Return the 128 bytes of a tensor map, encoded by ``cuTensorMapEncodeTiled`` (driver 12.0 and later).
 
-        Innermost dimension first; ``strides`` are bytes of dimensions 1 and up; the last five are the driver's codes.
+        Args:
+            address: address of the array.
+            extents: elements per dimension, innermost first.
+            strides: byte strides of dimensions 1 and up.
+            box: elements of the box per dimension.
+            steps: element strides.
+            element, interleave, swizzle, l2, oob: codes of the driver.
         """
         own = (self._words(box),)
         codes = (element, interleave, swizzle, l2, oob)
@@ -264,9 +280,10 @@ class Driver:
         l2: int,
         oob: int,
     ) -> bytes:
-        """Return the 128 bytes of a tensor map of columns of pixels, as ``cuTensorMapEncodeIm2col`` makes them.
+        """Return the 128 bytes of an im2col tensor map, encoded by ``cuTensorMapEncodeIm2col``.
 
-        ``lower``, ``upper``: corners of the box of base pixels, W first; the others as for :meth:`encode_tiled`.
+        ``lower`` and ``upper`` are the corners of the pixel box, W first.  The other arguments are as for
+        :meth:`encode_tiled`.
         """
         own = (list(lower), list(upper), channels, pixels)
         codes = (element, interleave, swizzle, l2, oob)
@@ -293,7 +310,8 @@ class Driver:
             len(extents),
             address,
             [c.cuuint64_t(n) for n in extents],
-            [c.cuuint64_t(n) for n in strides or (16,)],  # of one dimension: nobody reads it, but none is refused
+            # The driver ignores the stride of a rank-1 map but rejects an empty list.
+            [c.cuuint64_t(n) for n in strides or (16,)],
             *own,
             self._words(steps),
             c.CUtensorMapInterleave(interleave),
@@ -306,15 +324,16 @@ class Driver:
     # ----------------------------------------------------------------------------------------------------- memory
 
     def allocate(self, size: int) -> int:
-        """Allocate device memory, 256-byte aligned; gives its address."""
+        """Allocate device memory, aligned to 256 bytes, and return its address."""
         return int(self._call("cuMemAlloc", max(1, size)))
 
     def free(self, pointer: int) -> None:
-        """Give memory back."""
         self._call("cuMemFree", pointer)
 
     def new_pool(self, device: int, maximum: int) -> Handle:
-        """Make a memory pool (``CUmemoryPool``) on a device, of at most so many bytes, which it keeps."""
+        """Create a memory pool (``CUmemoryPool``) of at most ``maximum`` bytes, which it does not return to the
+        system.
+        """
         c = self._cuda
         wanted = c.CUmemPoolProps()
         wanted.allocType = c.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
@@ -327,54 +346,53 @@ class Driver:
         return pool
 
     def allocate_from(self, pool: Handle, size: int) -> int:
-        """Allocate memory of a pool, for all streams; gives its address."""
+        """Allocate memory from a pool, usable on all streams, and return its address."""
         stream = self._cuda.CUstream(0)
         made = int(self._call("cuMemAllocFromPoolAsync", max(1, size), pool, stream))
         self.synchronize(0)
         return made
 
     def free_to_pool(self, pointer: int) -> None:
-        """Give memory back to its pool; no stream uses it any more."""
+        """Return memory to its pool.  No stream may still use it."""
         self._call("cuMemFreeAsync", pointer, self._cuda.CUstream(0))
 
     def to_device(self, pointer: int, host: int, size: int) -> None:
-        """Copy ``size`` bytes from host address ``host``; returns when done."""
+        """Copy ``size`` bytes from host address ``host`` and wait for the copy."""
         if size:
             self._call("cuMemcpyHtoD", pointer, host, size)
 
     def to_host(self, host: int, pointer: int, size: int) -> None:
-        """Copy ``size`` bytes to host address ``host``; returns when done."""
+        """Copy ``size`` bytes to host address ``host`` and wait for the copy."""
         if size:
             self._call("cuMemcpyDtoH", host, pointer, size)
 
     def fill(self, pointer: int, value: int, size: int, stream: Handle = 0) -> None:
-        """Write ``value`` into ``size`` bytes, in order with what else is on the stream."""
+        """Set ``size`` bytes to ``value``, in stream order."""
         self._call("cuMemsetD8Async", pointer, value, size, self._cuda.CUstream(int(stream)))
 
     def l2_bytes(self, device: int) -> int:
-        """Return the size of a GPU's L2 cache."""
+        """Return the L2 cache size in bytes."""
         return self._attribute(device, "L2_CACHE_SIZE")
 
     def synchronize(self, stream: Handle) -> None:
-        """Wait for a stream."""
+        """Wait for all work on a stream."""
         self._call("cuStreamSynchronize", self._cuda.CUstream(int(stream)))
 
     def new_event(self) -> Handle:
-        """Make an event for timing."""
+        """Create an event for timing."""
         return cast(Handle, self._call("cuEventCreate", 0))
 
     def record(self, event: Handle, stream: Handle = 0) -> None:
-        """Record an event in a stream."""
         self._call("cuEventRecord", self._cuda.CUevent(int(event)), self._cuda.CUstream(int(stream)))
 
     def elapsed(self, start: Handle, end: Handle) -> float:
-        """Return the microseconds from one event to another; waits for the second."""
+        """Return the microseconds between two events, after waiting for the second."""
         first, second = (self._cuda.CUevent(int(e)) for e in (start, end))
         self._call("cuEventSynchronize", second)
         return 1000.0 * float(self._call("cuEventElapsedTime", first, second))
 
     def pointer_device(self, pointer: int) -> int | None:
-        """Return the device that an address belongs to; ``None`` for memory the driver does not know."""
+        """Return the device that owns an address; ``None`` if the driver does not know the memory."""
         attribute = self._cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         code, device = self._cuda.cuPointerGetAttribute(attribute, pointer)
         return None if int(code) else int(device)
@@ -383,12 +401,12 @@ class Driver:
 def _error_name(bindings: Any, code: int) -> str:
     try:
         return cast(str, bindings.CUresult(code).name)
-    except ValueError:  # of a driver that is newer than cuda-python
+    except ValueError:  # the driver is newer than cuda-python
         return "an unknown error"
 
 
 def load_bindings() -> Any:
-    """Import ``cuda.bindings.driver``.  Raises :class:`NoGpuError`, which says what to install, where it is missing."""
+    """Import ``cuda.bindings.driver``.  Raises :class:`NoGpuError` with the package to install if it is missing."""
     try:
         return import_module("cuda.bindings.driver")
     except ModuleNotFoundError as e:
@@ -400,9 +418,9 @@ def load_bindings() -> Any:
 
 @lru_cache(maxsize=1)
 def driver() -> Driver:
-    """Open the driver.  Raises :class:`NoGpuError` where there is none, no GPU, or no cuda-python."""
+    """Open the driver.  Raises :class:`NoGpuError` without an NVIDIA driver, a GPU or cuda-python."""
     try:
-        CDLL("libcuda.so.1")  # cuda-python does not say that it is this that is missing
+        CDLL("libcuda.so.1")  # cuda-python does not report that this library is missing
     except OSError as e:
         raise NoGpuError(
             "no GPU: the NVIDIA driver (libcuda.so.1) is not installed here; run where there is one, or on the CPU "

@@ -1,4 +1,4 @@
-"""Pictures beside errors: the layouts that a message names, drawn into the folder that ``CUTE_ERROR_SVG`` names."""
+"""Drawings of the layouts named in error messages, written to the folder ``CUTE_ERROR_SVG``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ __all__ = ["error_picture"]
 
 
 def error_picture(message: str) -> str:
-    """Draw the layouts of a message; return what names the file, "" where none is asked for or there are none.
+    """Draw the layouts named in a message and return a note with the path of the file.
 
-    An error stays what it is, whatever happens here: what goes wrong is the sentence.
+    Return "" if drawings are off or the message names no layout.  A failure to draw is returned as text, so
+    that it does
+    not hide the original error.
     """
     try:
         into = folder("CUTE_ERROR_SVG")

@@ -1,10 +1,10 @@
-"""Calls like earlier ones: recognised and launched with as little Python as there can be.
+"""Fast path for repeated calls: generated code that recognizes the arguments and launches again.
 
-:func:`quick_call` makes, for a launch that was just prepared, the functions that recognise such arguments among torch
-tensors and numbers and launch again.  They are straight-line code, generated for the number of arguments, which of them
-are numbers, where their addresses go, and which names of the user's modules are watched.  Only these identifiers come
-from the user (shapes, strides, types and numbers are values that it closes over); calls of the same form share it.
-For ``k(a, 2)``, ``a`` contiguous::
+:func:`quick_call` takes a launch that was just prepared.  It returns functions that recognize equal arguments (torch
+tensors and numbers) and launch again.  The functions are straight-line code, generated for the number of arguments,
+the positions of numbers, the words to write, and the watched names of the user's modules.  Only those identifiers
+come from the user; shapes, strides, types and numbers are values in the closure.  Calls of the same form share code.
+For ``k(a, 2)`` with a contiguous ``a``::
 
     def make(t0, d0, g0, s0, t1, v1, guard, device, mask, frames, new_frame, write, failed, otherwise, stream_now,
              stream_of, missing):
@@ -35,18 +35,20 @@ For ``k(a, 2)``, ``a`` contiguous::
                 a0, a1 = args
             except ValueError:
                 return False
-            ...                                 # the same, but False where the arguments differ, and True at the end
+            ...                             # as above, but returns False if the arguments differ, and True at the end
         return call, again
 
-The word of a tensor map is found by address, ``w0.value = m0[p0]``; an address that is not known goes to ``write``.
+The word of a tensor map is looked up by address, ``w0.value = m0[p0]``; for an unknown address, ``write`` encodes it.
 
-``guard`` compares all tensors in one call: it is what torch's own compiler asks whether compiled code may run again
-(``TensorGuards``: Python type, dispatch keys, element type, device, sizes, strides).  Its yes is taken where it has
-shown once that it sees each of those differ; its no says little (it also minds gradients, inference mode, and a tensor
-given twice), so then the tensors are asked one by one, as they are where torch has no such guard.
+``guard`` compares all tensors in one call.  It is ``TensorGuards``, with which torch's own compiler decides whether
+compiled code may run again (Python type, dispatch keys, element type, device, sizes, strides).  A positive result is
+trusted after a self-test has shown that the guard detects each of those differences.  A negative result is not final,
+because the guard also checks gradients, inference mode and repeated tensors; the tensors are then compared one
+by one.
+The same happens if torch has no such guard.
 
-``is_contiguous()`` costs half of ``stride()`` and says as much once the shape is known: it leaves open only strides of
-dimensions of extent 1, which no kernel uses.
+``is_contiguous()`` takes half the time of ``stride()``.  With a known shape it leaves open only the strides of
+dimensions of extent 1, which kernels do not use.
 
 Costs on a 2.6 GHz EPYC with torch 2.13, in ns: ``type`` 16, ``dtype`` 52, ``device ==`` 90, ``shape ==`` 116,
 ``stride() ==`` 126, ``is_contiguous()`` 66, ``data_ptr()`` 69; the guard 360 for three tensors.
@@ -75,31 +77,39 @@ __all__ = [
 ]
 
 Otherwise: TypeAlias = Callable[[tuple[object, ...], object, dict[str, object]], object]
-"""Takes arguments (:data:`MISSING` in the place of those not given), stream and options of any other call."""
+"""Handles any other call: takes arguments (:data:`MISSING` where one was not given), stream and options."""
 
 
 class QuickCall(NamedTuple):
-    """Two ways to call: ``call`` takes what a kernel takes and passes on what it was not made for, ``again`` is given
-    arguments and stream and tells whether it was made for them (and so has launched)."""
+    """Two entry points to a cached launch.
+
+    ``call`` has the signature of the kernel and forwards other calls to ``otherwise``.  ``again`` takes arguments and
+    stream; it launches and returns True if they match, else returns False.
+    """
 
     call: Callable[..., None]
     again: Callable[[tuple[object, ...], object], bool]
 
 
 MISSING = object()
-"""Stands for an argument that was not given."""
+"""Placeholder for an argument that was not given."""
 
 _STREAM = "raw = stream_now(device) if stream is None else stream if type(stream) is int else stream_of(stream)"
 _TEXT, _NUMBER, _CONTIGUOUS, _STRIDED = "text", "number", "contiguous", "strided"
 _SAME, _EQUAL, _STREAM_KIND = "same", "equal", "stream"
-"""Kinds of arguments that a caller takes and the kernel does not: constants, by identity or by value; a stream."""
+"""Kinds of arguments that the caller takes and the kernel does not: constants by identity or by value; a stream."""
 
 
 class Opening(NamedTuple):
-    """How a caller's arguments, ``b0``, ``b1``, …, are taken apart into those that are compared one by one.
+    """Decomposition of a caller's arguments ``b0``, ``b1``, … into the values that are compared one by one.
 
-    ``conditions``: texts of what must hold, in this order, of the ``b`` and of ``values``, which are ``q0``, ``q1``, …;
-    ``parts``: texts of what the arguments are taken apart into.  They are written by programs, and hold numbers only.
+    Args:
+        arguments: number of arguments.
+        conditions: expressions that must hold, in this order, over the ``b`` and the values ``q0``, ``q1``, ….
+        parts: expressions of the resulting values.
+        values: the ``q``.
+
+    The expressions are generated by programs and contain no literals but numbers.
     """
 
     arguments: int
@@ -121,7 +131,7 @@ class Watch(NamedTuple):
 
 
 class Constants(NamedTuple):
-    """What a caller of a kernel has beside its arguments.
+    """Properties of a kernel's caller that the fast path checks besides the arguments.
 
     Args:
         same: positions of constant arguments that must be the same object.
@@ -144,8 +154,14 @@ _NO_CONSTANTS = Constants()
 
 
 class _Form(NamedTuple):
-    """What the code of a quick call depends on: kinds of arguments, words to write, whether all addresses are aligned
-    to the mask, whether there is a guard."""
+    """The key of generated code.
+
+    Args:
+        kinds: kinds of the arguments.
+        words: words to write.
+        aligned: all addresses are zero under the mask.
+        guarded: torch has a usable guard.
+    """
 
     kinds: tuple[str, ...]
     words: tuple[Word, ...]
@@ -157,7 +173,8 @@ class _Form(NamedTuple):
 
 
 def number_key(value: object) -> object:
-    """Return what tells one number from another: ``0.0`` from ``-0.0``, ``1`` from ``True`` and ``1.0``.
+    """Return a key that separates numbers of different types or signs: ``0.0`` and ``-0.0``; ``1``, ``True``,
+    ``1.0``.
 
     >>> number_key(1) == number_key(True), number_key(0.0) == number_key(-0.0), number_key(2.5) == number_key(2.5)
     (False, False, True)
@@ -166,9 +183,11 @@ def number_key(value: object) -> object:
 
 
 def torch_key(args: tuple[object, ...], mask: int) -> tuple[object, ...] | None:
-    """Return what a launch depends on: shape, strides, types, GPU, address & ``mask`` of torch tensors; the numbers.
+    """Return the cache key of a call: the numbers, and shape, strides, types, GPU and address & ``mask`` of
+    tensors.
 
-    ``None`` if an argument is neither tensor nor number, none is a tensor, or a tensor is on no GPU.
+    Return ``None`` if an argument is neither a torch tensor nor a number, a tensor is not on a GPU, or there is
+    no tensor.
     """
     torch = sys.modules.get("torch")
     if torch is None:
@@ -199,11 +218,18 @@ def _tensor_types(torch: Any) -> tuple[type, ...]:
 def quick_call(
     ready: Ready, args: tuple[object, ...], mask: int, otherwise: Otherwise, constants: Constants = _NO_CONSTANTS
 ) -> QuickCall | None:
-    """Return what launches ``ready`` for arguments like ``args``, which it was prepared for; ``None`` if they are not
-    torch tensors and numbers.  Calls of another kind are passed to ``otherwise``.
+    """Build the fast path that launches ``ready`` for arguments like ``args``, for which it was prepared.
 
-    Tensors are alike if shape, strides, type, GPU and address & ``mask`` are the same, numbers if they are equal.
-    ``constants``: which of ``args`` are none of the kernel's, and what else must be as it is.
+    Tensors match if shape, strides, type, GPU and address & ``mask`` are equal; numbers match if they are equal.
+
+    Args:
+        ready: the prepared launch.
+        args: arguments of the caller.
+        mask: address bits that must match.
+        otherwise: called for any other call.
+        constants: arguments that are not the kernel's, and other objects that must be unchanged.
+
+    Return ``None`` if the arguments are not all torch tensors and numbers.
     """
     torch = sys.modules.get("torch")
     if torch is None or ready.empty:
@@ -239,7 +265,7 @@ def quick_call(
     taken = [i for i, kind in enumerate(kinds) if kind not in (_SAME, _EQUAL, _STREAM_KIND)]
     words = tuple([(taken[argument], add, number) for argument, add, number in ready.words])
     if not lows or any(kinds[argument] in (_TEXT, _NUMBER) for argument, _, _ in words):
-        return None  # no tensor, or an address given as a number
+        return None  # there is no tensor, or a number is used as an address
     guard = guard_of(tensors)
     opening = constants.opening
     opened = None if opening is None else (*opening[:3], len(opening.values))
@@ -256,10 +282,10 @@ def quick_call(
 
 
 def address_call(ready: Ready, arguments: int) -> Callable[..., None]:
-    """Return what launches ``ready`` at other addresses and looks at nothing else: ``launch(stream, address, …)``.
+    """Return ``launch(stream, address, …)``, which launches ``ready`` at other addresses without any check.
 
-    There are so many ``arguments``; numbers stay what they were, and have an address of 0.  ``stream`` is the driver's
-    own number.
+    It takes ``arguments`` addresses.  Numbers keep their values; pass 0 as their address.  ``stream`` is the driver's
+    handle.
     """
     return _address_maker(ready.words, arguments)(ready.frames, ready.frame, ready.write, ready.failed)
 
@@ -279,7 +305,7 @@ def _address_maker(words: tuple[Word, ...], arguments: int) -> Callable[..., Cal
 
 
 def _launching(words: tuple[Word, ...], addresses: str) -> list[str]:
-    """Return lines that launch on the stream ``raw`` at the addresses ``p0``, ``p1``, …; ``addresses`` lists them."""
+    """Return the lines that launch on stream ``raw`` at addresses ``p0``, ``p1``, …; ``addresses`` lists them."""
     slots = "".join(f"w{j}, " for j in range(len(words)))
     known = "".join(f"m{number:d}, " for _, _, number in words if number >= 0)
     writes: list[str] = []
@@ -304,7 +330,7 @@ def _launching(words: tuple[Word, ...], addresses: str) -> list[str]:
 
 
 def guard_of(tensors: Sequence[object]) -> Callable[..., bool] | None:
-    """Return what tells whether tensors are like these; ``None`` if torch has nothing that is sure to."""
+    """Return a predicate for tensors equal in type and shape to these; ``None`` if torch has no reliable guard."""
     torch = sys.modules["torch"]
     make = _guard_maker(torch)
     guard = make(*tensors) if make is not None else None
@@ -313,7 +339,7 @@ def guard_of(tensors: Sequence[object]) -> Callable[..., bool] | None:
 
 @lru_cache(maxsize=1)
 def _guard_maker(torch: Any) -> Callable[..., Callable[..., bool]] | None:
-    """What makes guards, if this version of torch has them and they see what they must."""
+    """Return the guard factory of torch, if this version has one and the self-test passes."""
     try:
         guards = torch._C._dynamo.guards.TensorGuards
 
@@ -337,7 +363,7 @@ def _guard_maker(torch: Any) -> Callable[..., Callable[..., bool]] | None:
         guard, same = make(empty(4, 6)), empty(4, 6)
         with torch.enable_grad():
             return make if guard(same) and not any(guard(x) for x in others) else None
-    except Exception:  # whatever a later torch says instead
+    except Exception:  # the API is private and may change in any way
         return None
 
 
@@ -353,7 +379,7 @@ def _streams(form: _Form) -> list[int]:
 
 
 def _source(form: _Form) -> str:
-    """The code for a form: numbers and names that are made here, nothing else."""
+    """Return the source code for a form; it contains only generated names and numbers."""
     given: list[str] = []
     numbers: list[str] = []
     tests: list[str] = []
@@ -426,7 +452,7 @@ def _source(form: _Form) -> str:
     def test(differs: str) -> list[str]:
         if not any(form.watched):
             return [f"        if {differs}:"]
-        return [  # a name that was deleted, an empty cell
+        return [  # a watched name may be deleted, or a cell may be empty
             "        try:",
             f"            differs = {differs}",
             "        except (AttributeError, ValueError):",

@@ -1,4 +1,4 @@
-"""Arithmetic on floats in host programs, rounded once as the type rounds.
+"""Float arithmetic of host programs, rounded once to the type.
 
 >>> evaluate("mulf", "f32", [0.1, 3.0]), evaluate("divf", "f16", [1.0, 0.0]), to_float(16777217, "f32")
 (0.30000001192092896, inf, 16777216.0)
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 __all__ = ["BINARY", "CODES", "FROM_INTEGER", "evaluate", "rounded", "to_float"]
 
 CODES: Mapping[str, str] = {"f16": "<e", "f32": "<f", "f64": "<d"}
-"""The floats that host programs compute with, and their codes in ``struct``."""
+"""Float types of host programs, with their ``struct`` codes."""
 
 
 def _divided(a: float, b: float) -> float:
@@ -29,14 +29,16 @@ BINARY: Mapping[str, Callable[[float, float], float]] = {
     "mulf": lambda a, b: a * b,
     "divf": _divided,
 }
-"""Instructions on two floats, by their names in ``arith``.  For f16 and f32 doubles have digits enough (2 p + 2) that
-rounding their result once more is rounding the exact one."""
+"""Binary float instructions by their ``arith`` names.
+
+For f16 and f32, a double has enough digits (2 p + 2) that rounding its result again equals rounding the exact result.
+"""
 FROM_INTEGER = ("sitofp", "uitofp")
-"""Instructions that make an integer a float."""
+"""Instructions that convert an integer to a float."""
 
 
 def rounded(value: float, kind: str) -> float:
-    """Return a float as its type holds it."""
+    """Round a float to its type."""
     try:
         return struct.unpack(CODES[kind], struct.pack(CODES[kind], value))[0]
     except OverflowError:
@@ -44,19 +46,19 @@ def rounded(value: float, kind: str) -> float:
 
 
 def to_float(value: int, kind: str) -> float:
-    """Return an integer as a float, rounded once."""
+    """Convert an integer to a float, rounded once."""
     size = abs(value)
     lost = max(0, size.bit_length() - 52)
     kept = size >> lost
     if kept << lost != size:
-        kept |= 1  # what was cut off is not nothing: no tie, and one more bit than any rounding here looks at
+        kept |= 1  # sticky bit: the discarded bits are not all zero, so the value is not a tie
     if kind == "f64":
         return float(value)
     return rounded(math.copysign(float(kept << lost), value), kind)
 
 
 def evaluate(name: str, kind: str, operands: Sequence[float]) -> float:
-    """Return the result of an instruction: of :data:`BINARY`, ``negf``, ``extf`` or ``truncf``."""
+    """Return the result of an instruction of :data:`BINARY`, or of ``negf``, ``extf`` or ``truncf``."""
     given = [float(x) for x in operands]
     if name == "negf":
         return -rounded(given[0], kind)

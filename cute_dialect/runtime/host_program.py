@@ -1,24 +1,26 @@
-"""The host half of a launch as a small program that plain Python evaluates.
+"""Host half of a launch as a small program that plain Python evaluates.
 
-A host function computes grid, block, shared memory and kernel arguments from its own arguments and holds
-``gpu.launch_func`` ops, also under ``scf.if``.  Its lowered form (``arith``, ``scf.if``, ``llvm`` aggregates) becomes a
-list of instructions and a list of launches that go into the manifest as JSON, so that a launch needs neither xDSL nor
+A host function computes grid, block, shared memory and kernel arguments from its own arguments.  It holds
+``gpu.launch_func`` ops, also under ``scf.if``.  The compiler converts its lowered form (``arith``, ``scf.if``,
+``llvm`` aggregates) to instructions and launch records in the JSON manifest.  A launch then needs neither xDSL nor
 MLIR::
 
-    {"name": "launch", "code": [["get", 3, [2], [1, 0, 1]], ["const", 4, [], [128, 32]], ["ceildivsi", 5, [3, 4], 32]],
+    {"name": "launch", "code": [["get", 3, [2], [1, 0, 1]], ["const", 4, [], [128, 32]], ["ceildivsi", 5, [3,
+    4], 32]],
      "launches": [{"kernel": "add", "variants": ["add_v"], "when": [], "fallback": false, "cooperative": false,
                    "pdl": false, "grid": [5, 6, 6], "block": [4, 6, 6], "cluster": null, "smem": null,
                    "args": [0, 1, 2]}]}
 
-A launch happens if each register of ``when`` (the conditions of the ``scf.if`` around it, outermost first) holds what
-stands beside it: ``[[7, 1], [9, 0]]`` is the else side of ``%9`` inside of the then side of ``%7``.  One with
-``fallback`` happens only if the launch before it, which has the same conditions, cannot.
+``when`` lists the conditions of the enclosing ``scf.if`` ops, outermost first, each as a register and its required
+value.  ``[[7, 1], [9, 0]]`` is the else branch of ``%9`` inside the then branch of ``%7``.  A record with
+``fallback`` launches only if the previous record, which has the same conditions, cannot launch.
 
-An instruction is ``[name, result, operands, extra]``; registers are numbers, the first ones are the function's
-arguments.  Integers are exact: a result that does not fit the width of its operation is an error, never a wrap.
-Pointers are ``Pointer(argument, byte offset)``, so a launch can be repeated for other addresses without evaluating
-the program again.  A call of ``cute_tensor_map_tiled_<rank>d`` gives a :class:`TensorMap`, which says what the
-driver is to be told; the launcher makes the 128 bytes.
+An instruction is ``[name, result, operands, extra]``.  Registers are numbers, and the first ones are the function's
+arguments.  Integers are exact: a result that does not fit its width is an error and never wraps.
+
+Pointers are ``Pointer(argument, byte offset)``, so a launch can be repeated at other addresses without evaluating the
+program again.  A call of ``cute_tensor_map_tiled_<rank>d`` returns a :class:`TensorMap`, a description that the
+launcher encodes to 128 bytes.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ Program: TypeAlias = "dict[str, object]"
 
 
 class HostError(Exception):
-    """The host function cannot be compiled to a launch program, or its evaluation failed."""
+    """The host function cannot be converted to a launch program, or its evaluation failed."""
 
 
 class HostOverflow(HostError):
@@ -74,11 +76,17 @@ class Pointer(NamedTuple):
 
 
 class TensorMap(NamedTuple):
-    """A tensor map to be made: the arguments of ``cuTensorMapEncodeTiled``, innermost dimension first.
+    """Description of a tensor map: the arguments of ``cuTensorMapEncodeTiled``, innermost dimension first.
 
-    ``extents``: elements; ``strides``: bytes, of dimensions 1 and up; ``steps``: element strides; ``element``,
-    ``interleave``, ``swizzle``, ``l2`` and ``oob``: the driver's codes.  With ``pixels`` those of
-    ``cuTensorMapEncodeIm2col``: ``box`` is the channels alone, ``lower`` and ``upper`` the corners.
+    Args:
+        address: the array.
+        extents: elements per dimension.
+        strides: byte strides of dimensions 1 and up.
+        box: elements of the box per dimension; for im2col, the channels alone.
+        steps: element strides.
+        element, interleave, swizzle, l2, oob: codes of the driver.
+        pixels: pixels per column for ``cuTensorMapEncodeIm2col``; 0 for a tiled map.
+        lower, upper: corners of the im2col box.
     """
 
     address: Pointer
@@ -100,7 +108,7 @@ Value: TypeAlias = "int | float | Pointer | TensorMap | tuple[Value, ...] | None
 
 
 class Launch(NamedTuple):
-    """One launch that a call of the host function makes; ``number``: which of its program's launches it is."""
+    """One launch of a call; ``number`` is its index among the launch records of the program."""
 
     kernel: str
     variants: tuple[str, ...]
@@ -108,7 +116,7 @@ class Launch(NamedTuple):
     args: tuple[Value, ...]
     number: int = 0
     fallback: bool = False
-    """it is made only if the one before cannot be"""
+    """launch only if the previous launch cannot run"""
 
 
 BINARY = (
@@ -133,22 +141,22 @@ BINARY = (
     "shrsi",
     "shrui",
 )
-"""Instructions on two integers, by their names in ``arith``."""
+"""Binary integer instructions by their ``arith`` names."""
 CASTS = ("extsi", "extui", "trunci", "index_cast", "index_castui")
 """Instructions that change the width of an integer."""
 FLOAT_PREDICATES = (
     "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"
 )  # fmt: skip
-"""Comparisons of floats, in the order of their numbers in ``arith``."""
+"""Float comparisons, in the order of their ``arith`` codes."""
 FLOATS = host_floats.CODES
-"""Floats that can be compared and computed with, with their code in ``struct``."""
+"""Float types of host programs, with their ``struct`` codes."""
 FLOAT_STEPS = (*host_floats.BINARY, "negf", "extf", "truncf")
-"""Instructions on floats that give a float."""
+"""Float instructions with a float result."""
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
 def signed(value: int, width: int) -> int:
-    """Return ``value`` as a signed number of ``width`` bits; a bit is 0 or 1."""
+    """Interpret the low ``width`` bits of ``value`` as a signed number; a 1-bit value is 0 or 1."""
     if width == 1:
         return value & 1
     value &= (1 << width) - 1
@@ -229,7 +237,7 @@ MAP_CODES: Sequence[tuple[str, Sequence[int]]] = (
     ("L2 promotion", range(len(L2_PROMOTIONS))),
     ("out-of-bounds fill", range(len(OOB_FILLS))),
 )
-"""The driver's codes that a tensor map ends with, in order."""
+"""Allowed values of the driver codes at the end of a tensor map, in order."""
 
 
 class _Evaluator:
@@ -282,7 +290,7 @@ class _Evaluator:
             return self.im2col_map(given, cast(int, extra))
         if name == "cmpf":
             predicate, type_ = cast("tuple[str, str]", extra)
-            # An argument is what the caller gave; what is compared is what the type holds.
+            # The caller may pass a double; the comparison must see the value rounded to the type.
             a, b = (host_floats.rounded(cast(float, v), type_) for v in given)
             return int(_compare_floats(predicate, a, b))
         if name in FLOAT_STEPS:
@@ -341,7 +349,10 @@ class _Evaluator:
         return pointer, parts, numbers
 
     def holds(self, record: Mapping[str, object]) -> bool:
-        """Tell whether a launch happens; the condition of an inner ``scf.if`` is set if the outer one was taken."""
+        """Return True if a launch's conditions hold.
+
+        An inner ``scf.if`` is evaluated only if the outer branch was taken.
+        """
         when = cast("list[list[int]]", record["when"])
         return all(bool(self.values[register]) == bool(side) for register, side in when)
 
@@ -394,16 +405,17 @@ def _compare_floats(predicate: str, a: float, b: float) -> bool:
     if predicate in ("false", "true"):
         return predicate == "true"
     if a != a or b != b:
-        return predicate[0] == "u"  # uno begins with it, ord does not
+        return predicate[0] == "u"  # "uno" starts with u and "ord" does not, as for the other predicates
     if predicate in ("ord", "uno"):
         return predicate == "ord"
     return _COMPARE[predicate[1:]](a, b)
 
 
 def map_sizes(name: str, rank: int) -> tuple[int, ...]:
-    """Return how many numbers each part of a tensor map of this rank has, as its instruction takes them between the
-    pointer and five codes: extents, strides, box, steps; or extents, strides, channels, pixels, lower and upper
-    corner, steps.
+    """Return the number of operands in each part of a tensor map of this rank.
+
+    The operands lie between the pointer and the five codes.  Tiled: extents, strides, box, steps.  Im2col: extents,
+    strides, channels, pixels, lower corner, upper corner, steps.
     """
     if name == "tensor_map":
         return rank, rank - 1, rank, rank
@@ -411,14 +423,14 @@ def map_sizes(name: str, rank: int) -> tuple[int, ...]:
 
 
 def launch_records(program: Program) -> list[dict[str, object]]:
-    """Return what the program says of its launches, in order."""
+    """Return the launch records of a program, in order."""
     return cast("list[dict[str, object]]", program["launches"])
 
 
 def evaluate(program: Program, arguments: Sequence[Value]) -> list[Launch]:
     """Run the program on lowered argument values (integers, :class:`Pointer`, nested tuples of them).
 
-    Gives the launches whose conditions hold, in order.
+    Return the launches whose conditions hold, in order.
 
     Raises :class:`HostOverflow` for a number that does not fit its type, :class:`HostError` for anything else.
     """

@@ -1,18 +1,20 @@
-"""Compiled modules and their kernels, ready to call.
+"""Compiled modules and their callable kernels.
 
     module = load("build/add")                       # or compile(...)
     add = module.kernel("add")
-    add(a, b, c)                                     # torch or cupy tensors, on their current stream
+    add(a, b, c)                                     # torch or CuPy tensors, on their current stream
     add(a, b, c, stream=s)                           # numpy arrays are copied to the GPU and back
     add(a, b, c, device="cpu")                       # the interpreter; numpy arrays or CPU tensors
     call = add.bind(a, b, c); call(); call(stream)   # checked once, then only launched
 
-A call binds the arguments to the host function's parameters, evaluates its program, takes for each of its launches the
-first variant whose types hold, and launches them in order on one stream.  Where none does, or TMA cannot describe an
-array, the launch's fallback is taken, else that of the host function.  All that is kept per (shapes, strides, types,
-alignment): a second call with like arguments writes the addresses into prepared parameter buffers (and makes tensor
-maps for new ones) and launches; with torch tensors it is recognised by generated code
-(:mod:`cute_dialect.runtime.fast_call`).  Needs numpy or torch, and the driver; neither xDSL nor MLIR.
+A call binds the arguments to the parameters of the host function and evaluates its program.  Each launch uses the
+first kernel variant whose type constraints hold; the launches run in order on one stream.  If no variant fits, or TMA
+does not support an array, the launch's fallback runs, or else the fallback of the host function.
+
+Prepared launches are cached by shapes, strides, types and alignment.  A cached call writes the addresses into its
+parameter buffers, encodes tensor maps for new addresses, and launches.  Calls with torch tensors are recognized by
+generated code (:mod:`cute_dialect.runtime.fast_call`).  The launcher needs the driver and numpy or torch, but neither
+xDSL nor MLIR.
 """
 
 from __future__ import annotations
@@ -55,15 +57,17 @@ __all__ = ["CompiledModule", "Kernel"]
 
 _CACHE_LIMIT = 256
 _RECENT = 4
-"""Kinds of calls that are tried by comparison, before those remembered are looked up: a kernel often sees a few shapes
-in turn, and a comparison that fails ends early."""
+"""Number of recent specializations that are tried by comparison before the cache lookup.
+
+A kernel often alternates between a few shapes, and a failed comparison ends early.
+"""
 _T = TypeVar("_T")
 Lowered: TypeAlias = Callable[[str | None], object]
-"""Makes the lowered module (an xDSL module), or as much of it as the kernel of this name needs."""
+"""Builds the lowered xDSL module, or the part that the named kernel needs."""
 
 
 class CallOptions(TypedDict, total=False):
-    """What a call of a kernel takes beside arguments and stream; see :class:`KernelCall`."""
+    """Keyword options of a kernel call; see :class:`KernelCall`."""
 
     grid: Sequence[int] | None
     block: Sequence[int] | None
@@ -80,30 +84,43 @@ class CallOptions(TypedDict, total=False):
 
 
 class KernelCall(Protocol):
-    """How a kernel is called."""
+    """Signature of a kernel call."""
 
     def __call__(self, *args: object, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
         """Launch on ``args``.
 
-        ``stream``: a stream of torch, cupy or cuda-python, or its handle; by default the arrays' library's current one.
-        Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.  Those that
-        share memory share their copy; read-only ones may be inputs.
-        ``grid``, ``block``, ``smem`` override the host function's rule.
-        ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
-        ``checks`` (race, oob, uninit, sync, as ``"race,sync"`` or a tuple; all, auto or none; by default
-        ``CUTE_CHECKS``, and none if that is not set), ``reports`` (banks, coalescing, occupancy, timeline),
-        ``schedule``, ``seed``, ``max_steps`` (ops of a warp after which a loop must come closer to its end; 10^6),
-        ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``,
-        ``unwritten`` (names of arrays that hold nothing yet: ``uninit`` reports reads of what nothing wrote).
-        Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
+        On arrays in GPU memory, the call returns at once.  With numpy arrays, it waits and copies the results
+        back; arrays
+        that share memory share their copy, and read-only arrays may be inputs.
+
+        Args:
+            stream: a stream of torch, CuPy or cuda-python, or its handle; default: current stream of the
+            arrays' library.
+            grid, block, smem: override the host function; ``smem`` in bytes.
+            device: ``"gpu"``, the number of a GPU, or ``"cpu"`` (the interpreter, which returns its report).
+
+        Only with ``device="cpu"``:
+            checks: race, oob, uninit, sync, as ``"race,sync"`` or a tuple; or all, auto, none.  Default:
+            ``CUTE_CHECKS``, or
+                none if it is not set.
+            reports: banks, coalescing, occupancy, timeline, flops.
+            schedule, seed: order of the warps.
+            max_steps: ops of a warp after which a loop must make progress; default 10^6.
+            blocks: blocks to run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``.
+            progress: function called with the progress of the run.
+            unwritten: names of arrays without initial values; ``uninit`` reports reads of elements not yet written.
+
+        Raises :class:`LaunchError` or a subclass if an argument does not match its type, ``NoGpuError``,
         ``CudaError``.
         """
         ...
 
 
 class CompiledModule:
-    """Compiled kernels with what it takes to launch them.  Made by :func:`cute_dialect.pipelines.compile` or
-    :func:`cute_dialect.runtime.load`."""
+    """Compiled kernels with everything needed to launch them.
+
+    Created by :func:`cute_dialect.pipelines.compile` or :func:`cute_dialect.runtime.load`.
+    """
 
     def __init__(self, artifact: Artifact, lowered: Lowered | None = None):
         self.artifact = artifact
@@ -116,12 +133,11 @@ class CompiledModule:
 
     @property
     def manifest(self) -> Manifest:
-        """Kernels, parameters, host programs."""
+        """Kernels, parameters and host programs."""
         return self.artifact.manifest
 
     @property
     def ptx(self) -> str:
-        """The PTX text."""
         return self.artifact.ptx
 
     @property
@@ -131,16 +147,16 @@ class CompiledModule:
 
     @property
     def report(self) -> str:
-        """What ptxas says (registers, spills, warnings); empty when no ptxas was there."""
+        """ptxas report (registers, spills, warnings); empty if ptxas was not available."""
         return "\n".join(c.report for c in self.artifact.code if c.report)
 
     @property
     def remarks(self) -> list[str]:
-        """What the passes had to say, e.g. that a register tensor had to go to local memory: ``FILE:LINE:COL: …``."""
+        """Remarks of the passes as ``FILE:LINE:COL: …``, e.g. a register tensor that was moved to local memory."""
         return self.manifest.get("remarks", [])
 
     def kernel(self, name: str) -> Kernel:
-        """Return the kernel ``name``, with its variants and its launch rule; or a host function by its name.
+        """Return a kernel with its variants and launch rule, or a host function, by name.
 
         Raises :class:`LaunchError` for an unknown name.
         """
@@ -149,14 +165,14 @@ class CompiledModule:
         return Kernel(self, find_target(self.manifest, name))
 
     def save(self, folder: str | os.PathLike[str]) -> str:
-        """Write the module to a folder that :func:`cute_dialect.runtime.load` reads; gives its path."""
+        """Write the module to a folder for :func:`cute_dialect.runtime.load` and return its path."""
         return save_artifact(self.artifact, folder)
 
     def lowered(self, kernel: str | None = None) -> object:
-        """Return the module after ``cute-to-base``, an xDSL module, for the interpreter.
+        """Return the xDSL module after ``cute-to-base``, for the interpreter.
 
-        ``kernel``: the only one that is needed; others may be missing.
-        Raises :class:`LaunchError` if it was not kept.
+        ``kernel`` is the only kernel needed; others may be missing.
+        Raises :class:`LaunchError` if the module was saved without its stages.
         """
         if self._lowered is not None:
             return self._lowered(kernel)
@@ -168,9 +184,10 @@ class CompiledModule:
     # ----------------------------------------------------------------------------------------------------- the GPU
 
     def function(self, device: int, plan: Plan) -> cuda.Handle:
-        """Return the planned kernel on ``device``, a ``CUfunction`` of cuda-python; loads the code at first.
+        """Return the planned kernel on ``device`` as a ``CUfunction`` of cuda-python; the first call loads the
+        code.
 
-        It may use the shared memory and the clusters that the plan gives it, and what earlier ones did.
+        The kernel's limits on shared memory and cluster size are raised as the plan requires, and never lowered.
         """
         key = (device, plan.kernel)
         with self._lock:
@@ -189,16 +206,16 @@ class CompiledModule:
                 limit = gpu.smem_limit(device)
                 if smem > limit:
                     raise LaunchError(
-                        f"@{plan.kernel} asks for {smem} bytes of dynamic shared memory, this GPU has {limit} a block"
+                        f"@{plan.kernel} needs {smem} bytes of dynamic shared memory; this GPU has {limit} per block"
                     )
                 gpu.allow_smem(function, smem)
                 self._smem[key] = smem
         return function
 
     def driver_module(self, device: int = 0, name: str | None = None) -> cuda.Handle:
-        """Return the ``CUmodule`` of cuda-python with the code of a ``gpu.module`` (the first one) on a GPU.
+        """Return the ``CUmodule`` of cuda-python of a ``gpu.module`` on a GPU; default: the first module.
 
-        Raises :class:`LaunchError` where there is no code, ``NoGpuError``, ``CudaError``.
+        Raises :class:`LaunchError` if there is no machine code, ``NoGpuError``, ``CudaError``.
         """
         gpu = cuda.driver()
         previous = gpu.enter(device)
@@ -211,8 +228,10 @@ class CompiledModule:
                 gpu.set_context(previous)
 
     def _loaded(self, gpu: cuda.Driver, device: int, name: str, asked: str) -> cuda.Handle:
-        """The loaded code of a ``gpu.module``, asked for by the name ``asked``; the lock is held, the context of
-        ``device`` current."""
+        """Load the code of a ``gpu.module``; ``asked`` is its name in messages.
+
+        The caller holds the lock, and the context of ``device`` is current.
+        """
         where = (device, name)
         if where not in self._modules:
             code = next((c for c in self.artifact.code if c.module == name), None)
@@ -226,7 +245,7 @@ class CompiledModule:
 
 
 def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> cuda.Handle:
-    """Load the cubin, else let the driver assemble the PTX; the context of ``device`` is current."""
+    """Load the cubin, or else let the driver assemble the PTX; the context of ``device`` is current."""
     first: cuda.CudaError | None = None
     if code.cubin is not None:
         try:
@@ -245,13 +264,14 @@ def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> cu
 
 
 class Kernel:
-    """One kernel of a module, callable.  Parameters are those of the host function that launches it, if there is one.
+    """A callable kernel of a module.  Its parameters are those of the host function that launches it, if any.
 
-    A kernel without host function takes its own parameters and needs ``grid`` (and ``block`` if it requires none).
-    What a call takes and does: :class:`KernelCall`.
+    A kernel without a host function takes its own parameters and needs ``grid``, and ``block`` unless it
+    requires one.
+    :class:`KernelCall` describes arguments and options.
     """
 
-    # Each kernel has a ``__call__`` of its own, so that Python calls the generated code with no detour.
+    # Each kernel has its own ``__call__``, so Python calls the generated code directly.
     __slots__ = ("__call__", "__dict__")
     __call__: KernelCall
 
@@ -266,17 +286,19 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """Name the kernel was asked by."""
+        """Name by which the kernel was looked up."""
         return self.target.name
 
     @property
     def params(self) -> list[Param]:
-        """What a call takes."""
+        """Parameters of a call."""
         return self.target.params
 
     @property
     def alignment(self) -> int:
-        """Bytes of which launches that are prepared for an address take multiples only; 16 or more."""
+        """Alignment in bytes, at least 16; cached launches are shared by addresses that agree modulo this
+        number.
+        """
         return self._mask + 1
 
     def __repr__(self) -> str:
@@ -290,12 +312,16 @@ class Kernel:
         *,
         name: str | None = None,
     ) -> dict[str, Path]:
-        """Write it to a folder for other programs, and return the files by their names.
+        """Write the kernel to a folder for other programs, and return the files by name.
 
-        ``formats``: ``"ptx"``, ``"cubin"``, ``"mlir"`` (where stages were kept), ``"c"`` (a header and a C file over
-        the CUDA driver, which check arguments and choose variants as a call here does), ``"py"`` (a module with a
-        function ``launch``, its parameters' names and types).  ``name``: of files and functions, by default
-        the kernel's.  Raises :class:`~cute_dialect.runtime.export.c_text.ExportError`.
+        Args:
+            folder: destination folder.
+            formats: ``"ptx"``, ``"cubin"``, ``"mlir"`` (if stages were kept), ``"c"`` (header and source over
+            the CUDA driver,
+                with the same checks and variants as a call), ``"py"`` (a module with a typed function ``launch``).
+            name: name of files and functions; default: the kernel's name.
+
+        Raises :class:`~cute_dialect.runtime.export.c_text.ExportError`.
         """
         from cute_dialect.runtime.export.folder import export
 
@@ -305,7 +331,7 @@ class Kernel:
         return self._call(args, stream, **options)
 
     def _other_call(self, args: tuple[object, ...], stream: object, options: dict[str, object]) -> RunReport | None:
-        """A call that is not like the last."""
+        """Handle a call that the most recent fast path does not match."""
         args = tuple([a for a in args if a is not MISSING])
         if not options:
             for quick in self._recent[1:]:
@@ -314,7 +340,7 @@ class Kernel:
         return self._call(args, stream, **cast("CallOptions", options))
 
     def _use(self, quick: QuickCall) -> None:
-        """Make a kind of call the first that is tried."""
+        """Try this specialization first from now on."""
         self._recent = (quick, *[q for q in self._recent if q is not quick][: _RECENT - 1])
         self.__call__ = quick.call
 
@@ -336,7 +362,7 @@ class Kernel:
         progress: Callable[[Progress], None] | None = None,
         unwritten: Sequence[str] = (),
     ) -> RunReport | None:
-        """A call that is not like one of the last."""
+        """Handle a call that no recent fast path matches."""
         given: CallOptions = {
             "device": device,
             "checks": checks,
@@ -395,7 +421,7 @@ class Kernel:
         return None
 
     def _call_known(self, key: object, args: tuple[object, ...], stream: object) -> bool:
-        """A call like an earlier one that is none of the last: it becomes one.  Tells whether it was one."""
+        """Launch through a remembered specialization.  Return False if there is none."""
         quick = self._quick.get(key)
         if quick is None or not quick.again(args, stream):
             return False
@@ -409,10 +435,10 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
     ) -> BoundCall:
-        """Prepare a launch on these arrays (in GPU memory) and numbers, checked now: ``call = k.bind(a, b, c)``,
-        then ``call()`` or ``call(stream)``, which does no more than the driver's launch.
+        """Prepare a launch on these arrays (in GPU memory) and numbers, checked once.
 
-        Raises what a call raises; :class:`DeviceError` for arrays on the CPU.
+        Use ``call = k.bind(a, b, c)``, then ``call()`` or ``call(stream)``, which only calls the driver.
+        Raises the errors of a call, and :class:`DeviceError` for arrays on the CPU.
         """
         gpu = cuda.driver()
         arguments = read_arguments(self.target, args)
@@ -431,9 +457,9 @@ class Kernel:
     def quick(
         self, args: tuple[object, ...], given: tuple[object, ...], otherwise: Otherwise, constants: Constants
     ) -> QuickCall | None:
-        """Return what recognises calls like one that was just made with ``args``, for a caller that takes ``given``.
+        """Build a fast path for calls like the last one, made with ``args``, for a caller that takes ``given``.
 
-        Other calls are passed to ``otherwise``.  ``None`` where there is no such, e.g. for arrays on the CPU.
+        Other calls are passed to ``otherwise``.  Return ``None`` if no fast path applies, e.g. for arrays on the CPU.
         """
         if torch_key(args, self._mask) is None:
             return None
@@ -445,11 +471,13 @@ class Kernel:
         return quick_call(ready, given, self._mask, otherwise, constants)
 
     def by_address(self, *args: object) -> Callable[..., None] | None:
-        """Return what launches on other arrays: ``launch(stream, address, …)``, one address an argument.
+        """Return ``launch(stream, address, …)``, with one address per argument, which launches on other arrays.
 
-        The arrays must be like those in ``args`` (shape, strides, type, alignment, GPU), which nobody checks; numbers
-        stay what they are, and have an address of 0; ``stream`` is the driver's own number.  ``None`` where nothing is
-        launched, or an array is on the CPU.  Raises what a call raises.
+        The arrays must match those in ``args`` (shape, strides, type, alignment, GPU); this is not checked.
+        Numbers keep
+        their values; pass 0 as their address.  ``stream`` is the driver's handle.  Return ``None`` if the
+        launch is empty or
+        an array is on the CPU.  Raises the errors of a call.
         """
         arguments = read_arguments(self.target, args)
         number, host = self._device(arguments, None)
@@ -472,7 +500,7 @@ class Kernel:
         block: Sequence[int] | None,
         smem: int | None,
     ) -> Ready:
-        """The prepared launch for such arguments, made at the first call."""
+        """Return the cached launch for such arguments, prepared on the first call."""
         views = arguments.views
         key = (
             device,
@@ -482,7 +510,7 @@ class Kernel:
         )
         try:
             ready = self._ready.get(key)
-        except TypeError:  # an argument that cannot be hashed: a list for a shape
+        except TypeError:  # an unhashable argument, e.g. a list as a shape
             return self._make_ready(arguments, device, grid, block, smem)
         if ready is None:
             ready = self._make_ready(arguments, device, grid, block, smem)
@@ -496,9 +524,10 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
     ) -> Plan:
-        """Return the one launch that a call would make: kernel, grid, block, bytes, why variants were passed over.
+        """Return the only launch of a call: kernel, grid, block, parameter bytes, and why variants were
+        rejected.
 
-        Raises what a call raises; :class:`LaunchError` where it would make several launches, or none.
+        Raises the errors of a call, and :class:`LaunchError` if the call has several launches or none.
         """
         return only(self.plans(*args, grid=grid, block=block, smem=smem))
 
@@ -509,7 +538,7 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
     ) -> tuple[Plan, ...]:
-        """Return all launches that a call would make, in order.  Raises what a call raises."""
+        """Return all launches of a call, in order.  Raises the errors of a call."""
         arguments = read_arguments(self.target, args)
         return prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
 
@@ -526,7 +555,7 @@ class Kernel:
         return Ready(cuda.driver(), plans, functions, device)
 
     def _device(self, arguments: Arguments, number: int | None) -> tuple[int, list[int]]:
-        """The GPU to run on and the positions of the arrays that lie on the CPU (numpy only)."""
+        """Return the GPU to run on and the positions of the arrays in CPU memory (numpy only)."""
         host: list[int] = []
         for i, view in enumerate(arguments.views):
             if view is None:
@@ -556,7 +585,7 @@ class Kernel:
         block: Sequence[int] | None,
         smem: int | None,
     ) -> None:
-        """Run with numpy arrays: the bytes from first to last element go to the GPU and the elements come back."""
+        """Run with numpy arrays: copy each array's memory to the GPU, launch, and copy the elements back."""
         from cute_dialect.runtime.device_memory import Staged
 
         views: list[ArrayView | None] = list(arguments.views)
@@ -574,7 +603,7 @@ class Kernel:
 
 
 def _addresses(arguments: Arguments) -> list[int]:
-    """The address of each argument that has one, else 0."""
+    """Return the address of each argument; 0 if it has none."""
     return [
         v.pointer if v is not None else a if isinstance(a, int) else 0
         for v, a in zip(arguments.views, arguments.values)
@@ -588,7 +617,7 @@ def _remember(cache: dict[object, _T], key: object, value: _T) -> None:
 
 
 class _Shape(TypedDict):
-    """The form of a launch, where the caller says it."""
+    """Launch shape given by the caller."""
 
     grid: Dim3 | None
     block: Dim3 | None
@@ -596,5 +625,5 @@ class _Shape(TypedDict):
 
 
 def _shape(grid: object, block: object, smem: object) -> _Shape:
-    """Raises ``OptionError``."""
+    """Validate a launch shape.  Raises ``OptionError``."""
     return {"grid": dim3("grid", grid), "block": dim3("block", block), "smem": shared_bytes(smem)}

@@ -1,6 +1,6 @@
-"""From Python arguments to the launches of a call: which kernels, which grids, which bytes.
+"""Launch plans: from Python arguments to kernels, grids and parameter bytes.
 
-Shared by the GPU launcher and the CPU interpreter.  Needs the manifest only.
+The GPU launcher and the CPU interpreter share this module, which needs only the manifest.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ from cute_dialect.runtime.signature import Param
 __all__ = ["Arguments", "Choice", "Plan", "Target", "find_target", "only", "prepare", "read_arguments"]
 
 MAX_GRID: Dim3 = ((1 << 31) - 1, 65535, 65535)
-"""Largest grid that CUDA launches (CUDA C Programming Guide, compute capabilities)."""
+"""Largest grid (CUDA C++ Programming Guide, compute capabilities)."""
 
 
 class Choice(NamedTuple):
-    """The kernels of one launch: ``variants`` are the stronger ones, tried first."""
+    """Candidate kernels of one launch: ``variants`` have stronger constraints and are tried first."""
 
     kernel: KernelEntry
     variants: tuple[KernelEntry, ...] = ()
 
 
 class Target(NamedTuple):
-    """What a name stands for: kernels, one a launch of the host function, or one kernel without host function."""
+    """A launchable name: a host function with the kernels of each launch, or one kernel without a host function."""
 
     name: str
     launches: tuple[Choice, ...]
     host: HostEntry | None
     fallback: Target | None = None
-    """what is launched where this one cannot be: the same arguments, another host function"""
+    """host function with the same arguments that launches if this one cannot"""
 
     @property
     def kernels(self) -> list[KernelEntry]:
-        """All kernels that may be launched."""
+        """All kernels that a call may launch, including those of fallbacks."""
         more = self.fallback.kernels if self.fallback is not None else []
         own = [k for choice in self.launches for k in (*choice.variants, choice.kernel)]
         return [*own, *more]
 
     @property
     def params(self) -> list[Param]:
-        """The parameters a caller gives: those of the host function, else the kernel's own."""
+        """Parameters of a call: those of the host function, or else the kernel's own."""
         return self.host["params"] if self.host else self.launches[0].kernel["params"]
 
     @property
@@ -68,15 +68,19 @@ class Target(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """The arguments as read: ``views[i]`` for an array, else ``None`` and the plain value."""
+    """Arguments of a call: ``views[i]`` is the array, or ``None`` for a plain value."""
 
     values: tuple[object, ...]
     views: tuple[ArrayView | None, ...]
 
 
 class Plan(NamedTuple):
-    """One launch, ready to go.  ``operands`` are the kernel's arguments in lowered form (for the interpreter);
-    ``rejected`` says why each stronger variant was passed over."""
+    """One launch, ready to run.
+
+    ``operands`` are the kernel's arguments in lowered form, for the interpreter.  ``rejected`` gives the reason
+    for each
+    variant that was skipped.
+    """
 
     kernel: str
     module: str
@@ -86,11 +90,11 @@ class Plan(NamedTuple):
     params: tuple[Param, ...]
     rejected: tuple[str, ...]
     empty: bool
-    """nothing to do: an array has no elements and the grid is empty"""
+    """nothing to launch: an array has no elements and the grid is empty"""
 
 
 def only(plans: Sequence[Plan]) -> Plan:
-    """Return the one launch of a call.  Raises :class:`LaunchError` where there are several, or none."""
+    """Return the only launch of a call.  Raises :class:`LaunchError` if there are several or none."""
     if len(plans) != 1:
         kernels = ", ".join(f"@{p.kernel}" for p in plans) or "no kernel"
         raise LaunchError(f"expected a call with one launch, this one launches {kernels}: ask for its plans")
@@ -98,9 +102,11 @@ def only(plans: Sequence[Plan]) -> Plan:
 
 
 def find_target(manifest: Manifest, name: str) -> Target:
-    """Look up a kernel or a host function.  A kernel that is all that a host function launches (or one of its variants)
-    is launched by its rule; asking for a variant by name allows that one only, and a kernel's name no fallback of its
-    host function.  Raises :class:`LaunchError`.
+    """Look up a kernel or a host function by name.  Raises :class:`LaunchError`.
+
+    A kernel is launched by the host function that launches it, or one of its variants, and nothing else.  The
+    name of a
+    variant selects only that variant.  The name of a kernel does not select the fallback of its host function.
     """
     kernels = {k["name"]: k for k in manifest["kernels"]}
     by_name: Mapping[str, HostEntry] = {h["name"]: h for h in manifest["hosts"]}
@@ -123,7 +129,7 @@ def find_target(manifest: Manifest, name: str) -> Target:
 
 
 def _choices(host: HostEntry, kernels: Mapping[str, KernelEntry]) -> tuple[Choice, ...]:
-    """Return the kernels of each launch of a host function."""
+    """Return the candidate kernels of each launch of a host function."""
     out: list[Choice] = []
     for launch in host_program.launch_records(host["program"]):
         base, variants = str(launch["kernel"]), cast("list[str]", launch["variants"])
@@ -132,7 +138,7 @@ def _choices(host: HostEntry, kernels: Mapping[str, KernelEntry]) -> tuple[Choic
 
 
 def read_arguments(target: Target, args: Sequence[object], stream: int = 0) -> Arguments:
-    """Read the arrays among the arguments.  Raises :class:`LaunchError` for a wrong number or kind."""
+    """Read the arrays among the arguments.  Raises :class:`LaunchError` for a wrong number or type of arguments."""
     params = target.params
     if len(args) != len(params):
         wanted = ", ".join(f"{n}: {p['type']}" for n, p in zip(target.names, params)) or "none"
@@ -160,11 +166,11 @@ def prepare(
     block: Dim3 | None = None,
     smem: int | None = None,
 ) -> tuple[Plan, ...]:
-    """Check the arguments, choose the kernels, compute the launches, in order; none where no condition holds.
+    """Check the arguments, choose the kernels and plan the launches whose conditions hold, in order.
 
-    ``grid``, ``block`` and ``smem`` override the rule of a host function with one launch (a kernel without one needs a
-    grid).  ``smem`` bytes come on top of those that the kernel itself needs.
-    Raises :class:`LaunchError`; its subclasses say which promise was broken.
+    ``grid``, ``block`` and ``smem`` override the host function, which must have one launch; a kernel without a host
+    function needs ``grid``.  ``smem`` is in bytes, added to the kernel's own dynamic shared memory.
+    Raises :class:`LaunchError` or a subclass for the violated constraint.
     """
     rejected: list[str] = []
     said = _Said(grid, block, smem)
@@ -172,7 +178,7 @@ def prepare(
         try:
             plans = _prepare(manifest, target, arguments, said)
         except ArgumentError as e:
-            # Who says the launch's shape means one kernel.
+            # An explicit launch shape is meant for this kernel, not for a fallback.
             if target.fallback is None or grid is not None or block is not None:
                 raise
             rejected.append(f"@{target.name}: {e}")
@@ -182,7 +188,7 @@ def prepare(
 
 
 class _Said(NamedTuple):
-    """The form of a launch, as far as the caller says it."""
+    """Launch shape, as far as the caller specifies it."""
 
     grid: Dim3 | None
     block: Dim3 | None
@@ -190,12 +196,12 @@ class _Said(NamedTuple):
 
 
 def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Said) -> tuple[Plan, ...]:
-    """:func:`prepare` for one host function."""
+    """Plan the launches of one host function."""
     count = len(target.launches)
     if count > 1 and said != (None, None, None):
         raise LaunchError(
-            f"grid, block and smem are those of one launch, @{target.name} has {count}: call a kernel by its own "
-            "name to say them"
+            f"grid, block and smem apply to one launch, but @{target.name} has {count}: call one of its kernels by "
+            "name to set them"
         )
     values: list[Value] = []
     addresses: list[int] = []
@@ -215,7 +221,7 @@ def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Sa
         return (_plan(call, base, target.launches[0], tuple(values), None, target.names),)
     try:
         launches = host_program.evaluate(target.host["program"], values)
-    except host_program.HostOverflow as e:  # what leaves of 64 bits hold, a fallback may have
+    except host_program.HostOverflow as e:  # a fallback with 64-bit leaves may hold the number
         raise RangeError(str(e)) from e
     except host_program.HostError as e:
         raise LaunchError(str(e)) from e
@@ -240,7 +246,7 @@ def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Sa
 
 
 def _check_symbol(symbol: EqualNumbers, names: Sequence[str], views: Sequence[ArrayView | None]) -> None:
-    """Check that what one symbol stands for is one number.  Raises ShapeError, which names both places."""
+    """Check that all extents and strides of one symbol are equal.  Raises ShapeError, which names both places."""
     first: tuple[int, int, int] | None = None
     for at, part, mode in cast("list[tuple[int, str, int]]", symbol["places"]):
         view = views[at]
@@ -256,7 +262,7 @@ def _check_symbol(symbol: EqualNumbers, names: Sequence[str], views: Sequence[Ar
 
 
 class _Call(NamedTuple):
-    """What all launches of a call share."""
+    """Data shared by the launches of a call."""
 
     target: Target
     arguments: Arguments
@@ -267,8 +273,10 @@ class _Call(NamedTuple):
 def _operand_names(
     target: Target, base: KernelEntry, launch: host_program.Launch, registers: Sequence[int]
 ) -> list[str]:
-    """Name each operand of a launch: by the host function's parameter that it is, or whose array it is a part of; what
-    is computed of others has the name of the kernel's parameter.
+    """Name each operand of a launch after the host function's parameter that it is, or whose array it points
+    to.
+
+    Computed operands take the name of the kernel's parameter.
     """
     out: list[str] = []
     for i, (register, value) in enumerate(zip(registers, launch.args)):
@@ -278,7 +286,7 @@ def _operand_names(
 
 
 def _array_of(value: Value) -> int | None:
-    """Return the number of the array argument that a value points to; ``None`` where it does not."""
+    """Return the number of the array argument that a value points to, or ``None``."""
     if isinstance(value, host_program.TensorMap):
         return value.address.argument
     if isinstance(value, host_program.Pointer):
@@ -296,8 +304,11 @@ def _plan(
     shape: LaunchShape | None,
     names: Sequence[str],
 ) -> Plan:
-    """Plan one launch.  ``base``: the kernel whose parameters the ``operands`` are; ``shape``: what the host function
-    says, ``None`` where there is none.
+    """Plan one launch.
+
+    ``base`` is the kernel whose parameters match ``operands``.  ``shape`` comes from the host function;
+    ``None`` without
+    one.
     """
     said = call.said
     grid = said.grid or (shape.grid if shape is not None else None)
@@ -319,7 +330,7 @@ def _plan(
             continue
         threads = block or (_three(kernel["block"]) if kernel["block"] else None)
         if threads is None:
-            raise LaunchError(f"@{kernel['name']} says no block size: give block=(x, y, z)")
+            raise LaunchError(f"@{kernel['name']} has no required block size: pass block=(x, y, z)")
         empty = _check_shape(kernel, grid, threads, call.arguments)
         own = _three(kernel["cluster"]) if kernel["cluster"] else None
         if cluster is not None and own is not None and cluster != own:
@@ -352,23 +363,23 @@ def _three(values: Sequence[int]) -> Dim3:
 
 
 def _check_shape(kernel: KernelEntry, grid: Dim3, block: Dim3, arguments: Arguments) -> bool:
-    """Limits of CUDA and of the kernel; tells whether there is nothing to do."""
+    """Check a launch shape against the limits of CUDA and of the kernel.  Return True if the launch is empty."""
     name = kernel["name"]
     if len(grid) != 3 or len(block) != 3:
         raise LaunchError(f"grid and block have three entries each, got {grid} and {block}")
     if any(b < 1 for b in block) or block[0] * block[1] * block[2] > LIMITS.threads or block[2] > LIMITS.threads_z:
-        raise LaunchError(f"block {block} of @{name} is outside of what CUDA launches (1 to {LIMITS.threads} threads)")
+        raise LaunchError(f"block {block} of @{name} is not a valid CUDA block (1 to {LIMITS.threads} threads)")
     if kernel["block"] and tuple(kernel["block"]) != tuple(block):
         raise LaunchError(f"@{name} is compiled for blocks of {tuple(kernel['block'])}, got {block}")
     if block[0] * block[1] * block[2] > kernel["max_threads"]:
-        raise LaunchError(f"@{name} is compiled for at most {kernel['max_threads']} threads a block, got {block}")
+        raise LaunchError(f"@{name} is compiled for at most {kernel['max_threads']} threads per block, got {block}")
     if _nothing_to_do(grid, arguments):
         return True
     if any(not 1 <= g <= limit for g, limit in zip(grid, MAX_GRID)):
-        raise LaunchError(f"grid {grid} of @{name} is outside of what CUDA launches (1 to {MAX_GRID})")
+        raise LaunchError(f"grid {grid} of @{name} is not a valid CUDA grid (1 to {MAX_GRID})")
     return False
 
 
 def _nothing_to_do(grid: Sequence[int], arguments: Arguments) -> bool:
-    """Whether the grid is empty because an array is."""
+    """Return True if the grid is empty because an array is."""
     return 0 in grid and any(v is not None and 0 in v.shape for v in arguments.views)

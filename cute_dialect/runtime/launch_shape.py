@@ -1,4 +1,4 @@
-"""Say how much of a kernel is launched."""
+"""Grid, block, cluster and launch attributes of a kernel launch."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import NamedTuple, TypeAlias
 __all__ = ["Dim3", "LaunchShape"]
 
 Dim3: TypeAlias = tuple[int, int, int]
-"""Numbers along x, y and z."""
+"""Extents along x, y and z."""
 
 
 class LaunchShape(NamedTuple):
-    """The shape of one launch, each along x, y and z: ``grid`` in blocks, ``block`` in threads, ``smem`` in bytes of
-    dynamic shared memory a block, ``cluster`` in blocks (``None``: what the kernel says, else one).
+    """The shape and attributes of one launch.
 
-    ``cooperative``: all blocks run at once, so that they may wait for each other.  ``pdl``: it may begin while the
-    launch before it on the stream still runs, and waits for it by ``griddepcontrol.wait``.
+    Args:
+        grid: blocks along x, y and z.
+        block: threads along x, y and z.
+        smem: dynamic shared memory per block, in bytes.
+        cluster: blocks per cluster along x, y and z; ``None`` uses the cluster of the kernel, by default one block.
+        cooperative: all blocks are resident at once, so they may wait for each other.
+        pdl: programmatic dependent launch: may start before the previous launch on the stream ends, and waits for it
+            with ``griddepcontrol.wait``.
     """
 
     grid: Dim3 = (1, 1, 1)

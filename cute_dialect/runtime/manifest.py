@@ -1,7 +1,7 @@
-"""The manifest of a compiled module: everything a launch needs beside the machine code, as plain data.
+"""Manifest of a compiled module: the data for launches, besides the machine code.
 
-One entry a kernel (its parameters, block, cluster) and one a host function that launches (its parameters and its
-program, see :mod:`cute_dialect.runtime.host_program`).  The compiler makes it of the output of ``cute-to-base``.
+The manifest has one entry per kernel (parameters, block, cluster) and one per launching host function (parameters and
+program, see :mod:`cute_dialect.runtime.host_program`).  The compiler builds it from the output of ``cute-to-base``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ __all__ = [
 ]
 
 FORMAT = 2
-"""Version of the manifest; a reader refuses any other."""
+"""Version of the manifest format; readers reject any other version."""
 
 
 class ManifestError(Exception):
-    """The lowered module does not follow the conventions of a compiled kernel; the message says where."""
+    """The lowered module violates a convention of compiled kernels; the message names the place."""
 
 
 class KernelEntry(TypedDict):
-    """A kernel: ``block`` is what the kernel requires (``nvvm.reqntid``) or ``None``, ``max_threads`` its bound,
-    ``dynamic_smem`` the bytes of dynamic shared memory that every launch gives it."""
+    """A kernel.
+
+    ``block`` is the required block (``nvvm.reqntid``) or ``None``, ``max_threads`` its bound, and
+    ``dynamic_smem`` the bytes
+    of dynamic shared memory in every launch.
+    """
 
     name: str
     module: str
@@ -47,16 +51,22 @@ class KernelEntry(TypedDict):
 
 
 class EqualNumbers(TypedDict):
-    """Extents and strides of arguments that must be one number, ``name``: each place is the number of a parameter,
-    ``"shape"`` or ``"stride"`` (in elements), and a mode."""
+    """Extents and strides that share the symbol ``name`` and must be equal.
+
+    A place is the number of a parameter, ``"shape"`` or ``"stride"`` (in elements), and a mode.
+    """
 
     name: str
     places: list[list[int | str]]
 
 
 class HostEntry(TypedDict):
-    """A host function that launches kernels.  ``fallback``: another with the same arguments, which launches what
-    this one cannot (an argument contradicts a type, or TMA cannot describe it)."""
+    """A host function that launches kernels.
+
+    ``fallback`` names a host function with the same arguments.  It launches if an argument does not match a
+    type here, or
+    TMA does not support it.
+    """
 
     name: str
     params: list[Param]
@@ -67,8 +77,11 @@ class HostEntry(TypedDict):
 
 
 class Manifest(TypedDict):
-    """The whole of it.  ``modules`` are the names of the ``gpu.module`` ops, in order; ``remarks`` what the passes had
-    to say, with positions."""
+    """The whole manifest.
+
+    ``modules`` are the names of the ``gpu.module`` ops in order, and ``remarks`` the remarks of the passes with
+    positions.
+    """
 
     format: int
     chip: str
@@ -81,7 +94,7 @@ class Manifest(TypedDict):
 
 
 def check_manifest(manifest: Manifest) -> None:
-    """Host programs name kernels that exist, with as many parameters as they pass; variants are congruent.
+    """Check that launches name existing kernels with matching parameters, and that variants are congruent.
 
     Raises :class:`ManifestError`.
     """
@@ -94,7 +107,7 @@ def check_manifest(manifest: Manifest) -> None:
 
 
 def _check_launch(host: str, launch: Mapping[str, object], kernels: Mapping[str, KernelEntry]) -> None:
-    """A launch names kernels that exist, with as many parameters as it passes."""
+    """Check that a launch names existing kernels that take as many arguments as it passes."""
     base = kernels.get(str(launch["kernel"]))
     variants = cast("list[str]", launch["variants"])
     passed = len(cast("list[int]", launch["args"]))
@@ -116,20 +129,20 @@ def _check_launch(host: str, launch: Mapping[str, object], kernels: Mapping[str,
 
 
 def _check_symbols(host: HostEntry) -> None:
-    """Numbers that must be equal are those of modes of arrays."""
+    """Check that symbols refer to existing modes of arrays."""
     for symbol in host.get("symbols", ()):
         for at, _, mode in symbol["places"]:
             param = host["params"][int(at)] if int(at) < len(host["params"]) else None
             shape = param.get("shape") if param is not None and param["kind"] == "memref" else None
             if not isinstance(mode, int) or mode >= (len(shape) if isinstance(shape, list) else shape is not None):
                 raise ManifestError(
-                    f"host function @{host['name']}: '{symbol['name']}' is said of mode {mode} of argument {at}, which "
-                    "is no array with such a mode"
+                    f"host function @{host['name']}: '{symbol['name']}' refers to mode {mode} of argument {at}, which "
+                    "is not an array with such a mode"
                 )
 
 
 def _check_maps(host: str, passed: list[str] | None, kernel: KernelEntry) -> None:
-    """The tensor maps that a kernel takes are those that the host makes."""
+    """Check that the tensor maps that the host passes have the types that the kernel takes."""
     for i, param in enumerate(kernel["params"]):
         if param["kind"] == "tensormap" and passed is not None and passed[i] != param["type"]:
             raise ManifestError(
@@ -139,7 +152,7 @@ def _check_maps(host: str, passed: list[str] | None, kernel: KernelEntry) -> Non
 
 
 def _check_fallbacks(hosts: Sequence[HostEntry]) -> None:
-    """A fallback is another host function with the same arguments, and falling back ends."""
+    """Check that each fallback is another host function with the same arguments, without cycles."""
     named = {h["name"]: h for h in hosts}
     for host in hosts:
         seen, at = [host["name"]], host
@@ -161,7 +174,9 @@ def _check_fallbacks(hosts: Sequence[HostEntry]) -> None:
 
 
 def _profile(param: Param) -> object:
-    """What a variant must share: the nesting of the trees and the element type."""
+    """Return the properties that a variant shares with its base: nesting of the trees, element type, memory
+    space.
+    """
 
     def shape(tree: Tree) -> object:
         return [shape(t) for t in tree] if isinstance(tree, list) else 0
@@ -170,5 +185,5 @@ def _profile(param: Param) -> object:
 
 
 def required_alignment(kernels: Sequence[KernelEntry]) -> int:
-    """Return the largest alignment in bytes that any pointer of these kernels asks for (a power of two)."""
+    """Return the largest pointer alignment of these kernels, in bytes (a power of two)."""
     return max((p.get("alignment", 1) for k in kernels for p in k["params"]), default=1)

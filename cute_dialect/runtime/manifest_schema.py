@@ -1,9 +1,9 @@
-"""What a manifest may hold: the fields as a table, and what they must say of each other.
+"""Schema of a manifest: a table of its fields, and consistency checks between them.
 
-A manifest that was written by ``cute-bench --build`` years ago, by another program, or by nobody in particular must not
-crash a launch, or launch something else than it describes: :func:`check_document` looks at every field, and at what one
-field says of another (a parameter's size and its type, the arguments that a host program passes and those that the
-kernel takes).  The first difference is the error, by the field's path: ``kernels[0].params[2].size: expected …``.
+A manifest may be old, damaged or written by another program.  It must not crash a launch or launch anything but what
+it describes, so :func:`check_document` checks every field.  It also checks fields against each other, e.g. the size
+of a parameter against its type, and the arguments of a host program against those of the kernel.  The error names the
+first wrong field by its path: ``kernels[0].params[2].size: expected …``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SHA = text(r"[0-9a-f]{64}", "a SHA-256, 64 hexadecimal digits")
 
 
 def _tree(value: object, where: str) -> None:
-    """A shape or stride: an integer, ``null``, a dynamic leaf, or a list of those."""
+    """Check a shape or stride: an integer, ``null``, a dynamic leaf, or a list of those."""
     if isinstance(value, list):
         for i, entry in enumerate(cast("list[object]", value)):
             _tree(entry, f"{where}[{i}]")
@@ -100,7 +100,7 @@ def _number(value: object, where: str) -> None:
 
 
 def _anything(value: object, where: str) -> None:
-    """Looked at elsewhere."""
+    """Accept any value; :class:`_Program` checks it."""
 
 
 _EXTRA: Mapping[str, Check] = {
@@ -124,7 +124,7 @@ _EXTRA: Mapping[str, Check] = {
     **{name: _WIDTH for name in host_program.BINARY},
     **{name: row(_WIDTH, _WIDTH) for name in host_program.CASTS},
 }
-"""What an instruction of a host program has beside its operands, by its name."""
+"""Schema of the extra field of an instruction, by the instruction's name."""
 
 _ON_FLOATS = (*host_program.FLOAT_STEPS, "cmpf")
 _TWO_OPERANDS = (*host_program.BINARY, *host_floats.BINARY, "cmpi", "cmpf")
@@ -214,7 +214,7 @@ _DOCUMENT = record(
 
 
 def check_document(document: object) -> None:
-    """Check the whole of a manifest file.  Raises :class:`SchemaError`."""
+    """Check a whole manifest document.  Raises :class:`SchemaError`."""
     try:
         _DOCUMENT(document, "")
         manifest = cast(Manifest, document)
@@ -240,7 +240,7 @@ def check_document(document: object) -> None:
 
 
 def _check_names(manifest: Manifest) -> None:
-    """No name stands for two things."""
+    """Check that names are unique."""
     seen: dict[str, str] = {}
     for key in ("kernels", "hosts"):
         for i, entry in enumerate(manifest[key]):
@@ -254,7 +254,7 @@ def _check_names(manifest: Manifest) -> None:
 
 
 def _check_files(document: Mapping[str, object]) -> None:
-    """Each file is listed, and used once; each kernel has code, where there is any."""
+    """Check that each file is listed and used once, and that each kernel has code, unless there is no code."""
     files = cast("dict[str, str]", document["files"])
     modules = cast("list[str]", document["modules"])
     code = cast("list[dict[str, str | None]]", document["code"])
@@ -286,7 +286,7 @@ def _check_kernel(kernel: KernelEntry, manifest: Manifest, where: str) -> None:
 
 
 def _check_params(params: Sequence[Param], names: Sequence[str], where: str) -> None:
-    """Each parameter is what its types say."""
+    """Check each parameter against its types."""
     if len(names) != len(params):
         raise expected(f"{where}.names", f"a list of {len(params)}, as many as there are params", list(names))
     for i, param in enumerate(params):
@@ -294,13 +294,13 @@ def _check_params(params: Sequence[Param], names: Sequence[str], where: str) -> 
 
 
 def _check_param(param: Param, where: str) -> None:
-    """Check that a parameter has the fields of its kind, and lies as its lowered type does."""
+    """Check that a parameter has exactly the fields of its kind, with the layout of its lowered type."""
     known = (*_COMMON, *FIELDS[param["kind"]])
     for key in dict.fromkeys((*known, *param)):
         if key not in param:
             raise SchemaError(f"{where}.{key}: expected this field for {param['type']}, it is missing")
         if key not in known:
-            raise SchemaError(f"{where}.{key}: expected no such field for {param['type']}")
+            raise SchemaError(f"{where}.{key}: unknown field for {param['type']}")
     wanted: dict[str, object] = {"size": 128, "align": 64}
     try:
         if param["kind"] != "tensormap":
@@ -318,7 +318,7 @@ def _check_param(param: Param, where: str) -> None:
 
 
 def _lowered_fields(param: Param) -> dict[str, object]:
-    """Return what the lowered type says of other fields.  Raises ValueError where it is of another kind."""
+    """Return the fields that the lowered type determines.  Raises ValueError if it is of another kind."""
     lowered = abi.parse_type(param["lowered"])
     fields: dict[str, object] = {"size": lowered.size, "align": lowered.align}
     if "pointer" in param:
@@ -342,7 +342,7 @@ def _profile(tree: Tree) -> object:
 # ----------------------------------------------------------------------------------------------------- host programs
 
 _Kind: TypeAlias = "str | tuple[_Kind, ...]"
-"""What a register holds: ``integer``, ``float``, ``pointer``, ``map``, or a tuple of those."""
+"""Type of a register: ``integer``, ``float``, ``pointer``, ``map``, or a tuple of those."""
 
 
 def _kind_of(lowered: str, where: str) -> _Kind:
@@ -366,7 +366,7 @@ def _show(kind: _Kind) -> str:
 
 
 def _check_program(host: HostEntry, manifest: Manifest, where: str) -> None:
-    """Registers are set before they are used, once each, and hold what their uses take."""
+    """Check that registers are set once, before their use, with the type that the use needs."""
     program = host["program"]
     if program["arguments"] != len(host["params"]):
         raise expected(
@@ -385,7 +385,7 @@ def _check_program(host: HostEntry, manifest: Manifest, where: str) -> None:
 
 
 def _check_registers(launch: Mapping[str, object], kernel: KernelEntry, top: _Program, where: str) -> None:
-    """What a launch uses is set where its conditions hold."""
+    """Check that the registers of a launch are set in its branch."""
     use = top.under(cast("list[list[int]]", launch["when"]), f"{where}.when")
     for key in ("grid", "block", "cluster"):
         for i, register in enumerate(cast("list[int] | None", launch[key]) or ()):
@@ -397,14 +397,15 @@ def _check_registers(launch: Mapping[str, object], kernel: KernelEntry, top: _Pr
 
 
 _Path: TypeAlias = "tuple[tuple[int, int], ...]"
-"""The conditions of the ``if`` instructions around an instruction: registers, and which side."""
+"""Conditions of the ``if`` instructions around an instruction: (register, branch taken)."""
 
 
 class _Program:
-    """Follows the code of a host program: what each register holds.
+    """Type checker for the code of a host program.
 
-    ``path``: where that code stands; ``around``: the code around it, with which it shares what is known of the whole
-    program, which registers are set and what is set in each branch.
+    ``path`` is the position of the code in nested branches.  ``around`` is the checker of the enclosing code,
+    with which
+    this one shares the sets of all used registers and of registers per branch.
     """
 
     def __init__(self, registers: dict[int, _Kind], path: _Path = (), around: _Program | None = None):
@@ -414,7 +415,10 @@ class _Program:
         self._inside: dict[_Path, dict[int, _Kind]] = {} if around is None else around._inside
 
     def under(self, when: Sequence[Sequence[int]], where: str) -> _Program:
-        """What is set in a branch, and around it.  Raises :class:`SchemaError` if the code has no such branch."""
+        """Return a checker that knows the registers set in a branch and around it.
+
+        Raises :class:`SchemaError` if the code has no such branch.
+        """
         path = tuple([(register, side) for register, side in when])
         registers = dict(self._registers)
         for n in range(1, len(path) + 1):
@@ -426,7 +430,7 @@ class _Program:
         return _Program(registers)
 
     def holds(self, register: int, wanted: _Kind | None, where: str) -> _Kind:
-        """What a register holds, which must be ``wanted``, if that is said."""
+        """Return the type of a register.  Raises :class:`SchemaError` if ``wanted`` is another type."""
         if register not in self._registers:
             raise expected(where, "a register that was set before", register)
         found = self._registers[register]

@@ -1,4 +1,4 @@
-"""How many clusters of blocks a GPU runs at once: its multiprocessors come in groups, which differ among chips."""
+"""Number of thread block clusters that a GPU runs at once; it depends on how the chip groups its SMs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NOTHING = b""".version 8.0
 
 
 def clusters_at_once(device: int, size: int, smem: int = 200 << 10) -> int:
-    """Return how many clusters of ``size`` blocks of ``smem`` bytes of shared memory run at once on a device.
+    """Return the number of resident clusters of ``size`` blocks with ``smem`` bytes of shared memory per block.
 
-    An H100 of 132 multiprocessors runs 66 of two blocks, 30 of four and 15 of eight, each a multiprocessor
-    (``cuOccupancyMaxActiveClusters``).  Raises CudaError; before sm_90 there are no clusters.
+    An H100 with 132 SMs runs 66 clusters of two blocks, 30 of four and 15 of eight, with one block per SM
+    (``cuOccupancyMaxActiveClusters``).  Raises CudaError before sm_90, which has no clusters.
     """
     gpu = driver()
     before = gpu.enter(device)

@@ -1,12 +1,12 @@
-"""How far long work is: a bar with the time left on a terminal, events for tools, nothing where neither is asked for.
+"""Progress of long work: a bar on a terminal, and JSON events for tools.
 
-    for name in track(names, "compiling", "kernels"): ...         each round is a step
+    for name in track(names, "compiling", "kernels"): ...         # each iteration is a step
     with Task("compiling", len(jobs), "kernels") as task:
-        task.advance(name="gemm")                                 one more is done
+        task.advance(name="gemm")                                 # one more step is done
 
-The bar is on standard error, after a second, and goes when the work ends.  ``CUTE_PROGRESS`` is ``auto`` (a bar where
-standard error is a terminal), ``always`` or ``never``; ``CUTE_PROGRESS_JSON`` names a file to which events are added,
-a JSON object a line (docs/progress.md).  Programs have options of that meaning: :func:`add_options`.
+The bar appears on standard error after one second and disappears when the work ends.  ``CUTE_PROGRESS`` is ``auto``
+(a bar if standard error is a terminal), ``always`` or ``never``.  ``CUTE_PROGRESS_JSON`` names a file to which events
+are appended, one JSON object per line (docs/progress.md).  :func:`add_options` adds the same options to a program.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ __all__ = ["FORMAT", "WHEN", "Task", "add_options", "clock", "reporting", "secon
 _Item = TypeVar("_Item")
 
 FORMAT = 1
-"""The format of events, which each ``start`` has; a change that a reader would see raises it."""
+"""Version of the event format, in each ``start`` event.  Incompatible changes increment it."""
 WHEN = ("auto", "always", "never")
 _DELAY = 1.0  # seconds before the bar appears
-_EVERY = 0.1  # seconds between events of steps that follow fast
+_EVERY = 0.1  # minimum seconds between step events
 
 
 def seconds_left(done: float, total: float, at: float, now: float) -> float | None:
-    """Return how long the rest takes if it goes on as it went; None before anything is done.
+    """Return the estimated remaining seconds at the average speed so far; None before the first step.
 
-    ``done`` of ``total`` steps were done ``at`` seconds after the start, and it is ``now`` seconds after it.
+    ``done`` of ``total`` steps were done ``at`` seconds after the start; ``now`` is the time since the start.
 
     >>> seconds_left(3, 12, 6.0, 7.0), seconds_left(1, 2, 1.0, 9.0), seconds_left(0, 12, 0.0, 5.0)
     (17.0, 0.0, None)
@@ -52,7 +52,7 @@ def seconds_left(done: float, total: float, at: float, now: float) -> float | No
 
 
 def clock(seconds: float) -> str:
-    """Write a time as a clock does.
+    """Format seconds as minutes and seconds, or hours, minutes and seconds.
 
     >>> clock(7.2), clock(83), clock(7205)
     ('0:07', '1:23', '2:00:05')
@@ -63,22 +63,24 @@ def clock(seconds: float) -> str:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Give a program ``--progress`` and ``--progress-json``, whose values :func:`reporting` takes."""
+    """Add ``--progress`` and ``--progress-json`` to a program; :func:`reporting` takes their values."""
     group = parser.add_argument_group("progress")
     group.add_argument(
         "--progress", choices=WHEN, help="show a bar: auto (the default) where standard error is a terminal"
     )
     group.add_argument(
         "--progress-json", metavar="FILE",
-        help="write events there, a JSON object a line ('-': to standard output; all else goes to standard error)",
+        help="write events to FILE, one JSON object per line ('-': standard output; the rest goes to standard error)",
     )  # fmt: skip
 
 
 class Task:
-    """Work of ``total`` steps (None: told later, by :meth:`update`), which are of a ``unit``; a context.
+    """A context manager for work of ``total`` steps in ``unit``; :meth:`update` may set ``total`` later (None
+    until then).
 
-    It ends as done, or, where an exception leaves it, with an error.  Within another one it is a second line of the
-    bar.  Only the main thread shows bars.
+    The task ends as done, or with an error if an exception leaves the context.  A nested task is a second line
+    of the bar.
+    Bars appear only in the main thread.
     """
 
     def __init__(self, what: str, total: int | None = None, unit: str = "steps"):
@@ -92,20 +94,20 @@ class Task:
 
     @property
     def seconds(self) -> float:
-        """The seconds since it began."""
+        """Seconds since the start."""
         return time.monotonic() - self._begin
 
     @property
     def left(self) -> float | None:
-        """The seconds that the rest will take, as the steps so far let expect; None where that is not known."""
+        """Estimated remaining seconds; None if unknown."""
         return None if self.total is None else seconds_left(self.done, self.total, self._at, self.seconds)
 
     def advance(self, steps: int = 1, name: str = "") -> None:
-        """Say that ``steps`` more are done, and what the last of them was."""
+        """Report ``steps`` more steps as done; ``name`` is the last one."""
         self.update(self.done + steps, name=name)
 
     def update(self, done: int, total: int | None = None, name: str = "") -> None:
-        """Say how many steps are done, of how many, and what was done."""
+        """Report the number of finished steps, the total, and the name of the last step."""
         self.done, self.name, self._at = done, name, self.seconds
         self.total = self.total if total is None else total
         if self._outlet is None:
@@ -133,7 +135,7 @@ class Task:
 
 
 def track(items: Iterable[_Item], what: str, unit: str = "steps") -> Generator[_Item]:
-    """Give the items one after the other; each is a step, whose name is the item where that is a text.
+    """Yield the items.  Each item is a step, named by the item if it is a string.
 
     >>> list(track(["a", "b"], "reading", "files"))
     ['a', 'b']
@@ -147,13 +149,16 @@ def track(items: Iterable[_Item], what: str, unit: str = "steps") -> Generator[_
 
 @contextmanager
 def reporting(when: str | None = None, events: str | None = None) -> Generator[None]:
-    """Show how far tasks within are: by a bar, ``when`` that is wanted, and by ``events`` in a file.
+    """Show the progress of the tasks inside the context.
 
-    What is None is as ``CUTE_PROGRESS`` and ``CUTE_PROGRESS_JSON`` say.  ``events``: a file's name, ``-`` for standard
-    output, where nothing else is printed then: it goes to standard error.  A task that is not over at the end of it
-    ends with the error that left it.
+    Args:
+        when: show a bar: ``auto``, ``always`` or ``never``; None reads ``CUTE_PROGRESS``.
+        events: file for events; ``-`` is standard output, with other output redirected to standard error.  None reads
+            ``CUTE_PROGRESS_JSON``.
 
-    Raises SettingError for a file that cannot be written, or an environment that says neither.
+    A task that is still open when the context exits ends with the error of the context.
+
+    Raises SettingError for a file that cannot be written or an invalid environment variable.
     """
     shows = when or word("CUTE_PROGRESS", WHEN) or "auto"
     path, name, mode = events, "--progress-json", "w"
@@ -183,7 +188,7 @@ def reporting(when: str | None = None, events: str | None = None) -> Generator[N
 
 
 class _Outlet:
-    """Where tasks show how far they are."""
+    """Destination of the progress of tasks: the bar and the event file."""
 
     def __init__(self, when: str, events: IO[str] | None):
         self._when, self._events = when, events
@@ -196,7 +201,6 @@ class _Outlet:
         self._lines: dict[int, TaskID] = {}
 
     def begin(self, task: Task) -> None:
-        """A task begins."""
         with self._lock:
             self._tell_left(None)
             self._count += 1
@@ -211,7 +215,7 @@ class _Outlet:
                 self._timer.start()
 
     def step(self, task: Task, told: bool) -> None:
-        """A task goes on; ``told``: as an event, too."""
+        """Update the bar for a task; ``told``: also write an event."""
         with self._lock:
             self._tell_left(None)
             if told and task in self._open:
@@ -220,7 +224,7 @@ class _Outlet:
                 self._draw(task)
 
     def end(self, task: Task, error: BaseException | None) -> None:
-        """A task ends, by an error or not; one that ended before does so no more."""
+        """End a task, with an error or without; repeated ends are ignored."""
         with self._lock:
             if task not in self._open:
                 return
@@ -230,14 +234,15 @@ class _Outlet:
                 self._bar.remove_task(line)
             if not self._open:
                 self._hide()
-            if isinstance(error, GeneratorExit):  # a loop was left: by break, or by an error that will come here, too
+            # Break or an exception left the loop; an exception will reach this object, too.
+            if isinstance(error, GeneratorExit):
                 self._left.append(task)
                 return
             self._tell_left(error)
             self._write_end(task, error)
 
     def close(self, error: BaseException | None) -> None:
-        """End what is not over, the innermost first."""
+        """End the tasks that are still open, innermost first."""
         for task in reversed(self._open.copy()):
             self.end(task, error)
         self._tell_left(error)
@@ -267,7 +272,7 @@ class _Outlet:
             self._events.flush()
 
     def _show(self) -> None:
-        """Draw the bar: a second after the first task began, in the timer's thread."""
+        """Draw the bar, from the timer's thread, one second after the first task began."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
         from rich.progress import Task as Line
@@ -291,7 +296,7 @@ class _Outlet:
             if not self._open:
                 return
             console = Console(stderr=True, force_terminal=self._when == "always" or None)
-            # What is printed meanwhile goes above the bar, unless it is going elsewhere.
+            # Output printed meanwhile appears above the bar, unless standard output is redirected.
             self._bar = Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
             for task in self._open:
                 self._draw(task)

@@ -1,4 +1,4 @@
-"""Checks of plain data that was read from a file: what a field may be, as a value, and messages that name the field.
+"""Validators for plain data read from a file, with errors that name the field.
 
 >>> check = record({"name": text(), "block": nullable(list_of(integer(1, 1024), 3))})
 >>> check({"name": "add", "block": [128, 1, 1]}, "kernel")
@@ -30,15 +30,15 @@ __all__ = [
 ]
 
 Check: TypeAlias = Callable[[object, str], None]
-"""Looks at a value and the name of its field.  Raises :class:`SchemaError`."""
+"""Checks a value; the second argument is the name of its field.  Raises :class:`SchemaError`."""
 
 
 class SchemaError(Exception):
-    """A field is not what it may be; the message names the field, what was expected, and what came."""
+    """A field has an invalid value.  The message names the field, the expected and the actual value."""
 
 
 def expected(where: str, what: str, got: object) -> SchemaError:
-    """Return the error of a field with a wrong value."""
+    """Build the error for a field with a wrong value."""
     try:
         shown = json.dumps(got)
     except (TypeError, ValueError, RecursionError):
@@ -47,7 +47,7 @@ def expected(where: str, what: str, got: object) -> SchemaError:
 
 
 def integer(low: int, high: int) -> Check:
-    """Make the check of an integer from ``low`` to ``high``; neither a bool nor ``1.0``."""
+    """Accept an integer from ``low`` to ``high``, but neither a bool nor ``1.0``."""
 
     def check(value: object, where: str) -> None:
         if type(value) is not int or not low <= value <= high:
@@ -57,7 +57,7 @@ def integer(low: int, high: int) -> Check:
 
 
 def one_of(*values: object) -> Check:
-    """Make the check of one of these values."""
+    """Accept one of these values."""
 
     def check(value: object, where: str) -> None:
         if not any(type(value) is type(v) and value == v for v in values):
@@ -67,7 +67,7 @@ def one_of(*values: object) -> Check:
 
 
 def text(pattern: str = ".*", what: str = "a text") -> Check:
-    """Make the check of a text that ``pattern`` matches, all of it."""
+    """Accept a string that ``pattern`` matches in full."""
     compiled = re.compile(pattern, re.S)
 
     def check(value: object, where: str) -> None:
@@ -78,12 +78,12 @@ def text(pattern: str = ".*", what: str = "a text") -> Check:
 
 
 def nullable(inner: Check) -> Check:
-    """Make the check of ``null``, or of what ``inner`` takes."""
+    """Accept ``null`` and the values that ``inner`` accepts."""
     return lambda value, where: None if value is None else inner(value, where)
 
 
 def list_of(inner: Check, length: int | None = None) -> Check:
-    """Make the check of a list, each entry of which ``inner`` takes."""
+    """Accept a list whose entries ``inner`` accepts."""
 
     def check(value: object, where: str) -> None:
         if not isinstance(value, list):
@@ -98,7 +98,7 @@ def list_of(inner: Check, length: int | None = None) -> Check:
 
 
 def row(*columns: Check) -> Check:
-    """Make the check of a list with one entry a column."""
+    """Accept a list with one entry per column."""
 
     def check(value: object, where: str) -> None:
         if not isinstance(value, list) or len(cast("list[object]", value)) != len(columns):
@@ -110,7 +110,7 @@ def row(*columns: Check) -> Check:
 
 
 def map_of(key: Check, inner: Check) -> Check:
-    """Make the check of an object with any names that ``key`` takes."""
+    """Accept an object with any field names that ``key`` accepts."""
 
     def check(value: object, where: str) -> None:
         if not isinstance(value, dict):
@@ -123,7 +123,7 @@ def map_of(key: Check, inner: Check) -> Check:
 
 
 def record(fields: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
-    """Make the check of an object with these fields, each once, and no others; those of ``optional`` may be missing."""
+    """Accept an object with these fields and no others; fields of ``optional`` may be missing."""
     all_fields = {**fields, **(optional or {})}
 
     def check(value: object, where: str) -> None:

@@ -1,24 +1,24 @@
-"""What the environment sets, and what must be installed: an error names the variable or the package.
+"""Environment variables of the project, and names of missing packages.
 
     CUTE_CACHE=0             no compile cache (or compile(cache=False), cute-run --no-cache)
-    CUTE_CACHE_DIR=PATH      where the cache lies (default: $XDG_CACHE_HOME/cute-dialect, ~/.cache/cute-dialect)
-    CUTE_CACHE_SIZE=500M     its size in bytes, with K, M or G (default: 1G)
+    CUTE_CACHE_DIR=PATH      folder of the cache (default: $XDG_CACHE_HOME/cute-dialect, ~/.cache/cute-dialect)
+    CUTE_CACHE_SIZE=500M     size limit of the cache in bytes, with K, M or G (default: 1G)
     CUTE_PTXAS=PATH          the ptxas to use, before any other
     CUTE_KERNELS=DIR         compiled GEMM kernels for ``mm`` (``cute-bench gemm --build DIR``)
     CUTE_CONFIG_DIR=PATH     tables of tuned kernels (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
-    CUTE_AUTOTUNE=0          functions under @cute.autotune take what their tables say, else their first candidate
-    CUTE_CHIP=sm_90a         the chip that kernels in Python are compiled for where there is no GPU to ask
+    CUTE_AUTOTUNE=0          @cute.autotune uses the stored table, or else the first candidate, and measures nothing
+    CUTE_CHIP=sm_90a         target chip of kernels in Python on a machine without a GPU
     CUTE_ASSERT=1            GPU code of kernels in Python also checks promises, coordinates and steps; 0: no asserts
-    CUTE_OP_CHECK=1          operations check numbers that only the GPU has (where groups end), which waits for it
+    CUTE_OP_CHECK=1          operations check data in GPU memory (e.g. group offsets), which waits for the GPU
     CUTE_DEVICE=cpu          default device of kernels in Python and of op: gpu or cpu (the interpreter)
     CUTE_CHECKS=race,uninit  checks of runs on the interpreter: race, uninit, oob, sync; or all, auto, none
-    CUTE_TRACEBACK=full      tracebacks of this package's errors show its own frames too
-    CUTE_ERROR_SVG=DIR       errors about layouts draw them there and name the file
-    CUTE_PROGRESS=never      when long work shows a bar on standard error: auto (on a terminal), always or never
-    CUTE_PROGRESS_JSON=FILE  where events of long work are added, a JSON object a line (docs/progress.md)
+    CUTE_TRACEBACK=full      tracebacks of this package's errors include its own frames
+    CUTE_ERROR_SVG=DIR       errors about layouts draw them into this folder and name the file
+    CUTE_PROGRESS=never      progress bar on standard error: auto (on a terminal), always or never
+    CUTE_PROGRESS_JSON=FILE  file to which progress events are appended, one JSON object per line (docs/progress.md)
     CUTE_OPT_TRACEBACK=1     cute-opt shows the Python traceback of an internal error
 
-An empty value is that of a variable that is not set.
+An empty value counts as not set.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class SettingError(CuteError, ValueError):
-    """A variable of the environment (or an option of that meaning) with a value that it cannot have."""
+    """An environment variable, or an option of the same meaning, has an invalid value."""
 
 
 def flag(name: str, default: bool) -> bool:
-    """Read a yes or no.  Raises :class:`SettingError`."""
+    """Read a boolean.  Raises :class:`SettingError`."""
     text = os.environ.get(name, "")
     if not text:
         return default
@@ -49,7 +49,10 @@ def flag(name: str, default: bool) -> bool:
 
 
 def word(name: str, choices: tuple[str, ...] = ()) -> str | None:
-    """Read a word, one of ``choices`` if there are some; ``None`` if it is not set.  Raises :class:`SettingError`."""
+    """Read a word, which must be one of ``choices`` if given; ``None`` if it is not set.
+
+    Raises :class:`SettingError`.
+    """
     text = os.environ.get(name, "")
     if text and choices and text not in choices:
         raise SettingError(f"{name}: expected one of {', '.join(choices)}, got '{text}'")
@@ -57,7 +60,7 @@ def word(name: str, choices: tuple[str, ...] = ()) -> str | None:
 
 
 def parse_size(text: str, name: str) -> int:
-    """Read a number of bytes from ``500M``.  Raises :class:`SettingError`, which names what was set.
+    """Read a number of bytes from ``500M``.  Raises :class:`SettingError`, which names the setting.
 
     >>> parse_size("2K", "SIZE"), parse_size("7", "SIZE")
     (2048, 7)
@@ -69,13 +72,13 @@ def parse_size(text: str, name: str) -> int:
 
 
 def size(name: str, default: int) -> int:
-    """Read a number of bytes.  Raises :class:`SettingError`."""
+    """Read a size in bytes.  Raises :class:`SettingError`."""
     text = os.environ.get(name)
     return parse_size(text, name) if text else default
 
 
 def folder(name: str, *, there: bool = False) -> str | None:
-    """Read the path of a folder; ``None`` if it is not set.  ``there``: it must be one already, not yet to be made.
+    """Read the path of a folder; ``None`` if it is not set.  ``there``: the folder must exist.
 
     Raises :class:`SettingError`.
     """
@@ -91,8 +94,10 @@ def folder(name: str, *, there: bool = False) -> str | None:
 
 
 def user_folder(name: str, base: str, home: str) -> str:
-    """Read where files of the user are kept: ``name``, else ``cute-dialect`` in ``base`` (a variable of the XDG base
-    directories), else in ``home`` of the home folder.  Raises :class:`SettingError`.
+    """Return the folder for files of the user.
+
+    The folder is ``name`` if set, else ``cute-dialect`` in the XDG base directory ``base``, else ``cute-dialect`` in
+    ``home`` under the home folder.  Raises :class:`SettingError`.
     """
     given = folder(name)
     if given is not None:
@@ -101,7 +106,7 @@ def user_folder(name: str, base: str, home: str) -> str:
     above = os.environ.get(base, "")
     if not os.path.isabs(above):
         above = os.path.join(os.path.expanduser("~"), home)
-    if not os.path.isabs(above):  # a user without a home: what cannot be written there is said
+    if not os.path.isabs(above):  # a user without a home folder: writing there fails with a clear error
         above = os.sep
     return os.path.join(above, "cute-dialect")
 
@@ -112,7 +117,7 @@ def program(name: str) -> str | None:
     if not path:
         return None
     if not os.path.isfile(path):
-        what = "which is no file" if os.path.lexists(path) else "which is not there"
+        what = "which is not a file" if os.path.lexists(path) else "which is not there"
         raise SettingError(f"{name}: expected a program, got '{path}', {what}")
     if not os.access(path, os.X_OK):
         raise SettingError(f"{name}: expected a program, got '{path}', which may not be run (chmod +x)")
@@ -128,11 +133,11 @@ _PACKAGES = {
     "lsprotocol": ("lsprotocol (extra 'lsp')", "pygls==2.1.*"),
     "cuda": ("cuda-python (cuda-bindings, extra 'cuda')", "cuda-bindings>=12.8,<14"),
 }
-"""What we import -> the name of the package and what pip is to install, as ``pyproject.toml`` has them."""
+"""Import name -> package name and pip requirement, as in ``pyproject.toml``."""
 
 
 def missing_package(error: BaseException) -> str | None:
-    """Return what to install where one of our dependencies cannot be imported; ``None`` for any other error.
+    """Return the install command for a missing dependency; ``None`` for any other error.
 
     >>> missing_package(ModuleNotFoundError("No module named 'numpy'", name="numpy"))
     "numpy is not installed: pip install 'numpy>=1.26'"

@@ -1,14 +1,16 @@
-"""What a kernel or a host function takes, as plain data of the manifest.
+"""Parameters of kernels and host functions, as plain data in the manifest.
 
     {"kind": "memref", "type": "!cute.memref<…>", "lowered": "!llvm.struct<…>", "size": 24, "align": 8,
      "element": "f32", "space": "gmem", "alignment": 4, "pointer": 0,
      "shape": [{"width": 32, "div": 1, "offset": 8}, {"width": 32, "div": 1, "offset": 12}],
      "stride": [{"width": 32, "div": 1, "offset": 16}, 1]}
 
-A static leaf is the integer itself; a dynamic one says its bits, its divisor, its byte offset in the parameter.  Kinds:
-``memref``, ``pointer``, ``scalar``, ``tuple`` (int tuples, shapes, coordinates, strides), ``layout``, ``tensormap``
-(a 128-byte TMA descriptor passed by value) and ``opaque`` (a lowered value that only a host function can make).
-``type`` is for people: what it promises is said by the other fields, which the compiler took from it.
+A static leaf is an integer.  A dynamic leaf has a width in bits, a divisor, and a byte offset in the parameter.
+
+Kinds: ``memref``, ``pointer``, ``scalar``, ``tuple`` (int tuples, shapes, coordinates, strides), ``layout``,
+``tensormap`` (a 128-byte TMA descriptor passed by value) and ``opaque`` (a lowered value that only a host
+function can
+build).  ``type`` is for messages; the other fields hold its constraints.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ __all__ = [
 
 
 class SignatureError(ValueError):
-    """A parameter type that cannot be described, or that disagrees with its lowered type."""
+    """A parameter type that cannot be described, or that contradicts its lowered type."""
 
 
 class DynamicLeaf(TypedDict):
-    """A leaf known at run time: ``width`` bits, multiple of ``div``, at byte ``offset`` of the parameter."""
+    """A leaf known at run time: ``width`` bits, a multiple of ``div``, at byte ``offset`` of the parameter."""
 
     width: int
     div: int
@@ -57,11 +59,11 @@ FIELDS: Mapping[Kind, tuple[str, ...]] = {
     "tensormap": ("alignment",),
     "opaque": (),
 }
-"""Kind -> the fields that a parameter has beside those that all have."""
+"""Kind -> the fields that a parameter has in addition to the common ones."""
 
 
 class Param(TypedDict):
-    """One parameter; the keys that a kind does not use are absent."""
+    """One parameter.  Keys that its kind does not use are absent."""
 
     kind: Kind
     type: str
@@ -78,7 +80,6 @@ class Param(TypedDict):
 
 
 def leaves(tree: Tree) -> Iterator[int | DynamicLeaf | None]:
-    """Yield the leaves, in order."""
     if isinstance(tree, list):
         for t in tree:
             yield from leaves(t)
@@ -93,14 +94,14 @@ def dynamic_leaves(param: Param) -> list[DynamicLeaf]:
 
 
 def scalar_paths(param: Param) -> dict[int, tuple[int, ...]]:
-    """Map the byte offset of each scalar of the lowered type to its path of indices."""
+    """Map the byte offset of each scalar of the lowered type to its index path."""
     return {offset: slot.path for slot, offset in abi.parse_type(param["lowered"]).scalars()}
 
 
 def integer_slots(param: Param) -> list[tuple[str, int]]:
-    """Return type and byte offset of the integers that hold the dynamic leaves, one each, in order.
+    """Return type and byte offset of the integers that hold the dynamic leaves, in order.
 
-    Raises :class:`SignatureError` if the lowered type holds something else than them, after a tensor's pointer.
+    Raises :class:`SignatureError` if the lowered type holds anything else after a tensor's pointer.
 
     >>> leaf: DynamicLeaf = {"width": 32, "div": 1, "offset": 0}
     >>> lowered = "!llvm.struct<(i32, i32)>"

@@ -1,9 +1,8 @@
-"""Tensor maps at launch: what a host program asks for, checked, and made by the driver.
+"""Validation and encoding of tensor maps at launch.
 
-A host program describes a map by numbers (:class:`~cute_dialect.runtime.host_program.TensorMap`); the address is that
-of an array argument, so a prepared launch keeps the description and makes the 128 bytes at the first launch on an
-address.  The last few are kept: a kernel called in turn on the same buffers makes each map once, and passes the map
-that it has.
+A host program describes a map by numbers (:class:`~cute_dialect.runtime.host_program.TensorMap`) with the address of
+an array argument.  A prepared launch keeps the description, and encodes the 128 bytes at the first launch for an
+address.  The last few encodings are kept, so a kernel that alternates between buffers encodes each map once.
 
 Limits: CUDA driver API, ``cuTensorMapEncodeTiled``, ``cuTensorMapEncodeIm2col``.
 """
@@ -24,11 +23,12 @@ __all__ = ["MAP_BYTES", "EncodedMaps", "checked"]
 
 MAP_BYTES = 128
 _KEPT = 16
-"""Encoded maps kept for a parameter."""
+"""Number of encoded maps kept per parameter."""
 
 
 def checked(tensor_map: TensorMap, address: int) -> TensorMap:
-    """Return the map with strides that are never used made legal.  Raises TmaError, which names what is wrong.
+    """Validate a map and replace unused strides by valid ones.  Raises TmaError, which names the violated
+    limit.
 
     >>> from cute_dialect.runtime.host_program import Pointer
     >>> checked(TensorMap(Pointer(0, 0), (64, 1), (6,), (64, 1), (1, 1), 6, 0, 0, 2, 0), 256).strides
@@ -38,7 +38,7 @@ def checked(tensor_map: TensorMap, address: int) -> TensorMap:
 
     m = tensor_map
     unit = max(16, INTERLEAVES[m.interleave])
-    # The stride of a dimension of one element is never used; what an array says about it is not held against it.
+    # The stride of a dimension of extent 1 is never used, so any value is accepted for it.
     strides = tuple([unit if n == 1 else s for n, s in zip(m.extents[1:], m.strides)])
     size = ELEMENT_BYTES[m.element]
     _check_strides(strides, unit)
@@ -58,7 +58,7 @@ def checked(tensor_map: TensorMap, address: int) -> TensorMap:
 
 
 def _check_strides(strides: Sequence[int], unit: int) -> None:
-    # Here in bytes: a stride in elements would hide a remainder.
+    # Check byte strides here, because conversion to element strides would drop a remainder.
     from cute_dialect.arch.errors import TmaError
 
     for i, stride in enumerate(strides, 1):
@@ -92,10 +92,7 @@ def _check_im2col(m: TensorMap, strides: Sequence[int], address: int) -> None:
 
 
 class EncodedMaps:
-    """The tensor maps of one parameter, made at the first launch on an address; the last few are kept.
-
-    For one thread at a time.
-    """
+    """Encoded tensor maps of one parameter by array address, with the last few kept.  Not thread-safe."""
 
     __slots__ = ("_gpu", "_made", "_map", "known")
 
@@ -104,10 +101,15 @@ class EncodedMaps:
         self._map = tensor_map
         self._made: dict[int, object] = {}
         self.known: dict[int, int] = {}
-        """Address of the array → host address of the 128 bytes, good until :meth:`at` is asked for a new one."""
+        """Maps the array address to the host address of the 128 bytes, valid until :meth:`at` encodes another
+        map.
+        """
 
     def at(self, address: int) -> int:
-        """Host address of the map for an array at ``address``.  Raises :class:`CudaError` if the driver refuses it."""
+        """Return the host address of the map for an array at ``address``.
+
+        Raises :class:`CudaError` on driver errors.
+        """
         found = self.known.get(address)
         if found is not None:
             return found

@@ -1,1 +1,1 @@
-"""Kernels for programs without Python, or without a compiler: C source over the CUDA driver, and files beside it."""
+"""Export of kernels to C source over the CUDA driver, to object files and to other formats."""

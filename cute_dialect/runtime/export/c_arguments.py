@@ -1,7 +1,10 @@
-"""The parameters of an exported function, and how they become lowered values: :mod:`cute_dialect.runtime.binding` in C.
+"""Parameters of an exported C function and their lowered values: :mod:`cute_dialect.runtime.binding` in C.
 
-A tensor is passed as ``cute_tensor_<rank>``, an address as ``CUdeviceptr``, a number as the type that holds it (f16 and
-bf16 as ``float``, floats of 8 bits as their bits), tuples and layouts as one ``int64_t`` a dynamic leaf.
+A tensor is passed as ``cute_tensor_<rank>`` and an address as ``CUdeviceptr``.  A number has the C type that
+holds it;
+f16 and bf16 are passed as ``float``, and 8-bit floats as their bits.  Tuples and layouts are passed as one
+``int64_t``
+per dynamic leaf.
 """
 
 from __future__ import annotations
@@ -19,22 +22,22 @@ __all__ = ["Parameter", "bind", "declared"]
 
 
 class Parameter(NamedTuple):
-    """A parameter of the exported function: in C, type and name of its ``pieces``; for people, its ``label``."""
+    """A parameter of the exported function: type and name of its C ``pieces``, and its ``label`` in messages."""
 
     param: Param
     label: str
     pieces: tuple[tuple[str, str], ...]
     rank: int = 0
-    """of a tensor: how many modes it has"""
+    """number of modes, if it is a tensor"""
 
     @property
     def text(self) -> str:
-        """Its declarations in C."""
+        """C declarations of the pieces."""
         return ", ".join([f"{type} {name}" for type, name in self.pieces])
 
 
 def declared(params: Sequence[Param], names: Sequence[str]) -> list[Parameter]:
-    """Return the parameters of the exported function.  Raises :class:`ExportError` for one that C cannot give."""
+    """Return the parameters of the exported function.  Raises :class:`ExportError` if C cannot pass one of them."""
     taken: set[str] = set()
     made: list[Parameter] = []
     for param, label in zip(params, names):
@@ -74,12 +77,11 @@ def _scalar_type(element: str) -> str:
 
 
 def modes(tree: Tree) -> list[Tree]:
-    """Return the modes of a shape or a stride."""
     return tree if isinstance(tree, list) else [tree]
 
 
 def bind(f: Function, parameter: Parameter, index: int) -> Value:
-    """Write the checks of an argument, number ``index``, and return its lowered value."""
+    """Write the checks of argument number ``index`` and return its lowered value."""
     param, label, pieces = parameter.param, f"argument {parameter.label}", parameter.pieces
     numbers: dict[int, Scalar] = {}
     match param["kind"]:
@@ -129,7 +131,7 @@ def _bind_tensor(f: Function, parameter: Parameter, numbers: dict[int, Scalar], 
     empty = " || ".join([f"{own}.shape[{i}] == 0" for i in range(len(shape))])
     extents = [_bind_extents(f, s, f"{own}.shape[{i}]", numbers, f"{label}, mode {i}", type_)
                for i, s in enumerate(shape)]  # fmt: skip
-    # Of one element, or without elements, no stride is used.
+    # A dimension of extent 1, and any dimension of an empty tensor, has an unused stride.
     for i, d in enumerate(stride):
         unused = f"{own}.shape[{i}] <= 1" if len(shape) == 1 else f"{own}.shape[{i}] <= 1 || {empty}"
         _bind_strides(f, d, extents[i], unused, f"{own}.stride[{i}]", numbers, f"{label}, stride {i}", type_)
@@ -138,7 +140,7 @@ def _bind_tensor(f: Function, parameter: Parameter, numbers: dict[int, Scalar], 
 def _bind_extents(
     f: Function, tree: Tree, extent: str, numbers: dict[int, Scalar], label: str, type_: str
 ) -> list[str]:
-    """Write the checks of a mode's extents and return them, one a leaf."""
+    """Write the checks of a mode's extents and return one expression per leaf."""
     flat = list(leaves(tree))
     dynamic = [leaf for leaf in flat if isinstance(leaf, dict)]
     known = prod([leaf for leaf in flat if isinstance(leaf, int)])

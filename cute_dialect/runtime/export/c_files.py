@@ -1,4 +1,4 @@
-"""The header and the source of an exported kernel."""
+"""Header and C source of an exported kernel."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from cute_dialect.runtime.manifest import EqualNumbers, KernelEntry, Manifest
 __all__ = ["c_files"]
 
 _CLUSTER = 8
-"""Blocks of the largest cluster that any kernel may run in."""
+"""Number of blocks in the largest cluster that needs no opt-in."""
 
 _TENSOR = """#ifndef CUTE_TENSOR_{rank}
 #define CUTE_TENSOR_{rank}
-/* A tensor in the GPU's memory: the address of its first element; extents and strides in elements. */
+/* A tensor in GPU memory: address of the first element; extents and strides in elements. */
 typedef struct {{
     CUdeviceptr data;
     int64_t shape[{rank}], stride[{rank}];
 }} cute_tensor_{rank};
 
-/* A tensor whose last mode is contiguous, without gaps. */
+/* A row-major tensor without padding. */
 static inline cute_tensor_{rank} cute_row_major_{rank}(CUdeviceptr data, {parameters}) {{
     cute_tensor_{rank} made = {{data, {{{names}}}, {{{strides}}}}};
     return made;
@@ -38,7 +38,7 @@ static inline cute_tensor_{rank} cute_row_major_{rank}(CUdeviceptr data, {parame
 
 
 class _Sources:
-    """What the two files are written of."""
+    """Inputs of the header and the source."""
 
     def __init__(self, name: str, target: Target, manifest: Manifest, code: Sequence[CodeObject]):
         self.name = name
@@ -52,29 +52,30 @@ class _Sources:
 
     @property
     def shape_parameters(self) -> str:
-        """What a kernel that no host function launches takes beside its own parameters."""
+        """Launch shape parameters of a kernel without a host function."""
         if self.target.host is not None:
             return ""
         block = "" if self.target.launches[0].kernel["block"] else "const unsigned launch_block[3], "
         return f"const unsigned launch_grid[3], {block}unsigned launch_smem, "
 
     def signature(self, first: str) -> str:
-        """Return the parameters of a function in C, after ``first``."""
+        """Return the C parameter list of a function, after ``first``."""
         return f"{first}, {self.shape_parameters}{', '.join([p.text for p in self.parameters if p.pieces])}".rstrip(
             ", "
         )
 
     @property
     def passed(self) -> str:
-        """The arguments of a call within the source."""
+        """Arguments of a call inside the source."""
         shape = [part.split()[-1].removesuffix("[3]") for part in self.shape_parameters.split(", ") if part]
         return ", ".join(["module", *shape, *[piece for p in self.parameters for _, piece in p.pieces]])
 
 
 def c_files(name: str, target: Target, manifest: Manifest, code: Sequence[CodeObject]) -> dict[str, bytes]:
-    """Return ``NAME.h`` and ``NAME.c``: C11 (GCC or Clang) over ``cuda.h`` alone, machine code inside.
+    """Return ``NAME.h`` and ``NAME.c``: C11 (GCC or Clang) that needs only ``cuda.h`` and contains the machine
+    code.
 
-    Raises :class:`ExportError` for parameters that C cannot give and kernels without machine code.
+    Raises :class:`ExportError` if C cannot pass a parameter or there is no machine code.
     """
     if not code:
         raise ExportError(f"@{target.name} has no machine code: compile it with emit='auto'")
@@ -87,10 +88,10 @@ def _header(s: _Sources) -> str:
     tensors = [_tensor(rank) for rank in sorted({p.rank for p in s.parameters if p.rank})]
     docs = "\n".join([f" *   {p.label}: {_comment(p.param['type'])}" for p in s.parameters])
     shape = "" if s.target.host else (
-        "No host function says how it is launched: grid and block are given, and bytes of shared memory on top of its "
-        "own.\n"
+        "No host function launches this kernel, so the caller passes grid and block; launch_smem adds dynamic shared "
+        "memory in bytes.\n"
     )  # fmt: skip
-    return f"""/* {s.name}: @{s.target.name} for {s.manifest["chip"]}, by cute-dialect; needs the CUDA driver alone.
+    return f"""/* {s.name}: @{s.target.name} for {s.manifest["chip"]}, by cute-dialect; needs only the CUDA driver.
  *
  *   cc -c {s.name}.c -I$CUDA/include        and link with -lcuda
  */
@@ -108,19 +109,19 @@ extern "C" {{
 {"".join(tensors)}
 typedef struct {s.name}_module {s.name}_module;
 
-/* Load the machine code into the current context.  A module may be used by several threads at once. */
+/* Load the machine code into the current context.  Several threads may use a module at once. */
 CUresult {s.name}_load({s.name}_module **module);
 
-/* Launch on a stream, and return at once:
+/* Launch on a stream and return without waiting.  Arguments:
 {docs or " *   no arguments"}
- * {shape}Arguments that contradict these types are CUDA_ERROR_INVALID_VALUE, and nothing is launched.
+ * {shape}Return CUDA_ERROR_INVALID_VALUE, and launch nothing, if an argument does not match its type.
  */
 CUresult {s.name}_launch({s.signature(f"const {s.name}_module *module")}, CUstream stream);
 
-/* What went wrong in this thread last, in words. */
+/* Return the message of the last error in this thread. */
 const char *{s.name}_error(void);
 
-/* Give the machine code back, when no launch of it is under way any more. */
+/* Unload the machine code.  No launch of it may still be running. */
 CUresult {s.name}_unload({s.name}_module *module);
 
 #ifdef __cplusplus
@@ -171,7 +172,7 @@ def _source(s: _Sources) -> str:
 
 
 def _targets(target: Target) -> Iterator[Target]:
-    """Yield a target and those that it falls back to."""
+    """Yield a target and its fallbacks."""
     yield target
     if target.fallback is not None:
         yield from _targets(target.fallback)
@@ -228,7 +229,7 @@ const char *{s.name}_error(void) {{ return cute_text; }}
 
 
 def _is_large(kernel: KernelEntry, s: _Sources) -> bool:
-    """Whether a kernel may run in clusters of more than eight blocks."""
+    """Return True if a kernel may run in clusters of more than eight blocks."""
     if kernel["cluster"]:
         x, y, z = kernel["cluster"]
         return x * y * z > _CLUSTER
@@ -261,7 +262,7 @@ def _planning(s: _Sources, target: Target, number: int) -> str:
 
 
 def _write_symbol(f: Function, symbol: EqualNumbers, parameters: Sequence[Parameter]) -> None:
-    """Write the check that what one symbol stands for is one number."""
+    """Write the check that all extents and strides of one symbol are equal."""
     places = [(parameters[int(at)], part, mode) for at, part, mode in symbol["places"]]
     (first, part, mode), *others = places
     one = f"{first.pieces[0][1]}.{part}[{mode}]"
@@ -273,7 +274,7 @@ def _write_symbol(f: Function, symbol: EqualNumbers, parameters: Sequence[Parame
 
 
 def _write_alone(f: Function, s: _Sources, target: Target, values: Sequence[Value]) -> None:
-    """Write the launch of a kernel without host function, whose shape the caller says."""
+    """Write the launch of a kernel without a host function; the caller passes its shape."""
     choice = target.launches[0]
     block = None if choice.kernel["block"] else [f"launch_block[{i}]" for i in range(3)]
     shape = Shape([f"launch_grid[{i}]" for i in range(3)], block, "(int64_t)launch_smem")
@@ -321,7 +322,7 @@ def _write_host(f: Function, s: _Sources, target: Target, arguments: Sequence[Va
 
 
 def _label(target: Target, base: KernelEntry, place: int, register: int, value: Value) -> str:
-    """Name an operand of a launch: by the host function's parameter that it is, or whose array it is a part of."""
+    """Name an operand of a launch after the host function's parameter that it is, or whose array it points to."""
     source = register if register < len(target.names) else _argument(value)
     return base["names"][place] if source is None else target.names[source]
 

@@ -1,4 +1,4 @@
-"""The launches of a call in C, as :mod:`cute_dialect.runtime.launch_plan` plans them: which variant, which bytes."""
+"""Planning of launches in C: variant and parameter bytes, as in :mod:`cute_dialect.runtime.launch_plan`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Shape", "places", "write_launch"]
 
 
 class Shape(NamedTuple):
-    """The shape of a launch as expressions; ``block`` and ``cluster`` may be what the kernel says (``None``)."""
+    """The shape of a launch as C expressions; ``None`` leaves ``block`` and ``cluster`` to the kernel."""
 
     grid: Sequence[str]
     block: Sequence[str] | None
@@ -25,7 +25,7 @@ class Shape(NamedTuple):
 
 
 def places(kernel: KernelEntry) -> tuple[list[int], int]:
-    """Return where each parameter's bytes lie in a launch's memory, and how many there are in all."""
+    """Return the byte offset of each parameter in a launch's memory, and the total size."""
     found: list[int] = []
     end = 0
     for param in kernel["params"]:
@@ -36,23 +36,23 @@ def places(kernel: KernelEntry) -> tuple[list[int], int]:
 
 
 class _Checks:
-    """The checks of one parameter: statements that leave the block of a variant."""
+    """Writer for the checks of one parameter; a failed check leaves the block of its variant."""
 
     def __init__(self, f: Function, label: str, type_: str):
         self._f, self._label, self._type = f, label, type_
 
     def call(self, function: str, arguments: str, what: str = "") -> None:
-        """Add a call of ``support.c``, which gets the label and the type behind its arguments."""
+        """Write a call of a function in ``support.c``; label and type follow its arguments."""
         label = quoted(self._label + what)
         self._f.refuse(f"{function}({arguments}, {label}, {self._f.type(self._type)})", "break")
 
     def never(self, message: str) -> None:
-        """Add that it cannot be."""
+        """Write an unconditional failure."""
         self._f.line(f"found = cute_say(CUTE_FAILED, {text(f'{self._label}: {message} ({self._type})')});")
         self._f.line("break;")
 
     def unless(self, condition: str, message: str) -> None:
-        """Add one with words of its own."""
+        """Write a check with its own message."""
         shown = text(f"{self._label}: {message} ({self._type})")
         with self._f.block(f"if (!({condition}))"):
             self._f.line(f"found = cute_say(CUTE_REFUSED, {shown});")
@@ -68,10 +68,11 @@ def write_launch(
     values: Sequence[Value],
     shape: Shape,
 ) -> None:
-    """Write what plans one launch: the first of ``choices`` that takes the arguments; ``found`` tells how it ended.
+    """Write the planning of one launch: the first of ``choices`` that accepts the arguments.
 
-    ``values``: the arguments in the form of ``base``; ``numbers``: the place of each kernel in the table of functions.
-    Expects ``nothing``: whether an array of the call has no elements.
+    ``found`` holds the result.  ``values`` are the arguments in the form of ``base``.  ``numbers`` gives the
+    position of
+    each kernel in the table of functions.  The C variable ``nothing`` must tell if an array of the call is empty.
     """
     f.line("struct cute_launch *launch = &plan->launches[plan->count];")
     f.line(f"const int64_t grid[3] = {{{', '.join(shape.grid)}}};")
@@ -108,7 +109,7 @@ def _shape(f: Function, kernel: KernelEntry, shape: Shape) -> None:
         "wanted" if own else "NULL", str(kernel["max_threads"]), "empty",
     ]  # fmt: skip
     f.line(f"found = cute_shape({', '.join(given)});")
-    # A cluster that is compiled in is not said again.
+    # A cluster that is compiled into the kernel must not be set again as a launch attribute.
     f.line(f"launch->clustered = {int(cluster is not None and not kernel['cluster'])};")
     f.line(f"launch->cooperative = {int(shape.cooperative)};")
     f.line(f"launch->pdl = {int(shape.pdl)};")
@@ -154,7 +155,7 @@ def _width(type_: str) -> int:
 
 
 def _put(f: Function, type_: str, value: Value, at_: int, checks: _Checks) -> None:
-    """Write a scalar of a lowered type to the parameters."""
+    """Write a scalar of a lowered type to the parameter bytes."""
     if not isinstance(value, Scalar):
         checks.never("the host function passes a value that it never set")
         return
@@ -172,7 +173,7 @@ def _put(f: Function, type_: str, value: Value, at_: int, checks: _Checks) -> No
 
 
 def _leaf(leaf: int | DynamicLeaf | None, scalars: Mapping[int, Value]) -> Scalar | None:
-    """Return a leaf's value; of the type ``unset`` where the host function never set it."""
+    """Return the value of a leaf; its type is ``unset`` if the host function never set it."""
     if isinstance(leaf, dict):
         value = scalars[leaf["offset"]]
         return value if isinstance(value, Scalar) else Scalar("", "unset")
@@ -180,7 +181,7 @@ def _leaf(leaf: int | DynamicLeaf | None, scalars: Mapping[int, Value]) -> Scala
 
 
 def _pack_trees(base: Param, chosen: Param, scalars: Mapping[int, Value], at_: int, checks: _Checks) -> None:
-    """Write the dynamic leaves of ``chosen``, whose values are those of ``base``."""
+    """Write the dynamic leaves of ``chosen`` with the values that ``base`` has."""
     for part in ("shape", "stride"):
         if part not in chosen:
             continue

@@ -1,7 +1,7 @@
-"""A host function's program (:mod:`cute_dialect.runtime.host_program`) as statements of C.
+"""Host programs (:mod:`cute_dialect.runtime.host_program`) as C statements.
 
-Every register becomes variables, one a scalar: tuples are taken apart here.  What the interpreter of programs raises as
-``HostOverflow`` ends in ``CUTE_REFUSED`` (a fallback may do it), other errors in ``CUTE_FAILED``.
+A register becomes one C variable per scalar; tuples are taken apart here.  An overflow, which raises ``HostOverflow``
+in Python, returns ``CUTE_REFUSED`` so that a fallback may run.  Other errors return ``CUTE_FAILED``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WIDE = {
     "shli": "cute_left_shift({a}, {b})",
     "shrsi": "(cute_wide){a} >> {b}",
 }
-"""Signed instructions, exactly: what does not fit is refused after."""
+"""Signed instructions with exact results; a range check follows."""
 _UNSIGNED = {
     "divui": "{a} / {b}",
     "remui": "{a} % {b}",
@@ -45,7 +45,7 @@ _FLOATS = {"addf": "+", "subf": "-", "mulf": "*", "divf": "/"}
 
 
 def write_program(f: Function, host: Mapping[str, object], arguments: Sequence[Value]) -> dict[int, Value]:
-    """Write the code of a host function's program and return what its registers hold.
+    """Write the code of a host function's program and return the values of its registers.
 
     Raises :class:`ExportError` for integers of more than 64 bits.
     """
@@ -235,13 +235,13 @@ class _Writer:
 
 
 def _from_either(given: Sequence[Scalar]) -> Scalar:
-    """Return the last of three, which holds one of the others: of their array, if that is one."""
+    """Return the variable that holds either of two values; it belongs to their array if they share one."""
     one, other, value = given
     return replace(value, argument=one.argument if one.argument == other.argument else None)
 
 
 def _rounded(expression: str, kind: str) -> str:
-    """Return a double as its type holds it."""
+    """Round a double to its type."""
     if kind == "f16":
         return f"cute_half_value(cute_half({expression}))"
     return f"(float)({expression})" if kind == "f32" else expression

@@ -1,4 +1,4 @@
-"""C as text: lines, variables, literals, values of host functions as expressions.
+"""Building blocks of C source: lines, variables, literals, and values of host functions as expressions.
 
 >>> number(-5), text('a "b" 5%'), name("in.bias")
 ('(-5)', '"a \\\\"b\\\\" 5%%"', 'in_bias')
@@ -19,14 +19,14 @@ __all__ = ["ExportError", "Function", "Scalar", "Value", "at", "each", "name", "
 
 
 class ExportError(CuteError, ValueError):
-    """A kernel that cannot be exported as asked, or a folder that cannot be written; the message says what to do."""
+    """A kernel cannot be exported as requested, or a folder cannot be written."""
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number, an address or a tensor map: an expression without effects, and its type in C.
+    """A number, address or tensor map: a C expression without side effects, and its C type.
 
-    ``argument``: of an address, the parameter of the host function that it is of, where that is known.
+    ``argument`` is the array parameter that an address belongs to, if known.
     """
 
     text: str
@@ -35,12 +35,12 @@ class Scalar:
 
     @property
     def constant(self) -> int | None:
-        """The number, where it is a literal."""
+        """The value, if the expression is a literal."""
         return int(self.text.strip("()")) if _LITERAL.fullmatch(self.text) else None
 
 
 Value: TypeAlias = "Scalar | tuple[Value, ...] | None"
-"""What a register of a host program holds; ``None`` was never set."""
+"""Value of a register of a host program; ``None`` was never set."""
 
 _LITERAL = re.compile(r"\d+|\(-\d+\)")
 
@@ -51,11 +51,11 @@ _TAKEN = frozenset(
     stream module plan found launch grid block cluster smem empty nothing wanted leaf bits
     launch_grid launch_block launch_smem""".split()  # noqa: SIM905
 )
-"""Words of C, and the variables of the functions written here."""
+"""C keywords and the variables of the generated functions."""
 
 
 def name(text: str) -> str:
-    """Return a name as C takes it."""
+    """Convert a name to a C identifier."""
     made = re.sub(r"\W", "_", text, flags=re.ASCII) or "_"
     if made in _TAKEN or re.fullmatch(r"v\d+|refused_\d+|type_\d+|cute_\w+", made):
         return f"{made}_"
@@ -63,7 +63,7 @@ def name(text: str) -> str:
 
 
 def number(value: int) -> str:
-    """Return an integer of 64 bits as a literal."""
+    """Return a 64-bit integer literal."""
     if value == -(1 << 63):
         return "INT64_MIN"
     made = str(value) if -(1 << 31) < value < 1 << 31 else f"INT64_C({value})"
@@ -71,7 +71,7 @@ def number(value: int) -> str:
 
 
 def real(value: float) -> str:
-    """Return a double as a literal, exactly.
+    """Return an exact double literal.
 
     >>> real(0.5), real(float("-inf"))
     ('0x1.0000000000000p-1', '-INFINITY')
@@ -82,18 +82,18 @@ def real(value: float) -> str:
 
 
 def text(message: str) -> str:
-    """Return a format of ``printf`` that prints this message."""
+    """Return a quoted ``printf`` format that prints this message."""
     return quoted(message.replace("%", "%%"))
 
 
 def quoted(text: str) -> str:
-    """Return a string of C."""
+    """Return a C string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def at(value: Value, path: tuple[int, ...] | list[int]) -> Value:
-    """Return the part of a value at a path of indices."""
+    """Return the part of a value at an index path."""
     for i in path:
         assert isinstance(value, tuple)
         value = value[i]
@@ -101,7 +101,7 @@ def at(value: Value, path: tuple[int, ...] | list[int]) -> Value:
 
 
 def each(f: Callable[[Sequence[Scalar]], Value], *values: Value) -> Value:
-    """Return what ``f`` makes of the scalars of values of one form; of what was never set, it is not asked."""
+    """Apply ``f`` to the corresponding scalars of values with the same structure; unset scalars give ``None``."""
     if isinstance(values[0], tuple):
         return tuple([each(f, *parts) for parts in zip(*[v for v in values if isinstance(v, tuple)])])
     scalars = [v for v in values if isinstance(v, Scalar)]
@@ -109,7 +109,7 @@ def each(f: Callable[[Sequence[Scalar]], Value], *values: Value) -> Value:
 
 
 class Function:
-    """The body of a function that is being written: variables, declared at its top, and statements."""
+    """Body of a C function under construction: statements, and variables declared at the top."""
 
     def __init__(self, indent: int = 1):
         self.lines: list[str] = []
@@ -118,17 +118,16 @@ class Function:
         self._types: dict[str, str] = {}
 
     def line(self, text: str) -> None:
-        """Add a statement."""
+        """Append a statement."""
         self.lines.append("    " * self._indent + text if text else "")
 
     def variable(self, type: str, argument: int | None = None) -> Scalar:
-        """Declare a variable."""
         made = f"v{len(self._declared)}"
         self._declared.append((type, made))
         return Scalar(made, type, argument)
 
     def let(self, type: str, expression: str, argument: int | None = None) -> Scalar:
-        """Return a variable that holds an expression; a literal stays one."""
+        """Assign an expression to a new variable; return an integer literal as it is."""
         if type == "int64_t" and _LITERAL.fullmatch(expression):
             return Scalar(expression, type)
         made = self.variable(type, argument)
@@ -136,17 +135,17 @@ class Function:
         return made
 
     def type(self, text_: str) -> str:
-        """Return the variable that holds the text of a type, for messages."""
+        """Return the C variable that holds the text of a type, for messages."""
         return self._types.setdefault(text_, f"type_{len(self._types)}")
 
     def refuse(self, call: str, leave: str = "return found") -> None:
-        """Leave with what a call of ``support.c`` finds, unless that is that all is well."""
+        """Leave unless a call of ``support.c`` succeeds."""
         self.line(f"if ((found = {call}) != CUTE_PLANNED) {leave};")
 
     def say(self, condition: str, ended: str, message: str, *arguments: str) -> None:
-        """Return from the function with a message, unless a condition holds.
+        """Return from the function with a message unless a condition holds.
 
-        ``message``: a format of ``printf``, quoted; ``arguments`` are signed integers.
+        ``message`` is a quoted ``printf`` format, and ``arguments`` are signed integers.
         """
         if condition.endswith(" != 0") and (Scalar(condition[:-5]).constant or 0) != 0:
             return
@@ -155,7 +154,7 @@ class Function:
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Generator[None]:
-        """Put the statements that are added inside into braces."""
+        """Enclose the statements added in the context in braces."""
         self.line(f"{head} {{" if head else "{")
         self._indent += 1
         yield
@@ -164,7 +163,7 @@ class Function:
 
     @property
     def body(self) -> list[str]:
-        """The lines of the body, without variables that nothing reads."""
+        """Lines of the body, without unused variables."""
         lines = self.lines
         while True:
             read = {v for line in lines for v in _VARIABLE.findall(_ASSIGNED.sub("", line))}
@@ -183,6 +182,6 @@ _ASSIGNED = re.compile(r"\s*(v\d+) = ")
 
 
 def _declaration(type: str, variable: str) -> str:
-    # Volatile: nobody fuses a product and a sum, which would round once where the program rounds twice.
+    # Volatile prevents contraction to a fused multiply-add, which rounds once where the program rounds twice.
     volatile = "volatile " if type == "double" else ""
     return f"    {volatile}{type} {variable} = {'{0}' if type.startswith('struct') else '0'};"

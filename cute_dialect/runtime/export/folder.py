@@ -1,4 +1,4 @@
-"""Write a kernel to a folder in the forms that other programs take.
+"""Export of a kernel to files for other programs.
 
 kernel.export("out", name="gemm")                          # gemm.ptx gemm.cubin gemm.h gemm.c gemm.py
 kernel.export("out", formats=("c",), name="gemm")
@@ -23,22 +23,26 @@ from cute_dialect.runtime.launch_plan import Target
 __all__ = ["FORMATS", "export"]
 
 FORMATS = ("ptx", "cubin", "mlir", "c", "py")
-"""What a kernel can be written as."""
+"""Export formats."""
 
 MOST_CHARACTERS = 128
-"""The longest name: file systems allow 255 bytes, of which temporary names and suffixes take some."""
+"""Longest name: file systems allow 255 bytes, and temporary names and suffixes need some of them."""
 
 
 def export(
     artifact: Artifact, target: Target, folder: str | os.PathLike[str], formats: Sequence[str], name: str | None = None
 ) -> dict[str, Path]:
-    """Write a kernel to ``folder`` and return the files, by their names.
+    """Write a kernel to ``folder`` and return the files by name.
 
-    ``NAME.ptx``, ``NAME.cubin`` (a number is added from the second on where code is in several modules), ``NAME.mlir``
-    (as it was before the first pass), ``NAME.h`` and ``NAME.c``, ``NAME.py`` with the folder ``NAME_kernel``.  Files of
-    these names are replaced, each in one step, when all of them could be made; others are left alone.
+    - ``NAME.ptx``, ``NAME.cubin``: machine code; further modules get a number after the name.
+    - ``NAME.mlir``: the module before the first pass.
+    - ``NAME.h``, ``NAME.c``: header and C source.
+    - ``NAME.py`` with the folder ``NAME_kernel``: Python module and artifact.
 
-    Raises :class:`ExportError`: for an unknown format, a name that is none in C, what the kernel does not have.
+    Each file is replaced atomically, after all of them have been generated.  Other files in the folder are left
+    alone.
+
+    Raises :class:`ExportError` for an unknown format, an invalid C name, or a format that the kernel does not have.
     """
     own = re.sub(r"\W", "_", target.name, flags=re.ASCII) if name is None else name
     wanted = _formats(formats)
@@ -58,7 +62,7 @@ def export(
 
 
 def _formats(given: object) -> list[str]:
-    """Return the formats that a caller asks for, each once.  Raises :class:`ExportError`."""
+    """Return the requested formats without duplicates.  Raises :class:`ExportError`."""
     formats = [given]
     if isinstance(given, Iterable) and not isinstance(given, str):
         formats = list(cast("Iterable[object]", given))

@@ -1,6 +1,6 @@
-"""An exported kernel as an object file and its header, for programs that link it.
+"""Exported kernels as object files with headers, for programs that link them.
 
-The C files of :mod:`cute_dialect.runtime.export.c_files` are compiled by the system's compiler: ``$CC``, else ``cc``.
+The system's compiler, ``$CC`` or else ``cc``, compiles the C files of :mod:`cute_dialect.runtime.export.c_files`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["compile_object", "cuda_headers"]
 
 
 def cuda_headers() -> Path | None:
-    """Return the folder of ``cuda.h``: of ``$CUDA_HOME``, of NVIDIA's wheels, or of /usr/local/cuda."""
+    """Find the folder of ``cuda.h`` in ``$CUDA_HOME``, ``$CUDA_PATH``, NVIDIA's wheels or /usr/local/cuda."""
     homes = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
     spec = find_spec("nvidia")
     for root in spec.submodule_search_locations or () if spec is not None else ():
@@ -29,9 +29,9 @@ def cuda_headers() -> Path | None:
 
 
 def compile_object(sources: dict[str, bytes], name: str, folder: Path, file_name: str) -> dict[str, Path]:
-    """Compile ``NAME.c`` and write ``FILE_NAME.o`` and ``FILE_NAME.h`` to a folder; return both files by name.
+    """Compile ``NAME.c``, write ``FILE_NAME.o`` and ``FILE_NAME.h`` to a folder, and return both files by name.
 
-    Raises ExportError where there is no C compiler, no ``cuda.h``, or the compiler fails.
+    Raises ExportError if there is no C compiler or no ``cuda.h``, or if the compiler fails.
     """
     compiler = shlex.split(os.environ.get("CC") or "cc")
     headers = cuda_headers()

@@ -1,14 +1,14 @@
-/* What the functions below share.  Integers are exact: a number that does not fit its type is refused, never wrapped. */
+/* Support code of exported kernels.  Integers are exact: a result that does not fit its type is an error. */
 
 #define CUTE_LOCAL static __attribute__((unused))
 
-__extension__ typedef __int128 cute_wide; /* holds what any step on two int64_t gives */
+__extension__ typedef __int128 cute_wide; /* holds the result of any operation on two int64_t */
 
 enum { CUTE_PLANNED, CUTE_REFUSED, CUTE_FAILED };
 
 static _Thread_local char cute_text[1024];
 
-/* Keep a message for ..._error() and return how it ended. */
+/* Store a message for ..._error() and return the status. */
 CUTE_LOCAL int cute_say(int ended, const char *format, ...) {
     va_list more;
     va_start(more, format);
@@ -26,7 +26,7 @@ CUTE_LOCAL CUresult cute_driver_error(CUresult code, const char *what) {
     return code;
 }
 
-/* One launch of a call: which kernel, its shape, and its parameters' bytes. */
+/* One launch of a call: kernel, shape and parameter bytes. */
 struct cute_launch {
     int kernel;
     unsigned grid[3], block[3], cluster[3], smem;
@@ -40,7 +40,7 @@ struct cute_plan {
     struct cute_launch launches[CUTE_LAUNCHES];
 };
 
-/* What a tensor map is to say, innermost dimension first; with pixels that of cuTensorMapEncodeIm2col. */
+/* Description of a tensor map, innermost dimension first; with pixels, for cuTensorMapEncodeIm2col. */
 struct cute_map {
     int rank;
     uint64_t address;
@@ -56,7 +56,7 @@ CUTE_LOCAL int cute_overflow(const char *host, const char *name, int64_t a, int6
                     (long long)b, width);
 }
 
-/* The bits of a number as a signed one of this width; a bit is 0 or 1. */
+/* Interpret the low bits as a signed number of this width; a 1-bit value is 0 or 1. */
 CUTE_LOCAL int64_t cute_signed(uint64_t value, int width) {
     if (width == 1) return value & 1;
     return (int64_t)(value << (64 - width)) >> (64 - width);
@@ -76,17 +76,17 @@ CUTE_LOCAL cute_wide cute_ceiling_division(int64_t a, int64_t b) {
     return (cute_wide)a % b != 0 && (a < 0) == (b < 0) ? q + 1 : q;
 }
 
-/* Exactly, or something that fits no type. */
+/* Shift exactly; the result of a shift beyond 63 bits fits no type. */
 CUTE_LOCAL cute_wide cute_left_shift(int64_t a, int64_t b) {
     return (cute_wide)a * ((cute_wide)1 << (b < 63 ? b : 63));
 }
 
-/* How far the last element of a mode is from its first, in elements. */
+/* Distance between the first and last element of a mode, in elements. */
 CUTE_LOCAL cute_wide cute_reach(int64_t extent, int64_t stride) {
     return extent > 1 ? (cute_wide)(extent - 1) * (stride < 0 ? -(cute_wide)stride : stride) : 0;
 }
 
-/* The bits of a number as a half, rounded to the nearest, ties to even. */
+/* Convert to the bits of a half, rounded to nearest even. */
 CUTE_LOCAL uint16_t cute_half(double value) {
     uint64_t bits, kept, lost, half;
     memcpy(&bits, &value, 8);
@@ -127,7 +127,7 @@ CUTE_LOCAL void cute_put_integer(struct cute_launch *launch, size_t at, int64_t 
     cute_put(launch, at, &value, size);
 }
 
-/* Read the extent of a mode of a tensor: a multiple of the known ones of its leaves, the unknown one a multiple of div. */
+/* Bind the extent of a mode: a multiple of its static leaves; the dynamic leaf must be a multiple of div. */
 CUTE_LOCAL int cute_extent(int64_t *leaf, int64_t extent, int64_t known, int64_t div, int64_t most, const char *label,
                            const char *type) {
     if (extent < 0 || extent % known)
@@ -148,7 +148,7 @@ CUTE_LOCAL int cute_equal(int64_t value, int64_t wanted, const char *label, cons
     return cute_say(CUTE_REFUSED, "%s: expected %lld, got %lld (%s)", label, (long long)wanted, (long long)value, type);
 }
 
-/* Check what a leaf promises; one that is never used is made to keep it. */
+/* Check width and divisor of a leaf; an unused leaf is set to 0 if it violates them. */
 CUTE_LOCAL int cute_promise(int64_t *leaf, int width, int64_t div, int unused, const char *label, const char *type) {
     if (unused && (*leaf % div || !cute_fits(*leaf, width))) *leaf = 0;
     if (*leaf % div)
@@ -159,7 +159,7 @@ CUTE_LOCAL int cute_promise(int64_t *leaf, int width, int64_t div, int unused, c
     return CUTE_PLANNED;
 }
 
-/* Check a leaf, and write it to its parameter. */
+/* Check a leaf and write it to its parameter. */
 CUTE_LOCAL int cute_leaf(struct cute_launch *launch, size_t at, int64_t leaf, int width, int64_t div, int unused,
                          const char *label, const char *type) {
     int found = cute_promise(&leaf, width, div, unused, label, type);
@@ -176,14 +176,14 @@ CUTE_LOCAL int cute_pointer(struct cute_launch *launch, size_t at, uint64_t addr
     return CUTE_PLANNED;
 }
 
-/* Make a tensor map in a parameter.  The stride of a dimension of one element is never used, and is any. */
+/* Encode a tensor map into a parameter.  The stride of a dimension of extent 1 is unused and may be anything. */
 CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct cute_map *map, const char *label,
                        const char *type) {
     static const int64_t units[3] = {16, 16, 32};
     int64_t unit = units[map->codes[1]];
     cuuint64_t extents[5] = {0}, strides[4] = {16};
     cuuint32_t box[5] = {0}, steps[5] = {0};
-    int lower[3] = {0}, upper[3] = {0}; /* of columns of pixels only */
+    int lower[3] = {0}, upper[3] = {0}; /* im2col only */
     CUtensorMap made;
     CUresult code;
     if (map->address % (uint64_t)unit)
@@ -228,7 +228,7 @@ CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct c
     return CUTE_PLANNED;
 }
 
-/* Check what CUDA launches, and the kernel. */
+/* Check the launch shape against the limits of CUDA and of the kernel. */
 CUTE_LOCAL int cute_shape(struct cute_launch *launch, const char *kernel, const int64_t grid[3], const int64_t block[3],
                       const int64_t cluster[3], int64_t smem, const int64_t wanted[3], int64_t most, int empty) {
     static const int64_t limits[3] = {2147483647, 65535, 65535};
@@ -250,7 +250,7 @@ CUTE_LOCAL int cute_shape(struct cute_launch *launch, const char *kernel, const 
         launch->cluster[i] = cluster ? (unsigned)cluster[i] : 1;
     }
     if (block[0] * block[1] * block[2] > most || block[2] > 64)
-        return cute_say(CUTE_FAILED, "@%s is compiled for at most %lld threads a block, got %lld", kernel,
+        return cute_say(CUTE_FAILED, "@%s is compiled for at most %lld threads per block, got %lld", kernel,
                         (long long)most, (long long)(block[0] * block[1] * block[2]));
     if (smem < 0 || smem > 1 << 30)
         return cute_say(CUTE_FAILED, "shared memory of @%s: expected 0 to 2^30 bytes, got %lld", kernel,
@@ -259,7 +259,7 @@ CUTE_LOCAL int cute_shape(struct cute_launch *launch, const char *kernel, const 
     return CUTE_PLANNED;
 }
 
-/* Load a kernel, and allow it the shared memory that a block may have here, and any size of cluster. */
+/* Load a kernel and opt in to the largest shared memory per block, and to large clusters if needed. */
 CUTE_LOCAL CUresult cute_function(CUfunction *function, CUmodule module, const char *name, int large_cluster) {
     CUdevice device;
     int most = 0, fixed = 0;

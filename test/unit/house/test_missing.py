@@ -233,7 +233,7 @@ SWITCH = "expected one of 1, on, true, yes, 0, off, false, no"
         ("CUTE_CACHE_SIZE", "٣", "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got '٣'"),
         ("CUTE_CACHE_SIZE", " ", "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got ' '"),
         ("CUTE_PTXAS", "/nowhere/ptxas", "CUTE_PTXAS: expected a program, got '/nowhere/ptxas', which is not there"),
-        ("CUTE_PTXAS", "/", "CUTE_PTXAS: expected a program, got '/', which is no file"),
+        ("CUTE_PTXAS", "/", "CUTE_PTXAS: expected a program, got '/', which is not a file"),
         ("CUTE_PTXAS", ADD, f"CUTE_PTXAS: expected a program, got '{ADD}', which may not be run (chmod +x)"),
     ],
 )  # fmt: skip

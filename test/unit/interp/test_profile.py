@@ -152,5 +152,5 @@ def test_only_the_interpreter_checks() -> None:
 
     add = compile_cute(EXAMPLE, emit="base").kernel("add")
     a = np.zeros((4, 4), np.float32)
-    with pytest.raises(LaunchError, match='checks: only the interpreter takes that, say device="cpu"'):
+    with pytest.raises(LaunchError, match='checks: only the interpreter has this option; pass device="cpu"'):
         add(a, a, a, checks=["race"], reports=["banks"])

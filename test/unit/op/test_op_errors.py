@@ -331,7 +331,7 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_options_of_the_interpreter() -> None:
     for options, said in (
-        ({"checks": ["race"]}, 'checks: only the interpreter takes that, say device="cpu"'),
+        ({"checks": ["race"]}, 'checks: only the interpreter has this option; pass device="cpu"'),
         ({"device": "cpu", "schedule": "fast"}, "schedule: expected one of 'round-robin', 'reverse', 'random'"),
         ({"device": "tpu"}, "device: expected 'gpu', 'cuda:N', a number or 'cpu', got 'tpu'"),
     ):

@@ -103,9 +103,9 @@ def test_numbers_that_are_one(tmp_path: Path) -> None:
         ('["n"]', r'expected cute.symbols to be texts like "n: 0.shape\[0\] = 1.shape\[0\]", got "n"'),
         ('["n: 0.shape[0]"]', "expected cute.symbols to be texts like"),
         ("3 : i32", "expected cute.symbols to be texts like"),
-        ('["n: 0.shape[0] = 2.shape[1]"]', "'n' is said of mode 1 of argument 2, which is no array with such a mode"),
-        ('["n: 0.shape[0] = 3.shape[0]"]', "'n' is said of mode 0 of argument 3, which is no array with such a mode"),
-        ('["n: 0.shape[0] = 9.shape[0]"]', "'n' is said of mode 0 of argument 9, which is no array with such a mode"),
+        ('["n: 0.shape[0] = 2.shape[1]"]', "'n' refers to mode 1 of argument 2, which is not an array with such a mode"),
+        ('["n: 0.shape[0] = 3.shape[0]"]', "'n' refers to mode 0 of argument 3, which is not an array with such a mode"),
+        ('["n: 0.shape[0] = 9.shape[0]"]', "'n' refers to mode 0 of argument 9, which is not an array with such a mode"),
     ],
 )
 def test_symbols_that_say_nothing(said: str, message: str) -> None:

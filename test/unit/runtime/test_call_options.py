@@ -157,7 +157,7 @@ def test_options_of_the_interpreter_are_not_ignored_on_the_gpu(gpu: FakeDriver) 
         {"progress": print}, {"unwritten": ("mC",)},
     ):  # fmt: skip
         with pytest.raises(
-            OptionError, match=f'^{next(iter(given))}: only the interpreter takes that, say device="cpu"$'
+            OptionError, match=f'^{next(iter(given))}: only the interpreter has this option; pass device="cpu"$'
         ):
             add()(*matrices(), **given)  # type: ignore[arg-type]
 

@@ -95,7 +95,7 @@ def test_what_is_about_one_launch_is_refused() -> None:
         call(x, y, z, 1, device="cpu", blocks=[0])
     with pytest.raises(OptionError, match=r"reports: expected a call with one launch"):
         call(x, y, z, 1, device="cpu", reports=["banks"])
-    with pytest.raises(LaunchError, match=r"grid, block and smem are those of one launch, @both has 2"):
+    with pytest.raises(LaunchError, match=r"grid, block and smem apply to one launch, but @both has 2"):
         call(x, y, z, 1, grid=(1,), device="cpu")
 
 
