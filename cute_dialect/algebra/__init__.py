@@ -1,7 +1,6 @@
-"""The layout algebra: pure Python, no other package needed.
+"""The layout algebra, in pure Python without dependencies.
 
-Importing the package costs nothing; a name loads its module when it is first used.  The list of the names is
-``__init__.pyi``.
+Importing the package is cheap: a name loads its module on first use.  ``__init__.pyi`` lists the names.
 
 >>> from cute_dialect.algebra import Layout, composition, zipped_divide
 >>> composition(Layout("(6,10):(10,1)"), Layout("(3,4):(2,6)"))
@@ -9,12 +8,11 @@ Layout("(3,4):(20,1)")
 >>> zipped_divide(Layout("(12,10):(10,1)"), (4, 5))
 Layout("((4,5),(3,2)):((10,1),(40,5))")
 
-Modules, lowest first: ``leaf`` (integers known now or at run time), ``values`` (layouts, swizzles, …), ``trees`` and
-``arithmetic`` (int tuples and their like), ``text`` (parsing, printing), ``verify``, ``evaluation``, ``make_layouts``,
+Modules, lowest first: ``leaf`` (static and dynamic integers), ``values`` (layouts, swizzles, …), ``trees`` and
+``arithmetic`` (int tuples and other trees), ``text`` (parsing, printing), ``verify``, ``evaluation``, ``make_layouts``,
 ``layout``, ``complements``, ``inverses``, ``compose``, ``tiling``, ``swizzle``, ``vectors``, ``tiled_copy``,
-``tiled_mma``, ``layout_pictures``.  The functions of the package check what they are given (``argument_checks``), those
-of the modules do not.
-``docs/layouts.md`` is a tutorial.
+``tiled_mma``, ``layout_pictures``.  The functions exported by the package check their arguments (``argument_checks``);
+those of the modules do not.  ``docs/layouts.md`` is a tutorial.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What callers from outside may give to the functions of the package: every argument is made ready, or refused.
+"""Argument checks of the public functions of ``cute_dialect.algebra``.
 
-Inside the package functions take what they get: trees that are tuples of ``int`` and ``Dyn``, layouts that are legal.
-The names of ``cute_dialect.algebra`` are these functions behind a check: lists are tuples, what has ``__index__`` (a
-numpy integer, not a bool) is an ``int``, the text of a layout is the layout; anything else is an AlgebraError that
-names the function, what it expected and what it got.
+The functions inside the package do not check their arguments.  The public names wrap them with a check: a list becomes
+a tuple, an object with ``__index__`` (a numpy integer, but not a bool) becomes an ``int``, and the text of a layout
+becomes the layout.  Any other argument raises an AlgebraError that names the function, the expected kind and the value.
 
 >>> from cute_dialect.algebra import size
 >>> size([4, 8]), size("(4,8):(1,4)")
@@ -27,15 +26,15 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle
 
 _DEPTH = 100
-"""Nesting that trees may have, as in the text."""
+"""Largest nesting depth of an argument."""
 
 
 _RANK = 1 << 16
-"""Modes that a value may be padded to."""
+"""Largest rank to which a value may be padded."""
 
 
 class _Refused(Exception):
-    """The argument is not of the kind."""
+    """The argument has the wrong kind."""
 
 
 def _leaf(x: object) -> object:
@@ -68,7 +67,7 @@ def _legal(x: object) -> None:
 
 
 def _text(x: object) -> object:
-    """A layout for its text; anything else as it is."""
+    """Parse text as a layout; return any other value unchanged."""
     if isinstance(x, str):
         from cute_dialect.algebra.text import parse_composed_layout
 
@@ -175,11 +174,11 @@ _KINDS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "N": ("an integer", _number),
     "n": (f"a rank up to {_RANK}", _rank),
     "P": ("a sequence of integers", _numbers),
-    "X": ("a text", _source),
+    "X": ("a string", _source),
     "b": ("True or False", _flag),
     "i": ("an integer or a dynamic leaf", _leaf),
 }
-"""Letter -> what is expected, and how an argument is made ready."""
+"""Letter -> description of the kind, and the function that converts an argument to it."""
 
 SIGNATURES: Mapping[str, str] = {
     "complement": "L s?", "composition": "A R", "left_inverse": "L", "right_inverse": "L",
@@ -204,11 +203,11 @@ SIGNATURES: Mapping[str, str] = {
     "parse_composed_layout": "X b?", "parse_coord": "X b?", "parse_int_tuple": "X b?", "parse_layout": "X b?",
     "parse_shape": "X b?", "parse_stride": "X b?", "parse_swizzle": "X", "parse_tile": "X b?",
 }  # fmt: skip
-"""Function -> the kind of each argument; ``?``: None, or left out."""
+"""Function -> kind of each argument.  ``?`` marks an optional argument, which may also be None."""
 
 
 def checked(name: str, value: object) -> object:
-    """Put the check of its arguments before a function that has a signature; return any other value as it is."""
+    """Return ``value`` wrapped with the check of its arguments if it has a signature, else ``value`` itself."""
     kinds = SIGNATURES.get(name, "").split()
     if not kinds:
         return value
@@ -230,7 +229,7 @@ def checked(name: str, value: object) -> object:
             }.issuperset(names[:least])
         ):
             got = ", ".join([*map(repr, arguments), *[f"{key}={value!r}" for key, value in named.items()]])
-            raise AlgebraError(f"{name}: expected the arguments {', '.join(names)}, got ({got})")
+            raise AlgebraError(f"{name}: expected the arguments ({', '.join(names)}), got ({got})")
         given |= named
         ready: list[object] = []
         for i, (key, kind) in enumerate(zip(names, kinds)):
@@ -242,7 +241,7 @@ def checked(name: str, value: object) -> object:
 
 
 def _written(function: Callable[..., object]) -> tuple[CodeType, tuple[object, ...]]:
-    """The code of a function, also of one that keeps its results, and the defaults of its last arguments."""
+    """Return the code of a function, also of one wrapped by a cache, and the defaults of its last arguments."""
     function = unwrap(function)
     assert isinstance(function, FunctionType)
     return function.__code__, function.__defaults__ or ()

@@ -1,4 +1,4 @@
-"""Arithmetic on trees: sums of index values, comparisons, divisions of shapes.
+"""Arithmetic on trees: sums of indices, comparisons, division of shapes.
 
 >>> tuple_add((1, 2, 3), (4, 5)), shape_div((6, 4), 12), ceil_div_tree((7, 9), 5)
 ((5, 7, 3), (1, 2), (2, 9))
@@ -17,10 +17,13 @@ from cute_dialect.algebra.values import Basis, Coord, IntTuple, Layout, Payload,
 
 
 def arithmetic_add(a: IntTuple, b: IntTuple) -> IntTuple:
-    """Sum of two index values: integers, or arithmetic tuples as layouts with basis strides give.
+    """Return the sum of two indices: integers, or the arithmetic tuples of layouts with basis strides.
 
-    Element by element, surplus elements of the longer side copied; ``()`` is neutral, a static 0 beside a tuple is an
-    absent component.  Raises AlgebraError for any other scalar beside a tuple.
+    Tuples are added element by element, and surplus elements of the longer one are copied.  ``()`` is neutral, and so
+    is a static 0 added to a tuple.
+
+    Raises:
+        AlgebraError: any other scalar is added to a tuple.
 
     >>> arithmetic_add((0, 2), (3,)), arithmetic_add((), 4), arithmetic_add(0, (1, 2))
     ((3, 2), 4, (1, 2))
@@ -31,16 +34,16 @@ def arithmetic_add(a: IntTuple, b: IntTuple) -> IntTuple:
             return tuple([_add_component(x, y) for x, y in zip(a, b)]) + a[n:] + b[n:]
         if not a or (type(b) is int and b == 0):
             return a or b
-        raise AlgebraError(f"expected an arithmetic tuple beside {shown(a)}, got the scalar {b}")
+        raise AlgebraError(f"cannot add the scalar {b} to the arithmetic tuple {shown(a)}")
     if type(b) is tuple:
         if not b or (type(a) is int and a == 0):
             return b or a
-        raise AlgebraError(f"expected an arithmetic tuple beside {shown(b)}, got the scalar {a}")
+        raise AlgebraError(f"cannot add the scalar {a} to the arithmetic tuple {shown(b)}")
     return add(a, b)  # type: ignore[arg-type]
 
 
 def _add_component(a: IntTuple, b: IntTuple) -> IntTuple:
-    # The zeros before the one component of a basis contribution are absent, not addends: they add no width.
+    # Zeros before the component of a basis element mark absent components, so adding them does not widen the result.
     if type(a) is int and a == 0:
         return b
     if type(b) is int and b == 0:
@@ -49,9 +52,10 @@ def _add_component(a: IntTuple, b: IntTuple) -> IntTuple:
 
 
 def tuple_add(a: IntTuple, b: IntTuple) -> IntTuple:
-    """Sum of two int tuples; surplus elements of the longer side are copied.
+    """Return the sum of two int tuples.  Surplus elements of the longer one are copied.
 
-    Raises AlgebraError for a scalar beside a tuple, except a static 0 at the top level.
+    Raises:
+        AlgebraError: a scalar is added to a tuple, except a static 0 at the top level.
 
     >>> tuple_add((1, 2, 3), (4, 5)), tuple_add(0, (4, 5))
     ((5, 7, 3), (4, 5))
@@ -64,9 +68,10 @@ def tuple_add(a: IntTuple, b: IntTuple) -> IntTuple:
 
 
 def tuple_sub(a: IntTuple, b: IntTuple) -> IntTuple:
-    """Subtract two int tuples; surplus elements of either side are copied, *not* negated.
+    """Return the difference of two int tuples.  Surplus elements of either side are copied, *not* negated.
 
-    Raises AlgebraError for a scalar beside a tuple, except a static 0 on the right at the top level.
+    Raises:
+        AlgebraError: a scalar meets a tuple, except a static 0 on the right at the top level.
 
     >>> tuple_sub((7, 8), (1, 2, 5)), tuple_sub((7, 8), 0)
     ((6, 6, 5), (7, 8))
@@ -88,10 +93,12 @@ def _zip_leaves(f: Callable[[Leaf, Leaf], Leaf], a: IntTuple, b: IntTuple, path:
 
 
 def elem_less(a: Coord, b: Coord) -> bool | Dyn:
-    """Tell whether every leaf of ``a`` is below the matching leaf of ``b``; true for ``()``.
+    """Return True if every leaf of ``a`` is less than the matching leaf of ``b``; ``()`` is less than ``()``.
 
-    A ``bool`` when that can be decided now, else an ``i1`` leaf.  Raises AlgebraError for trees that are not congruent
-    and for ``_``.
+    The result is a ``bool`` if it is known statically, else an ``i1`` leaf.
+
+    Raises:
+        AlgebraError: the trees are not congruent, or a leaf is ``_``.
 
     >>> elem_less((3, (1, 2)), (4, (2, 3))), elem_less((3, 5), (4, 5))
     (True, False)
@@ -115,9 +122,9 @@ def _conjunction(predicate: str, a: Sequence[object], b: Sequence[object]) -> bo
 
 
 def equal(a: Payload, b: Payload) -> bool | Dyn:
-    """Tell whether two values of one kind are equal, leaf by leaf; trees that are not congruent are not equal.
+    """Return True if two values are equal leaf by leaf.  Trees that are not congruent are not equal.
 
-    A ``bool`` when that can be decided now, else an ``i1`` leaf.
+    The result is a ``bool`` if it is known statically, else an ``i1`` leaf.
     """
     if isinstance(a, Layout) and isinstance(b, Layout):
         if not congruent(a.shape, b.shape) or not congruent(a.stride, b.stride):
@@ -145,10 +152,10 @@ def equal(a: Payload, b: Payload) -> bool | Dyn:
 
 
 def shape_div_leaf(a: Leaf, b: Leaf) -> Leaf:
-    """Divide two extents: truncating, but never to 0 unless ``a`` is 0: then the sign of the quotient.
+    """Divide two extents, truncating.  A quotient of 0 is replaced by its sign unless ``a`` is 0.
 
-    Static operands: one must be a multiple of the other.  With divisibility an exact quotient needs no test for zero:
-    ``?{div=8} / 2`` is ``?{div=4}``, because a multiple of 2 over 2 is 0 only if the dividend is.
+    If both operands are static, one must be a multiple of the other.  If divisibility proves an exact quotient, no
+    test for 0 is emitted: ``?{div=8} / 2`` is ``?{div=4}``.
 
     >>> shape_div_leaf(24, 6), shape_div_leaf(3, 12), shape_div_leaf(4, -12)
     (4, 1, -1)
@@ -169,9 +176,10 @@ def shape_div_leaf(a: Leaf, b: Leaf) -> Leaf:
 
 
 def shape_div(a: IntTuple, b: IntTuple) -> IntTuple:
-    """Divide shapes; a scalar divisor is used up mode by mode.
+    """Divide shapes.  A scalar divisor is consumed mode by mode.
 
-    Raises AlgebraError when ranks differ, a divisor is 0 or neither of two static leaves divides the other.
+    Raises:
+        AlgebraError: ranks differ, a divisor is 0, or neither of two static leaves divides the other.
 
     >>> shape_div((8, 9), (2, 3)), shape_div((6, 4), 12), shape_div(24, (2, 3))
     ((4, 3), (1, 2), 4)
@@ -191,10 +199,12 @@ def shape_div(a: IntTuple, b: IntTuple) -> IntTuple:
 
 
 def ceil_div_tree(a: IntTuple, b: IntTuple) -> IntTuple:
-    """Divide shapes, rounding up; a scalar divisor is used up mode by mode, surplus modes of ``a`` are copied.
+    """Divide shapes, rounding up.  A scalar divisor is consumed mode by mode; surplus modes of ``a`` are copied.
 
-    Raises AlgebraError when ``b`` has the larger rank or a static 0 leaf.  With divisibility exact quotients keep what
-    is known: ``ceil(?{div=128} / 128)`` is an exact division.
+    An exact quotient keeps its divisibility: ``ceil(?{div=128} / 128)`` is an exact division.
+
+    Raises:
+        AlgebraError: ``b`` has the larger rank or a static 0 leaf.
 
     >>> ceil_div_tree((7, 9, 4), (2, 4)), ceil_div_tree((7, 9), 5), ceil_div_tree(-7, 2)
     ((4, 3, 4), (2, 9), -3)

@@ -1,4 +1,4 @@
-"""Layouts of equal size seen mode by mode: the modes split until all have the same extents.
+"""Common refinement of the modes of several layouts of equal size.
 
 >>> a, b = Layout((4, 8), (1, 16)), Layout(32, 1)
 >>> common_modes([a, b])
@@ -25,7 +25,11 @@ class Mode(NamedTuple):
 
 
 def common_modes(layouts: Sequence[Layout]) -> list[Mode]:
-    """Split the modes of several layouts of equal size so that they agree.  Raises AlgebraError if they cannot."""
+    """Split the modes of layouts of equal size until corresponding modes have equal extents.
+
+    Raises:
+        AlgebraError: the extents have no common refinement.
+    """
     rows = [_flat(layout) for layout in layouts]
     modes: list[Mode] = []
     while any(rows):

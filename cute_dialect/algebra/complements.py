@@ -1,4 +1,4 @@
-"""Complements: what a layout leaves out of its codomain.
+"""Complements of layouts: the indices of the codomain that a layout does not reach.
 
 >>> complement(Layout("(2,2):(1,6)"), 24), complement(Layout("5:2"))
 (Layout("(3,2):(2,12)"), Layout("(2,1):(1,10)"))
@@ -19,12 +19,18 @@ from cute_dialect.algebra.verify import stride_profile
 
 
 def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Layout:
-    """Return what a layout leaves out of its codomain.
+    """Return the complement of a layout in its codomain.
 
-    Without ``cotarget``: the gaps, and last a mode of extent 1 whose stride is where layout and complement together
-    repeat.  With one (a shape, or a layout whose shape counts): up to ``size(cotarget)``.  Where a stride is no
-    multiple of what the smaller strides cover, the quotient is truncated.  Raises AlgebraError for a layout that is
-    not injective and for dynamic strides (one single mode may have one).
+    Without ``cotarget`` the result covers the gaps between the modes.  Its last mode has extent 1 and the stride at
+    which layout and complement together repeat.  A stride that is not a multiple of the range that the smaller strides
+    cover is truncated.
+
+    Args:
+        layout: an injective layout.  A dynamic stride is allowed only in a layout of one mode.
+        cotarget: shape, or layout whose shape is used.  The complement extends to ``size(cotarget)``.
+
+    Raises:
+        AlgebraError: the layout is not injective, or has several modes and a dynamic stride.
 
     >>> complement(Layout("(2,3):(4,12)")), complement(Layout("(2,3):(4,12)"), 48)
     (Layout("(4,1):(1,36)"), Layout("(4,2):(1,36)"))
@@ -35,7 +41,7 @@ def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Lay
 
 
 def minimal_complement(layout: Layout) -> Layout:
-    """Return :func:`complement` without cotarget."""
+    """Return :func:`complement` without a cotarget."""
     modes = _static_modes(layout)
     if modes is None:
         return _assemble(stride_profile(layout.stride), (), _gaps(layout))
@@ -43,7 +49,8 @@ def minimal_complement(layout: Layout) -> Layout:
 
 
 def _static_modes(layout: Layout) -> list[tuple[int, int]] | None:
-    # (stride, extent) of the leaf modes that count, by stride; None if some leaf is no plain integer.
+    # (stride, extent) of the leaf modes with extent > 1 and nonzero stride, by stride; None if a leaf is not a plain
+    # integer.
     s, d = layout.shape, layout.stride
     modes: list[tuple[int, int]] = []
     if type(s) is tuple:
@@ -69,16 +76,16 @@ def _collect(s: tuple[IntTuple, ...], d: tuple[Stride, ...], modes: list[tuple[i
 
 
 def _static_gaps(layout: Layout, modes: list[tuple[int, int]]) -> tuple[Extents, Strides]:
-    # The extents between one mode and the next, at the strides up to which is covered.  No two of them can merge: an
-    # extent times its stride is at most the stride of the next mode, which the next stride exceeds.
+    # Each gap between two modes becomes a mode whose stride is the range covered so far.  Gaps never merge: extent
+    # times stride of a gap is at most the stride of the next mode, and the next gap starts at a larger stride.
     S: Extents = []
     D: Strides = []
     covered = 1
     for d, s in modes:
         if d < covered:
             raise AlgebraError(
-                f"expected an injective layout, got {shown(layout)}: stride {d} is below {covered}, which the smaller "
-                "strides cover"
+                f"expected an injective layout, got {shown(layout)}: stride {d} is less than {covered}, the range that "
+                "smaller strides cover"
             )
         gap = d // covered
         if gap != 1:
@@ -91,7 +98,7 @@ def _static_gaps(layout: Layout, modes: list[tuple[int, int]]) -> tuple[Extents,
 
 
 def _gaps(layout: Layout) -> Callable[[tuple[int, ...]], tuple[Extents, Strides]]:
-    # The gaps for every path of the profile; each list ends in the mode of extent 1.
+    # The gaps per path of the profile.  Each list ends with the mode of extent 1.
     extents, strides = flat_modes(layout)
     values = [d.value if isinstance(d, Basis) else d for d in strides]
     if len(values) > 1 and any(isinstance(v, Dyn) for v in values):
@@ -112,8 +119,8 @@ def _gaps(layout: Layout) -> Callable[[tuple[int, ...]], tuple[Extents, Strides]
         for v, s in modes:
             if type(v) is int and type(covered) is int and v < covered:
                 raise AlgebraError(
-                    f"expected an injective layout, got {shown(layout)}: stride {v} is below {covered}, which the "
-                    "smaller strides cover"
+                    f"expected an injective layout, got {shown(layout)}: stride {v} is less than {covered}, the range "
+                    "that smaller strides cover"
                 )
             S.append(leaf_div(v, covered))
             D.append(covered)
@@ -134,7 +141,7 @@ def _stride_of(mode: tuple[Leaf, Leaf]) -> int:
 def _assemble(
     profile: IntTuple, path: tuple[int, ...], at: Callable[[tuple[int, ...]], tuple[Extents, Strides]]
 ) -> Layout:
-    # A layout of the structure of the profile, with the strides at each path along that mode.
+    # A layout with the structure of the profile.  The strides at each path step along that mode.
     if type(profile) is tuple:
         parts = [_assemble(p, (*path, i), at) for i, p in enumerate(profile)]
         return raw_layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
@@ -150,11 +157,11 @@ def _along(mode: Layout, path: tuple[int, ...]) -> Layout:
 
 
 def extended_complement(layout: Layout, shape: IntTuple) -> Layout:
-    """Return the complement that divides use: so many repetitions that layout and complement cover ``shape``.
+    """Return the complement used by divides: repeated until layout and complement together cover ``shape``.
 
-    For each extent ``x`` of the shape under a leaf of the index profile the last mode is repeated ``ceil(x / z)``
-    times, ``z`` being what is left of its stride.  Modes of the shape that the layout does not step through are taken
-    whole.
+    For each extent ``x`` of the shape under a leaf of the index profile, the last mode is repeated ``ceil(x / z)``
+    times, where ``z`` is the part of its stride not yet covered.  Modes of the shape that the layout does not step
+    through are included whole.
 
     >>> extended_complement(Layout("6:2"), 24), extended_complement(Layout("4:32@0"), (128, 64))
     (Layout("(2,2):(1,12)"), Layout("(32,64):(1@0,1@1)"))
@@ -253,7 +260,7 @@ def bounded_complement(layout: Layout, cotarget: IntTuple) -> Layout:
 
 
 def _bounded_static(layout: Layout, modes: list[tuple[int, int]], cotarget: int) -> Layout:
-    # Adjacent modes need not be merged first: one that continues another leaves a gap of 1, which vanishes.
+    # Adjacent modes need not be merged first: a mode that continues another leaves a gap of 1, which is dropped.
     if not modes:
         return raw_layout(cotarget, 1)
     S: list[int] = []
@@ -278,13 +285,13 @@ def _bounded_static(layout: Layout, modes: list[tuple[int, int]], cotarget: int)
 
 def _not_injective(layout: Layout, d: Leaf, covered: Leaf) -> AlgebraError:
     return AlgebraError(
-        f"expected an injective layout with positive strides, got {shown(layout)}: stride {d} is below {covered}, "
-        "which the smaller strides cover"
+        f"expected an injective layout with positive strides, got {shown(layout)}: stride {d} is less than {covered}, "
+        "the range that smaller strides cover"
     )
 
 
 def coalesce_shape(shape: IntTuple) -> IntTuple:
-    """Flattens a shape and multiplies neighbours that are both static or both dynamic.
+    """Flatten a shape and multiply adjacent extents that are both static or both dynamic.
 
     >>> coalesce_shape((2, (3, Dyn()), Dyn(), 4))
     (6, Dyn(?), 4)

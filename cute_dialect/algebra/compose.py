@@ -3,8 +3,8 @@
 >>> composition(Layout("(6,10):(10,1)"), Layout("(3,4):(2,6)"))
 Layout("(3,4):(20,1)")
 
-The definitions follow the CuTe documentation of layout algebra; where a check compares numbers it is made between
-static ones only, so a dynamic extent or stride never makes a program illegal, it makes results dynamic.
+The definitions follow the CuTe documentation of layout algebra.  Only static numbers are checked for divisibility.  A
+dynamic extent or stride therefore never makes a composition illegal; it makes the result dynamic.
 """
 
 from __future__ import annotations
@@ -36,15 +36,20 @@ _LOW, _HIGH = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 
 
 def composition(a: AnyLayout, b: AnyLayout | Tile | IntTuple) -> AnyLayout:
-    """Return ``c -> a(b(c))`` for a layout ``b``; mode by mode for a tile or shape.
+    """Return the composition ``c -> a(b(c))``, mode by mode if ``b`` is a tile or shape.
 
-    In a tile ``_`` keeps a mode and surplus modes of ``a`` are dropped; a shape ``n`` stands for ``n:1``, 1 for
-    ``1:0``.  A composed ``a`` is composed in its outer layout.  Raises AlgebraError when a step of ``b`` passes an
-    extent of ``a`` without being a multiple of it, when the elements left in that mode do not divide the extent of
-    ``b``, and when ranks do not fit.  As in CuTe, a step below an extent need not divide it: the count is rounded up,
-    and the result is then ``a(b(c))`` only as long as ``b`` stays in that mode.
+    As in CuTe, a step smaller than an extent of ``a`` need not divide it.  The count is then rounded up, and the result
+    equals ``a(b(c))`` only while ``b`` stays within that mode.
 
-    ``b`` may be ``inner o offset o outer`` with a layout ``inner``, which ``a`` is then composed with.
+    Args:
+        a: plain or composed layout.  A composed layout is composed in its outer layout.
+        b: layout, tile or shape, or ``inner o offset o outer`` with a layout ``inner``, which is composed with ``a``.
+            In a tile ``_`` keeps a mode, and surplus modes of ``a`` are dropped.  An extent ``n`` is the layout
+            ``n:1``, and 1 is ``1:0``.
+
+    Raises:
+        AlgebraError: a step of ``b`` exceeds an extent of ``a`` without being a multiple of it, the elements left in
+            that mode do not divide the extent of ``b``, or ranks do not fit.
 
     >>> A = Layout("(12,8):(8,1)")
     >>> composition(A, (Layout("3:4"), UNDERSCORE)), composition(A, (3, 2))
@@ -53,8 +58,8 @@ def composition(a: AnyLayout, b: AnyLayout | Tile | IntTuple) -> AnyLayout:
     if isinstance(b, ComposedLayout):
         if not isinstance(a, Layout) or not isinstance(b.inner, Layout):
             raise AlgebraError(
-                f"expected a layout, or a composed one whose inner part is a layout beside a plain left side, got "
-                f"{shown(b)}: no layout is what {shown(a)} makes of it"
+                f"cannot compose {shown(a)} with {shown(b)}: a composed right side needs a plain left side and an "
+                "inner layout that is not a swizzle"
             )
         return ComposedLayout(compose(a, b.inner), b.offset, b.outer)
     if isinstance(a, ComposedLayout):
@@ -65,9 +70,10 @@ def composition(a: AnyLayout, b: AnyLayout | Tile | IntTuple) -> AnyLayout:
 
 
 def as_tiler(tiler: Layout | Tile | IntTuple) -> Tile:
-    """Return a layout or tile as it is, a shape as the tile of ``n:1`` (``1:0`` for 1); a tuple may mix both.
+    """Convert a shape to the tile of ``n:1`` (``1:0`` for 1).  Layouts and tiles are unchanged; a tuple may mix both.
 
-    Raises AlgebraError for an extent below 1 and for an illegal layout in a slot.
+    Raises:
+        AlgebraError: an extent is below 1, or a layout in a slot is illegal.
 
     >>> as_tiler((4, (UNDERSCORE, Layout("3:2"))))
     (Layout("4:1"), (_, Layout("3:2")))
@@ -96,14 +102,14 @@ def _compose_tile(a: Layout, tile: Tile) -> Layout:
 
 
 def check_tile_rank(tile: tuple[Tile, ...], a: Layout) -> None:
-    """Raises AlgebraError when a tile has more modes than the layout it is for."""
+    """Raise AlgebraError if a tile has more modes than the layout that it is applied to."""
     rank = len(a.shape) if type(a.shape) is tuple else 1
     if len(tile) > rank:
         raise AlgebraError(f"expected a tiler of rank at most {rank} for {shown(a)}, got rank {len(tile)}")
 
 
 def compose(a: Layout, b: Layout) -> Layout:
-    """Return ``c -> a(b(c))`` of two layouts; see :func:`composition`."""
+    """Return the composition ``c -> a(b(c))`` of two layouts; see :func:`composition`."""
     folded = fold_static(a)
     if folded is not None:
         parts = compose_static(*folded, b.shape, b.stride)
@@ -113,7 +119,7 @@ def compose(a: Layout, b: Layout) -> Layout:
         profile = stride_profile(b.stride)
         rank = len(a.shape) if type(a.shape) is tuple else 1
         if type(profile) is tuple and len(profile) > rank:
-            raise AlgebraError(f"expected at most {rank} modes to be stepped through in {shown(a)}, got {shown(b)}")
+            raise AlgebraError(f"the basis strides of {shown(b)} refer to modes beyond the {rank} of {shown(a)}")
         shape, stride = _compose_basis(coalesce_keeping(a, profile), b.shape, b.stride)
     else:
         extents, strides = flat_modes(a)
@@ -123,12 +129,12 @@ def compose(a: Layout, b: Layout) -> Layout:
     return raw_layout(shape, stride)
 
 
-# The same over plain integers, which is what programs that compute with layouts do: one pass over the leaves of ``a``,
-# one call for each leaf of ``b``.
+# Fast path for plain integers, the common case at a Python prompt: one pass over the leaves of ``a``, and one call per
+# leaf of ``b``.
 
 
 def fold_static(a: Layout) -> tuple[list[int], list[int]] | None:
-    """Return the folded modes of a layout of plain integers (see ``fold_modes``, a last extent 1 stays), else None."""
+    """Return the folded modes of a layout of plain integers, keeping a last extent of 1; None for other layouts."""
     s, d = a.shape, a.stride
     if type(s) is tuple:
         extents: list[int] = []
@@ -158,7 +164,7 @@ def _gather(s: tuple[IntTuple, ...], d: tuple[Stride, ...], E: list[int], F: lis
 
 
 def compose_static(E: list[int], F: list[int], s: IntTuple, d: Stride) -> tuple[IntTuple, Stride] | None:
-    """Shape and stride of the composition of folded modes with ``s:d``; None if some leaf is no plain integer."""
+    """Return shape and stride of folded modes composed with ``s:d``, or None if a leaf is not a plain integer."""
     if type(s) is int and type(d) is int:
         return _leaf_static(E, F, s, d)
     if type(s) is not tuple:
@@ -193,7 +199,7 @@ def _leaf_static(E: list[int], F: list[int], s: int, d: int) -> tuple[IntTuple, 
     else:
         return s, check_range(d * F[last])
     if s == 1:
-        # The step shrinks to 1 here and goes on to the last mode.
+        # The step becomes 1 here and continues to the last mode.
         return 1, F[last]
     k = -(-a // d)
     if s <= k:
@@ -220,7 +226,7 @@ def _leaf_static(E: list[int], F: list[int], s: int, d: int) -> tuple[IntTuple, 
         S.append(s)
         D.append(F[last])
         if not exact:
-            # Only a step that does not divide its extent can make neighbours continue each other.
+            # Adjacent modes can continue each other only if a step does not divide its extent.
             return _parts(*fold_modes(S, D, False))  # type: ignore[arg-type]
     return tuple(S), tuple(D)
 
@@ -240,10 +246,10 @@ def _compose_basis(a: Layout, s: IntTuple, d: Stride) -> tuple[IntTuple, Stride]
         parts = [_compose_basis(a, x, y) for x, y in zip(s, d)]  # type: ignore[arg-type]
         return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
     if not isinstance(d, Basis):
-        # Only static zeros stand beside basis elements.
+        # Strides that are not basis elements are static zeros here.
         return s, 0
     if isinstance(s, Dyn):
-        raise AlgebraError(f"expected a static extent to go with the basis stride {d}, got {s}")
+        raise AlgebraError(f"expected a static extent for the basis stride {d}, got {s}")
     shape, stride = a.shape, a.stride
     for at, i in enumerate(d.path):
         if type(shape) is not tuple or i >= len(shape):
@@ -255,7 +261,7 @@ def _compose_basis(a: Layout, s: IntTuple, d: Stride) -> tuple[IntTuple, Stride]
 
 
 def _compose_flat(extents: Extents, strides: Strides, s: IntTuple, d: Stride) -> tuple[IntTuple, Stride]:
-    # The left layout is flat and folded; the right one is s:d with integer strides.
+    # The left layout is flat and folded.  The right one is s:d with integer strides.
     if type(s) is tuple:
         shapes: list[IntTuple] = []
         steps: list[Stride] = []
@@ -269,7 +275,7 @@ def _compose_flat(extents: Extents, strides: Strides, s: IntTuple, d: Stride) ->
     last = len(extents) - 1
     if last < 1:
         if last < 0:
-            raise AlgebraError(f"expected a layout with modes to compose with, got ():() for {s}:{d}")
+            raise AlgebraError(f"expected a layout with at least one mode on the left of {s}:{d}, got ():()")
         return s, _checked(scale(d, strides[0]))  # type: ignore[arg-type]
     S: Extents = []
     D: Strides = []
@@ -311,7 +317,7 @@ def _compose_flat(extents: Extents, strides: Strides, s: IntTuple, d: Stride) ->
         D.append(_checked(d * e if type(e) is int and type(d) is int else scale(d, e)))  # type: ignore[arg-type]
         s = rest
         if rest == 1:
-            # Further steps are 1, -1 or dynamic, which needs no check.
+            # Further steps are 1, -1 or dynamic, so no check is needed.
             break
         d = _next_step(a, d) if step is None else step  # type: ignore[arg-type]
     if not S:
@@ -335,7 +341,7 @@ def _checked(d: Leaf | Basis) -> Leaf | Basis:
 
 def _count_error(extents: Extents, strides: Strides, i: int, s: int, d: int, count: int) -> str:
     return (
-        f"expected an extent that {min(count, s)} divides, got {s}: a step of {d} covers {count} elements of mode {i} "
+        f"expected an extent divisible by {min(count, s)}, got {s}: a step of {d} covers {count} elements of mode {i} "
         f"of {shown(from_modes(extents, strides))}"
     )
 

@@ -1,4 +1,4 @@
-"""Evaluation of layouts: coordinates to indices and back, sizes.
+"""Layout evaluation: coordinate-to-index and index-to-coordinate maps, sizes and codomain sizes.
 
 >>> L = Layout("(3,(2,4)):(8,(4,1))")
 >>> evaluate((1, 2), L), evaluate(7, L), size(L), cosize(L)
@@ -38,7 +38,7 @@ from cute_dialect.algebra.values import (
 
 
 def scale(n: Leaf, stride: Leaf | Basis) -> Leaf | Basis:
-    """Multiply a stride leaf by ``n`` steps: a product, or a basis element with the value multiplied."""
+    """Multiply a stride leaf by ``n``.  A basis element keeps its path and its value is multiplied."""
     if type(stride) is int and type(n) is int:
         return n * stride
     if isinstance(stride, Basis):
@@ -50,10 +50,13 @@ def scale(n: Leaf, stride: Leaf | Basis) -> Leaf | Basis:
 
 
 def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
-    """Return the index value at a coordinate; ``_`` counts as 0, nothing is bounds-checked.
+    """Return the index of a coordinate.  ``_`` counts as 0; coordinates are not bounds-checked.
 
-    An integer for integer strides, an arithmetic tuple for basis strides, ``()`` for the empty layout.  For a composed
-    layout ``A o off o B`` it is ``A(off + B(coord))``.  Raises AlgebraError when the coordinate does not fit the shape.
+    Integer strides give an integer, basis strides an arithmetic tuple and the empty layout ``()``.  A composed layout
+    ``A o offset o B`` gives ``A(offset + B(coord))``.
+
+    Raises:
+        AlgebraError: the coordinate does not fit the shape.
 
     >>> evaluate(20, Layout("(4,4):(4,1)")), evaluate((1, 2), Layout("(4,8):(1@1,2@0)"))
     (5, (4, 1))
@@ -63,7 +66,7 @@ def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
         if type(coord) is int and type(s) is tuple and coord >= 0:
             total, rest, step = _evaluate_static(coord, s, layout.stride)  # type: ignore[arg-type]
             if step is not None:
-                # What is left runs on along the last leaf, which has no upper end.
+                # The last mode has no upper bound, so the remaining quotient continues along it.
                 return check_range(total + rest * step)
             return _evaluate_linear(coord, s, layout.stride)  # type: ignore[arg-type]
         return _evaluate(coord, s, layout.stride)
@@ -74,7 +77,7 @@ def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
         from cute_dialect.algebra.swizzle import apply_swizzle
 
         if isinstance(index, tuple):
-            raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {shown(index)}")
+            raise AlgebraError(f"expected an integer index for the swizzle, got the arithmetic tuple {shown(index)}")
         return apply_swizzle(layout.inner, index)
     return evaluate(index, layout.inner)
 
@@ -88,7 +91,7 @@ def _evaluate(c: Coord, s: IntTuple, d: Stride) -> IntTuple:
         if c >= 0:
             total, rest, step = _evaluate_static(c, s, d)  # type: ignore[arg-type]
             if step is not None:
-                # What is left runs on along the last leaf, which has no upper end.
+                # The last mode has no upper bound, so the remaining quotient continues along it.
                 return check_range(total + rest * step)
         return _evaluate_linear(c, s, d)  # type: ignore[arg-type]
     if type(c) is not tuple:
@@ -112,8 +115,8 @@ def _evaluate(c: Coord, s: IntTuple, d: Stride) -> IntTuple:
 
 
 def _evaluate_static(c: int, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> tuple[int, int, int | None]:
-    # Sum over the leaves with the digits of c, what remains of c, and the step of one more round of the last leaf.
-    # None as the step: there are no leaves, or some are not plain integers.
+    # Returns the index, the quotient that is left after the last leaf, and the index step per unit of that quotient.
+    # The step is None if the shape has no leaves, or if a leaf is not a plain integer.
     total = 0
     step: int | None = None
     for si, di in zip(s, d):
@@ -128,7 +131,7 @@ def _evaluate_static(c: int, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> 
                 c = q
         elif type(si) is tuple:
             strides: tuple[Stride, ...] = di  # type: ignore[assignment]
-            step = None  # An empty last mode takes what is left and steps nowhere.
+            step = None  # An empty last mode consumes the quotient without a step.
             for sj, dj in zip(si, strides):
                 if type(sj) is int and type(dj) is int:
                     step = sj * dj
@@ -171,7 +174,7 @@ def _evaluate_linear(c: Leaf, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) ->
     last = len(s) - 1
     for i in range(last):
         if type(c) is int and c == 0:
-            # Quotient and remainder of 0 are 0 whatever the extent, so it need not be multiplied out.
+            # Quotient and remainder of 0 are 0 for any extent, so the extent need not be computed.
             r: Leaf = 0
         else:
             extent = product(s[i])
@@ -182,11 +185,10 @@ def _evaluate_linear(c: Leaf, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) ->
 
 
 def _merged(s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> tuple[tuple[IntTuple, ...], tuple[Stride, ...]]:
-    """The modes for a run-time index, in lowering: a mode whose stride is the very SSA value that the mode before it
-    spans is one with it.
+    """Merge adjacent modes of a run-time layout where one stride is the SSA value of the extent before it.
 
     ``(a,b):(1,a)`` at ``i`` is ``(i mod a) + (i div a)*a = i`` for every ``i``, so neither quotient nor remainder is
-    needed.  Types never say that two ``?`` are equal; two uses of one SSA value are.
+    needed.  Types cannot express that two ``?`` are equal, but two uses of one SSA value are.
     """
     extents = tree_leaves(s)
     strides = tree_leaves(d)
@@ -213,8 +215,9 @@ def _is_same(a: object, b: object) -> bool:
 
 
 def size(value: Payload) -> Leaf:
-    """Return the number of elements of a layout (of the outer one of a composed layout), or the product of a shape
-    or int tuple.
+    """Return the number of elements of a layout, or the product of the leaves of a shape or int tuple.
+
+    A composed layout has the size of its outer layout.
 
     >>> size(Layout((4, (2, 3)))), size((6, Dyn())), size(())
     (24, Dyn(?), 1)
@@ -227,7 +230,7 @@ def size(value: Payload) -> Leaf:
 
 
 def coshape(layout: Layout) -> IntTuple:
-    """Return one more than the largest index value, leaf by leaf, with the magnitudes of the strides.
+    """Return the largest index plus one, per leaf of the codomain.  Negative strides count by magnitude.
 
     >>> coshape(Layout("(5,3):(1,-7)")), coshape(Layout("(5,3):(2@1,1@0)"))
     (19, (3, 9))
@@ -240,7 +243,7 @@ def coshape(layout: Layout) -> IntTuple:
 
 
 def _last_static(s: IntTuple, d: Stride) -> int | None:
-    # The largest index of plain integers: every leaf at its end.
+    # The largest index of a layout of plain integers: the last element of every leaf mode.
     if type(s) is int and type(d) is int:
         return (s - 1) * (d if d >= 0 else -d)
     if type(s) is not tuple or not s:
@@ -272,9 +275,12 @@ def _plus_one(tree: IntTuple) -> IntTuple:
 
 
 def cosize(layout: AnyLayout) -> Leaf:
-    """Return the number of elements of the smallest codomain: the product of :func:`coshape`.
+    """Return the codomain size of a layout: the product of :func:`coshape`.
 
-    Of a swizzled layout that of its outer layout.  Raises AlgebraError for a composed layout with an inner layout.
+    A swizzled layout has the cosize of its outer layout.
+
+    Raises:
+        AlgebraError: a composed layout whose inner part is a layout.
 
     >>> cosize(Layout("(5,3):(1,7)")), cosize(Layout("(5,3):(2@1,1@0)"))
     (19, 27)
@@ -290,11 +296,13 @@ def cosize(layout: AnyLayout) -> Leaf:
 
 
 def crd2idx(coord: Coord, shape: IntTuple | AnyLayout) -> IntTuple:
-    """Return the column-major index of a coordinate.  Extents 1 have stride 0, so coordinates in such modes are
-    ignored.
+    """Return the column-major index of a coordinate.
 
-    With a layout in place of the shape the index that the layout gives: :func:`evaluate`.  Raises AlgebraError for a
-    coordinate that is not weakly congruent with the shape.
+    Modes of extent 1 have stride 0, so their coordinates are ignored.  If ``shape`` is a layout, the result is the
+    index that the layout assigns to the coordinate, as :func:`evaluate` returns it.
+
+    Raises:
+        AlgebraError: the coordinate is not weakly congruent with the shape.
 
     >>> crd2idx((1, (1, 2)), (2, (3, 4))), crd2idx((1, 4), (2, (3, 4)))
     (15, 9)
@@ -312,13 +320,13 @@ def crd2idx(coord: Coord, shape: IntTuple | AnyLayout) -> IntTuple:
 
 
 def _coordinate_in(index: IntTuple, layout: AnyLayout) -> IntTuple:
-    """The coordinate at which a static layout has an index, by the largest strides first.  Raises AlgebraError."""
+    """Return the coordinate at which a static layout has an index, consuming the largest strides first."""
     if not isinstance(layout, Layout) or not isinstance(index, int):
         raise AlgebraError(f"expected an integer and a plain layout, got {shown(index)} and {shown(layout)}")
     extents = [x for x in tree_leaves(layout.shape) if type(x) is int]
     strides = [d for d in tree_leaves(layout.stride) if type(d) is int]
     if len(extents) < len(tree_leaves(layout.shape)) or len(strides) < len(extents):
-        raise AlgebraError(f"expected a static layout of integer strides to find an index in, got {shown(layout)}")
+        raise AlgebraError(f"expected a static layout with integer strides to invert, got {shown(layout)}")
     rest, digits = index, [0] * len(extents)
     for i in sorted(range(len(extents)), key=strides.__getitem__, reverse=True):
         if strides[i] > 0:
@@ -326,15 +334,21 @@ def _coordinate_in(index: IntTuple, layout: AnyLayout) -> IntTuple:
             rest -= digits[i] * strides[i]
     found = _refill(layout.shape, iter(digits))
     if evaluate(found, layout) != index:
-        raise AlgebraError(f"expected an index that {shown(layout)} has, at strides that do not overlap, got {index}")
+        raise AlgebraError(
+            f"the index {index} is not an index of {shown(layout)}, or its modes overlap; the coordinate of an index "
+            "is found only in a layout whose modes do not overlap"
+        )
     return found
 
 
 def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
-    """Return the coordinate of a column-major index: mixed-radix digits, the last mode keeps the overflow.
+    """Return the coordinate of a column-major index as mixed-radix digits.  The last mode keeps the overflow.
 
-    A tuple of indices is taken element by element.  With a layout in place of the shape: where the layout has that
-    index, the inverse of :func:`crd2idx`.  Raises AlgebraError when ranks differ and for an index that a layout lacks.
+    A tuple of indices is converted element by element.  If ``shape`` is a layout, the result is the coordinate at which
+    the layout has the index: the inverse of :func:`crd2idx`.
+
+    Raises:
+        AlgebraError: ranks differ, or the layout does not have the index.
 
     >>> idx2crd(13, (6, 3)), idx2crd(20, (6, 3)), idx2crd((1, 7), (2, (3, 4)))
     ((1, 2), (2, 3), (1, (1, 2)))
@@ -350,7 +364,7 @@ def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
     if type(shape) is not tuple:
         return index
     if not all(shape):
-        # An empty mode has no digit at all; what is left of it in the coordinate follows from the definition.
+        # An empty mode has no digits, so the coordinate is computed as the image under the identity layout.
         from cute_dialect.algebra.make_layouts import basis_like
 
         return _evaluate(index, shape, basis_like(shape))  # type: ignore[arg-type]
@@ -368,11 +382,13 @@ def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
 
 
 def increment_coord(coord: IntTuple, shape: IntTuple) -> IntTuple:
-    """Take one odometer step, first leaf fastest; the last leaf does not wrap.
+    """Advance a coordinate by one element.  The first leaf varies fastest; the last leaf does not wrap.
 
-    Over the leaves with a carry that starts at 1: a static extent 1 gives 0 and passes the carry on; otherwise the leaf
-    is ``c + carry`` and the carry 0 if that is below the extent, else 0 and the carry 1.  Raises AlgebraError for
-    operands that are not congruent and for ``_``.
+    Leaves are visited with a carry that starts at 1.  A static extent of 1 yields 0 and passes the carry on.  Any other
+    leaf becomes ``c + carry``, or 0 with a carry of 1 if that reaches the extent.
+
+    Raises:
+        AlgebraError: the operands are not congruent, or a leaf is ``_``.
 
     >>> increment_coord((5, 1), (6, 3)), increment_coord((5, 2), (6, 3)), increment_coord((1, (2, 0)), (2, (3, 4)))
     ((0, 2), (0, 3), (0, (0, 1)))

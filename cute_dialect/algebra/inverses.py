@@ -1,4 +1,4 @@
-"""Inverses of layouts.
+"""Left and right inverses of layouts.
 
 >>> right_inverse(Layout("(5,3):(3,1)")), left_inverse(Layout("5:2"))
 (Layout("(3,5):(5,1)"), Layout("(2,5):(0,1)"))
@@ -16,9 +16,12 @@ from cute_dialect.algebra.verify import stride_profile
 
 
 def right_inverse(layout: Layout) -> Layout:
-    """Return ``R`` with ``layout(R(i)) == i`` on the longest first part of the codomain that is covered without gap.
+    """Return ``R`` with ``layout(R(i)) == i`` on the longest gap-free prefix of the codomain.
 
-    A dynamic stride ends that part.  Raises AlgebraError for a dynamic extent.
+    A dynamic stride ends the prefix.
+
+    Raises:
+        AlgebraError: an extent is dynamic.
 
     >>> right_inverse(Layout("(2,8):(4,1)")), right_inverse(Layout("5:2")), right_inverse(Layout("(2,3):(1@1,1@0)"))
     (Layout("8:2"), Layout("1:0"), Layout("(3,2):(2,1)"))
@@ -48,7 +51,8 @@ def right_inverse(layout: Layout) -> Layout:
 
 
 def _folded_static(extents: Extents, strides: Strides) -> list[tuple[int, int, int]] | None:
-    # (stride, prefix product, extent) of the folded modes that count, by stride; None if some leaf is no integer.
+    # (stride, prefix product, extent) of the folded modes with extent > 1 and stride > 0, by stride; None if a leaf is
+    # not a plain integer.
     modes: list[tuple[int, int, int]] = []
     q = 1
     ps = pd = pq = 0
@@ -66,14 +70,14 @@ def _folded_static(extents: Extents, strides: Strides) -> list[tuple[int, int, i
     if pd:
         modes.append((pd, pq, ps))
     check_range(q)
-    # The prefix product grows, so that equal strides stay in their order.
+    # The prefix product increases, so modes of equal stride keep their order.
     if len(modes) > 1:
         modes.sort()
     return modes
 
 
 def _folded(layout: Layout, extents: Extents, strides: Strides) -> list[tuple[tuple[int, ...], int, int, int]]:
-    # (path, stride, prefix product, extent) of the folded modes that count, in order of path and stride.
+    # (path, stride, prefix product, extent) of the folded modes with extent > 1 and nonzero stride, by path and stride.
     S, D = fold_modes(extents, strides, True)
     modes: list[tuple[tuple[int, ...], int, int, int]] = []
     q = 1
@@ -117,10 +121,12 @@ def _inverse_of(profile: IntTuple, path: tuple[int, ...], at: Callable[[tuple[in
 
 
 def left_inverse(layout: Layout) -> Layout:
-    """Return ``R`` with ``R(layout(i)) == i`` for every index of a static injective layout; gaps get stride 0.
+    """Return ``R`` with ``R(layout(i)) == i`` for every index of a static injective layout.  Gaps get stride 0.
 
-    Injectivity is not fully checked.  Raises AlgebraError for dynamic leaves, negative strides, and a stride that is no
-    multiple of what comes before it.
+    Injectivity is not fully checked.
+
+    Raises:
+        AlgebraError: a leaf is dynamic, a stride is negative, or a stride is not a multiple of the next smaller one.
 
     >>> left_inverse(Layout("5:2")), left_inverse(Layout("(3,4):(8,2)"))
     (Layout("(2,5):(0,1)"), Layout("(2,4,3):(0,3,1)"))

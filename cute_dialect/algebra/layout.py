@@ -1,4 +1,4 @@
-"""Layouts: coalescing, grouping, padding, recasting, slicing.
+"""Layout manipulation: coalescing, grouping, padding, recasting, slicing.
 
 >>> coalesce(Layout("(2,(1,6)):(1,(6,2))"))
 Layout("12:1")
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 def flat_modes(layout: Layout) -> tuple[list[Leaf], list[Leaf | Basis]]:
-    """Return the leaves of the shape and, in step, those of the stride."""
+    """Return the leaves of the shape and the corresponding leaves of the stride."""
     s, d = layout.shape, layout.stride
     if type(s) is not tuple:
         return [s], [d]  # type: ignore[list-item]
@@ -74,11 +74,11 @@ def _flat(s: tuple[IntTuple, ...], d: tuple[Stride, ...], S: list[Leaf], D: list
 def fold_modes(
     extents: list[Leaf], strides: list[Leaf | Basis], keep_last: bool
 ) -> tuple[list[Leaf], list[Leaf | Basis]]:
-    """Merges flat modes from left to right where both are static and the second continues the first.
+    """Merge adjacent flat modes that are static if the second continues the first.
 
-    Extents 1 vanish, but for one at the very end: ``keep_last`` keeps it unless it continues what is before it (its
-    stride is where a repetition would start); without it, it stays only if there is nothing else.
-    Dynamic modes are never merged, whatever is known of their divisors.
+    Modes of extent 1 are dropped.  A last mode of extent 1 is kept if there is no other mode.  If ``keep_last`` it is
+    also kept unless it continues the mode before it, because its stride is where a repetition starts.  Dynamic modes
+    are never merged, whatever their divisors.
     """
     S: list[Leaf] = []
     D: list[Leaf | Basis] = []
@@ -115,7 +115,7 @@ def _continues(ps: Leaf, pd: Leaf | Basis, s: Leaf, d: Leaf | Basis) -> bool:
 
 
 def from_modes(extents: list[Leaf], strides: list[Leaf | Basis]) -> Layout:
-    """Make the flat layout of these modes; a single mode becomes a scalar layout."""
+    """Return the flat layout of these modes.  A single mode gives a scalar layout."""
     if len(extents) == 1:
         return raw_layout(extents[0], strides[0])
     return raw_layout(tuple(extents), tuple(strides))
@@ -125,11 +125,15 @@ def from_modes(extents: list[Leaf], strides: list[Leaf | Basis]) -> Layout:
 
 
 def coalesce(layout: A, profile: Coord | None = None) -> A:
-    """Write the same function of the linear index with as few modes as possible.
+    """Return a layout with as few modes as possible that is the same function of the linear index.
 
-    With a ``profile`` (only its structure counts) the modes under its leaves are coalesced one by one and surplus modes
-    stay as they are.  A composed layout is coalesced in its outer layout.  Raises AlgebraError when the profile has a
-    larger rank than what it stands for.
+    Args:
+        layout: layout to coalesce.  A composed layout is coalesced in its outer layout.
+        profile: tree whose structure selects the modes that are coalesced separately.  Surplus modes are unchanged.
+            None coalesces the whole layout.
+
+    Raises:
+        AlgebraError: the profile has a larger rank than the mode it applies to.
 
     >>> coalesce(Layout("(1,4,1,2):(9,2,5,8)")), coalesce(Layout("(5,(4,2)):(1,(5,20))"), (1, 1))
     (Layout("8:2"), Layout("(5,8):(1,5)"))
@@ -140,7 +144,7 @@ def coalesce(layout: A, profile: Coord | None = None) -> A:
 
 
 def coalesce_keeping(layout: Layout, profile: Coord = 0) -> Layout:
-    """Coalesce as :func:`coalesce` does, but keep a last mode of extent 1 that continues nothing."""
+    """Coalesce as :func:`coalesce` does, but keep a last mode of extent 1 that does not continue another."""
     return _coalesce(layout, profile, True)
 
 
@@ -163,9 +167,10 @@ def _coalesce(layout: Layout, profile: Coord, keep_last: bool) -> Layout:
 
 
 def group_modes(layout: A, begin: int, end: int) -> A:
-    """Wraps the modes ``begin … end-1`` into one.  A scalar layout counts as one mode.
+    """Group the modes ``begin`` to ``end - 1`` into one mode.  A scalar layout counts as one mode.
 
-    Raises AlgebraError unless ``0 <= begin < end <= rank``.
+    Raises:
+        AlgebraError: unless ``0 <= begin < end <= rank``.
 
     >>> group_modes(Layout("(4,5,6):(1,4,20)"), 1, 3), group_modes(Layout("5:2"), 0, 1)
     (Layout("(4,(5,6)):(1,(4,20))"), Layout("(5):(2)"))
@@ -185,10 +190,10 @@ def group_modes(layout: A, begin: int, end: int) -> A:
 
 
 def append_to_rank(value: T, element: T | Layout, rank: int) -> T:
-    """Put copies of ``element`` behind the modes of a value until it has ``rank`` of them.
+    """Append copies of ``element`` as modes until the value has ``rank`` modes.
 
-    A value of enough modes stays as it is.  ``value``: tree or layout, ``element`` of the same kind; a composed layout
-    takes a layout.  Raises AlgebraError for ``rank < 1``.
+    A value with at least ``rank`` modes is returned unchanged.  ``value`` is a tree or layout and ``element`` has the
+    same kind; a composed layout takes a layout.  Raises AlgebraError for ``rank < 1``.
 
     >>> append_to_rank(Layout("6:2"), Layout("1:0"), 3), append_to_rank((6, 2), (5, 5), 3)
     (Layout("(6,1,1):(2,0,0)"), (6, 2, (5, 5)))
@@ -197,7 +202,7 @@ def append_to_rank(value: T, element: T | Layout, rank: int) -> T:
 
 
 def prepend_to_rank(value: T, element: T | Layout, rank: int) -> T:
-    """Put copies of ``element`` before the modes of a value, as :func:`append_to_rank` puts them behind.
+    """Prepend copies of ``element`` as modes, as :func:`append_to_rank` appends them.
 
     >>> prepend_to_rank(Layout("(6,2):(2,12)"), Layout("1:0"), 3)
     Layout("(1,6,2):(0,2,12)")
@@ -213,7 +218,7 @@ def _pad(value: T, element: T | Layout, rank: int, behind: bool) -> T:
         return ComposedLayout(value.inner, value.offset, outer)  # type: ignore[return-value]
     if isinstance(value, Layout):
         if not isinstance(element, Layout):
-            raise AlgebraError(f"expected a layout to pad a layout with, got {shown(element)}")
+            raise AlgebraError(f"expected a layout as the padding of a layout, got {shown(element)}")
         if type(value.shape) is not tuple and rank == 1:
             return value
         shape = _pad(value.shape, element.shape, rank, behind)
@@ -229,12 +234,14 @@ def _pad(value: T, element: T | Layout, rank: int, behind: bool) -> T:
 
 
 def recast_layout(layout: A, new_bits: int, old_bits: int) -> A:
-    """Rewrite a layout of ``old_bits``-wide elements in units of ``new_bits``-wide ones.
+    """Rewrite a layout of elements of ``old_bits`` as a layout of elements of ``new_bits``.
 
-    Wider elements divide strides and extents (rounding up), narrower ones multiply them.  With divisibility a stride
-    ``?{div=8}`` divides exactly.  In a composed layout the static offset and the inner part are recast too.  Raises
-    AlgebraError for widths below 1, basis strides, an offset that does not divide, and a swizzle whose base does not
-    allow it.
+    Wider elements divide strides and extents, rounding up; narrower elements multiply them.  A stride ``?{div=8}``
+    divides exactly.  The static offset and the inner part of a composed layout are recast as well.
+
+    Raises:
+        AlgebraError: a width is below 1, a stride is a basis element, the offset is not divisible, or the base of the
+            swizzle becomes negative.
 
     >>> recast_layout(Layout("(10,3):(1,10)"), 16, 8), recast_layout(Layout("(9,5):(1,9)"), 24, 16)
     (Layout("(5,3):(1,5)"), Layout("(6,5):(1,6)"))
@@ -259,7 +266,7 @@ def _integer_strides(layout: A) -> A:
 
 
 def upcast(layout: A, n: int) -> A:
-    """Rewrite a layout in units of elements ``n`` times as wide.  Raises AlgebraError as :func:`recast_layout` does."""
+    """Rewrite a layout for elements ``n`` times as wide.  Raises AlgebraError as :func:`recast_layout` does."""
     if isinstance(layout, ComposedLayout):
         inner, offset = layout.inner, layout.offset
         if type(offset) is not int:
@@ -272,7 +279,7 @@ def upcast(layout: A, n: int) -> A:
 
 
 def downcast(layout: A, n: int) -> A:
-    """Rewrite a layout in units of elements ``1/n`` as wide.  Raises AlgebraError as :func:`recast_layout` does."""
+    """Rewrite a layout for elements ``1/n`` as wide.  Raises AlgebraError as :func:`recast_layout` does."""
     if isinstance(layout, ComposedLayout):
         inner, offset = layout.inner, layout.offset
         if type(offset) is not int:
@@ -312,13 +319,13 @@ def _downcast_leaf(s: Leaf, d: Leaf, n: int) -> tuple[Leaf, Leaf]:
 
 def _log2(n: int) -> int:
     if n & (n - 1):
-        raise AlgebraError(f"expected a power of two as the ratio of the widths of swizzled elements, got {n}")
+        raise AlgebraError(f"recasting a swizzled layout needs element widths whose ratio is a power of two, got {n}")
     return n.bit_length() - 1
 
 
 def _swizzle_base(swizzle: Swizzle, by: int) -> Swizzle:
     if swizzle.base + by < 0:
-        raise AlgebraError(f"expected a swizzle of base >= {-by} to widen the elements, got {swizzle}")
+        raise AlgebraError(f"expected a swizzle of base >= {-by} for the wider elements, got {swizzle}")
     return Swizzle(swizzle.bits, swizzle.base + by, swizzle.shift)
 
 
@@ -326,7 +333,7 @@ def _swizzle_base(swizzle: Swizzle, by: int) -> Swizzle:
 
 
 def tree_slice(coord: Coord, tree: T) -> T:
-    """Return what stands where the coordinate has ``_``; kept pieces inside a tuple are spliced into its level.
+    """Return the subtrees at the ``_`` of a coordinate.  Subtrees kept inside a tuple are spliced into its level.
 
     >>> tree_slice((3, (UNDERSCORE, 0)), (1, (2, 3))), tree_slice((1, UNDERSCORE), (2, (3, 4)))
     ((2,), ((3, 4),))
@@ -337,7 +344,7 @@ def tree_slice(coord: Coord, tree: T) -> T:
 
 
 def tree_dice(coord: Coord, tree: T) -> T:
-    """Return what stands where the coordinate has an integer: the mirror of :func:`tree_slice`.
+    """Return the subtrees at the integers of a coordinate: the counterpart of :func:`tree_slice`.
 
     >>> tree_dice((3, (UNDERSCORE, 0)), (1, (2, 3)))
     (1, 3)
@@ -350,7 +357,7 @@ def tree_dice(coord: Coord, tree: T) -> T:
 def _pick(coord: tuple[Coord, ...], tree: object, free: bool) -> list[object]:
     out: list[object] = []
     if not isinstance(tree, tuple):
-        raise AlgebraError(f"expected a tree that is nested as the coordinate {shown(coord)}, got {shown(tree)} there")
+        raise AlgebraError(f"expected a tree nested like the coordinate {shown(coord)}, got {shown(tree)}")
     for c, t in zip(coord, tree):  # type: ignore[call-overload]
         if type(c) is tuple:  # type: ignore
             out += _pick(c, t, free)  # type: ignore
@@ -360,12 +367,14 @@ def _pick(coord: tuple[Coord, ...], tree: object, free: bool) -> list[object]:
 
 
 def slice_(coord: Coord, value: T) -> T:
-    """Return the part of a tree or layout that the ``_`` of a coordinate leave free.
+    """Return the part of a tree or layout at the ``_`` of a coordinate.
 
-    Of a layout the offset that the integers contribute is not part of the result: it is ``evaluate(coord, layout)``.
-    In a composed layout it goes into the offset where it must; with a swizzle the result may be a plain layout, see
-    :func:`cute_dialect.algebra.swizzle.slice_swizzled`.  Raises AlgebraError for a coordinate that is not weakly
-    congruent with the value.
+    The offset of a sliced layout is not part of the result; it is ``evaluate(coord, layout)``.  In a composed layout it
+    is added to the offset.  A swizzled layout may slice to a plain layout, see
+    :func:`cute_dialect.algebra.swizzle.slice_swizzled`.
+
+    Raises:
+        AlgebraError: the coordinate is not weakly congruent with the value.
 
     >>> slice_((UNDERSCORE, 2, (UNDERSCORE, 0)), Layout("(3,5,(2,4)):(40,8,(4,1))"))
     Layout("(3,2):(40,4)")
@@ -379,9 +388,9 @@ def slice_(coord: Coord, value: T) -> T:
 
 
 def slice_and_offset(coord: Coord, value: T) -> tuple[T, IntTuple]:
-    """Return :func:`slice_`, and what a tensor with this layout must add to its pointer or iterator.
+    """Return :func:`slice_` and the offset that a tensor with this layout must add to its pointer or iterator.
 
-    For a plain layout the offset is ``evaluate(coord, layout)``; for trees it is 0.
+    The offset of a plain layout is ``evaluate(coord, layout)``; the offset of a tree is 0.
     """
     _check_slice(coord, value)
     if isinstance(value, Layout):
@@ -413,10 +422,12 @@ def _slice_composed(coord: Coord, value: ComposedLayout, moved: bool) -> tuple[A
 
 
 def dice(coord: Coord, value: T) -> T:
-    """Return the part of a tree or layout that the integers of a static coordinate fix.
+    """Return the part of a tree or layout at the integers of a static coordinate.
 
-    Of a composed layout the outer layout is diced, the offset stays.  Raises AlgebraError for a dynamic coordinate and
-    for one that is not weakly congruent with the value.
+    A composed layout keeps its offset and is diced in its outer layout.
+
+    Raises:
+        AlgebraError: the coordinate is dynamic, or not weakly congruent with the value.
 
     >>> dice(((1, UNDERSCORE), UNDERSCORE), Layout("((3,2),5):((2,1),6)"))
     Layout("(3):(2)")

@@ -1,4 +1,4 @@
-"""Text tables of layouts, for the terminal.
+"""Text tables of layouts.
 
 >>> print(layout_table(Layout("(2,4):(4,1)")))
 (2,4):(4,1)
@@ -23,9 +23,12 @@ MAX_CELLS = 1 << 16
 
 
 def layout_table(layout: AnyLayout) -> str:
-    """Draw the index value of every coordinate: mode 0 downwards, mode 1 to the right; rank 1 is one row.
+    """Return a text table of the index of every coordinate.  Mode 0 runs down and mode 1 to the right.
 
-    Raises AlgebraError for a dynamic layout, a rank above 2 (group the modes first) and more than 65536 elements.
+    A layout of rank 1 is drawn as one row.
+
+    Raises:
+        AlgebraError: the layout is dynamic, has rank above 2 or has more than 65536 elements.
 
     >>> print(layout_table(Layout("3:2")))
     3:2
@@ -43,11 +46,16 @@ def layout_table(layout: AnyLayout) -> str:
 
 
 def thread_value_table(tv: Layout, tiler: IntTuple) -> str:
-    """Draw which thread holds which value of a tile ``(M, N)``: ``T3V1`` is value 1 of thread 3; all holders are
-    listed.
+    """Return a text table of a tile ``(M, N)`` that shows the thread and value of each element.
 
-    ``tv``: thread-value layout, ``(thread, value)`` -> column-major index in the tile.  Raises AlgebraError when it is
-    dynamic, not of rank 2 or leaves the tile.
+    ``T3V1`` is value 1 of thread 3.  If several threads hold an element all of them are listed.
+
+    Args:
+        tv: thread-value layout, ``(thread, value)`` -> column-major index in the tile.
+        tiler: shape ``(M, N)`` of the tile.
+
+    Raises:
+        AlgebraError: ``tv`` is dynamic, not of rank 2 or maps outside the tile.
 
     >>> print(thread_value_table(Layout("(2,2):(2,1)"), (2, 2)))
            0      1
@@ -68,26 +76,26 @@ def thread_value_table(tv: Layout, tiler: IntTuple) -> str:
         for v in range(values):
             at = evaluate((t, v), tv)
             if type(at) is not int or not 0 <= at < len(holders):
-                raise AlgebraError(f"expected positions in [0, {len(holders)}) of the tile, got {shown(at)}")
+                raise AlgebraError(f"expected indices in [0, {len(holders)}) of the tile, got {shown(at)}")
             holders[at].append(f"T{t}V{v}")
     return _grid(list(range(rows)), columns, lambda i, j: " ".join(holders[i + rows * j]) or "-")
 
 
 def print_layout(layout: AnyLayout) -> None:
-    """Prints :func:`layout_table`."""
+    """Print :func:`layout_table`."""
     print(layout_table(layout))
 
 
 def _extents(layout: AnyLayout) -> tuple[int | None, int]:
     if not is_static(layout):
-        raise AlgebraError(f"expected a static layout to show, got {shown(layout)}")
+        raise AlgebraError(f"expected a static layout to draw, got {shown(layout)}")
     shape = layout.outer.shape if isinstance(layout, ComposedLayout) else layout.shape
     sizes = product_each(shape)
     if len(sizes) > 2:
-        raise AlgebraError(f"expected rank 1 or 2 to show, got rank {len(sizes)}; group the modes first")
+        raise AlgebraError(f"expected rank 1 or 2 to draw, got rank {len(sizes)}; group the modes first")
     cells = product(shape)
     if type(cells) is not int or cells > MAX_CELLS:
-        raise AlgebraError(f"expected at most {MAX_CELLS} elements to show, got {cells}")
+        raise AlgebraError(f"expected at most {MAX_CELLS} elements to draw, got {cells}")
     if len(sizes) == 2:
         assert type(sizes[0]) is int and type(sizes[1]) is int
         return sizes[0], sizes[1]

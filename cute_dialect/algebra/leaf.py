@@ -1,16 +1,16 @@
-"""Leaves: the integers of the layout algebra, known now or only at run time.
+"""Leaves: the integers of the layout algebra, static or dynamic.
 
-The whole algebra is written over *leaves*.  A leaf is a Python ``int`` (static) or a :class:`Dyn` (dynamic: only
-its bit width, its divisibility and its bounds are known).  The same functions serve three readings:
+A leaf is a Python ``int`` (static) or a :class:`Dyn` (dynamic, known only at run time).  A dynamic leaf has a bit width
+and a known divisor.  All algorithms are written over leaves and therefore run in three modes:
 
-* eager: every leaf is an ``int`` and plain arithmetic happens;
-* types: dynamic leaves combine to dynamic leaves, so running an algorithm over type payloads infers its result type;
-* lowering: dynamic leaves carry an SSA ``value`` and an :class:`Emitter`; each scalar step that the short cuts below
-  do not settle emits one instruction.
+* eager evaluation: every leaf is an ``int``, and plain arithmetic happens;
+* type inference: dynamic leaves combine to dynamic leaves, so running an algorithm on types infers the result type;
+* lowering: dynamic leaves carry an SSA ``value`` and an :class:`Emitter`, and each scalar operation that cannot be
+  simplified emits one instruction.
 
-Divisibility.  ``Dyn.div`` is 0 for a leaf that does not track it (the core dialect without ``div``) and a known
-divisor ``>= 1`` for one that does.  Untracked leaves only ever give untracked leaves, so a file without ``div`` gets
-exactly the core rules; ``int_tuple.tracked`` and ``int_tuple.untracked`` switch a whole value.
+``Dyn.div`` is a known divisor ``>= 1``, or 0 if the leaf does not track divisibility.  Operations on untracked leaves
+give untracked leaves, so a file without ``div`` follows exactly the rules of the core dialect.  ``trees.tracked`` and
+``trees.untracked`` convert a whole value.
 
 >>> mul(Dyn(div=4), 16)
 Dyn(?{div=64})
@@ -32,45 +32,48 @@ from typing import Protocol, TypeAlias
 from cute_dialect.errors import CuteError
 
 DIV_CAP = 1 << 30
-"""Products of divisibilities are cut down to their gcd with this."""
+"""Products of divisors are reduced to their gcd with this number."""
 
 
 class AlgebraError(CuteError, ValueError):
-    """The algebra cannot compute a result: a precondition is violated.  The message says which, and where."""
+    """A precondition of the algebra is violated.  The message names the precondition and the operand."""
 
 
 class Emitter(Protocol):
-    """Turns scalar steps on run-time values into instructions; returns the SSA value of the result.
+    """Emits scalar operations on run-time values as instructions.  Each method returns the SSA value of the result.
 
-    Operands are leaves: an ``int`` stands for a constant of the operation width ``width`` (bits).
+    Operands are leaves.  An ``int`` is a constant of ``width`` bits, the width of the operation.
     """
 
     def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> object:
-        """Emit ``op``: one of add sub mul div mod ceil_div min max and or xor shr shl."""
+        """Emit ``op``: add, sub, mul, div, mod, ceil_div, min, max, and, or, xor, shr or shl."""
         ...
 
     def unary(self, op: str, a: Leaf, width: int) -> object:
-        """Emit ``op``, which is abs."""
+        """Emit ``op``, which is always abs."""
         ...
 
     def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> object:
-        """Emit a comparison that gives an ``i1``; ``predicate``: one of eq ne slt sle sgt sge."""
+        """Emit a comparison with an ``i1`` result; ``predicate`` is eq, ne, slt, sle, sgt or sge."""
         ...
 
     def select(self, condition: object, a: Leaf, b: Leaf, width: int) -> object:
-        """Emit ``a`` where ``condition`` (an ``i1`` value) holds, else ``b``."""
+        """Emit ``a`` if ``condition`` (an ``i1`` value) is true, else ``b``."""
         ...
 
     def same(self, a: object, b: object) -> bool:
-        """Tell whether two SSA values are known to be one."""
+        """Return True if two SSA values are known to be equal."""
         ...
 
 
 class Dyn:
-    """A leaf that is known only at run time.
+    """A leaf that is known only at run time.  Equality compares width and divisibility only.
 
-    ``width``: bits, one of 1, 8, 16, 32, 64.  ``div``: 0 untracked, else a known divisor.  ``value``/``emitter``: the
-    SSA value and where to emit, in lowering; ``None`` otherwise.  Equality looks at width and divisibility only.
+    Args:
+        width: width in bits: 1, 8, 16, 32 or 64.
+        div: known divisor, or 0 if divisibility is not tracked.
+        value: SSA value of the leaf in lowering, else None.
+        emitter: emitter of the instructions in lowering, else None.
     """
 
     __slots__ = ("div", "emitter", "value", "width")
@@ -102,21 +105,19 @@ Leaf: TypeAlias = int | Dyn
 
 
 def width_of(leaf: Leaf) -> int:
-    """Return the bits that a leaf takes as an operand: a static integer counts 32 or 64."""
+    """Return the operand width in bits.  A static integer takes 32 bits if it fits, else 64."""
     if isinstance(leaf, Dyn):
         return leaf.width
     return 32 if -(1 << 31) <= leaf < (1 << 31) else 64
 
 
 def divisibility(leaf: Leaf) -> int:
-    """Return the largest provable divisor; 0 for the static 0 (neutral for gcd)."""
+    """Return the largest provable divisor, or 0 (neutral for gcd) for a static 0."""
     return (leaf.div or 1) if isinstance(leaf, Dyn) else abs(leaf)
 
 
 def result_width(a: Leaf, b: Leaf) -> int:
-    """Return the bits of a dynamic result: the larger of two dynamic widths; beside a static ``n`` at least that of
-    ``n``.
-    """
+    """Return the width of a dynamic result: the larger of both operand widths."""
     return max(width_of(a), width_of(b))
 
 
@@ -147,7 +148,7 @@ def _binary(op: str, a: Leaf, b: Leaf, div: int) -> Dyn:
 
 
 def add(a: Leaf, b: Leaf) -> Leaf:
-    """Return ``a + b``.  ``? + 0`` is a dynamic leaf too, of 32 bits at least; it needs no instruction."""
+    """Return ``a + b``.  ``? + 0`` stays dynamic, with at least 32 bits, and needs no instruction."""
     if isinstance(a, int):
         if isinstance(b, int):
             return _fit(a + b)
@@ -159,7 +160,7 @@ def add(a: Leaf, b: Leaf) -> Leaf:
 
 
 def sub(a: Leaf, b: Leaf) -> Leaf:
-    """Return ``a - b``.  ``? - 0`` is a dynamic leaf too and needs no instruction."""
+    """Return ``a - b``.  ``? - 0`` stays dynamic and needs no instruction."""
     if isinstance(b, int):
         if isinstance(a, int):
             return _fit(a - b)
@@ -169,7 +170,7 @@ def sub(a: Leaf, b: Leaf) -> Leaf:
 
 
 def mul(a: Leaf, b: Leaf) -> Leaf:
-    """Return ``a * b``; times static 0 is 0, times static 1 the same leaf."""
+    """Return ``a * b``.  A factor of static 0 gives 0, and a factor of static 1 the other operand."""
     if isinstance(a, int):
         if isinstance(b, int):
             return _fit(a * b)
@@ -184,9 +185,9 @@ def mul(a: Leaf, b: Leaf) -> Leaf:
 
 
 def div(a: Leaf, b: Leaf) -> Leaf:
-    """Return ``a / b``, truncating toward zero.  ``0 / ?`` is 0, ``? / 1`` the same leaf.
+    """Return ``a / b``, truncated toward zero.  ``0 / ?`` is 0 and ``? / 1`` is the same leaf.
 
-    Raises AlgebraError when ``b`` is static 0.
+    Raises AlgebraError if ``b`` is static 0.
     """
     if isinstance(b, int):
         if b == 0:
@@ -204,10 +205,10 @@ def div(a: Leaf, b: Leaf) -> Leaf:
 
 
 def mod(a: Leaf, b: Leaf) -> Leaf:
-    """Return ``a % b`` with the sign of ``a``.  ``0 % ?`` and ``? % 1`` are 0; ``?{div=n} % m`` is 0 when ``m``
-    divides ``n``.
+    """Return ``a % b`` with the sign of ``a``.
 
-    Raises AlgebraError when ``b`` is static 0.
+    ``0 % ?`` and ``? % 1`` are 0, and so is ``?{div=n} % m`` if ``m`` divides ``n``.  Raises AlgebraError if ``b`` is
+    static 0.
     """
     if isinstance(b, int):
         if b == 0:
@@ -224,9 +225,9 @@ def mod(a: Leaf, b: Leaf) -> Leaf:
 
 
 def ceil_div(a: Leaf, b: Leaf) -> Leaf:
-    """Return ``a / b`` rounded toward +infinity.  ``ceil(? / 1)`` is the same leaf, ``ceil(0 / ?)`` is 0.
+    """Return ``a / b``, rounded toward +infinity.  ``ceil(? / 1)`` is the same leaf and ``ceil(0 / ?)`` is 0.
 
-    Raises AlgebraError when ``b`` is static 0.
+    Raises AlgebraError if ``b`` is static 0.
     """
     if isinstance(b, int):
         if b == 0:
@@ -237,7 +238,7 @@ def ceil_div(a: Leaf, b: Leaf) -> Leaf:
             return a
         d = divisibility(a)
         exact = a.div != 0 and d % b == 0
-        # A provably exact quotient needs no rounding, which saves the select that ceildiv expands to.
+        # An exact quotient needs no rounding, which saves the select that ceildiv expands to.
         return _binary("div" if exact else "ceil_div", a, b, d // abs(b) if exact else 1)
     if isinstance(a, int) and a == 0:
         return 0
@@ -245,16 +246,16 @@ def ceil_div(a: Leaf, b: Leaf) -> Leaf:
 
 
 def minimum(a: Leaf, b: Leaf) -> Leaf:
-    """Return the smaller of both."""
+    """Return the smaller leaf."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
     return _binary("min", a, b, gcd(divisibility(a), divisibility(b)) or 1)
 
 
 def min_extent(a: Leaf, b: Leaf) -> Leaf:
-    """Return ``min`` of two extents (values >= 1): ``min(?{div=n}, m)`` is static ``m`` when ``m`` divides ``n``.
+    """Return the minimum of two extents, which are >= 1.
 
-    Sound because a positive multiple of ``m`` is at least ``m``.
+    ``min(?{div=n}, m)`` is static ``m`` if ``m`` divides ``n``, because a positive multiple of ``m`` is at least ``m``.
     """
     for x, y in ((a, b), (b, a)):
         if isinstance(x, Dyn) and x.div and isinstance(y, int) and y > 0 and x.div % y == 0:
@@ -263,14 +264,14 @@ def min_extent(a: Leaf, b: Leaf) -> Leaf:
 
 
 def maximum(a: Leaf, b: Leaf) -> Leaf:
-    """Return the larger of both."""
+    """Return the larger leaf."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     return _binary("max", a, b, gcd(divisibility(a), divisibility(b)) or 1)
 
 
 def absolute(a: Leaf) -> Leaf:
-    """Return the magnitude."""
+    """Return the absolute value."""
     if isinstance(a, int):
         return abs(a)
     value = None if a.emitter is None else a.emitter.unary("abs", a, a.width)
@@ -289,10 +290,10 @@ def sign(a: Leaf) -> Leaf:
 
 
 def and_(a: Leaf, b: Leaf) -> Leaf:
-    """Return the bitwise and; with static 0 it is 0, and so is ``?{div=n} & m`` when all bits of ``m`` are below
-    those of ``n``.
+    """Return the bitwise and.
 
-    That is sound because a multiple of ``2^k`` has ``k`` zero bits at the end: ``?{div=64} & 0b111000`` is 0.
+    The result is static 0 if an operand is 0, or if divisibility proves it.  A multiple of ``2^k`` has ``k`` trailing
+    zero bits, so ``?{div=64} & 0b111000`` is 0.
     """
     if isinstance(a, int) and isinstance(b, int):
         return a & b
@@ -305,12 +306,12 @@ def and_(a: Leaf, b: Leaf) -> Leaf:
 
 
 def or_(a: Leaf, b: Leaf) -> Leaf:
-    """Return the bitwise or; with static 0 the other side."""
+    """Return the bitwise or.  A static 0 operand gives the other operand."""
     return _or_like("or", a, b)
 
 
 def xor(a: Leaf, b: Leaf) -> Leaf:
-    """Return the bitwise exclusive or; with static 0 the other side."""
+    """Return the bitwise exclusive or.  A static 0 operand gives the other operand."""
     return _or_like("xor", a, b)
 
 
@@ -326,7 +327,7 @@ def _or_like(op: str, a: Leaf, b: Leaf) -> Leaf:
 
 
 def shl(a: Leaf, by: int) -> Leaf:
-    """Shift left by a static number of bits.  Raises AlgebraError when that is not in [0, width)."""
+    """Shift left by a static number of bits.  Raises AlgebraError unless it is in [0, width)."""
     if isinstance(a, int):
         return _fit(a << by)
     if by == 0:
@@ -337,7 +338,7 @@ def shl(a: Leaf, by: int) -> Leaf:
 
 
 def shr(a: Leaf, by: int) -> Leaf:
-    """Shift right, logically, by a static number of bits.  Raises AlgebraError when that is not in [0, width)."""
+    """Shift right logically by a static number of bits.  Raises AlgebraError unless it is in [0, width)."""
     if isinstance(a, int):
         return a >> by
     if by == 0:
@@ -355,7 +356,7 @@ def _check_shift(a: Dyn, by: int) -> None:
 # --------------------------------------------------------------------------------------------------- tests, selection
 
 Condition: TypeAlias = bool | Dyn
-"""A test decided now, or an ``i1`` leaf."""
+"""A condition that is known statically, or an ``i1`` leaf."""
 
 _STATIC_TESTS: dict[str, Callable[[int, int], bool]] = {
     "eq": operator.eq,
@@ -368,7 +369,7 @@ _STATIC_TESTS: dict[str, Callable[[int, int], bool]] = {
 
 
 def compare(predicate: str, a: Leaf, b: Leaf) -> Condition:
-    """Return ``a predicate b`` (eq ne slt sle sgt sge, signed); a ``bool`` when it can be decided now."""
+    """Return ``a predicate b`` (eq, ne, slt, sle, sgt, sge; signed) as a ``bool`` if it is known statically."""
     if isinstance(a, int) and isinstance(b, int):
         return _STATIC_TESTS[predicate](a, b)
     if predicate == "eq":
@@ -381,7 +382,7 @@ def compare(predicate: str, a: Leaf, b: Leaf) -> Condition:
 
 
 def select(condition: Condition, a: Leaf, b: Leaf) -> Leaf:
-    """Return ``a`` if the condition holds, else ``b``; a static condition emits nothing."""
+    """Return ``a`` if the condition is true, else ``b``.  A static condition emits nothing."""
     if isinstance(condition, bool):
         return a if condition else b
     width = result_width(a, b)
@@ -392,5 +393,5 @@ def select(condition: Condition, a: Leaf, b: Leaf) -> Leaf:
 
 
 def is_static_value(leaf: object, n: int) -> bool:
-    """Tell whether a leaf is the static integer ``n``."""
+    """Return True if a leaf is the static integer ``n``."""
     return isinstance(leaf, int) and leaf == n

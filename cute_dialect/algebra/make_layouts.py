@@ -1,4 +1,4 @@
-"""Layouts made from scratch: from several parts, in a given order, like another, the identity.
+"""Layout constructors: from modes, from an order, like another layout, identity.
 
 >>> make_ordered_layout((6, 5, 2), (2, 0, 1)), make_layout_like(Layout("(6,5):(10,2)"))
 (Layout("(6,5,2):(10,1,5)"), Layout("(6,5):(5,1)"))
@@ -12,9 +12,10 @@ from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTup
 
 
 def make_layout(*parts: Layout | IntTuple) -> Layout:
-    """Make a layout whose modes are the given layouts, or ``make_layout(shape, stride)`` / ``make_layout(shape)``.
+    """Return the layout whose modes are the given layouts, or the layout of a shape and an optional stride.
 
-    Raises AlgebraError as the constructor of :class:`Layout` does.
+    Raises:
+        AlgebraError: layouts are mixed with trees, or the layout is not legal.
 
     >>> make_layout(Layout("4:1"), Layout("(2,3):(4,8)")), make_layout((4, 8), (8, 1))
     (Layout("(4,(2,3)):(1,(4,8))"), Layout("(4,8):(8,1)"))
@@ -23,18 +24,18 @@ def make_layout(*parts: Layout | IntTuple) -> Layout:
     if len(layouts) == len(parts):
         return raw_layout(tuple([p.shape for p in layouts]), tuple([p.stride for p in layouts]))
     if layouts or len(parts) > 2:
-        raise AlgebraError(f"expected layouts only, or a shape and a stride, got {len(parts)} mixed operands")
+        raise AlgebraError(f"expected only layouts, or a shape and a stride, got {len(parts)} operands of mixed kinds")
     return Layout(*parts)  # type: ignore[arg-type]
 
 
 def concat(*layouts: Layout) -> Layout:
-    """Make the layout with these modes, empty layouts dropped."""
+    """Return the layout with these modes, leaving out empty layouts."""
     kept = [x for x in layouts if x.shape != ()]
     return raw_layout(tuple([x.shape for x in kept]), tuple([x.stride for x in kept]))
 
 
 def make_identity_layout(shape: IntTuple) -> Layout:
-    """Make the layout that maps a coordinate to itself: basis strides; for a scalar shape the integer 1.
+    """Return the layout that maps a coordinate to itself.  It has unit basis strides; a scalar shape has stride 1.
 
     >>> make_identity_layout((6, (2, Dyn()))), make_identity_layout(7)
     (Layout("(6,(2,?)):(1@0,(1@0@1,1@1@1))"), Layout("7:1"))
@@ -43,7 +44,7 @@ def make_identity_layout(shape: IntTuple) -> Layout:
 
 
 def basis_like(shape: IntTuple, path: tuple[int, ...] = ()) -> Stride:
-    """Return the unit basis strides of a shape; ``path`` leads to where the shape stands."""
+    """Return the unit basis strides of a shape that is located at ``path`` in the whole shape."""
     if type(shape) is tuple:
         return tuple([basis_like(s, (*path, i)) for i, s in enumerate(shape)])
     return Basis(1, path) if path else 1
@@ -52,9 +53,15 @@ def basis_like(shape: IntTuple, path: tuple[int, ...] = ()) -> Stride:
 def ordered_stride(shape: IntTuple, order: IntTuple) -> IntTuple:
     """Return compact strides in which modes of smaller order vary faster.
 
-    ``order`` is a static tree, weakly congruent to the shape.  The sub-shape under an order leaf ``w`` gets
-    column-major strides that start at the product of all sub-shapes whose order is *below* ``w``; equal orders start
-    equally.  Raises AlgebraError for an order that does not fit.
+    The sub-shape under an order leaf ``w`` gets column-major strides.  They start at the product of all sub-shapes
+    whose order is *below* ``w``, so equal orders start at the same stride.
+
+    Args:
+        shape: shape of the layout.
+        order: static tree, weakly congruent with the shape.
+
+    Raises:
+        AlgebraError: the order is dynamic or does not fit the shape.
 
     >>> ordered_stride((6, 1, 5), (2, 0, 1)), ordered_stride((6, 5), (3, 3)), ordered_stride((6, 5), 9)
     ((5, 0, 1), (1, 1), (1, 6))
@@ -67,7 +74,7 @@ def ordered_stride(shape: IntTuple, order: IntTuple) -> IntTuple:
 
 
 def _ordered(shape: IntTuple, extents: IntTuple, order: IntTuple) -> IntTuple:
-    # ``extents`` is the shape with the modes that shall not count set to 1.
+    # ``extents`` is the shape with every mode that does not count set to 1.
     governed: list[tuple[int, IntTuple]] = []
 
     def collect(s: IntTuple, o: IntTuple) -> None:
@@ -91,8 +98,9 @@ def _ordered(shape: IntTuple, extents: IntTuple, order: IntTuple) -> IntTuple:
 
 
 def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
-    """Make the compact layout of ``shape`` in which modes of smaller ``order`` vary faster; see
-    :func:`ordered_stride`.
+    """Return the compact layout of ``shape`` in which modes of smaller ``order`` vary faster.
+
+    See :func:`ordered_stride`.
 
     >>> make_ordered_layout((6, (5, 2)), (1, 0)), make_ordered_layout((6, Dyn(), 2), (2, 1, 3))
     (Layout("(6,(5,2)):(10,(1,5))"), Layout("(6,?,2):(?,1,?)"))
@@ -101,11 +109,13 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
 
 
 def make_layout_like(layout: AnyLayout) -> Layout:
-    """Make the compact layout of the same shape whose modes are in the order of the strides; static stride 0 stays
-    0.
+    """Return the compact layout with the shape of ``layout`` and its modes ordered by stride.
 
-    Dynamic strides count, from left to right, as larger than every static one.  Of a swizzled layout the outer layout
-    counts.  Raises AlgebraError for basis strides and for a composed layout with an inner layout.
+    Static strides of 0 stay 0.  Dynamic strides rank above all static strides, from left to right.  A swizzled layout
+    is represented by its outer layout.
+
+    Raises:
+        AlgebraError: a stride is a basis element, or the inner part of a composed layout is a layout.
 
     >>> make_layout_like(Layout("(6,5,2):(0,2,20)")), make_layout_like(Layout("(6,5):(?,1)"))
     (Layout("(6,5,2):(0,1,5)"), Layout("(6,5):(5,1)"))

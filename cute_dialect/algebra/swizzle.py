@@ -1,4 +1,4 @@
-"""Swizzles: their function on integers, and the slices of swizzled layouts.
+"""Swizzles: application to integers, and slicing of swizzled layouts.
 
 >>> apply_swizzle(Swizzle(3, 4, 3), 130)
 146
@@ -23,7 +23,7 @@ from cute_dialect.algebra.values import (
 
 
 def masks(swizzle: Swizzle) -> tuple[int, int]:
-    """Return the bits that the swizzle reads (y) and the bits that it changes (z).
+    """Return the masks ``(ymask, zmask)`` of the bits that the swizzle reads and of the bits that it flips.
 
     >>> [bin(m) for m in masks(Swizzle(2, 1, 3))]
     ['0b110000', '0b110']
@@ -33,10 +33,9 @@ def masks(swizzle: Swizzle) -> tuple[int, int]:
 
 
 def apply_swizzle(swizzle: Swizzle, x: Leaf) -> Leaf:
-    """Return ``x ^ ((x & ymask) >> shift)``, shifted left for a negative shift; on a dynamic leaf three
-    instructions.
+    """Return ``x ^ ((x & ymask) >> shift)``, with a left shift if ``shift`` is negative.
 
-    With divisibility a multiple of a power of two above the bits that are read stays as it is, without instruction.
+    A dynamic leaf takes three instructions.  It takes none if its divisibility proves that the bits read are 0.
     """
     ymask, _ = masks(swizzle)
     s = swizzle.shift
@@ -47,26 +46,28 @@ def apply_swizzle(swizzle: Swizzle, x: Leaf) -> Leaf:
 
 
 def _operand(mask: int, x: Leaf) -> int:
-    # Masks are unsigned 32-bit numbers; as an operand of a 32-bit instruction bit 31 is the sign.
+    # Masks are unsigned 32-bit numbers.  In a 32-bit instruction bit 31 is the sign, so the operand is negative.
     return mask - (1 << 32) if mask >> 31 and isinstance(x, Dyn) and x.width <= 32 else mask
 
 
 def slice_swizzled(coord: Coord, value: ComposedLayout, moved: bool = True) -> tuple[ComposedLayout | Layout, Leaf]:
-    """Return the slice of ``S o offset o B`` and the pointer offset that goes with it, in elements.
+    """Slice a swizzled layout ``S o offset o B`` and return the slice with its pointer offset in elements.
 
-    The integers of the coordinate contribute the index ``f``.  Its bits in the two fields of the swizzle go into the
-    offset by xor; the others only move the pointer.  This takes the modes of ``B`` to be bit fields that do not
-    overlap: strides are powers of two there, as in every layout that is swizzled on purpose.
+    The integers of the coordinate contribute an index ``f``.  Bits of ``f`` inside the two fields of the swizzle are
+    xored into the offset of the result.  The other bits only move the pointer.  The modes of ``B`` must be bit fields
+    that do not overlap, as they are in every layout with power-of-two strides.
 
-    * nothing fixed: ``S o offset o slice(B)``;
-    * the free modes have bits in both fields that meet: ``S o o o slice(B)``, with the pointer moved by the other bits;
-    * else the swizzle acts on the free modes like a linear map, which takes a bit of the read field to itself plus or
-      minus the bit it flips: the result is a plain layout, with the pointer moved by ``S(o)`` and the other bits.
+    * If the coordinate fixes nothing, the result is ``S o offset o slice(B)``.
+    * If the free modes use both a bit that the swizzle reads and the bit that it flips, the result is
+      ``S o offset' o slice(B)``.  The pointer moves by the bits outside the fields.
+    * Otherwise the swizzle is linear on the free modes: a bit ``y`` that is read maps to ``y + z`` or ``y - z``, where
+      ``z`` is the bit it flips.  The result is a plain layout, and the pointer also moves by ``S(offset')``.
 
-    With a dynamic offset the signs of the strides are selected at run time.  Without ``moved`` the pointer offset is
-    not computed (and not emitted) and 0 stands for it.
+    With a dynamic offset the signs of the strides are selected at run time.  If ``moved`` is False the pointer offset
+    is neither computed nor emitted, and 0 is returned in its place.
 
-    Raises AlgebraError for a dynamic ``B`` and a coordinate without ``_``.
+    Raises:
+        AlgebraError: ``B`` is dynamic, or the coordinate has no ``_``.
 
     >>> S = ComposedLayout(Swizzle(2, 0, 2), 0, Layout("(4,4):(1,4)"))
     >>> slice_swizzled((UNDERSCORE, 1), S)
@@ -84,7 +85,11 @@ def slice_swizzled(coord: Coord, value: ComposedLayout, moved: bool = True) -> t
 
 
 def slice_pointer_offset(coord: Coord, layout: ComposedLayout) -> IntTuple:
-    """Return what slicing a tensor adds to its pointer, in elements.  Raises AlgebraError as the slice does."""
+    """Return the pointer offset, in elements, of a slice of a tensor with a composed layout.
+
+    Raises:
+        AlgebraError: the slice is not defined, as in :func:`slice_and_offset`.
+    """
     if not isinstance(layout.inner, Swizzle):
         return slice_and_offset(coord, layout)[1]
     swizzle, part, base, fixed, only = _fixed_and_free(coord, layout)
@@ -95,12 +100,12 @@ def slice_pointer_offset(coord: Coord, layout: ComposedLayout) -> IntTuple:
 
 
 def _fixed_and_free(coord: Coord, value: ComposedLayout) -> tuple[Swizzle, Layout, Leaf | None, Leaf, Leaf]:
-    # The swizzle; the free modes; the offset with the fixed bits of the fields, None if nothing is fixed; the index of
-    # the fixed coordinates, and its bits in the fields.
+    # Returns the swizzle, the free modes, the offset xored with the fixed bits of the fields (None if nothing is
+    # fixed), the index of the fixed coordinates, and the bits of that index inside the fields.
     swizzle, offset, outer = value.inner, value.offset, value.outer
     assert isinstance(swizzle, Swizzle) and type(offset) is not tuple
     if not is_static(outer):
-        raise AlgebraError(f"expected a static swizzled layout to slice, got {shown(outer)}")
+        raise AlgebraError(f"slicing a swizzled layout needs a static outer layout, got {shown(outer)}")
     if not weakly_congruent(coord, outer.shape):
         # unreachable: callers in this package have checked it
         raise AlgebraError(f"expected a coordinate that fits {shown(outer.shape)}, got {shown(coord)}")
@@ -119,12 +124,12 @@ def _fixed_and_free(coord: Coord, value: ComposedLayout) -> tuple[Swizzle, Layou
 
 
 def _without(fixed: Leaf, only: Leaf) -> Leaf:
-    # Subtracting bits that are set clears them, and keeps more of a known divisor than masking would.
+    # Subtracting set bits clears them, and preserves more divisibility than masking.
     return sub(fixed, only)
 
 
 def _interacts(swizzle: Swizzle, part: Layout) -> bool:
-    # Whether bits that the swizzle reads and bits that it changes are both in use.
+    # True if a bit that the swizzle reads and the bit that it flips are both used by the free modes.
     ymask, zmask = masks(swizzle)
     last = _scalar(evaluate(sub(size(part), 1), part))
     assert type(last) is int
@@ -144,7 +149,7 @@ def _scalar(index: IntTuple) -> Leaf:
     if type(index) is tuple:
         if index:
             # unreachable: callers in this package have checked it
-            raise AlgebraError(f"expected an integer index to swizzle, got the arithmetic tuple {shown(index)}")
+            raise AlgebraError(f"expected an integer index for the swizzle, got the arithmetic tuple {shown(index)}")
         return 0
     return index  # type: ignore[return-value]
 
@@ -154,10 +159,10 @@ def _xor(a: Leaf, b: Leaf) -> Leaf:
 
 
 def _linear_map(swizzle: Swizzle, base: Leaf) -> Layout:
-    """The layout that maps the bits of an index as the swizzle does next to ``base``.
+    """Return the layout that maps the bits of an index as the swizzle does when the other bits are those of ``base``.
 
-    A bit ``z`` that the swizzle changes counts ``+z`` where the bit ``y`` that flips it is clear in ``base`` and ``-z``
-    where it is set; a bit ``y`` counts ``y + z`` where ``z`` is clear in ``base`` and ``y - z`` where it is set.
+    A flipped bit ``z`` has stride ``+z`` if the bit ``y`` that flips it is clear in ``base``, and ``-z`` if it is set.
+    A bit ``y`` that is read has stride ``y + z`` if ``z`` is clear in ``base``, and ``y - z`` if it is set.
     """
     b, m, s = swizzle.bits, swizzle.base, swizzle.shift
     reach = abs(s)

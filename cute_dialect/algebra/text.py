@@ -1,7 +1,7 @@
-"""The text form of every value: parsing and canonical printing.
+"""Text form of algebra values: parsing and canonical printing.
 
-One grammar for the eight kinds; ``parse_*`` maps a string to a value, :func:`to_text` a value to its canonical string,
-and ``parse(to_text(x)) == x``.
+``parse_*`` maps a string to a value, :func:`to_text` a value to its canonical string, and ``parse(to_text(x)) == x``.
+All eight kinds of values share one grammar:
 
     leaf      = int | "?" [ "{" (width | "div=" int)* "}" ] ;  width = i1 | i8 | i16 | i32 | i64
     stride    = leaf [ "@" index … ]                            innermost index first
@@ -11,9 +11,9 @@ and ``parse(to_text(x)) == x``.
     composed  = layout | ( swizzle | layout ) "o" int_tuple "o" layout
     swizzle   = "S" "<" b "," m "," s ">"
 
-White space between tokens is dropped.  Integers must fit in 64 bits.  Text may come from anywhere: nesting is limited
-to :data:`MAX_NESTING`, length to :data:`MAX_LENGTH` and mode indices to :data:`MAX_MODE_INDEX`, so parsing takes linear
-time and bounded stack, and every failure is a :class:`TextError` with the offset of the offending character.
+White space between tokens is ignored.  Integers must fit in 64 bits.  Input is untrusted: nesting is limited to
+:data:`MAX_NESTING`, length to :data:`MAX_LENGTH` and mode indices to :data:`MAX_MODE_INDEX`.  Parsing therefore takes
+linear time and bounded stack.  Every failure is a :class:`TextError` with the offset of the offending character.
 
 >>> to_text(parse_layout("( 6 ,?,5)"))
 '(6,?,5):(1,6,?)'
@@ -48,9 +48,9 @@ from cute_dialect.algebra.values import (
 
 MAX_NESTING = 64
 MAX_LENGTH = 1 << 16
-"""Characters."""
+"""Maximum number of characters."""
 MAX_MODE_INDEX = 1 << 10
-"""A basis element ``1@n`` stands for a tuple of ``n + 1`` elements, so ``n`` needs a bound."""
+"""Bound on the index ``n`` of a basis element ``1@n``, which represents a tuple of ``n + 1`` elements."""
 
 _INT_MAX = (1 << 63) - 1
 _WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
@@ -64,7 +64,7 @@ _EXPECTED = {
 
 
 class TextError(AlgebraError):
-    """A string that is not in the grammar.  ``position``: offset of the offending character in the string."""
+    """Text that does not match the grammar.  ``position`` is the offset of the offending character."""
 
     def __init__(self, message: str, position: int):
         super().__init__(f"{message} at offset {position}")
@@ -72,7 +72,7 @@ class TextError(AlgebraError):
 
 
 class _Reader:
-    """Tokens of one string, one ahead.  ``token`` is "" at the end; ``number`` is set when it is an integer."""
+    """Token stream of one string, with one token of lookahead.  ``token`` is "" at the end."""
 
     __slots__ = ("core_only", "index", "is_int", "position", "text", "token", "tokens")
 
@@ -83,7 +83,7 @@ class _Reader:
         tokens: list[tuple[str, bool, int]] = []
         for m in _TOKEN.finditer(text, start, end):
             group = m.lastindex or 0
-            # A run of white space at the end has no token after it; the regex then takes its last blank as a symbol.
+            # Trailing white space has no token after it, so the regex matches its last blank as a symbol.
             if group == 3 and m.group(3) in " \t\r\n":
                 continue
             tokens.append((m.group(group), group == 1, m.start(group)))
@@ -125,7 +125,7 @@ class _Reader:
         if not self.is_int:
             raise self.fail(what)
         digits = self.token
-        # Python refuses to convert very long digit strings, so look at the length first.
+        # Python refuses to convert very long digit strings, so the length is checked first.
         magnitude = digits if len(digits) <= 19 else digits.lstrip("-").lstrip("0") or "0"
         if len(magnitude) > 19:
             raise TextError(f"expected an integer that fits in 64 bits, got {len(magnitude)} digits", self.position)
@@ -146,7 +146,7 @@ class _Reader:
         return value
 
     def dynamic(self) -> Dyn:
-        """After the "?"."""
+        """Parse the attributes in braces after a "?"."""
         if self.token != "{":
             return _PLAIN
         self.advance()
@@ -266,12 +266,12 @@ def _parse_tree(text: str, kind: _Kind, core_only: bool) -> Coord | Stride:
 
 
 def parse_int_tuple(text: str, core_only: bool = False) -> IntTuple:
-    """Parse a tree of integers and dynamic leaves.  ``core_only`` makes ``div`` an error.  Raises TextError."""
+    """Parse a tree of integers and dynamic leaves.  If ``core_only``, ``div`` is an error.  Raises TextError."""
     return _parse_tree(text, "shape", core_only)  # type: ignore[return-value]
 
 
 def parse_shape(text: str, core_only: bool = False) -> IntTuple:
-    """Parse a tree of extents: the same grammar as an int tuple.  Raises TextError."""
+    """Parse a tree of extents.  The grammar is that of an int tuple.  Raises TextError."""
     return _parse_tree(text, "shape", core_only)  # type: ignore[return-value]
 
 
@@ -287,7 +287,7 @@ def parse_stride(text: str, core_only: bool = False) -> Stride:
 
 @lru_cache(maxsize=4096)
 def parse_layout(text: str, core_only: bool = False) -> Layout:
-    """Parse ``shape[:stride]``; not verified, see :mod:`cute_dialect.algebra.verify`.  Raises TextError."""
+    """Parse ``shape[:stride]`` without verifying it; see :mod:`cute_dialect.algebra.verify`.  Raises TextError."""
     reader = _Reader(text, core_only)
     result = reader.layout()
     reader.end()
@@ -305,7 +305,7 @@ def parse_tile(text: str, core_only: bool = False) -> Tile:
 
 @lru_cache(maxsize=256)
 def parse_swizzle(text: str) -> Swizzle:
-    """Parse ``S<b,m,s>``.  Raises TextError, also when the three numbers are not a valid swizzle."""
+    """Parse ``S<b,m,s>``.  Raises TextError, also if the three numbers do not form a valid swizzle."""
     reader = _Reader(text, False)
     result = reader.swizzle()
     reader.end()
@@ -314,10 +314,9 @@ def parse_swizzle(text: str) -> Swizzle:
 
 @lru_cache(maxsize=1024)
 def parse_composed_layout(text: str, core_only: bool = False) -> ComposedLayout | Layout:
-    """Parse ``A o offset o B``; without any ``o`` the plain layout ``B``, which verification rejects.  Raises
-    TextError.
+    """Parse ``A o offset o B``.  Text without an ``o`` gives the plain layout ``B``, which verification rejects.
 
-    The text is split at its first two letters ``o``: nothing else in the grammar has that letter.
+    The text is split at its first two letters ``o``, since no other token contains that letter.  Raises TextError.
     """
     first = text.find("o")
     if first < 0:
@@ -338,10 +337,10 @@ def parse_composed_layout(text: str, core_only: bool = False) -> ComposedLayout 
 
 
 def to_text(value: Payload, kind: str | None = None) -> str:
-    """Write the canonical string.  No white space but around the two ``o`` of a composed layout; nesting as it is.
+    """Return the canonical text of a value, which has no white space except around the ``o`` of a composed layout.
 
-    ``kind`` ("tile", "coord", …) is needed where the value alone does not tell a tile from a coordinate: ``(_, _)`` and
-    ``()`` are both; without it they print as coordinates.
+    ``kind`` ("tile", "coord", …) is needed for ``()`` and for tuples of ``_``, which are tiles as well as coordinates.
+    The default prints them as coordinates.
 
     >>> to_text(((6,), (2, Dyn(64))))
     '((6),(2,?{i64}))'

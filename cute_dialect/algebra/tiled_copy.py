@@ -1,8 +1,8 @@
-"""Tiled copies: thread-value layouts, partitioning of a tile among threads, retiling of fragments.
+"""Tiled copies: thread-value layouts, partitioning of tiles among threads, retiling of fragments.
 
 A *thread-value layout* ``TV`` maps ``(thread, value)`` to the column-major index in a tile.  A copy atom moves
-``AtomVal`` values with ``AtomThr`` threads; its own layouts (thread, value) -> position say which thread holds what on
-the source side, on the destination side, and on the side that ``TV`` refers to.
+``AtomVal`` values with ``AtomThr`` threads.  The atom has a layout ``(thread, value)`` -> position for the source, for
+the destination and for its reference side, to which ``TV`` refers.
 
 >>> tiler, tv = make_layout_tv(Layout("(4,32):(32,1)"), Layout("(4,4):(4,1)"))
 >>> tiler, tv
@@ -47,11 +47,16 @@ from cute_dialect.algebra.values import (
 
 
 def make_layout_tv(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
-    """Return the tile and the thread-value layout of threads laid out over values.
+    """Return the tile and the thread-value layout of a thread layout and a value layout, as ``(tiler, TV)``.
 
-    ``threads``: ``(m, n) -> thread``, ``values``: ``(m, n) -> value``; every thread holds the values of one block, the
-    blocks side by side.  Gives ``(tiler, TV)``.  Raises AlgebraError for layouts that are not static or do not cover
-    their numbers.
+    Every thread holds the values of one block, and the blocks tile the result side by side.
+
+    Args:
+        threads: static layout ``(m, n)`` -> thread.
+        values: static layout ``(m, n)`` -> value.
+
+    Raises:
+        AlgebraError: a layout is not static, or does not number its elements without gaps.
 
     >>> make_layout_tv(Layout("(16,8):(8,1)"), Layout("(1,8):(0,1)"))
     ((16, 64), Layout("((8,16),8):((128,1),16)"))
@@ -60,14 +65,14 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
         raise AlgebraError(f"expected static layouts, got {shown(threads)} and {shown(values)}")
     for what, x in (("thread", threads), ("value", values)):
         if product(right_inverse(x).shape) != product(x.shape):
-            raise AlgebraError(f"expected a {what} layout that numbers its elements without gap, got {shown(x)}")
+            raise AlgebraError(f"expected a {what} layout that numbers its elements without gaps, got {shown(x)}")
     mn = raked_product(threads, values)
     counts = (product(threads.shape), product(values.shape))
     return product_each(mn.shape), compose(right_inverse(mn), raw_layout(counts, column_major(counts)))
 
 
 def reference_map(ref: Layout, side: Layout) -> Layout | None:
-    """Index in an atom's reference (thread, value) for each (thread, value) of one of its sides; ``None``: the same.
+    """Return the map from ``(thread, value)`` of one side of an atom to its reference index; None if they are equal.
 
     >>> reference_map(Layout("(32,8):(8,1)"), Layout("(32,8):(8,1)")) is None
     True
@@ -87,10 +92,17 @@ def tile_to_thread(
 ) -> Layout:
     """Partition a block ``(M, N, …)`` as ``((thread, (v, rest_v)), (RestM, RestN, …))``.
 
-    ``tv``: thread-value layout over the tile ``tiler``.  ``atom``: threads and values of one copy atom on the side
-    that ``tv`` refers to.  ``side``: what :func:`reference_map` gives for the side that is partitioned.  ``v`` are the
-    values of one atom, ``rest_v`` the atoms that a thread has in a tile.  Raises AlgebraError when the tile does not
-    fit.
+    ``v`` is the mode of values of one atom, and ``rest_v`` the mode of atoms per thread and tile.
+
+    Args:
+        layout: layout of the block.
+        tiler: tile that the thread-value layout covers.
+        tv: thread-value layout over the tile.
+        atom: threads and values of one copy atom on the reference side.
+        side: result of :func:`reference_map` for the side that is partitioned.
+
+    Raises:
+        AlgebraError: the tile does not fit.
     """
     block, rest = _two(zipped_divide(layout, tiler))
     _check_counts(tv, atom)
@@ -118,11 +130,13 @@ def _two(layout: Layout) -> list[Layout]:
 
 
 def thread_slice(thread_value: Layout, thread: Coord) -> tuple[Layout, IntTuple]:
-    """Return one thread's part of a partitioned block: ``((v, rest_v), RestM, RestN, …)`` and the offset of the
-    thread.
+    """Return a thread's partition ``((v, rest_v), RestM, RestN, …)`` of a block, and its offset.
 
-    ``thread_value`` is ``((thread, value), rest)``, as :func:`tile_to_thread` gives it; ``thread`` a thread index, or a
-    coordinate of its thread mode.  In the result modes of static extent 1 have stride 0.
+    Modes of static extent 1 have stride 0 in the result.
+
+    Args:
+        thread_value: ``((thread, value), rest)``, as :func:`tile_to_thread` returns it.
+        thread: thread index, or a coordinate of the thread mode.
     """
     tile, rest = _two(thread_value)
     threads, values = _two(tile)
@@ -131,10 +145,17 @@ def thread_slice(thread_value: Layout, thread: Coord) -> tuple[Layout, IntTuple]
 
 
 def composed_thread_slice(layout: ComposedLayout, thread_value: Layout, thread: Coord) -> tuple[AnyLayout, IntTuple]:
-    """Return one thread's part of a block in a composed (swizzled) layout, as :func:`thread_slice`.
+    """Return a thread's partition of a block with a composed (swizzled) layout, as :func:`thread_slice`.
 
-    ``thread_value``: the outer part of ``layout`` partitioned.  The part is a plain layout where the swizzle does not
-    act among the thread's values, else a composed one.  Raises AlgebraError where slicing it is not defined.
+    The partition is a plain layout if the swizzle does not permute the thread's values, else a composed layout.
+
+    Args:
+        layout: layout of the block.
+        thread_value: its outer layout after :func:`tile_to_thread`.
+        thread: thread index, or a coordinate of the thread mode.
+
+    Raises:
+        AlgebraError: the slice is not defined.
 
     >>> from cute_dialect.algebra.text import parse_composed_layout
     >>> tile = parse_composed_layout("S<3,3,3> o 0 o (8,64):(64,1)")
@@ -154,7 +175,7 @@ def composed_thread_slice(layout: ComposedLayout, thread_value: Layout, thread: 
 
 
 def unit_modes_still(layout: Layout) -> Layout:
-    """Give every leaf mode of static extent 1 the stride 0: the normal form of partitions.
+    """Set the stride of every leaf mode of static extent 1 to 0, the normal form of partitions.
 
     >>> unit_modes_still(Layout("((1,4),1):((7,1),16)"))
     Layout("((1,4),1):((0,1),0)")
@@ -169,15 +190,23 @@ def unit_modes_still(layout: Layout) -> Layout:
 
 
 def retile(fragment: Layout, tiler: IntTuple, tv: Layout, atom_values: int = 1) -> Layout:
-    """Put a register fragment ``(V, M, N, …)`` of another partition into the value order of a tiled copy.
+    """Reorder a register fragment ``(V, M, N, …)`` of another partition into the value order of a tiled copy.
 
-    ``tv`` over the tile ``tiler`` is that of the copy, ``atom_values`` the values of its atom.  Gives
-    ``((v, rest_v), RestM, RestN, …)``.  Raises AlgebraError when the fragment does not consist of whole blocks.
+    The result is ``((v, rest_v), RestM, RestN, …)``.
+
+    Args:
+        fragment: layout of the fragment.
+        tiler: tile of the copy.
+        tv: thread-value layout of the copy.
+        atom_values: values of one copy atom.
+
+    Raises:
+        AlgebraError: the fragment does not consist of whole blocks.
     """
     modes = layout_modes(fragment)
     if not modes or tv.shape == () or any(type(x) is int and x < 1 for x in tree_leaves(tiler)):
         raise AlgebraError(
-            "expected a fragment with values, threads and a tile that is not empty, got "
+            "expected a non-empty fragment, thread-value layout and tile, got "
             f"{shown(fragment)}, {shown(tv)} and {shown(tiler)}"
         )
     counts = product(modes[0].shape)
@@ -194,9 +223,9 @@ def retile(fragment: Layout, tiler: IntTuple, tv: Layout, atom_values: int = 1) 
 
 
 def thread_coord(thread: Leaf, threads: Layout) -> IntTuple:
-    """Return the coordinate of a thread under a layout of threads: ``(thread / stride) % extent``, mode by mode.
+    """Return the coordinate of a thread in a thread layout: ``(thread / stride) % extent`` per mode.
 
-    Modes of extent 1 or stride 0 give 0.
+    Modes of extent 1 or stride 0 have coordinate 0.
 
     >>> thread_coord(74, Layout("(32,2,2,1):(1,32,64,0)"))
     (10, 0, 1, 0)
@@ -208,7 +237,7 @@ def thread_coord(thread: Leaf, threads: Layout) -> IntTuple:
         if s == 1 or d == 0:
             return 0
         if isinstance(d, Basis):
-            raise AlgebraError(f"expected a layout of threads by numbers, got the stride {shown(d)}")
+            raise AlgebraError(f"expected a thread layout with integer strides, got the stride {shown(d)}")
         return leaf_mod(leaf_div(thread, d), s)  # type: ignore[arg-type]
 
     return walk(threads.shape, threads.stride)
@@ -217,11 +246,18 @@ def thread_coord(thread: Leaf, threads: Layout) -> IntTuple:
 def local_tile(
     layout: AnyLayout, tiler: Tiler, coord: Coord, projection: Coord | None = None
 ) -> tuple[AnyLayout, IntTuple]:
-    """Return the tile at a coordinate: ``(tile modes…, rest modes…)`` and its offset.
+    """Return the tile at a coordinate as ``(tile modes…, rest modes…)``, and its offset.
 
-    Rest modes stay where the coordinate has ``_`` and where it has no element.  ``projection``: a tuple with ``_``
-    where tiler and coordinate have an element too many, for a tensor that lacks that mode.  Raises AlgebraError when
-    something does not fit.
+    Rest modes are kept where the coordinate has ``_`` or no element.
+
+    Args:
+        layout: layout of the tensor.
+        tiler: tile to cut the tensor into.
+        coord: coordinate among the tiles.
+        projection: tuple with ``_`` at the elements of tiler and coordinate whose mode the tensor lacks.
+
+    Raises:
+        AlgebraError: the arguments do not fit each other.
 
     >>> local_tile(Layout("(64,32):(32,1)"), (16, 8), (1, 2))
     (Layout("(16,8):(32,1)"), 528)
@@ -243,8 +279,9 @@ def local_tile(
 
 
 def local_partition(layout: AnyLayout, threads: Layout, thread: Leaf) -> tuple[AnyLayout, IntTuple]:
-    """Return what is left for one thread when tiles of the shape of ``threads`` are dealt out: the rest modes and
-    the offset.
+    """Return a thread's share of a tensor whose elements are distributed by a thread layout, and its offset.
+
+    The tensor is divided into tiles of the shape of ``threads``.  The thread gets one element of each tile.
 
     >>> local_partition(Layout("(8,16):(16,1)"), Layout("(4,8):(8,1)"), 9)
     (Layout("(2,2):(64,8)"), 17)
@@ -273,7 +310,7 @@ def _filled(coord: Coord, rest: IntTuple) -> Coord:
     if type(coord) is not tuple or type(rest) is not tuple:
         return coord
     if len(coord) > len(rest):
-        raise AlgebraError(f"expected a coordinate of rank at most {len(rest)} among the tiles, got {shown(coord)}")
+        raise AlgebraError(f"expected a tile coordinate of rank at most {len(rest)}, got {shown(coord)}")
     return coord + (UNDERSCORE,) * (len(rest) - len(coord))
 
 

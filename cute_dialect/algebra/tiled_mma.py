@@ -1,8 +1,8 @@
-"""Tiled matrix multiply: how an MMA atom, repeated over threads and values, partitions its operands.
+"""Tiled MMA: partitioning of the operands of an MMA atom that is repeated over threads and values.
 
-An atom multiplies ``(M, N, K)`` with the threads of ``ThrID``; its thread-value layouts map ``(thread, value)`` to the
-column-major index in its ``(M, K)``, ``(N, K)`` and ``(M, N)`` tiles.  A tiled MMA repeats it over an atom layout
-``(AM, AN, AK)`` and permutes each mode by a tile.
+An atom computes an ``(M, N, K)`` MMA with the threads of ``ThrID``.  Its thread-value layouts map ``(thread, value)``
+to the column-major index in its ``(M, K)``, ``(N, K)`` and ``(M, N)`` tiles.  A tiled MMA repeats the atom over an atom
+layout ``(AM, AN, AK)`` and permutes each mode by a tile.
 
 >>> mma = TiledMma((16, 8, 16), Layout("32:1"), Layout("(2,2,1):(1,2,0)"))
 >>> mma.threads, mma.tile_size
@@ -44,18 +44,24 @@ from cute_dialect.algebra.values import (
 from cute_dialect.algebra.verify import verify_layout
 
 OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1), "E": (0, 2)}
-"""Operand -> the two modes of (M, N, K) that it has; E: the metadata of a sparse A."""
+"""Operand -> its two modes of (M, N, K).  E is the metadata of a sparse A."""
 
 
 class TiledMma:
-    """The partitioning half of a tiled MMA.
+    """The partitioning of a tiled MMA.
 
-    ``shape_mnk``: shape of the atom.  ``thr_id``: logical thread of the atom -> thread.  ``atom_layout``:
-    ``(AM, AN, AK) -> atom``.  ``permutation``: one tile for each of M, N, K; ``_`` takes the atom's extent times the
-    atoms along it.  ``threads`` is ``(ThrV, ThrM, ThrN, ThrK) -> thread``, ``tile_size`` the ``(M, N, K)`` that all
-    threads cover at once.
+    Args:
+        shape_mnk: shape of the atom.
+        thr_id: logical thread of the atom -> thread.
+        atom_layout: ``(AM, AN, AK)`` -> atom.
+        permutation: one tile per mode M, N, K.  ``_`` is the atom's extent times the number of atoms along the mode.
 
-    Raises AlgebraError when the parts do not fit.
+    Attributes:
+        threads: ``(ThrV, ThrM, ThrN, ThrK)`` -> thread.
+        tile_size: the ``(M, N, K)`` that all threads cover in one step.
+
+    Raises:
+        AlgebraError: the parts do not fit together.
     """
 
     __slots__ = ("permutation", "shape_mnk", "threads", "tile_size")
@@ -82,15 +88,17 @@ class TiledMma:
         self.tile_size = tuple([product(t.shape) for t in tiles])
 
     def operand_tile(self, operand: str) -> tuple[Layout, Layout]:
-        """Return the tile along both modes of an operand: "A", "B", "C" or "E"."""
+        """Return the tiles along both modes of operand "A", "B", "C" or "E"."""
         i, j = OPERAND_MODES[operand]
         return self.permutation[i], self.permutation[j]
 
     def thread_fragments(self, operand: str, layout: Layout, atom_tv: Layout) -> Layout:
-        """Write ``layout`` of an operand as ``((ThrV, (Thr0, Thr1)), (FrgV, (Rest0, Rest1, …)))``.
+        """Rewrite the layout of an operand as ``((ThrV, (Thr0, Thr1)), (FrgV, (Rest0, Rest1, …)))``.
 
-        ``operand``: "A", "B" or "C"; ``layout``: ``(M,K,…)``, ``(N,K,…)`` or ``(M,N,…)``; ``atom_tv``: the atom's
-        thread-value layout of that operand.
+        Args:
+            operand: "A", "B" or "C".
+            layout: ``(M,K,…)``, ``(N,K,…)`` or ``(M,N,…)``.
+            atom_tv: the atom's thread-value layout of the operand.
 
         >>> mma = TiledMma((16, 8, 16), Layout("32:1"), Layout("(2,2,1):(1,2,0)"))
         >>> mma.thread_fragments("C", Layout("(64,32):(32,1)"), Layout("((4,8),(2,2)):((32,1),(16,8))"))[0]
@@ -112,9 +120,9 @@ class TiledMma:
         return product(modes[1 + i].shape), product(modes[1 + j].shape)
 
     def partition(self, operand: str, layout: Layout, atom_tv: Layout, thread: Leaf) -> tuple[Layout, IntTuple]:
-        """Return one thread's part of an operand: ``(FrgV, Rest0, Rest1, …)`` and the offset of the thread.
+        """Return a thread's partition ``(FrgV, Rest0, Rest1, …)`` of an operand, and its offset.
 
-        Threads along a mode that the operand lacks see the same part.  Modes of static extent 1 have stride 0.
+        Threads along a mode that the operand lacks share a partition.  Modes of static extent 1 have stride 0.
         """
         threads, value, *rest = self._thread_modes(operand, layout, atom_tv)
         return unit_modes_still(make_layout(value, *rest)), evaluate(self._thread(operand, thread), threads)
@@ -122,9 +130,9 @@ class TiledMma:
     def composed_partition(
         self, operand: str, layout: ComposedLayout, atom_tv: Layout, thread: Leaf
     ) -> tuple[AnyLayout, IntTuple]:
-        """Return one thread's part of an operand in a composed (swizzled) layout, as :meth:`partition`.
+        """Return a thread's partition of an operand with a composed (swizzled) layout, as :meth:`partition`.
 
-        It is a plain layout where the swizzle does not act among the thread's values, else a composed one.
+        The result is a plain layout if the swizzle does not permute the thread's values, else a composed layout.
 
         >>> from cute_dialect.algebra.text import parse_composed_layout
         >>> mma = TiledMma((16, 8, 16), Layout("32:1"), Layout("(2,2,1):(1,2,0)"))
@@ -142,14 +150,14 @@ class TiledMma:
         return unit_modes_still(part), offset
 
     def _thread_modes(self, operand: str, layout: Layout, atom_tv: Layout) -> list[Layout]:
-        """Return the threads, the values of an atom, and the rest modes of an operand's layout."""
+        """Return the layout of an operand as a list: threads, values of an atom, rest modes."""
         threads, values = layout_modes(self.thread_fragments(operand, layout, atom_tv))
         value, rest = layout_modes(values)
         return [threads, value, *layout_modes(rest)]
 
     def _thread(self, operand: str, thread: Leaf) -> Coord:
-        """Return the coordinate of a thread among the threads that an operand is dealt out to."""
-        # One number a mode: the modes of threads and of the fragment's threads need not be nested alike.
+        """Return the coordinate of a thread among the threads over which an operand is distributed."""
+        # Each mode is linearized, because thread modes and fragment modes may be nested differently.
         coords = cast("tuple[IntTuple, ...]", thread_coord(thread, self.threads))
         shapes = cast("tuple[IntTuple, ...]", self.threads.shape)
         v, *mnk = [crd2idx(c, s) for c, s in zip(coords, shapes)]
@@ -157,9 +165,9 @@ class TiledMma:
         return cast("Coord", (v, (mnk[i], mnk[j])))
 
     def layout_tv(self, operand: str, atom_tv: Layout) -> Layout:
-        """Return ``(thread, value)`` -> column-major index in the tile of the operand.
+        """Return the layout ``(thread, value)`` -> column-major index in the tile of the operand.
 
-        With this and the operand's ``tile_size`` a tiled copy loads exactly the fragments of the MMA.
+        A tiled copy with this layout and the operand's ``tile_size`` loads exactly the fragments of the MMA.
 
         >>> mma = TiledMma((16, 8, 16), Layout("32:1"), Layout("(2,2,1):(1,2,0)"))
         >>> mma.layout_tv("C", Layout("((4,8),(2,2)):((32,1),(16,8))"))
@@ -174,7 +182,7 @@ class TiledMma:
         threads, values = layout_modes(fragments)
         v, along = layout_modes(threads)
         first, second = layout_modes(along)
-        # Threads along the mode that the operand lacks stand still.
+        # Threads along the mode that the operand lacks get stride 0.
         missing = 3 - i - j
         counts = product(layout_modes(self.threads)[1 + missing].shape)
         steps = [first, second]

@@ -1,4 +1,4 @@
-"""Products and divides of layouts, tiling to a shape, thread-value layouts, vectors.
+"""Products and divides of layouts, and tiling to a shape.
 
 >>> zipped_divide(Layout("(12,10,3):(10,1,120)"), (4, 5))
 Layout("((4,5),(3,2,3)):((10,1),(40,5,120))")
@@ -71,10 +71,11 @@ def _has_basis(d: Stride) -> bool:
 
 
 def logical_product(a: A, b: Layout) -> A:
-    """Repeat ``a`` as ``b`` says: ``(a, b')``, where ``b'`` steps over copies of ``a``.
+    """Repeat ``a`` over the layout ``b``: ``(a, b')``, where ``b'`` steps over copies of ``a``.
 
-    All products take a static ``a`` (of a composed layout the outer layout counts) and a layout ``b`` of integer
-    strides, and raise AlgebraError otherwise or when ``b`` does not fit the gaps of ``a``.
+    Raises:
+        AlgebraError: ``a`` is not static, ``b`` does not have integer strides, or ``b`` does not fit the gaps of ``a``.
+            For a composed ``a`` these conditions apply to its outer layout.
 
     >>> logical_product(Layout("(2,5):(5,1)"), Layout("(3,4):(1,3)"))
     Layout("((2,5),(3,4)):((5,1),(10,30))")
@@ -83,12 +84,12 @@ def logical_product(a: A, b: Layout) -> A:
 
 
 def zipped_product(a: A, b: Layout) -> A:
-    """Return the same as :func:`logical_product`."""
+    """Return :func:`logical_product`; the two are the same for layouts."""
     return logical_product(a, b)
 
 
 def tiled_product(a: A, b: Layout) -> A:
-    """Return ``(a, b'_0, b'_1, …)``: :func:`logical_product` with the modes of the repetition spliced.
+    """Return ``(a, b'_0, b'_1, …)``: :func:`logical_product` with the modes of ``b'`` spliced.
 
     >>> tiled_product(Layout("(2,5):(5,1)"), Layout("(3,4):(1,3)"))
     Layout("((2,5),3,4):((5,1),10,30)")
@@ -97,7 +98,7 @@ def tiled_product(a: A, b: Layout) -> A:
 
 
 def flat_product(a: A, b: Layout) -> A:
-    """Return ``(a_0, …, b'_0, …)``: :func:`logical_product` with both parts spliced.
+    """Return ``(a_0, …, b'_0, …)``: :func:`logical_product` with the modes of both parts spliced.
 
     >>> flat_product(Layout("(2,5):(5,1)"), Layout("(3,4):(1,3)"))
     Layout("(2,5,3,4):(5,1,10,30)")
@@ -115,7 +116,8 @@ def _padded(a: Layout, b: Layout) -> tuple[Layout, Layout, int]:
 def zip_layouts(a: Layout, b: Layout) -> Layout:
     """Return ``((a_0, b_0), (a_1, b_1), …)``; a scalar ``a`` gives the one mode ``((a, b))``.
 
-    Raises AlgebraError when a tuple meets a scalar or another rank.
+    Raises:
+        AlgebraError: ``a`` is a tuple, and ``b`` is not a tuple of equal rank.
     """
     if type(a.shape) is not tuple:
         return raw_layout(((a.shape, b.shape),), ((a.stride, b.stride),))
@@ -128,8 +130,7 @@ def zip_layouts(a: Layout, b: Layout) -> Layout:
 
 
 def blocked_product(a: A, b: Layout) -> A:
-    """Return mode by mode ``(a_i, b'_i)``: blocks of ``a`` laid out side by side.  The smaller rank is padded with
-    ``1:0``.
+    """Return ``(a_i, b'_i)`` per mode: blocks of ``a`` side by side.  The smaller rank is padded with ``1:0``.
 
     >>> blocked_product(Layout("4:1"), Layout("(2,3):(1,2)"))
     Layout("((4,2),(1,3)):((1,4),(0,8))")
@@ -143,7 +144,7 @@ def blocked_product(a: A, b: Layout) -> A:
 
 
 def raked_product(a: A, b: Layout) -> A:
-    """Return mode by mode ``(b'_i, a_i)``, each coalesced: elements of ``a`` interleaved.
+    """Return ``(b'_i, a_i)`` per mode, each coalesced: the elements of ``a`` interleaved.
 
     >>> raked_product(Layout("(4,32):(32,1)"), Layout("(4,4):(4,1)"))
     Layout("((4,4),(4,32)):((512,32),(128,1))")
@@ -162,12 +163,12 @@ def raked_product(a: A, b: Layout) -> A:
 def _divide(a: Layout, tiler: Layout) -> Layout:
     n, d = tiler.shape, tiler.stride
     if type(n) is int and type(d) is int and (d == 1 or (d == 0 and n == 1)):
-        # By n:1 or 1:0, the usual cases.
+        # Fast path: a tiler n:1 or 1:0.
         if type(a.shape) is int and type(a.stride) is int:
             return raw_layout((n, -(-a.shape // n)), (d * a.stride, check_range(n * a.stride)))
         folded = fold_static(a)
         if folded is not None and folded[0]:
-            # The repetitions of n over the extents of a follow each other without gap, so they are one mode.
+            # Repetitions of n over the extents of a are contiguous, so they form one mode.
             count, left = 1, n
             for x in tree_leaves(a.shape):
                 count *= -(-x // left)  # type: ignore[operator]
@@ -189,14 +190,17 @@ def _check_divider(tiler: Layout, nested: bool) -> None:
 
 
 def logical_divide(a: A, tiler: Tiler) -> A:
-    """Cut ``a`` into tiles: ``(tile, rest)`` for a layout tiler, mode by mode for a tile or shape.
+    """Divide ``a`` into tiles: ``(tile, rest)`` for a layout tiler, mode by mode for a tile or shape.
 
-    In a tile ``_`` keeps a mode, and surplus modes of ``a`` stay.  Sizes that do not divide are rounded up.  With
-    divisibility an extent ``?{div=128}`` cut by 128 has the quotient ``?`` exactly.  Raises AlgebraError when the tiler
-    has more modes than ``a`` or does not fit.
+    In a tile ``_`` keeps a mode, and surplus modes of ``a`` are unchanged.  Sizes that do not divide are rounded up.
+    An extent ``?{div=128}`` divided by 128 is exact.
 
-    The extents of a nested mode are used up one after the other: where the tile is no multiple or divisor of each in
-    turn, tile times rest is not the size of the mode (4 in ``(3,4)`` gives ``4 * 2``).  Flatten or coalesce first.
+    The extents of a nested mode are consumed one after the other.  If the tile is neither a multiple nor a divisor of
+    each of them, tile times rest is not the size of the mode: 4 in ``(3,4)`` gives ``4 * 2``.  Flatten or coalesce such
+    a mode first.
+
+    Raises:
+        AlgebraError: the tiler has more modes than ``a`` or does not fit.
 
     >>> logical_divide(Layout("24:3"), Layout("6:2")), logical_divide(Layout("(12,10):(10,1)"), (4, 5))
     (Layout("(6,(2,2)):(6,(3,36))"), Layout("((4,3),(5,2)):((10,40),(1,5))"))
@@ -218,10 +222,12 @@ def _logical(a: Layout, tile: Tile, nested: bool) -> Layout:
 
 
 def zipped_divide(a: A, tiler: Tiler) -> A:
-    """Return ``((tile modes), (rest modes))``: :func:`logical_divide` with tiles and rests gathered.
+    """Return ``((tile modes), (rest modes))``: :func:`logical_divide` with tiles and rests grouped.
 
-    Every divided mode must have come apart into two; a ``_`` slot needs a mode of rank 2.  Raises AlgebraError
-    otherwise and as :func:`logical_divide` does.
+    Every divided mode must have rank 2 afterwards, and so must a mode under ``_``.
+
+    Raises:
+        AlgebraError: a mode does not divide into a tile and a rest, or as :func:`logical_divide`.
 
     >>> zipped_divide(Layout((Dyn(), Dyn()), (Dyn(), 1)), (16, 128))
     Layout("((16,128),(?,?)):((?,1),(?,128))")
@@ -254,7 +260,7 @@ def _zipped(a: Layout, tile: Tile, nested: bool) -> Layout:
 
 
 def tiled_divide(a: A, tiler: Tiler) -> A:
-    """Return ``((tile modes), rest_0, rest_1, …)``: :func:`zipped_divide` with the rest spliced.
+    """Return ``((tile modes), rest_0, rest_1, …)``: :func:`zipped_divide` with the rest modes spliced.
 
     >>> tiled_divide(Layout("(12,10,3):(10,1,120)"), (4, 5))
     Layout("((4,5),3,2,3):((10,1),40,5,120)")
@@ -268,7 +274,7 @@ def tiled_divide(a: A, tiler: Tiler) -> A:
 
 
 def flat_divide(a: A, tiler: Tiler) -> A:
-    """Return ``(tile_0, …, rest_0, …)``: :func:`zipped_divide` with both parts spliced.
+    """Return ``(tile_0, …, rest_0, …)``: :func:`zipped_divide` with the modes of both parts spliced.
 
     >>> flat_divide(Layout("(12,10,3):(10,1,120)"), (4, 5))
     Layout("(4,5,3,2,3):(10,1,40,5,120)")
@@ -292,10 +298,12 @@ def _two(layout: Layout) -> list[Layout]:
 
 
 def ceil_div(shape: IntTuple, tiler: Tiler) -> IntTuple:
-    """Return how many tiles cover a shape, mode by mode; surplus modes are copied.
+    """Return the number of tiles that cover a shape, per mode.  Surplus modes are copied.
 
-    By a shape: rounded up.  By a layout: the shape of its complement in ``size(shape)``.  Raises AlgebraError for a
-    tiler of larger rank, a static 0 and ``_``.
+    A shape divides with rounding up.  A layout gives the shape of its complement in ``size(shape)``.
+
+    Raises:
+        AlgebraError: the tiler has a larger rank, a static 0 or ``_``.
 
     >>> ceil_div((7, 9, 4), (2, 4)), ceil_div((8, 18), (Layout("2:1"), Layout("4:1"))), ceil_div(30, Layout("5:2"))
     ((4, 3, 4), (4, 5), (2, 3))
@@ -322,11 +330,15 @@ def _is_shape(tiler: Tiler) -> bool:
 
 
 def tile_to_shape(block: A, shape: IntTuple, order: IntTuple | None = None) -> A:
-    """Repeats a block until it covers ``shape``; modes of smaller ``order`` are filled first.
+    """Repeat a block until it covers ``shape``.  Each mode of the result is ``(block mode, count)``; counts round up.
 
-    The result has one mode ``(block mode, count)`` for each mode of the shape; counts round up.  ``order``: a
-    permutation of ``0 … rank - 1``, default ascending.  The block may have dynamic extents, and a dynamic stride where
-    it has one mode only.  Raises AlgebraError for a block of larger rank and another order.
+    Args:
+        block: layout of the block.  Extents may be dynamic.  A dynamic stride is allowed only in a block of one mode.
+        shape: shape to cover.
+        order: permutation of ``0 … rank - 1``.  Modes of smaller order are filled first; the default is ascending.
+
+    Raises:
+        AlgebraError: the block has a larger rank, or ``order`` is not a permutation.
 
     >>> tile_to_shape(Layout("(2,3):(3,1)"), (4, 6)), tile_to_shape(Layout("(2,3):(3,1)"), (4, 6), (1, 0))
     (Layout("((2,2),(3,2)):((3,6),(1,12))"), Layout("((2,2),(3,2)):((3,12),(1,6))"))

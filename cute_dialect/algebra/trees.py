@@ -1,7 +1,7 @@
 """Functions on trees: int tuples, shapes, coordinates, strides and tiles.
 
-A tree is a leaf or a ``tuple`` of trees.  A *mode* is a direct child of a tuple.  Where it makes sense the functions
-also take a layout (then they look at its shape) or a composed layout (then at its outer layout).
+A tree is a leaf or a ``tuple`` of trees.  A *mode* is a direct child of a tuple.  Most functions also accept a layout,
+of which they use the shape, or a composed layout, of which they use the outer layout.
 
 >>> rank((2, (3, 4))), depth((2, (3, 4))), flatten((2, (3, 4))), product((2, (3, 4)))
 (2, 2, (2, 3, 4), 24)
@@ -34,7 +34,7 @@ P = TypeVar("P", bound=Payload)
 
 
 def shown(value: object) -> str:
-    """Write a value as text, for messages."""
+    """Return the text of a value for use in messages."""
     from cute_dialect.algebra.text import to_text
 
     return to_text(value)  # type: ignore[arg-type]
@@ -52,13 +52,13 @@ def _tree_of(value: Payload) -> Tree:
 
 
 def rank(value: Payload) -> int:
-    """Return the number of modes; 1 for a leaf, 0 for ``()``."""
+    """Return the number of modes: 1 for a leaf, 0 for ``()``."""
     tree = _tree_of(value)
     return len(tree) if type(tree) is tuple else 1
 
 
 def depth(value: Payload) -> int:
-    """Return the levels of nesting: 0 for a leaf, 1 for ``()``."""
+    """Return the nesting depth: 0 for a leaf, 1 for ``()``."""
     tree = _tree_of(value)
     if type(tree) is tuple:
         return 1 + max([depth(t) for t in tree], default=0)
@@ -66,15 +66,15 @@ def depth(value: Payload) -> int:
 
 
 def tile_rank(tile: Tile) -> int:
-    """Return the number of slots: a leaf tile, whatever its layout, has one."""
+    """Return the number of slots.  A leaf tile has one, whatever its layout."""
     return len(tile) if type(tile) is tuple else 1
 
 
 def leaves(value: Payload) -> list[object]:
-    """Yield leaves depth first; for a layout (also one in a tile) those of the shape, then those of the stride.
+    """Return the leaves in depth-first order.  A layout, also one in a tile, lists its shape, then its stride.
 
-    A composed layout gives those of the outer layout, the offset, the inner component: the order in which its
-    run-time scalars are stored.  A swizzle gives none.
+    A composed layout lists the outer layout, the offset and the inner part, the order in which its run-time scalars are
+    stored.  A swizzle has no leaves.
 
     >>> leaves(Layout((2, (3, 4))))
     [2, 3, 4, 1, 2, 6]
@@ -103,7 +103,7 @@ def _leaves(value: Payload, out: list[object]) -> None:
 
 
 def tree_leaves(tree: Tree) -> list[object]:
-    """Yield the leaves of one tree, depth first; the leaves of a tile are its layouts and underscores."""
+    """Return the leaves of one tree in depth-first order.  Leaves of a tile are its layouts and underscores."""
     if type(tree) is not tuple:
         return [tree]
     out: list[object] = []
@@ -116,15 +116,15 @@ def tree_leaves(tree: Tree) -> list[object]:
 
 
 def tree_flatten(tree: Tree) -> Tree:
-    """Flatten one tree: a leaf stays a leaf, a tuple becomes the depth-1 tuple of its leaves."""
+    """Flatten one tree: a leaf stays a leaf, a tuple becomes a tuple of its leaves."""
     return tuple(tree_leaves(tree)) if type(tree) is tuple else tree  # type: ignore[return-value]
 
 
 def flatten(value: Payload) -> Payload:
-    """Return a leaf as it is, a tuple as the depth-1 tuple of its leaves.
+    """Flatten a value: a leaf stays a leaf, a tuple becomes a tuple of its leaves.
 
-    A layout is flattened in shape and stride, a composed layout in its outer layout; for a tile, whose layouts are
-    leaves, use :func:`tree_flatten`.
+    Shape and stride of a layout are flattened, of a composed layout those of its outer layout.  For a tile, whose
+    leaves are layouts, use :func:`tree_flatten`.
 
     >>> flatten(((2, 3), ())), flatten(()), flatten(5), flatten(Layout("(2,(5,(3))):(15,(3,(1)))"))
     ((2, 3), (), 5, Layout("(2,5,3):(15,3,1)"))
@@ -137,14 +137,14 @@ def flatten(value: Payload) -> Payload:
 
 
 def unwrap(tree: Tree) -> Tree:
-    """Strips tuples of exactly one element: ``((5))`` gives ``5``."""
+    """Remove tuples of exactly one element: ``((5))`` gives ``5``."""
     while type(tree) is tuple and len(tree) == 1:
         tree = tree[0]
     return tree
 
 
 def is_static(value: Payload) -> bool:
-    """Tell whether no leaf is dynamic.  Underscores, swizzles and basis elements of static value are static."""
+    """Return True if no leaf is dynamic.  Underscores, swizzles and basis elements with a static value are static."""
     t = type(value)
     if t is int:
         return True
@@ -160,9 +160,9 @@ def is_static(value: Payload) -> bool:
 
 
 def map_leaves(f: Callable[[Leaf], Leaf], value: Payload) -> Payload:
-    """Applies ``f`` to every integer leaf, also to the values of basis elements; ``_`` and swizzles stay.
+    """Apply ``f`` to every integer leaf and to the values of basis elements.  ``_`` and swizzles are unchanged.
 
-    Order: as in the text of a tree, layouts shape then stride, composed layouts outer, offset, inner.
+    Leaves are visited in text order: shape, then stride.  A composed layout is visited as outer, offset, inner.
 
     >>> map_leaves(lambda n: n * 2, Layout((2, 3), (1, 4)))
     Layout("(4,6):(2,8)")
@@ -188,10 +188,10 @@ def map_leaves(f: Callable[[Leaf], Leaf], value: Payload) -> Payload:
 
 
 def tracked(value: P) -> P:
-    """Make every dynamic leaf track its divisibility: leaves without one get divisor 1.
+    """Make every dynamic leaf track its divisibility.  Leaves without a divisor get divisor 1.
 
-    Sound for any value, everything is a multiple of 1.  Operations on tensors always track; operations on plain
-    layouts do as soon as one operand carries a divisor (:func:`carries_divisor`).
+    This is sound because every integer is a multiple of 1.  Tensor operations always track divisibility.  Layout
+    operations track it as soon as one operand carries a divisor (:func:`carries_divisor`).
     """
     return map_leaves(_tracked, value)  # type: ignore[return-value]
 
@@ -201,12 +201,12 @@ def _tracked(n: Leaf) -> Leaf:
 
 
 def untracked(value: Payload) -> Payload:
-    """Forget all divisors."""
+    """Remove all divisors."""
     return map_leaves(lambda n: Dyn(n.width, 0, n.value, n.emitter) if isinstance(n, Dyn) and n.div else n, value)
 
 
 def carries_divisor(value: Payload) -> bool:
-    """Tell whether some dynamic leaf has a known divisor above 1."""
+    """Return True if a dynamic leaf has a known divisor above 1."""
     for x in leaves(value):
         n = x.value if isinstance(x, Basis) else x
         if isinstance(n, Dyn) and n.div > 1:
@@ -215,7 +215,7 @@ def carries_divisor(value: Payload) -> bool:
 
 
 def implies(inferred: Payload, written: Payload) -> bool:
-    """Tell whether ``written`` says nothing that ``inferred`` does not say: equal up to weaker divisors.
+    """Return True if ``inferred`` is at least as precise as ``written``: equal except for larger divisors.
 
     >>> implies((Dyn(div=16), 4), (Dyn(div=8), 4)), implies(Dyn(div=8), Dyn(div=16)), implies(4, Dyn())
     (True, False, False)
@@ -247,7 +247,7 @@ def implies(inferred: Payload, written: Payload) -> bool:
 
 
 def congruent(a: Tree, b: Tree) -> bool:
-    """Tell whether two values have the same nesting; leaf kinds do not matter."""
+    """Return True if two trees have the same nesting.  The kinds of their leaves are not compared."""
     if type(a) is tuple:
         if type(b) is not tuple or len(a) != len(b):
             return False
@@ -256,7 +256,7 @@ def congruent(a: Tree, b: Tree) -> bool:
 
 
 def weakly_congruent(a: Tree, b: Tree) -> bool:
-    """Tell whether ``a`` is no deeper than ``b``: a leaf of ``a`` may stand opposite anything.
+    """Return True if ``a`` is nested no deeper than ``b``: a leaf of ``a`` matches any subtree of ``b``.
 
     >>> weakly_congruent((1, 2), (2, (3, 4))), weakly_congruent((1,), 3), weakly_congruent(1, ())
     (True, False, True)
@@ -267,7 +267,10 @@ def weakly_congruent(a: Tree, b: Tree) -> bool:
 
 
 def compatible(a: IntTuple, b: IntTuple) -> bool:
-    """Tell whether ``a`` is a static integer equal to ``product(b)``, or both have equal rank and compatible modes."""
+    """Return True if ``a`` is a static integer equal to ``product(b)``, or if ranks agree and all modes are compatible.
+
+    The modes are compared pairwise.
+    """
     if type(a) is tuple:
         return type(b) is tuple and len(a) == len(b) and all(map(compatible, a, b))
     return isinstance(a, int) and a == product(b)
@@ -277,9 +280,12 @@ def compatible(a: IntTuple, b: IntTuple) -> bool:
 
 
 def get(value: Payload, path: Sequence[int] = ()) -> Payload:
-    """Descends along a path of mode indices; on a layout in shape and stride, on a composed layout in the outer one.
+    """Return the mode at a path of mode indices, of a layout or composed layout the sublayout.
 
-    Index 0 of a leaf is that leaf, but there the path must end.  Raises AlgebraError naming the depth.
+    Index 0 of a leaf is the leaf itself, but must be the last of the path.
+
+    Raises:
+        AlgebraError: an index is out of range.  The message names the depth.
 
     >>> get(Layout("(6,(2,5)):(10,(5,1))"), [1, 0])
     Layout("2:5")
@@ -296,8 +302,10 @@ def get(value: Payload, path: Sequence[int] = ()) -> Payload:
 
 
 def tree_get(tree: Tree, path: Sequence[int]) -> Tree:
-    """Get a part of one tree, as :func:`get`; on a tile it selects a slot and never looks into a layout.  Raises
-    AlgebraError.
+    """Return the subtree at a path, as :func:`get`.  In a tile the path selects a slot, never a mode of its layout.
+
+    Raises:
+        AlgebraError: an index is out of range.
     """
     for i, index in enumerate(path):
         if type(tree) is not tuple:
@@ -316,9 +324,10 @@ def _check_index(index: int, rank_: int, at: int) -> None:
 
 
 def select(value: Payload, indices: Iterable[int]) -> Payload:
-    """Return the chosen modes, in that order, as a tuple also when there is one; a leaf counts as one mode.
+    """Return the modes at ``indices``, in that order, always as a tuple.  A leaf counts as one mode.
 
-    Raises AlgebraError for an index outside ``[0, rank)``.
+    Raises:
+        AlgebraError: an index is outside ``[0, rank)``.
 
     >>> select(Layout("(6,5,2):(10,2,1)"), [2, 0]), select(6, [0]), select((6, 5), [])
     (Layout("(2,6):(1,10)"), (6,), ())
@@ -333,7 +342,11 @@ def select(value: Payload, indices: Iterable[int]) -> Payload:
 
 
 def tree_select(tree: Tree, indices: Iterable[int]) -> Tree:
-    """Select modes of one tree, as :func:`select`; on a tile it selects slots.  Raises AlgebraError."""
+    """Return the modes of one tree at ``indices``, as :func:`select`.  In a tile they are slots.
+
+    Raises:
+        AlgebraError: an index is out of range.
+    """
     modes = tree if type(tree) is tuple else (tree,)
     out: list[object] = []
     for i in indices:
@@ -343,7 +356,7 @@ def tree_select(tree: Tree, indices: Iterable[int]) -> Tree:
 
 
 def tile_shape(tile: Tile) -> IntTuple:
-    """Replace every layout slot of a tile by its shape.  Raises AlgebraError if a slot is ``_``.
+    """Replace every layout of a tile by its shape.  Raises AlgebraError if a slot is ``_``.
 
     >>> tile_shape((Layout(6), (Layout("(2,5):(5,1)"), Layout(3))))
     (6, ((2, 5), 3))
@@ -356,7 +369,7 @@ def tile_shape(tile: Tile) -> IntTuple:
 
 
 def tile_layouts(tile: Tile) -> list[Layout]:
-    """Return the layout slots depth first, ``_`` skipped.  Raises AlgebraError if there is none."""
+    """Return the layouts of a tile in depth-first order, without ``_``.  Raises AlgebraError if there is none."""
     layouts = [t for t in tree_leaves(tile) if isinstance(t, Layout)]
     if not layouts:
         raise AlgebraError("expected a tile with at least one layout slot, got none")
@@ -364,9 +377,10 @@ def tile_layouts(tile: Tile) -> list[Layout]:
 
 
 def shape_to_tile(shape: IntTuple) -> Tile:
-    """Make every leaf ``n`` the layout ``n:1``, a static 1 the layout ``1:0``: what a layout made of that shape has.
+    """Convert a shape to a tile: a leaf ``n`` becomes the layout ``n:1``, a static 1 becomes ``1:0``.
 
-    Raises AlgebraError for a static extent below 1.
+    Raises:
+        AlgebraError: a static extent is below 1.
 
     >>> shape_to_tile((4, 1))
     (Layout("4:1"), Layout("1:0"))
@@ -382,7 +396,7 @@ def shape_to_tile(shape: IntTuple) -> Tile:
 
 
 def product(tree: IntTuple) -> Leaf:
-    """Multiply the leaves, 1 for ``()``.  Raises AlgebraError if a leaf is not an integer."""
+    """Return the product of the leaves, 1 for ``()``.  Raises AlgebraError if a leaf is not an integer."""
     if type(tree) is int:
         return tree
     p: Leaf = 1
@@ -399,19 +413,19 @@ def product(tree: IntTuple) -> Leaf:
 
 
 def product_each(tree: IntTuple) -> tuple[Leaf, ...]:
-    """Multiply the leaves of every mode; a scalar ``n`` gives ``(n)``."""
+    """Return the product of the leaves of every mode.  A scalar ``n`` gives ``(n,)``."""
     return tuple([product(t) for t in tree]) if type(tree) is tuple else (product(tree),)
 
 
 def check_range(n: int) -> int:
-    """Return ``n`` itself.  Raises AlgebraError unless it fits in a signed 64-bit integer."""
+    """Return ``n``.  Raises AlgebraError unless it fits in a signed 64-bit integer."""
     if not -0x8000000000000000 <= n <= 0x7FFFFFFFFFFFFFFF:
         raise AlgebraError(f"expected a result that fits in 64 bits, got {n}")
     return n
 
 
 def prefix_product(tree: IntTuple) -> IntTuple:
-    """Replace every leaf by the product of all leaves before it, depth first, starting with 1.
+    """Replace every leaf by the product of all leaves before it in depth-first order, starting with 1.
 
     >>> prefix_product((2, (3, 4)))
     (1, (2, 6))
@@ -420,7 +434,7 @@ def prefix_product(tree: IntTuple) -> IntTuple:
 
 
 def column_major(shape: IntTuple, start: Leaf = 1) -> IntTuple:
-    """Return compact strides, first leaf fastest, from ``start``; a static extent of 1 gets stride 0.
+    """Return compact strides that start at ``start``, first leaf fastest.  A static extent of 1 gets stride 0.
 
     >>> column_major((6, 1, (5, 2)))
     (1, 0, (6, 30))
@@ -438,7 +452,7 @@ def _running(tree: IntTuple, p: Leaf, zero_ones: bool) -> tuple[IntTuple, Leaf]:
     if zero_ones and type(tree) is int and tree == 1:
         return 0, p
     if type(p) is int:
-        # Only what is used as a stride must fit; the product after the last leaf may not.
+        # Only products used as strides must fit in 64 bits.  The product after the last leaf may overflow.
         check_range(p)
         if type(tree) is int:
             return p, p * tree
@@ -446,7 +460,7 @@ def _running(tree: IntTuple, p: Leaf, zero_ones: bool) -> tuple[IntTuple, Leaf]:
 
 
 def row_major(shape: IntTuple) -> IntTuple:
-    """Return compact strides, last leaf fastest; a static extent of 1 gets the running product, not 0.
+    """Return compact strides, last leaf fastest.  A static extent of 1 gets the running product, not 0.
 
     >>> row_major((6, 1, (5, 2)))
     (10, 10, (2, 1))

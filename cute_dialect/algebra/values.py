@@ -1,8 +1,8 @@
-"""The values of the layout algebra: underscore, basis elements, layouts, swizzles, composed layouts.
+"""Value classes of the layout algebra: underscore, basis elements, layouts, swizzles, composed layouts.
 
-An integer leaf is an ``int`` or a :class:`~cute_dialect.algebra.leaf.Dyn`, a tuple is a ``tuple``; the rest is here.
-All values are immutable, hashable and compared structurally.  This module holds data only; what can be done with the
-values is in the modules above it, and the few methods that call them import them when called.
+An integer leaf is an ``int`` or a :class:`~cute_dialect.algebra.leaf.Dyn`, and a tuple is a Python ``tuple``.  All
+values are immutable, hashable and compared structurally.  This module holds data only.  Operations are defined in the
+modules above it, which the few methods that need them import on first use.
 
 >>> Layout((4, (2, 3)))
 Layout("(4,(2,3)):(1,(4,8))")
@@ -19,7 +19,7 @@ from cute_dialect.algebra.leaf import AlgebraError, Leaf
 
 
 class Underscore:
-    """The type of :data:`UNDERSCORE`: "all of this mode" in a coordinate, "leave this mode alone" in a tile."""
+    """Type of :data:`UNDERSCORE`: "all of this mode" in a coordinate, "keep this mode" in a tile."""
 
     __slots__ = ()
     _instance: Underscore | None = None
@@ -50,10 +50,10 @@ class _Frozen:
 
 
 class Basis(_Frozen):
-    """A scaled basis element: a stride whose steps go along one mode of an arithmetic tuple.
+    """A scaled basis element: a stride that steps along one mode of an arithmetic tuple.
 
-    ``path`` is outermost first; the text form is innermost first: ``Basis(1, (0, 1))`` is ``1@1@0``, one step in mode
-    1 of mode 0.
+    ``path`` lists mode indices from the outermost inwards.  The text form lists them from the innermost outwards:
+    ``Basis(1, (0, 1))`` is ``1@1@0``, one step along mode 1 of mode 0.
 
     >>> 3 * Basis(2, (0, 1))
     Basis(6@1@0)
@@ -97,13 +97,15 @@ Stride: TypeAlias = "Leaf | Basis | tuple[Stride, ...]"
 
 
 class Layout(_Frozen):
-    """A function from coordinates to index values: ``shape`` and a congruent ``stride``.
+    """A function from coordinates to indices: a ``shape`` and a congruent ``stride``.
 
-    ``Layout(shape)`` is compact column major; ``Layout("(4,8):(8,1)")`` reads the text form.  Raises AlgebraError when
-    the two trees are not congruent, an extent is static and not positive, or the strides mix kinds.
+    ``Layout(shape)`` is compact and column-major.  ``Layout("(4,8):(8,1)")`` parses the text form.
 
-    Calling it evaluates: ``L(5)`` at a linear index, ``L(1, 2)`` or ``L((1, 2))`` at a coordinate.  ``L[i]`` is mode
-    ``i``; iterating gives the modes.
+    Calling a layout evaluates it, at a linear index as in ``L(5)`` or at a coordinate as in ``L(1, 2)`` and
+    ``L((1, 2))``.  ``L[i]`` is mode ``i``, and iteration yields the modes.
+
+    Raises:
+        AlgebraError: the trees are not congruent, a static extent is not positive, or the strides mix kinds.
 
     >>> L = Layout((4, 8), (8, 1))
     >>> L(5), L(1, 1), L[1]
@@ -157,7 +159,7 @@ _new = object.__new__
 
 
 def raw_layout(shape: IntTuple, stride: Stride) -> Layout:
-    """Make a layout of parts that are known to fit, or that somebody verifies later: no check, one allocation."""
+    """Build a layout without checks.  The caller guarantees that the parts fit, or verifies the layout later."""
     layout = _new(Layout)
     _set_shape(layout, shape)
     _set_stride(layout, stride)
@@ -165,7 +167,7 @@ def raw_layout(shape: IntTuple, stride: Stride) -> Layout:
 
 
 def layout_modes(layout: Layout) -> list[Layout]:
-    """Return the modes; a scalar layout is its own only mode."""
+    """Return the modes.  A scalar layout is its own only mode."""
     shape, stride = layout.shape, layout.stride
     if type(shape) is not tuple:
         return [layout]
@@ -175,8 +177,10 @@ def layout_modes(layout: Layout) -> list[Layout]:
 class Swizzle(_Frozen):
     """``S<b,m,s>``: xor ``bits`` bits, starting at bit ``base``, with those ``shift`` bits above (below if negative).
 
-    Source: the CuTe documentation of layouts, "Swizzle".  Raises AlgebraError unless ``bits >= 0``, ``base >= 0``,
-    ``|shift| >= bits`` and ``|shift| + bits + base <= 32``.
+    Source: the CuTe documentation of layouts, "Swizzle".
+
+    Raises:
+        AlgebraError: unless ``bits >= 0``, ``base >= 0``, ``|shift| >= bits`` and ``|shift| + bits + base <= 32``.
 
     >>> [Swizzle(3, 4, 3)(x) for x in (0, 128, 130, 1024)]
     [0, 144, 146, 1024]
@@ -227,8 +231,8 @@ class Swizzle(_Frozen):
 class ComposedLayout(_Frozen):
     """``inner o offset o outer``: the function ``c -> inner(offset + outer(c))``.
 
-    ``outer`` is the layout whose domain counts (what the formulas call ``B``), ``inner`` the swizzle or layout that is
-    applied last.  Not checked here: :func:`cute_dialect.algebra.verify.verify_composed_layout` does.
+    ``outer`` is the layout that defines the domain (``B`` in formulas).  ``inner`` is the swizzle or layout applied
+    last.  The constructor checks nothing; see :func:`cute_dialect.algebra.verify.verify_composed_layout`.
     """
 
     __slots__ = ("inner", "offset", "outer")

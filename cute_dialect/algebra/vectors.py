@@ -1,4 +1,4 @@
-"""What is contiguous: common vectors of two layouts, widest accesses, null spaces.
+"""Vectorization: common contiguous vectors of two layouts, widest accesses, null spaces.
 
 >>> max_common_vector(Layout("(4,8):(1,16)"), Layout("(4,8):(1,4)"))
 4
@@ -18,10 +18,10 @@ from cute_dialect.algebra.values import Layout, layout_modes, raw_layout
 
 
 def common_vector(a: Layout, b: Layout) -> Layout | None:
-    """Return the first elements that are contiguous in both layouts, as a layout into their common domain; None if
-    one only.
+    """Return the longest vector that is contiguous in both layouts, as a layout into their common domain.
 
-    Elements are numbered along ``b``; a dynamic stride in ``b`` ends what is known to be contiguous.
+    The result is None if the vector has one element.  Elements are numbered along ``b``.  A dynamic stride of ``b``
+    ends the vector.
 
     >>> common_vector(Layout("(8,4):(16,1)"), Layout("(8,4):(4,1)"))
     Layout("4:8")
@@ -39,10 +39,10 @@ def common_vector(a: Layout, b: Layout) -> Layout | None:
 
 
 def max_common_vector(a: Layout, b: Layout) -> int:
-    """Count the leading elements that are contiguous in both layouts, at least 1.
+    """Return the number of leading elements that are contiguous in both layouts, at least 1.
 
-    ``C = coalesce(a o right_inverse(b))``: the extent of its first mode if that is static with stride 1.  1 where the
-    algebra cannot tell.
+    This is the extent of the first mode of ``coalesce(a o right_inverse(b))`` if the extent is static and its stride
+    is 1.  It is 1 if the composition is not defined.
 
     >>> max_common_vector(Layout((4, 8), (1, Dyn())), Layout("(4,8):(1,4)"))
     4
@@ -61,10 +61,15 @@ def _size(vector: Layout | None) -> int:
 
 
 def max_alignment(layout: Layout, vector: Layout, alignment: int) -> int:
-    """Return the largest divisor of where vectors start, in elements, that is provable.
+    """Return the largest provable alignment, in elements, of the vectors of a layout.
 
-    The gcd of ``alignment`` (that of the pointer, in elements) and of all strides outside the vector.  ``vector`` is a
-    layout into the domain, as :func:`common_vector` gives it.  1 where the layout does not divide by the vector.
+    This is the gcd of ``alignment`` and of all strides outside the vector, or 1 if the layout is not divisible by the
+    vector.
+
+    Args:
+        layout: layout of the tensor.
+        vector: layout into the domain, as :func:`common_vector` returns it.
+        alignment: alignment of the pointer in elements.
 
     >>> max_alignment(Layout((8, 4), (Dyn(div=6), 1)), Layout("4:8"), 8)
     2
@@ -85,11 +90,18 @@ def max_alignment(layout: Layout, vector: Layout, alignment: int) -> int:
 def vector_bits(
     a: Layout, b: Layout, element_bits: int, align_a: int, align_b: int, limit: int = 128
 ) -> tuple[int, Layout | None]:
-    """Return the widest access, in bits, with which all elements can be moved from one layout to the other.
+    """Return the widest access, in bits, that can copy all elements from one layout to the other, and its vector.
 
-    ``align_a``, ``align_b``: alignment of the two pointers in bits.  Gives a multiple of ``element_bits`` that divides
-    ``limit``, and the vector as a layout into the domain; ``(element_bits, None)`` if only single elements are safe.
-    With divisibility a dynamic stride ``?{div=8}`` of 16-bit elements keeps 128-bit accesses.
+    The width is a multiple of ``element_bits`` that divides ``limit``.  The vector is a layout into the domain, or None
+    if only single elements can be copied.  A dynamic stride ``?{div=8}`` of 16-bit elements permits 128-bit accesses.
+
+    Args:
+        a: layout of one side.
+        b: layout of the other side.
+        element_bits: width of an element.
+        align_a: alignment of the pointer to ``a`` in bits.
+        align_b: alignment of the pointer to ``b`` in bits.
+        limit: widest access in bits.
 
     >>> ld = Dyn(div=8)
     >>> vector_bits(Layout((16, 64), (ld, 1)), Layout("(16,64):(64,1)"), 16, 128, 128)
@@ -109,7 +121,7 @@ def vector_bits(
 
 
 def nullspace(layout: Layout) -> Layout:
-    """Return the part of the domain along which the layout stands still: ``layout(nullspace(layout)(i)) == 0``.
+    """Return the part of the domain that the layout maps to 0: ``layout(nullspace(layout)(i)) == 0``.
 
     >>> nullspace(Layout("(2,(4,3)):(1,(0,2))")), nullspace(Layout("(2,4):(1,2)"))
     (Layout("4:2"), Layout("1:0"))

@@ -1,13 +1,13 @@
-"""What makes a value of each kind legal; every function raises AlgebraError naming the first rule that is broken.
+"""Verification of algebra values: each function raises AlgebraError for the first rule that a value breaks.
 
-The rules of the type verifiers: layouts are congruent with positive static extents, strides do not mix integers with
-basis elements, a composed layout is not a mere wrap and its parts fit.
+The type verifiers call these functions.  Shape and stride of a layout must be congruent and static extents positive.
+Strides must not mix integers with basis elements.  A composed layout must not be trivial, and its parts must fit.
 
 >>> verify_layout(Layout("(4,8):(1,4)"))
 >>> verify_stride((2, Basis(1, (0,))))
 Traceback (most recent call last):
     ...
-cute_dialect.algebra.leaf.AlgebraError: expected integer strides or basis elements, not both; got 2 beside 1@0
+cute_dialect.algebra.leaf.AlgebraError: expected integer strides or basis elements, got both 2 and 1@0
 """
 
 from __future__ import annotations
@@ -38,25 +38,26 @@ def _verify_integers(tree: IntTuple, kind: str) -> None:
 
 
 def verify_int_tuple(value: Payload) -> None:
-    """Check that leaves are integers or dynamic."""
+    """Check that all leaves are integers or dynamic."""
     _verify_integers(value, "int tuple")  # type: ignore[arg-type]
 
 
 def verify_shape(value: Payload) -> None:
-    """Check that leaves are integers or dynamic.  Extents <= 0 are legal here; they are not in a layout."""
+    """Check that all leaves are integers or dynamic.  Extents <= 0 are legal here but not in a layout."""
     _verify_integers(value, "shape")  # type: ignore[arg-type]
 
 
 def verify_coord(value: Payload) -> None:
-    """Check that leaves are integers, dynamic or ``_``."""
+    """Check that all leaves are integers, dynamic or ``_``."""
     for x in tree_leaves(value):  # type: ignore[arg-type]
         if type(x) is not int and not isinstance(x, Dyn) and x is not UNDERSCORE:
             raise AlgebraError(f"expected integers or '_' in the coord, got {x}")
 
 
 def verify_stride(value: Payload) -> None:
-    """Check that leaves are integers and dynamic, or basis elements and static zeros, and that no path is a proper
-    prefix of another.
+    """Check that all leaves are integers or dynamic, or that all are basis elements or static zeros.
+
+    No path of a basis element may be a proper prefix of another.
     """
     plain: object = None
     basis: list[Basis] = []
@@ -71,8 +72,8 @@ def verify_stride(value: Payload) -> None:
     if not basis:
         return
     if plain is not None:
-        raise AlgebraError(f"expected integer strides or basis elements, not both; got {plain} beside {basis[0]}")
-    # In lexicographic order a path stands right before the paths that it is a prefix of.
+        raise AlgebraError(f"expected integer strides or basis elements, got both {plain} and {basis[0]}")
+    # In lexicographic order a path directly precedes the paths that it is a prefix of.
     basis.sort(key=lambda b: b.path)
     for a, b in itertools.pairwise(basis):
         if len(a.path) < len(b.path) and b.path[: len(a.path)] == a.path:
@@ -94,7 +95,7 @@ def _verify_extents(layout: Layout) -> None:
 
 
 def verify_layout(value: Payload) -> None:
-    """Shape and stride are congruent, static extents positive, and the stride is legal."""
+    """Check that shape and stride are congruent, static extents are positive and the stride is legal."""
     if not isinstance(value, Layout):
         raise AlgebraError(f"expected a layout, got {shown(value)}")
     _verify_profile(value)
@@ -103,7 +104,10 @@ def verify_layout(value: Payload) -> None:
 
 
 def verify_tile(value: Payload) -> None:
-    """Check that slots are layouts or ``_`` with legal strides.  Profile and extents count once a slot is used."""
+    """Check that all slots are ``_`` or layouts with legal strides.
+
+    Congruence and extents of a slot are checked when the slot is used.
+    """
     for x in tree_leaves(value):  # type: ignore[arg-type]
         if isinstance(x, Layout):
             verify_stride(x.stride)
@@ -112,18 +116,18 @@ def verify_tile(value: Payload) -> None:
 
 
 def verify_swizzle(value: Payload) -> None:
-    """Accept any swizzle: one is legal by construction."""
+    """Check that the value is a swizzle.  The constructor has already checked its fields."""
     if not isinstance(value, Swizzle):
         raise AlgebraError(f"expected a swizzle, got {shown(value)}")
 
 
 def is_trivial_wrap(inner: Layout | Swizzle, offset: IntTuple) -> bool:
-    """Tell whether ``inner o offset o B`` is just ``B``: a swizzle of no bits and a static offset of 0."""
+    """Return True if ``inner o offset o B`` equals ``B``: a swizzle of 0 bits and a static offset of 0."""
     return isinstance(inner, Swizzle) and inner.bits == 0 and type(offset) is int and offset == 0
 
 
 def verify_composed_layout(value: Payload) -> None:
-    """Check that it is no trivial wrap, that both layouts are legal, and that ``inner`` takes ``offset + outer(0)``."""
+    """Check a composed layout: it is not trivial, both layouts are legal, and ``offset + outer(0)`` fits ``inner``."""
     if not isinstance(value, ComposedLayout):
         raise AlgebraError(f"expected a composed layout, got the plain layout {shown(value)}")
     inner, offset, outer = value.inner, value.offset, value.outer
@@ -132,7 +136,7 @@ def verify_composed_layout(value: Payload) -> None:
     if isinstance(inner, Layout):
         _verify_profile(inner)
     if is_trivial_wrap(inner, offset):
-        raise AlgebraError(f"expected a composed layout, got a trivial wrap of {shown(outer)}")
+        raise AlgebraError(f"expected a composed layout, got {shown(outer)} behind an identity swizzle")
     _verify_extents(outer)
     if isinstance(inner, Layout):
         _verify_extents(inner)
@@ -144,19 +148,18 @@ def verify_composed_layout(value: Payload) -> None:
         index = arithmetic_add(offset, profile)
     except AlgebraError:
         raise AlgebraError(
-            f"expected an offset like the index values {shown(profile)} of the outer layout, got {shown(offset)}"
+            f"cannot add the offset {shown(offset)} to indices of the outer layout, of the form {shown(profile)}"
         ) from None
     if type(index) is not tuple:
         return
     if isinstance(inner, Swizzle):
-        raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {shown(index)}")
+        raise AlgebraError(f"expected an integer index for the swizzle, got the arithmetic tuple {shown(index)}")
     if not weakly_congruent(index, inner.shape):
-        raise AlgebraError(f"expected a coordinate of the inner layout {shown(inner)}, got a tuple like {shown(index)}")
+        raise AlgebraError(f"indices of the form {shown(index)} are not coordinates of the inner layout {shown(inner)}")
 
 
 def stride_profile(stride: Stride) -> IntTuple:
-    """Return the index value at coordinate 0: 0 for integer strides, the tuple of zeros that basis strides span
-    otherwise.
+    """Return the index at coordinate 0: 0 for integer strides, a tuple of zeros for basis strides.
 
     >>> stride_profile((Basis(1, (1,)), Basis(2, (0, 1)))), stride_profile((4, 1)), stride_profile(())
     (((0, 0), 0), 0, 0)
@@ -171,7 +174,7 @@ def stride_profile(stride: Stride) -> IntTuple:
     return profile
 
 
-# ------------------------------------------------------------------------------------ what the constructor does
+# --------------------------------------------------------------------------------------- construction of layouts
 
 
 def _normal(tree: object, what: str) -> object:
@@ -187,7 +190,7 @@ def _normal(tree: object, what: str) -> object:
 
 
 def checked_layout(shape: object, stride: object = None) -> Layout:
-    """Builds a verified layout from trees, from lists, from the text of both parts or of the whole.
+    """Build a verified layout from trees, from lists, or from the text of the layout or of its shape and stride.
 
     >>> checked_layout("(4,8)", "(8,1)"), checked_layout([4, 8])
     (Layout("(4,8):(8,1)"), Layout("(4,8):(1,4)"))

@@ -324,12 +324,12 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
     (_infer("arith.addi", "i32 i32", overflowFlags="1 : i32"), "'arith.addi' op"),
     (_infer("arith.divsi", "i32"), "'arith.divsi' expects 2 operands, got 1"),
     (_infer("arith.divsi", "i32 i64"), "'arith.divsi' op expected one type for lhs, rhs, result, got i32, i64"),
-    (_algebra("size", 1, 2), "size: expected the arguments value, got (1, 2)"),
+    (_algebra("size", 1, 2), "size: expected the arguments (value), got (1, 2)"),
     (_algebra("Swizzle", 1, 2, "3"), "expected three integers for a swizzle, got 1, 2, '3'"),
     (
         _algebra("composition", "8:1", "S<2,3,3> o 0 o (8,8):(8,1)"),
-        "expected a layout, or a composed one whose inner part is a layout beside a plain left side, got "
-        "S<2,3,3> o 0 o (8,8):(8,1): no layout is what 8:1 makes of it",
+        "cannot compose 8:1 with S<2,3,3> o 0 o (8,8):(8,1): a composed right side needs a plain left side and an "
+        "inner layout that is not a swizzle",
     ),
     (
         _algebra("right_inverse", "S<2,3,3> o 0 o (8,8):(8,1)"),
@@ -338,11 +338,11 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
     (_algebra("idx2crd", (1, 2), "(4,8):(8,1)"), "expected an integer and a plain layout, got (1,2) and (4,8):(8,1)"),
     (
         _algebra("idx2crd", 3, "(4,?):(8,1)"),
-        "expected a static layout of integer strides to find an index in, got (4,?):(8,1)",
+        "expected a static layout with integer strides to invert, got (4,?):(8,1)",
     ),
     (
         _algebra("idx2crd", 9, "(4,8):(16,1)"),
-        "expected an index that (4,8):(16,1) has, at strides that do not overlap, got 9",
+        "the index 9 is not an index of (4,8):(16,1), or its modes overlap",
     ),
     (_algebra("crd2idx", 24, (0, 0)), "expected extents other than 0 for a linear coordinate, got (0,0)"),
     (
@@ -397,7 +397,7 @@ MODULES = {
 EXPRESSIONS: Sequence[tuple[str, str]] = (
     (
         "arithmetic.arithmetic_add((1, 2), 3)",
-        "expected an arithmetic tuple beside (1,2), got the scalar 3",
+        "cannot add the scalar 3 to the arithmetic tuple (1,2)",
     ),
     (
         'complements.bounded_complement(L("2:1"), (0, 4))',
@@ -405,19 +405,19 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'compose.compose(L("(4,8):(8,1)"), L("(?,2):(1@0,1@1)"))',
-        "expected a static extent to go with the basis stride 1@0, got ?",
+        "expected a static extent for the basis stride 1@0, got ?",
     ),
     (
         'compose.compose(L("(4,8):(8,1)"), L("2:1@5"))',
-        "expected at most 2 modes to be stepped through in (4,8):(8,1), got 2:1@5",
+        "the basis strides of 2:1@5 refer to modes beyond the 2 of (4,8):(8,1)",
     ),
     (
         'compose.compose(L("():()"), L("2:1"))',
-        "expected a layout with modes to compose with, got ():() for 2:1",
+        "expected a layout with at least one mode on the left of 2:1, got ():()",
     ),
     (
         'compose.compose(L("(6,8,2):(8,1,?)"), L("7:1"))',
-        "expected an extent that 6 divides, got 7: a step of 1 covers 6 elements of mode 0 of (6,8,2):(8,1,?)",
+        "expected an extent divisible by 6, got 7: a step of 1 covers 6 elements of mode 0 of (6,8,2):(8,1,?)",
     ),
     (
         'compose.compose(L("(6,8,2):(8,1,3)"), L("8:9"))',
@@ -425,7 +425,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'evaluation.evaluate((1, 2), text.parse_composed_layout("S<1,2,3> o 0 o (4,8):(1@0,1@1)"))',
-        "expected an integer to swizzle, got the arithmetic tuple (1,2)",
+        "expected an integer index for the swizzle, got the arithmetic tuple (1,2)",
     ),
     (
         'inverses.right_inverse(L("(2,?):(1,2)"))',
@@ -437,7 +437,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'layout.recast_layout(text.parse_composed_layout("S<1,2,3> o 0 o (4,8):(1,4)"), 48, 16)',
-        "expected a power of two as the ratio of the widths of swizzled elements, got 3",
+        "recasting a swizzled layout needs element widths whose ratio is a power of two, got 3",
     ),
     (
         'layout.recast_layout(text.parse_composed_layout("S<1,2,3> o ? o (4,8):(1,4)"), 8, 16)',
@@ -449,7 +449,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'layout.append_to_rank(L("4:1"), 3, 3)',
-        "expected a layout to pad a layout with, got 3",
+        "expected a layout as the padding of a layout, got 3",
     ),
     (
         "leaf.div(4, 0)",
@@ -461,7 +461,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'make_layouts.make_layout(L("4:1"), 3)',
-        "expected layouts only, or a shape and a stride, got 2 mixed operands",
+        "expected only layouts, or a shape and a stride, got 2 operands of mixed kinds",
     ),
     (
         "values.Swizzle(-1, 2, 3)",
@@ -469,15 +469,15 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'layout_pictures.layout_table(L("(4,?):(1,4)"))',
-        "expected a static layout to show, got (4,?):(1,4)",
+        "expected a static layout to draw, got (4,?):(1,4)",
     ),
     (
         'layout_pictures.layout_table(L("(4,2,2):(1,4,8)"))',
-        "expected rank 1 or 2 to show, got rank 3; group the modes first",
+        "expected rank 1 or 2 to draw, got rank 3; group the modes first",
     ),
     (
         'layout_pictures.layout_table(L("(4000,4000):(1,4000)"))',
-        "expected at most 65536 elements to show, got 16000000",
+        "expected at most 65536 elements to draw, got 16000000",
     ),
     (
         'layout_pictures.thread_value_table(L("(4,2):(2,1)"), (2, 2, 2))',
@@ -485,7 +485,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'layout_pictures.thread_value_table(L("(4,2):(2,1)"), (2, 2))',
-        "expected positions in [0, 4) of the tile, got 4",
+        "expected indices in [0, 4) of the tile, got 4",
     ),
     (
         'tiled_copy.make_layout_tv(L("(4,?):(1,4)"), L("(4,2):(1,4)"))',
@@ -569,7 +569,8 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'tiling.tiled_product(L("(4,4):(1@0,2@0)"), L("2:1"))',
-        "expected an injective layout, got (4,4):(1@0,2@0): stride 2 is below 4, which the smaller strides cover",
+        "expected an injective layout, got (4,4):(1@0,2@0): stride 2 is less than 4, the range that smaller "
+        "strides cover",
     ),
 )
 """Expressions that have no value, and what is said."""

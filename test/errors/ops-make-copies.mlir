@@ -70,7 +70,7 @@ func.func @f(%a: !st, %t: !l) {
 !l = !cute.layout<"(4,8):(16,1)">
 !tc = !cute.tiled_copy<!st, layout_copy_tv = <"(32,8):(8,1)">, tiler_mn = <"[256:1]">>
 func.func @f(%a: !st, %t: !l) {
-  // expected-error @below {{expected a thread layout that numbers its elements without gap, got (4,8):(16,1)}}
+  // expected-error @below {{expected a thread layout that numbers its elements without gaps, got (4,8):(16,1)}}
   %c = cute.make_tiled_copy_tv(%a, %t, %t) : (!st, !l, !l) -> !tc
   return
 }

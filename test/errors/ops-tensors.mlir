@@ -127,7 +127,7 @@ func.func @f() {
 
 // -----
 
-// expected-error @below {{invalid layout 'S<1,2,3> o (0,0) o (4,8):(1@0,1@1)': expected an integer to swizzle, got the arithmetic tuple (0,0)}}
+// expected-error @below {{invalid layout 'S<1,2,3> o (0,0) o (4,8):(1@0,1@1)': expected an integer index for the swizzle, got the arithmetic tuple (0,0)}}
 func.func @f(%t: !cute.coord_tensor<"(0,0)", "S<1,2,3> o (0,0) o (4,8):(1@0,1@1)">, %c: !cute.coord<"(1,2)">) {
 //                                           ^
   %r = cute.domain_offset(%t, %c) : (!cute.coord_tensor<"(0,0)", "S<1,2,3> o (0,0) o (4,8):(1@0,1@1)">, !cute.coord<"(1,2)">) -> !cute.coord_tensor<"(0,0)", "(4,8):(1@0,1@1)">

@@ -65,7 +65,7 @@ func.func @f(%x: !cute.i32<divby 4>) {
 // -----
 
 func.func @f(%x: i32) {
-  // expected-error @below {{invalid stride '(1,1@0)': expected integer strides or basis elements, not both; got 1 beside 1@0}}
+  // expected-error @below {{invalid stride '(1,1@0)': expected integer strides or basis elements, got both 1 and 1@0}}
   %y = cute.to_int_tuple(%x) : !cute.stride<"(1,1@0)"> -> !cute.int_tuple<"(1,1@0)">
 //                                          ^
   return
@@ -73,7 +73,7 @@ func.func @f(%x: i32) {
 
 // -----
 
-// expected-error @below {{invalid stride '(1,1@0)': expected integer strides or basis elements, not both; got 1 beside 1@0}}
+// expected-error @below {{invalid stride '(1,1@0)': expected integer strides or basis elements, got both 1 and 1@0}}
 func.func @f(%x: !cute.stride<"(1,1@0)">) {
 //                            ^
   %y = "cute.to_int_tuple"(%x) : (!cute.stride<"(1,1@0)">) -> !cute.int_tuple<"(1,1@0)">

@@ -121,7 +121,7 @@ func.func private @f(!cute.memref<f32, gmem, "(4,8):(1@0,1@1)">)
 
 // -----
 
-// expected-error @below {{invalid layout '4:1 o (1,2) o 8:1': expected a coordinate of the inner layout 4:1, got a tuple like (1,2)}}
+// expected-error @below {{invalid layout '4:1 o (1,2) o 8:1': indices of the form (1,2) are not coordinates of the inner layout 4:1}}
 func.func private @f(!cute.memref<f32, gmem, "4:1 o (1,2) o 8:1">)
 //                                           ^
 

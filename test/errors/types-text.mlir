@@ -115,7 +115,7 @@ func.func private @f(!cute.layout<"_:1">)
 
 // -----
 
-// expected-error @below {{invalid layout '(4,8):(1@0,4)': expected integer strides or basis elements, not both; got 4 beside 1@0}}
+// expected-error @below {{invalid layout '(4,8):(1@0,4)': expected integer strides or basis elements, got both 4 and 1@0}}
 func.func private @f(!cute.layout<"(4,8):(1@0,4)">)
 //                                ^
 
@@ -127,13 +127,13 @@ func.func private @f(!cute.composed_layout<"S<1,2,3> o (4,8):(1,4)">)
 
 // -----
 
-// expected-error @below {{invalid composed_layout 'S<1,2,3> o 0 o (4,8):(1@0,1@1)': expected an integer to swizzle, got the arithmetic tuple (0,0)}}
+// expected-error @below {{invalid composed_layout 'S<1,2,3> o 0 o (4,8):(1@0,1@1)': expected an integer index for the swizzle, got the arithmetic tuple (0,0)}}
 func.func private @f(!cute.composed_layout<"S<1,2,3> o 0 o (4,8):(1@0,1@1)">)
 //                                         ^
 
 // -----
 
-// expected-error @below {{invalid composed_layout '4:1 o (0,0) o (4,8):(1@0,1@1)': expected a coordinate of the inner layout 4:1, got a tuple like (0,0)}}
+// expected-error @below {{invalid composed_layout '4:1 o (0,0) o (4,8):(1@0,1@1)': indices of the form (0,0) are not coordinates of the inner layout 4:1}}
 func.func private @f(!cute.composed_layout<"4:1 o (0,0) o (4,8):(1@0,1@1)">)
 //                                         ^
 

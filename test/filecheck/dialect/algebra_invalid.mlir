@@ -18,7 +18,7 @@ func.func @f(%l: !cute.layout<"(2,3):(1,2)">) {
 // -----
 
 func.func @f(%a: !cute.layout<"(6,2):(8,2)">, %b: !cute.layout<"3:4">) {
-  // expected-error @below {{'cute.composition' op expected an extent that 2 divides, got 3}}
+  // expected-error @below {{'cute.composition' op expected an extent divisible by 2, got 3}}
   %r = cute.composition(%a, %b) : (!cute.layout<"(6,2):(8,2)">, !cute.layout<"3:4">) -> !cute.layout<"3:4">
   return
 }

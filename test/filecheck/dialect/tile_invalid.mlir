@@ -18,7 +18,7 @@ func.func @f(%a: !cute.layout<"(8):(1)">, %b: !cute.layout<"2:1">) {
 // -----
 
 func.func @f(%l: !cute.layout<"(6,10):(10,1)">, %t: !cute.layout<"15:1">) {
-  // expected-error @below {{expected an extent that 6 divides, got 15}}
+  // expected-error @below {{expected an extent divisible by 6, got 15}}
   %r = cute.logical_divide(%l, %t) : (!cute.layout<"(6,10):(10,1)">, !cute.layout<"15:1">) -> !cute.layout<"(15,4):(1,15)">
   return
 }

@@ -273,9 +273,9 @@ def test_thread_coord() -> None:
 def test_what_has_no_values_or_numbers_is_refused() -> None:
     """Fragments and tiles of nothing, threads by basis elements, projections deeper than a tiler."""
     for fragment, tiler, tv in (("8:0", 5, "():()"), ("():()", 4, "4:1"), ("4:2", (0, 1), "(2,2):(2,1)")):
-        with pytest.raises(AlgebraError, match="expected a fragment with values, threads and a tile that is not empty"):
+        with pytest.raises(AlgebraError, match="expected a non-empty fragment, thread-value layout and tile"):
             retile(Layout(fragment), tiler, Layout(tv))
-    with pytest.raises(AlgebraError, match="expected a layout of threads by numbers, got the stride 1@0"):
+    with pytest.raises(AlgebraError, match="expected a thread layout with integer strides, got the stride 1@0"):
         local_partition(Layout("(4,8):(1,4)"), Layout("(4,8):(1@0,1@1)"), 5)
-    with pytest.raises(AlgebraError, match="expected a tree that is nested as the coordinate"):
+    with pytest.raises(AlgebraError, match="expected a tree nested like the coordinate"):
         local_tile(Layout("(4,3):(-1,4)"), (0, 1), (-1, 4), (2, (3, 4)))

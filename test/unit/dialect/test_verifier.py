@@ -103,7 +103,7 @@ WRONG = [
     # preconditions of the algebra
     (
         '%r = cute.composition(%a, %b) : (!cute.layout<"(6,2):(8,2)">, !cute.layout<"3:4">) -> !cute.layout<"3:4">',
-        "'cute.composition' op expected an extent that 2 divides, got 3",
+        "'cute.composition' op expected an extent divisible by 2, got 3",
     ),
     (
         '%r = cute.composition(%a, %t) : (!cute.layout<"(12,8):(8,1)">, !cute.tile<"[3:4;_;_]">)'
@@ -185,7 +185,7 @@ WRONG = [
     (
         '%r = cute.logical_divide(%l, %t) : (!cute.layout<"(6,10):(10,1)">, !cute.layout<"15:1">)'
         ' -> !cute.layout<"(15,4):(1,15)">',
-        "expected an extent that 6 divides, got 15",
+        "expected an extent divisible by 6, got 15",
     ),
     (
         '%r = cute.zipped_divide(%l, %t) : (!cute.layout<"(12,10):(10,1)">, !cute.tile<"[4:1;_]">)'

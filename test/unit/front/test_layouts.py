@@ -126,7 +126,7 @@ def test_texts() -> None:
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: cute.composition(cute.layout("(6,10):(10,1)"), cute.layout("5:3")),
-     "F240: composition((6,10):(10,1), 5:3): expected an extent that 2 divides, got 5: a step of 3 covers 2 elements "
+     "F240: composition((6,10):(10,1), 5:3): expected an extent divisible by 2, got 5: a step of 3 covers 2 elements "
      "of mode 0 of (6,10):(10,1)"),
     (lambda: cute.make_layout((4, 8), stride=(1, (2, 3))),
      "F240: make_layout((4,8), (1,(2,3))): expected congruent shape and stride, got (4,8) and (1,(2,3))"),
@@ -144,15 +144,15 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: cute.zipped_divide(cute.layout("(4,8):(1,4)"), (2, 2, 2)),
      "F240: zipped_divide((4,8):(1,4), (2,2,2)): expected a tiler of rank at most 2 for (4,8):(1,4), got rank 3"),
     (lambda: cute.complement(cute.layout("(4,4):(1,1)")),
-     "F240: complement((4,4):(1,1)): expected an injective layout, got (4,4):(1,1): stride 1 is below 4, which the "
-     "smaller strides cover"),
+     "F240: complement((4,4):(1,1)): expected an injective layout, got (4,4):(1,1): stride 1 is less than 4, "
+     "the range that smaller strides cover"),
     (lambda: cute.crd2idx((1, 2, 3), (4, 8)),
      "F240: crd2idx((1,2,3), (4,8)): expected a coordinate that fits the shape (4,8), got (1,2,3)"),
     (lambda: cute.shape_div(7, 2), "F240: shape_div(7, 2): expected one of 7 and 2 to be a multiple of the other"),
     (lambda: cute.elem_less((1, 2), (3, (4, 5))),
      "F240: elem_less((1,2), (3,(4,5))): expected congruent operands, got (1,2) and (3,(4,5))"),
     (lambda: cute.make_layout_tv("(4,8):(16,1)", "4:1"),
-     "F240: make_layout_tv((4,8):(16,1), 4:1): expected a thread layout that numbers its elements without gap, got "
+     "F240: make_layout_tv((4,8):(16,1), 4:1): expected a thread layout that numbers its elements without gaps, got "
      "(4,8):(16,1)"),
     (lambda: cute.local_tile(cute.layout("8:1"), (4,), (0,)),
      "F240: local_tile needs a tensor, got the layout 8:1\nhint: for a layout, use zipped_divide and slice the result"),

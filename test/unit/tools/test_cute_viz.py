@@ -109,7 +109,7 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
         ),
         (["S<1,0,1>"], "cute-viz: error: expected -o FILE: a swizzle is not printed as text\n"),
         (["(4,8)", "--divide", "2"], "cute-viz: error: expected -o FILE: only layouts are printed as text\n"),
-        (["(2,2,2)"], "cute-viz: error: expected rank 1 or 2 to show, got rank 3; group the modes first\n"),
+        (["(2,2,2)"], "cute-viz: error: expected rank 1 or 2 to draw, got rank 3; group the modes first\n"),
     ],
 )
 def test_errors(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
