@@ -150,7 +150,7 @@ def _fma(c: FnCompiler, op: Operation) -> None:
 
     def step(R: Regs, g: Group) -> None:
         a, b, e = R[x], R[y], R[z]
-        _ = a * b + e  # Raises for poison.
+        _ = a * b + e  # type: ignore[operator]  # raises for poison
         R[d] = fma(a, b, e, leaf)
 
     c.emit(op, step)

@@ -249,9 +249,8 @@ def _division(kind: str, is_signed: bool) -> Builder:
 
             def exact(R: Regs, g: Group) -> None:
                 x, y, q = (v if is_signed else unsigned(v, leaf) for v in (R[a], R[b], R[d]))
-                report(
-                    R, g, q * y != x, lambda at: f"{name}: {at(x)} by {at(y)} leaves a remainder, which exact forbids"
-                )  # type: ignore[operator]
+                remains = q * y != x  # type: ignore[operator]
+                report(R, g, remains, lambda at: f"{name}: {at(x)} by {at(y)} leaves a remainder, which exact forbids")
 
             c.emit(op, exact)
 

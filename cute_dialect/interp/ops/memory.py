@@ -264,7 +264,7 @@ def _addrspacecast(c: FnCompiler, op: Operation) -> None:
 
     def from_generic(R: Regs, g: Group) -> None:
         v = R[a]
-        v + 0  # Raises for poison.
+        _ = v + 0  # type: ignore[operator]  # raises for poison
         arr = np.asarray(v)
         bad = (arr < SHARED_WINDOW) | (arr >= SHARED_WINDOW + (1 << 40))
         if bad.any() and (g.mask.any(bad) if bad.ndim else g.mask.n):

@@ -66,7 +66,7 @@ def shuffle(
     warps = talk.shape[0]
 
     def wide(v: Value) -> Array:
-        _ = v + 0  # Raises for poison.
+        _ = v + 0  # type: ignore[operator]  # raises for poison
         return np.broadcast_to(np.asarray(v).astype(np.int64), (g.lanes,)).reshape(warps, 32)
 
     b, k = wide(offset) & 31, wide(clamp)

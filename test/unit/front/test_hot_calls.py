@@ -77,6 +77,8 @@ def run(x: Any, y: Any, mode: cute.Constexpr[str], n: cute.Int32, stream: cute.S
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     fake = FakeDriver()
     fake.kernels = {"scale": lambda record: None}
+    # A module that the cache keeps would hold function handles of an earlier test's driver.
+    monkeypatch.setenv("CUTE_CACHE", "0")
     monkeypatch.setattr(driver, "driver", lambda: fake)
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
     target._gpus_chip.cache_clear()

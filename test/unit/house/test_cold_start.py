@@ -16,8 +16,8 @@ from cute_dialect.ir.context import make_context
 from cute_dialect.passes import algo_to_arch, to_base
 
 ROOT = Path(__file__).resolve().parents[3]
-CORE_OPS = {"base", "asm", "typed_values", "purity", "make", "access", "algebra", "size_index", "arith", "tile"} | {
-    "inference", "diag", "views", "memory", "tile_fit", "tiled", "lifted",
+CORE_OPS = {"base", "asm", "typed_values", "purity", "make", "access", "algebra", "sizes", "arith", "tile"} | {
+    "inference", "diag", "views", "memory", "tile_fit", "tiled", "tensor_lifting",
 }  # fmt: skip
 CORE_LOWERING = {
     "accumulators", "bits", "build", "carried", "control", "copying", "core", "fills", "folding", "fragments",

@@ -84,7 +84,7 @@ def test_epilogues_and_copies() -> None:
     found_exactly = op.explain(op.mm, a, b, bias=(65,), activation="gelu")
     assert found_exactly.copies == () and not found_exactly.by_torch and "FMAs of f32" in str(found_exactly)
     in_parts = op.explain(op.mm, a, b, math="3xtf32")
-    assert in_parts.problem.k == 3 * 36 and in_parts.problem.sums == "two" and "three parts" in str(in_parts)
+    assert in_parts.problem.k == 3 * 36 and in_parts.problem.sums == "two" and "three tf32 parts" in str(in_parts)
     assert "copied    b" in str(found) and "torch computes" in str(found)
     found = op.explain(op.mm, (128, 64), (64, 256), c=(128, 256), beta=0.5, bias=np.zeros(256, np.float32), alpha=2.0)
     assert found.choice is not None and found.choice.name.endswith("-alpha-beta-bn") and not found.by_torch
