@@ -52,7 +52,6 @@ def imported(arguments: list[str], tool: str = "cute_opt", expected: str = "cute
     return found
 
 
-@pytest.mark.slow
 def test_elementwise_imports_no_extension(tmp_path: Path) -> None:
     out = tmp_path / "add.mlir"
     source = str(ROOT / "test/examples/elementwise_add.mlir")

@@ -140,7 +140,7 @@ def test_families_import_those_they_use(family: Family) -> None:
                     assert name.split(".")[2] in allowed, f"{module} line {line}: see 'uses' in the record"
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_families_are_reached_by_name_in_few_places() -> None:
     """Those who ask where something is and import it are listed."""
     found: set[str] = set()

@@ -70,7 +70,7 @@ def test_without_mlir() -> None:
         assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_without_xdsl(tmp_path: Path) -> None:
     """A compiled kernel is loaded and planned; what compiles says what it needs."""
     compile_cute(ADD, save=tmp_path / "add", emit="ptx")

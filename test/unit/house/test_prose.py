@@ -9,7 +9,7 @@ MOST = 3951
 """Findings in the whole project.  The number may only fall."""
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_the_count_only_falls() -> None:
     found = [f for file in files(everything()) for f in check(file)]
     assert len(found) <= MOST, "\n".join(map(str, found[-40:]))

@@ -103,7 +103,6 @@ def frames_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("  File ") and __file__ not in line]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_only_the_users_frames(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = error_of(tmp_path, name)

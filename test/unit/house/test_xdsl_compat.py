@@ -91,7 +91,7 @@ def taken(path: Path, module: str) -> list[str]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
 def test_no_other_module_uses_one() -> None:
     found: list[str] = []
     for module, path in MODULES.items():
