@@ -1,4 +1,4 @@
-"""Accessors: the parts, leaves, scalars and modes of a value, and casts between the kinds of trees."""
+"""Accessors of the parts, leaves, scalars and modes of a value, and casts between tree types."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from cute_dialect.ops.typed_values import (
 
 
 class PartOp(CuteOp):
-    """Base of the ops that give one part of their only operand."""
+    """Base of the ops that return one part of their only operand."""
 
     FORM = "arrow"
     traits = traits_def(Pure())
@@ -49,14 +49,14 @@ class PartOp(CuteOp):
 
 @cute_op
 class GetShapeOp(PartOp):
-    """The shape of a layout or a tile.
+    """Returns the shape of a layout or a tile.
 
     Syntax:
         ``cute.get_shape(`` input ``)`` attr-dict ``:`` type ``->`` type; also accepted: ``: (type) -> type``
 
     Inference:
-        The shape; of the outer part for a composed layout; for a tile the tree of the shapes of its layouts, none of
-        which may be an underscore.
+        The shape of the layout. For a composed layout, the shape of its outer layout. For a tile, the tree of the
+        shapes of its layouts; a tile that contains `_` is rejected.
 
     Example:
         %s = cute.get_shape(%t) : !cute.tile<"[6:1;[(2,5):(5,1);3:1]]"> -> !cute.shape<"(6,((2,5),3))">
@@ -75,14 +75,14 @@ class GetShapeOp(PartOp):
 
 @cute_op
 class GetStrideOp(PartOp):
-    """The stride of a layout.
+    """Returns the stride of a layout.
 
     Syntax:
         ``cute.get_stride(`` input ``)`` attr-dict ``:`` type ``->`` type, the operand type stripped; also accepted:
         ``: (type) -> type``, and the name ``cute.get_strides``
 
     Inference:
-        The stride, basis elements included.
+        The stride. Basis elements such as ``1@0`` are kept.
 
     Example:
         %d = cute.get_stride(%l) : <"(6,5):(1@1,1@0)"> -> !cute.stride<"(1@1,1@0)">
@@ -100,7 +100,7 @@ class GetStrideOp(PartOp):
 
 @cute_op
 class GetStridesOp(PartOp):
-    """Another name of ``cute.get_stride``, accepted on input; what is read is a ``cute.get_stride``."""
+    """Alias of ``cute.get_stride``. It is accepted on input and parsed as ``cute.get_stride``."""
 
     name = "cute.get_strides"
     input = operand_def(OneOfKinds("layout", stripped=True))
@@ -108,13 +108,13 @@ class GetStridesOp(PartOp):
 
     @classmethod
     def create(cls, **parts: object) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Create a ``cute.get_stride`` instead: this name is only read."""
+        """Create a ``cute.get_stride``, because the alias exists only in the assembly."""
         return GetStrideOp.create(**parts)  # pyright: ignore[reportArgumentType]
 
 
 @cute_op
 class ComposedGetInnerOp(PartOp):
-    """``A`` of the composed layout ``A o offset o B``.
+    """Returns the inner part ``A`` of the composed layout ``A o offset o B``.
 
     Syntax:
         ``cute.composed_get_inner(`` input ``)`` attr-dict ``:`` type ``->`` type, the operand type stripped
@@ -138,13 +138,13 @@ class ComposedGetInnerOp(PartOp):
 
 @cute_op
 class ComposedGetOffsetOp(PartOp):
-    """The offset of the composed layout ``A o offset o B``.
+    """Returns the offset of the composed layout ``A o offset o B``.
 
     Syntax:
         ``cute.composed_get_offset(`` input ``)`` attr-dict ``:`` type ``->`` type, the operand type stripped
 
     Inference:
-        The offset.
+        The offset, an int tuple.
 
     Example:
         %o = cute.composed_get_offset(%c) : <"S<2,3,3> o 5 o (8,8):(1,8)"> -> !cute.int_tuple<"5">
@@ -161,13 +161,13 @@ class ComposedGetOffsetOp(PartOp):
 
 @cute_op
 class ComposedGetOuterOp(PartOp):
-    """``B`` of the composed layout ``A o offset o B``.
+    """Returns the outer layout ``B`` of the composed layout ``A o offset o B``.
 
     Syntax:
         ``cute.composed_get_outer(`` input ``)`` attr-dict ``:`` type ``->`` type, both types stripped
 
     Inference:
-        ``B``.
+        ``B``, a layout.
 
     Example:
         %b = cute.composed_get_outer(%c) : <"S<2,3,3> o 5 o (8,8):(1,8)"> -> <"(8,8):(1,8)">
@@ -187,13 +187,14 @@ class ComposedGetOuterOp(PartOp):
 
 @cute_op
 class GetLeavesOp(CuteOp):
-    """The leaves of a tree, one result each.
+    """Returns the leaves of a tree, one result per leaf.
 
     Syntax:
         results ``= cute.get_leaves(`` input ``)`` attr-dict ``:`` type
 
     Inference:
-        One result a leaf, depth first, of the kind of the input.  A layout slot of a tile gives a layout.
+        One result per leaf, in depth-first order. Each has the type kind of the input, except that a layout slot of a
+        tile gives a layout.
 
     Example:
         %a, %b, %c = cute.get_leaves(%s) : !cute.shape<"(6,(?,2))">
@@ -253,16 +254,22 @@ def scalar_payloads(payload: Payload, only_dynamic: bool = False) -> list[Leaf]:
 
 @cute_op
 class GetScalarsOp(CuteOp):
-    """The integers of a value as builtin integers.
+    """Returns the integers of a value as builtin integers.
 
     Syntax:
         results ``= cute.get_scalars`` [``<{only_dynamic}>``] ``(`` input ``)`` attr-dict ``:`` type; also accepted:
         ``<{only_dynamic}>`` after the operand
 
     Inference:
-        One result a scalar: trees depth first (a basis element: its value, then its path, outermost first), a layout's
-        shape before its stride, of a composed layout the outer part, the offset, the inner part.  With ``only_dynamic``
-        the dynamic ones alone.  A dynamic scalar keeps its width, a static one is ``i32`` if it fits, else ``i64``.
+        One result per scalar:
+
+        * A tree gives its leaves in depth-first order.
+        * A basis element gives its value and then its path, outermost mode first.
+        * A layout gives its shape and then its stride.
+        * A composed layout gives its outer layout, its offset and its inner part, in this order.
+
+        With ``only_dynamic``, static scalars are skipped. A dynamic scalar keeps its width. A static scalar is ``i32``
+        if it fits, otherwise ``i64``.
 
     Example:
         %v:2 = cute.get_scalars<{only_dynamic}> (%l) : !cute.layout<"(?,6):(6,?{i64})">
@@ -313,7 +320,7 @@ def _parse_only_dynamic(parser: Parser) -> dict[str, Attribute]:
     at = parser.pos
     properties = parser.parse_optional_properties_dict()
     if any(name != "only_dynamic" or not isinstance(a, UnitAttr) for name, a in properties.items()):
-        parser.raise_error(f"expected no property but only_dynamic, got {', '.join(properties)}", at)
+        parser.raise_error(f"unknown property {', '.join(properties)}; only only_dynamic is allowed", at)
     return properties
 
 
@@ -325,15 +332,15 @@ MODE = DenseArrayBase.constr(i32)
 
 @cute_op
 class GetOp(CuteOp):
-    """The mode at a path.
+    """Returns the mode at a path.
 
     Syntax:
         ``cute.get`` [``<[`` i, j, … ``]>``] ``(`` input ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        The sub-value at the path; without one the input.  A slot of a tile stays a tile; of a composed layout the mode
-        of the outer part is taken.  An index must be in ``[0, rank)`` of the value reached so far, and the path must
-        not go below a leaf.
+        The mode at the path, or the input itself if there is no path. A slot of a tile is returned as a tile. For a
+        composed layout, the path selects a mode of the outer layout. Each index must be in ``[0, rank)`` of the mode
+        that it indexes, and the path must not continue below a leaf.
 
     Example:
         %r = cute.get<[1, 0]> (%l) : !cute.layout<"(6,(2,5)):(10,(5,1))"> -> !cute.layout<"2:5">
@@ -365,13 +372,14 @@ class GetOp(CuteOp):
 
 @cute_op
 class SelectOp(CuteOp):
-    """Some of the top-level modes.
+    """Returns a tuple of selected top-level modes.
 
     Syntax:
         ``cute.select<[`` i, … ``]> (`` input ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        The tuple of these modes, in this order, repeated ones included; of a composed layout those of the outer part.
+        The tuple of the selected modes, in the given order. A mode may be selected more than once. For a composed
+        layout, the modes of the outer layout are selected.
 
     Example:
         %r = cute.select<[2, 0]> (%l) : !cute.layout<"(6,5,2):(10,2,1)"> -> !cute.layout<"(2,6):(1,10)">
@@ -404,13 +412,13 @@ class SelectOp(CuteOp):
 
 @cute_op
 class GetLayoutsFromTileOp(CuteOp):
-    """The layouts of a tile, one result each.
+    """Returns the layouts of a tile, one result per layout.
 
     Syntax:
         results ``= cute.get_layouts_from_tile(`` tile ``)`` attr-dict ``:`` type, stripped
 
     Inference:
-        One layout a layout slot, depth first; underscores are skipped.  A tile without layouts is rejected.
+        One layout per layout slot, in depth-first order. Underscores are skipped. A tile without layouts is rejected.
 
     Example:
         %a, %b = cute.get_layouts_from_tile(%t) : <"[6:1;_;[(2,?):(?,1);_]]">
@@ -436,13 +444,13 @@ class GetLayoutsFromTileOp(CuteOp):
 
 @cute_op
 class ToIntTupleOp(PartOp):
-    """A shape, stride or coordinate read as an int tuple.
+    """Casts a shape, stride or coordinate to an int tuple.
 
     Syntax:
         ``cute.to_int_tuple(`` input ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        The same tree.  Underscores and basis elements are rejected.
+        The same tree as an int tuple. Underscores and basis elements are rejected.
 
     Example:
         %i = cute.to_int_tuple(%s) : !cute.shape<"(6,(?,2))"> -> !cute.int_tuple<"(6,(?,2))">
@@ -457,7 +465,7 @@ class ToIntTupleOp(PartOp):
         ((kind, tree),) = operands
         for leaf in tree_leaves(tree):
             if not isinstance(leaf, int | Dyn):
-                raise AlgebraError(f"expected a {kind} of integers, got the leaf '{payload_text(leaf)}'")
+                raise AlgebraError(f"expected a {kind} whose leaves are integers, got the leaf '{payload_text(leaf)}'")
         return [Typed("int_tuple", tree)]
 
 
@@ -473,13 +481,13 @@ class FromIntTupleOp(PartOp):
 
 @cute_op
 class ToShapeOp(FromIntTupleOp):
-    """An int tuple read as a shape.
+    """Casts an int tuple to a shape.
 
     Syntax:
         ``cute.to_shape(`` input ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        The same tree.
+        The same tree as a shape.
 
     Example:
         %s = cute.to_shape(%i) : !cute.int_tuple<"(6,?{i64})"> -> !cute.shape<"(6,?{i64})">
@@ -491,13 +499,13 @@ class ToShapeOp(FromIntTupleOp):
 
 @cute_op
 class ToStrideOp(FromIntTupleOp):
-    """An int tuple read as a stride.
+    """Casts an int tuple to a stride.
 
     Syntax:
         ``cute.to_stride(`` input ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        The same tree.
+        The same tree as a stride.
 
     Example:
         %d = cute.to_stride(%i) : !cute.int_tuple<"(1,?)"> -> !cute.stride<"(1,?)">
@@ -509,13 +517,13 @@ class ToStrideOp(FromIntTupleOp):
 
 @cute_op
 class ToCoordOp(FromIntTupleOp):
-    """An int tuple read as a coordinate.
+    """Casts an int tuple to a coordinate.
 
     Syntax:
         ``cute.to_coord(`` input ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        The same tree.
+        The same tree as a coordinate.
 
     Example:
         %c = cute.to_coord(%i) : !cute.int_tuple<"(3,?)"> -> !cute.coord<"(3,?)">
@@ -543,4 +551,4 @@ OPS: list[type[CuteOp]] = [
 ]
 """All ops of this module."""
 ALIASES: list[type[CuteOp]] = [GetStridesOp]
-"""Other names accepted on input."""
+"""Alternative op names that the parser accepts."""

@@ -1,4 +1,4 @@
-"""Layout algebra: composition, coalescing, complement, inverses, slicing, regrouping."""
+"""Layout algebra: composition, coalescing, complement, inverses, slicing and grouping of modes."""
 
 from __future__ import annotations
 
@@ -41,15 +41,21 @@ from cute_dialect.ops.typed_values import (
 
 @cute_op
 class CompositionOp(CuteOp):
-    """A layout read through another: ``c -> lhs(rhs(c))``.
+    """Composes two layouts: ``c -> lhs(rhs(c))``.
 
     Syntax:
         ``cute.composition(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        By a layout: functional composition; a step that neither divides nor covers a mode of ``lhs`` is rejected.  By a
-        tile: mode by mode, surplus modes of ``lhs`` are dropped, ``_`` keeps a mode.  By a shape: as by the tile of
-        ``n:1``, of ``1:0`` for 1.  Of a composed layout the outer part is composed.
+        The rule depends on the kind of ``rhs``:
+
+        * Layout: functional composition. Each stride of ``rhs`` must divide, or be divisible by, the extents of ``lhs``
+          that it steps over.
+        * Tile: composition of each mode of ``lhs`` with the matching slot. ``_`` keeps a mode. Modes of ``lhs`` without
+          a slot are dropped.
+        * Shape: the same as the tile with a slot ``n:1`` for each extent ``n``, and ``1:0`` for extent 1.
+
+        If ``lhs`` is a composed layout, its outer layout is composed with ``rhs``.
 
     Example:
         %r = cute.composition(%a, %b) : (!cute.layout<"(6,10):(10,1)">, !cute.layout<"(3,4):(2,6)">) -> !cute.layout<"(3,4):(20,1)">
@@ -74,15 +80,16 @@ class CompositionOp(CuteOp):
 
 @cute_op
 class CoalesceOp(CuteOp):
-    """The same function with as few modes as possible.
+    """Merges modes of a layout; the result is the same function with as few modes as possible.
 
     Syntax:
         ``cute.coalesce(`` input [``,`` profile] ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Flattened, neighbours merged where they continue each other, extents 1 dropped; depth at most 1.  With a profile
-        (a coordinate; its structure counts) every mode by itself.  Dynamic modes are never merged.  A profile of larger
-        rank than the layout is rejected.
+        A layout of depth at most 1. Adjacent modes are merged if the second continues the first, and modes of extent 1
+        are removed. With a profile, each mode of the profile is coalesced separately; only the structure of the profile
+        coordinate matters. Dynamic modes are never merged. The rank of the profile must not exceed the rank of the
+        layout.
 
     Example:
         %r = cute.coalesce(%l) : (!cute.layout<"(2,(1,6)):(1,(6,2))">) -> !cute.layout<"12:1">
@@ -113,14 +120,14 @@ class CoalesceOp(CuteOp):
 
 @cute_op
 class FlattenOp(CuteOp):
-    """The modes without nesting.
+    """Removes the nesting of modes.
 
     Syntax:
         ``cute.flatten(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        The tuple of the leaves; a scalar stays a scalar.  Of a layout shape and stride, of a composed layout the outer
-        part, of a tile its slots.
+        The tuple of the leaves; a scalar remains a scalar. For a layout, both shape and stride are flattened. For a
+        composed layout, the outer layout is flattened. For a tile, the slots are flattened.
 
     Example:
         %r = cute.flatten(%l) : (!cute.layout<"(2,(5,(3))):(15,(3,(1)))">) -> !cute.layout<"(2,5,3):(15,3,1)">
@@ -143,15 +150,16 @@ class FlattenOp(CuteOp):
 
 @cute_op
 class ComplementOp(CuteOp):
-    """The layout that reaches what another leaves out.
+    """Returns the complement: a layout whose indices fill the gaps between the indices of the input.
 
     Syntax:
         ``cute.complement(`` input [``,`` cotarget] ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Without a cotarget: the gaps of a static layout, and last a mode of extent 1 with the stride at which it would
-        repeat.  With a cotarget (a shape, or the shape of a layout): up to its size.  Rejects layouts that are not
-        injective.
+        Without a cotarget, the input must be static. The result covers the gaps of the input and ends with a mode of
+        extent 1, whose stride is the distance between repetitions of the input. With a cotarget (a shape, or a layout
+        whose shape is used), the repetitions extend to the size of the cotarget. Layouts that are not injective are
+        rejected.
 
     Example:
         %r = cute.complement(%l) : (!cute.layout<"(2,3):(4,12)">) -> !cute.layout<"(4,1):(1,36)">
@@ -178,20 +186,20 @@ class ComplementOp(CuteOp):
         if len(operands) > 1:
             return [Typed("layout", complement(layout, operands[1].payload))]
         if not is_static(layout):
-            raise AlgebraError(f"expected a static layout where there is no cotarget, got {payload_text(layout)}")
+            raise AlgebraError(f"expected a static layout or a cotarget, got {payload_text(layout)} alone")
         return [Typed("layout", complement(layout))]
 
 
 @cute_op
 class GroupModesOp(CuteOp):
-    """Some neighbouring modes wrapped into one.
+    """Groups adjacent top-level modes into one mode.
 
     Syntax:
         ``cute.group_modes<`` begin ``,`` end ``> (`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Top-level modes ``begin … end-1`` become one tuple mode; a scalar counts as one mode.  Needs
-        ``0 <= begin < end <= rank``.
+        Top-level modes ``begin`` to ``end - 1`` become one tuple mode. A scalar counts as one mode. ``0 <= begin < end
+        <= rank`` must hold.
 
     Example:
         %r = cute.group_modes<0, 2> (%l) : (!cute.layout<"(2,3,4):(1,2,6)">) -> !cute.layout<"((2,3),4):((1,2),6)">
@@ -226,14 +234,16 @@ class GroupModesOp(CuteOp):
 
 @cute_op
 class RecastLayoutOp(CuteOp):
-    """A layout of elements of one width in units of another.
+    """Converts a layout of elements of one width to a layout of elements of another width.
 
     Syntax:
         ``cute.recast_layout<`` new bits ``,`` old bits ``> (`` src ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        Wider elements divide extents and strides (rounding up), narrower ones multiply; otherwise both by way of the
-        common factor.  Of a composed layout all three parts.  Basis strides are rejected.
+        If the new elements are wider, extents and strides are divided by the ratio of the widths, rounding up. If they
+        are narrower, extents and strides are multiplied. If neither width divides the other, the layout is converted by
+        way of their greatest common divisor. All three parts of a composed layout are converted. Basis strides are
+        rejected.
 
     Example:
         %r = cute.recast_layout<16, 8> (%l) : !cute.layout<"(10,3):(1,10)"> -> !cute.layout<"(5,3):(1,5)">
@@ -290,15 +300,15 @@ class SliceLikeOp(CuteOp):
 
 @cute_op
 class SliceOp(SliceLikeOp):
-    """The modes of a value that a coordinate leaves open.
+    """Keeps the modes of a value at which the coordinate has ``_``.
 
     Syntax:
         ``cute.slice(`` input ``,`` coord ``)`` attr-dict ``:`` type ``,`` type
 
     Inference:
-        Keeps what stands at ``_`` and drops the integers; the offset that they contribute is ``cute.layout_eval``.  A
-        composed layout keeps it: in the offset if the inner part is a layout.  A swizzled layout must be static; where
-        the swizzle acts affinely on the kept modes the result is a plain layout.
+        The modes at ``_``; modes at integers are dropped. ``cute.layout_eval`` computes the offset of the integers for
+        a plain layout. A composed layout whose inner part is a layout adds this offset to its own. A swizzled layout
+        must be static; if the swizzle is affine on the kept modes, the result is a plain layout.
 
     Example:
         %r = cute.slice(%l, %c) : !cute.layout<"(3,5,(2,4)):(40,8,(4,1))">, !cute.coord<"(_,2,(_,0))">
@@ -315,14 +325,14 @@ class SliceOp(SliceLikeOp):
 
 @cute_op
 class DiceOp(SliceLikeOp):
-    """The modes of a value that a coordinate fixes.
+    """Keeps the modes of a value at which the coordinate has an integer.
 
     Syntax:
         ``cute.dice(`` input ``,`` coord ``)`` attr-dict ``:`` type ``,`` type
 
     Inference:
-        Keeps what stands at an integer and drops ``_``; of a composed layout in the outer part.  The coordinate must be
-        static.
+        The modes at integers; modes at ``_`` are dropped. For a composed layout, modes of the outer layout are dropped.
+        The coordinate must be static.
 
     Example:
         %r = cute.dice(%l, %c) : !cute.layout<"((3,2),5):((2,1),6)">, !cute.coord<"((1,_),_)">
@@ -340,7 +350,7 @@ class DiceOp(SliceLikeOp):
 
 
 class InverseOp(CuteOp):
-    """Base of the inverses."""
+    """Base of ``right_inverse`` and ``left_inverse``."""
 
     input = operand_def(LAYOUT)
     result = result_def(LAYOUT)
@@ -352,13 +362,13 @@ class InverseOp(CuteOp):
 
 @cute_op
 class RightInverseOp(InverseOp):
-    """The layout ``R`` with ``L(R(i)) = i`` on the longest contiguous start of the codomain.
+    """Returns the layout ``R`` with ``L(R(i)) = i`` on the longest range of indices of ``L`` that starts at 0.
 
     Syntax:
         ``cute.right_inverse(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Needs a static shape; a dynamic stride ends the inverse.
+        The right inverse. The shape must be static. The inverse ends before the first mode with a dynamic stride.
 
     Example:
         %r = cute.right_inverse(%l) : (!cute.layout<"(5,3):(3,1)">) -> !cute.layout<"(3,5):(5,1)">
@@ -376,13 +386,14 @@ class RightInverseOp(InverseOp):
 
 @cute_op
 class LeftInverseOp(InverseOp):
-    """The layout ``R`` with ``R(L(i)) = i`` on the domain.
+    """Returns the layout ``R`` with ``R(L(i)) = i`` for each index ``i`` in the domain of ``L``.
 
     Syntax:
         ``cute.left_inverse(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Needs a static layout whose strides, in order, are multiples of the extent below them.
+        The left inverse. The layout must be static. With the modes sorted by stride, each stride must be a multiple of
+        the previous stride times the previous extent.
 
     Example:
         %r = cute.left_inverse(%l) : (!cute.layout<"(3,4):(8,2)">) -> !cute.layout<"(2,4,3):(0,3,1)">

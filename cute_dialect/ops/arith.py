@@ -1,4 +1,4 @@
-"""Arithmetic and comparison of trees."""
+"""Arithmetic on trees and comparison of values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cute_dialect.types import CuteType
 
 
 class TupleArithOp(CuteOp):
-    """Base of the sum and the difference of two trees of one kind."""
+    """Base of the sum and the difference of two trees of the same kind."""
 
     lhs = operand_def(ARITH)
     rhs = operand_def(ARITH)
@@ -50,14 +50,15 @@ def check_same_kind(operands: Sequence[Typed]) -> None:
 
 @cute_op
 class TupleAddOp(TupleArithOp):
-    """The sum of two trees.
+    """Adds two trees.
 
     Syntax:
         ``cute.tuple_add(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Leaf by leaf; surplus elements of the longer side are copied.  Both operands are of the same kind.  At the top
-        level a static 0 is neutral; any other scalar against a tuple is rejected.
+        The sum of each pair of leaves. If one tuple is longer, its extra elements are copied. Both operands must have
+        the same kind. At the top level a static 0 is the identity, and any other scalar combined with a tuple is
+        rejected.
 
     Example:
         %r = cute.tuple_add(%a, %b) : (!cute.shape<"(1,2,3)">, !cute.shape<"(4,5)">) -> !cute.shape<"(5,7,3)">
@@ -74,14 +75,15 @@ class TupleAddOp(TupleArithOp):
 
 @cute_op
 class TupleSubOp(TupleArithOp):
-    """The difference of two trees.
+    """Subtracts two trees.
 
     Syntax:
         ``cute.tuple_sub(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Leaf by leaf; surplus elements of either side are copied, not negated.  Both operands are of the same kind.  At
-        the top level a static 0 on the right is neutral; any other scalar against a tuple is rejected.
+        The difference of each pair of leaves. If one tuple is longer, its extra elements are copied without negation,
+        even those of the right operand. Both operands must have the same kind. At the top level a static 0 on the right
+        is the identity, and any other scalar combined with a tuple is rejected.
 
     Example:
         %r = cute.tuple_sub(%a, %b) : (!cute.shape<"(7,8)">, !cute.shape<"(1,2,5)">) -> !cute.shape<"(6,6,5)">
@@ -100,7 +102,10 @@ class TupleSubOp(TupleArithOp):
 
 
 class DivisionOp(CuteOp, ConditionallySpeculatableInterface):
-    """Base of the divisions: no memory effect, but only a static divisor without a zero may be divided by early."""
+    """Base of the divisions.
+
+    They have no memory effect, but may be hoisted only if the divisor is static and nonzero.
+    """
 
     traits = traits_def(NoMemoryEffect())
 
@@ -116,14 +121,19 @@ class DivisionOp(CuteOp, ConditionallySpeculatableInterface):
 
 @cute_op
 class ShapeDivOp(DivisionOp):
-    """A shape divided by a shape, where one side of each pair must divide the other.
+    """Divides a shape by a shape; in each pair of scalars one must divide the other.
 
     Syntax:
         ``cute.shape_div(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Mode by mode for two tuples.  A tuple by a scalar: each mode takes what it can of the divisor.  A scalar by a
-        tuple: by its product.  Scalars: the truncated quotient, or the product of the signs where that is 0.
+        The quotient:
+
+        * Tuple by tuple: mode by mode.
+        * Tuple by scalar: each mode divides out its common part of the divisor, and the next mode is divided by the
+          remaining part.
+        * Scalar by tuple: the scalar is divided by the product of the tuple.
+        * Scalar by scalar: the truncated quotient. If the quotient is 0, the product of the two signs.
 
     Example:
         %r = cute.shape_div(%a, %b) : (!cute.shape<"(6,4)">, !cute.shape<"12">) -> !cute.shape<"(1,2)">
@@ -142,15 +152,21 @@ class ShapeDivOp(DivisionOp):
 
 @cute_op
 class CeilDivOp(DivisionOp):
-    """The number of tiles that cover a shape.
+    """Returns the number of tiles that cover a shape: the quotient of two shapes, rounded up.
 
     Syntax:
         ``cute.ceil_div(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Quotients rounded up.  Mode by mode for two tuples, surplus modes of the input are copied.  A tuple by a scalar:
-        each mode takes what it can of the divisor.  A scalar by a tuple: by its product.  A tile is divided by mode by
-        mode; a layout in it gives the shape of its complement in the mode.  Underscores and static zeros are rejected.
+        The quotients, rounded up:
+
+        * Tuple by tuple: mode by mode. Extra modes of the input are copied.
+        * Tuple by scalar: each mode divides out its common part of the divisor, and the next mode is divided by the
+          remaining part.
+        * Scalar by tuple: the scalar is divided by the product of the tuple.
+        * By a tile: mode by mode. A layout slot gives the shape of its complement in the mode.
+
+        Underscores and static zeros in the divisor are rejected.
 
     Example:
         %r = cute.ceil_div(%s, %t) : (!cute.shape<"(7,9,4)">, !cute.int_tuple<"(2,4)">) -> !cute.shape<"(4,3,4)">
@@ -172,7 +188,7 @@ class CeilDivOp(DivisionOp):
 
 
 class ComparisonOp(CuteOp):
-    """Base of the ops that give an ``i1``."""
+    """Base of the ops that return an ``i1``."""
 
     result = result_def(EqAttrConstraint(i1))
     traits = traits_def(Pure())
@@ -182,7 +198,10 @@ class ComparisonOp(CuteOp):
 
     @classmethod
     def infer_condition(cls, operands: Sequence[Typed]) -> Condition:
-        """Decide the condition from the operands, or return an ``i1`` leaf.  Raises AlgebraError like ``infer``."""
+        """Return the condition if the operand types decide it, otherwise an ``i1`` leaf.
+
+        Raises AlgebraError under the same conditions as ``infer``.
+        """
         raise NotImplementedError(cls.name)
 
     @classmethod
@@ -194,14 +213,14 @@ class ComparisonOp(CuteOp):
 
 @cute_op
 class ElemLessOp(ComparisonOp):
-    """True if every leaf of one tree is less than the matching leaf of another.
+    """Returns true if each leaf of one tree is less than the matching leaf of another.
 
     Syntax:
         ``cute.elem_less(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        ``i1``; signed, true for ``()``.  The kinds of the operands may differ, the trees must be congruent, and a
-        coordinate must not contain ``_``.
+        ``i1``. The comparison is signed; two empty tuples ``()`` compare true. The trees must be congruent but may be
+        of different kinds. A coordinate must not contain ``_``.
 
     Example:
         %p = cute.elem_less(%c, %s) : (!cute.coord<"(?,3)">, !cute.shape<"(6,?)">) -> i1
@@ -219,13 +238,13 @@ class ElemLessOp(ComparisonOp):
 
 @cute_op
 class EqualOp(ComparisonOp):
-    """True if two values of one kind are the same.
+    """Returns true if two values of the same kind are equal.
 
     Syntax:
         ``cute.equal(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        ``i1``; false if the structures differ, else the conjunction over all scalars in the order of
+        ``i1``. The result is false if the structures differ. Otherwise all scalars are compared, in the order of
         ``cute.get_scalars``.
 
     Example:

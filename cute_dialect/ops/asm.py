@@ -1,13 +1,13 @@
-"""Parsing and printing what the assembly forms of the ops are made of.
+"""Parsing and printing of operands, types and properties in the assembly forms of the ops.
 
-One word an op says how its types are written after the colon:
+Each op selects one of three forms for the types after the colon:
 
 * ``functional``  ``cute.size (%x) : (T) -> T``
 * ``arrow``       ``cute.get_shape(%x) : T -> T``     (also accepted: ``: (T) -> T``)
-* ``inferred``    ``cute.slice(%x, %c) : T, T``       the result types are not written
+* ``inferred``    ``cute.slice(%x, %c) : T, T``       (result types are not written)
 
-A position where only one kind of type is possible accepts the *stripped* type ``<"…">``; the positions that the form of
-the op marks as stripped also print so.
+If only one kind of type is possible at a position, the parser also accepts the *stripped* type ``<"…">``. The printer
+writes a stripped type only at positions that the op marks as stripped.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ def print_operand_list(printer: Printer, operands: Sequence[SSAValue]) -> None:
 
 
 def defined_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
-    """Look up the type of an operand that is defined above; for forms that do not write operand types."""
+    """Return the type of an operand from its definition, for forms that do not write operand types."""
     values = parser.ssa_values.get(operand.operand_name, ())
     if operand.index >= len(values):
-        parser.raise_error("expected a value that is defined above, since its type is not written", operand.span)
+        parser.raise_error(
+            "expected a value that is defined above, because this form does not write operand types", operand.span
+        )
     return values[operand.index].type
 
 
@@ -59,7 +61,7 @@ def defined_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
 
 
 def parse_type(parser: Parser, kinds: OneOfKinds | None) -> Attribute:
-    """Parse a type or, where only one kind is possible, its stripped form ``<"…">``."""
+    """Parse a type. The stripped form ``<"…">`` is accepted if only one kind is possible."""
     if kinds is not None and len(kinds.kinds) == 1 and next_kind(parser) is MLIRTokenKind.LESS:
         (kind,) = kinds.kinds
         cls = TYPES[kind]
@@ -68,7 +70,7 @@ def parse_type(parser: Parser, kinds: OneOfKinds | None) -> Attribute:
 
 
 def print_type(printer: Printer, attribute: Attribute, kinds: OneOfKinds | None) -> None:
-    """Print a type as :func:`parse_type` reads it."""
+    """Print a type in the format that :func:`parse_type` reads."""
     if kinds is not None and kinds.is_stripped and isinstance(attribute, CuteType):
         attribute.print_parameter(printer)
     else:
@@ -85,7 +87,10 @@ def parse_signature(
     operand_kinds: Sequence[OneOfKinds | None],
     result_kinds: Sequence[OneOfKinds | None],
 ) -> tuple[list[Attribute], list[Attribute] | None]:
-    """Parse the types after the colon: ``(T, T) -> T``, ``T -> T`` or ``T, T``.  Results not written are ``None``."""
+    """Parse the types after the colon: ``(T, T) -> T``, ``T -> T`` or ``T, T``.
+
+    The second result is None if the form does not write result types.
+    """
     types: list[Attribute] = []
 
     def one() -> None:
@@ -120,7 +125,7 @@ def print_signature(
     operand_kinds: Sequence[OneOfKinds | None] = (),
     result_kinds: Sequence[OneOfKinds | None] = (),
 ) -> None:
-    """Print a signature as :func:`parse_signature` reads it."""
+    """Print a signature in the format that :func:`parse_signature` reads."""
 
     def types(attributes: Sequence[Attribute], kinds: Sequence[OneOfKinds | None]) -> None:
         for i, t in enumerate(attributes):
@@ -158,19 +163,19 @@ def parse_mode(parser: Parser, *, required: bool) -> dict[str, Attribute]:
 
 
 def mode_of(properties: Properties) -> tuple[int, ...]:
-    """Read the property ``mode`` as a path, empty if it is absent."""
+    """Return the property ``mode`` as a path. The path is empty if the property is absent."""
     mode = properties.get("mode")
     return tuple(mode.get_values()) if isinstance(mode, DenseArrayBase) else ()
 
 
 def print_mode(printer: Printer, properties: Properties) -> None:
-    """Print the property ``mode`` as :func:`parse_mode` reads it."""
+    """Print the property ``mode`` in the format that :func:`parse_mode` reads."""
     if "mode" in properties:
         printer.print_string("<[" + ", ".join(map(str, mode_of(properties))) + "]>")
 
 
 def int_property(properties: Properties, name: str) -> int:
-    """Read an ``i32`` property as a number."""
+    """Return an ``i32`` property as an int."""
     attribute = properties[name]
     assert isinstance(attribute, IntegerAttr)
     return attribute.value.data
@@ -186,7 +191,7 @@ def parse_i32(parser: Parser) -> int:
 
 
 def parse_ints(parser: Parser, *names: str) -> dict[str, Attribute]:
-    """Parse ``<16, 8>`` into ``i32`` properties, one for each name."""
+    """Parse ``<16, 8>`` into ``i32`` properties, one per name."""
     parser.parse_punctuation("<")
     properties: dict[str, Attribute] = {}
     for i, name in enumerate(names):
@@ -198,5 +203,5 @@ def parse_ints(parser: Parser, *names: str) -> dict[str, Attribute]:
 
 
 def print_ints(printer: Printer, properties: Properties, *names: str) -> None:
-    """Print ``i32`` properties as :func:`parse_ints` reads them."""
+    """Print ``i32`` properties in the format that :func:`parse_ints` reads."""
     printer.print_string("<" + ", ".join(str(int_property(properties, n)) for n in names) + ">")

@@ -1,8 +1,8 @@
-"""The run-time state of atoms: ``cute.atom.set_value``, and what a copy sees of it.
+"""Run-time state of atoms: ``cute.atom.set_value``.
+
+The type of an atom determines its fields. For example, this sets the mbarrier of a TMA load:
 
     %a = cute.atom.set_value(%atom, %bar) {field = tma_bar} : (!load, !bar) -> !load
-
-Which fields an atom has its type says.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from cute_dialect.ops.views import expect, expect_operands
 
 FIELDS: Mapping[str, str] = {
     "tma_bar": "a !cute.ptr<i64, smem>",
-    "im2col_offsets": "a !cute.coord with an offset a spatial dimension",
+    "im2col_offsets": "a !cute.coord with one offset per spatial dimension",
     "multicast_mask": "i16",
     "cache_hint": "i64",
     "pred": "i1",
 }
-"""Field of a copy atom -> what its value is, in words."""
+"""Field of a copy atom -> description of its value, for error messages."""
 
 _TYPES = {"multicast_mask": i16, "cache_hint": i64, "pred": i1}
 
 
 def fits(field: str, value: Attribute) -> bool:
-    """Tell whether a field may have a value of this type, as far as that does not depend on the atom."""
+    """Return True if the type suits the field. Conditions that depend on the atom are not checked."""
     return is_barrier(value) if field == "tma_bar" else value == _TYPES.get(field)
 
 
 def check_accumulate(atom: Attribute, value: Attribute) -> None:
-    """Raise AlgebraError unless the field ``accumulate`` of this atom can have a value of this type."""
+    """Raise AlgebraError unless the atom has a field ``accumulate`` and the value is an ``i1``."""
     if not isinstance(atom, AtomType) or "accumulate" not in atom.fields():
         expect(atom, (), 0, "a wgmma atom or a !cute.tiled_mma of one for accumulate")
     if value != i1:
@@ -48,17 +48,22 @@ def check_accumulate(atom: Attribute, value: Attribute) -> None:
 
 @cute_op
 class AtomSetValueOp(MachineOp):
-    """An atom with a value of its run-time state; the type stays.
+    """Sets a field of an atom's run-time state and returns the updated atom, of the same type.
 
     Syntax: ``%b = cute.atom.set_value(%a, %v) {field = FIELD} : (ATOM, V) -> ATOM`` with one of the fields below.
 
-    ``tma_bar``: the mbarrier (``!cute.ptr<i64, smem>``) that a load's bytes are counted by; a load needs one.
-    ``accumulate`` (of wgmma and its tiled MMA): i1, whether a ``gemm`` without C adds to D instead.
-    ``multicast_mask``: i16, a bit a CTA of the cluster that the load writes to, each at the same offset of its shared
-    memory.  ``cache_hint``: i64, an L2 cache policy.  ``pred``: i1, nothing is done where it is false.
-    ``im2col_offsets``: a coordinate (W first) by which all pixels of an im2col load are moved, else nothing.
-    The atom may be that of a tiled copy.
-    A copy sees the values that are set in the function it is in, on the way from the atom to the copy.
+    The fields are:
+
+    * ``tma_bar``: the mbarrier (``!cute.ptr<i64, smem>``) that counts the bytes of a load. A load requires one.
+    * ``accumulate``: i1, for ``wgmma`` and its tiled MMA. If true, a ``gemm`` without C adds to D.
+    * ``multicast_mask``: i16, one bit per CTA of the cluster. The load writes to each selected CTA, at the same offset
+      of its shared memory.
+    * ``cache_hint``: i64, an L2 cache policy.
+    * ``pred``: i1. If false, the copy does nothing.
+    * ``im2col_offsets``: a coordinate (W first) that is added to all pixels of an im2col load. The default is 0.
+
+    The atom may be the atom of a tiled copy. A copy uses the values set in its own function, between the creation of
+    the atom and the copy.
 
     Example:
         %b = cute.atom.set_value(%a, %bar) {field = tma_bar} : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128)>, !cute.ptr<i64, smem>) -> !cute_nvgpu.atom.tma_load<f16, box = (64, 128)>
@@ -91,7 +96,9 @@ class AtomSetValueOp(MachineOp):
         if field not in FIELDS:
             raise AlgebraError(f"property 'field': expected one of {', '.join(FIELDS)}, got {field or 'none'}")
         if field not in having:
-            raise AlgebraError(f"property 'field': {inner.name} has no {field} (it has {', '.join(having)})")
+            raise AlgebraError(
+                f"property 'field': {inner.name} has no field {field}; its fields are {', '.join(having)}"
+            )
         assert isinstance(inner, AtomType)
         if not inner.takes(field, value):
             raise AlgebraError(f"operand #1 must be {FIELDS[field]} for {field}, got {value}")

@@ -1,8 +1,8 @@
-"""The base of all ops of the dialect: inference, verification, assembly.
+"""Base class of all ops of the dialect: type inference, verification and assembly format.
 
-An op declares its operands and results with :class:`~cute_dialect.ops.typed_values.OneOfKinds` and states its result
-once, in :meth:`CuteOp.infer`, over typed values.  The parser, the verifier and the builders run it over the payloads of
-the operand types; lowering runs the same function over payloads whose dynamic leaves carry SSA values.
+An op declares its operands and results with :class:`~cute_dialect.ops.typed_values.OneOfKinds` and implements
+:meth:`CuteOp.infer`, a function over typed values. The parser, the verifier and the builders call it with the payloads
+of the operand types. Lowering calls the same function with payloads whose dynamic leaves carry SSA values.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ CuteOpT = TypeVar("CuteOpT", bound="CuteOp")
 
 
 class CuteOp(IRDLOperation):
-    """Base of the ops; to be defined with :func:`cute_op`."""
+    """Base of the ops. Subclasses are decorated with :func:`cute_op`."""
 
     FORM: ClassVar[str] = "functional"
-    """The form in which the types are written, see :mod:`cute_dialect.ops.asm`."""
+    """Form in which types are written; see :mod:`cute_dialect.ops.asm`."""
     SPACED: ClassVar[bool] = False
-    """True if a space stands before the operands."""
+    """True if the printer writes a space before the operands."""
     LIFT: ClassVar[bool] = False
-    """True if a tensor is accepted in place of the first operand (memory half)."""
+    """True if the first operand may also be a tensor."""
     LOOKS_BACK: ClassVar[bool] = False
-    """True if ``check_definitions`` is called on each op by itself."""
+    """True if :meth:`check_definitions` is called for each op separately."""
 
     OPERAND_KINDS: ClassVar[tuple[OneOfKinds | None, ...]]
-    """The kinds that each operand may have, from the definition; ``None`` where it is no value type."""
+    """Allowed kinds of each operand, from the definition. None marks an operand that is not of a value type."""
     MIN_OPERANDS: ClassVar[int]
     MAX_OPERANDS: ClassVar[int | None]
     RESULT_KINDS: ClassVar[tuple[OneOfKinds | None, ...]]
     VALUES: ClassVar[tuple[int, int] | None]
-    """The numbers of operands and results, if they are fixed."""
+    """Numbers of operands and results if both are fixed, otherwise None."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class CuteOp(IRDLOperation):
         result_types: Sequence[Attribute | Sequence[Attribute] | None] = (),
         properties: Mapping[str, Attribute | None] | None = None,
     ):
-        """As xDSL's, which sorts operands and results into groups; there is nothing to be sorted where each is one."""
+        """Skip the grouping of operands and results that xDSL does, if each group has exactly one value."""
         values = [o for o in operands if isinstance(o, OpResult | BlockArgument)]
         types = [t for t in result_types if isinstance(t, Attribute)]
         if self.VALUES == (len(values), len(types)) == (len(operands), len(result_types)):
@@ -81,29 +81,29 @@ class CuteOp(IRDLOperation):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         for constant in list(cls.__dict__):
-            if constant.isupper():  # xDSL takes a class variable without an annotation for a field of the op
+            if constant.isupper():  # xDSL treats a class variable without an annotation as a field of the op.
                 cls.__annotations__.setdefault(constant, "ClassVar")
 
     # ------------------------------------------------------------------------------------------------ to be overridden
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
-        """Infer the results.  Raises AlgebraError where a precondition of the op is violated."""
+        """Infer the results. Raises AlgebraError if a precondition of the op is violated."""
         raise NotImplementedError(cls.name)
 
     @classmethod
     def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
-        """Parse what stands between the op name and its operands, e.g. ``<[1, 0]>``; gives properties."""
+        """Parse the text between the op name and its operands, such as ``<[1, 0]>``, and return the properties."""
         return {}
 
     def print_prefix(self, printer: Printer) -> None:
-        """Print what :meth:`parse_prefix` reads."""
+        """Print the properties in the format that :meth:`parse_prefix` reads."""
 
     # ------------------------------------------------------------------------------------------------------- inference
 
     @classmethod
     def check_operand_kinds(cls, types: Sequence[Attribute]) -> None:
-        """Raise AlgebraError if there are too few or too many operands or one is not of a kind that the op takes."""
+        """Raise AlgebraError if the number of operands or the kind of an operand is wrong."""
         most = cls.MAX_OPERANDS
         if len(types) < cls.MIN_OPERANDS or (most is not None and len(types) > most):
             raise AlgebraError(f"expected {_count(cls.MIN_OPERANDS, most)}, got {len(types)}")
@@ -113,9 +113,10 @@ class CuteOp(IRDLOperation):
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        """Infer the result types for these operand types.  Raises AlgebraError.
+        """Infer the result types for these operand types.
 
-        Raises NotImplementedError if they do not decide them: the results of ``cute.make_shape`` are written.
+        Raises AlgebraError if a precondition of the op is violated. Raises NotImplementedError if the operand types do
+        not determine the results, as in ``cute.make_shape``.
         """
         if cls.infer.__func__ is CuteOp.infer.__func__:
             raise NotImplementedError(cls.name)
@@ -129,14 +130,14 @@ class CuteOp(IRDLOperation):
     # ---------------------------------------------------------------------------------------------------- verification
 
     def check_result_count(self) -> None:
-        """Raise AlgebraError if the op has another number of results than it declares."""
+        """Raise AlgebraError if the number of results differs from the declared one."""
         declared = [definition for _, definition in self.get_irdl_definition().results]
         fixed = not any(isinstance(definition, VarResultDef) for definition in declared)
         if fixed and declared and len(self.results) != len(declared):
             raise AlgebraError(f"expected {plural(len(declared), 'result')}, got {len(self.results)}")
 
     def check_types(self) -> None:
-        """Raise AlgebraError if the result types are not the inferred ones, up to weaker divisibility."""
+        """Raise AlgebraError if a result type differs from the inferred one by more than weaker divisibility."""
         inferred = infer_types_memo(type(self), self.operand_types, self.properties)
         actual = self.result_types
         if len(inferred) != len(actual):
@@ -161,7 +162,7 @@ class CuteOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op {e}") from None
 
     def check_definitions(self) -> None:
-        """Raise AlgebraError for what the attributes and the ops that define the operands show to be wrong."""
+        """Raise AlgebraError for faults that are visible in the attributes or in the ops that define the operands."""
 
     # --------------------------------------------------------------------------------------------------------- assembly
 
@@ -188,12 +189,14 @@ class CuteOp(IRDLOperation):
 
     @classmethod
     def parse_attributes(cls, parser: Parser) -> dict[str, Attribute]:
-        """Parse the optional attribute dictionary, in which nothing may stand that the op writes elsewhere."""
+        """Parse the optional attribute dictionary. Properties that have their own syntax are rejected here."""
         at = parser.pos
         attributes = parser.parse_optional_attr_dict()
         for name in cls.get_irdl_definition().properties:
             if name in attributes:
-                parser.raise_error(f"expected the property '{name}' before the operands, got it as an attribute", at)
+                parser.raise_error(
+                    f"property '{name}' is written before the operands, not in the attribute dictionary", at
+                )
         return attributes
 
     def print(self, printer: Printer) -> None:
@@ -216,9 +219,9 @@ class CuteOp(IRDLOperation):
         properties: Mapping[str, Attribute] | None = None,
         result_types: Sequence[Attribute] | None = None,
     ) -> None:
-        """Initialise the op: operands, properties, and the inferred result types unless they are given.
+        """Initialise the op with operands, properties and result types, which are inferred unless they are given.
 
-        Raises AlgebraError where the op cannot be inferred.
+        Raises AlgebraError if the result types cannot be inferred.
         """
         values = [SSAValue.get(o) for o in operands]
         properties = dict(properties or {})
@@ -231,10 +234,10 @@ class CuteOp(IRDLOperation):
 
 
 def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:
-    """Define an op from a subclass of :class:`CuteOp`, as ``irdl_op_definition`` does.
+    """Register a subclass of :class:`CuteOp` as an op; a replacement for ``irdl_op_definition``.
 
-    The verifier of :class:`CuteOp` stays as it is: its messages say in one line what xDSL's say in several.  An op with
-    a verifier of its own gets xDSL's checks of the definition before it.
+    The op keeps the verifier of :class:`CuteOp`, whose messages are shorter than those of xDSL. If the op overrides the
+    verifier, xDSL's checks of the definition run first.
     """
     inherited = cls.verify_ is CuteOp.verify_
     irdl_op_definition(cls)
@@ -246,7 +249,7 @@ def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:
 
 
 class _FromDefinition:
-    """A class variable that is found in the definition of the op when it is first asked for."""
+    """Class variable that is computed from the definition of the op on first access."""
 
     def __init__(self, name: str):
         self._name = name
@@ -279,7 +282,7 @@ _FROM_DEFINITION: Mapping[str, Callable[[OpDef], object]] = {
 
 
 def element_constraint(definition: OperandDef | ResultDef) -> object:
-    """Return the constraint on (each of) the types of an operand or result."""
+    """Return the type constraint of an operand or result; for a variadic one, the constraint of each element."""
     constraint: object = definition.constr
     while isinstance(constraint, RangeLengthConstraint):
         constraint = constraint.constraint  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -294,7 +297,7 @@ def _kinds_of(definition: OperandDef | ResultDef) -> OneOfKinds | None:
 
 
 def verify_properties(op: CuteOp) -> None:
-    """Raise AlgebraError unless the op has the properties that it declares, and no others."""
+    """Raise AlgebraError if a required property is missing, has the wrong type, or is not declared."""
     declared = op.get_irdl_definition().properties
     for name, definition in declared.items():
         attribute = op.properties.get(name)
@@ -302,14 +305,14 @@ def verify_properties(op: CuteOp) -> None:
             if not isinstance(definition, OptionalDef):
                 raise AlgebraError(f"requires the property '{name}'")
         elif not definition.constr.verifies(attribute):
-            raise AlgebraError(f"property '{name}': got {attribute}, which is not of the expected kind")
+            raise AlgebraError(f"property '{name}' has the wrong type: {attribute}")
     for name in op.properties:
         if name not in declared:
             raise AlgebraError(f"has no property '{name}'")
 
 
 def is_tensor(attribute: Attribute) -> bool:
-    """Tell whether a type is a memref or a coordinate tensor."""
+    """Return True if the type is a memref or a coordinate tensor."""
     if attribute.name not in ("cute.memref", "cute.coord_tensor"):
         return False
     from cute_dialect.memory_types import TensorType
@@ -318,7 +321,7 @@ def is_tensor(attribute: Attribute) -> bool:
 
 
 def plural(n: int, what: str) -> str:
-    """Write a count with its noun: ``1 operand``, ``2 operands``."""
+    """Format a count with its noun: ``1 operand``, ``2 operands``."""
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 

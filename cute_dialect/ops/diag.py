@@ -23,7 +23,7 @@ class PrintOp(CuteOp):
         ``cute.print(`` input ``) :`` type attr-dict
 
     Inference:
-        No result.  Writes memory: never removed, never reordered with other writes.
+        No result. The op has a write effect, so that it is never removed or reordered with other writes.
 
     Example:
         cute.print(%l) : !cute.layout<"(?,6):(6,1)">

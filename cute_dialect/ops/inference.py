@@ -1,10 +1,9 @@
-"""Result types of any op that states them, asked once for each form; ops made with them.
+"""Memoized inference of result types, and construction of ops with inferred types.
 
-Three kinds of ops say what their results are: ours by :meth:`CuteOp.infer_types`, upstream's by the rules of their
-tables, xDSL's by the constraints of their definitions.  :func:`infer_types_memo` asks whichever it is.  A form (class,
-operand types, properties) that was met before is not asked again: whoever makes many ops of few forms (the front-end,
-the constructors of our ops, the verifier) shares one bounded memo.  Types hash in less than a microsecond, since
-payloads keep their hash.
+Result types come from one of three sources: :meth:`CuteOp.infer_types` for ops of this project, the tables for upstream
+MLIR ops, and the constraints of the definition for xDSL ops. :func:`infer_types_memo` selects the source by the class
+of the op. Results are kept in one bounded memo, keyed by class, operand types and properties. The front-end, the
+constructors and the verifier share it. Types hash in less than a microsecond, because payloads cache their hash.
 
 >>> from xdsl.dialects.arith import AddiOp
 >>> from xdsl.dialects.builtin import i32
@@ -34,7 +33,7 @@ __all__ = ["infer_types_memo", "make_inferred"]
 OperationT = TypeVar("OperationT", bound=Operation)
 
 MOST = 8192
-"""How many forms are kept; the one that was asked for longest ago goes first.  A large kernel has some hundred."""
+"""Capacity of the memo; the least recently used entry is evicted first. A large kernel has a few hundred entries."""
 
 _NONE: Mapping[str, Attribute] = {}
 
@@ -42,7 +41,7 @@ _NONE: Mapping[str, Attribute] = {}
 def infer_types_memo(
     op_class: type[Operation], operand_types: Sequence[Attribute], properties: Mapping[str, Attribute] | None = None
 ) -> tuple[Attribute, ...]:
-    """Return the result types of an op of this class; raise AlgebraError where it takes no such operands.
+    """Return the result types of an op of this class. Raises AlgebraError if the class does not accept these operands.
 
     Raises TypeError if operands and properties do not determine the results (``arith.extsi``, ``scf.if``).
     """
@@ -55,9 +54,9 @@ def make_inferred(
     properties: Mapping[str, Attribute] | None = None,
     location: LocationAttr = UNKNOWN_LOC,
 ) -> OperationT:
-    """Make an op without attributes, successors and regions, whose result types are inferred.
+    """Make an op without attributes, successors and regions, and infer its result types.
 
-    Raises what :func:`infer_types_memo` raises.
+    Raises the same errors as :func:`infer_types_memo`.
     """
     types = _infer(op_class, tuple([o.type for o in operands]), tuple(properties.items()) if properties else ())
     return make_op(op_class, operands, types, properties, location)
@@ -73,18 +72,18 @@ def _infer(
         try:
             return tuple(own(operand_types, given))
         except NotImplementedError:
-            raise TypeError(f"'{op_class.name}' needs result types: it does not infer them") from None
+            raise TypeError(f"'{op_class.name}' needs result types: the op does not infer them") from None
     if hasattr(op_class, "spec"):
         return _by_table(op_class, operand_types, given)  # pyright: ignore[reportArgumentType]
     if issubclass(op_class, IRDLOperation):
         return _by_constraints(op_class, operand_types, given)
-    raise TypeError(f"'{op_class.name}' needs result types: it says nothing of them")
+    raise TypeError(f"'{op_class.name}' needs result types: there is no rule to infer them")
 
 
 def _by_table(
     op_class: type[TableOp], operand_types: Sequence[Attribute], properties: Mapping[str, Attribute]
 ) -> tuple[Attribute, ...]:
-    """Infer by the rules that upstream declares."""
+    """Infer the types with the rules of the upstream table."""
     from xdsl.dialects.builtin import DenseArrayBase
 
     from cute_dialect.upstream.op import SEGMENTS, infer_results
@@ -109,13 +108,13 @@ def _by_table(
 def _by_constraints(
     op_class: type[IRDLOperation], operand_types: Sequence[Attribute], properties: Mapping[str, Attribute]
 ) -> tuple[Attribute, ...]:
-    """Infer by the constraints of xDSL's definition, as its parser does of what an assembly leaves out."""
+    """Infer the types from the constraints of the xDSL definition, as the xDSL parser does for omitted types."""
     definition = op_class.get_irdl_definition()
     if not definition.results:
         return ()
     values = (*definition.operands, *definition.results)
     if any(isinstance(d, VariadicDef) for _, d in values):
-        raise TypeError(f"'{op_class.name}' needs result types: its number of operands or results is open")
+        raise TypeError(f"'{op_class.name}' needs result types: a variadic op cannot infer them")
     if len(operand_types) != len(definition.operands):
         raise AlgebraError(
             f"'{op_class.name}' op expected {len(definition.operands)} operands, got {len(operand_types)}"
@@ -136,6 +135,6 @@ def _by_constraints(
     for name, result in definition.results:
         known = context.attr_variables | context.range_variables | context.int_variables
         if not result.constr.can_infer(known, length_known=True):
-            raise TypeError(f"'{op_class.name}' needs result types: nothing determines the type of '{name}'")
+            raise TypeError(f"'{op_class.name}' needs result types: the type of '{name}' cannot be inferred")
         found.extend(result.constr.infer(context, length=1))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Properties and textual forms of the ops that are near the machine."""
+"""Properties and assembly format of the machine-level ops."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from cute_dialect.ops.views import MemoryOp
 
 
 class MachineOp(MemoryOp):
-    """``%r, … = op(%a, …) {prop = …} : (T, …) -> (R, …)``; one result stands without parentheses, none is ``()``."""
+    """Op of the form ``%r, … = op(%a, …) {prop = …} : (T, …) -> (R, …)``.
+
+    A single result type is written without parentheses, and no results as ``()``.
+    """
 
     WORDS: ClassVar[tuple[str, ...]] = ()
-    """Properties that are strings and are written as bare words."""
+    """String properties that are written without quotation marks."""
 
     @classmethod
     def parse_entries(cls, parser: Parser) -> dict[str, Attribute]:
-        """Parse the properties and attributes between the operands and the types, if there are any."""
+        """Parse the optional dictionary of properties and attributes between the operands and the types."""
         entries: dict[str, Attribute] = {}
 
         def one() -> None:
@@ -38,7 +41,7 @@ class MachineOp(MemoryOp):
         return entries
 
     def print_entries(self, printer: Printer) -> None:
-        """Print what :meth:`parse_entries` reads."""
+        """Print the dictionary in the format that :meth:`parse_entries` reads."""
         entries = sorted({**self.properties, **self.attributes}.items())
         if entries:
             printer.print_string(" {")
@@ -82,5 +85,5 @@ class MachineOp(MemoryOp):
 
 
 def is_barrier(t: Attribute) -> bool:
-    """Tell whether a type is that of a pointer to an mbarrier."""
+    """Return True if the type is a pointer to an mbarrier."""
     return isinstance(t, PtrType) and t.data.space == "smem" and t.data.element == i64

@@ -1,4 +1,4 @@
-"""Constructors: ``static``, the ``make_*`` ops of trees from scalars, and layouts from their parts."""
+"""Constructors: ``static``, the ``make_*`` ops that build trees from scalars, and layouts from their parts."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ from cute_dialect.types import CuteType, IntTupleType
 
 @cute_op
 class StaticOp(CuteOp, HasFolderInterface):
-    """A value that its type describes completely.
+    """Returns the value that the result type describes completely.
 
     Syntax:
         ``cute.static`` attr-dict ``:`` type
 
     Inference:
-        None; the type is written and must be static.  Folds to the attribute of the same payload.
+        None. The result type is written and must be static. The op folds to the attribute with the same payload.
 
     Example:
         %l = cute.static : !cute.layout<"(6,(2,4)):(8,(4,1))">
@@ -82,7 +82,9 @@ class StaticOp(CuteOp, HasFolderInterface):
         elif is_tensor(type_):
             from cute_dialect.memory_types import CoordTensorType
 
-            static = isinstance(type_, CoordTensorType) and type_.is_static()  # an address is never static
+            static = (
+                isinstance(type_, CoordTensorType) and type_.is_static()
+            )  # A memref is never static: its address is known only at run time.
         else:
             raise AlgebraError(f"result #0: expected a cute value, got {type_}")
         if not static:
@@ -119,7 +121,7 @@ _SCALAR_INT_TEXT = "i32, i64 or a scalar !cute.int_tuple"
 
 
 def scalar_int(attribute: Attribute) -> int | Dyn | None:
-    """Read a scalar operand's value, or else its width and divisibility; ``None`` if it is no scalar."""
+    """Return the value of a scalar operand type, as an int or as a dynamic leaf. Return None for other types."""
     if isinstance(attribute, IntegerType):
         return Dyn(attribute.bitwidth) if attribute.bitwidth in (32, 64) else None
     if isinstance(attribute, IntTupleType):
@@ -149,11 +151,11 @@ def check_fills(slot: Dyn, scalar: int | Dyn) -> None:
         if scalar.width != slot.width:
             raise AlgebraError(f"expected {slot.width} bits for '{slot}', got {scalar.width}")
         if (scalar.div or 1) % div:
-            raise AlgebraError(f"expected a known multiple of {div} for '{slot}', got one of {scalar.div or 1}")
+            raise AlgebraError(f"expected a known multiple of {div} for '{slot}', got a multiple of {scalar.div or 1}")
 
 
 class MakeTreeOp(CuteOp):
-    """Base of the ops that fill the dynamic leaves of their result type with scalars."""
+    """Base of the ops that build a tree; operands fill the dynamic leaves of the result type."""
 
     scalars = var_operand_def(ScalarInt())
     traits = traits_def(Pure())
@@ -184,15 +186,15 @@ class MakeTreeOp(CuteOp):
 
 @cute_op
 class MakeIntTupleOp(MakeTreeOp):
-    """An int tuple from the scalars for its dynamic leaves.
+    """Builds an int tuple from scalars that fill its dynamic leaves.
 
     Syntax:
         ``cute.make_int_tuple(`` scalars ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        None; the written result type says what to build.  One operand for each ``?``, depth first, of its width.  A
-        static ``!cute.int_tuple`` operand fills a slot with a constant.  A slot ``?{div=M}`` takes
-        ``!cute.i32<divby N>`` and ``!cute.int_tuple<"?{div=N}">`` where ``M`` divides ``N``.
+        None. The written result type is built. There is one operand for each ``?``, in depth-first order and of the
+        same width. A static ``!cute.int_tuple`` operand fills a leaf with a constant. A leaf ``?{div=M}`` accepts
+        ``!cute.i32<divby N>`` and ``!cute.int_tuple<"?{div=N}">`` if ``M`` divides ``N``.
 
     Example:
         %t = cute.make_int_tuple(%m) : (i32) -> !cute.int_tuple<"(6,?)">
@@ -204,13 +206,13 @@ class MakeIntTupleOp(MakeTreeOp):
 
 @cute_op
 class MakeShapeOp(MakeTreeOp):
-    """A shape from the scalars for its dynamic leaves.
+    """Builds a shape from scalars that fill its dynamic leaves.
 
     Syntax:
         ``cute.make_shape(`` scalars ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        None; as for ``cute.make_int_tuple``.
+        None. The rules of ``cute.make_int_tuple`` apply.
 
     Example:
         %s = cute.make_shape(%m, %n) : (i32, i64) -> !cute.shape<"(?,(8,?{i64}))">
@@ -222,13 +224,13 @@ class MakeShapeOp(MakeTreeOp):
 
 @cute_op
 class MakeStrideOp(MakeTreeOp):
-    """A stride from the scalars for its dynamic leaves.
+    """Builds a stride from scalars that fill its dynamic leaves.
 
     Syntax:
         ``cute.make_stride(`` scalars ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        None; as for ``cute.make_int_tuple``.  A scaled basis element ``?@p`` counts as one leaf.
+        None. The rules of ``cute.make_int_tuple`` apply. A scaled basis element ``?@p`` is one leaf.
 
     Example:
         %d = cute.make_stride(%ld) : (i32) -> !cute.stride<"(?@0,1@1)">
@@ -240,13 +242,13 @@ class MakeStrideOp(MakeTreeOp):
 
 @cute_op
 class MakeCoordOp(MakeTreeOp):
-    """A coordinate from the scalars for its dynamic leaves.
+    """Builds a coordinate from scalars that fill its dynamic leaves.
 
     Syntax:
         ``cute.make_coord(`` scalars ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        None; as for ``cute.make_int_tuple``.  An underscore takes no operand.
+        None. The rules of ``cute.make_int_tuple`` apply. An underscore has no operand.
 
     Example:
         %c = cute.make_coord(%i) : (i32) -> !cute.coord<"((_,_),?)">
@@ -258,13 +260,14 @@ class MakeCoordOp(MakeTreeOp):
 
 @cute_op
 class MakeTileOp(MakeTreeOp):
-    """A tile from the scalars for its dynamic leaves.
+    """Builds a tile from scalars that fill its dynamic leaves.
 
     Syntax:
         ``cute.make_tile(`` scalars ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        None; as for ``cute.make_int_tuple``.  Slot by slot, in each layout the shape before the stride.
+        None. The rules of ``cute.make_int_tuple`` apply. The leaves are ordered slot by slot; in each layout the shape
+        precedes the stride.
 
     Example:
         %t = cute.make_tile(%a, %b) : (i32, i32) -> !cute.tile<"[(?,4):(1,?);_]">
@@ -279,14 +282,14 @@ class MakeTileOp(MakeTreeOp):
 
 @cute_op
 class MakeLayoutOp(CuteOp):
-    """The layout with a given shape and stride.
+    """Builds the layout with a given shape and stride.
 
     Syntax:
         ``cute.make_layout(`` shape ``,`` stride ``)`` attr-dict ``:`` functional-type;
         also accepted: ``:`` result-type, with operands that are defined above
 
     Inference:
-        ``S:D``.  Shape and stride must be congruent, static extents at least 1.
+        ``S:D``. Shape and stride must be congruent, and static extents must be at least 1.
 
     Example:
         %l = cute.make_layout(%s, %d) : (!cute.shape<"(?,6)">, !cute.stride<"(6,1)">) -> !cute.layout<"(?,6):(6,1)">
@@ -315,7 +318,7 @@ class MakeLayoutOp(CuteOp):
         operands = parse_operand_list(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        if parser.parse_optional_punctuation("(") is None:  # the short form of listings
+        if parser.parse_optional_punctuation("(") is None:  # The short form omits the parentheses.
             operand_types = [defined_type(parser, o) for o in operands]
         else:
             at = parser.pos
@@ -335,14 +338,15 @@ class MakeLayoutOp(CuteOp):
 
 @cute_op
 class MakeComposedLayoutOp(CuteOp):
-    """The composition ``inner o offset o outer``, kept as its three parts.
+    """Builds the composed layout ``inner o offset o outer``. Its three parts stay separate.
 
     Syntax:
         ``cute.make_composed_layout(`` inner ``,`` offset ``,`` outer ``)`` attr-dict ``:`` functional-type,
         the types of offset, outer and result stripped
 
     Inference:
-        ``inner o offset o outer``.  An identity swizzle with offset 0 is rejected: that is the outer layout itself.
+        ``inner o offset o outer``. An identity swizzle with offset 0 is rejected, because the result would be the outer
+        layout itself.
 
     Example:
         %c = cute.make_composed_layout(%w, %o, %b) : (!cute.swizzle<"S<2,3,3>">, <"?">, <"(8,8):(8,1)">) -> <"S<2,3,3> o ? o (8,8):(8,1)">
@@ -372,15 +376,15 @@ class MakeComposedLayoutOp(CuteOp):
 
 @cute_op
 class MakeLayoutLikeOp(CuteOp):
-    """A compact layout of the same shape whose modes are ordered as those of a layout.
+    """Builds a compact layout with the shape of a layout and its modes in the same stride order.
 
     Syntax:
         ``cute.make_layout_like(`` src ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        ``S : ordered(S', D)`` for ``S:D`` (the outer layout of a swizzled one), where ``S'`` is ``S`` with extent 1
-        where the stride is static 0, and the strides are the order: static ones by value, dynamic ones after them,
-        from left to right.  Basis strides and a composed layout whose inner part is a layout are rejected.
+        ``S : ordered(S', D)`` for the layout ``S:D``, or for the outer layout of a swizzled layout. ``S'`` is ``S``
+        with extent 1 for each mode of static stride 0. Modes are ordered by static stride; modes with a dynamic stride
+        follow from left to right. Basis strides are rejected, and so are composed layouts whose inner part is a layout.
 
     Example:
         %l = cute.make_layout_like(%x) : !cute.layout<"(6,5,2):(0,2,20)"> -> !cute.layout<"(6,5,2):(0,1,5)">
@@ -403,14 +407,14 @@ class MakeLayoutLikeOp(CuteOp):
 
 @cute_op
 class MakeOrderedLayoutOp(CuteOp):
-    """A compact layout whose modes follow a given order.
+    """Builds a compact layout with the modes in a given order.
 
     Syntax:
         ``cute.make_ordered_layout(`` shape ``,`` order ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        ``S : ordered(S, order)``: the mode with the smallest order value has stride 1, equal values start alike.  The
-        order must be static and weakly congruent with the shape.
+        ``S : ordered(S, order)``. The mode with the smallest order value has stride 1. The order must be static and
+        weakly congruent with the shape.
 
     Example:
         %l = cute.make_ordered_layout(%s, %o) : (!cute.shape<"(6,?,2)">, !cute.int_tuple<"(1,0,2)">) -> !cute.layout<"(6,?,2):(?,1,?)">
@@ -433,13 +437,13 @@ class MakeOrderedLayoutOp(CuteOp):
 
 @cute_op
 class MakeIdentityLayoutOp(CuteOp):
-    """The layout that maps every coordinate of a shape to itself.
+    """Builds the layout that maps each coordinate of a shape to itself.
 
     Syntax:
         ``cute.make_identity_layout(`` shape ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        ``S : E(S)``: the leaf at path ``(p0,…,pk)`` gets the stride ``1@pk@…@p0``, a scalar shape the stride 1.
+        ``S : E(S)``. The leaf at path ``(p0,…,pk)`` has the stride ``1@pk@…@p0``. A scalar shape has the stride 1.
 
     Example:
         %l = cute.make_identity_layout(%s) : !cute.shape<"(6,(2,?))"> -> !cute.layout<"(6,(2,?)):(1@0,(1@0@1,1@1@1))">

@@ -44,16 +44,19 @@ from cute_dialect.types import CoordType, IntTupleType
 
 
 def check_reach(tensor: MemRefType) -> None:
-    """Raise AlgebraError for memory from which no thread loads."""
+    """Raise AlgebraError for tensors in memory that threads cannot load from or store to."""
     if tensor.space == "tmem":
         raise AlgebraError(
-            f"expected a tensor in memory that threads load and store; tensor memory is reached by tcgen05 alone, got "
+            f"expected a tensor that threads can load and store; only tcgen05 instructions access tensor memory, got "
             f"{tensor}"
         )
 
 
 def element_at(tensor: Attribute, coord: Coord) -> Attribute:
-    """Find the type of one element: the element type, or an int tuple for a coordinate tensor.  Raises AlgebraError."""
+    """Return the type of one element: the element type, or an int tuple for a coordinate tensor.
+
+    Raises AlgebraError for a coordinate that does not fit.
+    """
     assert isinstance(tensor, TensorType)
     layout = tensor.layout
     shape = layout.outer.shape if isinstance(layout, ComposedLayout) else layout.shape
@@ -71,11 +74,12 @@ def element_at(tensor: Attribute, coord: Coord) -> Attribute:
 
 @cute_op
 class LoadOp(MemoryOp):
-    """One element of a tensor; an int tuple for a coordinate tensor.
+    """Loads one element of a tensor. For a coordinate tensor, returns the coordinate as an int tuple.
 
     Syntax: ``%x = cute.memref.load(%t, %c) : (T, !cute.coord<"…">) -> E``
 
-    Inference: the element type of a memref; ``iter + layout(c)`` for a coordinate tensor.
+    Inference:
+        The element type of a memref; ``iter + layout(c)`` for a coordinate tensor.
 
     Example:
         %x = cute.memref.load(%t, %c) : (!cute.memref<f32, gmem, "(?,?):(?,1)">, !cute.coord<"(?,?)">) -> f32
@@ -102,7 +106,7 @@ class LoadOp(MemoryOp):
 
 @cute_op
 class StoreOp(MemoryOp):
-    """Write one element.  Coordinate tensors cannot be written.
+    """Stores one element to a tensor. Coordinate tensors cannot be stored to.
 
     Syntax: ``cute.memref.store(%t, %c, %x) : (T, !cute.coord<"…">, E) -> ()``
 
@@ -140,7 +144,7 @@ class StoreOp(MemoryOp):
 
 
 def fragment_vector(tensor: Attribute) -> VectorType:
-    """Build ``vector<size x E>`` for a static memref.  Raises AlgebraError for other types."""
+    """Return ``vector<size x E>`` for a memref of static shape. Raises AlgebraError for other types."""
     if not isinstance(tensor, MemRefType):
         raise AlgebraError(f"expected a !cute.memref, got {tensor}")
     check_reach(tensor)
@@ -154,11 +158,12 @@ def fragment_vector(tensor: Attribute) -> VectorType:
 
 @cute_op
 class LoadVecOp(MemoryOp):
-    """All elements of a tensor with static shape, in colexicographic order of its coordinates.
+    """Loads all elements of a tensor of static shape as a vector, in colexicographic order of the coordinates.
 
     Syntax: ``%v = cute.memref.load_vec %t : T``
 
-    Inference: ``vector<size x E>``.
+    Inference:
+        ``vector<size x E>``.
 
     Example:
         %v = cute.memref.load_vec %t : !cute.memref<f32, rmem, "(4,4):(1,4)">
@@ -201,7 +206,7 @@ class LoadVecOp(MemoryOp):
 
 @cute_op
 class StoreVecOp(MemoryOp):
-    """Write all elements of a tensor with static shape, in colexicographic order of its coordinates.
+    """Stores a vector to a tensor of static shape, in colexicographic order of the coordinates.
 
     Syntax: ``cute.memref.store_vec %v, %t : T``
 
@@ -256,12 +261,14 @@ class StoreVecOp(MemoryOp):
 
 
 MAX_LOCAL_BYTES = 512 << 10
-"""Bytes of local memory that a thread may have (CUDA C++ Programming Guide, "Technical Specifications per Compute
-Capability": 512 KB)."""
+"""Maximum local memory per thread in bytes.
+
+Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" (512 KB).
+"""
 
 
 def check_register_tensor(t: MemRefType) -> None:
-    """Raise VerifyException unless the tensor fits what a thread may have."""
+    """Raise VerifyException unless the tensor fits in the local memory of a thread."""
     n = cosize(t.layout)
     n_bytes = n * element_bits(t.element) // 8 if isinstance(n, int) else 0
     if n_bytes > MAX_LOCAL_BYTES:
@@ -273,12 +280,12 @@ def check_register_tensor(t: MemRefType) -> None:
 
 @cute_op
 class AllocaOp(MemoryOp):
-    """A register tensor, one per thread; the layout must be static.
+    """Allocates a register tensor, private to each thread. The layout must be static.
 
     Syntax: ``%f = cute.memref.alloca() : T``
 
-    Its elements become SSA values when every index is known at compile time (after loops with static bounds over it are
-    unrolled).
+    If all indices are known at compile time, after loops with static bounds are unrolled, the elements become SSA
+    values.
 
     Example:
         %f = cute.memref.alloca() : !cute.memref<f32, rmem, align<32>, "((1,(4,4)),1,1):((0,(1,4)),0,0)">
@@ -308,12 +315,14 @@ class AllocaOp(MemoryOp):
 
 @cute_op
 class MakeFragmentLikeOp(MemoryOp):
-    """A register tensor of the shape of a tensor, compact in the order of its strides.
+    """Allocates a register tensor with the shape of another tensor.
 
     Syntax: ``%f = cute.make_fragment_like(%t) [E] : T -> T'``
 
-    Inference: mode 0 compact first in the order of the source strides, the other modes compact after it in theirs;
-    stride-0 modes stay 0.  The element type may be given, default that of the source.
+    Inference:
+        A compact layout. Mode 0 comes first, with its elements in the order of the source strides. The other modes
+        follow, in the order of theirs. Modes of stride 0 keep stride 0. The element type defaults to that of the
+        source.
 
     Example:
         %f = cute.make_fragment_like(%t) : !cute.memref<f32, gmem, "((1,(4,4)),1,1):((0,(1,?)),0,0)"> -> !cute.memref<f32, rmem, align<32>, "((1,(4,4)),1,1):((0,(1,4)),0,0)">
@@ -374,7 +383,9 @@ class MakeFragmentLikeOp(MemoryOp):
 
 
 def fragment_like(tensor: Attribute, element: Attribute | None = None) -> MemRefType:
-    """Build the register tensor type that ``make_fragment_like`` gives.  Raises AlgebraError for a dynamic shape."""
+    """Return the type of the register tensor that ``make_fragment_like`` allocates. Raises AlgebraError for a dynamic
+    shape.
+    """
     if not isinstance(tensor, TensorType):
         raise AlgebraError(f"expected a tensor, got {tensor}")
     if element is None:
@@ -389,7 +400,7 @@ def fragment_like(tensor: Attribute, element: Attribute | None = None) -> MemRef
 
 
 def compact_like(layout: Layout) -> Layout:
-    """Make mode 0 compact in the order of its strides, then the others after it in theirs; stride 0 stays 0."""
+    """Return a compact layout: mode 0 in the order of its strides, then the other modes in theirs. Stride 0 is kept."""
     layout = Layout(layout.shape, _integer_order(layout.stride))
     shape, stride = layout.shape, layout.stride
     if not isinstance(shape, tuple) or len(shape) < 2:
@@ -405,7 +416,7 @@ def compact_like(layout: Layout) -> Layout:
 
 
 def _integer_order(stride: Stride) -> IntTuple:
-    """Basis strides as integers that sort like them: the innermost mode of the tensor varies fastest in memory."""
+    """Convert basis strides to integers of the same order: the innermost tensor mode varies fastest in memory."""
     found = [x for x in leaves(stride) if isinstance(x, Basis)]
     if not found:
         return cast("IntTuple", stride)
@@ -421,7 +432,9 @@ def _integer_order(stride: Stride) -> IntTuple:
 
 
 def rmem_type(element: Attribute, layout: Layout) -> MemRefType:
-    """Build an rmem tensor type, aligned to ``min(32, next power of two of its bytes)`` bytes."""
+    """Return the type of a register tensor. Its alignment is its size in bytes, rounded up to a power of two, at most
+    32.
+    """
     n = cosize(layout)
     assert isinstance(n, int)
     n_bytes = max(1, n * element_bits(element) // 8)

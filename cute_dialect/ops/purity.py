@@ -1,4 +1,4 @@
-"""Which ops may be erased when unused, or computed earlier than they stand."""
+"""Purity of ops: ops that may be erased when unused, or hoisted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from xdsl.traits import IsTerminator, is_side_effect_free, is_speculatable
 
 
 def is_pure(op: Operation) -> bool:
-    """Tell whether an op has neither side effects nor undefined behaviour, and is no terminator.
+    """Return True if an op has no side effects and no undefined behaviour, and is not a terminator.
 
-    Holds for ops of all dialects, by their traits: no memory effect (looking into regions) and speculatable.  Ops of
-    which nothing is known are not pure.  ``cute.shape_div`` and ``cute.ceil_div`` are pure if their divisor is a static
-    tree without a zero.
+    The traits of the op decide: no memory effect, including in its regions, and speculatable. Ops without these traits
+    are not pure. ``cute.shape_div`` and ``cute.ceil_div`` are pure if their divisor is a static tree without a zero.
     """
     if op.has_trait(IsTerminator, value_if_unregistered=True):
         return False

@@ -1,4 +1,4 @@
-"""Shared memory: buffers whose size is known at compile time, and the bytes that a launch asks for."""
+"""Shared memory: buffers of static size, and the dynamic shared memory of a launch."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import MemoryOp, expect_operands, parse_result_form, print_result_form
 
 MAX_SMEM = DEFAULT_TARGET.shared
-"""Bytes of shared memory that one block can have on sm_90 (CUDA C Programming Guide, "Compute Capabilities")."""
+"""Maximum shared memory per block in bytes on sm_90 (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 SMEM_BASE_ALIGN = 1024
-"""Alignment in bytes of the dynamic shared memory: what the widest swizzle pattern repeats at."""
+"""Alignment of dynamic shared memory in bytes: the period of the widest swizzle."""
 
 
 def swizzle_period(swizzle: Swizzle) -> int:
-    """Return the period of a swizzle: a multiple of this many units passes it unchanged.
+    """Return the period of a swizzle, in units. Adding a multiple of the period commutes with the swizzle.
 
     >>> swizzle_period(Swizzle(3, 4, 3)), swizzle_period(Swizzle(1, 4, 3))
     (1024, 256)
@@ -39,10 +39,10 @@ def swizzle_period(swizzle: Swizzle) -> int:
 
 
 def storage_bytes(t: MemRefType) -> int:
-    """Count the bytes that a tensor with a static layout takes.
+    """Return the size in bytes of a tensor with a static layout.
 
-    That is ``cosize`` elements, rounded up to whole blocks within which the swizzle moves them.  Raises AlgebraError
-    for a dynamic layout and for elements that do not fill whole bytes.
+    The size is ``cosize`` elements, rounded up to whole blocks within which the swizzle moves elements. Raises
+    AlgebraError for a dynamic layout, and if the elements do not fill whole bytes.
 
     >>> from xdsl.dialects.builtin import f16
     >>> from cute_dialect.memory_types import MemRef
@@ -85,7 +85,7 @@ def _round_up(n: int, to: int) -> int:
 
 
 def check_alloc(t: Attribute) -> None:
-    """Raise AlgebraError unless shared memory can be allocated for a tensor of this type."""
+    """Raise AlgebraError unless a tensor of this type can be allocated in shared memory."""
     if not isinstance(t, MemRefType) or t.space != "smem":
         raise AlgebraError(f"expected an smem tensor, got {t}")
     n = storage_bytes(t)
@@ -101,14 +101,14 @@ def check_alloc(t: Attribute) -> None:
 
 @cute_op
 class AllocSmemOp(MemoryOp):
-    """A buffer in shared memory, one per block; the layout must be static.
+    """Allocates a buffer in shared memory, one per block. The layout must be static.
 
     Syntax: ``%s = cute.memref.alloc_smem() : T``
 
-    The buffers of a kernel lie one after the other in the order of the program, each at the alignment of its type.  Up
-    to 48 KiB they are static shared memory; else all of them are dynamic shared memory, the kernel gets
-    ``cute.dynamic_smem`` (bytes) and the launcher asks for them.  An op in a loop is one buffer.  A swizzle on the
-    pointer needs the alignment at which its pattern repeats.  The contents are undefined at first.
+    The buffers of a kernel are placed one after another in program order, each at the alignment of its type. Up to 48
+    KiB in total they are static shared memory. Beyond that they are dynamic shared memory: the kernel gets the
+    attribute ``cute.dynamic_smem`` (size in bytes), and the launcher requests it. An op in a loop allocates one buffer.
+    A pointer with a swizzle must be aligned to the period of the swizzle. The contents are undefined initially.
 
     Example:
         %s = cute.memref.alloc_smem() : !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,64):(64,1)">
@@ -137,11 +137,12 @@ class AllocSmemOp(MemoryOp):
 
 @cute_op
 class SmemBaseOp(MemoryOp):
-    """The start of the dynamic shared memory that the launch asks for beside the buffers of ``alloc_smem``.
+    """Returns a pointer to the dynamic shared memory that the launch requests in addition to the buffers of
+    ``alloc_smem``.
 
     Syntax: ``%p = cute.smem_base() : !cute.ptr<i8, smem, align<1024>>``
 
-    How many bytes there are is the launch's matter (``dynamic_shared_memory_size`` of ``gpu.launch_func``).
+    The launch sets its size in bytes (``dynamic_shared_memory_size`` of ``gpu.launch_func``).
 
     Example:
         %p = cute.smem_base() : !cute.ptr<i8, smem, align<1024>>

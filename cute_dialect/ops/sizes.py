@@ -1,4 +1,4 @@
-"""Size and index: extents, products, evaluation of layouts, coordinates and indices, rank padding."""
+"""Sizes and indices: extents, products, evaluation of layouts, coordinates, indices, rank padding."""
 
 from __future__ import annotations
 
@@ -48,27 +48,27 @@ LAYOUTS = frozenset({"layout", "composed_layout"})
 
 
 def check_width(result: Payload, least: int, what: str, path: Sequence[int]) -> None:
-    """Raise AlgebraError if a dynamic result is at least ``least``, and that does not fit its width.
+    """Raise AlgebraError if a dynamic result is at least ``least`` and ``least`` does not fit in its width.
 
-    Extents of layouts are positive, so the static ones bound a product from below: the size of ``(?,65536,65536)``
-    is at least 2^32, which its ``i32`` cannot hold.
+    Extents of layouts are positive, so static extents are a lower bound of a product. For example, the size of
+    ``(?,65536,65536)`` is at least 2^32 and overflows ``i32``.
     """
     if isinstance(result, Dyn) and least >= 1 << (result.width - 1):
         mode = f"mode {list(path)}" if path else "the layout"
         raise AlgebraError(
-            f"expected the {what} of {mode} to fit i{result.width}, got at least {least}: "
-            "give a dynamic extent 64 bits, ?{i64}"
+            f"expected the {what} of {mode} to fit i{result.width}, got at least {least}; "
+            "make a dynamic extent 64 bits wide, ?{i64}"
         )
 
 
 def least_size(layout: AnyLayout) -> int:
-    """Compute the smallest number of elements that a layout with these static extents can have."""
+    """Return a lower bound of the number of elements of a layout, from its static extents."""
     extents = leaves(outer(layout).shape)
     return prod(max(divisibility(n), 1) if isinstance(n, Dyn) else n for n in extents if isinstance(n, int | Dyn))
 
 
 def least_cosize(layout: AnyLayout) -> int:
-    """Compute the smallest cosize, in elements, of a layout with these static extents and integer strides."""
+    """Return a lower bound of the cosize of a layout, in elements, from its static extents and integer strides."""
     flat = outer(layout)
     pairs = zip(leaves(flat.shape), leaves(flat.stride))
     return 1 + sum((n - 1) * abs(d) for n, d in pairs if isinstance(n, int) and isinstance(d, int))
@@ -95,14 +95,14 @@ class SizeLikeOp(CuteOp):
 
 @cute_op
 class SizeOp(SizeLikeOp):
-    """The number of elements.
+    """Returns the number of elements of a value.
 
     Syntax:
         ``cute.size`` [``<[`` i, j, … ``]>``] ``(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        The product of the extents of the mode at the path (of the whole without one); a scalar int tuple.  The path is
-        checked as by ``cute.get``.
+        A scalar int tuple: the product of the extents of the mode at the path, or of all modes if there is no path. The
+        path must satisfy the rules of ``cute.get``.
 
     Example:
         %n = cute.size<[1]> (%s) : (!cute.shape<"(6,(2,?))">) -> !cute.int_tuple<"?">
@@ -126,14 +126,15 @@ class SizeOp(SizeLikeOp):
 
 @cute_op
 class CosizeOp(SizeLikeOp):
-    """One more than the largest index that a layout reaches.
+    """Returns the cosize of a layout: its largest index plus one.
 
     Syntax:
         ``cute.cosize`` [``<[`` i, j, … ``]>``] ``(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        ``|L|(size - 1) + 1`` with the magnitudes of the strides, of the mode at the path; for basis strides the product
-        over the components.  Of a composed layout that of the outer part, if the inner part is a swizzle.
+        ``|L|(size - 1) + 1``, where ``|L|`` is the mode at the path with the absolute values of its strides. For basis
+        strides, the product of the cosizes of the components. For a composed layout whose inner part is a swizzle, the
+        cosize of the outer layout.
 
     Example:
         %n = cute.cosize<[1]> (%l) : (!cute.layout<"(5,3):(1,7)">) -> !cute.int_tuple<"15">
@@ -166,13 +167,13 @@ class ArithUnaryOp(CuteOp):
 
 @cute_op
 class TupleProductOp(ArithUnaryOp):
-    """The product of all leaves.
+    """Returns the product of all leaves.
 
     Syntax:
         ``cute.tuple_product(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        A scalar of the same kind.
+        A scalar of the same kind as the operand.
 
     Example:
         %p = cute.tuple_product(%s) : (!cute.shape<"(6,(?,2))">) -> !cute.shape<"?">
@@ -188,13 +189,13 @@ class TupleProductOp(ArithUnaryOp):
 
 @cute_op
 class TupleProductEachOp(ArithUnaryOp):
-    """The product of every top-level mode.
+    """Returns the product of each top-level mode.
 
     Syntax:
         ``cute.tuple_product_each(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        A tuple of depth 1 of the same kind; a scalar gives a tuple of one.
+        A tuple of depth 1 and of the same kind as the operand. A scalar gives a tuple of one element.
 
     Example:
         %p = cute.tuple_product_each(%s) : (!cute.shape<"(6,(?,2),())">) -> !cute.shape<"(6,?,1)">
@@ -222,14 +223,14 @@ class IndexOp(CuteOp):
 
 @cute_op
 class LayoutEvalOp(IndexOp):
-    """A layout applied to a coordinate.
+    """Applies a layout to a coordinate.
 
     Syntax:
         ``cute.layout_eval(`` coord ``,`` layout ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        The index, an arithmetic tuple if the strides are basis elements; ``A(offset + B(coord))`` for a composed layout.
-        ``_`` counts as 0, out-of-range coordinates are accepted, ranks must match.
+        The index, or an arithmetic tuple if the strides are basis elements. For a composed layout, ``A(offset +
+        B(coord))``. ``_`` counts as 0. Coordinates out of range are accepted. The ranks must match.
 
     Example:
         %i = cute.layout_eval(%c, %l) : (!cute.coord<"(?,2)">, !cute.layout<"(6,5):(1@0,3@1)">) -> !cute.int_tuple<"(?,6)">
@@ -248,14 +249,15 @@ class LayoutEvalOp(IndexOp):
 
 @cute_op
 class Crd2IdxOp(IndexOp):
-    """The column-major index of a coordinate in a shape.
+    """Converts a coordinate in a shape to its column-major index.
 
     Syntax:
         ``cute.crd2idx(`` coord ``,`` shape ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        ``coord`` under ``shape : column-major``; coordinates in modes of extent 1 are ignored.  The coordinate must be
-        weakly congruent with the shape.  With a layout in place of the shape it is ``cute.layout_eval``.
+        ``coord`` applied to the column-major layout of ``shape``. Coordinates in modes of extent 1 are ignored. The
+        coordinate must be weakly congruent with the shape. If the second operand is a layout, the op is equivalent to
+        ``cute.layout_eval``.
 
     Example:
         %i = cute.crd2idx(%c, %s) : (!cute.coord<"(1,(1,2))">, !cute.shape<"(2,(3,4))">) -> !cute.int_tuple<"15">
@@ -276,13 +278,14 @@ class Crd2IdxOp(IndexOp):
 
 @cute_op
 class Idx2CrdOp(IndexOp):
-    """The coordinate of a column-major index in a shape.
+    """Converts a column-major index to a coordinate in a shape.
 
     Syntax:
         ``cute.idx2crd(`` index ``,`` shape ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Mixed-radix digits, the last mode keeps the overflow; a tuple index element by element.
+        The digits of the index in the mixed radix given by the shape. The last mode is not reduced modulo its extent. A
+        tuple of indices is converted element by element.
 
     Example:
         %c = cute.idx2crd(%i, %s) : (!cute.int_tuple<"20">, !cute.shape<"(6,3)">) -> !cute.coord<"(2,3)">
@@ -301,14 +304,14 @@ class Idx2CrdOp(IndexOp):
 
 @cute_op
 class IncrementCoordOp(IndexOp):
-    """The next coordinate, first leaf fastest.
+    """Returns the next coordinate in a shape; the first leaf varies fastest.
 
     Syntax:
         ``cute.increment_coord(`` coord ``,`` shape ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        An odometer step; the last leaf does not wrap.  A test that is not decided by the types makes the leaf dynamic.
-        Coordinate and shape must be congruent, without underscores.
+        The coordinate after one step of an odometer. The last leaf does not wrap. If the types do not decide whether a
+        leaf wraps, the leaf is dynamic. Coordinate and shape must be congruent and must not contain underscores.
 
     Example:
         %n = cute.increment_coord(%c, %s) : (!cute.coord<"(5,1)">, !cute.shape<"(6,3)">) -> !cute.coord<"(0,2)">
@@ -362,14 +365,14 @@ class PadRankOp(CuteOp):
 
 @cute_op
 class AppendToRankOp(PadRankOp):
-    """A value padded at its end to a rank.
+    """Pads a value at its end to a rank.
 
     Syntax:
         ``cute.append_to_rank<`` rank ``> (`` input ``,`` element ``)`` attr-dict ``:`` type ``,`` type
 
     Inference:
-        The input if its rank is large enough, else its modes and then copies of the element.  The element is of the
-        same kind; a layout for a composed layout, whose outer part is padded.
+        The input if its rank is large enough, otherwise its modes followed by copies of the element. The element must
+        have the kind of the input. A composed layout takes a layout as element, and its outer layout is padded.
 
     Example:
         %r = cute.append_to_rank<3> (%l, %e) : !cute.layout<"6:2">, !cute.layout<"1:0">
@@ -380,13 +383,13 @@ class AppendToRankOp(PadRankOp):
 
 @cute_op
 class PrependToRankOp(PadRankOp):
-    """A value padded at its front to a rank.
+    """Pads a value at its front to a rank.
 
     Syntax:
         ``cute.prepend_to_rank<`` rank ``> (`` input ``,`` element ``)`` attr-dict ``:`` type ``,`` type
 
     Inference:
-        As ``cute.append_to_rank``, with the copies before the modes.
+        The rules of ``cute.append_to_rank`` apply; the copies precede the modes.
 
     Example:
         %r = cute.prepend_to_rank<3> (%l, %e) : !cute.layout<"(6,2):(2,12)">, !cute.layout<"1:0">

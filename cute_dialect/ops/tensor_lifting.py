@@ -1,7 +1,8 @@
-"""Layout ops applied to tensors: the op acts on the layout, the iterator stays (and moves, for ``slice``).
+"""Layout ops applied to tensors: the op transforms the layout and keeps the iterator.
 
-``zipped_divide`` of ``!cute.memref<f32, gmem, "(?,?):(?,1)">`` by ``(16,128)`` is
-``!cute.memref<f32, gmem, "((16,128),(?,?)):((?,1),(?{div=16},128))">``: on tensors divisibility is always tracked.
+``slice`` also advances the iterator. For example, ``zipped_divide`` of ``!cute.memref<f32, gmem, "(?,?):(?,1)">`` by
+``(16,128)`` is ``!cute.memref<f32, gmem, "((16,128),(?,?)):((?,1),(?{div=16},128))">``. Divisibility is always tracked
+on tensors.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from cute_dialect.ops.typed_values import Properties, Typed, tracked, wrap
 from cute_dialect.types import CuteType
 
 OFFSET_OPS = frozenset({"cute.slice"})
-"""Ops that also move the iterator, by the layout's value at the fixed coordinates."""
+"""Ops that also advance the iterator, by the value of the layout at the fixed coordinates."""
 
 
 def infer_lifted(cls: type[CuteOp], operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-    """Result types of a layout op whose first operand is a tensor.  Raises AlgebraError."""
+    """Infer the result types of a layout op whose first operand is a tensor. Raises AlgebraError."""
     tensor = operand_types[0]
     assert isinstance(tensor, TensorType)
     layout = tracked(tensor.layout)
@@ -53,12 +54,12 @@ def infer_lifted(cls: type[CuteOp], operand_types: Sequence[Attribute], properti
 
 
 def slice_offset(layout: Payload, coord: Payload) -> IntTuple:
-    """Compute the offset, in elements, that ``slice`` adds to the iterator of a tensor.  Raises AlgebraError."""
+    """Return the offset, in elements, that ``slice`` adds to the iterator of a tensor. Raises AlgebraError."""
     return slice_and_offset(cast("Coord", coord), layout)[1]
 
 
 def tensor_with(tensor: TensorType, layout: AnyLayout, offset: IntTuple | None) -> Attribute:
-    """Build the type of ``tensor`` moved by ``offset`` (``None``: not at all) and seen through ``layout``."""
+    """Return the type of ``tensor`` with another layout and its iterator advanced by ``offset`` (None: by 0)."""
     if isinstance(tensor, MemRefType):
         p = tensor.data.ptr
         if offset is not None:

@@ -1,7 +1,7 @@
-"""Tiles, partitions and offsets of tensors; shared memory.
+"""Tiles, partitions and offsets of tensors.
 
-Each op changes the layout of a tensor and moves its iterator; both come from the same function of the algebra, run over
-types here and over values in ``cute-expand-ops``.
+Each op changes the layout of a tensor and advances its iterator. One function of the algebra computes both. Inference
+calls it with the payloads of types, and ``cute-expand-ops`` calls it with SSA values.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from cute_dialect.ops.views import MemoryOp, expect, expect_operands
 from cute_dialect.types import CoordType, CuteType, LayoutType
 
 Placed = tuple[AnyLayout, "IntTuple | None"]
-"""A layout, and what is added to the iterator (``None``: nothing)."""
+"""New layout, and the offset added to the iterator (None: no offset)."""
 
 
 class PlacedOp(MemoryOp):
-    """Base: an op that gives a tensor another layout and moves its iterator.
+    """Base of the ops that give a tensor another layout and advance its iterator.
 
-    :meth:`place` is the whole op; it works on payloads, whose dynamic leaves may carry SSA values.
+    Subclasses implement :meth:`place`, which works on payloads; their dynamic leaves may carry SSA values.
     """
 
     @classmethod
     def check_kinds(cls, operand_types: Sequence[Attribute]) -> None:
-        """Raise AlgebraError unless the operands beside the tensor are what the op takes."""
+        """Raise AlgebraError unless the operands after the tensor have the kinds that the op accepts."""
         raise NotImplementedError(cls.name)
 
     @classmethod
     def place(cls, layout: AnyLayout, operands: Sequence[Payload]) -> Placed:
-        """Compute the new layout and the offset.  ``operands``: the payloads beside the tensor's, tracked."""
+        """Return the new layout and the offset. ``operands`` are the payloads of the operands after the tensor."""
         raise NotImplementedError(cls.name)
 
     @classmethod
@@ -72,13 +72,15 @@ def _expect_kind(t: Attribute, kinds: OneOfKinds, index: int) -> None:
 
 @cute_op
 class LocalTileOp(PlacedOp):
-    """The tile of a tensor at a coordinate among the tiles.
+    """Returns the tile of a tensor at a tile coordinate.
 
     Syntax: ``%b = cute.local_tile(%t, %tiler, %coord [, %proj]) : (T, TILER, COORD [, COORD]) -> T'``
 
-    Inference: ``zipped_divide`` by the tiler, then the rest modes are sliced at the coordinate: ``(tile…, rest…)``, where
-    rest modes stay that have ``_`` in the coordinate or no element there.  ``%proj`` has ``_`` where tiler and coordinate
-    have an element that the tensor lacks, and anything elsewhere.
+    Inference:
+        ``zipped_divide`` by the tiler, whose rest modes are then sliced at the coordinate: ``(tile…, rest…)``. Rest
+        modes at ``_`` in the coordinate, or past its rank, are kept. An optional projection ``%proj`` has ``_`` for
+        each element of tiler and coordinate without a mode in the tensor; these elements are skipped. The values of its
+        other elements do not matter.
 
     Example:
         %b = cute.local_tile(%t, %tiler, %c) : (!cute.memref<f32, gmem, "(64,32):(32,1)">, !cute.tile<"[16:1;8:1]">, !cute.coord<"(1,2)">) -> !cute.memref<f32, gmem, "(16,8):(32,1)">
@@ -113,12 +115,13 @@ class LocalTileOp(PlacedOp):
 
 @cute_op
 class LocalPartitionOp(PlacedOp):
-    """One thread's part of a tensor whose elements are dealt out in tiles of the shape of a thread layout.
+    """Returns one thread's part of a tensor whose elements are distributed over a thread layout.
 
     Syntax: ``%p = cute.local_partition(%t, %threads, %tid) : (T, !cute.layout<"…">, !cute.coord<"?">) -> T'``
 
-    Inference: ``zipped_divide`` by the sizes of the modes of the thread layout; the tile mode is sliced at the thread's
-    coordinate ``(tid / stride_i) % extent_i``, the rest modes stay.
+    Inference:
+        ``zipped_divide`` by the mode sizes of the thread layout. The tile mode is then sliced at the coordinate ``(tid
+        / stride_i) % extent_i`` of the thread; the rest modes are kept.
 
     Example:
         %p = cute.local_partition(%t, %threads, %tid) : (!cute.memref<f32, smem, "(8,16):(16,1)">, !cute.layout<"(4,8):(8,1)">, !cute.coord<"?">) -> !cute.memref<f32, smem, "(2,2):(64,8)">
@@ -154,12 +157,13 @@ class LocalPartitionOp(PlacedOp):
 
 @cute_op
 class DomainOffsetOp(PlacedOp):
-    """A tensor whose coordinate ``c`` is coordinate ``c + offset`` of the operand; the layout stays.
+    """Shifts the domain of a tensor: coordinate ``c`` of the result is coordinate ``c + offset`` of the operand.
 
     Syntax: ``%u = cute.domain_offset(%t, %coord) : (T, !cute.coord<"…">) -> T'``
 
-    Inference: the iterator moves by ``layout(coord)``; in a swizzled layout the offset before the swizzle does.  The
-    shape stays: coordinates that leave the tensor are the program's matter.
+    Inference:
+        The iterator advances by ``layout(coord)``; for a swizzled layout, the offset before the swizzle changes. The
+        shape is unchanged, and coordinates are not checked against the bounds of the operand.
 
     Example:
         %u = cute.domain_offset(%t, %c) : (!cute.memref<f32, gmem, "(8,16):(16,1)">, !cute.coord<"(2,4)">) -> !cute.memref<f32, gmem, "(8,16):(16,1)">
@@ -197,7 +201,7 @@ class DomainOffsetOp(PlacedOp):
 
 
 def recast(tensor: TensorType, layout: AnyLayout, element: Attribute) -> AnyLayout:
-    """Compute the layout of a memref seen as elements of another width.  Raises AlgebraError."""
+    """Return the layout of a memref reinterpreted as elements of another width. Raises AlgebraError."""
     assert isinstance(tensor, MemRefType)
     new, old = element_bits(element), element_bits(tensor.element)
     if new > old:
@@ -208,20 +212,20 @@ def recast(tensor: TensorType, layout: AnyLayout, element: Attribute) -> AnyLayo
 
 
 def _check_whole(layout: AnyLayout, n: int, wide: str) -> None:
-    """Raise AlgebraError if an element of the recast tensor would not be ``n`` neighbours of the tensor."""
+    """Raise AlgebraError unless each element of the recast tensor consists of ``n`` adjacent elements of the tensor."""
     plain = layout.outer if isinstance(layout, ComposedLayout) else layout
     for s, d in zip(leaves(plain.shape), leaves(plain.stride)):
         if s == 1 or d == 0 or divisibility(cast("Leaf", d)) % n == 0:
             continue
         if not (isinstance(d, int) and n % d == 0 and divisibility(cast("Leaf", s)) % (n // abs(d)) == 0):
             raise AlgebraError(
-                f"expected modes that are whole elements of {wide}, {n} of the tensor's each, got "
+                f"expected modes that hold whole elements of {wide}, {n} elements of the tensor each, got "
                 f"{payload_text(s)}:{payload_text(d)} in {payload_text(layout)}"
             )
 
 
 def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:
-    """Infer the type that ``recast_tensor`` to an element type gives.  Raises AlgebraError."""
+    """Return the type of a tensor recast to an element type. Raises AlgebraError."""
     expect(tensor, MemRefType, 0, "a !cute.memref")
     assert isinstance(tensor, MemRefType)
     layout = tracked(tensor.layout)
@@ -232,19 +236,20 @@ def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:
     if p.alignment % natural:
         raise AlgebraError(
             f"expected an alignment of at least the {natural} bytes of {element}, got {p.alignment}: "
-            f"say align<{natural}> where the tensor is made"
+            f"write align<{natural}> in the type of the tensor"
         )
     return MemRefType(MemRef(ptr(element, p.space, p.alignment, p.swizzle), new))
 
 
 @cute_op
 class RecastTensorOp(MemoryOp):
-    """A tensor seen as elements of another type: the pointer is reinterpreted, the layout recast.
+    """Reinterprets the elements of a tensor as another type.
 
     Syntax: ``%u = cute.recast_tensor(%t) : T to T'``
 
-    Inference: the element type of ``T'`` is given; its layout is ``recast_layout`` of that of ``T``, the alignment and
-    the (byte) swizzle stay.
+    Inference:
+        The element type of the result type is given. Its layout is ``recast_layout`` of the operand's layout; alignment
+        and swizzle (in bytes) are kept.
 
     Example:
         %u = cute.recast_tensor(%t) : !cute.memref<f16, smem, align<16>, "(8,64):(64,1)"> to !cute.memref<i32, smem, align<16>, "(8,32):(32,1)">

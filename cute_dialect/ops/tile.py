@@ -17,7 +17,7 @@ from cute_dialect.ops.typed_values import ANY_LAYOUT, DIVIDER, INT_TUPLE, LAYOUT
 
 
 class ProductOp(CuteOp):
-    """Base of the products: ``rhs`` says how often and where ``lhs`` is repeated."""
+    """Base of the products: ``rhs`` determines the number and the order of the repetitions of ``lhs``."""
 
     lhs = operand_def(ANY_LAYOUT)
     rhs = operand_def(LAYOUT)
@@ -36,14 +36,14 @@ class ProductOp(CuteOp):
 
 @cute_op
 class LogicalProductOp(ProductOp):
-    """A layout repeated in the order and number of another: ``(lhs, repetitions)``.
+    """Repeats a layout in the order of another layout: ``(lhs, repetitions)``.
 
     Syntax:
         ``cute.logical_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        ``(A, complement(A) o B)``.  ``lhs`` must be static, ``rhs`` without basis strides; the repetitions must fit the
-        gaps of ``lhs``.
+        ``(A, complement(A) o B)`` for ``lhs = A`` and ``rhs = B``. ``lhs`` must be static, ``rhs`` must not have basis
+        strides, and the repetitions must fit in the gaps of ``lhs``.
 
     Example:
         %r = cute.logical_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"((2,5),(3,4)):((5,1),(10,30))">
@@ -54,13 +54,13 @@ class LogicalProductOp(ProductOp):
 
 @cute_op
 class ZippedProductOp(ProductOp):
-    """``(lhs, repetitions)``, both as one mode.
+    """Logical product with the tile and the repetitions as one mode each: ``(lhs, repetitions)``.
 
     Syntax:
         ``cute.zipped_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        As ``cute.logical_product``.
+        The result of ``cute.logical_product``, with two modes at the top level.
 
     Example:
         %r = cute.zipped_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"((2,5),(3,4)):((5,1),(10,30))">
@@ -71,13 +71,13 @@ class ZippedProductOp(ProductOp):
 
 @cute_op
 class TiledProductOp(ProductOp):
-    """``(lhs, repetition, repetition, …)``.
+    """Logical product with the modes of the repetitions at the top level: ``(lhs, repetition, repetition, …)``.
 
     Syntax:
         ``cute.tiled_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        As ``cute.logical_product``, with the modes of the repetitions at the top level.
+        The result of ``cute.logical_product``, with the modes of the repetitions at the top level.
 
     Example:
         %r = cute.tiled_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"((2,5),3,4):((5,1),10,30)">
@@ -88,13 +88,13 @@ class TiledProductOp(ProductOp):
 
 @cute_op
 class FlatProductOp(ProductOp):
-    """All modes of the tile and of the repetitions side by side.
+    """Logical product with the modes of the tile and of the repetitions at the top level.
 
     Syntax:
         ``cute.flat_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        As ``cute.logical_product``, with the modes of both at the top level.
+        The result of ``cute.logical_product``, with the modes of both parts at the top level.
 
     Example:
         %r = cute.flat_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"(2,5,3,4):(5,1,10,30)">
@@ -105,13 +105,13 @@ class FlatProductOp(ProductOp):
 
 @cute_op
 class BlockedProductOp(ProductOp):
-    """Tile and repetitions paired mode by mode, the tile inside: blocks.
+    """Logical product with tile and repetitions paired mode by mode, as contiguous blocks.
 
     Syntax:
         ``cute.blocked_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        As ``cute.logical_product`` of the operands padded to one rank; mode ``i`` of the result is
+        The result of ``cute.logical_product`` of the operands padded to the same rank. Mode ``i`` of the result is
         ``(lhs_i, repetitions_i)``.
 
     Example:
@@ -123,13 +123,14 @@ class BlockedProductOp(ProductOp):
 
 @cute_op
 class RakedProductOp(ProductOp):
-    """Tile and repetitions paired mode by mode, the repetitions inside: interleaved.
+    """Logical product with tile and repetitions paired mode by mode, interleaved.
 
     Syntax:
         ``cute.raked_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        As ``cute.blocked_product`` with the pairs the other way round, then coalesced mode by mode.
+        The result of ``cute.blocked_product`` with each pair swapped to ``(repetitions_i, lhs_i)``, coalesced mode by
+        mode.
 
     Example:
         %r = cute.raked_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"((3,2),(4,5)):((10,5),(30,1))">
@@ -142,7 +143,7 @@ class RakedProductOp(ProductOp):
 
 
 class DivideOp(CuteOp):
-    """Base of the divides: the input split into tiles and the rest."""
+    """Base of the divides, which split the input into tiles and the rest."""
 
     LIFT = True
     input = operand_def(ANY_LAYOUT)
@@ -162,14 +163,18 @@ class DivideOp(CuteOp):
 
 @cute_op
 class LogicalDivideOp(DivideOp):
-    """Every mode split into ``(tile, rest)``.
+    """Splits each mode into ``(tile, rest)``.
 
     Syntax:
         ``cute.logical_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        By a layout ``T``: ``A o (T, complement(T, shape(A)))``.  By a tile: mode by mode; ``_`` keeps a mode, surplus
-        modes stay.  By a shape: as by the tile of ``n:1``, of ``1:0`` for 1; sizes that are no multiple are rounded up.
+        The rule depends on the kind of the tiler:
+
+        * Layout ``T``: ``A o (T, complement(T, shape(A)))``.
+        * Tile: mode by mode. ``_`` keeps a mode, and so does the end of the tile.
+        * Shape: the same as the tile with a slot ``n:1`` for each extent ``n``, and ``1:0`` for extent 1. A size that
+          is not a multiple of the tile is rounded up.
 
     Example:
         %r = cute.logical_divide(%l, %t) : (!cute.layout<"(12,10):(10,1)">, !cute.shape<"(4,5)">) -> !cute.layout<"((4,3),(5,2)):((10,40),(1,5))">
@@ -180,14 +185,14 @@ class LogicalDivideOp(DivideOp):
 
 @cute_op
 class ZippedDivideOp(DivideOp):
-    """``((tiles), (rests))``.
+    """Splits a layout into tiles and gathers the tile modes: ``((tiles), (rests))``.
 
     Syntax:
         ``cute.zipped_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        As ``cute.logical_divide`` with the tiles gathered in mode 0 and the rests, and surplus modes, in mode 1.  Every
-        divided mode must have rank 2.
+        The result of ``cute.logical_divide`` with the tiles in mode 0, and the rests and undivided modes in mode 1.
+        Each divided mode must have rank 2.
 
     Example:
         %r = cute.zipped_divide(%l, %t) : (!cute.layout<"(?,?):(?,1)">, !cute.shape<"(16,128)">) -> !cute.layout<"((16,128),(?,?)):((?,1),(?,128))">
@@ -198,13 +203,13 @@ class ZippedDivideOp(DivideOp):
 
 @cute_op
 class TiledDivideOp(DivideOp):
-    """``((tiles), rest, rest, …)``.
+    """Splits a layout into tiles with the rest modes at the top level: ``((tiles), rest, rest, …)``.
 
     Syntax:
         ``cute.tiled_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        As ``cute.zipped_divide`` with the modes of the rest at the top level.
+        The result of ``cute.zipped_divide`` with the modes of the rest at the top level.
 
     Example:
         %r = cute.tiled_divide(%l, %t) : (!cute.layout<"(12,10,3):(10,1,120)">, !cute.shape<"(4,5)">) -> !cute.layout<"((4,5),3,2,3):((10,1),40,5,120)">
@@ -215,13 +220,13 @@ class TiledDivideOp(DivideOp):
 
 @cute_op
 class FlatDivideOp(DivideOp):
-    """Tiles and rests side by side.
+    """Splits a layout into tiles with all modes at the top level: ``(tile, …, rest, …)``.
 
     Syntax:
         ``cute.flat_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        As ``cute.zipped_divide`` with the modes of both at the top level.
+        The result of ``cute.zipped_divide`` with the modes of both parts at the top level.
 
     Example:
         %r = cute.flat_divide(%l, %t) : (!cute.layout<"(12,10,3):(10,1,120)">, !cute.shape<"(4,5)">) -> !cute.layout<"(4,5,3,2,3):(10,1,40,5,120)">
@@ -232,14 +237,15 @@ class FlatDivideOp(DivideOp):
 
 @cute_op
 class TileToShapeOp(CuteOp):
-    """A block repeated until it covers a shape.
+    """Repeats a block until it covers a shape.
 
     Syntax:
         ``cute.tile_to_shape(`` input ``,`` shape [``,`` order] ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        The blocked product with as many blocks a mode as cover the shape, laid out in the given order of the modes
-        (a static permutation; default first mode first).  The block's rank must not exceed that of the shape.
+        The blocked product with as many blocks per mode as cover the shape. The order of the modes is a static
+        permutation; by default the first mode varies fastest. The rank of the block must not exceed the rank of the
+        shape.
 
     Example:
         %r = cute.tile_to_shape(%b, %s, %o) : (!cute.layout<"(2,3):(3,1)">, !cute.shape<"(4,6)">, !cute.int_tuple<"(1,0)">) -> !cute.layout<"((2,2),(3,2)):((3,12),(1,6))">

@@ -1,4 +1,4 @@
-"""Tiled copies made from a tiled MMA or from layouts, copies of a whole tile, fragments in a tiled copy's order."""
+"""Tiled copies built from layouts, copies of whole tiles, and fragments in the value order of a tiled copy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cute_dialect.types import CoordType, LayoutType
 
 
 def tile_extents(tiler: Tile) -> IntTuple:
-    """Read the extents of a tile.
+    """Return the extents of a tile.
 
     >>> from cute_dialect.algebra import text
     >>> tile_extents(text.parse_tile("[16:1;128:1]"))
@@ -40,7 +40,7 @@ def tile_extents(tiler: Tile) -> IntTuple:
 
 
 def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
-    """Put a fragment's layout in the value order of a tiled copy: ``((v,rest_v), RestM, …)``.  Raises AlgebraError."""
+    """Return a fragment's layout in a tiled copy's value order, ``((v,rest_v), RestM, …)``. Raises AlgebraError."""
     from cute_dialect.algebra.tiled_copy import retile
 
     if isinstance(layout, ComposedLayout) or not is_static(layout):
@@ -53,20 +53,20 @@ def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
     needed = 1 + (len(extents) if isinstance(extents, tuple) else 1)
     if rank < needed:
         raise AlgebraError(
-            f"expected a fragment of rank {needed} or more (values, then a mode for each of the tile's), "
+            f"expected a fragment of rank {needed} or more (a value mode, then one mode per mode of the tile), "
             f"got {payload_text(layout)}"
         )
     try:
         return retile(layout, extents, tc.data.layout_tv, atom.values())
     except AlgebraError as e:
-        raise AlgebraError(f"expected a fragment that consists of whole blocks of the tiled copy: {e}") from None
+        raise AlgebraError(f"the fragment does not consist of whole tiles of the copy: {e}") from None
 
 
 # ------------------------------------------------------------------------------------------------- making tiled copies
 
 
 def made_copy(atom: Attribute, layout_tv: Layout, extents: IntTuple) -> TiledCopyType:
-    """Build the tiled copy of a thread-value layout over a tile.  Raises AlgebraError if the two do not fit."""
+    """Build the tiled copy with a thread-value layout over a tile. Raises AlgebraError if the two do not fit."""
     from cute_dialect.algebra.trees import shape_to_tile
 
     data = TiledCopy(atom, layout_tv, shape_to_tile(extents))
@@ -76,15 +76,16 @@ def made_copy(atom: Attribute, layout_tv: Layout, extents: IntTuple) -> TiledCop
 
 @cute_op
 class MakeTiledCopyTvOp(MemoryOp):
-    """The tiled copy of a layout of threads and a layout of the values of each, side by side.
+    """Builds a tiled copy from a layout of threads and a layout of the values of each thread.
 
     Syntax: ``%tc = cute.make_tiled_copy_tv(%atom, %thr, %val) : (ATOM, LT, LV) -> TC``
 
-    ``%thr`` maps a coordinate of the tile of threads to a thread, ``%val`` one of a thread's tile to a value; both are
-    static.
+    ``%thr`` maps a coordinate in the tile of threads to a thread index. ``%val`` maps a coordinate in the tile of a
+    thread to a value index. Both must be static.
 
-    Inference: with ``mn = raked_product(thr, val)`` the thread-value layout is the right inverse of ``mn`` over
-    (threads, values), the tile the shape of ``mn``, mode by mode.
+    Inference:
+        Let ``mn = raked_product(thr, val)``. The thread-value layout is the right inverse of ``mn`` with the shape
+        (threads, values). The tile is the shape of ``mn``, mode by mode.
 
     Example:
         %tc = cute.make_tiled_copy_tv(%a, %t, %v) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.layout<"(4,32):(32,1)">, !cute.layout<"(4,4):(4,1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>
@@ -122,11 +123,14 @@ class MakeTiledCopyTvOp(MemoryOp):
 
 @cute_op
 class RetileOp(MemoryOp):
-    """A register fragment of another partition (typically of a tiled MMA) in the value order of a tiled copy.
+    """Rearranges a register fragment of another partition, such as that of a tiled MMA, in the value order of a tiled
+    copy.
 
     Syntax: ``%r = cute.tiled.copy.retile(%tc, %frag) : (TC, T) -> T'``
 
-    Inference: ``((v,rest_v), RestM, RestN, …)``; ``v`` the values of one atom, in the order in which it moves them.
+    Inference:
+        ``((v,rest_v), RestM, RestN, …)``, where ``v`` are the values of one atom in the order in which the atom moves
+        them.
 
     Example:
         %r = cute.tiled.copy.retile(%tc, %f) : (!cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),(2,2,2)):((32,1),(16,8,128))">, tiler_mn = <"[16:1;16:1]">>, !cute.memref<f16, rmem, "((2,2,2),2,1):((1,2,4),8,0)">) -> !cute.memref<f16, rmem, "((8,1),2,1):((1,0),8,0)">
@@ -158,14 +162,16 @@ class RetileOp(MemoryOp):
 
 @cute_op
 class TiledCopyOp(MemoryOp):
-    """Copy a whole tile with all threads of a tiled copy: each copies its part of the source to its part of the destination.
+    """Copies a tile with all threads of a tiled copy. Each thread copies its part of the source to its part of the
+    destination.
 
     Syntax: ``cute.tiled_copy(%tc, %src, %dst, %tid [, pred = %p]) : (TC, S, D, !cute.coord<"?"> [, P]) -> ()``
 
-    The same as ``partition_S``, ``partition_D`` and ``cute.copy``.  A side in registers is the thread's part already and
-    is taken as it is.  ``%p`` has the shape that ``cute.copy`` asks for; a tile that does not divide a side's takes it, or
-    the attribute ``partial``.  By an atom that one thread issues (TMA, bulk)
-    each thread of the tiled copy issues its own; what ``cute.atom.set_value`` gave the atom or the tiled copy holds.
+    The op is equivalent to ``partition_S``, ``partition_D`` and ``cute.copy``. A side in registers is already the
+    thread's part and is not partitioned. ``%p`` must have the shape that ``cute.copy`` requires. If the tile does not
+    divide a side, ``%p`` or the attribute ``partial`` is required. With an atom that a single thread issues (TMA,
+    bulk), each thread of the tiled copy issues its own copy. Fields set with ``cute.atom.set_value`` on the atom or on
+    the tiled copy apply.
 
     Example:
         cute.tiled_copy(%tc, %g, %s, %k) : (!cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>, !cute.memref<f32, gmem, "(16,128):(?,1)">, !cute.memref<f32, smem, "(16,128):(128,1)">, !cute.coord<"?">) -> ()
@@ -187,7 +193,7 @@ class TiledCopyOp(MemoryOp):
         expect(tc, TiledCopyType, 0, "a !cute.tiled_copy")
         assert isinstance(tc, TiledCopyType)
         assert isinstance(tc.data.atom, CopyAtomType)
-        # TMA has coordinates on one side.
+        # A TMA copy has coordinates on one side.
         sides, what = (MemRefType, "a !cute.memref")
         if tc.data.atom.TENSOR_MAP:
             sides, what = (TensorType, "a tensor")
@@ -218,12 +224,13 @@ class TiledCopyOp(MemoryOp):
 
 @cute_op
 class CooperativeCopyOp(MemoryOp):
-    """Copy a tile between memories with a group of threads, without a tiled copy: at the widest access both sides prove.
+    """Copies a tile between memories with a group of threads and without a tiled copy. It uses the widest access that
+    the types of both sides allow.
 
     Syntax: ``cute.cooperative_copy(%src, %dst, %tid) {threads = N : i32} : (S, D, !cute.coord<"?">) -> ()``
 
-    Threads ``0`` to ``N-1`` take one access after the other, neighbouring threads neighbouring addresses.  Both shapes
-    are static and split into common modes.  Nothing is synchronised.
+    Threads ``0`` to ``N-1`` take one access each in turn; adjacent threads access adjacent addresses. Both shapes must
+    be static, and are split into common modes. The op does not synchronize threads.
 
     Example:
         cute.cooperative_copy(%g, %s, %k) {threads = 128 : i32} : (!cute.memref<f32, gmem, align<16>, "(16,128):(?{div=4},1)">, !cute.memref<f32, smem, align<16>, "(16,128):(128,1)">, !cute.coord<"?">) -> ()

@@ -1,8 +1,8 @@
-"""Check that the tile of a tiled copy or tiled MMA divides the tensors that are copied.
+"""Bounds check: the tile of a tiled copy or tiled MMA must divide the copied tensors.
 
-``partition_S`` of a tensor (24,128) by a tile (16,128) gives two tiles, of which the second ends 8 rows past the
-tensor: without flags, threads read and write there.  Only static extents are compared, and a slice by an index that is
-known at run time only is taken to stay inside.
+``partition_S`` of a tensor (24,128) by a tile (16,128) gives two tiles. The second ends 8 rows past the end of the
+tensor, so an unpredicated copy accesses memory out of bounds. Only static extents are compared. A slice by a dynamic
+index is assumed to be in bounds.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from cute_dialect.ops.typed_values import payload_text
 from cute_dialect.types import CoordType
 
 PARTIAL = "partial"
-"""The attribute of a copy that says that threads may pass the end of the tile."""
+"""Attribute of a copy whose threads are allowed to pass the end of the tensor."""
 _PARTITIONS = ("cute.tiled.copy.partition_", "cute.tiled.mma.partition_")
 
 
 class TilePassed(AlgebraError):
-    """A copy without flags whose threads pass the end of a tensor; ``fact`` is the message without the cure."""
+    """An unpredicated copy whose threads pass the end of a tensor; ``fact`` is the message without the advice."""
 
     def __init__(self, fact: str):
-        super().__init__(f"{fact}; give 'pred =', or the attribute {{{PARTIAL}}} where this is intended")
+        super().__init__(f"{fact}; pass 'pred =', or set the attribute {{{PARTIAL}}} if this is intended")
         self.fact = fact
 
 
@@ -40,8 +40,8 @@ def _passed(tile: Sequence[int | Layout], tensor: MemRefType, sliced: Sequence[o
 
     Args:
         tile: the tile's mode for each mode of the tensor.
-        sliced: for each mode of the partition the index that a slice has selected, an underscore for all, and
-            None where it is unknown; empty without slices.
+        sliced: for each mode of the partition the index that a slice selects, an underscore for all indices, or
+            None for an unknown index. Empty without slices.
     """
     layout = tensor.layout.outer if isinstance(tensor.layout, ComposedLayout) else tensor.layout
     modes = layout_modes(layout) if isinstance(layout.shape, tuple) else [layout]
@@ -49,7 +49,7 @@ def _passed(tile: Sequence[int | Layout], tensor: MemRefType, sliced: Sequence[o
     for i, (mode, part) in enumerate(zip(modes, tile)):
         extent, wide = size(mode), size(raw_layout(part, 1) if isinstance(part, int) else part)
         if not isinstance(extent, int) or all(stride == 0 for stride in leaves(mode.stride)):
-            continue  # beyond a mode of stride 0 there is what is in it
+            continue  # All elements of a mode of stride 0 are the same.
         covered = size(logical_divide(raw_layout(extent, 1), part))
         if covered == extent:
             continue
@@ -63,7 +63,7 @@ def _passed(tile: Sequence[int | Layout], tensor: MemRefType, sliced: Sequence[o
 def check_whole(
     tiled: Attribute, tensor: Attribute, what: str, sliced: Sequence[object] = (), operand: str = "S"
 ) -> None:
-    """Raise TilePassed if static extents show that threads without flags pass the end of a tensor.
+    """Raise TilePassed if static extents show that threads of an unpredicated copy pass the end of a tensor.
 
     Args:
         tiled: the type of the tiled copy or tiled MMA that partitions the tensor.
@@ -88,7 +88,7 @@ def check_whole(
 
 
 def check_copied(op: Operation, sides: Sequence[tuple[SSAValue, str]]) -> None:
-    """Raise TilePassed if a side of a copy without flags is a partition of which :func:`check_whole` says so."""
+    """Raise TilePassed if a side of an unpredicated copy is a partition that fails :func:`check_whole`."""
     if PARTIAL in op.attributes:
         return
     for side, what in sides:
@@ -109,9 +109,9 @@ def check_copied(op: Operation, sides: Sequence[tuple[SSAValue, str]]) -> None:
 
 
 def _before_slice(coord: Attribute, sliced: Sequence[object]) -> list[object]:
-    """Return the selected index of each mode of a tensor, whose slice by ``coord`` has the selected indices ``sliced``.
+    """Combine a slice by ``coord`` with a later slice ``sliced`` of its result.
 
-    ``(_,1,_)`` of which ``(_,2)`` is taken selects ``(_,1,2)``.
+    For example, slicing by ``(_,1,_)`` and then by ``(_,2)`` selects ``(_,1,2)``.
     """
     assert isinstance(coord, CoordType)
     data = coord.data if isinstance(coord.data, tuple) else (coord.data,)

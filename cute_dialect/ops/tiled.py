@@ -1,8 +1,8 @@
-"""Atoms, tiled copies and the copy of tensors.
+"""Atoms, tiled copies and copies of tensors.
 
-A tiled copy says which thread moves which values of a tile; ``partition_S``/``partition_D`` give a thread its part of a
-source or destination tile, and ``copy`` moves one such part to another, predicated if asked, at the widest access that
-both sides prove.
+A tiled copy maps each thread to the values of a tile that it moves. ``partition_S`` and ``partition_D`` return a
+thread's part of a source or destination tile. ``copy`` moves one such part to another, optionally predicated, with the
+widest access that the types of both sides allow.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from cute_dialect.types import CoordType
 
 @cute_op
 class AtomOp(MemoryOp):
-    """An atom value; everything about it is in its type.
+    """Creates an atom. The result type describes it completely.
 
     Syntax: ``%a = cute.atom() : ATOM``
 
@@ -71,7 +71,7 @@ class AtomOp(MemoryOp):
 
 @cute_op
 class MakeTiledCopyOp(MemoryOp):
-    """A tiled copy of an atom; the thread-value layout and the tile are in the type.
+    """Creates a tiled copy of an atom. The result type contains the thread-value layout and the tile.
 
     Syntax: ``%tc = cute.make_tiled_copy(%atom) : !cute.tiled_copy<…>``
 
@@ -93,7 +93,7 @@ class MakeTiledCopyOp(MemoryOp):
         assert isinstance(t, TiledCopyType)
         if self.atom.type != t.data.atom:
             raise VerifyException(
-                f"'{self.name}' op expected an atom of type {t.data.atom} as the result says, got {self.atom.type}"
+                f"'{self.name}' op expected an atom of type {t.data.atom} as in the result type, got {self.atom.type}"
             )
 
     @classmethod
@@ -136,11 +136,17 @@ def partition_side(op: Operation) -> str:
 def partition(
     tc: TiledCopyType, tensor: TensorType, layout: Payload, tid: Payload, side: str
 ) -> tuple[AnyLayout, IntTuple]:
-    """Compute one thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
+    """Return one thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
 
-    ``layout``: the tensor's, possibly with leaves bound to SSA values.  ``side``: "src" or "dst"; which thread has
-    which values may differ between the two.  The value mode comes first, then one mode for each mode of the tensor;
-    modes of static extent 1 have stride 0.  Raises AlgebraError.
+    The value mode comes first, followed by one mode for each mode of the tensor. Modes of static extent 1 have stride
+    0. Raises AlgebraError.
+
+    Args:
+        tc: the tiled copy.
+        tensor: the type of the tensor.
+        layout: the tensor's layout, possibly with leaves bound to SSA values.
+        tid: the thread index.
+        side: "src" or "dst"; the assignment of values to threads may differ between the two.
     """
     from cute_dialect.algebra.tiled_copy import composed_thread_slice, thread_slice, tile_to_thread
 
@@ -156,11 +162,13 @@ def partition(
 
 @cute_op
 class PartitionSOp(_PartitionOp):
-    """A thread's part of a source tensor of a tiled copy.
+    """Returns a thread's part of the source tensor of a tiled copy.
 
     Syntax: ``%t = cute.tiled.copy.partition_S(%tc, %tensor, %tid) : (TC, T, !cute.coord<"?">) -> T'``
 
-    Inference: ``((v,rest_v), RestM, RestN, …)``; ``v`` the values of one atom, ``rest_v`` the atoms a thread has in a tile.
+    Inference:
+        ``((v,rest_v), RestM, RestN, …)``, where ``v`` are the values of one atom and ``rest_v`` the atoms of a thread
+        in one tile.
 
     Example:
         %t = cute.tiled.copy.partition_S(%tc, %b, %k) : (!cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>, !cute.memref<f32, gmem, "(16,128):(?,1)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,(4,4)),1,1):((0,(1,?)),0,0)">
@@ -177,7 +185,7 @@ class PartitionSOp(_PartitionOp):
 
 @cute_op
 class PartitionDOp(_PartitionOp):
-    """A thread's part of a destination tensor of a tiled copy; see ``partition_S``."""
+    """Returns a thread's part of the destination tensor of a tiled copy; see ``partition_S``."""
 
     name = "cute.tiled.copy.partition_D"
     SIDE: ClassVar[str] = "dst"
@@ -189,7 +197,7 @@ class PartitionDOp(_PartitionOp):
 
 
 def check_plain_copy(atom: CopyAtomType, operand_types: Sequence[Attribute]) -> None:
-    """Raise AlgebraError unless plain loads and stores copy tensors of types ``(_, source, destination[, pred])``."""
+    """Raise AlgebraError unless loads and stores can copy tensors of the types ``(_, source, destination[, pred])``."""
     source, destination = operand_types[1:3]
     expect(source, MemRefType, 1, "a !cute.memref")
     expect(destination, MemRefType, 2, "a !cute.memref")
@@ -215,21 +223,27 @@ def check_plain_copy(atom: CopyAtomType, operand_types: Sequence[Attribute]) -> 
 
 @cute_op
 class CopyOp(MemoryOp):
-    """Copy a tensor to one of equal size, at the widest access that both sides prove.
+    """Copies a tensor to a tensor of equal size, with the widest access that the types of both sides allow.
 
     Syntax: ``cute.copy(%atom, %src, %dst [, pred = %p]) : (A, S, D [, P]) -> ()``
 
-    Both shapes are static.  ``%p`` is an ``i1`` register tensor: one flag an element (``p[v, i] `` guards it), or one
-    flag an iteration (its mode 0 has size 1 or stride 0).  Elements whose flag is false are neither read nor written.
-    A group of contiguous, aligned elements whose flags all hold still moves as one access.
-    With a TMA atom one side is a tensor of TMA coordinates, the other a tensor in shared memory.  With an im2col atom the
-    coordinates are those of the first pixel: channels step along dimension 0, the mode of the pixels has stride 0.
-    With a bulk atom both are plain tensors in memory, and each instruction moves what is contiguous on both sides.
-    A partition by a tiled copy whose tile does not divide the tensor, as static extents show, takes ``%p``, or the
-    attribute ``partial``, which says that threads may pass the tensor's end: there is memory, or they are kept from it.
-    By an atom that is an instruction (``simt_async_copy``, ``ldsm``, ``stsm``) mode 0 of both sides holds the values of
-    equally many instructions, contiguous and aligned where they are in memory.  ``simt_async_copy`` takes one flag an
-    instruction and fills with zeros where it is false; the copies of a warp take no flags.
+    Both shapes must be static. ``%p`` is an ``i1`` register tensor with one flag per element (``p[v, i]``), or with one
+    flag per iteration if its mode 0 has size 1 or stride 0. Elements whose flag is false are neither read nor written.
+    A contiguous, aligned group of elements is moved with one access if all its flags are true.
+
+    The operands depend on the atom:
+
+    * TMA: one side is a tensor of TMA coordinates, the other a tensor in shared memory.
+    * im2col TMA: the coordinates are those of the first pixel. Channels advance along dimension 0, and the mode of the
+      pixels has stride 0.
+    * Bulk: both sides are plain tensors in memory. Each instruction moves one run that is contiguous on both sides.
+    * A single instruction (``simt_async_copy``, ``ldsm``, ``stsm``): mode 0 of both sides holds the values of the same
+      number of instructions; in memory, those of one instruction are contiguous and aligned. ``simt_async_copy``
+      accepts one flag per instruction and zero-fills the destination if the flag is false. ``ldsm`` and ``stsm`` accept
+      no flags.
+
+    If the tile of a tiled copy does not divide the tensor, as static extents show, ``%p`` or the attribute ``partial``
+    is required. ``partial`` asserts that threads past the end of the tensor access valid memory or are disabled.
 
     Example:
         cute.copy(%at, %tA, %fA, pred = %fP) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, gmem, "(4,2):(1,?)">, !cute.memref<f32, rmem, "(4,2):(1,4)">, !cute.memref<i1, rmem, "(4,2):(1,4)">) -> ()
@@ -291,7 +305,7 @@ def parse_copy(cls: type[CuteOp], parser: Parser, n: int) -> Operation:
 
 
 def print_copy(op: Operation, printer: Printer, n: int) -> None:
-    """Print a copy as :func:`parse_copy` reads it."""
+    """Print a copy in the format that :func:`parse_copy` reads."""
     with printer.in_parens():
         printer.print_list(op.operands[:n], printer.print_ssa_value)
         if len(op.operands) > n:
@@ -349,7 +363,7 @@ class _FillOp(MemoryOp):
 
 @cute_op
 class FillOp(_FillOp):
-    """Set every element of a tensor with static shape.
+    """Sets each element of a tensor of static shape to a value.
 
     Syntax: ``cute.fill(%t, %x) : (T, E) -> ()``
 
@@ -377,7 +391,7 @@ class FillOp(_FillOp):
 
 @cute_op
 class ClearOp(_FillOp):
-    """Set every element of a tensor with static shape to zero.
+    """Sets each element of a tensor of static shape to zero.
 
     Syntax: ``cute.clear(%t) : (T) -> ()``
 

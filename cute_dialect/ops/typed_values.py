@@ -1,8 +1,8 @@
-"""Typed values, which an op's inference takes and gives, and the constraint over their types.
+"""Typed values, the operands and results of type inference, and the constraint on their types.
 
-A :class:`Typed` is a payload of the algebra with the kind of type that holds it.  :class:`OneOfKinds` is the constraint
-that says which kinds a position of an op takes.  The walks below visit dynamic leaves in *storage order*: depth first;
-shape before stride; for a composed layout ``A o off o B`` first ``B``, then the offset, then ``A``.
+A :class:`Typed` is a payload of the algebra together with the kind of its type. :class:`OneOfKinds` is the constraint
+that restricts an operand or result of an op to some kinds. The functions below visit dynamic leaves in *storage order*:
+depth first, shape before stride. For a composed layout ``A o off o B``, the order is ``B``, the offset, ``A``.
 
 >>> [str(d) for d in dynamic_leaves(text.parse_layout("(?,8):(8,?{i64})"))]
 ['?', '?{i64}']
@@ -27,20 +27,20 @@ from cute_dialect.types import TYPES, CuteType
 
 
 class Typed(NamedTuple):
-    """A value of the algebra together with the kind of type that holds it."""
+    """A payload of the algebra with the kind of its type."""
 
     kind: str
     """``"layout"``, ``"shape"``, …: a key of :data:`cute_dialect.types.TYPES`."""
-    payload: Any  # what it is follows from the kind, which no type checker sees; OneOfKinds has checked it
+    payload: Any  # The class depends on the kind, which OneOfKinds has checked.
 
 
 Properties = Mapping[str, Attribute]
 
 
 class OneOfKinds(AttrConstraint[Attribute]):
-    """The type at this position is one of some kinds of value types.
+    """Constraint that the type is a value type of one of the kinds.
 
-    ``stripped``: the position prints as ``<"…">``, without the name of its (only) type.
+    ``stripped``: the type prints as ``<"…">``, without its name; there must be only one kind.
     """
 
     __slots__ = ("is_stripped", "kinds")
@@ -59,14 +59,14 @@ class OneOfKinds(AttrConstraint[Attribute]):
         return f"OneOfKinds({', '.join(sorted(self.kinds))})"
 
     def __str__(self) -> str:
-        """In words, for messages: ``!cute.layout or !cute.composed_layout``."""
+        """Format the kinds for messages: ``!cute.layout or !cute.composed_layout``."""
         names = [f"!cute.{k}" for k in TYPES if k in self.kinds]
         if len(names) == len(TYPES):
             return "a cute value"
         return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
 
     def accepts(self, attribute: Attribute) -> bool:
-        """Tell whether the type is of one of the kinds."""
+        """Return True if the type is of one of the kinds."""
         return isinstance(attribute, CuteType) and attribute.kind in self.kinds
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
@@ -107,13 +107,13 @@ def dynamic_leaves(payload: Any) -> list[Dyn]:
 
 
 def bind(payload: Any, scalars: Iterable[Leaf]) -> Payload:
-    """Replace the dynamic leaves of a payload, in storage order, by ``scalars`` (as many as there are)."""
+    """Replace the dynamic leaves of a payload by ``scalars``, one per leaf, in storage order."""
     source = iter(scalars)
     return map_leaves(lambda leaf: next(source) if isinstance(leaf, Dyn) else leaf, payload)
 
 
 def track(operands: list[Typed]) -> list[Typed]:
-    """Prepare operands for inference: track the divisibility of all if any of them carries one."""
+    """Track the divisibility of all operands if any of them carries one."""
     if any(carries_divisor(p) for _, p in operands):
         return [Typed(k, tracked(p)) for k, p in operands]
     return operands
@@ -123,13 +123,13 @@ def track(operands: list[Typed]) -> list[Typed]:
 
 
 def typed(attribute: Attribute) -> Typed:
-    """Read the typed value that a value type describes."""
+    """Return the typed value that a value type describes."""
     assert isinstance(attribute, CuteType)
     return Typed(attribute.kind, attribute.data)
 
 
 def wrap(value: Typed) -> CuteType:
-    """Build the type of a typed value.  Raises AlgebraError if the payload is not a legal value of its kind."""
+    """Return the type of a typed value. Raises AlgebraError if the payload is illegal for its kind."""
     kind, payload = value
     try:
         return TYPES[kind](payload)
@@ -138,12 +138,12 @@ def wrap(value: Typed) -> CuteType:
 
 
 def weaker_or_equal(written: Any, inferred: Any) -> bool:
-    """Tell whether a written payload is the inferred one up to weaker divisibility."""
+    """Return True if two payloads are equal except that the written one has weaker divisibility."""
     return implies(inferred, written)
 
 
 def type_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
-    """Tell whether a written type is the inferred one up to weaker divisibility."""
+    """Return True if two types are equal except that the written one has weaker divisibility."""
     if written == inferred:
         return True
     if isinstance(written, CuteType) and isinstance(inferred, CuteType):
@@ -156,7 +156,7 @@ def type_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
 
 
 def payload_text(payload: Any) -> str:
-    """Write a payload in its canonical text, for messages."""
+    """Format a payload as canonical text, for messages."""
     return text.to_text(payload)
 
 
@@ -169,7 +169,7 @@ def outer(layout: AnyLayout) -> Layout:
 
 
 def layout_like(payload: AnyLayout) -> Typed:
-    """Pair a layout or composed layout with its kind; a trivial wrap ``S<0,m,s> o 0 o B`` decays to ``B``."""
+    """Pair a layout or composed layout with its kind. A trivial composition ``S<0,m,s> o 0 o B`` becomes ``B``."""
     if isinstance(payload, ComposedLayout):
         if is_trivial_wrap(payload.inner, payload.offset):
             return Typed("layout", payload.outer)

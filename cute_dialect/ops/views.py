@@ -1,7 +1,7 @@
-"""The parts of tensors and the arithmetic of iterators.
+"""Iterators and layouts of tensors, and arithmetic on iterators.
 
-``make_view(get_iter(%t), get_layout(%t))`` is ``%t``; slicing a tensor moves its iterator by the layout's value at the
-fixed coordinates and keeps the layout of the free ones.
+A tensor is an iterator with a layout: ``make_view(get_iter(%t), get_layout(%t))`` is ``%t``. Slicing a tensor advances
+its iterator by the value of the layout at the fixed coordinates, and keeps the layout of the free ones.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from cute_dialect.types import ComposedLayoutType, CuteType, IntTupleType, Layou
 
 
 def expect(attribute: Attribute, classes: type | tuple[type, ...], index: int, what: str) -> None:
-    """Raise AlgebraError unless operand ``index`` has one of these type classes."""
+    """Raise AlgebraError unless operand ``index`` is of one of these type classes."""
     if not isinstance(attribute, classes):
         raise AlgebraError(f"operand #{index} must be {what}, got {attribute}")
 
 
 def expect_operands(types: Sequence[Attribute], least: int, most: int | None = None) -> None:
-    """Raise AlgebraError unless the number of operands lies in ``[least, most]``."""
+    """Raise AlgebraError unless there are ``least`` to ``most`` operands."""
     most = least if most is None else most
     if not least <= len(types) <= most:
         count = plural(least, "operand") if least == most else f"{least} to {most} operands"
@@ -53,19 +53,19 @@ def expect_operands(types: Sequence[Attribute], least: int, most: int | None = N
 
 
 def layout_type(layout: AnyLayout) -> CuteType:
-    """Build the type of a plain or composed layout."""
+    """Return the type of a plain or composed layout."""
     return wrap(Typed("composed_layout" if isinstance(layout, ComposedLayout) else "layout", layout))
 
 
 def layout_of(attribute: Attribute) -> AnyLayout:
-    """Read the payload of a layout type."""
+    """Return the payload of a layout type."""
     assert isinstance(attribute, LayoutType | ComposedLayoutType)
     assert isinstance(attribute.data, Layout | ComposedLayout)
     return attribute.data
 
 
 class MemoryOp(CuteOp):
-    """Base of the ops of this half; each says its inference over types."""
+    """Base of the ops on tensors and iterators. Each op implements inference over types."""
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
@@ -73,7 +73,7 @@ class MemoryOp(CuteOp):
 
 
 def parse_result_form(cls: type[CuteOp], parser: Parser) -> Operation:
-    """Parse ``op(%a, %b) : RESULT``: operand types are those of the (already defined) operands."""
+    """Parse ``op(%a, %b) : RESULT``. The operand types come from the definitions of the operands."""
     values = [parser.resolve_operand(o, defined_type(parser, o)) for o in parse_operand_list(parser)]
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
@@ -81,7 +81,7 @@ def parse_result_form(cls: type[CuteOp], parser: Parser) -> Operation:
 
 
 def print_result_form(op: Operation, printer: Printer) -> None:
-    """Print an op as :func:`parse_result_form` reads it."""
+    """Print an op in the format that :func:`parse_result_form` reads."""
     print_operand_list(printer, op.operands)
     if op.attributes:
         printer.print_op_attributes(op.attributes)
@@ -103,7 +103,7 @@ def parse_no_result(cls: type[CuteOp], parser: Parser) -> Operation:
 
 
 def print_no_result(op: Operation, printer: Printer) -> None:
-    """Print an op as :func:`parse_no_result` reads it."""
+    """Print an op in the format that :func:`parse_no_result` reads."""
     print_operand_list(printer, op.operands)
     if op.attributes:
         printer.print_op_attributes(op.attributes)
@@ -114,11 +114,14 @@ def print_no_result(op: Operation, printer: Printer) -> None:
 
 
 class InstructionOp(MemoryOp):
-    """``op(%a, …) {property = …} : (T, …) -> ()``: properties stand in the attribute dictionary."""
+    """Op of the form ``op(%a, …) {property = …} : (T, …) -> ()``; properties are in the attribute dictionary."""
 
     WRITES: ClassVar[Literal["all", "first", "none", "struct", "tied"]] = "all"
-    """Which operands in registers it writes: any, the first alone, none, the first as one struct of registers; "tied":
-    none, but their registers pass through it."""
+    """Register operands that the op writes.
+
+    "all": each operand; "first": only the first; "none": none; "struct": the first, as one struct of registers; "tied":
+    none, but the registers of the operands pass through the instruction.
+    """
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
@@ -148,11 +151,12 @@ class InstructionOp(MemoryOp):
 
 @cute_op
 class GetIterOp(MemoryOp):
-    """The iterator of a tensor: a pointer, or an int tuple for a coordinate tensor.
+    """Returns the iterator of a tensor: a pointer, or an int tuple for a coordinate tensor.
 
     Syntax: ``%it = cute.get_iter(%t) : T``
 
-    Inference: ``!cute.memref<E, S, L>`` gives ``!cute.ptr<E, S>`` with the same alignment and swizzle.
+    Inference:
+        ``!cute.memref<E, S, L>`` gives ``!cute.ptr<E, S>`` with the same alignment and swizzle.
 
     Example:
         %it = cute.get_iter(%t) : !cute.memref<f32, gmem, "(?,?):(?,1)">
@@ -185,11 +189,12 @@ def iter_type(tensor: Attribute) -> Attribute:
 
 @cute_op
 class GetLayoutOp(MemoryOp):
-    """The layout of a tensor.
+    """Returns the layout of a tensor.
 
     Syntax: ``%l = cute.get_layout(%t) : T``
 
-    Inference: the layout in the type, as ``!cute.layout`` or ``!cute.composed_layout``.
+    Inference:
+        The layout in the tensor type, as ``!cute.layout`` or ``!cute.composed_layout``.
 
     Example:
         %l = cute.get_layout(%t) : !cute.memref<f32, gmem, "(?,?):(?,1)">
@@ -215,12 +220,13 @@ class GetLayoutOp(MemoryOp):
 
 @cute_op
 class MakeViewOp(MemoryOp):
-    """A tensor from an iterator and a layout; with the iterator alone the layout is ``1:0``.
+    """Builds a tensor from an iterator and a layout. Without a layout, the tensor has the layout ``1:0``.
 
     Syntax: ``%t = cute.make_view(%it, %layout) : T``
 
-    Inference: a pointer gives a memref with its element, space, alignment and swizzle; an int tuple gives a coordinate
-    tensor.  The written type may promise less.
+    Inference:
+        A pointer gives a memref with the pointer's element type, memory space, alignment and swizzle. An int tuple
+        gives a coordinate tensor. The written type may have a smaller alignment or weaker divisibility.
 
     Example:
         %it = cute.get_iter(%a) : !cute.memref<f32, gmem, "(?,?):(?,1)">
@@ -267,12 +273,13 @@ class MakeViewOp(MemoryOp):
 
 @cute_op
 class AddOffsetOp(MemoryOp):
-    """An iterator moved by an offset: elements for a pointer, a tuple sum for a coordinate iterator.
+    """Advances an iterator by an offset: elements for a pointer, a tuple sum for a coordinate iterator.
 
     Syntax: ``%q = cute.add_offset(%p, %o) : (P, !cute.int_tuple<"…">) -> P``
 
-    Inference: the alignment of the result is the gcd of the pointer's and of the offset's divisibility in bytes,
-    rounded down to a power of two.
+    Inference:
+        The alignment of the result is the largest power of two, in bytes, that divides both the alignment of the
+        pointer and the offset.
 
     Example:
         %q = cute.add_offset(%p, %o) : (!cute.ptr<f32, gmem, align<16>>, !cute.int_tuple<"?{div=2}">) -> !cute.ptr<f32, gmem, align<8>>
@@ -299,7 +306,7 @@ class AddOffsetOp(MemoryOp):
 
 
 def offset_iter_type(it: Attribute, offset: Payload) -> Attribute:
-    """Build the type of an iterator moved by an offset (payload).  Raises AlgebraError if they do not fit."""
+    """Return the type of an iterator advanced by an offset (a payload). Raises AlgebraError if they do not fit."""
     if isinstance(it, PtrType):
         if not isinstance(offset, int | Dyn):
             raise AlgebraError(f"expected a scalar offset for a pointer, got {payload_text(offset)}")
@@ -312,11 +319,12 @@ def offset_iter_type(it: Attribute, offset: Payload) -> Attribute:
 
 @cute_op
 class RecastIterOp(MemoryOp):
-    """A pointer reinterpreted to another element type; address, alignment and (byte) swizzle stay.
+    """Reinterprets a pointer as a pointer to another element type. Address, alignment and swizzle (in bytes) are kept.
 
     Syntax: ``%q = cute.recast_iter(%p) : P to Q``
 
-    Inference: the result's alignment must not exceed what is known of the operand.
+    Inference:
+        The written result type. Its alignment must not exceed that of the operand.
 
     Example:
         %q = cute.recast_iter(%p) : !cute.ptr<f32, gmem, align<16>> to !cute.ptr<i32, gmem, align<16>>
@@ -364,12 +372,13 @@ class RecastIterOp(MemoryOp):
 
 @cute_op
 class AssumeOp(MemoryOp):
-    """Promise a divisibility or an alignment; undefined behaviour if it does not hold.
+    """Promises a divisibility or an alignment. The behaviour is undefined if the promise does not hold.
 
     Syntax: ``%y = cute.assume(%x) : (T) -> T'``
 
-    Inference: ``i32 -> !cute.i32<divby N>``, ``int_tuple<"?"> -> int_tuple<"?{div=N}">``,
-    ``ptr<…> -> ptr<…, align<N>>``; the result must imply what is known of the operand.
+    Inference:
+        ``i32 -> !cute.i32<divby N>``, ``int_tuple<"?"> -> int_tuple<"?{div=N}">``, ``ptr<…> -> ptr<…, align<N>>``. The
+        result type must imply the operand type.
 
     Example:
         %y = cute.assume(%x) : (i32) -> !cute.i32<divby 4>
@@ -386,13 +395,13 @@ class AssumeOp(MemoryOp):
     def verify_(self) -> None:
         if not assume_is_legal(self.value.type, self.result.type):
             raise VerifyException(
-                f"'{self.name}' op expected a result type that says at least what the operand's says, "
+                f"'{self.name}' op expected a result type that implies the operand type, "
                 f"got {self.value.type} -> {self.result.type}"
             )
 
 
 def assume_is_legal(source: Attribute, target: Attribute) -> bool:
-    """Tell whether ``target`` is ``source`` with a stronger promise."""
+    """Return True if ``target`` is ``source`` with a stronger divisibility or alignment."""
     if isinstance(target, ConstrainedIntType):
         if isinstance(source, ConstrainedIntType):
             return source.width == target.width and target.divisor % source.divisor == 0

@@ -311,7 +311,7 @@ def infer_results(spec: OpSpec, types: Types, props: Mapping[str, Attribute]) ->
     found: list[Attribute] = []
     for res in spec.results:
         if res.name not in known and res.arity == "":
-            raise TypeError(f"'{spec.name}' needs result_types: nothing determines the type of '{res.name}'")
+            raise TypeError(f"'{spec.name}' needs result_types: the type of '{res.name}' cannot be inferred")
         found.extend(known.get(res.name, ()))
     return found
 

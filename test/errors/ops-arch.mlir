@@ -296,7 +296,7 @@ func.func @f() {
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "32:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.wgmma_wait_group' op property 'n': got unit, which is not of the expected kind}}
+  // expected-error @below {{'cute_nvgpu.arch.wgmma_wait_group' op property 'n' has the wrong type: unit}}
   cute_nvgpu.arch.wgmma_wait_group(%d) {n} : (!cute.memref<f32, rmem, "32:1">) -> ()
 //^
   return

@@ -51,7 +51,7 @@ func.func @f(%a: !load, %c: !c, %s: !s) {
 
 !load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 16, lower = (0, 0), upper = (0, 0)>
 func.func @f(%a: !load, %o: !cute.coord<"?">) {
-  // expected-error @below {{operand #1 must be a !cute.coord with an offset a spatial dimension for im2col_offsets, got !cute.coord<"?">}}
+  // expected-error @below {{operand #1 must be a !cute.coord with one offset per spatial dimension for im2col_offsets, got !cute.coord<"?">}}
   %b = cute.atom.set_value(%a, %o) {field = im2col_offsets} : (!load, !cute.coord<"?">) -> !load
   return
 }
@@ -60,7 +60,7 @@ func.func @f(%a: !load, %o: !cute.coord<"?">) {
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 16)>
 func.func @f(%a: !load, %o: !cute.coord<"?">) {
-  // expected-error @below {{property 'field': cute_nvgpu.atom.tma_load has no im2col_offsets (it has tma_bar, multicast_mask, cache_hint, pred)}}
+  // expected-error @below {{property 'field': cute_nvgpu.atom.tma_load has no field im2col_offsets; its fields are tma_bar, multicast_mask, cache_hint, pred}}
   %b = cute.atom.set_value(%a, %o) {field = im2col_offsets} : (!load, !cute.coord<"?">) -> !load
   return
 }

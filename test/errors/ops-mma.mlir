@@ -3,7 +3,7 @@
 
 !atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>
 func.func @f(%a: !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>) {
-  // expected-error @below {{'cute.make_tiled_mma' op expected an atom of type !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> as the result says, got !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>}}
+  // expected-error @below {{'cute.make_tiled_mma' op expected an atom of type !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> as in the result type, got !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>}}
   %m = cute.make_tiled_mma(%a) : !cute.tiled_mma<!atom, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
 //     ^
   return

@@ -12,7 +12,7 @@ func.func @f() {
 
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"(32,4):(4,1)">, tiler_mn = <"[128:1]">>
 func.func @f(%a: !cute_nvgpu.atom.universal_copy<f32>) {
-  // expected-error @below {{'cute.make_tiled_copy' op expected an atom of type !cute_nvgpu.atom.universal_copy<f16> as the result says, got !cute_nvgpu.atom.universal_copy<f32>}}
+  // expected-error @below {{'cute.make_tiled_copy' op expected an atom of type !cute_nvgpu.atom.universal_copy<f16> as in the result type, got !cute_nvgpu.atom.universal_copy<f32>}}
   %m = cute.make_tiled_copy(%a) : !tc
 //     ^
   return
@@ -138,7 +138,7 @@ func.func @f(%c: !tc, %t: !cute.memref<f16, rmem, "(3,2):(1,3)">) {
 // -----
 
 func.func @f(%a: !cute_nvgpu.atom.universal_copy<f32>) {
-  // expected-error @below {{'cute.make_tiled_copy' op expected an atom of type !cute_nvgpu.atom.universal_copy<f16> as the result says, got !cute_nvgpu.atom.universal_copy<f32>}}
+  // expected-error @below {{'cute.make_tiled_copy' op expected an atom of type !cute_nvgpu.atom.universal_copy<f16> as in the result type, got !cute_nvgpu.atom.universal_copy<f32>}}
   %m = cute.make_tiled_copy(%a) : !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"(32,4):(4,1)">, tiler_mn = <"128:1">>
 //     ^
   return
@@ -158,7 +158,7 @@ func.func @f(%c: !tc, %t: !cute.memref<f16, rmem, "(4,?):(1,4)">) {
 
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"(32,4):(4,1)">, tiler_mn = <"128:1">>
 func.func @f(%c: !tc, %t: !cute.memref<f16, rmem, "(3,2):(1,3)">) {
-  // expected-error @below {{'cute.tiled.copy.retile' op expected a fragment that consists of whole blocks of the tiled copy: expected a tiler of rank at most 2 for (3,2):(1,3), got rank 3}}
+  // expected-error @below {{'cute.tiled.copy.retile' op the fragment does not consist of whole tiles of the copy: expected a tiler of rank at most 2 for (3,2):(1,3), got rank 3}}
   %r = cute.tiled.copy.retile(%c, %t) : (!tc, !cute.memref<f16, rmem, "(3,2):(1,3)">) -> !cute.memref<f16, rmem, "4:1">
 //     ^
   return

@@ -47,7 +47,7 @@ func.func @f(%p: !cute.ptr<f32, gmem, align<4>>) {
 // -----
 
 func.func @f(%x: !cute.i32<divby 4>) {
-  // expected-error @below {{'cute.assume' op expected a result type that says at least what the operand's says, got !cute.i32<divby 4> -> !cute.i32<divby 6>}}
+  // expected-error @below {{'cute.assume' op expected a result type that implies the operand type, got !cute.i32<divby 4> -> !cute.i32<divby 6>}}
   %y = cute.assume(%x) : (!cute.i32<divby 4>) -> !cute.i32<divby 6>
 //     ^
   return
@@ -56,7 +56,7 @@ func.func @f(%x: !cute.i32<divby 4>) {
 // -----
 
 func.func @f(%x: !cute.i32<divby 4>) {
-  // expected-error @below {{'cute.assume' op expected a result type that says at least what the operand's says, got !cute.i32<divby 4> -> i64}}
+  // expected-error @below {{'cute.assume' op expected a result type that implies the operand type, got !cute.i32<divby 4> -> i64}}
   %y = cute.assume(%x) : (!cute.i32<divby 4>) -> i64
 //     ^
   return
@@ -92,7 +92,7 @@ func.func @f(%x: !cute.coord<"(1,_)">) {
 // -----
 
 func.func @f(%x: !cute.coord<"(1,?)">) {
-  // expected-error @below {{expected no property but only_dynamic, got only_static}}
+  // expected-error @below {{unknown property only_static; only only_dynamic is allowed}}
   %y = cute.get_scalars <{only_static}> (%x) : !cute.coord<"(1,?)">
 //                      ^
   return
@@ -173,7 +173,7 @@ func.func @f(%s: !cute.shape<"(6,5)">) {
 // -----
 
 func.func @f(%s: !cute.shape<"(6,5)">) {
-  // expected-error @below {{expected the property 'mode' before the operands, got it as an attribute}}
+  // expected-error @below {{property 'mode' is written before the operands, not in the attribute dictionary}}
   %l = cute.size(%s) {mode = array<i32: 0>} : (!cute.shape<"(6,5)">) -> !cute.int_tuple<"30">
 //                   ^
   return
@@ -227,7 +227,7 @@ func.func @f() {
 // -----
 
 func.func @f(%x: !cute.stride<"(1@0,1@1)">) {
-  // expected-error @below {{'cute.to_int_tuple' op expected a stride of integers, got the leaf '1@0'}}
+  // expected-error @below {{'cute.to_int_tuple' op expected a stride whose leaves are integers, got the leaf '1@0'}}
   %y = "cute.to_int_tuple"(%x) : (!cute.stride<"(1@0,1@1)">) -> !cute.int_tuple<"1">
 //     ^
   return
@@ -254,7 +254,7 @@ func.func @f(%x: i32) {
 // -----
 
 func.func @f() {
-  // expected-error @below {{expected a value that is defined above, since its type is not written}}
+  // expected-error @below {{expected a value that is defined above, because this form does not write operand types}}
   %s = cute.make_layout(%l) : !cute.layout<"(6,5):(1,6)">
 //                      ^
   return

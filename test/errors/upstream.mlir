@@ -272,7 +272,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'vector.shuffle' needs result_types: nothing determines the type of 'vector'}}
+  // expected-error @below {{'vector.shuffle' needs result_types: the type of 'vector' cannot be inferred}}
   %0 = vector.shuffle %a, %a [0, 1] : i32, i32
 //                    ^
   llvm.return
@@ -308,7 +308,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'vector.shuffle' needs result_types: nothing determines the type of 'vector'}}
+  // expected-error @below {{'vector.shuffle' needs result_types: the type of 'vector' cannot be inferred}}
   %0 = vector.shuffle %a, %f [0, 1] : i32, f32
 //                    ^
   llvm.return
@@ -470,7 +470,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'vector.shuffle' needs result_types: nothing determines the type of 'vector'}}
+  // expected-error @below {{'vector.shuffle' needs result_types: the type of 'vector' cannot be inferred}}
   %0 = vector.shuffle %f, %f [1, 2] : f32, f32
 //                    ^
   llvm.return

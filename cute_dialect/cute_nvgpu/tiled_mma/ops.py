@@ -72,7 +72,7 @@ class MakeTiledMmaOp(MemoryOp):
         assert isinstance(t, TiledMmaType)
         if self.atom.type != t.atom:
             raise VerifyException(
-                f"'{self.name}' op expected an atom of type {t.atom} as the result says, got {self.atom.type}"
+                f"'{self.name}' op expected an atom of type {t.atom} as in the result type, got {self.atom.type}"
             )
 
     @classmethod

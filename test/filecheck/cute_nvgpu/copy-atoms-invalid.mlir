@@ -216,7 +216,7 @@ func.func @retile_memory(%tc: !ld, %f: !cute.memref<f16, smem, "(8,1,1):(1,0,0)"
 
 !ld = !cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),(2,2,2)):((32,1),(16,8,128))">, tiler_mn = <"[16:1;16:1]">>
 func.func @retile_rank(%tc: !ld, %f: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
-  // expected-error @below {{expected a fragment of rank 3 or more (values, then a mode for each of the tile's), got (8,2):(1,8)}}
+  // expected-error @below {{expected a fragment of rank 3 or more (a value mode, then one mode per mode of the tile), got (8,2):(1,8)}}
   %r = cute.tiled.copy.retile(%tc, %f) : (!ld, !cute.memref<f16, rmem, "(8,2):(1,8)">) -> !cute.memref<f16, rmem, "((8,1),1,1):((1,0),0,0)">
   return
 }

@@ -148,7 +148,7 @@ func.func @f(%a: !load, %m: !cute.ptr<i32, smem>) {
 
 !store = !cute_nvgpu.atom.tma_store<f16, box = (64, 8)>
 func.func @f(%a: !store, %m: !cute.ptr<i64, smem>) {
-  // expected-error @below {{property 'field': cute_nvgpu.atom.tma_store has no tma_bar (it has cache_hint, pred)}}
+  // expected-error @below {{property 'field': cute_nvgpu.atom.tma_store has no field tma_bar; its fields are cache_hint, pred}}
   %b = cute.atom.set_value(%a, %m) {field = tma_bar} : (!store, !cute.ptr<i64, smem>) -> !store
   return
 }

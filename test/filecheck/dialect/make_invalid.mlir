@@ -106,7 +106,7 @@ func.func @f(%m: !cute.int_tuple<"4294967296">) {
 // -----
 
 func.func @f(%m: i32) {
-  // expected-error @below {{operand #0: expected a known multiple of 8 for '?{div=8}', got one of 1}}
+  // expected-error @below {{operand #0: expected a known multiple of 8 for '?{div=8}', got a multiple of 1}}
   %s = cute.make_shape(%m) : (i32) -> !cute.shape<"?{div=8}">
   return
 }
@@ -114,7 +114,7 @@ func.func @f(%m: i32) {
 // -----
 
 func.func @f(%m: !cute.i32<divby 4>) {
-  // expected-error @below {{expected a known multiple of 8 for '?{div=8}', got one of 4}}
+  // expected-error @below {{expected a known multiple of 8 for '?{div=8}', got a multiple of 4}}
   %s = cute.make_shape(%m) : (!cute.i32<divby 4>) -> !cute.shape<"?{div=8}">
   return
 }

@@ -83,7 +83,7 @@ func.func @f(%s: !cute.shape<"6">, %e: !cute.shape<"1">) {
 
 // A size that a 32-bit value cannot hold, whatever the extent.
 func.func @size_width(%l: !cute.layout<"(?,65536,65536):(1,1,1)">) {
-  // expected-error @+1 {{expected the size of the layout to fit i32, got at least 4294967296: give a dynamic extent 64 bits}}
+  // expected-error @+1 {{expected the size of the layout to fit i32, got at least 4294967296; make a dynamic extent 64 bits wide}}
   %n = cute.size (%l) : (!cute.layout<"(?,65536,65536):(1,1,1)">) -> !cute.int_tuple<"?">
   return
 }

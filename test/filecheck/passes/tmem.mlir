@@ -22,7 +22,7 @@ func.func @views(%t: !t, %q: !cute.ptr<f32, tmem>) -> !p {
 
 !t = !cute.memref<f32, tmem, "4:1">
 func.func @load(%t: !t, %c: !cute.coord<"?">) {
-  // expected-error @below {{expected a tensor in memory that threads load and store; tensor memory is reached by tcgen05 alone, got !cute.memref<f32, tmem, "4:1">}}
+  // expected-error @below {{expected a tensor that threads can load and store; only tcgen05 instructions access tensor memory, got !cute.memref<f32, tmem, "4:1">}}
   %v = cute.memref.load(%t, %c) : (!t, !cute.coord<"?">) -> f32
   return
 }
@@ -31,7 +31,7 @@ func.func @load(%t: !t, %c: !cute.coord<"?">) {
 
 !t = !cute.memref<f32, tmem, "4:1">
 func.func @vector(%t: !t, %v: vector<4xf32>) {
-  // expected-error @below {{expected a tensor in memory that threads load and store; tensor memory is reached by tcgen05 alone, got !cute.memref<f32, tmem, "4:1">}}
+  // expected-error @below {{expected a tensor that threads can load and store; only tcgen05 instructions access tensor memory, got !cute.memref<f32, tmem, "4:1">}}
   cute.memref.store_vec %v, %t : !t
   return
 }

@@ -266,7 +266,7 @@ ONE_WD = '!cute.memref<f32, rmem, "(2,2,8):(1,2,4)">'
             MmaSyncOp,
             (ONE_D, ONE_A, ONE_B, ONE_D),
             {"atom": SS},
-            "property 'atom': got .* not of the expected kind",
+            "property 'atom' has the wrong type",
         ),
         (MmaSyncOp, (ONE_D, ONE_A, ONE_A, ONE_D), {"atom": F16}, "expected 4 values of B .* got 8"),
         (MmaSyncOp, (ONE_D, TILE, ONE_B, ONE_D), {"atom": F16}, "expected A in rmem"),

@@ -219,7 +219,7 @@ ONE = (
     ("types", "atom", "message"),
     [
         (ONE[:4], F16, "expected 5 operands, got 4"),
-        (ONE, DENSE, "property 'atom': got .* not of the expected kind"),
+        (ONE, DENSE, "property 'atom' has the wrong type"),
         ((*ONE[:4], '!cute.memref<i16, rmem, "4:1">'), F16, "expected 2 values of E .* got 4"),
         ((*ONE[:4], '!cute.memref<i32, rmem, "1:0">'), F16, "operand E of elements i16 .* got i32"),
         ((*ONE[:4], '!cute.memref<i16, smem, "2:1">'), F16, "expected E in rmem"),

@@ -151,7 +151,7 @@ def test_inferred_results_of_the_forms_that_do_not_write_them() -> None:
         ('%n = cute.size<[4294967296]> (%s) : (!cute.shape<"(6,2)">) -> !cute.int_tuple<"2">', "32-bit integer"),
         (
             '%r = cute.get_scalars<{only_static}> (%s) : !cute.shape<"(6,2)">',
-            "expected no property but only_dynamic, got only_static",
+            "unknown property only_static; only only_dynamic is allowed",
         ),
         ('%r = cute.flatten(%s, %t) : (!cute.shape<"6">) -> !cute.shape<"6">', "expected 2 operand types, got 1"),
         ('%a, %b = cute.get_leaves(%s) : !cute.shape<"(6,(?,2))">', "3 results, but was given 2"),
@@ -159,9 +159,9 @@ def test_inferred_results_of_the_forms_that_do_not_write_them() -> None:
         ("cute.static : i32, i32", "expected"),
         (
             '%n = cute.size (%s) {mode = array<i32: 1>} : (!cute.shape<"(6,2)">) -> !cute.int_tuple<"2">',
-            "expected the property 'mode' before the operands",
+            "property 'mode' is written before the operands",
         ),
-        ('%n = cute.get_scalars (%s) {only_dynamic} : !cute.shape<"6">', "the property 'only_dynamic' before"),
+        ('%n = cute.get_scalars (%s) {only_dynamic} : !cute.shape<"6">', "property 'only_dynamic' is written before"),
         ('%n = cute.size (%s) : (<"6">) -> !cute.int_tuple<"6">', "type expected"),
     ],
 )
