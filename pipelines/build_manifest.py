@@ -1,6 +1,6 @@
-"""The manifest of a lowered module: its kernels, parameters and host functions as the plain data that a launch reads.
+"""Manifest builder: converts a lowered module to the plain data that a launch reads.
 
-Built from the output of ``cute-to-base``; what it holds and how it is checked: :mod:`cute_dialect.runtime.manifest`.
+The input is the output of ``cute-to-base``.  :mod:`cute_dialect.runtime.manifest` describes and checks the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ __all__ = ["build_manifest"]
 
 
 def build_manifest(module: ModuleOp, context: Context, *, chip: str, features: str, opt_level: int) -> Manifest:
-    """Describe the kernels and host functions of a lowered module; ``context`` reads the types in ``cute.args``.
+    """Describe the kernels and host functions of a lowered module; ``context`` parses the types in
+    ``cute.args``.
 
     Raises :class:`ManifestError`.
     """
@@ -71,7 +72,7 @@ def build_manifest(module: ModuleOp, context: Context, *, chip: str, features: s
 
 
 class _Builder:
-    """Makes the entries; reads each type once."""
+    """Builder of the entries; parses each type once."""
 
     def __init__(self, context: Context):
         self._context = context
@@ -92,9 +93,11 @@ class _Builder:
             try:
                 empty = not text.startswith("!llvm.ptr") and abi.parse_type(text).size == 0
             except abi.AbiError as e:
-                raise ManifestError(f"kernel @{name} has a parameter of a type that cannot be passed: {e}") from None
+                raise ManifestError(f"kernel @{name} has a parameter whose type cannot be passed: {e}") from None
             if empty:
-                raise ManifestError(f"kernel @{name} has a parameter of the empty type {text}, which NVPTX cannot take")
+                raise ManifestError(
+                    f"kernel @{name} has a parameter of the empty type {text}, which NVPTX does not support"
+                )
         params = self._params(name, attributes, lowered, byval)
         required = _ints(attributes.get("nvvm.reqntid"))
         bound = required or _ints(attributes.get("nvvm.maxntid"))
@@ -173,9 +176,9 @@ def _has_byval(attributes: dict[str, Attribute], index: int) -> bool:
 
 
 def _names(function: str, arguments: Sequence[object], attributes: dict[str, Attribute]) -> list[str]:
-    """Name the parameters, for messages and for ``cute-run``: by ``cute.names``, else as their values are called.
+    """Return the names of the parameters: ``cute.names``, or else the name hints of the values.
 
-    Raises :class:`ManifestError` for a ``cute.names`` that does not name each, once.
+    Raises :class:`ManifestError` unless ``cute.names`` names every parameter, without duplicates.
     """
     given = attributes.get("cute.names")
     if given is None:
@@ -183,8 +186,7 @@ def _names(function: str, arguments: Sequence[object], attributes: dict[str, Att
     names = [getattr(n, "data", None) for n in cast("Sequence[object]", getattr(given, "data", ()))]
     if len(names) != len(arguments) or len(set(names)) != len(names) or not all(isinstance(n, str) for n in names):
         raise ManifestError(
-            f"@{function}: expected cute.names to be {len(arguments)} different texts, one for each argument, "
-            f"got {given}"
+            f"@{function}: cute.names needs {len(arguments)} different strings, one per argument, got {given}"
         )
     return [str(n) for n in names]
 
@@ -212,14 +214,17 @@ def _product(values: Sequence[int]) -> int:
 
 
 def _equal_numbers(function: str, given: Attribute) -> list[EqualNumbers]:
-    """Read ``cute.symbols``, the extents and strides that are one number.  Raises ManifestError for another form."""
+    """Read ``cute.symbols``, groups of extents and strides that must be equal.
+
+    Raises ManifestError on a syntax error.
+    """
     found: list[EqualNumbers] = []
     for entry in cast("Sequence[object]", getattr(given, "data", (given,))):
         name, _, places = str(getattr(entry, "data", entry)).rpartition(": ")
         read = [re.fullmatch(r"(\d+)\.(shape|stride)\[(\d+)\]", place) for place in places.split(" = ")]
         if not name or len(read) < 2 or None in read:
             raise ManifestError(
-                f'@{function}: expected cute.symbols to be texts like "n: 0.shape[0] = 1.shape[0]", got {entry}'
+                f'@{function}: cute.symbols needs strings like "n: 0.shape[0] = 1.shape[0]", got {entry}'
             )
         found.append({"name": name, "places": [[int(m[1]), m[2], int(m[3])] for m in read if m is not None]})
     return found

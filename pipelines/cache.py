@@ -419,7 +419,7 @@ def _package(name: str, distribution: str) -> str:
 
 
 def _ptxas() -> str:
-    """Return what tells a ptxas from another: its size, and a hash of its ends."""
+    """Return a fingerprint of ptxas: its size and a hash of its first and last bytes."""
     import hashlib
 
     from cute_dialect.pipelines.cuda_programs import PtxasError, find_ptxas

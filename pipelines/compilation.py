@@ -127,7 +127,7 @@ class Compilation:
         return next((e.options.get(key, default) for e in self._passes if e.name == pass_name), default)
 
     def manifest(self, module: ModuleOp) -> Manifest:
-        """Return what a launch reads of base IR.  Raises :class:`LoweringError`."""
+        """Return the manifest of base IR.  Raises :class:`LoweringError`."""
         from cute_dialect.pipelines.build_manifest import build_manifest
         from cute_dialect.runtime.manifest import ManifestError
 

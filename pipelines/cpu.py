@@ -1,4 +1,4 @@
-"""Run prepared launches on the CPU interpreter: the same checks, the same bytes as on the GPU."""
+"""Prepared launches on the CPU interpreter, with the same checks and parameter bytes as on the GPU."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["run_on_cpu"]
 
 _MAX_WINDOWS = 1 << 18
-"""More rows than this are not told to the interpreter one by one."""
+"""Limit on the rows of a padded array that are passed to the interpreter as separate ranges."""
 CHECK_BUDGET = 100_000_000
-"""Work of a launch after which ``checks="auto"`` stops checking: about a second of interpreting without checks."""
+"""Work of a launch after which ``checks="auto"`` stops: about one second of interpretation without checks."""
 _FLOATS = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d"}
 
 
@@ -48,14 +48,18 @@ def run_on_cpu(
     max_steps: int | None = None,
     unwritten: Sequence[str] = (),
 ) -> RunReport | None:
-    """Run ``plans`` one after another on ``args`` (numpy arrays or CPU tensors, changed in place).
+    """Run ``plans`` in order on ``args`` (numpy arrays or CPU tensors, which are updated in place).
 
-    Gives ``None`` if no launch has anything to do; the report of several is their sum.
-    What threads print goes to standard output after each launch, as on the GPU.  ``progress``, ``blocks``, ``checks``,
-    ``reports``, ``schedule``, ``seed`` and ``max_steps`` are those of :class:`cute_dialect.interp.RunOptions`;
-    ``unwritten``: names of the arrays that hold nothing yet.  ``blocks`` and ``reports`` are about one launch.
+    Return the report, summed over the launches, or ``None`` if no launch has anything to do.  Output of
+    ``printf`` appears
+    on standard output after each launch, as on the GPU.
 
-    Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
+    Args:
+        progress, blocks, checks, reports, schedule, seed, max_steps: see :class:`cute_dialect.interp.RunOptions`;
+            ``blocks`` and ``reports`` need a call with one launch.
+        unwritten: names of arrays without initial values.
+
+    Raises :class:`DeviceError` for an array that is not in CPU memory, and the errors of the interpreter.
     """
     from cute_dialect.interp import RunOptions
 
@@ -89,7 +93,7 @@ def run_on_cpu(
         report = _run_plan(module, plan, memory, target.names, options)
         if report.unchecked:
             report.warnings.append(
-                f"the checks race and uninit were left off for {report.unchecked} of {report.blocks} blocks of "
+                f"the checks race and uninit were skipped for {report.unchecked} of {report.blocks} blocks of "
                 f"@{plan.kernel}, because the run is large; checks='race,uninit' (CUTE_CHECKS=race,uninit) checks all"
             )
         sys.stdout.write("".join(report.printf))
@@ -97,7 +101,7 @@ def run_on_cpu(
             total = report
         else:
             total.add(report)
-        # What this launch could write may hold something from now on.
+        # Arrays that this launch can write no longer count as unwritten.
         reached = {argument for _, _, argument, _ in plan.packed.patches}
         reached |= {m.address.argument for _, m in plan.packed.maps}
         unwritten = [name for name in unwritten if target.names.index(name) not in reached]
@@ -107,7 +111,7 @@ def run_on_cpu(
 def _run_plan(
     module: CompiledModule, plan: Plan, memory: Sequence[_Memory | None], names: Sequence[str], options: RunOptions
 ) -> RunReport:
-    """Run one launch on this memory of the arguments, whose names are ``names``."""
+    """Run one launch; ``memory`` and ``names`` are those of the arguments."""
     from cute_dialect.interp import run_kernel
     from cute_dialect.pipelines.from_nvgpu import without_nvgpu
 
@@ -138,7 +142,7 @@ def _run_plan(
 
 
 def _touched(memory: _Memory, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Reduce a bool for each byte to a bool for each element of the array."""
+    """Reduce a mask of bytes to a mask of the array's elements."""
     import numpy as np
 
     e = memory.elements
@@ -147,7 +151,7 @@ def _touched(memory: _Memory, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _registers(module: CompiledModule, kernel: str) -> int:
-    """Return the registers of a thread as ptxas reports them; 0 where it has not assembled the kernel."""
+    """Return the registers per thread from the ptxas report; 0 without a report."""
     for code in module.artifact.code:
         for entry in cast("list[dict[str, object]]", (code.ptxas or {}).get("kernels", [])):
             if entry["name"] == kernel:
@@ -156,12 +160,12 @@ def _registers(module: CompiledModule, kernel: str) -> int:
 
 
 def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], name: str) -> Argument:
-    """Make the interpreter's tensor map."""
+    """Build the interpreter's tensor map."""
     from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
     from cute_dialect.interp.tensor_map import TensorMap
 
     if m.interleave:
-        raise LaunchError(f"argument {name}: the interpreter has no tensor maps with interleave")
+        raise LaunchError(f"argument {name}: the interpreter does not support tensor maps with interleave")
     return TensorMap(
         ELEMENTS[m.element],
         m.extents,
@@ -179,7 +183,7 @@ def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], nam
 
 
 def _argument(type_: abi.Type, data: bytes, pointers: Mapping[int, Pointer], offset: int = 0) -> Argument:
-    """Read the value of a parameter, in the form of its lowered type, from the same bytes that the GPU would get."""
+    """Decode a parameter value of a lowered type from the bytes that the GPU would get."""
     if isinstance(type_, abi.Struct):
         return tuple(_argument(m, data, pointers, offset + o) for m, o in zip(type_.members, type_.offsets))
     found = pointers.get(offset)
@@ -187,7 +191,7 @@ def _argument(type_: abi.Type, data: bytes, pointers: Mapping[int, Pointer], off
 
 
 class _Memory(NamedTuple):
-    """The bytes of an array argument, where its first element is, and which bytes are elements."""
+    """Memory of an array argument: its bytes, the offset of its first element, and the bytes that are elements."""
 
     data: NDArray[np.uint8]
     start: int
@@ -198,7 +202,7 @@ class _Memory(NamedTuple):
 
 
 def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: Sequence[str]) -> list[_Memory | None]:
-    """Make the memory of each array argument; arguments over the same bytes share theirs."""
+    """Return the memory of each array argument; arrays that overlap share it."""
     from cute_dialect.interp.memory import Elements
 
     out: list[_Memory | None] = [None] * len(views)
@@ -210,7 +214,7 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: 
             start, item = view.pointer - region.address, numpy_dtype(view.dtype).itemsize
             elements = Elements(start, tuple(view.shape), tuple([s * item for s in view.strides]), item)
             window = _window(view)
-            if len(members) > 1:  # each reaches its own part only
+            if len(members) > 1:  # restrict each array to its own bytes
                 first, size = span(view)
                 low = first - region.address
                 window = [(low, size)] if window is None else [(low + at, length) for at, length in window]
@@ -219,7 +223,7 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: 
 
 
 def _window(view: ArrayView) -> list[tuple[int, int]] | None:
-    """List the byte ranges (offset, length) that hold elements, if the array has padding and few enough rows."""
+    """Return the byte ranges (offset, length) of the elements, if the array has padding and few enough rows."""
     if 0 in view.shape:
         return None
     item = numpy_dtype(view.dtype).itemsize
@@ -250,7 +254,7 @@ def _pointer(memory: Sequence[_Memory | None], argument: int, add: int) -> Point
 
 
 def _unpack(name: str, data: bytes, offset: int) -> int | float:
-    """Read one scalar from a parameter's bytes; integers are signed."""
+    """Read a scalar from parameter bytes; integers are signed."""
     if name in _FLOATS:
         return float(struct.unpack_from(_FLOATS[name], data, offset)[0])
     if name == "bf16":

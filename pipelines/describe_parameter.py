@@ -1,8 +1,9 @@
-"""Parameters from IR: a cute type and the lowered type beside it as the record that the manifest holds.
+"""Parameter descriptions for the manifest, from a cute type and its lowered type.
 
-The cute type (``!cute.memref<f32, gmem, "(?,?):(?,1)">``) says what a parameter promises, the lowered type
-(``!llvm.struct<…>``) where each dynamic leaf lies.  ``cute-to-base`` stores the dynamic leaves only, flat; one leaf
-alone is not wrapped in a struct.  The record: :mod:`cute_dialect.runtime.signature`.
+The cute type (``!cute.memref<f32, gmem, "(?,?):(?,1)">``) defines the constraints of a parameter.  The lowered type
+(``!llvm.struct<…>``) defines the offset of each dynamic leaf.  ``cute-to-base`` stores only the dynamic leaves,
+in one
+flat struct; a single leaf has no struct.  :mod:`cute_dialect.runtime.signature` describes the record.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ __all__ = ["describe", "parse_type"]
 
 
 def parse_type(text: str, context: Context) -> Attribute | None:
-    """Read one entry of ``cute.args``; ``None`` for a type of another dialect, whose lowered form says all.
+    """Parse one entry of ``cute.args``; ``None`` for a type of another dialect, whose lowered type is
+    sufficient.
 
     Raises :class:`SignatureError`.
     """
@@ -42,7 +44,7 @@ def parse_type(text: str, context: Context) -> Attribute | None:
 
 
 def describe(text: str, type_: Attribute | None, lowered_text: str, *, byval: bool = False) -> Param:
-    """Describe one parameter of the type ``type_`` (as written: ``text``).  Raises :class:`SignatureError`.
+    """Describe a parameter of type ``type_``, whose source text is ``text``.  Raises :class:`SignatureError`.
 
     >>> from cute_dialect.ir.context import make_context
     >>> text = '!cute.memref<f16, gmem, align<16>, "(?,64):(?{div=8},1)">'
@@ -83,7 +85,7 @@ def describe(text: str, type_: Attribute | None, lowered_text: str, *, byval: bo
 
 
 def _describe_cute(param: Param, type_: Attribute, lowered: abi.Type) -> Param:
-    """Complete the record of a parameter of cute type; one that says nothing more stays opaque."""
+    """Complete the description of a parameter of cute type; types without a description stay opaque."""
     from cute_dialect.algebra.values import Layout
     from cute_dialect.memory_types import ConstrainedIntType, MemRefType, PtrType
     from cute_dialect.types import CoordType, IntTupleType, LayoutType, ShapeType
@@ -118,7 +120,7 @@ def _pointer(param: Param, ptr: Ptr) -> None:
 
 
 def _tree(payload: object) -> Tree:
-    """Write a shape, stride or coordinate of the algebra as plain data; offsets are filled in by :func:`_place`."""
+    """Convert a shape, stride or coordinate to plain data; :func:`_place` fills in the offsets."""
     from cute_dialect.algebra.leaf import Dyn
     from cute_dialect.algebra.values import UNDERSCORE
 
@@ -134,6 +136,6 @@ def _tree(payload: object) -> Tree:
 
 
 def _place(param: Param) -> None:
-    """Give each dynamic leaf its offset: the integers of the lowered type, in order, are the dynamic leaves."""
+    """Set the offset of each dynamic leaf; the integers of the lowered type are the dynamic leaves in order."""
     for leaf, (_, offset) in zip(dynamic_leaves(param), integer_slots(param)):
         leaf["offset"] = offset

@@ -1,18 +1,18 @@
-"""Lowering inside somebody else's compiler: cute ops in a module of upstream MLIR's own Python.
+"""Lowering inside another compiler: cute ops in a module of upstream MLIR's Python bindings.
 
-The module holds cute ops in generic form; upstream carries them as ops of an unregistered dialect::
+The module holds cute ops in generic form, which upstream treats as ops of an unregistered dialect::
 
     context.allow_unregistered_dialects = True
     module = ir.Module.parse(text, context)
-    lowered = lower(module)                                    # in the same context: no cute op, no cute type
+    lowered = lower(module)                                    # same context; no cute ops or types are left
 
-    passes = PassManager("builtin.module", context)            # or as a step of an upstream pipeline, in place
+    passes = PassManager("builtin.module", context)            # or, in place, as a step of an upstream pipeline
     passes.add(as_upstream_pass("base", context), name="cute")
     passes.add("canonicalize")
     passes.run(module.operation)
 
-The IR crosses as text, there and back.  Every op that comes back has the location of the op that it was made from, as
-upstream wrote it; errors have that of the op that they are about.
+The IR is converted to text and back.  Each resulting op keeps the upstream location of the op that it was lowered
+from, and errors carry the location of their op.
 """
 
 # The mlir package's stubs are incomplete.
@@ -50,10 +50,10 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["EmbedError", "as_upstream_pass", "load_dialects", "lower"]
 
 _TEXT = "<module in upstream MLIR>"
-"""The file name of the text that crosses."""
+"""File name of the intermediate text."""
 
 _OP = re.compile(r'\s*(?:%[\w$.:-]+(?:, %[\w$.:-]+)* = )?"[\w$.-]+"\(')
-"""The beginning of a line that an op of the generic form stands on."""
+"""Matches a line that starts an op in generic form."""
 
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
@@ -61,8 +61,9 @@ _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 class EmbedError(Exception):
     """The module cannot be lowered.
 
-    ``diagnostics`` are the errors, each with the position of its op in the caller's module; ``filename``, ``line`` and
-    ``col`` (0: unknown) are those of the first, as is ``message``.
+    ``diagnostics`` are the errors, each with the position of its op in the caller's module.  ``message``,
+    ``filename``,
+    ``line`` and ``col`` (0: unknown) belong to the first one.
     """
 
     def __init__(self, diagnostics: Sequence[Diagnostic]):
@@ -73,12 +74,12 @@ class EmbedError(Exception):
 
 
 def lower(module: ir.Module, pipeline: str | Sequence[str] = "base") -> ir.Module:
-    """Return a module like ``module``, lowered, in the same context; ``module`` itself is left as it is.
+    """Return a lowered copy of a module in the same context; ``module`` itself does not change.
 
-    ``pipeline``: a named pipeline with options (``base``, ``host``, ``nvptx=chip=sm_90a``), a textual one
-    (``builtin.module(…)``), or a list of passes with their options (``["cute-expand-ops", "cute-to-base"]``).
+    ``pipeline`` is a named pipeline with options (``base``, ``host``, ``nvptx=chip=sm_90a``), a textual pipeline
+    (``builtin.module(…)``), or a list of passes with options (``["cute-expand-ops", "cute-to-base"]``).
 
-    Raises :class:`EmbedError`: there is no such pass, the module is not well-formed cute IR, or a pass refuses it.
+    Raises :class:`EmbedError` for an unknown pass, invalid cute IR, or an error of a pass.
 
     >>> m = ir.Module.parse('''%s = "cute.static"() : () -> !cute.shape<"(4,8)">
     ... %n = "cute.size"(%s) : (!cute.shape<"(4,8)">) -> !cute.int_tuple<"32">''', context)      # doctest: +SKIP
@@ -90,19 +91,20 @@ def lower(module: ir.Module, pipeline: str | Sequence[str] = "base") -> ir.Modul
 def as_upstream_pass(
     pipeline: str | Sequence[str], context: ir.Context | None = None
 ) -> Callable[[ir.Operation, ExternalPass], None]:
-    """Wrap passes of ours as one pass of upstream's ``PassManager``, to be given to its ``add``; it runs on a module.
+    """Wrap passes of this project as one module pass for ``PassManager.add`` of upstream.
 
-    ``pipeline`` is as for :func:`lower`, or the name of a pass (``cute-to-base``).  ``context`` is the one that it is
-    going to run in (default: the current one).  Errors are emitted at the ops that they are about, and the pass fails.
-    Raises :class:`EmbedError` if there is no such pass.
+    ``pipeline`` is as for :func:`lower`, or the name of a pass (``cute-to-base``).  ``context`` is the context
+    in which
+    the pass will run; default: the current one.  An error is emitted at its op, and the pass fails.
+    Raises :class:`EmbedError` for an unknown pass.
     """
     import mlir.ir as ir
 
     steps = _steps(pipeline)
     if context is None:
         context = ir.Context.current
-    if context is None:  # what this build does where there is none; others raise ValueError
-        raise ValueError("expected a context, got none, and none is current")
+    if context is None:  # some builds return None without a current context, others raise ValueError
+        raise ValueError("as_upstream_pass: no context is given, and none is current; pass context=")
     load_dialects(context)
 
     def run(op: ir.Operation, external: ExternalPass) -> None:
@@ -123,7 +125,7 @@ def as_upstream_pass(
 
 
 def load_dialects(context: ir.Context) -> None:
-    """Load the dialects that lowered modules use; while passes run, a context must not load any."""
+    """Load the dialects that lowered modules use, because MLIR forbids loading dialects while passes run."""
     for name in BASE_DIALECTS:
         context.get_dialect_descriptor(name)
 
@@ -151,7 +153,7 @@ def _lower(op: ir.Operation, steps: Sequence[Step]) -> ir.Module:
 
     here = next((i for i, s in enumerate(steps) if s.info.upstream), len(steps))
     if not any(s.info.scope == "cute" or s.info.origin for s in steps[:here]):
-        here = 0  # nothing that upstream could not do itself
+        here = 0  # upstream can run these passes itself
     text = _Crossing(op).run(steps[:here], steps[here:]) if here else _generic(op)
     try:
         lowered = ir.Module.parse(text, op.context)
@@ -169,7 +171,7 @@ def _run_upstream(module: ir.Module, steps: Sequence[Step]) -> ir.Module:
             upstream = UpstreamModule(context, module, _TEXT)
             if step.path:
                 upstream.run_pipeline(str(step))
-            elif step.name == "emit-gpu-binary":  # which LLVM may abort of
+            elif step.name == "emit-gpu-binary":  # LLVM may abort the process here
                 with borrowed() as worker:
                     alone = worker.module(upstream.text(generic=True, debuginfo=True), _TEXT)
                     alone.run(step.name, dict(step.options))
@@ -183,7 +185,7 @@ def _run_upstream(module: ir.Module, steps: Sequence[Step]) -> ir.Module:
 
 
 def _replace(op: ir.Operation, lowered: ir.Module) -> None:
-    """Put what a module holds into another one, in place of what that holds."""
+    """Replace the contents of a module by those of another one."""
     block = op.regions[0].blocks[0]
     for old in reversed(list(block.operations)):
         old.operation.erase()
@@ -198,7 +200,7 @@ def _replace(op: ir.Operation, lowered: ir.Module) -> None:
 
 
 class _Crossing:
-    """A module of upstream's as text, with the location of the op on each line."""
+    """Text of an upstream module, with the location of the op on each line."""
 
     def __init__(self, op: ir.Operation):
         import mlir.ir as ir
@@ -212,13 +214,13 @@ class _Crossing:
 
         op.walk(note, ir.WalkOrder.PRE_ORDER)
         self._of_line: list[str] = ["loc(unknown)"]
-        """Line -> location, from line 1; of a line without an op that of the op before it"""
+        """Line -> location, from line 1; a line without an op has the location of the op before it"""
         left = iter(locations)
         for line in self._source.text.split("\n"):
             self._of_line.append(next(left, "loc(unknown)") if _OP.match(line) else self._of_line[-1])
 
     def run(self, steps: Sequence[Step], following: Sequence[Step]) -> str:
-        """Run the passes on the text; gives the text after them.  Raises EmbedError."""
+        """Run the passes on the text and return the resulting text.  Raises EmbedError."""
         engine = DiagnosticEngine(file=_TEXT)
         context = make_context("all", allow_unregistered=True)
         module = parse_module(context, self._source, engine)
@@ -235,17 +237,17 @@ class _Crossing:
                 left,
             )
             raise EmbedError([self._retold(engine.seen[-1])])
-        # LLVM makes code of what goes back, and would make its atomics weaker.
+        # LLVM compiles the result, and would otherwise weaken its atomics.
         run_pass(StrongAtomicsPass(), ir.module, PassContext(context))
         return handoff_text(ir.module, retold=self._locations(op.location for op in ir.module.walk()))
 
     def _locations(self, used: Iterable[Attribute]) -> dict[Attribute, str]:
-        """Map each location of the text to the one that it stands for."""
+        """Map each location in the text to the original location."""
         places = [at for at in used if isinstance(at, FileLineColLoc) and at.filename.data == _TEXT]
         return {at: self._of_line[at.line.data] for at in places}
 
     def _retold(self, d: Diagnostic) -> Diagnostic:
-        """Turn a diagnostic about the text into one about the module."""
+        """Move a diagnostic from the text to the module."""
         position = d.position
         if position.file == _TEXT:
             position = _position(self._of_line[position.line])
@@ -254,12 +256,12 @@ class _Crossing:
 
 
 def _generic(op: ir.Operation) -> str:
-    """Print the generic form, types and attributes in full, one op a line, without locations."""
+    """Print the generic form, with full types and attributes, one op per line, without locations."""
     return str(op.get_asm(print_generic_op_form=True, use_local_scope=True, large_elements_limit=None))
 
 
 def _position(location: str) -> Position:
-    """Find the first file, line and column in a location."""
+    """Return the first file, line and column in a location."""
     found = _FILE.search(location)
     return Position(found.group(1), int(found.group(2)), int(found.group(3))) if found else Position("<unknown>")
 

@@ -1,6 +1,6 @@
-"""Host programs from IR: a lowered host function as the list of instructions that the manifest holds.
+"""Host program extraction: converts a lowered host function to the instructions in the manifest.
 
-What the instructions are, and what runs them: :mod:`cute_dialect.runtime.host_program`.
+:mod:`cute_dialect.runtime.host_program` describes and evaluates the instructions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SAME = {"builtin.unrealized_conversion_cast"}
 
 
 def op_name(op: Operation) -> str:
-    """Return the name of an operation, also when xDSL does not know it."""
+    """Return the name of an operation, including unregistered ones."""
     if op.name == "builtin.unregistered":
         return str(getattr(op, "op_name").data)  # noqa: B009
     return op.name
@@ -51,11 +51,11 @@ class _Extractor:
 
     def use(self, value: SSAValue) -> int:
         if value not in self.registers:
-            raise HostError(f"host function @{self.name} uses a value that is defined outside of it")
+            raise HostError(f"host function @{self.name} uses a value that is defined outside the function")
         return self.registers[value]
 
     def block(self, block: Block, when: list[list[int]]) -> tuple[list[Instruction], list[int]]:
-        """Translate a block, which runs under the conditions ``when``; gives what it yields, too."""
+        """Translate a block that runs under the conditions ``when``; also return the registers that it yields."""
         code: list[Instruction] = []
         launched = False
         for op in block.ops:
@@ -142,7 +142,10 @@ class _Extractor:
         return [abi.parse_type(_type_text(element)).size, None if dynamic else indices[0]]
 
     def launch_func(self, op: Operation, when: list[list[int]], launched: bool) -> None:
-        """Note a launch; ``launched``: the one before it is in its block, too.  Raises :class:`HostError`."""
+        """Record a launch; ``launched``: the previous op in the block is a launch, too.
+
+        Raises :class:`HostError`.
+        """
         attributes = _attributes(op)
         sizes = _plain(attributes.get("operandSegmentSizes"))
         assert isinstance(sizes, list) and len(sizes) >= 12
@@ -158,7 +161,7 @@ class _Extractor:
         fallback = "cute.fallback" in attributes
         if fallback and not launched:
             raise HostError(
-                f"host function @{self.name}: the launch of @{kernel} has cute.fallback, and no launch stands before "
+                f"host function @{self.name}: the launch of @{kernel} has cute.fallback, but no launch precedes "
                 "it in its block"
             )
         record: dict[str, object] = {
@@ -187,7 +190,7 @@ class _Extractor:
 
 
 def extract_host_program(function: Operation) -> Program | None:
-    """Compile a lowered host function; ``None`` when it launches nothing.  Raises :class:`HostError`."""
+    """Translate a lowered host function; ``None`` if it has no launch.  Raises :class:`HostError`."""
     if not _launches(function):
         return None
     name = str(_plain(_attributes(function)["sym_name"]))
@@ -202,7 +205,7 @@ def extract_host_program(function: Operation) -> Program | None:
 
 
 def _map_rank(attributes: Mapping[str, Attribute], rank_in: Callable[[str], int | None] = rank_of) -> int | None:
-    """Return the rank of the tensor map that a call makes; ``None`` for other calls."""
+    """Return the rank of the tensor map that a call encodes; ``None`` for other calls."""
     callee = attributes.get("callee")
     return rank_in(_symbol(callee)) if callee is not None else None
 
@@ -231,7 +234,7 @@ def _plain(attribute: object) -> int | float | str | list[int] | None:
 
 
 def _symbol(attribute: object) -> str:
-    """Return the last name of a symbol: ``add`` of ``@kernels::@add``."""
+    """Return the last component of a symbol: ``add`` for ``@kernels::@add``."""
     nested = getattr(attribute, "nested_references", None)
     last = nested.data[-1] if nested is not None and nested.data else getattr(attribute, "root_reference")  # noqa: B009
     return str(last.data)

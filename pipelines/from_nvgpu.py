@@ -1,4 +1,4 @@
-"""Lowered IR with ops of nvgpu, taken on to nvvm by upstream MLIR and read back, for the interpreter."""
+"""Conversion of nvgpu ops to nvvm by upstream MLIR, for the interpreter."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ TO_NVVM = (
     "builtin.module(convert-nvgpu-to-nvvm,gpu.module(convert-vector-to-llvm,convert-arith-to-llvm),"
     "reconcile-unrealized-casts,canonicalize)"
 )
-"""The passes that leave no op, type or cast of nvgpu, memref and vectors of two dimensions."""
+"""Passes that remove nvgpu ops and types, memrefs, and two-dimensional vectors."""
 
 
 @lru_cache(maxsize=8)
 def without_nvgpu(module: ModuleOp) -> ModuleOp:
-    """Return the module itself if it has no op of nvgpu, else what upstream's ``convert-nvgpu-to-nvvm`` makes of it.
+    """Return the module after upstream's ``convert-nvgpu-to-nvvm``; the module itself if it has no nvgpu op.
 
-    Raises :class:`~cute_dialect.pipelines.upstream_error.UpstreamMissing` where that takes upstream MLIR and there is
-    none.
+    Raises :class:`~cute_dialect.pipelines.upstream_error.UpstreamMissing` if upstream MLIR is needed and not
+    installed.
     """
     if not any(op.name.startswith("nvgpu.") for op in module.walk()):
         return module

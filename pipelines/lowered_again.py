@@ -1,4 +1,4 @@
-"""Lowered modules of what is compiled already, made when they are asked for: all of one, or what a kernel needs."""
+"""Lowered modules of compiled code, produced on request: a whole module, or the part that one kernel needs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["cloning", "is_kernel", "lowered_again", "lowered_when_asked", "readi
 
 
 def lowered_when_asked(module: Callable[[], ModuleOp], pipeline: str = "nvptx") -> Lowered:
-    """Return what lowers a module, which is made when that is asked for."""
+    """Return a function that builds and lowers a module on request."""
     return lowered_again(lambda _: module().clone(), pipeline)
 
 
 def lowered_again(read: Callable[[Compilation], ModuleOp], pipeline: str) -> Lowered:
-    """Return the lowered module of a compiled one, made when it is asked for: all of it, or as much as a kernel needs.
+    """Return a function that lowers a compiled module on request, in whole or for one kernel.
 
-    ``read`` gives a module to be lowered in place.
+    ``read`` returns a module that may be lowered in place.
     """
     kept: dict[str | None, ModuleOp] = {}
 
@@ -43,23 +43,23 @@ def lowered_again(read: Callable[[Compilation], ModuleOp], pipeline: str) -> Low
 
 
 def reading(text: str | Callable[[], str], name: str) -> Callable[[Compilation], ModuleOp]:
-    """Return what parses a text, or one that a function makes, that is known to be sound."""
+    """Return a function that parses a text (or the result of a function) that is known to be valid."""
     return lambda work: work.parse(text if isinstance(text, str) else text(), name, verified=True)
 
 
 def cloning(module: ModuleOp) -> Callable[[Compilation], ModuleOp]:
-    """Return what gives a copy of a module."""
+    """Return a function that copies a module."""
     return lambda _: module.clone()
 
 
 def is_kernel(op: Operation) -> bool:
-    """Tell whether an op is a kernel that is not lowered."""
+    """Return True if an op is a kernel that has not been lowered."""
     names = (*op.attributes, *op.properties)
     return op.name == "gpu.func" and ("kernel" in names or "gpu.kernel" in names)
 
 
 def _drop_others(module: ModuleOp, kernel: str) -> None:
-    """Take out the other kernels, and what launches kernels."""
+    """Remove the other kernels and the host functions that launch kernels."""
     for op in list(module.ops):
         if op.name == "gpu.module":
             for inner in [o for b in op.regions[0].blocks for o in b.ops]:

@@ -1,6 +1,7 @@
-"""Compilation for the interpreter, of each kernel when it is first run: of the variants of a kernel a call needs one.
+"""Compilation for the interpreter that lowers each kernel on its first run.
 
-The manifest, which a launch reads, needs of a kernel its parameters and its shared memory, not what it does.
+A call runs only one variant of a kernel.  Launches read the manifest, which depends on the parameters and the shared
+memory of a kernel but not on its code.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["compile_on_demand"]
 
 _SHARED = ("cute.memref.alloc_smem", "cute.smem_base")
-"""What of a kernel's body the manifest depends on."""
+"""Ops in a kernel body that affect the manifest."""
 
 
 def compile_on_demand(source: str | ModuleOp, filename: str, *, chip: str | None = None) -> CompiledModule:
-    """Compile a text or a module as ``cute_dialect.pipelines.compile(source, emit="base")`` does, but lower each kernel
-    when it is first run; what the passes find wrong with it is said then.  A module is kept, and has to stay as it is.
+    """Compile like ``cute_dialect.pipelines.compile(source, emit="base")``, but lower each kernel on its first
+    run.
+
+    Errors of the passes are raised then.  A module is kept by reference and must not be changed.
 
     Raises :class:`cute_dialect.pipelines.stages.CompileError`.
     """
@@ -38,7 +41,7 @@ def compile_on_demand(source: str | ModuleOp, filename: str, *, chip: str | None
 
 
 def _outlines(module: ModuleOp) -> ModuleOp:
-    """Return a copy of a module whose kernels do nothing, but have the shared memory that they have."""
+    """Return a copy of a module whose kernels contain only their shared memory allocations."""
     bodies = {op: op.regions[0] for op in module.walk() if is_kernel(op)}
     try:
         for function, body in bodies.items():
@@ -53,7 +56,7 @@ def _outlines(module: ModuleOp) -> ModuleOp:
 
 
 def _outline(body: Region) -> Region:
-    """Return the body of a kernel that only has shared memory."""
+    """Return the body of a kernel reduced to its shared memory allocations."""
     from xdsl.dialects.gpu import ReturnOp
     from xdsl.ir import Block, Region
 

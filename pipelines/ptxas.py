@@ -1,9 +1,10 @@
-"""Assemble PTX with NVIDIA's ``ptxas`` and read its report.
+"""Assembly of PTX with NVIDIA's ``ptxas``, and parsing of its report.
 
-Which ptxas: :mod:`.cuda_programs`.
-PTX itself needs none: the driver can assemble PTX when it loads it (with a ptxas of its own, and without a report).
+:mod:`.cuda_programs` finds the program.  It is optional for PTX output: the driver assembles PTX at load time,
+with its
+own ptxas and without a report.
 
-ptxas is run on whole programs, never with ``-c``: relocatable code loses ``setmaxnreg`` (note C7504).
+ptxas assembles whole programs, never with ``-c``, because relocatable code loses ``setmaxnreg`` (note C7504).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class KernelReport:
-    """The report of ``ptxas -v`` on one kernel.  Registers count per thread; the rest is in bytes."""
+    """Report of ``ptxas -v`` on one kernel.  Registers count per thread; sizes are in bytes."""
 
     name: str
     registers: int
@@ -40,20 +41,20 @@ class KernelReport:
     smem: int
     """static shared memory"""
     constant: int
-    """constant bank 0: the parameters and the driver's own part"""
+    """constant bank 0: the parameters and data of the driver"""
     barriers: int
     code: int = 0
-    """machine code"""
+    """size of the machine code"""
 
     @property
     def spills(self) -> int:
-        """Bytes spilled, stores and loads."""
+        """Bytes spilled, stores plus loads."""
         return self.spill_stores + self.spill_loads
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """A cubin and the report that came with it."""
+    """A cubin with the report of ptxas."""
 
     cubin: bytes
     kernels: tuple[KernelReport, ...]
@@ -62,7 +63,7 @@ class Assembled:
     """version of the ptxas, e.g. ``13.0.88``"""
 
     def report(self) -> str:
-        """Return the report as lines for people."""
+        """Return the report as readable lines."""
         lines = [
             f"{k.name}: {k.registers} registers, {k.spills} bytes spilled, {k.stack} bytes stack, "
             f"{k.smem} bytes shared, {k.barriers} barriers, {k.code} bytes of code"
@@ -80,7 +81,7 @@ class Assembled:
 
 
 def disassemble(cubin: bytes, *options: str) -> str:
-    """Return machine code as text, by nvdisasm with more options.
+    """Disassemble machine code with nvdisasm and further options.
 
     Raises :class:`PtxasMissing` or :class:`PtxasError`.
     """
@@ -101,16 +102,16 @@ def disassemble(cubin: bytes, *options: str) -> str:
 
 @lru_cache(maxsize=8)
 def version(path: str) -> str:
-    """Ask the ptxas at ``path`` for its version, e.g. ``13.0.88``; ``unknown`` when it does not say."""
+    """Return the version of the ptxas at ``path``, e.g. ``13.0.88``; ``unknown`` if it does not print one."""
     out = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
     found = re.search(r"V(\d+(?:\.\d+)+)", out) or re.search(r"release (\d+(?:\.\d+)+)", out)
     return found.group(1) if found else "unknown"
 
 
 def assemble(ptx: str, chip: str = DEFAULT_CHIP, *, opt_level: int = 3, extra: tuple[str, ...] = ()) -> Assembled:
-    """Assemble ``ptx`` for ``chip`` (e.g. ``sm_90a``).  The lines of the source that it names go into the cubin.
+    """Assemble ``ptx`` for ``chip`` (e.g. ``sm_90a``).  Line info in the PTX is kept in the cubin.
 
-    Raises :class:`PtxasMissing` or :class:`PtxasError` (with the first lines of what ptxas says).
+    Raises :class:`PtxasMissing` or :class:`PtxasError` (with the first lines of the output of ptxas).
     """
     path = find_ptxas()
     try:
@@ -129,9 +130,9 @@ def assemble(ptx: str, chip: str = DEFAULT_CHIP, *, opt_level: int = 3, extra: t
 
 
 def _run(path: str, ptx: str, chip: str, options: Sequence[str]) -> tuple[str, bytes]:
-    """Run ptxas; gives what it says, and the cubin.
+    """Run ptxas and return its output and the cubin.
 
-    Raises :class:`PtxasError`, and ``OSError`` where it does not come to that.
+    Raises :class:`PtxasError` if ptxas fails, and ``OSError`` if it cannot be run.
     """
     import tempfile
 
@@ -146,16 +147,16 @@ def _run(path: str, ptx: str, chip: str, options: Sequence[str]) -> tuple[str, b
             errors = [line.strip() for line in said.splitlines() if re.search(r"error|fatal", line)]
             lines = errors or [line.strip() for line in said.splitlines() if line.strip()]
             more = f" (and {len(lines) - 4} more)" if len(lines) > 4 else ""
-            lines = lines or [f"it ended with {done.returncode} and said nothing"]
+            lines = lines or [f"exited with status {done.returncode} and printed nothing"]
             raise PtxasError(f"ptxas {version(path)} for {chip}: " + "; ".join(lines[:4]) + more)
         if not os.path.exists(image):
-            raise PtxasError(f"{path} wrote no cubin: it is no ptxas")
+            raise PtxasError(f"{path} wrote no cubin; it may not be a ptxas")
         with open(image, "rb") as f:
             return said, f.read()
 
 
 def code_sizes(cubin: bytes) -> dict[str, int]:
-    """Return the bytes of machine code of each kernel: the sections ``.text.NAME`` of the ELF file that a cubin is."""
+    """Return the machine code size of each kernel: the sections ``.text.NAME`` of the cubin, an ELF file."""
     import struct
 
     if cubin[:5] != b"\x7fELF\x02":
@@ -164,7 +165,7 @@ def code_sizes(cubin: bytes) -> dict[str, int]:
     entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
 
     def section(i: int) -> tuple[int, int, int]:
-        """Read the offset of its name, of its bytes, and their number."""
+        """Return name offset, data offset and size of a section."""
         (name,) = struct.unpack_from("<I", cubin, table + i * entry)
         offset, size = struct.unpack_from("<QQ", cubin, table + i * entry + 0x18)
         return name, offset, size
@@ -180,7 +181,7 @@ def code_sizes(cubin: bytes) -> dict[str, int]:
 
 
 def parse_report(said: str) -> tuple[tuple[KernelReport, ...], tuple[str, ...]]:
-    """Return the kernels and the warnings in what ``ptxas -v`` printed.
+    """Parse the kernels and warnings in the output of ``ptxas -v``.
 
     >>> text = '''ptxas info    : Compiling entry function 'add' for 'sm_90a'
     ... ptxas info    : Function properties for add

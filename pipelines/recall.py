@@ -1,4 +1,4 @@
-"""Compilations that were made before: their keys, and where they are kept, in memory and in the compile cache."""
+"""Lookup of earlier compilations by key, in memory and in the compile cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ __all__ = ["cached", "compiled_before", "given_options", "key_parts", "text_key"
 def compiled_before(
     source: str | os.PathLike[str], *, pipeline: str = "nvptx", chip: str | None = None, emit: Emit = "auto"
 ) -> CompiledModule | None:
-    """Return what :func:`compile_module` finds in the compile cache, without importing the compiler, or ``None``."""
+    """Look up the result of :func:`compile_module` in the compile cache without importing the compiler; None if
+    absent.
+    """
     from cute_dialect.pipelines.cache import default_cache, key_of
 
     disk = default_cache()
@@ -34,25 +36,25 @@ def compiled_before(
 
 
 def text_key(text: str, *, emit: Emit, chip: str | None, opt_level: int | None, ptxas: Sequence[str] = ()) -> str:
-    """Return the key under which :func:`compile_module` keeps a module of which ``text`` says all."""
+    """Return the cache key of a module that ``text`` describes completely."""
     from cute_dialect.pipelines.cache import key_of
 
     return key_of(with_source(key_parts("nvptx", given_options(chip, opt_level), emit, ptxas), (text, "-")))
 
 
 def given_options(chip: str | None, opt_level: int | None, features: str | None = None) -> dict[str, str]:
-    """Return the options that are given, as texts."""
+    """Return the options that are set, as strings."""
     given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
     return {k: v for k, v in given.items() if v is not None}
 
 
 def key_parts(pipeline: str, options: dict[str, str], emit: Emit, ptxas: Sequence[str] = ()) -> list[str]:
-    """Return the parts of a key but the source."""
+    """Return all parts of a cache key except the source."""
     return [pipeline, repr(sorted(options.items())), emit, *([repr(tuple(ptxas))] if ptxas else [])]
 
 
 def with_source(parts: Sequence[str], given: tuple[str, str]) -> list[str]:
-    """Add the text of the source to the parts of a key; and its name, where the code names it."""
+    """Append the source text to the parts of a key, and its name if line info records it."""
     text, name = given
     return [*parts, text, name] if any("lineinfo" in part for part in parts) else [*parts, text]
 
@@ -69,7 +71,7 @@ def cached(
     timings: list[Timing] | None,
     text: str | None = None,
 ) -> CompiledModule:
-    """Take the module from memory, from the disk, or make it anew."""
+    """Return the compiled module from memory or disk, or compile it."""
     from cute_dialect.pipelines.cache import default_cache, key_of
 
     start = perf_counter()
@@ -82,7 +84,7 @@ def cached(
     key = key_of(with_source(options, given))
     found = _found(disk, key, given, options[0])
     if found is None:
-        with disk.locked(key):  # of the processes that want it one compiles it
+        with disk.locked(key):  # only one of the processes that need the module compiles it
             found = _found(disk, key, given, options[0])
             if found is None:
                 found = fresh(timings)
@@ -111,7 +113,7 @@ def _remember(key: str, module: CompiledModule) -> None:
 
 
 def _given_text(source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[str, str] | None:
-    """Read the text of a source and its name; ``None`` for a module, and for a file that cannot be read."""
+    """Return the text and name of a source; ``None`` for a module or an unreadable file."""
     if isinstance(source, str) and is_text(source):
         return source, filename or "-"
     if isinstance(source, (str, os.PathLike)):

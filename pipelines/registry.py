@@ -1,7 +1,8 @@
-"""The named pipelines: ``cute-opt --pipeline=NAME[=key=value,…]``.
+"""Named pipelines: ``cute-opt --pipeline=NAME[=key=value,…]``.
 
-Each is a template of a textual pipeline with named holes.  ``nvptx`` goes from cute to PTX, ``host`` to LLVM for the
-CPU, ``base`` stops where cute ends.
+Each is a template of a textual pipeline with named placeholders.  ``nvptx`` lowers cute to PTX and ``host`` to
+LLVM for
+the CPU; ``base`` stops after the cute passes.
 """
 
 from __future__ import annotations
@@ -16,21 +17,24 @@ from cute_dialect.passes.pipeline_text import Element, parse_pipeline
 
 
 class PipelineError(ValueError):
-    """No such pipeline, or an option that it does not have."""
+    """Unknown pipeline or pipeline option, or an invalid value."""
 
 
 class PipelineOption(NamedTuple):
-    """An option of a named pipeline: its default and what it says."""
+    """An option of a named pipeline: default value and help text."""
 
     default: str
     help: str
     choices: tuple[str, ...] = ()
-    """all that it may be; empty: anything"""
+    """allowed values; empty: any value"""
 
 
 class NamedPipeline(NamedTuple):
-    """A named pipeline; ``template`` holds ``<option>`` where an option's value goes, and
-    ``<option=value?text>`` where text goes if the option has that value.
+    """A named pipeline.
+
+    In ``template``, ``<option>`` is replaced by the value of an option, and ``<option=value?text>`` by the text
+    if the
+    option has that value.
     """
 
     name: str
@@ -53,7 +57,7 @@ class NamedPipeline(NamedTuple):
                 )
             if re.search(r"[\s{}()\"']", value):
                 raise PipelineError(
-                    f"option '{key}' of pipeline '{self.name}': '{value}' holds a blank, brace or quote"
+                    f"option '{key}' of pipeline '{self.name}': '{value}' contains a space, brace, parenthesis or quote"
                 )
             choices = self.options[key].choices
             if choices and value not in choices:
@@ -77,7 +81,7 @@ class NamedPipeline(NamedTuple):
 
 
 def _check_target(name: str, values: dict[str, str], given: bool) -> None:
-    """Refuse a chip or features that there are not; features that are not ``given`` become those of the chip."""
+    """Check chip and features; features that are not ``given`` become those of the chip."""
     from cute_dialect.arch.errors import ArchError
 
     if not given:
@@ -106,15 +110,15 @@ _ROWS = (
             "features": PipelineOption(
                 default_features(DEFAULT_CHIP), "PTX version; the chip's first one where that is newer"
             ),
-            "O": PipelineOption("3", "optimisation level of LLVM, 0 to 3"),
+            "O": PipelineOption("3", "optimization level of LLVM, 0 to 3"),
             "arch-dialect": PipelineOption(
-                "nvvm", "nvgpu: by way of upstream's nvgpu, as far as it reaches", ("nvvm", "nvgpu")
+                "nvvm", "nvgpu: lower through upstream's nvgpu where it has the op", ("nvvm", "nvgpu")
             ),
             "compilation-target": PipelineOption("isa", "isa (PTX), bin (cubin), fatbin or llvm (bitcode)"),
             "lineinfo": PipelineOption(
-                "false", "true: PTX and cubin say which line of the source each instruction is from", ("false", "true")
+                "false", "true: PTX and cubin record the source line of each instruction", ("false", "true")
             ),
-            "asserts": PipelineOption("true", "false: GPU code leaves out what kernels assert", ("true", "false")),
+            "asserts": PipelineOption("true", "false: GPU code has no asserts", ("true", "false")),
         },
     ),
     NamedPipeline(
@@ -125,23 +129,23 @@ _ROWS = (
     ),
     NamedPipeline(
         "base",
-        "cute to base ops, nothing of upstream MLIR needed",
+        "cute to base ops, without upstream MLIR",
         f"builtin.module({_CUTE}<arch-dialect=nvgpu?{{arch-dialect=nvgpu}}>)",
-        {"arch-dialect": PipelineOption("nvvm", "nvgpu: upstream's nvgpu, as far as it reaches", ("nvvm", "nvgpu"))},
+        {"arch-dialect": PipelineOption("nvvm", "nvgpu: use upstream's nvgpu where it has the op", ("nvvm", "nvgpu"))},
     ),
 )
 
 PIPELINES: Mapping[str, NamedPipeline] = {row.name: row for row in _ROWS}
-"""Name → pipeline."""
+"""Pipelines by name."""
 
 DEFAULT = "nvptx"
-"""The pipeline that ``--pipeline`` alone means."""
+"""Pipeline selected by ``--pipeline`` without a name."""
 
 
 def named_pipeline(text: str) -> tuple[NamedPipeline, dict[str, str]]:
-    """Return a pipeline and options from ``NAME``, ``NAME=key=value,…`` or nothing.  Raises PipelineError.
+    """Parse ``NAME``, ``NAME=key=value,…`` or an empty text into a pipeline and options.  Raises PipelineError.
 
-    A comma separates options only before ``key=``, so that ``features=+ptx83,+real`` is one.
+    A comma separates options only before ``key=``, so ``features=+ptx83,+real`` is one option.
 
     >>> named_pipeline("nvptx=chip=sm_90a,features=+ptx86,O=2")[1]
     {'chip': 'sm_90a', 'features': '+ptx86', 'O': '2'}
@@ -161,7 +165,7 @@ def named_pipeline(text: str) -> tuple[NamedPipeline, dict[str, str]]:
 
 
 def with_options(text: str, options: Mapping[str, str]) -> str:
-    """Return the text of a named pipeline with more options, which go before those of the text.
+    """Insert options before those in the text of a named pipeline.
 
     >>> with_options("nvptx=O=2", {"lineinfo": "true"})
     'nvptx=lineinfo=true,O=2'

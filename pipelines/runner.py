@@ -1,15 +1,16 @@
-"""Runs passes over a module, on either side of the hand-off to upstream MLIR.
+"""Pass execution on a module, before and after the hand-off to upstream MLIR.
 
-A pipeline is a list of elements (:mod:`cute_dialect.passes.pipeline_text`).  :func:`resolve` checks it as a whole
-before anything runs and gives the steps; :class:`Runner` runs them::
+A pipeline is a list of elements (:mod:`cute_dialect.passes.pipeline_text`).  :func:`resolve` checks the whole
+pipeline
+and returns its steps; :class:`Runner` runs them::
 
     steps = resolve(parse_pipeline("builtin.module(cute-fold-static,cute-to-base,base-prepare)"))
     ir = IR(module)
     ok = Runner(context, engine).run(ir, steps)
     print(ir.text())
 
-The IR starts as an xDSL module.  At the first step that only upstream can run it is printed once, with its locations,
-and parsed by upstream MLIR in a process of its own; it stays there.
+The IR starts as an xDSL module.  The first step that only upstream can run causes the hand-off: the module is printed
+with its locations and parsed by upstream MLIR in another process, where it stays.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.validation import Validator
 
 HANDED_OVER = "<IR handed to upstream MLIR>"
-"""The file name in errors about the text of the hand-off itself."""
+"""File name in errors about the text of the hand-off."""
 
 
 class ResolveError(ValueError):
-    """A pipeline cannot be run as it stands; ``element`` is the one that is wrong."""
+    """A pipeline is invalid; ``element`` is its first invalid element."""
 
     def __init__(self, message: str, element: Element):
         super().__init__(message)
@@ -56,7 +57,10 @@ class ResolveError(ValueError):
 
 
 class PassCrash(Exception):
-    """A pass raised what it should not: a bug of ours.  The cause is chained; ``steps`` is how many steps had begun."""
+    """A pass raised an unexpected exception, which is a bug.
+
+    The cause is chained; ``steps`` counts the started steps.
+    """
 
     def __init__(self, pass_name: str, steps: int):
         super().__init__(pass_name)
@@ -65,7 +69,10 @@ class PassCrash(Exception):
 
 
 class Step:
-    """One pass to run: ``path`` names the ops below the module that it runs on, ``instance`` is None if upstream's."""
+    """One pass to run.
+
+    ``path`` names the nested ops that it runs on; ``instance`` is None for a pass of upstream.
+    """
 
     def __init__(self, info: PassInfo, options: Mapping[str, str], path: tuple[str, ...], instance: Pass | None):
         self.info = info
@@ -75,11 +82,10 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The pass's name."""
         return self.info.name
 
     def __str__(self) -> str:
-        """Write the step as a textual pipeline."""
+        """Return the step as a textual pipeline."""
         text = str(PassElement(self.name, self.options))
         for op in reversed(("builtin.module", *self.path)):
             text = f"{op}({text})"
@@ -87,7 +93,7 @@ class Step:
 
 
 class IR:
-    """A module, wherever it is: an xDSL module, or (after the hand-off) one of upstream MLIR."""
+    """A module: an xDSL module, or a module of upstream MLIR after the hand-off."""
 
     def __init__(
         self,
@@ -101,7 +107,6 @@ class IR:
         self.source_names = source_names
 
     def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
-        """Return the IR as text."""
         if self.upstream is not None:
             return self.upstream.text(generic=generic, debuginfo=debuginfo, local_scope=local_scope)
         assert self.module is not None
@@ -109,19 +114,23 @@ class IR:
 
 
 class Observer(Protocol):
-    """An observer of a run, told of every step: it prints IR, measures time."""
+    """An observer of a run, called around each step, e.g. to print IR or measure time."""
 
     def before(self, step: Step, ir: IR) -> None:
-        """See a step that is about to run."""
+        """Called before a step runs."""
         ...
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
-        """See a step that has run; ``seconds`` is without the verifier."""
+        """Called after a step has run; ``seconds`` excludes the verifier."""
         ...
 
 
 def resolve(elements: Iterable[Element], dialects: str = "all", passes: PassTable | None = None) -> list[Step]:
-    """Return the steps of a pipeline.  Raises ResolveError: unknown pass, bad option, nesting, xDSL after upstream."""
+    """Return the steps of a pipeline.
+
+    Raises ResolveError for an unknown pass, a wrong option or nesting, or a pass of this project after one of
+    upstream.
+    """
     steps: list[Step] = []
     _collect(elements, (), dialects, passes or PassTable(), steps)
     return steps
@@ -144,7 +153,7 @@ def _collect(
         except OutsideError as e:
             raise ResolveError(str(e), element) from None
         if not info.goes_with(dialects):
-            raise ResolveError(f"pass '{element.name}' is not there under --dialects={dialects}", element)
+            raise ResolveError(f"pass '{element.name}' is not available with --dialects={dialects}", element)
         if info.upstream and info.anchor and path:
             raise ResolveError(f"pass '{element.name}' runs on {info.anchor[0]}, not on {path[-1]}", element)
         after = next((s.name for s in steps if s.info.upstream), None)
@@ -174,12 +183,14 @@ def _instance(element: PassElement, info: PassInfo, passes: PassTable) -> Pass |
 
 
 class Runner:
-    """Runs steps; what goes wrong is reported to ``engine``.
+    """Runs steps and reports errors to ``engine``.
 
-    ``verify_each`` runs the verifier after each pass, ``legality`` checks what the pass says is legal after it.
-    ``sources`` receives the text of the hand-off, so that errors about it can be shown.  ``validator`` runs each
-    function before and after each pass that runs here, and compares.  ``worker`` runs the passes of upstream; it may be
-    left out where there are none.
+    Args:
+        verify_each: run the verifier after each pass.
+        legality: check that only ops which are legal after a pass are left.
+        sources: receives the text of the hand-off, so that errors can quote it.
+        validator: runs each function before and after each pass of this project, and compares the results.
+        worker: runs the passes of upstream; may be omitted if there are none.
     """
 
     def __init__(
@@ -202,14 +213,14 @@ class Runner:
         self._sources = sources
         self._validator = validator
         self.known = VerifiedForms()
-        """What was found sound so far."""
+        """Ops that the verifier has already accepted."""
         self._worker = worker
         self._call_sites: CallSites | None = None
         self.hand_over_seconds = 0.0
-        """How long the hand-off to upstream took, the import of MLIR included."""
+        """Seconds that the hand-off to upstream took, including the import of MLIR."""
 
     def run(self, ir: IR, steps: Sequence[Step]) -> bool:
-        """Run the steps in order, up to the first that fails; give whether none did.  Raises PassCrash."""
+        """Run the steps in order until one fails; return True if all succeeded.  Raises PassCrash."""
         self._call_sites = CallSites() if any(step.name == LINE_INFO_PASS for step in steps) else None
         for number, step in enumerate(steps, 1):
             for observer in self._observers:
@@ -289,7 +300,7 @@ class Runner:
         return validator.after(step.name, module, rerun, self._engine)
 
     def _apply(self, module: ModuleOp, step: Step, context: PassContext) -> None:
-        """Run a step that runs here.  Raises PassError."""
+        """Run a step of this project.  Raises PassError."""
         assert step.instance is not None
         for target in _targets(module, step):
             run_pass(step.instance, target, context)
@@ -335,7 +346,7 @@ class Runner:
         return True
 
     def report(self, error: UpstreamError, pass_name: str, line_offset: int = 0) -> None:
-        """Report what upstream refused; of the text handed over, at the place in the source that it came from."""
+        """Report an error of upstream; a position in the handed-over text is mapped back to the source."""
         at = Position(error.filename, error.line + line_offset, error.col) if error.line > 0 else None
         if at is not None and error.filename == HANDED_OVER:
             handed = self._sources.get(HANDED_OVER) if self._sources is not None else None
@@ -351,14 +362,16 @@ class Runner:
 
 
 def _is_handed(following: Sequence[Step]) -> bool:
-    """Return whether these steps hand what there is to upstream, which verifies all that it is handed: no need to do so
-    here too.  Passes on base IR that come before that keep most of it."""
+    """Return True if the next step is the hand-off, apart from passes on base IR.
+
+    Upstream verifies the module then, so verification here would be redundant.
+    """
     following = [step for step in following if step.instance is None or step.info.scope != "base"]
     return bool(following) and following[0].instance is None
 
 
 def _targets(module: ModuleOp, step: Step) -> list[Operation]:
-    """List the ops that a step runs on."""
+    """Return the ops that a step runs on."""
     targets: list[Operation] = [module]
     for name in step.path:
         targets = [found for target in targets for found in anchored(target, (name,))]
@@ -366,11 +379,11 @@ def _targets(module: ModuleOp, step: Step) -> list[Operation]:
 
 
 _LOC = re.compile(r'loc\((?:"[^"\\]*"\()?"([^"\\]*)":(\d+):(\d+)\)+\s*$')
-"""The location at the end of a line of the text handed over."""
+"""Matches the location at the end of a line of the handed-over text."""
 
 
 def is_cute(op: Operation) -> bool:
-    """Tell whether an op is one of the dialects that upstream does not know, or has values of their types."""
+    """Return True if an op belongs to a cute dialect or has values of its types."""
     if op.name.startswith(("cute.", "cute_nvgpu.")):
         return True
     types: list[Attribute] = [*op.result_types, *op.operand_types]
@@ -383,9 +396,9 @@ def is_cute(op: Operation) -> bool:
 
 
 def first_cute(module: ModuleOp) -> Operation | None:
-    """Return the first op of which :func:`is_cute` holds.
+    """Return the first op for which :func:`is_cute` holds.
 
-    Whether there is one is found without the operands, whose types are those of results and block arguments.
+    A faster search first checks if there is one; it skips operands, whose types occur as results or block arguments.
     """
     if not _holds_cute(module, set()):
         return None
@@ -393,9 +406,9 @@ def first_cute(module: ModuleOp) -> Operation | None:
 
 
 def _holds_cute(op: Operation, plain: set[int]) -> bool:
-    """Tell whether an op or one in it is of our dialects, or has an attribute, result or block argument that is.
+    """Return True if an op or a nested op is a cute op, or has a cute attribute, result or block argument.
 
-    ``plain`` are those known not to be.
+    ``plain`` holds the ids of types known not to be cute types.
     """
     if op.name.startswith("cute"):
         return True
@@ -431,7 +444,7 @@ def steps_text(steps: Sequence[Step]) -> str:
 
 
 def pipeline_of(steps: Sequence[Step]) -> str:
-    """Return the steps as a textual pipeline; neighbours on the same ops share one nest."""
+    """Return the steps as a textual pipeline; adjacent steps on the same ops share one nest."""
     parts: list[str] = []
     for path, group in groupby(steps, key=lambda s: s.path):
         text = ",".join(str(PassElement(step.name, step.options)) for step in group)

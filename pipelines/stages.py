@@ -1,11 +1,11 @@
-"""From source text to a compiled module, stage by stage, every artefact at hand.
+"""Stages of a compilation, from source text to a compiled module.
 
     text ─parse─▶ xDSL module ─cute passes─▶ base IR ─text─▶ upstream MLIR ─▶ PTX ─ptxas─▶ cubin
                                                 └─▶ manifest (parameters, host programs)
 
-:func:`compile_module` is what ``cute_dialect.pipelines.compile`` calls.  A compilation is a
-:class:`cute_dialect.pipelines.compilation.Compilation`; :mod:`cute_dialect.pipelines.recall` finds those that were made
-before, :mod:`cute_dialect.pipelines.elsewhere` has others made in other processes.
+``cute_dialect.pipelines.compile`` calls :func:`compile_module`.  A compilation is a
+:class:`cute_dialect.pipelines.compilation.Compilation`.  :mod:`cute_dialect.pipelines.recall` looks up earlier
+compilations, and :mod:`cute_dialect.pipelines.elsewhere` compiles in other processes.
 """
 
 from __future__ import annotations
@@ -58,13 +58,18 @@ def compile_module(
     ptxas: Sequence[str] = (),
     located: Collection[str] = (),
 ) -> CompiledModule:
-    """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took.
+    """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.
 
-    ``before_code`` gets the module when all but its code is there, and may raise; not called where nothing is compiled.
+    Args:
+        timings: receives the time of each stage.
+        before_code: called with the module before code generation, and may raise; not called on a cache hit.
+        text: complete description of a module for the cache key.
+        ptxas: further options of ptxas.
+        located: stages to keep, for readers, with the location of each op.
 
-    Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept; so does a
-    module of which ``text`` says all that its code depends on.  ``ptxas``: further options of that.  ``located``: the
-    stages that are kept are these, for readers, each op with its location.
+    Texts and files use the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept.  A
+    module uses it
+    if ``text`` is given.
     """
     _check_keywords(
         source, pipeline, chip, features, opt_level, lineinfo, asserts, emit, filename, keep_stages, save, cache
@@ -104,7 +109,7 @@ def _check_keywords(
     save: object,
     cache: object,
 ) -> None:
-    """Check the types of keywords, which come from Python.  Raises :class:`LoweringError`, which names the keyword."""
+    """Check the types of the keywords.  Raises :class:`LoweringError`, which names the keyword."""
     path = (str, os.PathLike)
     wanted: Sequence[tuple[str, object, bool, str]] = (
         ("source", source, isinstance(source, path) or hasattr(source, "walk"), "a text, a path or an xDSL module"),
@@ -175,7 +180,7 @@ def _compile(
 def lower_to_base(
     source: str | os.PathLike[str] | ModuleOp, *, pipeline: str = "host", filename: str | None = None
 ) -> str:
-    """Return the base IR of a module as generic text for upstream: the passes of ``pipeline`` up to the hand-off.
+    """Return a module lowered by ``pipeline`` up to the hand-off, as generic base IR for upstream.
 
     Raises :class:`LoweringError`.
     """
@@ -185,7 +190,7 @@ def lower_to_base(
 
 
 def parse_module(text: str, filename: str = "-") -> ModuleOp:
-    """Parse a module of cute and upstream ops.  Base IR in a form that only upstream reads goes through upstream.
+    """Parse a module of cute and upstream ops.  Base IR in a syntax that only upstream reads is parsed there.
 
     Raises :class:`LoweringError` with positions.
     """

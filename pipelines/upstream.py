@@ -1,7 +1,7 @@
-"""The hand-off: base IR as text into stock upstream MLIR, in this process, down to PTX.
+"""Hand-off to upstream MLIR: base IR as text, lowered to PTX in this process.
 
-The IR crosses once, as text, and never comes back.  From here on the four *base passes* and every pass of upstream
-itself run in upstream's own context; this module only composes them::
+The IR is passed once, as text, and does not return.  The four *base passes* and all passes of upstream then run in
+upstream's own context; this module composes them::
 
     m = UpstreamModule.from_text(text)
     for name in ("base-prepare", "one-shot-convert-to-llvm"):
@@ -11,24 +11,27 @@ itself run in upstream's own context; this module only composes them::
     m.ptx()["kernels"]                       # the PTX of gpu.module @kernels
 
 ======================== =============================================================================================
-base pass                what it is made of
+base pass                composition
 ======================== =============================================================================================
-base-prepare             canonicalize, cse, loop-invariant-code-motion, reconcile-unrealized-casts; whole module, then
-                         each ``gpu.module`` by itself
+base-prepare             canonicalize, cse, loop-invariant-code-motion, reconcile-unrealized-casts; first on the whole
+                         module, then on each ``gpu.module``
 one-shot-convert-to-llvm device: vector/scf → cf, ``convert-gpu-to-nvvm``, the ordinary ``convert-*-to-llvm``,
                          ``convert-nvvm-to-llvm`` (ops that become inline PTX); host: the same without gpu, then
                          ``gpu-to-llvm`` (``gpu.launch_func`` stays, with converted operands)
-attach-nvvm-target       ``nvvm-attach-target``; chip=sm_80, features empty, opt-level=2 unless said otherwise
-emit-gpu-binary          ``gpu-module-to-binary``; compilation-target=isa unless said otherwise
+attach-nvvm-target       ``nvvm-attach-target``; defaults: chip=sm_80, no features, opt-level=2
+emit-gpu-binary          ``gpu-module-to-binary``; default: compilation-target=isa
 ======================== =============================================================================================
 
-Choices.  ``arith-expand`` is not used: it would turn ``maximumf`` into compare and select, while the arith → llvm
-conversion expands the ceil and floor divisions by itself.  ``convert-cf-to-llvm`` runs on ``builtin.module`` only
-(upstream refuses to nest it).  The context has no thread pool: it starts faster.  LLVM's NVPTX back end *aborts the
-process* on an instruction it cannot select, as MLIR does where an assertion of its own does not hold: what compiles
-files of users has this module in a process of its own (:mod:`.isolate`).
+``arith-expand`` is not used: it would expand ``maximumf`` to compare and select, and the conversion from arith
+to llvm
+expands ceil and floor divisions anyway.  ``convert-cf-to-llvm`` runs only on ``builtin.module``, because
+upstream does
+not allow it to be nested.  The context has no thread pool, so it starts faster.
 
-``mlir`` is imported at the first use, never before: any build of upstream's MLIR 22 Python package serves.
+LLVM's NVPTX back end *aborts the process* on an instruction that it cannot select, and MLIR aborts on a failed
+assertion.  Compilation of user files therefore runs this module in a separate process (:mod:`.isolate`).
+
+``mlir`` is imported on first use.  Any build of upstream's MLIR 22 Python package works.
 """
 
 # The mlir package's stubs are incomplete.
@@ -55,9 +58,10 @@ __all__ = ["BASE_PASSES", "UpstreamModule", "is_available", "run_host"]
 
 # ------------------------------------------------------------------------------------------------------ base passes
 
-# Left out is what is quadratic in the values that a loop carries (half a second for the accumulators of a GEMM); LLVM
-# merges equal ones too.  The name is the one that upstream built with GCC has; where it is another, nothing is left
-# out.  Bottom up, dead users go first: a third of the time of top down.
+# The disabled pattern is quadratic in the values that a loop carries (0.5 s for the accumulators of a GEMM),
+# and LLVM merges equal values, too. Its name depends on the compiler that built upstream; this is the name with
+# GCC, and with another build nothing is disabled. Bottom-up order erases dead users first and takes a third of
+# the time of top-down order.
 _CANONICALIZE = "canonicalize{top-down=false disable-patterns={anonymous}::RemoveDuplicateSuccessorInputUses}"
 _PREPARE = f"{_CANONICALIZE},cse,loop-invariant-code-motion,reconcile-unrealized-casts"
 _TO_LLVM = "convert-math-to-llvm,convert-arith-to-llvm,convert-index-to-llvm"
@@ -72,7 +76,7 @@ _HOST = (
 )
 
 _OF_VECTORS = re.compile(r"convert-vector-to-(?:scf|llvm),")
-"""Passes that do nothing, slowly, in a module without ops of the vector dialect."""
+"""Passes that have no effect, but take time, in a module without vector ops."""
 
 _GPU_FORMATS = {"isa": "isa", "bin": "bin", "binary": "bin", "fatbin": "fatbin", "llvm": "llvm", "offloading": "llvm"}
 
@@ -107,9 +111,9 @@ def _emit(options: Mapping[str, str]) -> str:
 
 
 def with_toolkit(pass_name: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a pass; where ``emit-gpu-binary`` assembles, with the folder of the ptxas found here.
+    """Return the options of a pass, with the folder of ptxas if ``emit-gpu-binary`` assembles.
 
-    Raises UpstreamError where there is none.
+    Raises UpstreamError if there is no ptxas.
     """
     target = options.get("compilation-target", "")
     if pass_name != "emit-gpu-binary" or "toolkit" in options or _GPU_FORMATS.get(target) not in ("bin", "fatbin"):
@@ -124,10 +128,10 @@ def with_toolkit(pass_name: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _word(options: Mapping[str, str], key: str, default: str) -> str:
-    """Return an option whose value goes verbatim into a pass pipeline: no blanks, no braces."""
+    """Return an option that is copied into a pass pipeline; it must not contain spaces or braces."""
     value = options.get(key, default)
     if not re.fullmatch(r"[\w+.,=-]*", value):
-        raise UpstreamError(f"attach-nvvm-target: {key} holds a character that is not allowed there: {value!r}")
+        raise UpstreamError(f"attach-nvvm-target: {key} contains a character that is not allowed: {value!r}")
     return value
 
 
@@ -145,14 +149,14 @@ BASE_PASSES: Mapping[str, _BasePass] = {
         ("compilation-target", "toolkit"), _emit, "gpu.module to gpu.binary: PTX, cubin or bitcode"
     ),
 }
-"""The base passes: name → option names, composition, one line of help."""
+"""Base passes: name → option names, composition, one line of help."""
 
 
 # ------------------------------------------------------------------------------------------------------- the module
 
 
 def is_available() -> bool:
-    """Tell whether the ``mlir`` package can be found (it is not imported)."""
+    """Return True if the ``mlir`` package is installed, without importing it."""
     from importlib.util import find_spec
 
     try:
@@ -172,11 +176,11 @@ def _import_ir() -> None:
 
 
 def make_context() -> ir.Context:
-    """Return a context of upstream's, one thread; making one takes a hundredth of a second.  Raises UpstreamMissing."""
+    """Create a context of upstream without a thread pool, which takes about 10 ms.  Raises UpstreamMissing."""
     _import_ir()
     import mlir.ir as ir
 
-    # Each dialect is loaded when it is met: most never are.  The stubs do not know the parameter.
+    # Dialects are loaded on first use, because most are never used. The stubs lack this parameter.
     context = ir.Context(load_on_create_dialects=[])  # pyright: ignore[reportCallIssue]
     context.enable_multithreading(False)
     context.emit_error_diagnostics = True
@@ -184,7 +188,7 @@ def make_context() -> ir.Context:
 
 
 class UpstreamModule:
-    """A ``builtin.module`` inside upstream MLIR.  Make one with :meth:`from_text`."""
+    """A ``builtin.module`` inside upstream MLIR, created by :meth:`from_text`."""
 
     def __init__(self, context: ir.Context, module: ir.Module, filename: str):
         self._context = context
@@ -196,7 +200,7 @@ class UpstreamModule:
     def from_text(cls, text: str, filename: str = "-", context: ir.Context | None = None) -> UpstreamModule:
         """Parse and verify ``text`` (generic or custom form, base dialects only).
 
-        ``context``: one that :func:`make_context` gave.
+        ``context`` is a context of :func:`make_context`.
         Raises :class:`UpstreamError` with the position in ``text``; :class:`UpstreamMissing` without ``mlir``.
         """
         _import_ir()
@@ -212,7 +216,7 @@ class UpstreamModule:
 
     @classmethod
     def from_bytecode(cls, bytecode: bytes, filename: str = "-", context: ir.Context | None = None) -> UpstreamModule:
-        """Read and verify what :meth:`bytecode` gave.  Raises as :meth:`from_text` does."""
+        """Read and verify the output of :meth:`bytecode`.  Raises like :meth:`from_text`."""
         _import_ir()
         import mlir.ir as ir
 
@@ -223,7 +227,7 @@ class UpstreamModule:
         return cls(context, module, filename)
 
     def bytecode(self) -> bytes:
-        """Return the module in upstream's bytecode: a fifth of the text, and read in a fifth of the time."""
+        """Return the module in upstream's bytecode, with a fifth of the size and parse time of the text."""
         import io
 
         out = io.BytesIO()
@@ -231,7 +235,7 @@ class UpstreamModule:
         return out.getvalue()
 
     def run(self, pass_name: str, options: Mapping[str, str] | None = None) -> None:
-        """Run one base pass (see the table above) or any pass of upstream by name, with its options.
+        """Run a base pass (see the table above), or a pass of upstream by name, with its options.
 
         >>> m.run("loop-invariant-code-motion")                                   # doctest: +SKIP
         >>> m.run("attach-nvvm-target", {"chip": "sm_90a", "features": "+ptx83"})  # doctest: +SKIP
@@ -255,11 +259,11 @@ class UpstreamModule:
 
     def run_pipeline(self, pipeline: str) -> None:
         """Run a textual pass pipeline, ``builtin.module(…)``."""
-        self._vectors = True  # who knows
+        self._vectors = True  # the passes may create vector ops
         self._run(pipeline)
 
     def _run(self, pipeline: str, *, verify_each: bool = True) -> None:
-        """Run a pipeline and verify after every pass, or only after the last, which is a third of the time less."""
+        """Run a pipeline.  Verification after the last pass only takes a third less time than after every pass."""
         from mlir.passmanager import PassManager
 
         try:
@@ -273,7 +277,7 @@ class UpstreamModule:
                 self._module.operation.verify()
 
     def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
-        """Return the module as text; ``local_scope`` writes every attribute in full, without aliases."""
+        """Return the module as text; ``local_scope`` prints attributes in full, without aliases."""
         out = self._module.operation.get_asm(
             print_generic_op_form=generic,
             enable_debug_info=debuginfo,
@@ -284,8 +288,8 @@ class UpstreamModule:
         return text if text.endswith("\n") else text + "\n"
 
     def objects(self) -> list[GpuObject]:
-        """Return the objects of every ``gpu.binary``, in order."""
-        # Read from the attribute's text: reaching into it from Python would import 50 ms worth of op classes.
+        """Return the objects of all ``gpu.binary`` ops, in order."""
+        # Parse the attribute's text, because access through Python would import op classes, which takes 50 ms.
         return [
             GpuObject(_string(op.attributes["sym_name"]), chip, form, data)
             for op in self._operations("gpu.binary")
@@ -293,13 +297,13 @@ class UpstreamModule:
         ]
 
     def ptx(self) -> dict[str, str]:
-        """Return the PTX of each ``gpu.module``: name → text (its last target).  Empty before ``emit-gpu-binary``."""
+        """Return the PTX of each ``gpu.module`` (last target) by name; empty before ``emit-gpu-binary``."""
         return {o.module: o.data.decode() for o in self.objects() if o.format == "isa"}
 
     def llvm_ir(self) -> dict[str, str]:
-        """Return LLVM IR as text after ``one-shot-convert-to-llvm``: one entry a ``gpu.module``, ``""`` for host code.
+        """Return LLVM IR as text after ``one-shot-convert-to-llvm``, per ``gpu.module``; ``""`` is host code.
 
-        Host code that launches kernels has none: upstream crashes on a launch whose kernel is not yet a binary.
+        Host code that launches kernels is omitted: upstream crashes on a launch whose kernel is not yet a binary.
         """
         from mlir._mlir_libs import _mlirDialectsLLVM as llvm
 
@@ -311,13 +315,12 @@ class UpstreamModule:
                 op.name == "llvm.func" and "gpu.launch_func" in str(op) for op in self._module.body.operations
             )
             if launches:
-                out[""] = "; host code launches kernels: it has no LLVM IR of its own\n"
+                out[""] = "; host code that launches kernels cannot be translated to LLVM IR\n"
             elif any(op.name == "llvm.func" for op in self._module.body.operations):
                 out[""] = llvm.translate_module_to_llvmir(self._module.operation)
         return out
 
     def operation_names(self) -> set[str]:
-        """Return the names of all operations in the module."""
         names: set[str] = set()
         self._walk(lambda op: names.add(op.name))
         return names
@@ -334,7 +337,7 @@ class UpstreamModule:
         kind = str(op.attributes["function_type"])
         if kind != "!llvm.func<void ()>":
             raise UpstreamError(
-                f"@{entry} must take and return nothing to be run, its type is {kind}", filename=self._filename
+                f"@{entry} must have no arguments and no results, its type is {kind}", filename=self._filename
             )
         if "gpu.launch_func" in self.operation_names():
             raise UpstreamError(f"@{entry}: this module launches kernels; run it with --kernel instead of --host")
@@ -363,7 +366,7 @@ class UpstreamModule:
         self._module.operation.walk(callback, ir.WalkOrder.PRE_ORDER)
 
     def _operations(self, name: str) -> list[ir.Operation]:
-        """List the ops of a name that stand in a builtin.module; what is in others is not looked at."""
+        """Return the ops with this name directly in a builtin.module, without searching nested ops."""
         import mlir.ir as ir
 
         found: list[ir.Operation] = []
@@ -377,7 +380,7 @@ class UpstreamModule:
         return found
 
     def _refuse_o0(self) -> None:
-        """Refuse wgmma at O = 0, which compiles to copies of the accumulators and serialised instructions."""
+        """Reject wgmma at O = 0, which copies the accumulators and serializes the instructions."""
         for op in self._operations("gpu.module"):
             targets = str(op.attributes["targets"]) if "targets" in op.attributes else ""
             if "O = 0" in targets and "wgmma" in str(op):
@@ -392,8 +395,8 @@ class UpstreamModule:
 def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None:
     """Run the host function ``entry`` (no arguments, no results) of base or LLVM-dialect IR in this process.
 
-    What it prints with ``printf`` goes to standard output.  Raises :class:`UpstreamError` when there is no such
-    function, when it takes arguments, or when the wheel has no execution engine.
+    Output of ``printf`` goes to standard output.  Raises :class:`UpstreamError` if the function does not exist, has
+    arguments or results, or if the ``mlir`` package has no execution engine.
     """
     from cute_dialect.pipelines.isolate import borrowed
 
@@ -409,7 +412,7 @@ def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None
 
 
 class _Diagnostics:
-    """Turn errors of upstream inside the block into :class:`UpstreamError`; drop its warnings and remarks."""
+    """Convert upstream errors in the block to :class:`UpstreamError`; drop warnings and remarks."""
 
     def __init__(self, context: ir.Context, filename: str, what: str):
         self._context = context
@@ -447,7 +450,9 @@ class _Diagnostics:
 
 
 def _position(location: str) -> tuple[str, int, int]:
-    """Find file, line and column of the first ``"file":line:col`` in a printed location; nothing and zeros if none."""
+    """Return file, line and column of the first ``"file":line:col`` in a printed location; ``("", 0, 0)``
+    without one.
+    """
     found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', location)
     return (found.group(1), int(found.group(2)), int(found.group(3))) if found else ("", 0, 0)
 

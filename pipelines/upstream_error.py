@@ -1,4 +1,4 @@
-"""Errors of the hand-off."""
+"""Errors of upstream MLIR and LLVM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _MESSAGE_LIMIT = 600
 
 
 class UpstreamError(Exception):
-    """Upstream MLIR or LLVM refused: ``message``, and ``line``/``col`` (1-based, 0 unknown) in the text handed over."""
+    """Upstream MLIR or LLVM failed.
+
+    ``line`` and ``col`` (1-based, 0 unknown) are positions in the handed-over text.
+    """
 
     def __init__(self, message: str, line: int = 0, col: int = 0, filename: str = "-"):
         super().__init__(message)
@@ -28,12 +31,12 @@ class UpstreamError(Exception):
 
 
 class UpstreamMissing(UpstreamError):
-    """The ``mlir`` package is not installed; the message says what to install."""
+    """The ``mlir`` package is not installed; the message names the package to install."""
 
     HINT = INSTALL_HINT
 
 
 def clip(message: str, limit: int = _MESSAGE_LIMIT) -> str:
-    """Return the first line of a message, cut at ``limit`` characters."""
+    """Return the first line of a message, truncated to ``limit`` characters."""
     message = message.split("\n", 1)[0].strip() if "\n" in message else message.strip()
     return message if len(message) <= limit else message[: limit - 1] + "…"

@@ -1,13 +1,14 @@
-"""``cute-opt --validate``: does a pass leave each function doing what it did?  Checked on the user's own file.
+"""``cute-opt --validate``: check that each pass preserves the results of the functions in a file.
 
-Before a pass that runs here the module is kept; after it, both are run on the same random numbers
-(:mod:`cute_dialect.interp.validate`).  The first op whose result differs is an error at that op, with the input::
+The validator keeps a copy of the module before a pass of this project.  After the pass it runs both versions on the
+same random numbers (:mod:`cute_dialect.interp.validate`).  It reports an error at the first op whose result differs::
 
-    a.mlir:4:8: error: pass 'cute-expand-ops' changes what @f does: 'cute.size' gives 13, expected 42, for argument #0 =
+    a.mlir:4:8: error: pass 'cute-expand-ops' changes what @f does: 'cute.size' gives 13, expected 42, for
+    argument #0 =
         (7,6)
 
-What could not be compared is told once, in a remark: kernels, which are not called by anything here, and functions with
-ops that only a GPU or memory gives a meaning.  Passes of upstream MLIR are not checked.
+Kernels cannot be compared, because nothing here calls them.  The same holds for functions with ops that need a GPU or
+memory.  One remark reports each of them.  Passes of upstream MLIR are not checked.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from cute_dialect.ir.diagnostics import DiagnosticEngine
 from cute_dialect.passes.base import PassError
 
 SAMPLES = 20
-"""The number of inputs that each function is run on."""
+"""Number of inputs for each function."""
 
 
 class ValidateOptionError(ValueError):
-    """The value of ``--validate`` cannot be understood."""
+    """The value of ``--validate`` is invalid."""
 
 
 class Validator:
-    """Compares a module before and after each pass; what differs is reported to the engine."""
+    """Compares a module before and after each pass, and reports differences to the engine."""
 
     def __init__(self, samples: int = SAMPLES, seed: int = 0):
         self._samples = samples
@@ -41,7 +42,7 @@ class Validator:
 
     @classmethod
     def from_text(cls, text: str) -> Validator:
-        """Return a validator from ``samples=N,seed=S``, each part optional.  Raises ValidateOptionError.
+        """Parse ``samples=N,seed=S``; each part is optional.  Raises ValidateOptionError.
 
         >>> Validator.from_text("samples=5")._samples
         5
@@ -55,19 +56,22 @@ class Validator:
         return cls(values["samples"], values["seed"])
 
     def before(self, module: ModuleOp) -> None:
-        """Look at the module before a pass."""
+        """Keep a copy of the module before a pass."""
         self._before = module.clone()
         for old, new in zip(module.walk(), self._before.walk(), strict=True):
             new.location = old.location
 
     def after(self, name: str, module: ModuleOp, rerun: Callable[[ModuleOp], None], engine: DiagnosticEngine) -> bool:
-        """Compare after the pass ``name``; ``rerun`` applies it to another module.  Tells whether nothing differs."""
+        """Compare after pass ``name``; ``rerun`` applies it to another module.
+
+        Return True if there is no difference.
+        """
         before = self._before
         assert before is not None
         self._before = None
         try:
             report = validation_report(before, module, self._samples, self._seed, rerun)
-        except PassError:  # it refuses a part of the program: then the op is not searched for
+        except PassError:  # the pass rejects part of the program, so the differing op is not searched for
             report = validation_report(before, module, self._samples, self._seed)
         functions = {_name(op): op for op in before.walk() if op.name in ("func.func", "gpu.func")}
         for function, reason in report.skipped.items():

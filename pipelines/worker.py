@@ -1,11 +1,14 @@
-"""The processes of :mod:`.isolate`, one runs upstream MLIR, the other compiles: what runs in them, and the messages.
+"""Code of the worker processes of :mod:`.isolate`, which run upstream MLIR or compile, and their message
+format.
 
-A message is :mod:`marshal` data after its length in 8 bytes.  Requests are ``(method, arguments)``, for the methods of
-:class:`.upstream.UpstreamModule` and ``"drop"``, which has no reply; replies are ``("ok", result)``,
+A message is :mod:`marshal` data, preceded by its length in 8 bytes.  A request is ``(method, arguments)``.
+Methods are
+those of :class:`.upstream.UpstreamModule`, and ``"drop"``, which has no reply.  A reply is ``("ok", result)``,
 ``("error", arguments of UpstreamError)`` or ``("missing", (message,))``.
 
-The process that compiles knows one method, ``"compile"``: its arguments are the keywords of
-:func:`.stages.compile_module` and the settings (``CUTE_…``) of who asks, its result the files of the compiled module.
+A compiling worker has one method, ``"compile"``.  Its arguments are the keywords of
+:func:`.stages.compile_module` and
+the caller's settings (``CUTE_…``); the result is the files of the compiled module.
 
 >>> source, sink = os.pipe()
 >>> send(sink, ("ok", 3)); os.close(sink)
@@ -33,7 +36,7 @@ __all__ = ["receive", "send", "serve", "serve_compilations"]
 
 
 def send(pipe: int, data: Any) -> None:
-    """Write a message.  Raises BrokenPipeError where nobody reads."""
+    """Write a message.  Raises BrokenPipeError if the reader has closed the pipe."""
     payload = marshal.dumps(data)
     rest = memoryview(len(payload).to_bytes(8, "little") + payload)
     while rest:
@@ -41,7 +44,7 @@ def send(pipe: int, data: Any) -> None:
 
 
 def receive(pipe: int) -> Any:
-    """Read the next message; give None when the other side is gone."""
+    """Read the next message; return None at the end of the pipe."""
     head = _read(pipe, 8)
     payload = _read(pipe, int.from_bytes(head, "little")) if head is not None else None
     return marshal.loads(payload) if payload is not None else None
@@ -62,9 +65,9 @@ def _read(pipe: int, size: int) -> bytes | None:
 
 
 def serve() -> NoReturn:  # pragma: no cover  (another process)
-    """Answer requests from standard input on standard output until nobody is there to ask; then end."""
+    """Run upstream MLIR: read requests from standard input, and reply on standard output until the input ends."""
     sink = os.dup(1)
-    os.dup2(2, 1)  # what anything prints is no reply
+    os.dup2(2, 1)  # replies use the saved descriptor; printed text goes to standard error
     gc.disable()
     context = _make_context()
     module: UpstreamModule | None = None
@@ -72,7 +75,7 @@ def serve() -> NoReturn:  # pragma: no cover  (another process)
         method, arguments = request
         if method == "drop":
             if module is not None:
-                module, context = None, _make_context()  # while the other side goes on
+                module, context = None, _make_context()  # while the parent continues
             continue
         try:
             if method == "from_text":
@@ -80,7 +83,7 @@ def serve() -> NoReturn:  # pragma: no cover  (another process)
 
                 text, filename = arguments
                 module = UpstreamModule.from_text(text, filename, context)
-                context = None  # the next module gets its own
+                context = None  # the next module needs a new context
                 value: object = None
             else:
                 value = _carry_out(module, method, arguments)
@@ -96,7 +99,7 @@ def serve() -> NoReturn:  # pragma: no cover  (another process)
 
 
 def serve_compilations() -> NoReturn:  # pragma: no cover  (another process)
-    """Answer requests to compile from standard input on standard output until nobody is there to ask; then end."""
+    """Compile: read requests from standard input, and reply on standard output until the input ends."""
     from cute_dialect.pipelines.stages import CompileError, compile_module
     from cute_dialect.runtime.artifact import artifact_files
 
@@ -121,9 +124,9 @@ def serve_compilations() -> NoReturn:  # pragma: no cover  (another process)
 
 
 def _make_context() -> ir.Context | None:  # pragma: no cover
-    """Load MLIR, without numpy, which only builders of attributes use (it does without), and make a context.
+    """Load MLIR and create a context, without numpy, which only attribute builders need.
 
-    None where there is no MLIR, which is said when a module comes.
+    Return None without MLIR; the error is reported with the first module.
     """
     from cute_dialect.pipelines.upstream import make_context
 

@@ -23,7 +23,7 @@
 // NOOPTION: cute-opt: error: pass 'cse' has no option 'deep' (its options: none)
 // ANCHOR: error: pass 'base-prepare' runs on builtin.module, not on gpu.module
 // ORDER: cute-opt: error: pass 'cute-to-base' cannot run after 'base-prepare'
-// SCOPE: cute-opt: error: pass 'cute-fold-static' is not there under --dialects=base
+// SCOPE: cute-opt: error: pass 'cute-fold-static' is not available with --dialects=base
 // TWO: cute-opt: error: one input file at most, got 2
 // MISSING: commandlin.mlir: error: cannot open the input file: No such file or directory; did you mean 'commandline.mlir'?
 // EMIT: cute-opt: error: option '--emit': expected mlir, llvm, ptx, cubin, got 'sass'

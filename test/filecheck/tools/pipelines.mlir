@@ -26,4 +26,4 @@ func.func @offset(%n: i32) -> i32 {
   %r = cute.get_scalars(%i) : !cute.int_tuple<"?">
   return %r : i32
 }
-// SCOPE: cute-opt: error: pass 'base-prepare' is not there under --dialects=cute
+// SCOPE: cute-opt: error: pass 'base-prepare' is not available with --dialects=cute

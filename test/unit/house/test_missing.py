@@ -160,8 +160,8 @@ def test_a_ptxas_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     path = tmp_path / "ptxas"
     for text, said in (
         ("not a program", f"cannot run {path}: Exec format error; CUTE_PTXAS names another ptxas"),
-        ("#!/bin/sh\nexit 0\n", f"{path} wrote no cubin: it is no ptxas"),
-        ("#!/bin/sh\nexit 3\n", "ptxas unknown for sm_90a: it ended with 3 and said nothing"),
+        ("#!/bin/sh\nexit 0\n", f"{path} wrote no cubin; it may not be a ptxas"),
+        ("#!/bin/sh\nexit 3\n", "ptxas unknown for sm_90a: exited with status 3 and printed nothing"),
         ("#!/bin/sh\necho ptxas fatal: no licence >&2; exit 1\n", "ptxas unknown for sm_90a: ptxas fatal: no licence"),
     ):
         monkeypatch.setenv("CUTE_PTXAS", program(path, text))

@@ -309,8 +309,8 @@ ASSERTS = "func.func @f(%a: memref<4294967296x4294967296xf32>) {\n  return\n}\n"
 @pytest.mark.slow
 def test_what_upstream_dies_of_is_told_with_what_it_was_doing(told: Told) -> None:
     assert told(NO_STACK, "--mem2reg") == (
-        "in.mlir: error: the parser of upstream MLIR aborted (signal 11): its stack was too small for what is nested "
-        "here, most likely"
+        "in.mlir: error: the parser of upstream MLIR aborted (signal 11): the stack probably overflowed on "
+        "deeply nested IR"
     )
     said = told(ASSERTS, "--base-prepare", "--one-shot-convert-to-llvm")
     assert said.startswith("in.mlir: error: pass 'one-shot-convert-to-llvm' of upstream MLIR aborted (signal 6): ")
@@ -347,7 +347,7 @@ def test_a_type_that_no_kernel_takes_is_told_by_cute_run(tmp_path: Path, capsys:
     path.write_text("gpu.module @m {\n  gpu.func @k(%a: memref<4xf32>) kernel {\n    gpu.return\n  }\n}\n")
     assert cute_run([str(path), "--device=cpu", "--no-cache", "--list"]) == 1
     assert capsys.readouterr().err == (
-        f"{path}: error: kernel @k has a parameter of a type that cannot be passed: 'memref' cannot be a kernel "
+        f"{path}: error: kernel @k has a parameter whose type cannot be passed: 'memref' cannot be a kernel "
         "parameter (in 'memref<4xf32>')\n"
     )
 

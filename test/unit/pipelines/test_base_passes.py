@@ -230,7 +230,7 @@ def test_run_host(capfd: pytest.CaptureFixture[str]) -> None:
 def test_run_host_errors() -> None:
     with pytest.raises(UpstreamError, match=r"no host function @other to run \(defined here: main, twice\)"):
         run_host(HOST, "other")
-    with pytest.raises(UpstreamError, match="@twice must take and return nothing"):
+    with pytest.raises(UpstreamError, match="@twice must have no arguments and no results"):
         run_host(HOST, "twice")
 
 

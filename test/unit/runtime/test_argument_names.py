@@ -79,7 +79,7 @@ def test_what_a_kernel_does_not_take_has_no_name_there() -> None:
 @pytest.mark.parametrize("names", ['["a", "b"]', '["a", "b", "c", "a"]', '["a", "b", "c", 3]', '"a"'])
 def test_names_that_name_nothing(names: str) -> None:
     with pytest.raises(
-        CompileError, match=r"@launch: expected cute.names to be 4 different texts, one for each argument"
+        CompileError, match=r"@launch: cute.names needs 4 different strings, one per argument"
     ):
         compiled(f"cute.names = {names}")
 
@@ -100,9 +100,9 @@ def test_numbers_that_are_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ('["n"]', r'expected cute.symbols to be texts like "n: 0.shape\[0\] = 1.shape\[0\]", got "n"'),
-        ('["n: 0.shape[0]"]', "expected cute.symbols to be texts like"),
-        ("3 : i32", "expected cute.symbols to be texts like"),
+        ('["n"]', r'cute.symbols needs strings like "n: 0.shape\[0\] = 1.shape\[0\]", got "n"'),
+        ('["n: 0.shape[0]"]', "cute.symbols needs strings like"),
+        ("3 : i32", "cute.symbols needs strings like"),
         ('["n: 0.shape[0] = 2.shape[1]"]', "'n' refers to mode 1 of argument 2, which is not an array with such a mode"),
         ('["n: 0.shape[0] = 3.shape[0]"]', "'n' refers to mode 0 of argument 3, which is not an array with such a mode"),
         ('["n: 0.shape[0] = 9.shape[0]"]', "'n' refers to mode 0 of argument 9, which is not an array with such a mode"),

@@ -165,11 +165,11 @@ def test_a_launch_falls_back_alone(shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (launch("copy", "%mX, %mY", " {cute.fallback}"), "@copy has cute.fallback, and no launch stands before it"),
+        (launch("copy", "%mX, %mY", " {cute.fallback}"), "@copy has cute.fallback, but no launch precedes it"),
         (
             f"{launch('add', '%mX, %mY')}\n    %b = arith.cmpi sgt, %k, %one : i32\n    scf.if %b {{\n"
             f"{launch('add', '%mX, %mZ')}\n    }}\n    {launch('copy', '%mX, %mY', ' {cute.fallback}')}",
-            "@copy has cute.fallback, and no launch stands before it in its block",
+            "@copy has cute.fallback, but no launch precedes it in its block",
         ),
         (
             f"%t = {launch('add', '%mX, %mY').replace('launch_func', 'launch_func async')}\n"
