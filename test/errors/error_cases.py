@@ -24,7 +24,7 @@ COMMANDS: Sequence[tuple[Sequence[str], str]] = (
     (["--pass-pipeline=builtin.module(cse{a=1 a=2})"], "option 'a' is given twice"),
     (["--cute-to-base=arch-dialect='nvvm"], "this quote is not closed"),
 )
-"""Arguments of ``cute-opt`` beside an empty module, and what is said."""
+"""Arguments of ``cute-opt`` for an empty module, and the expected error."""
 
 
 def _memref() -> None:
@@ -380,7 +380,7 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
     (_pass_that_reports, "expected an empty module"),
     (_result_of_none, "'nvvm.barrier0' has 0 results, not one"),
 )
-"""Calls with arguments that do not fit, and what is said."""
+"""Calls with invalid arguments, and the expected error."""
 
 
 # ------------------------------------------------------------------------------------------------- algebra and atoms
@@ -573,11 +573,11 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
         "strides cover",
     ),
 )
-"""Expressions that have no value, and what is said."""
+"""Expressions without a value, and the expected error."""
 
 
 def namespace() -> dict[str, object]:
-    """What the expressions see."""
+    """Return the names that the expressions may use."""
     from importlib import import_module
 
     names: dict[str, object] = {

@@ -46,7 +46,7 @@ CORPUS = TEST / "errors"
 PACKAGE = TEST.parent / "cute_dialect"
 
 SCANNED = ("", "algebra", "arch", "cute_nvgpu", "dialect", "ir", "ops", "passes", "upstream")
-"""Folders of the package whose modules are looked at, with the folders in them ("": what lies in no folder)."""
+"""Scanned folders of the package, with their subfolders; ``""`` is the package folder itself."""
 
 LANGUAGE = ("front", "lang")
 """Those of the language, which are looked at apart."""
@@ -78,7 +78,7 @@ NOTE = "__note_error__"
 """The name that the wrapped expressions call."""
 
 _WORDS = re.compile(r"[a-z]{2,} | [a-z]{2,}")
-"""What a sentence has: words with a blank between; IR such as ``1 : i32`` has none."""
+"""Two words with a blank between them, as every sentence has. IR such as ``1 : i32`` does not match."""
 
 _UNREACHABLE = re.compile(r"# unreachable: \S")
 
@@ -138,7 +138,7 @@ class _Wrapper(ast.NodeTransformer):
         if self._is_language:
             name = ast.unparse(node.func).rpartition(".")[2]
             return self._wrapped(node, node) if name.endswith("Error") and name not in NOT_FOR_USERS else node
-        # What only hands on a message that it was given (error(message)) is no site.
+        # A call that only forwards a message (error(message)) is not a site.
         called = node.func.attr if isinstance(node.func, ast.Attribute) and node.args else ""
         if called == "raise_error" or (called == "error" and not isinstance(node.args[0], ast.Name)):
             node.args[0] = self._wrapped(node.args[0], node)
@@ -341,7 +341,7 @@ UNIT_TESTS = (
 
 
 def _expects_an_error(test: FunctionType) -> bool:
-    """Tell whether a test uses ``pytest.raises``; in the language's, also whether a function that it calls does."""
+    """Return True if a test uses ``pytest.raises``, in tests of the language also through a helper function."""
     helpers: list[FunctionType] = []
     if Path(test.__code__.co_filename).parent.name in LANGUAGE:
         helpers = [f for n in test.__code__.co_names if isinstance(f := test.__globals__.get(n), FunctionType)]
@@ -376,7 +376,7 @@ def _unit_tests(files: Sequence[str]) -> list[str]:
 
 
 def _cute_opt(arguments: list[str]) -> tuple[int, str]:
-    """Exit status and what is said."""
+    """Return the exit status and the messages."""
     from cute_dialect.tools.cute_opt import main
 
     said = io.StringIO()

@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a test of it is called."""
+        """Name of the case in pytest."""
         return f"{self.file.removesuffix('.py')}: {self.title}"
 
 
@@ -101,7 +101,7 @@ def said_by(case: Case) -> list[str]:
 
 
 def difference(case: Case) -> str:
-    """Return what a case says and what it should say as a diff; nothing where they are the same."""
+    """Return a diff of the expected and the actual message, or "" if they are equal."""
     got = said_by(case)
     return "\n".join(difflib.unified_diff(case.says, got, "expected", "got", lineterm="")) if got != case.says else ""
 

@@ -1,4 +1,4 @@
-"""Every error that names what is wrong with the input has a test: see ``error_sites`` for what counts and how."""
+"""Every error about invalid input has a test. ``error_sites`` defines which errors count."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def next_kernel_runs() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_whole_text(case: Case, cache: Path) -> None:
     wrong = difference(case)
-    assert not wrong, f"{wrong}\n(python test/errors/lang_corpus.py --bless {case.file} writes what is said)"
+    assert not wrong, f"{wrong}\n(python test/errors/lang_corpus.py --bless {case.file} records the new message)"
     assert case.says != [NONE]
     assert active() is None
     next_kernel_runs()

@@ -22,7 +22,7 @@ TEST = Path(__file__).parents[1]
 
 
 def build_tma(folder: str, chip: str) -> list[str]:
-    """The kernels that move tiles by TMA: ``tma/NAME`` and ``tma/tma_copy``; gives what ptxas says."""
+    """Build the TMA copies into ``tma/NAME`` and ``tma/tma_copy`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from tma_support import build_all
 
@@ -34,7 +34,7 @@ def build_tma(folder: str, chip: str) -> list[str]:
 
 
 def build_im2col(folder: str, chip: str) -> list[str]:
-    """The kernels that move columns of pixels: ``im2col/NAME``, ``NAME_copy``, ``NAME_tiled_copy``; what ptxas says."""
+    """Build im2col copies into ``im2col/NAME``, ``NAME_copy``, ``NAME_tiled_copy``. Return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from im2col_support import CASES, copy_text, text
 
@@ -52,7 +52,7 @@ def build_im2col(folder: str, chip: str) -> list[str]:
 
 
 def build_negate(folder: str, chip: str) -> list[str]:
-    """``wgmma`` with negated operands: ``negate/NAME``; gives what ptxas says."""
+    """Build ``wgmma`` with negated operands into ``negate/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from negate_support import CASES, text
 
@@ -66,7 +66,7 @@ def build_negate(folder: str, chip: str) -> list[str]:
 
 
 def build_gemm_fallback(folder: str, chip: str) -> list[str]:
-    """The Hopper GEMM with its fallback, of each kind: ``gemm_fallback/NAME``; gives what ptxas says."""
+    """Build the fallbacks of the Hopper GEMM into ``gemm_fallback/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from gemm_fallback_support import CASES
 
@@ -83,7 +83,7 @@ def build_gemm_fallback(folder: str, chip: str) -> list[str]:
 
 
 def build_atoms(folder: str, chip: str) -> list[str]:
-    """A kernel for each copy and each MMA atom: ``copy_atoms``, ``mma_atoms_…``; gives what ptxas says."""
+    """Build a kernel per atom into ``copy_atoms`` and ``mma_atoms_…`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     import copy_atom_kernels
     import mma_atom_kernels
@@ -104,7 +104,7 @@ def build_sync(folder: str, chip: str) -> list[str]:
 
 
 def build_gemm(folder: str, chip: str) -> list[str]:
-    """The kernels of ``cute_dialect.op.gemm``: ``gemm/NAME``; gives what ptxas says."""
+    """Build the kernels of ``cute_dialect.op.gemm`` into ``gemm/NAME`` and return the output of ptxas."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
     from cute_dialect.tools.bench_gemm import build
 
@@ -117,14 +117,14 @@ def build_gemm(folder: str, chip: str) -> list[str]:
 
 
 def _compiled_all(group: str, texts: Iterable[tuple[str, str]], folder: str, chip: str) -> list[str]:
-    """Compile kernels, several at a time, into a folder's group; gives what ptxas says."""
+    """Compile kernels in parallel into a group of the folder and return the output of ptxas."""
     jobs = [(group, name, text, folder, chip) for name, text in texts]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         return list(pool.map(_compiled, jobs))
 
 
 def build_fused(folder: str, chip: str) -> list[str]:
-    """Products with epilogues that are functions: ``fused/NAME``; gives what ptxas says."""
+    """Build products with epilogues that are functions into ``fused/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from fused_products import texts
 
@@ -132,7 +132,7 @@ def build_fused(folder: str, chip: str) -> list[str]:
 
 
 def _compiled(job: tuple[str, str, str, str, str]) -> str:
-    """Compile a kernel into a folder; gives what ptxas says."""
+    """Compile a kernel into a folder and return the output of ptxas."""
     from cute_dialect.pipelines import compile as compile_cute
 
     group, name, text, folder, chip = job
@@ -142,7 +142,7 @@ def _compiled(job: tuple[str, str, str, str, str]) -> str:
 
 
 def build_torch(folder: str, chip: str) -> list[str]:
-    """The products of the tests of torch's gradients: ``torch/NAME``; gives what ptxas says."""
+    """Build the products of the tests of torch's gradients into ``torch/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from torch_calls import texts
 
@@ -150,7 +150,7 @@ def build_torch(folder: str, chip: str) -> list[str]:
 
 
 def build_repeated(folder: str, chip: str) -> list[str]:
-    """The kernels of calls that are done again: ``repeated/NAME``; gives what ptxas says."""
+    """Build the kernels of replayed calls into ``repeated/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from repeated_calls import texts
 
@@ -158,7 +158,7 @@ def build_repeated(folder: str, chip: str) -> list[str]:
 
 
 def build_types(folder: str, chip: str) -> list[str]:
-    """The products of every type of elements: ``types/NAME``; gives what ptxas says."""
+    """Build the products of every type of elements into ``types/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from typed_products import texts
 
@@ -166,7 +166,7 @@ def build_types(folder: str, chip: str) -> list[str]:
 
 
 def build_type_kernels(folder: str, chip: str) -> list[str]:
-    """Kernels of single types: ``type_kernels/NAME``; gives what ptxas says."""
+    """Build kernels of single types into ``type_kernels/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from type_kernels import KERNELS
 
@@ -174,7 +174,7 @@ def build_type_kernels(folder: str, chip: str) -> list[str]:
 
 
 def build_grouped(folder: str, chip: str) -> list[str]:
-    """The kernels of grouped products: ``grouped/NAME``; gives what ptxas says."""
+    """Build the kernels of grouped products into ``grouped/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from grouped_calls import texts
 
@@ -182,7 +182,7 @@ def build_grouped(folder: str, chip: str) -> list[str]:
 
 
 def build_conv(folder: str, chip: str) -> list[str]:
-    """The kernels of convolutions: ``conv/NAME``; gives what ptxas says."""
+    """Build the kernels of convolutions into ``conv/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from conv_calls import texts
 
@@ -190,7 +190,7 @@ def build_conv(folder: str, chip: str) -> list[str]:
 
 
 def build_plans(folder: str, chip: str) -> list[str]:
-    """The kernels of planned GEMMs: ``plans/NAME``; gives what ptxas says.  Compiled by several processes."""
+    """Build the kernels of planned GEMMs into ``plans/NAME``, in parallel, and return the output of ptxas."""
     import os
     from concurrent.futures import ThreadPoolExecutor
 
@@ -214,7 +214,7 @@ def build_plans(folder: str, chip: str) -> list[str]:
 
 
 def build_several(folder: str, chip: str) -> list[str]:
-    """Host functions with several launches: ``several``; gives what ptxas says."""
+    """Build host functions with several launches into ``several`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from several_launches import ALL
 
@@ -225,7 +225,7 @@ def build_several(folder: str, chip: str) -> list[str]:
 
 
 def build_export(folder: str, chip: str) -> list[str]:
-    """The Hopper GEMM as C: ``export/gemm.c``; gives what ptxas says."""
+    """Build the Hopper GEMM as C into ``export/gemm.c`` and return the output of ptxas."""
     from cute_dialect.pipelines import compile as compile_cute
 
     module = compile_cute(TEST / "examples" / "gemm_sm90.mlir", chip=chip)
@@ -246,7 +246,7 @@ def build_autotune(folder: str, chip: str) -> list[str]:
 
 
 def build_sweep(folder: str, chip: str) -> list[str]:
-    """The kernels of a small sweep, five for each of twelve problems: ``sweep/NAME``; gives what is said."""
+    """Build a small sweep, five kernels for each of twelve problems, into ``sweep/NAME``. Return its messages."""
     from cute_dialect.op.select.cost_model import COSTS
     from cute_dialect.tools.bench_gemm_sweep import build, plan
 
@@ -256,7 +256,7 @@ def build_sweep(folder: str, chip: str) -> list[str]:
 
 
 def build_op_rows(folder: str, chip: str) -> list[str]:
-    """The kernels of the functions on rows: ``op_rows/NAME``; gives what ptxas says."""
+    """Build the kernels of the functions on rows into ``op_rows/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from row_calls import kernels
 
@@ -266,7 +266,7 @@ def build_op_rows(folder: str, chip: str) -> list[str]:
 
 
 def build_elementwise(folder: str, chip: str) -> list[str]:
-    """The kernels of functions of elements: ``elementwise/NAME``; gives what ptxas says."""
+    """Build the kernels of functions of elements into ``elementwise/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from elementwise_calls import kernels
 
@@ -276,7 +276,7 @@ def build_elementwise(folder: str, chip: str) -> list[str]:
 
 
 def _compiled_rows(job: tuple[RowKernel, str, str, str]) -> str:
-    """Trace and compile one kernel on rows, or of attention; gives what ptxas says."""
+    """Compile one row or attention kernel and return the output of ptxas."""
     from cute_dialect.pipelines import compile as compile_cute
 
     kernel, folder, chip, part = job
@@ -286,7 +286,7 @@ def _compiled_rows(job: tuple[RowKernel, str, str, str]) -> str:
 
 
 def build_attention(folder: str, chip: str) -> list[str]:
-    """The kernels of attention: ``attention/NAME``; gives what ptxas says."""
+    """Build the kernels of attention into ``attention/NAME`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     from attention_calls import kernels
 
@@ -296,7 +296,7 @@ def build_attention(folder: str, chip: str) -> list[str]:
 
 
 def build_add(folder: str, chip: str) -> list[str]:
-    """The elementwise additions; gives what ptxas says."""
+    """Build the elementwise additions and return the output of ptxas."""
     from cute_dialect.tools.bench_add import build
 
     return build(folder, chip)
@@ -307,7 +307,7 @@ PARTS = (
     build_op_rows, build_grouped, build_fused, build_torch, build_repeated, build_several, build_gemm_fallback,
     build_tma, build_im2col, build_negate, build_add, build_elementwise, build_conv, build_export, build_autotune,
 )  # fmt: skip
-"""What is built, the longest first: each in a process of its own."""
+"""Build steps, the longest first. Each runs in its own process."""
 
 
 def main() -> int:

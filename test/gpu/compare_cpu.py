@@ -24,7 +24,7 @@ class Case(NamedTuple):
     call: str
     arrays: Arrays
     numbers: tuple[float, ...] = ()
-    """Arguments behind the arrays."""
+    """Scalar arguments, passed after the arrays."""
 
 
 def _matrix(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, *, integers: bool) -> np.ndarray:

@@ -50,7 +50,10 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if given:
         return Path(given) / name
     if find_spec("xdsl") is None or find_spec("mlir") is None:
-        pytest.skip("NOT RUN: no compiler here; build elsewhere (python test/gpu/build.py DIR), CUTE_GPU_ARTIFACTS=DIR")
+        pytest.skip(
+            "NOT RUN: no compiler; build on another machine (python test/gpu/build.py DIR) and set "
+            "CUTE_GPU_ARTIFACTS=DIR"
+        )
     import build
 
     made = tmp_path_factory.mktemp(name)
@@ -69,7 +72,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(given)
     if find_spec("xdsl") is None or find_spec("mlir") is None:
         pytest.skip(
-            "NOT RUN: no compiler here; build elsewhere (cute-bench elementwise_add --build DIR) and set "
+            "NOT RUN: no compiler; build on another machine (cute-bench elementwise_add --build DIR) and set "
             "CUTE_GPU_ARTIFACTS=DIR"
         )
     from cute_dialect.tools.bench_add import build

@@ -38,7 +38,7 @@ MOST = 24
 
 
 class Result(NamedTuple):
-    """What a job found: wrong calls (family, number, description), refusals by message, calls made."""
+    """Result of a job: wrong calls (family, number, description), refusals by message, and the number of calls."""
 
     wrong: list[tuple[str, int, str]]
     refused: Counter[str]

@@ -387,7 +387,7 @@ REDUCTIONS = {
     "INC": lambda new, old: np.where(old >= new, 0, old + 1),
     "DEC": lambda new, old: np.where((old == 0) | (old > new), new, old - 1),
 }  # fmt: skip
-"""What becomes of the old contents of the destination."""
+"""New contents of the destination of a reduction, by operation."""
 
 
 @pytest.mark.parametrize("name", THREAD_COPIES)

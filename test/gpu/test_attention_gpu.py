@@ -1,4 +1,4 @@
-"""Attention on the GPU: normal data beside float64, any lengths, poisoned results, again, packed sequences, a graph."""
+"""Attention on the GPU, compared with float64: any lengths, poisoned results, packed sequences, CUDA graphs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cute_dialect import op  # noqa: E402
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 LIMITS = {"f16": 2.0**-10, "bf16": 2.0**-7}
-"""Of an error, as a share of the sum of the magnitudes of what is added up: weights and results are rounded."""
+"""Error bound relative to the sum of the magnitudes of the terms, because weights and results are rounded."""
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,7 @@ def check(got: torch.Tensor, logs: torch.Tensor, q: torch.Tensor, k: torch.Tenso
 
 
 def normal(call: Call, rows: int, heads: int, seed: int) -> torch.Tensor:
-    """Return (B, H, S, D), lying as the call says, behind a gap of eight elements a head."""
+    """Return a (B, H, S, D) tensor in the layout of the call, with a gap of eight elements after each head."""
     torch.manual_seed(seed)
     shape = (call.batch, heads, rows) if call.layout == "bhsd" else (call.batch, rows, heads)
     whole = torch.randn(*shape, call.head + 8, device="cuda").to(TYPES[call.element])[..., : call.head]
@@ -87,7 +87,7 @@ LENGTHS = [(700, 700), (0, 40), (129, 511), (1, 1), (333, 0), (64, 1000), (128, 
 
 @pytest.mark.parametrize("call", PACKED, ids=str)
 def test_packed_sequences(call: Call) -> None:
-    """Each beside float64; with NaN in all others the same bits."""
+    """Each sequence matches float64, and its bits do not change if all other sequences are NaN."""
     begins = [torch.tensor([0, *x]).cumsum(0).to("cuda", torch.int32) for x in zip(*LENGTHS)]
     ends = [b.tolist() for b in begins]
     torch.manual_seed(0)

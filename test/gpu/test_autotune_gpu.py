@@ -1,4 +1,4 @@
-"""Functions under ``@cute.autotune`` measured on the GPU, by candidates that were compiled elsewhere."""
+"""Functions under ``@cute.autotune`` measured on the GPU, with candidates compiled on another machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 ROOT = Path(__file__).parents[2]
 FOLDER = "autotune"
-"""Of the kernels: see ``folder``."""
+"""Folder of the kernels; see ``folder``."""
 
 
 def test_the_example_is_tuned(folder: Path, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def exactly(name: str) -> tuple[Any, Any, Any, dict[str, Any]]:
 
 
 def call(kind: str, x: Any, f: Any, y: Any, **more: Any) -> Any:
-    """What a function gives."""
+    """Call the convolution function for ``kind``."""
     functions = [getattr(op, f"conv{x.dim() - 2}d{name}") for name in ("", "_input", "_weight")]
     if kind == "fprop":
         return functions[0](x, f, **more)

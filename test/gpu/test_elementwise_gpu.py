@@ -1,4 +1,4 @@
-"""Functions of elements on the GPU: beside float64, any length, address and order, again, from a graph."""
+"""Elementwise functions on the GPU, compared with float64: any length, address and order, repeated, in a CUDA graph."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pipelines_support import FakeArray
 from cute_dialect.runtime import driver as cuda
 
 FOLDER = "export"
-"""Of the kernels: see ``folder``."""
+"""Folder of the kernels; see ``folder``."""
 
 
 def headers() -> str:

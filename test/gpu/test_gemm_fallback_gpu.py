@@ -1,4 +1,4 @@
-"""What the Hopper GEMM falls back to, on the GPU, from what the compiler built, exactly."""
+"""Fallback kernels of the Hopper GEMM on the GPU: compiled in advance, with exact results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gemm_fallback_support import CASES, arrays
 from cute_dialect.runtime import load
 
 FOLDER = "gemm_fallback"
-"""Of the kernels: see ``folder``."""
+"""Folder of the kernels; see ``folder``."""
 
 
 @pytest.mark.parametrize("name", CASES)

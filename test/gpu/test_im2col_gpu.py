@@ -1,4 +1,4 @@
-"""TMA copies of columns of pixels on the GPU, from what the compiler built, exactly."""
+"""TMA im2col copies on the GPU: compiled in advance, with exact results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from im2col_support import CASES, CHANNELS, Case, arrays, stored
 from cute_dialect.runtime import load
 
 FOLDER = "im2col"
-"""Of the kernels: see ``folder``."""
+"""Folder of the kernels; see ``folder``."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

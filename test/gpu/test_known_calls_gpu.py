@@ -1,4 +1,4 @@
-"""Calls that were made before are done again on a GPU: each twice and more, of other numbers at other addresses."""
+"""Cached calls are replayed on a GPU with other values at other addresses."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def run_row_facts(x: cute.Tensor, out: cute.Tensor, n: cute.Int32) -> None:
 
 
 def on_both(f: Any, x: np.ndarray, out: np.ndarray, *more: Any) -> np.ndarray:
-    """Return what a function writes on the GPU, which is what the interpreter writes, bit by bit."""
+    """Return the output of a function on the GPU, after checking that the interpreter writes the same bits."""
     torch = pytest.importorskip("torch")
     on_gpu = torch.from_numpy(out.copy()).cuda()
     f(torch.from_numpy(x).cuda(), on_gpu, *more)

@@ -177,7 +177,7 @@ def test_tensors_of_another_gpu_than_the_current(artifacts: Path) -> None:
 
 
 def test_like_calls_are_told_from_others(artifacts: Path) -> None:
-    """What torch's guard minds and we do not: gradients, inference mode, a tensor given twice; and what both mind."""
+    """The call guard ignores gradients, inference mode and repeated tensors, but checks dtype, device and shape."""
     from cute_dialect.runtime.binding import LaunchError
 
     k = load(artifacts / "f32-stream").kernel("add")
@@ -204,7 +204,7 @@ def test_like_calls_are_told_from_others(artifacts: Path) -> None:
 
 
 def test_handles_of_cuda_python_pass_both_ways(artifacts: Path) -> None:
-    """A stream and device memory that cuda-python made are taken; its handles of what we loaded launch."""
+    """Streams and memory of cuda-python are accepted, and cuda-python can launch the handles of a loaded module."""
     from cuda.bindings import driver as bindings
 
     from cute_dialect.runtime.arrays import ArrayView

@@ -19,7 +19,7 @@ from cute_dialect.runtime import load
 from cute_dialect.runtime.arrays import ArrayView
 
 FOLDER = "tma"
-"""Of the kernels: see ``folder``."""
+"""Folder of the kernels; see ``folder``."""
 
 ROWS, COLUMNS, LD = 300, 520, 528
 

@@ -96,7 +96,7 @@ def test_bmm(shape: tuple[int, int, int, int], of_a: str, of_b: str) -> None:
 
 
 def test_calls_that_were_made_before() -> None:
-    """Each kind of call again on other memory, in turn, on two streams, from a graph; what K's blocks share, too."""
+    """Every specialization, split-K included, is replayed on other memory, on two streams and in a CUDA graph."""
     kinds = []
     for m, n, k in ((2048, 2048, 2048), (128, 8192, 8192), (4096, 512, 256)):
         a, b = (torch.randint(-1, 2, s, device="cuda").half() for s in ((3, m, k), (3, n, k)))

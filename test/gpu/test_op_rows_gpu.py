@@ -1,4 +1,4 @@
-"""Functions on rows on the GPU: beside float64, at any address, again, on two streams, from a graph."""
+"""Row functions on the GPU, compared with float64: any address, repeated, on two streams, in a CUDA graph."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def gradient_of_entropy(element: str, x: torch.Tensor) -> None:
 
 
 def gradients_of_norm(call: str, element: str, takes: str, x: torch.Tensor, dy: torch.Tensor) -> None:
-    """Beside float64; again, the same bits."""
+    """Gradients match float64, and a second call gives the same bits."""
     w, b = (matrix(element, 1, x.shape[1])[0] for _ in range(2))
     exact = [t.double().requires_grad_() for t, kind in ((x, "x"), (w, "w"), (b, "b")) if kind in f"x{takes}"]
     given = dict(zip(("weight", "bias"), exact[1:]))
@@ -170,7 +170,7 @@ def test_a_step_of_training() -> None:
 
 
 def test_calls_that_were_made_before() -> None:
-    """Each kind of call again on other memory, in turn, on two streams, from a graph."""
+    """Every specialization is replayed on other memory, on two streams and in a CUDA graph."""
     torch.manual_seed(0)
     xs = [torch.randn(3, 40, n, device="cuda", dtype=torch.bfloat16) for n in (768, 1001, 4096)]
     other = torch.cuda.Stream()

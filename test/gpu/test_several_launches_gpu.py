@@ -16,7 +16,7 @@ FOLDER = "several"
 
 
 def expected(x: np.ndarray, z: np.ndarray, k: int, adds: int) -> tuple[np.ndarray, np.ndarray]:
-    """What y and z hold: y is k times x, added to z so many times."""
+    """Return the expected y and z: y is k * x, and z has y added to it ``adds`` times."""
     y = k * x
     return y, z + adds * y
 

@@ -110,8 +110,9 @@ def test_operations(page: str, tmp_path: Path, tensors_on_the_gpu: None) -> None
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of a page in order, on the GPU, print what the page says.  What a kernel prints there goes to the
-    process's standard output, past Python, so only what Python prints is compared, where the kernel prints nothing.
+    """The blocks of a page, run in order on the GPU, print the output that the page shows.
+
+    Output of ``cute.printf`` bypasses Python's standard output, so blocks whose kernels print are not compared.
     """
     monkeypatch.delenv("CUTE_DEVICE", raising=False)
     monkeypatch.chdir(tmp_path)

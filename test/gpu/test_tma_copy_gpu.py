@@ -1,4 +1,4 @@
-"""TMA on the GPU: tiles through shared memory and back, exactly, from what the compiler built; maps made at launch."""
+"""TMA on the GPU: tiles copied through shared memory and back, exactly, with tensor maps built at launch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import load
 
 FOLDER = "tma"
-"""Of the kernels: see ``folder``."""
+"""Folder of the kernels; see ``folder``."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

@@ -1,4 +1,4 @@
-"""Negated operands of wgmma on the GPU, from what the compiler built, exactly."""
+"""Negated wgmma operands on the GPU: compiled in advance, with exact results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from negate_support import CASES, arrays
 from cute_dialect.runtime import load
 
 FOLDER = "negate"
-"""Of the kernels: see ``folder``."""
+"""Folder of the kernels; see ``folder``."""
 
 
 @pytest.mark.parametrize("name", CASES)

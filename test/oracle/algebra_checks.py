@@ -174,7 +174,7 @@ def with_dynamic(rng: Random, value: object, tracked: bool, rate: float = 0.25, 
     in_basis = any(isinstance(x, Basis) for x in trees.leaves(value))
 
     def leaf(n):
-        # A zero beside basis elements must stay the static zero.
+        # A zero among basis elements must stay the static zero.
         if not isinstance(n, int) or rng.random() > rate or (in_basis and n == 0):
             return n
         d = random_dyn(rng, tracked, powers)

@@ -1,7 +1,7 @@
-"""The algebra beside another implementation, the PyPI package ``tensor-layouts``.
+"""Comparison of the algebra with another implementation, the PyPI package ``tensor-layouts``.
 
-Where both accept and the operands are of the kind that both define (below), the results are the same function; mostly
-they are the same tree.  Where they differ the definitions differ; each row of :data:`DISAGREEMENTS` is an instance,
+If both accept the operands, and the operands are of a kind that both define (below), the results are the same
+function, and mostly the same tree. Otherwise the definitions differ. Each row of :data:`DISAGREEMENTS` is an instance
 with the reason, and the unit tests check that it is still as written here.
 """
 
@@ -122,7 +122,7 @@ def check_block_products(rng: Random) -> None:
 DISAGREEMENTS: list[tuple[str, tuple[object, ...], str | None, str | None, str]] = [
     ("coalesce", ("(1,1):(3,7)",), "1:7", "1:0", "a layout of size 1 keeps its last stride"),
     ("compose", ("1:2", "1:1"), "1:2", "1:0", "modes of extent 1 keep their stride; nothing reads it"),
-    ("complement", ("2:1", 2), "1:2", "1:0", "the same for what is left of a complement"),
+    ("complement", ("2:1", 2), "1:2", "1:0", "the same for the last mode of a complement"),
     ("compose", ("(5,3):(3,1)", "10:3"), "(2,5):(9,1)", None, "a step of 3 in an extent of 5 counts as 2 of the 5"),
     ("complement", ("(5,5,1):(6,5,4)", 85), None, "(5,3):(1,30)", "overlapping strides are not injective: rejected"),
     ("right_inverse", ("(2,(4),(2,3)):(24,(1),(1,48))",), "4:2", "2:8", "of two modes of one stride the first counts"),

@@ -1,4 +1,4 @@
-"""The definitions of the layout algebra, written down as plainly as they are stated.
+"""Reference definitions of the layout algebra, stated as plainly as possible.
 
 Nothing here is fast or clever: no fast path for integers, no shared helper with the library but its scalar arithmetic
 and its value classes.  The library must give exactly the same trees, or reject what this rejects.

@@ -1,7 +1,7 @@
 """Random checks of the text layer: strings from the grammar, and strings that were damaged.
 
-Whatever the string, a parser gives a value whose text reads back as the same value, or raises a TextError with a
-position inside the string.  Nothing else ever happens, and it happens fast.
+For any string, a parser either returns a value whose text reads back as the same value, or raises a TextError with a
+position inside the string.  Each string must also be handled fast.
 """
 
 from __future__ import annotations

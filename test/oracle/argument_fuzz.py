@@ -3,9 +3,9 @@
     python test/oracle/argument_fuzz.py --count 100000 --seed 0
 
 A case takes a function and arguments at random: numbers, tuples, lists, layouts and their text, composed and swizzled
-layouts, dynamic leaves, None, bools, numpy integers, negative numbers, zero, empty tuples, strings.  What has another
-form (a list for a tuple, a numpy integer for an int) must give the same as the plain form.  A failure prints the call
-with its seed; the exit status is 1 if there was any.
+layouts, dynamic leaves, None, bools, numpy integers, negative numbers, zero, empty tuples, strings.
+An argument in another form (a list for a tuple, a numpy integer for an int) must give the same as the plain form.
+A failure prints the call with its seed; the exit status is 1 if there was any.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def text(events: list[Event]) -> str:
 
 
 def found(events: list[Event], schedule: str) -> InterpError | None:
-    """What the interpreter reports."""
+    """Return the interpreter's report, or None."""
     module = kernel(text(events), "%a: !llvm.ptr<1>, %out: !llvm.ptr<1>", DSMEM)
     args = [Pointer(np.ones(1, np.int32)), Pointer(np.zeros(64, np.int32))]
     try:

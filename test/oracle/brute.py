@@ -280,7 +280,7 @@ def ceil(a: int, b: int) -> int:
 
 
 def lift(c: Tree, t: Tree, keep: Callable[[Tree], bool], top: bool = True) -> Tree:
-    """What ``slice`` (keep ``_``) and ``dice`` (keep integers) leave of a tree."""
+    """Return the modes that ``slice`` (keep ``_``) or ``dice`` (keep integers) selects from a tree."""
     if isinstance(c, tuple):
         return tuple(x for ci, ti in zip(c, t) for x in lift(ci, ti, keep, False))
     if not keep(c):
@@ -306,5 +306,5 @@ def fill(c: Tree, free: Iterator[Tree]) -> Tree:
 
 
 def holes(c: Tree) -> int:
-    """How many ``_`` a coordinate has."""
+    """Return the number of ``_`` in a coordinate."""
     return sum(x == ALL for x in leaves(c))

@@ -3,10 +3,9 @@
     python test/oracle/cache_fuzz.py --count 20000 --seed 1
 
 Each case makes a cache with a few entries and files of somebody else among them, then damages it: bytes, lengths, kinds
-of files, links, modes, names moved about.  Then it is read, written, pruned and cleared, in any order.  Whatever is
-found is what was kept under that key; whatever somebody else put there is there with the same content; in the end the
-cache is empty and what it takes it gives.  In every tenth case a process that writes and clears is
-killed at some moment meanwhile.
+of files, links, modes, names moved about.  Then it is read, written, pruned and cleared, in any order.  Any entry
+found has the content stored under its key, and files of other programs keep their content.  In the end the cache is
+empty and usable.  In every tenth case a process that writes and clears is killed at some moment meanwhile.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ KEYS = [f"{i:02x}" * 32 for i in range(3)] + ["00" + "1f" * 31]
 
 
 def artifact(key: str) -> Artifact:
-    """What is kept under a key; no two are alike."""
+    """Return the artifact stored under a key; no two are alike."""
     manifest: Manifest = {
         "format": FORMAT, "chip": "sm_90a", "features": key[:8], "opt_level": 3, "modules": ["m"], "kernels": [],
         "hosts": [],
@@ -57,7 +56,7 @@ def damage(root: Path, rng: random.Random, elsewhere: Path) -> None:
             path.rename(elsewhere / f"moved-{rng.randrange(1 << 30)}")
             path.symlink_to(rng.choice([elsewhere, root]))
         return
-    if not path.is_file():  # a pipe, which whoever opens it would wait for
+    if not path.is_file():  # opening a pipe would block
         path.unlink()
         return
     data = bytearray(path.read_bytes())
@@ -114,7 +113,7 @@ def kill_a_writer(folder: str, rng: random.Random) -> None:
 
 
 def one(seed: int, number: int) -> None:
-    """One case.  Raises AssertionError for what must not be."""
+    """Run one case.  Raises AssertionError on a violation."""
     rng = random.Random(f"{seed} {number}")
     base = Path(tempfile.mkdtemp(prefix="cache-fuzz-"))
     try:
@@ -134,7 +133,7 @@ def one(seed: int, number: int) -> None:
                 with contextlib.suppress(OSError):  # a name that is taken
                     damage(root, rng, elsewhere)
                 after = {p.name: p for p in base.rglob("theirs-*") if p.is_file() and not p.is_symlink()}
-                # What this damaged, or renamed, is no longer held against the cache.
+                # Files that this test damaged or renamed are no longer compared.
                 theirs = {n: after[n].read_bytes() for n in theirs if n in after and n in before}
             key = rng.choice(KEYS)
             step = rng.randrange(5)

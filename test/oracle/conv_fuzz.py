@@ -49,7 +49,7 @@ def case(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[int, ...], Ho
 
 
 def wrong(of_x: tuple[int, ...], of_f: tuple[int, ...], h: How, dtype: Any, rng: np.random.Generator) -> list[str]:
-    """What of a convolution is not as it should be."""
+    """Return descriptions of the wrong results of a convolution."""
     x, f = small(rng, *of_x, dtype=dtype), small(rng, *of_f, dtype=dtype)
     want = forward(x, f, h)
     y = small(rng, *want.shape, dtype=dtype)

@@ -35,7 +35,7 @@ from random import Random
 ROOT = Path(__file__).parents[1]
 SECONDS = 20
 SILENCE = 300
-"""How long a process may say nothing: one that waits for upstream MLIR does no work of its own."""
+"""Seconds that a process may be silent. A process that waits for upstream MLIR uses no CPU time itself."""
 MEMORY = 6 << 30
 TOKEN = re.compile(r'"[^"\n]*"|[%@!#^]?[A-Za-z_][\w.$]*|\d+|->|\S')
 
@@ -65,7 +65,7 @@ RUNS = (
     ["--inline", "--sccp", "--symbol-dce"],
     ["--mem2reg", "--sroa", "--remove-dead-values", "--control-flow-sink"],
 )
-"""What to run; nothing at all is what most files are for."""
+"""Option lists to run; most files are run with none."""
 
 FLAGS = (
     "--split-input-file",
@@ -97,7 +97,7 @@ INPUTS = ("16:randn", "8x16:randn", "4x128:bf16:randn", "7", "1.5", "128:i32:ara
 
 
 def _import(name: str):
-    """A module that lies beside this one."""
+    """Import a module from this folder."""
     found = sys.modules.get(name)
     if found is None:
         spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
@@ -300,7 +300,7 @@ def check(seed: int, pieces: list[str]) -> str | None:
 
 
 def _work(seeds: range, pieces: list[str], sink: int, memory: int) -> None:
-    """Run cases in this process, which may die of it; one line to ``sink`` before each and one for what is wrong."""
+    """Run cases in this process, which may crash. Write one line to ``sink`` before each case and one per failure."""
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -4,7 +4,7 @@
 
 A case takes one registered op and a form it has in the project's test files (or, if there is none, a random form), then
 drops, doubles or replaces operands, results, regions, successors and properties, and writes the op in generic form.
-Whatever the form, ``cute-opt`` must print the module or report an error at the op; an internal error is a failure.
+For any form, ``cute-opt`` must print the module or report an error at the op; an internal error is a failure.
 Ops are drawn in turn, so ``--count`` of a few thousand meets every op several times.
 """
 

@@ -3,7 +3,7 @@
     python test/oracle/gemm_parts_fuzz.py --count 200 --seed 3
     python test/oracle/gemm_parts_fuzz.py --seed 3 --case 17       # one of them again
 
-Every option of ``GemmConfig`` (but arrays of matrices and the fallback), parts of K, and every option of
+Every option of ``GemmConfig`` (except pointer arrays and the fallback), split-K, and every option of
 ``SkinnyConfig``: types, majors, tiles, clusters, schedules, epilogues.  Prints what is wrong, how many were refused,
 and how many pairs of options were met; exits with 1 if something was wrong.
 """

@@ -55,7 +55,7 @@ NOTHING, DATA, BARRIER = "nothing", "data", "mbarrier"
 
 
 class Span(NamedTuple):
-    """What lanes below `lanes` touch: `size` bytes each of an area, from `at` on and `stride` bytes apart."""
+    """Accessed bytes of an area: `size` per lane below `lanes`, starting at `at`, `stride` bytes apart."""
 
     area: str
     at: int
@@ -135,7 +135,7 @@ def program(rng: random.Random) -> list[Step]:
 
 
 class Wrong(Exception):
-    """What is wrong: the kind of error, and words of its message."""
+    """A wrong access: the kind of error, and words of its message."""
 
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(kind, words)
@@ -338,7 +338,7 @@ def _body(i: int, step: Step, on: str, to: str) -> list[str]:
 
 
 def reported(steps: list[Step], schedule: str, width: str) -> tuple[str, str]:
-    """Kind and message of what the interpreter says of a program; empty if nothing."""
+    """Return the kind and the message of the interpreter's report, or empty strings."""
     module = kernel(text(steps), "%g: !llvm.ptr<1>, %out: !llvm.ptr<1>", GLOBALS)
     given = Pointer(np.zeros(AREAS["g"].size, np.uint8), unwritten=True), Pointer(np.zeros(16, np.uint8))
     try:
@@ -349,7 +349,7 @@ def reported(steps: list[Step], schedule: str, width: str) -> tuple[str, str]:
 
 
 def check(seed: int) -> str:
-    """Compare one program: the kind of what is wrong with it. Raises AssertionError where the two differ."""
+    """Compare one program and return the kind of its error. Raises AssertionError if the two checkers differ."""
     rng = random.Random(seed)
     steps = program(rng)
     want = judge(steps)

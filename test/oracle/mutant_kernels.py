@@ -168,7 +168,7 @@ SMALL = GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sm
 SINGLE = SMALL._replace(cluster_m=1)
 SKINNY = SkinnyConfig(stages_a=2, stages=4)
 ONCE = "a block fills each of its two staging buffers once: no bulk copy has read them before"
-"""Where a tile, or a block's part of one, is two chunks."""
+"""The reason holds for subjects whose tile, or a block's part of it, is two chunks."""
 SPLIT = SplitConfig(SplitConfig().base._replace(cluster_n=1, tile=(64, 256, 64), stages=2), 2)
 
 

@@ -112,8 +112,8 @@ COMMUTES = (
     Commutes(
         "nvvm.barrier0",
         ("nvvm.cluster.wait", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync", *LOADS),
-        "what comes after is ordered after both; a load by the thread that has initialized its mbarrier waits for"
-        " nobody, and others wait for that mbarrier",
+        "what comes after is ordered after both; a load by the thread that has initialized its mbarrier does not"
+        " wait, and other threads wait for that mbarrier",
     ),
     Commutes(
         "nvvm.cluster.wait",
@@ -125,14 +125,14 @@ COMMUTES = (
         ("nvvm.shfl.sync",),
         "a shuffle moves registers between the lanes of a warp, no memory (shfl.sync), which barrier.cluster orders",
     ),
-    Commutes("nvvm.setmaxregister", EFFECTS, "setmaxnreg changes how many registers a warp may have (setmaxnreg)"),
+    Commutes("nvvm.setmaxregister", EFFECTS, "setmaxnreg changes the register limit of a warp (setmaxnreg)"),
 )
 
 
 def _commutes(subject: Subject, mutation: Mutation, op: Operation) -> str:
     if mutation.kind != "move":
         return ""
-    across = crossed(op, sooner=mutation.what.endswith("sooner"))
+    across = crossed(op, earlier=mutation.what.endswith("earlier"))
     names = {o.name for top in across for o in top.walk() if o.name in EFFECTS}
     return next((c.clause for c in COMMUTES if c.op == op.name and names <= set(c.others)), "")
 
@@ -143,23 +143,23 @@ ARRIVALS = ("nvvm.mbarrier.arrive", "nvvm.inline_ptx", "nvvm.cluster.arrive")
 
 
 def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """An arrival that comes later orders more before it, a wait that comes sooner more after it."""
+    """An arrival that comes later orders more before it, and a wait that comes earlier orders more after it."""
     if mutation.kind != "move":
         return ""
-    sooner = mutation.what.endswith("sooner")
-    names = {o.name for top in crossed(op, sooner=sooner) for o in top.walk() if o.name in EFFECTS}
-    if op.name in ARRIVALS and not sooner and not names & WAITS:
+    earlier = mutation.what.endswith("earlier")
+    names = {o.name for top in crossed(op, earlier=earlier) for o in top.walk() if o.name in EFFECTS}
+    if op.name in ARRIVALS and not earlier and not names & WAITS:
         return (
             "an arrival orders what is before it (release patterns): later it orders more, and nothing"
             " between waits for it"
         )
     # No other block's arrival at the barrier of the cluster waits for a load of this one's.
     loads = {"nvvm.mbarrier.arrive.expect_tx", *LOADS} if op.name == "nvvm.cluster.wait" else set[str]()
-    if op.name in ("nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait") and sooner and names <= loads | {
+    if op.name in ("nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait") and earlier and names <= loads | {
         "llvm.load", "llvm.store", "nvvm.stmatrix", "nvvm.elect.sync", "nvvm.wgmma.fence.aligned", "nvvm.shfl.sync",
     }:  # fmt: skip
         return (
-            "a wait orders what is after it (acquire patterns): sooner it orders more, and nothing between lets it end"
+            "a wait orders what is after it (acquire patterns): earlier it orders more, and nothing between lets it end"
         )
     return ""
 
@@ -168,17 +168,17 @@ def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A wait for copies into shared memory that is moved across accesses to global memory."""
     if mutation.kind != "move" or op.name not in ("nvvm.cp.async.wait.group", "nvvm.mbarrier.try_wait.parity"):
         return ""
-    across = [o for top in crossed(op, sooner=mutation.what.endswith("sooner")) for o in top.walk()]
+    across = [o for top in crossed(op, earlier=mutation.what.endswith("earlier")) for o in top.walk()]
     effects = [o for o in across if o.name in EFFECTS]
     if not all(o.name in ("llvm.load", "llvm.store") and "ptr<1>" in str(o.operands[-1].type) for o in effects):
         return ""
-    return "the wait is for what is copied into shared memory, and was moved across no access to that"
+    return "the wait is for copies into shared memory, and was moved across no access to their destination"
 
 
 def _nothing_left(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """The last wait for cp.async of a kernel, and a barrier that is moved before it."""
-    if mutation.what == "nvvm.barrier0 sooner":
-        effects = [o for top in crossed(op, sooner=True) for o in top.walk() if o.name in EFFECTS]
+    if mutation.what == "nvvm.barrier0 earlier":
+        effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
         if len(effects) != 1:
             return ""
         op = effects[0]
@@ -195,22 +195,22 @@ def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A wait for one stage that is moved across a read of another, or across the copies into a third."""
     if mutation.kind != "move" or op.name != "nvvm.mbarrier.try_wait.parity":
         return ""
-    sooner = mutation.what.endswith("sooner")
-    names = {o.name for top in crossed(op, sooner=sooner) for o in top.walk() if o.name in EFFECTS}
-    if not sooner and names == {"llvm.load"}:
+    earlier = mutation.what.endswith("earlier")
+    names = {o.name for top in crossed(op, earlier=earlier) for o in top.walk() if o.name in EFFECTS}
+    if not earlier and names == {"llvm.load"}:
         return (
             "what is read there is of a stage that was waited for before: a read before its wait is reported as a race"
         )
-    if sooner and names <= {*LOADS, "nvvm.mbarrier.arrive.expect_tx"}:
-        return "the copies it waits for were issued stages before, for every schedule ends; sooner it orders more"
+    if earlier and names <= {*LOADS, "nvvm.mbarrier.arrive.expect_tx"}:
+        return "the copies it waits for were issued stages before, for every schedule ends; earlier it orders more"
     return ""
 
 
 def _ahead(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A barrier before the last read of a step."""
-    if not subject.ahead or mutation.what != "nvvm.barrier0 sooner":
+    if not subject.ahead or mutation.what != "nvvm.barrier0 earlier":
         return ""
-    effects = [o for top in crossed(op, sooner=True) for o in top.walk() if o.name in EFFECTS]
+    effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
     return subject.ahead if [o.name for o in effects] == ["llvm.load"] else ""
 
 
@@ -229,7 +229,7 @@ def _producer(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """The arrival of a warp group that only issues loads, at the barrier of the cluster."""
     if op.name != "nvvm.cluster.arrive" or mutation.kind == "drop":
         return ""
-    role = crossed(op, sooner=True)
+    role = crossed(op, earlier=True)
     names = {o.name for top in role for o in top.walk() if o.name in EFFECTS}
     loads = {*LOADS, "nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync"}
     if not names or not names <= loads:
@@ -245,7 +245,7 @@ def _unawaited(subject: Subject, mutation: Mutation, op: Operation) -> str:
     if (mutation.kind, op.name) != ("drop", "nvvm.mbarrier.arrive"):
         return ""
     return (
-        "nobody waits for the phase that this arrival completes: one that is missing leaves its waiter for ever"
+        "no thread waits for the phase that this arrival completes: a missing arrival would leave its waiter for ever"
         " (mbarrier, phase completion), and every schedule ends"
     )
 
@@ -273,7 +273,7 @@ def _same_shape(subject: Subject, mutation: Mutation, op: Operation) -> str:
 def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A fence after a barrier whose threads include one that has read the flag with acquire."""
     if op.name == "nvvm.barrier" and mutation.what.endswith("later"):
-        across = crossed(op, sooner=False)
+        across = crossed(op, earlier=False)
         return _known_already(subject, mutation, across[-1]) if across[-1].name == "llvm.fence" else ""
     before = op.prev_op
     while before is not None and before.name != "nvvm.barrier":
@@ -288,9 +288,7 @@ def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 SAME: dict[tuple[str, str], str] = {
-    ("drop", "nvvm.setmaxregister"): (
-        "setmaxnreg changes how many registers a warp may have (setmaxnreg), and nothing else"
-    ),
+    ("drop", "nvvm.setmaxregister"): ("setmaxnreg changes the register limit of a warp (setmaxnreg), and nothing else"),
     ("weaken", "nvvm.cp.async.bulk.wait_group waits for reads only"): (
         "no thread of the grid reads what the bulk copies write; the end of the grid completes them"
         " (cp.async.bulk.wait_group)"

@@ -4,10 +4,11 @@
     python test/oracle/mutants.py --share 0.05 --seed 3 # some, chosen by chance
     python test/oracle/mutants.py --only 'ping-pong' --missed
 
-A mutant is caught when some schedule of SCHEDULES ends with a report.  A bound that is off may be caught by the result
-instead; an op that orders may not: what a race leaves in memory says nothing about the next run.  What neither reports
-nor changes the result must be equal to the kernel, for a reason that `mutant_proofs.py` states with its clause;
-otherwise it is missed, and the program ends with exit code 1.
+A mutant is caught when some schedule of SCHEDULES ends with a report.  A wrong bound may be caught by the result
+instead. An ordering op may not, because the next run may win the race.
+
+A mutant that neither reports nor changes the result must be equal to the kernel, for a reason that `mutant_proofs.py`
+states with its clause. Otherwise it is missed, and the program ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from cute_dialect.runtime.launch import CompiledModule
 SCHEDULES = ("round-robin", "adversarial", "reverse", "random")
 CHECKS = ("race", "oob", "uninit", "sync")
 SECONDS = 120
-"""Of the CPU, for all runs of one mutant."""
+"""CPU seconds for all runs of one mutant."""
 
 
 class Verdict(NamedTuple):
@@ -71,7 +72,7 @@ class Original:
         return mutations(find(self.module, self.kernel))
 
     def run(self, module: ModuleOp, problem: Problem, schedule: str) -> bool:
-        """Whether the results are right; raises InterpError for what is reported."""
+        """Return True if the results are right.  Raises InterpError for reports of the interpreter."""
         arrays = problem()
         call = CompiledModule(self.compiled.artifact, lambda _: module).kernel(self.subject.kernel)
         call(*arrays, device="cpu", checks=CHECKS, schedule=schedule, seed=1)
@@ -79,7 +80,7 @@ class Original:
 
     @cached_property
     def accesses(self) -> Accesses:
-        """What the kernel reads and writes in all its problems."""
+        """Reads and writes of the kernel in all its problems."""
         return self.traced(self.module)
 
     def traced(self, module: ModuleOp) -> Accesses:
@@ -94,7 +95,7 @@ class Original:
         return {key: n for key, n in counts.items() if n}
 
     def written(self, module: ModuleOp) -> list[bytes]:
-        """Which bytes of the arrays are written, in all problems."""
+        """Return the bytes of the arrays after all problems."""
         out: list[bytes] = []
         for problem in self.problems:
             call = CompiledModule(self.compiled.artifact, lambda _: module).kernel(self.subject.kernel)
@@ -110,7 +111,7 @@ class Original:
             return "no thread reaches the bound itself, in problems that are multiples of the tile and in others"
         now = self.traced(mutated(self.module, self.kernel, mutation))
         if now == self.accesses:
-            return "memory is accessed as before: the guards of what is accessed hold the bound too"
+            return "memory is accessed as before: the guards of the accesses imply the bound too"
         if op.name == "arith.cmpi" and self.written(mutated(self.module, self.kernel, mutation)) == self.written(
             self.module
         ):
@@ -130,7 +131,7 @@ class Original:
         return False
 
     def verdict(self, mutation: Mutation) -> Verdict:
-        """What becomes of a mutant."""
+        """Classify a mutant as caught, result, equal or missed."""
         wrong = ""
         module = mutated(self.module, self.kernel, mutation)
         # A bound is as wrong under one schedule as under another.

@@ -58,7 +58,7 @@ COUNTS = {
     "nvvm.cp.async.wait.group": "n", "nvvm.cp.async.bulk.wait_group": "group",
     "nvvm.wgmma.wait.group.sync.aligned": "group",
 }  # fmt: skip
-"""Where an op says how many groups may stay in flight."""
+"""Property of each wait op that holds the number of groups that may stay in flight."""
 
 
 def mutations(kernel: Operation) -> list[Mutation]:
@@ -107,7 +107,7 @@ def _of(op: Operation) -> Iterator[_Edit]:
         yield from _compares(op)
     if name == "scf.for":
         yield "bound", "a loop ends one step later", lambda o: _add(o, 1, o.operands[2])
-        yield "bound", "a loop ends one step sooner", lambda o: _add(o, 1, o.operands[2], minus=True)
+        yield "bound", "a loop ends one step earlier", lambda o: _add(o, 1, o.operands[2], minus=True)
         yield "bound", "a loop begins one step later", lambda o: _add(o, 0, o.operands[2])
 
 
@@ -120,12 +120,12 @@ def _orders(op: Operation) -> bool:
 
 
 def _moves(op: Operation) -> Iterator[_Edit]:
-    """The op later than the next op with effects, and sooner than the last."""
+    """Move the op after the next op with effects, or before the previous one."""
     if _next(op, lambda o: o.next_op) is not None:
         yield "move", f"{op.name} later", _later
     before = _next(op, lambda o: o.prev_op)
     if before is not None and not any(v.owner is before for o in _taken(op, before) for v in o.operands):
-        yield "move", f"{op.name} sooner", _sooner
+        yield "move", f"{op.name} earlier", _earlier
 
 
 def _next(op: Operation, step: Callable[[Operation], Operation | None]) -> Operation | None:
@@ -143,7 +143,7 @@ def _later(op: Operation) -> None:
     Rewriter.insert_op(op, InsertPoint.after(after))
 
 
-def _sooner(op: Operation) -> None:
+def _earlier(op: Operation) -> None:
     before = _next(op, lambda o: o.prev_op)
     assert before is not None
     for o in _taken(op, before):
@@ -280,9 +280,9 @@ def _add(
     op.operands[operand] = made.results[0]
 
 
-def crossed(op: Operation, *, sooner: bool) -> list[Operation]:
+def crossed(op: Operation, *, earlier: bool) -> list[Operation]:
     """The ops that a move takes an op across."""
-    step: Callable[[Operation], Operation | None] = (lambda o: o.prev_op) if sooner else (lambda o: o.next_op)
+    step: Callable[[Operation], Operation | None] = (lambda o: o.prev_op) if earlier else (lambda o: o.next_op)
     last, found, at = _next(op, step), [], op
     while at is not last and (after := step(at)) is not None:
         at = after

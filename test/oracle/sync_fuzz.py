@@ -309,7 +309,7 @@ def _body(i: int, e: Event) -> list[str]:
 
 
 def reported(events: list[Event], cluster: int, schedule: str) -> str:
-    """What the detector says of a program; empty if nothing."""
+    """Return the detector's report on a program, or ""."""
     module = kernel(text(events), "%a: !llvm.ptr<1>", DSMEM)
     try:
         run_kernel(

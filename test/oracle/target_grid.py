@@ -4,7 +4,7 @@
     python test/oracle/target_grid.py --count 20 --seed 3 a random few of these pairs
     python test/oracle/target_grid.py --chips sm_75 sm_80 only these chips
 
-A failure prints the pair and what was said; the exit status is 1 if there was any.
+A failure prints the pair and its message; the exit status is 1 if there was any.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KERNELS = tuple(sorted(p.stem for p in EXAMPLES.glob("*.mlir") if "gpu.module" i
 
 
 def outcome(kernel: str, chip: str) -> str:
-    """What became of a kernel for a chip: ``ptx``, ``refused`` at a place, or what went wrong."""
+    """Return the outcome of compiling a kernel for a chip: ``ptx``, ``refused`` with a location, or the failure."""
     path = EXAMPLES / f"{kernel}.mlir"
     try:
         module = compile_cute(path, chip=chip, emit="ptx", cache=False)

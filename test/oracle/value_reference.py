@@ -1,8 +1,8 @@
-"""What scalar PTX instructions compute, by exact rational and integer arithmetic rounded once; no code of ours.
+"""Reference values of scalar PTX instructions: exact rational and integer arithmetic, rounded once.
 
 Numbers come and go as bits.  `evaluate("fma.rz.f32", [0x3F800001, 0x3F800001, 0])` gives the bits of the result;
 `accepts` says whether bits are a right result: any NaN is one where NaN is, and an approximate instruction has the
-bound that the PTX ISA states.  What the pseudo-code of the ISA says bit by bit stands here bit by bit.
+bound that the PTX ISA states.  Pseudo-code of the ISA that works bit by bit is copied bit by bit.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def flushed(x: Number, name: str) -> Number:
 
 
 def finished(x: Number, words: Sequence[str], name: str) -> Number:
-    """What `.ftz`, `.sat` and `.relu` make of a rounded result."""
+    """Apply `.ftz`, `.sat` and `.relu` to a rounded result."""
     if "ftz" in words:
         x = flushed(x, name)
     if "sat" in words:

@@ -1,8 +1,8 @@
 """Kernels in PTX that run one atom once, made from nothing but the atom's row.
 
 Each thread loads the registers of its operands from arrays in global memory (register ``r`` of thread ``t`` at index
-``t * count + r``), runs the instruction, and stores the registers of the result in the same way.  What WGMMA reads from
-shared memory is copied there byte by byte from an image.
+``t * count + r``), runs the instruction, and stores the registers of the result in the same way.
+Operands that WGMMA reads from shared memory are copied there byte by byte from an image.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def find_ptxas() -> str | None:
 
 
 def assemble(ptx: str, chip: str, out: Path | None = None) -> str:
-    """What ptxas says about the text; "" if it is content."""
+    """Assemble the PTX and return the messages of ptxas, "" on success."""
     ptxas = find_ptxas()
     assert ptxas is not None
     run = subprocess.run(
@@ -217,8 +217,9 @@ def _warp_copy(atom: CopyAtom, name: str) -> str:
 def transfer_kernel(atom: CopyAtom, moved: int, name: str = "probe") -> str:
     """An entry ``(d, a)`` of one thread that moves ``moved`` bytes from ``a`` to ``d`` by way of the atom.
 
-    What starts or ends in shared memory gets there, or leaves, byte by byte.  A reduction finds the old contents of the
-    destination behind the source.  A copy that fills with zero is asked for the first half.
+    Sources and destinations in shared memory are copied there, or back, byte by byte.
+    A reduction finds the old contents of the destination after the source.
+    A copy that fills with zero is asked for the first half.
     """
     load = "  ld.global.b8 %v8, [%g+{0}];\n  st.shared.b8 [%s+{0}], %v8;\n"
     store = "  ld.shared.b8 %v8, [%s+{0}];\n  st.global.b8 [%o+{0}], %v8;\n"

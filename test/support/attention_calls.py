@@ -30,7 +30,6 @@ class Call(NamedTuple):
     split: int | None = None
 
     def form(self, packed: bool = False) -> Form:
-        """Return what it computes."""
         views: dict[str, ArrayView] = {}
         for name, rows, heads in (("q", self.queries, self.heads), ("k", self.keys, self.heads_k)):
             shape = (self.batch, heads, rows, self.head)
@@ -71,7 +70,7 @@ PACKED = (
     Call(0, 0), Call(0, 0, causal=True), Call(0, 0, causal="bottom_right", heads=6, heads_k=2),
     Call(0, 0, 64, causal="bottom_right"), Call(0, 0, 256), Call(0, 0, window=(50, 20)),
 )  # fmt: skip
-"""Of sequences of several lengths."""
+"""Calls on packed sequences of several lengths."""
 
 
 def kernels() -> list[RowKernel]:

@@ -16,7 +16,7 @@ FLAGS = (
 
 
 def browser_path() -> str | None:
-    """Where Chromium is; none where it or its driver is missing."""
+    """Return the path of Chromium, or None if it or its driver is missing."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     return found if shutil.which("chromedriver") else None
 

@@ -1,4 +1,4 @@
-"""Arrays of a traced kernel without tensors of the language: tests of what stands below them."""
+"""Arrays of a traced kernel without tensors of the language, for tests of the layers below them."""
 
 from __future__ import annotations
 

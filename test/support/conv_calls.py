@@ -39,7 +39,7 @@ KINDS = ("fprop", "dgrad", "wgrad")
 PLAIN, ADDED = Epilogue(), Epilogue(alpha="arg", beta=1.0)
 FUSED = [("stride", "dgrad"), ("3x3, 72 channels", "wgrad"), ("few tiles", "wgrad"), ("groups", "fprop"),
          ("groups", "dgrad"), ("groups", "wgrad")]  # fmt: skip
-"""Calls whose sums lie elsewhere than in a plain product, and are added to something."""
+"""Calls whose epilogue adds to an array and whose accumulator is not laid out as in a plain GEMM."""
 PLANS: list[tuple[str, str, str | None, Any]] = [
     ("3x3", "fprop", None, None),
     ("3x3", "dgrad", "analytic", None),

@@ -25,7 +25,7 @@ class How(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What a function is given."""
+        """Keyword arguments of the ``op`` functions."""
         return {
             "stride": self.stride, "padding": tuple(zip(self.before, self.after)), "dilation": self.dilation,
             "groups": self.groups, "mode": "convolution" if self.flip else "cross_correlation",

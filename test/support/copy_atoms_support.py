@@ -1,4 +1,4 @@
-"""What each copy atom does, from the words of the PTX ISA; shared by the CPU and the GPU tests."""
+"""Expected effect of each copy atom, from the text of the PTX ISA. The CPU and the GPU tests share it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ TYPES: dict[str, Any] = {
 
 class Call(NamedTuple):
     """A function, the types of its arrays and how each lies: ``mn`` as the result, ``nm`` with contiguous columns,
-    ``n`` a value a column, ``m`` a value a row, ``1`` one for all; then numbers.
+    ``n`` a per-column vector, ``m`` a per-row vector, ``1`` one element for all; then scalar arguments.
     """
 
     name: str

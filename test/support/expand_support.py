@@ -1,8 +1,8 @@
-"""What the evaluated tests of expansion share: values with a concrete reading, one op in a function, both run.
+"""Helpers of the evaluated expansion tests: typed concrete values, functions of one op, and their evaluation.
 
 A test draws *concrete* values (:mod:`brute`), turns some of their integers into dynamic leaves (a width, a
-divisor, a number), wraps the op into a function, expands the function and runs it on the numbers.  What comes out is
-compared with what the definition of the op says of the concrete values.
+divisor, a number), wraps the op into a function, expands the function and runs it on the numbers.  The result is
+compared with the definition of the op applied to the concrete values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cute_dialect.passes.to_base import ToBasePass
 from cute_dialect.types import TYPES, CuteType, Payload
 
 SCALE = int(os.environ.get("CUTE_TEST_EXAMPLES", "50"))
-"""Cases to draw, in percent of what a test asks for; for a thorough run: ``CUTE_TEST_EXAMPLES=2000``."""
+"""Number of cases to draw, in percent of a test's default; ``CUTE_TEST_EXAMPLES=2000`` is a thorough run."""
 
 Typed = tuple[str, Tree]
 """A kind (``"layout"``, ``"shape"``, …) and a concrete value."""
@@ -52,9 +52,9 @@ class Chooser:
 
     random: Random
     share: float = 0.4
-    """the part of the integers that become dynamic"""
+    """Share of the integers that become dynamic."""
     div: bool = False
-    """whether divisors are told"""
+    """True if divisors are specified."""
     numbers: list[int] = field(default_factory=list)
 
     def __call__(self, n: int) -> int | Dyn:
@@ -133,7 +133,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an op gave: concrete results, and whether any of it was computed at run time."""
+    """Outcome of an op: concrete results, and whether any was computed at run time."""
 
     results: tuple[object, ...]
     dynamic: bool
@@ -207,7 +207,7 @@ def run(op_class: type[CuteOp], case: Case, choose: Chooser, *, keep_text: bool 
 
 
 def on_base(module: ModuleOp, arguments: Sequence[Sequence[int]], *, interpret: bool) -> Iterator[list[object]]:
-    """What ``@f`` gives after ``cute-to-base``, in storage order; also by the interpreter of kernels."""
+    """Yield the results of ``@f`` after ``cute-to-base``, in storage order, and those of the kernel interpreter."""
     evaluator = Evaluator(module)
     types = [a.type for a in evaluator.functions["f"].regions[0].block.args]
     values = [arranged(t, a) for t, a in zip(types, arguments, strict=True)]

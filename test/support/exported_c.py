@@ -70,7 +70,7 @@ class Exported:
 
     @property
     def error(self) -> str:
-        """What went wrong last."""
+        """Message of the last error."""
         text = self._function("error")
         text.restype = ctypes.c_char_p
         return text().decode()
@@ -94,7 +94,7 @@ class Exported:
         return self._function("launch")(self.module, *arguments, ctypes.c_void_p(7))
 
     def planned(self, *args: object, **shape: Any) -> list[tuple[str, tuple[int, ...], tuple[bytes, ...]]]:
-        """Return what Python launches, in the form of what the driver hears; ``maps`` of C are put in by number."""
+        """Return the launches of Python, in the format of the fake driver. Tensor maps of C are inserted by number."""
         out: list[tuple[str, tuple[int, ...], tuple[bytes, ...]]] = []
         views = self.kernel.plans(*args, **shape)
         arguments = read_arguments(self.kernel.target, args)
@@ -120,7 +120,7 @@ class Exported:
 
 
 def told(m: TensorMap, address: int) -> tuple[int, ...]:
-    """Return what the fake driver hears of a tensor map."""
+    """Return a tensor map in the format of the fake driver."""
     own = (*m.box, *m.steps) if not m.pixels else (m.box[0], *m.lower, *m.upper, *m.steps)
     codes = (m.element, m.interleave, m.swizzle, m.l2, m.oob)
     numbers = (len(m.extents), address, *codes, m.pixels, *m.extents, *m.strides, *own)

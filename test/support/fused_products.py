@@ -45,12 +45,12 @@ def swiglu(accum: Any, bias: Any) -> Any:
 
 
 def masked(accum: Any, mask: Any, per: Any) -> Any:
-    """Truths an element, a number a matrix."""
+    """A mask of booleans and a scalar per matrix."""
     return where(mask, gelu(accum * per), 0.0)
 
 
 def column(accum: Any, scale: Any) -> Any:
-    """One value a row of the result."""
+    """A per-row scale."""
     return accum * scale
 
 
@@ -82,7 +82,7 @@ def heads(accum: Any, bias: Any) -> Any:
 
 
 def other_shapes(accum: Any, scale: Any, angle: Any, skip: Any) -> Any:
-    """A value a head, one of each row and place in a head, one an element; results in two orders."""
+    """Per-head, per-row-and-head and per-element arguments; results in two orders."""
     m, n = accum.shape
     x = permute(reshape(accum, (m, n // 16, 16)), (1, 0, 2)) * scale + reshape(angle, (m, 16)) + skip
     D = relu(x)
@@ -110,7 +110,7 @@ def dropped(accum: Any, p: Any, seed: Any, offset: Any) -> Any:
 
 
 def gated_sums(accum: Any, bias: Any) -> Any:
-    """Sums beside pairs."""
+    """Reductions together with pairs."""
     gate, up = pairs(accum + bias)
     x = relu(gate) * up
     return {"D": x, "rows": total(x, -1), "columns": total(x, -2), "all": total(accum), "most": most(accum, -2)}

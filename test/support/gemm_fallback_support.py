@@ -1,4 +1,4 @@
-"""What the Hopper GEMM falls back to: cases and their matrices; shared by the CPU and the GPU tests."""
+"""Cases and matrices for the fallback of the Hopper GEMM. The CPU and the GPU tests share them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "scales": ("f32", "ui8"), "dependent": (False, True), "parts": (1, 2, 3),
     "scaled_columns": (False, True),
 }  # fmt: skip
-"""What options of a :class:`GemmConfig` may be, and parts of K; of a tile K in halves of 128 bytes."""
+"""Allowed options of a :class:`GemmConfig`, and split-K slices. K of ``tile`` counts halves of 128 bytes."""
 FEW: dict[str, tuple[Any, ...]] = {
     "element": ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2"), "output": ("f16", "bf16", "f32"), "rows": (64, 128),
     "columns": (16, 32, 40, 64, 96, 128), "stages_a": (2, 3, 4), "stages": (2, 3, 4), "share": (1, 2),
@@ -55,9 +55,9 @@ FEW: dict[str, tuple[Any, ...]] = {
     "direct": (False, True), "live": (0, 16, 32), "l2": (64, 128, 256), "epilogue": EPILOGUES,
     "major_a": ("k", "m"), "major_b": ("k", "n"), "major_c": ("n", "m"),
 }  # fmt: skip
-"""What those of a :class:`SkinnyConfig` may be."""
+"""Allowed options of a :class:`SkinnyConfig`."""
 _USUAL = {"element": "f16", "output": "f16", "tile": (64, 64, 2), "cluster_m": 1, "deferred": False}
-"""What an option is that is left alone, where that is not the first."""
+"""Default options that are not the first in their list."""
 
 
 def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], Config]:
@@ -70,7 +70,7 @@ def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], Config]:
         taken[name] = values[rng.integers(len(values))] if rng.random() < often else usual
     if few:
         return taken, SkinnyConfig(**taken)
-    # Most of what goes with nothing else would be refused.
+    # Most combinations of rarely compatible options would be refused.
     if rng.random() < 0.8:
         allowed = outputs_of(taken["element"])
         taken["output"] = taken["output"] if taken["output"] in allowed else allowed[rng.integers(len(allowed))]
@@ -186,7 +186,7 @@ def wrong(rng: np.random.Generator, config: Config) -> str:
     if not c.batch:
         a, b, out = (x[:, :, 0] for x in (a, b, out))
         given |= {name: x[:, :, 0] for name, x in given.items() if name == "source"}
-    # What is not loaded of a tile is multiplied, to rows that are not stored.
+    # The part of a tile that is not loaded is multiplied into rows that are not stored.
     checks = tuple(x for x in ALL if x != "uninit" or not (few and few.live))
     kernel(a, b, out, *given.values(), device="cpu", checks=checks, schedule="random", seed=int(rng.integers(99)))
     shaped = [x.reshape(*x.shape[:2], matrices) for x in (a, b)]
@@ -200,7 +200,7 @@ def wrong(rng: np.random.Generator, config: Config) -> str:
     pads = np.ones(storage.shape, bool)
     pads[tuple(slice(0, x) for x in ((matrices, m, n) if c.major_c == "n" else (matrices, n, m)))] = False
     if (storage[pads] != 77).any():
-        return f"{name}: what lies between rows of C is written"
+        return f"{name}: the padding between rows of C is written"
     counters = [given[x] for x in ("counters",) if x in given]
     return f"{name}: counters are left" if any(x.any() for x in counters) else ""
 

@@ -18,7 +18,7 @@ ENDS = {
     "many": list(range(3, 3 * 300 + 1, 3)),
 }
 REST = 12
-"""Rows behind the last group."""
+"""Padding rows, past the last group."""
 
 
 class Case(NamedTuple):
@@ -149,7 +149,7 @@ def by_rows(a: Any, b: Any, parts: list[slice]) -> Any:
 
 
 def _on(device: str) -> dict[str, Any]:
-    """Return how a call is made: on the CPU nothing is computed."""
+    """Return the arguments that select the device. On the CPU nothing is computed."""
     return {"device": "cpu"} if device == "cpu" else {}
 
 

@@ -66,7 +66,7 @@ def barrier() -> Any:
 
 
 def tap(case: Case) -> tuple[Any, ...]:
-    """How far the pixels of this block's tap are from the first ones."""
+    """Return the offsets of the filter tap of this block, one per dimension."""
     offsets, rest = [], cute.arch.block_idx().x
     for t, d in zip(case.taps, case.dilation):
         offsets.append(rest % t * d)
@@ -161,7 +161,7 @@ def copy_text(case: Case, tiled: bool, first: int = 0) -> str:
 
 
 def stored(case: Case, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What Z holds after :func:`copy_text`, of zeros, in the order of X: twice the pixels of tap 0 in ``y``."""
+    """Return Z after :func:`copy_text`, in the order of X: zero, plus twice the pixels of tap 0 in ``y``."""
     image = x.T
     z = np.zeros_like(image)
     spans = [

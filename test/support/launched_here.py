@@ -59,7 +59,7 @@ class Rows:
 
 
 class Seen:
-    """What was launched; ``works``: whether kernels compute anything."""
+    """Recorded launches. ``works`` is False if kernels do not compute."""
 
     def __init__(self, works: bool = True) -> None:
         self.first = self.again = 0

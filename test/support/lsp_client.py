@@ -43,7 +43,7 @@ class Editor:
         self.client.initialized(types.InitializedParams())
 
     def wait(self, what: Coroutine[Any, Any, T] | asyncio.Future[T], seconds: float = 120) -> T:
-        """Return what comes of something; the time only ends a test that hangs."""
+        """Return the result of an awaitable. The timeout only ends a test that hangs."""
 
         async def both() -> T:
             return await asyncio.wait_for(what, seconds)
@@ -104,7 +104,7 @@ class Editor:
         return self.wait(asyncio.wrap_future(future, loop=self.loop), 20)
 
     def hover(self, uri: str, at: types.Position) -> str:
-        """Return what is shown under the pointer; nothing where that is nothing."""
+        """Return the hover text at a position, or ""."""
         asked = types.HoverParams(types.TextDocumentIdentifier(uri), at)
         found = self.wait(self.client.text_document_hover_async(asked))
         if found is None:
@@ -114,14 +114,14 @@ class Editor:
         return found.contents.value
 
     def completions(self, uri: str, at: types.Position) -> dict[str, types.CompletionItem]:
-        """Return what can be completed, by its label."""
+        """Return the completions at a position, by label."""
         asked = types.CompletionParams(types.TextDocumentIdentifier(uri), at)
         found = self.wait(self.client.text_document_completion_async(asked))
         assert isinstance(found, types.CompletionList)
         return {i.label: i for i in found.items}
 
     def documentation(self, item: types.CompletionItem) -> str:
-        """Return what a completion says about itself when it is asked."""
+        """Return the documentation of a completion."""
         found = self.wait(self.client.completion_item_resolve_async(item)).documentation
         assert isinstance(found, types.MarkupContent)
         return found.value

@@ -10,7 +10,7 @@ metadata, so that the result shows who was asked.
 
 :func:`wgmma_cases` and :func:`wgmma_sparse_cases` are ``wgmma``.  Their kernels take ``(A, B, D)`` and compute
 ``D = 2 * A * B``: A and B, two instructions deep, are put into shared memory in the layout of the case; a first gemm
-starts the accumulators, a second adds to them.  Where A is sparse they take ``(A, B, E, D)``.
+starts the accumulators, a second adds to them.  For a sparse A they take ``(A, B, E, D)``.
 
 ``python test/support/mma_atom_kernels.py FOLDER`` compiles them for the GPU tests.
 """
@@ -83,7 +83,7 @@ class MmaCase(NamedTuple):
 
 
 def atom_layout(atom: MmaAtom) -> tuple[int, int, int]:
-    """How many of it a warp holds along M, N, K."""
+    """Return the number of atoms per warp along M, N and K."""
     return {32: (1, 1, 1), 8: (2, 2, 1), 1: (8, 4, 1)}[atom.threads]
 
 

@@ -1,4 +1,4 @@
-"""What each MMA atom computes, from numpy and the rows of the table; shared by the CPU and the GPU tests."""
+"""Expected results of each MMA atom, computed with numpy from the atom table. The CPU and the GPU tests share them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import warpgroup
 
 SIGNS = {"": 1, ", negate_a": -1, ", negate_b": -1, ", negate_a, negate_b": 1}
-"""What an atom's type says -> the sign of the product."""
+"""Suffix of the atom's type -> sign of the accumulated A * B."""
 CASES = {
     f"{source}{negate.replace(', negate', '')}": (source, negate) for source in ("smem", "rmem") for negate in SIGNS
 }

@@ -1,4 +1,4 @@
-"""What the tests of ops share: reading lines of IR with free operands, inference over type texts, round trips."""
+"""Helpers of the op tests: parse lines of IR with free operands, infer types from text, check round trips."""
 
 from __future__ import annotations
 

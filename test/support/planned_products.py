@@ -20,7 +20,7 @@ PARTS = op.MathInstruction([16, 8, 8], *["f32"] * 3, "tensor_op", "multiply_add_
 
 class Planned(NamedTuple):
     """``plan``: arguments of ``op.Gemm``; ``more``: properties of it; ``shape``: M, N, K, and how many matrices of A
-    and of B; ``numbers``: alpha and beta; ``bias``: a value a column.
+    and of B; ``numbers``: alpha and beta; ``bias``: whether a per-column bias is added.
     """
 
     name: str
@@ -152,7 +152,7 @@ CASES = [
             more={"math_operation": "multiply_add_fast_f32"}),
     Planned("f32 in parts, batch", {"element": "f32", "layout": "row"}, (136, 200, 72), (0.5, 2.0), batch=(5, 5),
             more={"math_operation": "multiply_add_fast_f32"}),
-    Planned("f32 in parts, parts of K", {"element": "f32", "layout": "row"}, (264, 400, 1000), (0.5, 2.0),
+    Planned("f32 in parts, split-K", {"element": "f32", "layout": "row"}, (264, 400, 1000), (0.5, 2.0),
             more={"math_operation": "multiply_add_fast_f32"}, split=("parallel", 3)),
     Planned("f32 in parts, mma.sync", {"element": "f32", "layout": "row"}, (333, 101, 511), (0.5, 2.0),
             more=_tile([64, 64, 32], PARTS, stages=3, warp_count=[2, 2, 1])),

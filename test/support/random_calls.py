@@ -108,7 +108,7 @@ class Draw:
         self, shape: Sequence[int], dtype: torch.dtype, values: torch.Tensor | None = None,
         layouts: Sequence[str] = VIEWS, filled: bool = True,
     ) -> Memory:  # fmt: skip
-        """Return a view of the values, by default random ones, in memory that is poisoned elsewhere."""
+        """Return a view of the values (random by default), in memory that is poisoned outside of the view."""
         shape = tuple(shape)
         layout = self.rng.choice(
             [x for x in layouts if len(shape) >= 2 or x in ("contiguous", "misaligned", "strided")]
@@ -834,7 +834,7 @@ def _attention(d: Draw, dtype: torch.dtype, mask: str) -> Call:
 
         def floor(q: Any, k: Any, v: Any) -> float:
             # Gradients of scores are differences of numbers of 2 |v| sqrt(head), of rounded results; the scale is
-            # 1 / sqrt(head).  Of one key they are 0.
+            # 1 / sqrt(head).  With one key they are 0.
             return UNITS[dtype] * float(v.abs().max()) * max(float(q.abs().max()), float(k.abs().max()))
 
         call.gradient_floor = floor
@@ -936,8 +936,10 @@ def problem_of(call: Call) -> str:
 
 
 def _gradients_differ(call: Call, leaves: Any, wide: Any, results: Any, exact: Any) -> str:
-    """Return what is wrong with the gradients: of an element off by more than 4 units of the type, and the bound of the
-    family, of itself and of the largest one (their terms cancel).
+    """Return a description of the wrong gradients, or "".
+
+    An element is wrong if it is off by more than 4 units of the type, of itself and of the largest element (its terms
+    cancel), plus the bound of the family.
     """
     names = call.learned
     generator = torch.Generator("cpu").manual_seed(5)

@@ -1,4 +1,4 @@
-"""What tests of refused calls need: whoever compiles anything, or asks for a GPU, is told so; arrays on a GPU."""
+"""Helpers for tests of refused calls: arrays on a fake GPU, and errors on compiling or on asking for a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cute_dialect.runtime import driver as cuda
 
 
 class OnGpu:
-    """An array on a GPU that nobody can read here, of a library that nobody knows; ``strides``: in bytes."""
+    """An array on a GPU, of an unknown library, that cannot be read; ``strides`` are in bytes."""
 
     def __init__(
         self, *shape: int, dtype: str = "<f2", device: int = 0, at: int = 4096, strides: tuple[int, ...] | None = None

@@ -189,7 +189,7 @@ module attributes {{gpu.container_module}} {{
 
 
 def evaluated(body: Body, f: list[int], tid: int) -> list[int]:
-    """What a thread's cells are in the end, in exact integers."""
+    """Return the final cell values of a thread, in exact integers."""
     for s in body:
         if isinstance(s, Set):
             f[s.to] = (3 * f[s.a] + f[s.b] + tid + s.add) % 2**32

@@ -1,4 +1,4 @@
-"""Calls of op that are done again, with what they must be: for the interpreter and for a GPU."""
+"""Calls of ``op`` to replay on the interpreter and on a GPU, with their expected results."""
 
 # pyright: basic
 

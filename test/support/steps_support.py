@@ -1,4 +1,4 @@
-"""How much work something is, in lines of Python that are run: the same on every machine."""
+"""Cost of a piece of work in executed lines of Python, which is the same on every machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def steps(work: Callable[[], object]) -> int:
-    """How many lines of Python are run."""
+    """Return the number of executed lines of Python."""
     count = 0
 
     def line(frame: object, event: str, argument: object) -> Callable[..., object]:

@@ -13,7 +13,7 @@ PLACE = re.compile(r"M([\d.]+) ([\d.]+)h([\d.]+)v")
 
 
 class Shown(NamedTuple):
-    """What is seen: the side of a cell, each panel's first corner, words anywhere, cells by (panel, row, column)."""
+    """Contents of a drawing: cell size, first corner of each panel, all words, cells by (panel, row, column)."""
 
     side: float
     origin: list[tuple[float, float]]
@@ -53,5 +53,5 @@ def shown(drawing: object) -> Shown:
 
 
 def cells(drawing: object) -> dict[tuple[int, int, int], tuple[str, list[str]]]:
-    """Return what hovering shows and what stands in each cell, by panel, row and column."""
+    """Return the hover text and the words of each cell, by panel, row and column."""
     return shown(drawing).cells

@@ -2,7 +2,7 @@
 
 The kernel loads a tile by TMA, its threads copy it element by element to a second buffer of the same layout, and TMA
 stores that (or reduces it into global memory).  So both directions of TMA meet what the dialect says of a swizzled
-tensor.  Run on the CPU by unit tests, on the GPU from what :func:`build_all` compiled.
+tensor.  Run on the CPU by unit tests, on the GPU with the kernels compiled by :func:`build_all`.
 """
 
 # pyright: basic

@@ -18,7 +18,7 @@ from cute_dialect.op.select import gemm_dispatch
 
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 Result = tuple[list[torch.Tensor], list[torch.Tensor]]
-"""What was computed, and the same exactly: results, then gradients."""
+"""Results then gradients, as computed and as exact values."""
 
 
 def integers(*shape: int, dtype: torch.dtype = f16, device: str = "cuda", seed: int = 0) -> torch.Tensor:
@@ -89,7 +89,7 @@ def doubles(device: str, run_on: str | None) -> Result:
 
 
 def visited(device: str, run_on: str | None) -> Result:
-    """An epilogue of which all arguments learn: one a column, one an element."""
+    """An epilogue with gradients for all arguments, one per column and one per element."""
 
     def f(accum: Any, bias: Any, skip: Any) -> Any:
         return relu(accum + bias) * 0.5 + skip

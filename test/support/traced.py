@@ -44,7 +44,7 @@ class Traced:
 
 
 def plain(value: Any, env: dict[Any, Any]) -> Any:
-    """Return a value with numbers for what it holds of run time."""
+    """Return a value with its run-time values replaced by numbers."""
     if isinstance(value, Numeric):
         number = value.value if value.is_static else env[value.value]
         return bool(number) if type(value) is Boolean else number

@@ -1,4 +1,4 @@
-"""Tracing a kernel body without the boundary of the language: tests of values and of what they emit."""
+"""Tracing of kernel bodies without the language boundary, for tests of values and the IR that they emit."""
 
 from __future__ import annotations
 

@@ -71,12 +71,12 @@ class TypedProduct(NamedTuple):
         return found
 
     def explained(self) -> Any:
-        """Return how the H200 computes it."""
+        """Return the explanation of the call for the H200."""
         return op.explain(op.mm, *self.operands("meta"), gpu=GPU, **self.more("meta"))
 
 
 def exact(case: TypedProduct, a: torch.Tensor, b: torch.Tensor, more: dict[str, Any]) -> torch.Tensor:
-    """Return what ``op.mm`` gives, in float64: its sums are exact here, and so is each step but the last."""
+    """Return the expected result of ``op.mm`` in float64. Every step except the last is exact."""
     x = a.double() @ b.double()
     if case.fused:
         x = (more["alpha"] * x + more["bias"].double()).clamp(min=0)
@@ -144,7 +144,7 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
             found[way.choice.name] = partial(text_of, way.choice)
         else:
             found[way.other.name] = partial(any_text, way.other)
-        if way.by_torch:  # the sums alone
+        if way.by_torch:  # without the epilogue
             sums = case._replace(
                 fused=False, out=F32 if case.a.itemsize == 1 and case.a.is_floating_point else case.out
             )

@@ -13,7 +13,7 @@ from cute_dialect.op.epilogue import pairs, relu
 
 
 def combined(accum: Any, alpha: Any, C: Any, beta: Any, bias: Any) -> Any:
-    """Two results; a number, an element each, a value a column."""
+    """Two results; scalars, a per-element and a per-column argument."""
     F = alpha * accum + beta * C
     D = relu(F + 1) + bias
     return D, F

@@ -1,4 +1,4 @@
-"""What Python has and a kernel has not."""
+"""Python constructs that kernels do not support."""
 
 import cute_dialect.lang as cute
 

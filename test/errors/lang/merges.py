@@ -1,4 +1,4 @@
-"""What two paths leave behind, by kind of value."""
+"""Values that differ after the two paths of a branch, by kind of value."""
 
 import numpy as np
 

@@ -216,7 +216,7 @@ trace(f)
 #: called from preamble.py:20:5  f(x)
 #: called from preamble.py:25:5  call(f, X).launch(grid=1, block=1)
 
-# ===== an array of numpy beside an element
+# ===== an array of numpy multiplied by an element
 def f(x):
     return np.arange(3) * x[0]
 
