@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 from cute_dialect.tracebacks import install as _shorten_tracebacks
 
 _shorten_tracebacks()
+
+# In a checkout without symbolic links (Git for Windows, ZIP archives), passes, pipelines and tools are in the folder
+# above this one.
+if not os.path.isdir(os.path.join(__path__[0], "passes")):
+    __path__.append(os.path.dirname(__path__[0]))
 
 
 def __getattr__(name: str) -> str:
