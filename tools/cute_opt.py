@@ -1,7 +1,7 @@
 """``cute-opt``: reads MLIR with cute ops, runs passes, prints the result.  ``cute-opt --help`` says more.
 
 This file is the flow: read, split, and for each piece parse, verify, run, print.  The command line is in
-:mod:`.opt_options`, prints and times in :mod:`.opt_watch`, the passes run in :mod:`cute_dialect.pipelines.runner`.
+:mod:`.opt_options`, prints and times in :mod:`.instrumentation`, the passes run in :mod:`cute_dialect.pipelines.runner`.
 Imports are made where they are needed: on a small file most of the time goes into them.
 """
 

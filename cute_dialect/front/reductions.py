@@ -30,7 +30,7 @@ class ReductionOp(Enum):
 
 
 def reduced(v: TensorSSA, op: Any, init: Any, profile: Any, order: str) -> Any:
-    """Return the reduction of a vector (:meth:`TensorSSA.reduce`)."""
+    """Return the reduction of a vector (:meth:`cute_dialect.front.vectors.TensorSSA.reduce`)."""
     if order not in ("tree", "serial"):
         raise KernelTypeError("F238", f"reduce: order must be 'tree' or 'serial', got {order!r}")
     name = _name(op)

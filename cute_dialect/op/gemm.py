@@ -85,8 +85,8 @@ def mm(
         math: arithmetic of f32 operands (``tf32``, ``3xtf32``, ``exact``, ``fast_f16``, ``fast_bf16``), or ``promote``
             for two-level accumulation of other floats.
         accumulator: type of the accumulator.
-        kernel: a :class:`Choice`, a kernel name as reported by :func:`cute_dialect.op.explain`, or a
-            :class:`TileDescription`; default: chosen by the cost model.
+        kernel: a ``Choice``, a kernel name as reported by :func:`cute_dialect.op.explain`, or a
+            ``TileDescription``; default: chosen by the cost model.
         split_k: number of split-K slices; default: chosen by the cost model.
         device: ``"cpu"`` for the interpreter, with numpy arrays and CPU tensors, or a GPU number for numpy arrays.
         stream: a stream of torch, cupy or cuda-python; default: the library's current stream.

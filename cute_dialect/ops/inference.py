@@ -1,6 +1,6 @@
 """Memoized inference of result types, and construction of ops with inferred types.
 
-Result types come from one of three sources: :meth:`CuteOp.infer_types` for ops of this project, the tables for upstream
+Result types come from one of three sources: :meth:`cute_dialect.ops.base.CuteOp.infer_types` for ops of this project, the tables for upstream
 MLIR ops, and the constraints of the definition for xDSL ops. :func:`infer_types_memo` selects the source by the class
 of the op. Results are kept in one bounded memo, keyed by class, operand types and properties. The front-end, the
 constructors and the verifier share it. Types hash in less than a microsecond, because payloads cache their hash.

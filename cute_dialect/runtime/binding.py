@@ -1,6 +1,6 @@
 """Checks of arguments against parameter types, and packing of parameter bytes.
 
-:func:`bind` converts one Python argument to the lowered value of a host parameter.  Mode *i* of the layout is
+``bind`` converts one Python argument to the lowered value of a host parameter.  Mode *i* of the layout is
 dimension *i* of the array; static leaves are compared, and dynamic leaves are filled in.
 
 :func:`pack` converts the lowered values that a host function passes to the bytes of one kernel's parameters.  It

@@ -125,7 +125,7 @@ class Ready:
     def write(self, frame: Frame, addresses: Sequence[int]) -> None:
         """Write the addresses, one per argument, into a frame.
 
-        Raises :class:`CudaError` if a tensor map is invalid.
+        Raises ``CudaError`` if a tensor map is invalid.
         """
         slots, _, _, maps, _ = frame
         # Encoding a tensor map needs a current context, and this thread may not have one yet.
@@ -139,7 +139,7 @@ class Ready:
                 self._gpu.set_context(previous)
 
     def launch(self, addresses: Sequence[int], stream: int) -> None:
-        """Launch for arrays at ``addresses``, one per argument.  Raises :class:`CudaError`."""
+        """Launch for arrays at ``addresses``, one per argument.  Raises ``CudaError``."""
         try:
             frame = self.frames.pop()
         except IndexError:
@@ -156,7 +156,7 @@ class Ready:
 
         In that case the first of several launches failed, so no launch runs twice.
 
-        Raises :class:`CudaError`.
+        Raises ``CudaError``.
         """
         gpu = self._gpu
         if not gpu.is_current(self.device):
@@ -215,14 +215,14 @@ class BoundCall:
 
     @property
     def plan(self) -> Plan:
-        """The only launch of the call.  Raises :class:`LaunchError` if there are several or none."""
+        """The only launch of the call.  Raises ``LaunchError`` if there are several or none."""
         return only(self._ready.plans)
 
     @property
     def function(self) -> cuda.Handle:
         """CUDA function of the only launch, a ``CUfunction`` of cuda-python; 0 if the launch is empty.
 
-        Raises :class:`LaunchError` if there are several launches or none.
+        Raises ``LaunchError`` if there are several launches or none.
         """
         return 0 if self.plan.empty else self._ready.functions[0]
 

@@ -108,7 +108,7 @@ class EncodedMaps:
     def at(self, address: int) -> int:
         """Return the host address of the map for an array at ``address``.
 
-        Raises :class:`CudaError` on driver errors.
+        Raises ``CudaError`` on driver errors.
         """
         found = self.known.get(address)
         if found is not None:

@@ -1,6 +1,6 @@
 """Accumulators of ``wgmma``: register tensors whose cells are members of one LLVM struct.
 
-A chain of ``wgmma`` passes its struct on as it is: no register is taken out or put in between.  :func:`read_struct`
+A chain of ``wgmma`` passes its struct on as it is: no register is taken out or put in between.  ``read_struct``
 finds that the cells it wants are the members of a struct, in order, and gives that; cells that nothing has written are
 ``llvm.mlir.undef``; anything else is put together register by register.
 """

@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch`` of products whose A is sparse: as :mod:`.mma_atoms`, with the metadata E beside A.
+"""``convert-cute-algo-to-arch`` of products whose A is sparse: as :mod:`cute_dialect.cute_nvgpu.tiled_mma.tile`, with the metadata E beside A.
 
 Each instruction takes the E of its rows and of its step along K::
 

@@ -1,4 +1,4 @@
-"""What a row of a table of machine-level ops says: operands, result, properties, source (see :mod:`.arch_sync`)."""
+"""What a row of a table of machine-level ops says: operands, result, properties, source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cute-to-base`` of TMA copies of columns of pixels; see :mod:`.arch_tma`."""
+"""``cute-to-base`` of TMA copies of columns of pixels."""
 
 from __future__ import annotations
 

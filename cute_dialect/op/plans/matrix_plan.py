@@ -151,7 +151,7 @@ class MatrixPlan(Settings):
         self, tile_description: TileDescription | Mapping[str, object] | None = None, alignment_A: int | None = None,
         alignment_B: int | None = None, alignment_C: int | None = None, *, print_module: bool = False,
     ) -> GemmOperationUniversal:  # fmt: skip
-        """Compile the operation of :meth:`construct` for the plan's alpha and beta, and use it in :meth:`run`.
+        """Compile the operation of :meth:`construct` for the plan's alpha and beta, and use it in ``run``.
 
         ``print_module`` prints its source text.
         """
