@@ -1,9 +1,9 @@
-"""The instructions of NVIDIA GPUs as tables: copy and MMA atoms, shared-memory and tensor-map descriptors.
+"""Tables of NVIDIA GPU instructions: copy and MMA atoms, shared-memory and tensor-map descriptors.
 
-``ATOMS`` maps names to atoms; nothing is made before it is asked for.  The list of the public names is
-``__init__.pyi``.  The tables of the generations are in ``sm61`` to ``sm90``, ``mma_sp``, ``wgmma_sp``, ``matrix_copy``,
-``async_copy`` and ``universal``; ``gmma`` and ``descriptors`` hold what WGMMA reads from shared memory, ``tma`` the
-tensor maps.  ``python -m cute_dialect.arch`` lists the table.
+``ATOMS`` maps names to atoms, which are built on first use.  ``__init__.pyi`` lists the public names.  The tables are
+in the modules ``sm61`` to ``sm90``, ``mma_sp``, ``wgmma_sp``, ``matrix_copy``, ``async_copy`` and ``universal``.
+``gmma`` and ``descriptors`` describe the shared memory that WGMMA reads, and ``tma`` the tensor maps.
+``python -m cute_dialect.arch`` lists the table.
 
 >>> from cute_dialect.arch import ATOMS
 >>> ATOMS["SM75_U32x4_LDSM_N"].dst

@@ -1,8 +1,8 @@
-"""``python -m cute_dialect.arch``: the table of atoms.
+"""Command line of the atom table: ``python -m cute_dialect.arch``.
 
-python -m cute_dialect.arch                        a listing, two lines an atom
-python -m cute_dialect.arch --family wgmma -k x64x  only some
-python -m cute_dialect.arch --json                 all fields, a JSON array
+python -m cute_dialect.arch                        list all atoms, two lines per atom
+python -m cute_dialect.arch --family wgmma -k x64x  list selected atoms
+python -m cute_dialect.arch --json                 print all fields as a JSON array
 python -m cute_dialect.arch --show SM80_16x8x16_F32F16F16F32_TN
 """
 
@@ -18,15 +18,17 @@ from cute_dialect.arch.table import ATOMS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; gives the exit status."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m cute_dialect.arch", description="The table of copy and MMA atoms.")
     parser.add_argument("--json", action="store_true", help="print a JSON array with all fields")
-    parser.add_argument("--show", metavar="NAME", action="append", default=[], help="print who holds what in an atom")
+    parser.add_argument(
+        "--show", metavar="NAME", action="append", default=[], help="print the thread-value tables of an atom"
+    )
     parser.add_argument("-k", metavar="TEXT", default="", help="only atoms whose name contains TEXT")
     parser.add_argument(
         "--family", metavar="NAME", help="only atoms of a family: mma_sync, wgmma, ldmatrix, tma_load …"
     )
-    parser.add_argument("--arch", metavar="SM", help="only atoms that a GPU such as sm_80 has")
+    parser.add_argument("--arch", metavar="SM", help="only atoms that a GPU such as sm_80 supports")
     args = parser.parse_args(argv)
     try:
         if args.show:

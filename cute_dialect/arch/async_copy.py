@@ -1,7 +1,7 @@
-"""Asynchronous copies: ``cp.async`` of one thread, bulk copies, and TMA, the copies of a box through a tensor map.
+"""Asynchronous copies: ``cp.async``, bulk copies, and TMA copies of boxes through a tensor map.
 
-A bulk copy moves any multiple of 16 bytes, a TMA copy one box; the layouts here stand for one unit of 16 bytes, and
-:func:`sized` gives the atom of a given number of bits.  All are issued by one thread.
+A bulk copy moves any multiple of 16 bytes, and a TMA copy moves one box.  The layouts in the table describe one unit of
+16 bytes; :func:`sized` returns the atom for a number of bits.  One thread issues each of these instructions.
 
 Source: PTX ISA 9.0, 9.7.9.25 "Data Movement and Conversion Instructions: Asynchronous copy" (.3 non-bulk, .4 bulk,
 .5 tensor), 9.7.9.16 "prefetch, prefetchu".
@@ -19,7 +19,7 @@ from cute_dialect.arch.mma_sync import Row
 from cute_dialect.arch.universal import bits_layout
 
 UNIT_BITS = 128
-"""Every bulk and TMA copy moves a multiple of 16 bytes."""
+"""Bulk and TMA copies move multiples of 16 bytes."""
 
 BULK_REDUCTIONS: Mapping[str, tuple[str, ...]] = {
     "add": ("f32", "f16", "bf16", "s32", "u32", "u64", "f64"),
@@ -31,7 +31,7 @@ BULK_REDUCTIONS: Mapping[str, tuple[str, ...]] = {
     "or": ("b32", "b64"),
     "xor": ("b32", "b64"),
 }
-"""Reduction of a bulk copy to global memory -> the types it has (PTX ISA 9.7.9.25.4.2)."""
+"""Reduction of a bulk copy to global memory -> types it supports (PTX ISA 9.7.9.25.4.2)."""
 
 _BOX = "one box: a multiple of 16 bytes"
 _RUN = "any multiple of 16 bytes"
@@ -48,8 +48,9 @@ _SECTION = {
 
 
 def cp_async_rows() -> Iterator[Row]:
-    """Return the rows of SM80: 4, 8, 16 bytes through L1 (CACHEALWAYS), 16 around it (CACHEGLOBAL), plain and
-    filling with zero.
+    """Return the ``cp.async`` rows of SM80, with and without zero fill.
+
+    CACHEALWAYS copies 4, 8 or 16 bytes through L1; CACHEGLOBAL copies 16 bytes and bypasses L1.
     """
     for cache, sizes in (("CACHEALWAYS", (4, 8, 16)), ("CACHEGLOBAL", (16,))):
         for zfill in (False, True):
@@ -79,7 +80,7 @@ def _cp_async(name: str, cache: str, size: int, zfill: bool) -> CopyAtom:
             "nvvm.cp.async.shared.global",
             pieces=(("bytes", size), ("cache", modifier), ("zfill", zfill)),
         ),
-        # $size: bytes that are read, the rest of the destination becomes 0.
+        # $size is the number of bytes to read.  The rest of the destination is filled with zeros.
         ptx=f"{mnemonic} [$d], [$a], {size}{', $size' if zfill else ''};",
         isa=_SECTION["cp.async"],
         ptx_version="7.0",
@@ -89,7 +90,7 @@ def _cp_async(name: str, cache: str, size: int, zfill: bool) -> CopyAtom:
 
 
 def bulk_rows() -> Iterator[Row]:
-    """Return the rows of SM90 that copy runs of bytes."""
+    """Return the bulk-copy rows of SM90."""
     load = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
     between = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
     store = "cp.async.bulk.global.shared::cta.bulk_group"
@@ -124,9 +125,7 @@ def bulk_rows() -> Iterator[Row]:
 
 
 def tma_rows() -> Iterator[Row]:
-    """Return the rows of SM90 for boxes of a tensor of rank 1 to 5 (im2col: 3 to 5), and the prefetch of a tensor
-    map.
-    """
+    """Return the TMA rows of SM90: boxes of tensors of rank 1 to 5 (im2col: 3 to 5), and tensor-map prefetch."""
     for rank in range(1, 6):
         for im2col in (False, True) if rank >= 3 else (False,):
             mode = "_IM2COL" if im2col else ""
@@ -145,7 +144,7 @@ def tma_rows() -> Iterator[Row]:
 
 
 def _single(name: str, family: str, spaces: str, instruction: str, nvvm: str, sizes: str) -> CopyAtom:
-    # ``spaces``: source and destination.
+    # ``spaces``: memory of the source and of the destination.
     src_space, dst_space = spaces.split()
     mnemonic = instruction.split(" ")[0]
     layout = bits_layout(UNIT_BITS)
@@ -199,8 +198,8 @@ def _tma(
         ptx=f"{mnemonic} {operands};",
         isa=_SECTION[{"tma_load": "tma", "tma_store": "tma"}.get(family, family)],
         ptx_version="8.0",
-        # The tensor map stands for the address on the tensor side; shared memory is 128-byte aligned, and aligned to
-        # the repeat of the swizzle pattern if there is one.
+        # The tensor side has no address of its own.  Shared memory is 128-byte aligned; a swizzle needs alignment to
+        # the period of its pattern.
         src_align=128 if spaces[0] in ("smem", "cluster") else 0,
         dst_align=128 if spaces[1] in ("smem", "cluster") else 0,
         sizes=_BOX,
@@ -260,9 +259,9 @@ def _tma_prefetch(name: str, rank: int, im2col: bool) -> CopyAtom:
 
 
 def sized(atom: CopyAtom, bits: int) -> CopyAtom:
-    """Return a bulk or TMA atom that moves ``bits`` bits: both layouts ``(1,N):(0,1)``.
+    """Return the variant of a bulk or TMA atom that moves ``bits`` bits; both layouts become ``(1,N):(0,1)``.
 
-    Raises AtomError for another atom, and for what is not a multiple of 128 bits.
+    Raises AtomError for any other atom, and unless ``bits`` is a multiple of 128.
 
     >>> from cute_dialect.arch import ATOMS
     >>> sized(ATOMS["SM90_TMA_LOAD_2D"], 8 * 16384).src
@@ -271,7 +270,7 @@ def sized(atom: CopyAtom, bits: int) -> CopyAtom:
     from dataclasses import replace
 
     if atom.sizes not in (_BOX, _RUN):
-        raise AtomError("expected a bulk or TMA copy, whose size is free", atom.name)
+        raise AtomError("expected a bulk or TMA copy, whose size is variable", atom.name)
     if bits <= 0 or bits % UNIT_BITS:
         raise AtomError(f"expected a positive multiple of {UNIT_BITS} bits, got {bits}", atom.name)
     return replace(atom, src=bits_layout(bits), dst=bits_layout(bits))

@@ -1,13 +1,13 @@
-"""Atoms: what one copy or matrix-multiply instruction does, as data.
+"""Atoms: records that describe one copy or matrix-multiply instruction.
 
-An atom is a frozen record that checks itself when it is built.  Its layouts are functions:
+An atom is a frozen record that validates itself on construction.  Its layouts are functions:
 
-* MMA: ``A: (thread, value) -> m + M*k``, ``B: -> n + N*k``, ``C: -> m + M*n`` (D is as C); where A is sparse, k counts
-  the elements of a row that are kept, and E says which they are (:class:`Metadata`);
-* copy: ``src, dst: (thread, value) -> bit`` of the abstract array of bits that one instruction moves; ``ref`` is the
-  one of the two that a thread-value layout of the user refers to.
+* MMA: ``A: (thread, value) -> m + M*k``, ``B: -> n + N*k``, ``C: -> m + M*n``; D has the layout of C.  If A is sparse,
+  k counts the elements of a row that are kept, and the operand E identifies them (:class:`Metadata`);
+* copy: ``src, dst: (thread, value) -> bit`` of the abstract bit array that one instruction moves.  ``ref`` is the one
+  of the two to which a user's thread-value layout refers.
 
-``thr_id`` maps the logical thread to the thread within the group that executes the instruction together.
+``thr_id`` maps the logical thread to the thread within the group that executes the instruction.
 
 >>> from cute_dialect.arch import ATOMS
 >>> mma = ATOMS["SM80_16x8x16_F32F16F16F32_TN"]
@@ -35,43 +35,52 @@ _REGISTER_BITS = {"b16": 16, "b32": 32, "s32": 32, "b64": 64, "f32": 32, "f64": 
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """How one thread holds an operand: ``count`` PTX registers of ``type``, ``values`` elements in each, in order.
-
-    ``mlir`` is the type of one of them as an operand of the upstream op or intrinsic.  ``spare``: bits of a register
-    that hold nothing.
-    """
+    """The registers in which one thread holds an operand."""
 
     type: str
+    """PTX type of a register."""
+
     count: int
+    """Number of registers."""
+
     values: int
+    """Elements per register, the first in the lowest bits."""
+
     mlir: str
+    """Type of a register as an operand of the upstream op or intrinsic."""
+
     spare: int = 0
+    """Unused bits of a register."""
 
     @property
     def constraint(self) -> str:
-        """Letter of the register class in inline assembly (LLVM NVPTX): h r l f d."""
+        """Register class in inline assembly (LLVM NVPTX): h, r, l, f or d."""
         return _CONSTRAINT[self.type]
 
     @property
     def bits(self) -> int:
-        """Width of one register."""
+        """Width of one register in bits."""
         return _REGISTER_BITS[self.type]
 
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """How an atom becomes an instruction.
-
-    ``kind``: the lowering that knows it (mma_sync, wgmma, ldmatrix …).  ``mnemonic``: the PTX instruction up to its
-    operands.  ``nvvm``: the upstream op that carries it in MLIR 22, "" if none does.  ``intrinsic``: the LLVM 22
-    intrinsic, "" if there is none.  ``pieces``: what the lowering must know, by name.
-    """
+    """The form of an atom in the generated code."""
 
     kind: str
+    """Name of the lowering: mma_sync, wgmma, ldmatrix …"""
+
     mnemonic: str
+    """PTX instruction without its operands."""
+
     nvvm: str = ""
+    """Upstream op of MLIR 22, or "" if there is none."""
+
     intrinsic: str = ""
+    """Intrinsic of LLVM 22, or "" if there is none."""
+
     pieces: tuple[tuple[str, int | str | bool], ...] = ()
+    """Named parameters of the lowering."""
 
     def __getitem__(self, name: str) -> int | str | bool:
         for key, value in self.pieces:
@@ -81,7 +90,7 @@ class Emit:
 
     @property
     def route(self) -> str:
-        """``op``, ``intrinsic`` or ``asm``: the first of them that can carry the instruction in upstream MLIR 22."""
+        """``op``, ``intrinsic`` or ``asm``: the first of these that upstream MLIR 22 has for the instruction."""
         return "op" if self.nvvm else "intrinsic" if self.intrinsic else "asm"
 
 
@@ -94,16 +103,20 @@ _KEPT: Mapping[int, Mapping[int, tuple[int, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The operand E of a sparse product: which elements of A are there.
+    """The operand E of a sparse MMA, which selects the elements of A that are kept.
 
-    Each row of A is cut into groups of ``group`` elements, of which half are kept; 4 bits name them: 0100 and 1110 the
-    first and the second of two; two indices in rising order, the first lowest, of two of four; two such indices of
-    pairs of eight.  An ``element`` of E, i16 or i32, holds the bits of 4 or 8 groups that follow each other in a row,
-    the first lowest: E is a matrix ``(M, K / columns)``.  ``layout``: ``(thread, value) -> m + M*column of E``.
+    Each row of A is divided into groups of ``group`` elements, half of which are kept.  Four bits select them:
 
-    Of each four threads only those are asked whose ``lane % 4`` is, divided by ``4 / selectors``, the sparsity selector
-    of the instruction; in the layout the others hold the same, so that each selector from 0 to ``selectors - 1`` will
-    do.
+    * 1 of 2 elements: 0100 keeps the first and 1110 the second;
+    * 2 of 4 elements: two indices in ascending order, the first in the lowest bits;
+    * 2 of 4 pairs of elements: two such indices of pairs.
+
+    An element of E holds the bits of 4 (i16) or 8 (i32) consecutive groups of a row, the first in the lowest bits.  E
+    is therefore a matrix ``(M, K / columns)``.
+
+    The instruction reads E only from those of four consecutive threads for which ``lane % 4``, divided by
+    ``4 / selectors``, equals its sparsity selector.  In the layout the other threads hold copies, so any selector from
+    0 to ``selectors - 1`` can be used.
 
     >>> from cute_dialect.arch import mma_atom
     >>> held = mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN").metadata
@@ -112,24 +125,33 @@ class Metadata:
     """
 
     element: str
+    """Type of an element of E: i16 or i32."""
+
     layout: Layout
+    """``(thread, value) -> m + M*column of E``."""
+
     registers: Registers
+    """Registers in which a thread holds E."""
+
     group: int
+    """Elements of A per group."""
+
     selectors: int
+    """Number of sparsity selectors."""
 
     @property
     def groups(self) -> int:
-        """Groups in an element of E."""
+        """Groups per element of E."""
         return bits_of(self.element) // 4
 
     @property
     def columns(self) -> int:
-        """Elements of a row of A that one element of E speaks of."""
+        """Elements of a row of A, kept or not, that one element of E describes."""
         return self.groups * self.group
 
     @property
     def kept(self) -> Mapping[int, tuple[int, ...]]:
-        """The 4 bits of a group -> the elements of the group that are kept, in order.  Other bits mean nothing.
+        """Bits of a group -> elements of the group that are kept, in order.  Other bit patterns are invalid.
 
         >>> from cute_dialect.arch import mma_atom
         >>> mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN").metadata.kept[0b1101]  # 01 and 11
@@ -138,8 +160,9 @@ class Metadata:
         return _KEPT[self.group]
 
     def group_layout(self, m: int) -> Layout:
-        """Return ``(thread, (group, value)) -> m + M*group of the row``: who holds the 4 bits of which group, for
-        ``m`` rows.
+        """Return ``(thread, (group, value)) -> m + M*group of the row``: the holder of each group's bits.
+
+        ``m`` is the number of rows.
 
         >>> from cute_dialect.arch import mma_atom
         >>> mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN").metadata.group_layout(16)
@@ -160,41 +183,62 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class MmaAtom:
-    """One matrix multiply ``D = A * B + C`` of ``shape_mnk``.
-
-    ``arch``: the first GPU that has it (``sm_80``; ``sm_90a``: that one only).  ``d a b c``: element types as in MLIR.
-    ``major_a``, ``major_b``: "k" or "mn", which index is contiguous in memory (in the sense of the instruction's
-    ``.row``/``.col`` or transpose bits).  ``source_a``: "rmem" or "smem" (a matrix descriptor); B is in smem iff the
-    atom's family is wgmma or wgmma_sp.  ``ptx``: the instruction with ``$d $a $b $c`` (and ``$scale_d …``) for the
-    operands.  ``isa``: section of the PTX ISA 9.0 that defines the fragments; ``ptx_version``: first version that has
-    it.  ``metadata``: of a sparse A, of which an atom takes the kept half: ``(M, K/2)``.
-    """
+    """A matrix-multiply instruction ``D = A * B + C`` of shape ``shape_mnk``."""
 
     name: str
+    """Name, as in CuTe."""
+
     arch: str
+    """The first GPU with the instruction (``sm_80``), or the only one (``sm_90a``)."""
+
     family: str
+    """Instruction family: fma, mma_sync, mma_sp, wgmma, wgmma_sp …"""
+
     shape_mnk: tuple[int, int, int]
+    """Shape ``(M, N, K)``."""
+
     d: str
+    """Element type of D, as in MLIR; likewise ``a``, ``b`` and ``c``."""
+
     a: str
     b: str
     c: str
     thr_id: Layout
+    """Logical thread -> thread of the group."""
+
     layout_a: Layout
+    """Thread-value layout of A; likewise ``layout_b``, and ``layout_c`` for C and D.  A sparse A is ``(M, K/2)``."""
+
     layout_b: Layout
     layout_c: Layout
     registers_d: Registers
+    """Registers of one thread's part of D; likewise the other operands."""
+
     registers_a: Registers
     registers_b: Registers
     registers_c: Registers
     major_a: str
+    """Contiguous index of A: "k" or "mn", as in ``.row``/``.col`` or the transpose bits; likewise ``major_b``."""
+
     major_b: str
     emit: Emit
+    """The form in the generated code."""
+
     ptx: str
+    """The instruction, with ``$d $a $b $c`` (and ``$scale_d …``) for the operands."""
+
     isa: str
+    """Section of the PTX ISA 9.0 that defines the fragments."""
+
     ptx_version: str
+    """The first PTX version with the instruction."""
+
     source_a: str = "rmem"
+    """Memory of A: "rmem" (registers) or "smem" (a matrix descriptor); likewise ``source_b``."""
+
     source_b: str = "rmem"
     metadata: Metadata | None = None
+    """The operand E of a sparse A."""
 
     def __post_init__(self) -> None:
         m, n, k = self.shape_mnk
@@ -212,7 +256,7 @@ class MmaAtom:
             have, values = _thread_value(self, what, layout)
             _expect(self, have == threads, f"expected {threads} threads in the layout of {what}, got {have}")
             if source == "smem":
-                # Every thread sees the whole tile through the descriptor: the thread mode stands still.
+                # Every thread accesses the whole tile through the descriptor, so the thread mode has stride 0.
                 still = not any(int_leaves(layout_modes(layout)[0].stride))
                 _expect(self, still, f"expected thread stride 0 in the layout of {what} in shared memory, got {layout}")
                 _expect_covers(self, what, layout, tile, tile)
@@ -243,11 +287,11 @@ class MmaAtom:
 
     @property
     def threads(self) -> int:
-        """Number of threads that execute it together."""
+        """Number of threads that execute the instruction together."""
         return product(self.thr_id.shape)  # type: ignore[return-value]
 
     def layout(self, operand: str) -> Layout:
-        """Return the thread-value layout of operand A, B, C or D; E of a sparse product.
+        """Return the thread-value layout of operand A, B, C or D, or E of a sparse MMA.
 
         >>> from cute_dialect.arch import ATOMS
         >>> ATOMS["SM80_16x8x16_F32F16F16F32_TN"].layout("B")
@@ -258,19 +302,22 @@ class MmaAtom:
         return {"A": self.layout_a, "B": self.layout_b, "C": self.layout_c, "D": self.layout_c}[operand]
 
     def element(self, operand: str) -> str:
-        """Return the element type of operand A, B, C or D; E of a sparse product."""
+        """Return the element type of operand A, B, C or D, or E of a sparse MMA."""
         if operand == "E":
             return self._held().element
         return {"A": self.a, "B": self.b, "C": self.c, "D": self.d}[operand]
 
     def registers(self, operand: str) -> Registers:
-        """Return the registers in which one thread holds operand A, B, C or D; E of a sparse product."""
+        """Return the registers of one thread's part of operand A, B, C or D, or E of a sparse MMA."""
         if operand == "E":
             return self._held().registers
         return {"A": self.registers_a, "B": self.registers_b, "C": self.registers_c, "D": self.registers_d}[operand]
 
     def tile(self, operand: str) -> tuple[int, int]:
-        """Shape of the tile of an operand: A ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``; sparse A, E: their words."""
+        """Return the tile shape of an operand: A ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``.
+
+        A sparse A is ``(M,K/2)``, and E is ``(M,K/columns)``.
+        """
         m, n, k = self.shape_mnk
         if operand == "E":
             return m, k // self._held().columns
@@ -284,33 +331,56 @@ class MmaAtom:
 
 @dataclass(frozen=True, slots=True)
 class CopyAtom:
-    """One copy instruction.
-
-    ``element``: the type that the instruction speaks of (b8 … b128).  ``src_space``, ``dst_space``: gmem, smem, rmem,
-    cluster (shared memory of the cluster), tensor (a tensor map over global memory), cache; "any" for plain accesses.
-    ``src_align``, ``dst_align``: bytes that an address must be a multiple of (0: no address).  ``ref_side``: "src" or
-    "dst".  ``registers``: of the side in registers.  ``sizes``: "" if the instruction always moves the bits of its
-    layouts; else what it may move, and the layouts stand for the smallest unit.
-    """
+    """A copy instruction."""
 
     name: str
+    """Name, as in CuTe."""
+
     arch: str
+    """The first GPU with the instruction."""
+
     family: str
+    """Instruction family: universal, cp_async, ldmatrix, tma_load …"""
+
     element: str
+    """Unit of the instruction: b8 … b128."""
+
     src_space: str
+    """Memory of the source: gmem, smem, rmem, cluster (shared memory of the cluster), tensor (global memory behind a
+    tensor map), cache, or "any" for plain accesses; likewise ``dst_space``."""
+
     dst_space: str
     thr_id: Layout
+    """Logical thread -> thread of the group."""
+
     src: Layout
+    """``(thread, value) -> bit`` of the source; likewise ``dst``."""
+
     dst: Layout
     ref_side: str
+    """The side to which thread-value layouts refer: "src" or "dst"."""
+
     emit: Emit
+    """The form in the generated code."""
+
     ptx: str
+    """The instruction, with placeholders for the operands."""
+
     isa: str
+    """Section of the PTX ISA 9.0 that defines the instruction."""
+
     ptx_version: str
+    """The first PTX version with the instruction."""
+
     registers: Registers | None = None
+    """Registers of the side that is in registers."""
+
     src_align: int = 0
+    """Alignment of the source address in bytes, or 0 if there is no address; likewise ``dst_align``."""
+
     dst_align: int = 0
     sizes: str = ""
+    """Sizes that the instruction can move, or "" if the layouts fix the size.  Else they describe the smallest unit."""
 
     def __post_init__(self) -> None:
         threads = product(self.thr_id.shape)
@@ -323,7 +393,7 @@ class CopyAtom:
             if self.registers is not None and space == "rmem":
                 held = self.registers.count * self.registers.bits
                 _expect(self, values == held, f"expected {held} bits in registers in the layout {what}, got {values}")
-        # A broadcast reads less than it writes; everything else moves each bit once.
+        # A broadcast reads fewer bits than it writes.  All other copies move each bit once.
         _expect(
             self,
             total["src"] == total["dst"] or self.family == "shuffle",
@@ -332,21 +402,23 @@ class CopyAtom:
 
     @property
     def threads(self) -> int:
-        """Number of threads that execute it together."""
+        """Number of threads that execute the instruction together."""
         return product(self.thr_id.shape)  # type: ignore[return-value]
 
     @property
     def ref(self) -> Layout:
-        """The side that a thread-value layout of the user refers to."""
+        """The side to which a user's thread-value layout refers."""
         return self.src if self.ref_side == "src" else self.dst
 
     @property
     def bits(self) -> int:
-        """Bits that one instruction delivers."""
+        """Number of bits that one instruction writes."""
         return _covered(self, "dst", self.dst)
 
     def in_elements(self, side: str, bits: int) -> Layout:
-        """Side "src", "dst" or "ref" in units of elements of that many bits.  Raises AlgebraError where it cannot be.
+        """Return the layout of side "src", "dst" or "ref" in units of elements of ``bits`` bits.
+
+        Raises AlgebraError if the layout cannot be recast to that width.
 
         >>> from cute_dialect.arch import ATOMS
         >>> ATOMS["SM75_U32x4_LDSM_N"].in_elements("dst", 16)
@@ -384,9 +456,9 @@ def int_leaves(tree: IntTuple | Stride) -> list[int]:
 
 
 def compact_size(layout: Layout) -> int | None:
-    """Size of ``[0, n)`` if the layout maps onto it, each number once up to modes of stride 0; None if it does not.
+    """Return ``n`` if the layout maps onto ``[0, n)`` without gaps or overlap, ignoring modes of stride 0; else None.
 
-    Sorted by stride each mode must go on where the ones before it end.
+    In order of stride, each mode must start where the modes before it end.
 
     >>> compact_size(Layout("((4,8),(2,2)):((32,1),(16,8))")), compact_size(Layout("((8,4),2):((2,0),1)"))
     (128, 16)
@@ -405,7 +477,7 @@ def compact_size(layout: Layout) -> int | None:
 def _covered(atom: Atom, what: str, layout: Layout) -> int:
     covered = compact_size(layout)
     if covered is None:
-        raise AtomError(f"expected a layout without gap or overlap for {what}, got {layout}", atom.name)
+        raise AtomError(f"expected a layout without gaps or overlap for {what}, got {layout}", atom.name)
     return covered
 
 
@@ -419,7 +491,7 @@ def _expect_registers(atom: Atom, what: str, held: Registers, values: int, bits:
     _expect(
         atom,
         held.count * held.values == values,
-        f"expected {values} values of {what} a thread, got {held.count} registers of {held.values}",
+        f"expected {values} values of {what} per thread, got {held.count} registers of {held.values}",
     )
     _expect(
         atom,

@@ -1,20 +1,20 @@
 """WGMMA matrix descriptors, derived from shared-memory layouts.
 
-A descriptor tells the tensor core where an operand tile (X, K) lies, X being M or N and K one instruction's depth of 32
-bytes.  With ``T`` elements to 16 bytes, and rows of ``W`` = 1, 2, 4, 8 such units (no swizzle, 32, 64, 128 bytes), the
-tile must read, in units of 16 bytes:
+A descriptor gives the location of an operand tile (X, K) to the tensor core.  X is M or N, and K is 32 bytes deep, the
+depth of one instruction.  A row has ``W`` = 1, 2, 4 or 8 units of 16 bytes for no swizzle and for swizzles of 32, 64
+and 128 bytes.  In these units the layout of the tile must be:
 
 * k-major, ``((8,x),2)``:  no swizzle ``((1,SBO),LBO)``; swizzled ``((W,SBO),1)``;
 * mn-major (16-bit elements only), ``((W,x),(8,k))``:  no swizzle ``((1,SBO),(1,LBO))``; swizzled ``((1,LBO),(W,SBO))``.
 
-Whatever does not is refused with the mode that stands in the way.
+Any other layout is rejected with an error that names the mode at fault.
 
 >>> from cute_dialect.arch.gmma import smem_tile
 >>> view = derive(smem_tile("k", 128, "f16", (128, 64)), "f16")
 >>> hex(view.descriptor.at(0x2400).bits), view.steps
 ('0x4000004000010240', Layout("(1,4):(0,2)"))
 
-The last layout says that the next 16 elements along K are 2 units, 32 bytes, further.
+In the last layout, the next 16 elements along K are at a distance of 2 units, that is 32 bytes.
 
 Source: PTX ISA 9.0, 9.7.15.5.1.2 "Shared Memory Matrix Layout", 9.7.15.5.1.2.2 "Matrix Descriptor Format"; CUTLASS
 ``include/cute/arch/mma_sm90_desc.hpp``, ``include/cute/atom/mma_traits_sm90_gmma.hpp`` (BSD-3).
@@ -50,18 +50,29 @@ _FIELD = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class MatrixDescriptor:
-    """``major``: "k" or "mn"; ``width``: of the swizzle in bytes; ``lbo``, ``sbo``, ``start`` in bytes.
+    """The fields of a matrix descriptor.
 
-    ``base_offset``: 0 where the swizzle pattern starts at a multiple of its repeat.  Raises DescriptorError for a
-    number that its field cannot hold.
+    Raises:
+        DescriptorError: a number does not fit its field.
     """
 
     major: str
+    """Contiguous index: "k" or "mn"."""
+
     width: int
+    """Width of the swizzle in bytes."""
+
     lbo: int
+    """Leading-dimension byte offset."""
+
     sbo: int
+    """Stride-dimension byte offset."""
+
     start: int = 0
+    """Start address in shared memory in bytes."""
+
     base_offset: int = 0
+    """0 if the swizzle pattern starts at a multiple of its period."""
 
     def __post_init__(self) -> None:
         for name, value in (("start", self.start), ("LBO", self.lbo), ("SBO", self.sbo)):
@@ -74,12 +85,13 @@ class MatrixDescriptor:
 
     @property
     def alignment(self) -> int:
-        """Bytes to which the tile must be aligned for a base offset of 0."""
+        """Alignment of the tile, in bytes, for which the base offset is 0."""
         return pattern_bytes(self.width)
 
     def at(self, address: int, pattern: int | None = None) -> MatrixDescriptor:
-        """Return the same for a tile at that shared address; ``pattern``: where its swizzle pattern starts, if
-        elsewhere.
+        """Return the descriptor of a tile at a shared-memory address.
+
+        ``pattern`` is the start address of the swizzle pattern; the default is ``address``.
 
         >>> MatrixDescriptor("k", 128, 16, 1024).at(0x2420, pattern=0x2400).base_offset
         0
@@ -103,7 +115,7 @@ class MatrixDescriptor:
 
     @classmethod
     def of_bits(cls, bits: int, major: str = "k") -> MatrixDescriptor:
-        """Read the fields of a 64-bit descriptor; the major is not in it, the instruction has it.
+        """Decode a 64-bit descriptor.  The instruction, not the descriptor, encodes the major.
 
         >>> MatrixDescriptor.of_bits(0x4000008000400240, "mn")
         MatrixDescriptor(major='mn', width=128, lbo=1024, sbo=2048, start=9216, base_offset=0)
@@ -143,10 +155,13 @@ class MatrixDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class OperandView:
-    """``descriptor`` of the first instruction's tile; ``steps``: (RestX, RestK) -> units of 16 bytes to the others."""
+    """The descriptor of an operand in shared memory, and the steps to the tiles of further instructions."""
 
     descriptor: MatrixDescriptor
+    """Descriptor of the first instruction's tile."""
+
     steps: Layout
+    """(RestX, RestK) -> offset of another instruction's tile in units of 16 bytes."""
 
 
 def derive(
@@ -159,11 +174,15 @@ def derive(
 ) -> OperandView:
     """Derive the descriptor of a tile (X, K) in shared memory, at address 0.
 
-    ``layout``: in elements, plain or with a swizzle of elements.  ``elt``: element type or its bits.  ``major``: "k",
-    "mn", or None for what the strides say.  ``pointer_swizzle``: the one on byte addresses if the pointer carries it.
-    ``x``: extent of X that one instruction reads; default the whole of X.
+    Args:
+        layout: layout in elements, plain or swizzled.
+        elt: element type, or its width in bits.
+        major: "k", "mn", or None to infer it from the strides.
+        pointer_swizzle: swizzle on byte addresses, if the pointer carries it.
+        x: extent of X that one instruction reads; the default is all of X.
 
-    Raises DescriptorError, which names the mode, if the tensor core cannot read the tile.
+    Raises:
+        DescriptorError: the tensor core cannot read the tile.  The message names the mode.
 
     >>> derive(Layout("((8,16),(8,8)):((8,64),(1,1024))"), "f16", "k").descriptor
     MatrixDescriptor(major='k', width=0, lbo=2048, sbo=128, start=0, base_offset=0)
@@ -193,7 +212,7 @@ def derive(
     x = x_extent if x is None else x  # type: ignore[assignment]
     assert type(x) is int and type(x_extent) is int and type(k_extent) is int
     if x <= 0 or x % 8 or x_extent % x:
-        raise DescriptorError(f"expected tiles of a multiple of 8 that divide {x_extent}, got {x}", "X")
+        raise DescriptorError(f"expected a tile extent that is a multiple of 8 and divides {x_extent}, got {x}", "X")
     if k_extent % depth:
         raise DescriptorError(f"expected a multiple of {depth} elements, 32 bytes, got {k_extent}", "K")
     tile, rest = layout_modes(zipped_divide(plain, (x, depth)))
@@ -204,10 +223,9 @@ def derive(
 
 
 def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: Swizzle | None = None) -> OperandView:
-    """Derive the view of operand "A" or "B" of a wgmma atom in a tile (X, K) of shared memory; errors as
-    :func:`derive`.
+    """Derive the view of operand "A" or "B" of a wgmma atom in a shared-memory tile (X, K), as :func:`derive`.
 
-    ``steps`` count 32 bytes along K, also for B of a sparse atom, which reads 64 at once.
+    ``steps`` counts 32 bytes along K, even for B of a sparse atom, of which one instruction reads 64 bytes.
 
     >>> from cute_dialect.arch import find_wgmma
     >>> from cute_dialect.arch.gmma import smem_tile
@@ -226,21 +244,19 @@ def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: 
 
 
 def expect_depth(view: OperandView, times: int) -> None:
-    """Raise DescriptorError unless the view's one descriptor reaches so many times 32 bytes along K.
+    """Raise DescriptorError unless the descriptor covers ``times`` * 32 bytes along K.
 
-    ``view``: of a tile of just that depth.  B of a sparse product is read 64 bytes deep: rows of a 32-byte swizzle are
-    too short for that, and what follows must lie at the stride within the first 32 bytes.
+    ``view`` must be of a tile of exactly that depth.  A sparse MMA reads 64 bytes of B.  Rows of a 32-byte swizzle are
+    too short for it, and the second 32 bytes must follow at the stride that holds within the first.
 
     >>> expect_depth(derive(Layout("(8,32):(32,1)"), "f16", pointer_swizzle=Swizzle(2, 4, 3)), 2)
     >>> expect_depth(derive(Layout("(8,(16,2)):(16,(1,128))"), "f16", pointer_swizzle=Swizzle(1, 4, 3)), 2)
     Traceback (most recent call last):
-    cute_dialect.arch.errors.DescriptorError: K: expected rows of 64 bytes or no swizzle for a sparse product, got 32
+    cute_dialect.arch.errors.DescriptorError: K: expected rows of 64 bytes or no swizzle for a sparse MMA, got 32
     """
     d = view.descriptor
     if d.major == "k" and 0 < d.width < 32 * times:
-        raise DescriptorError(
-            f"expected rows of {32 * times} bytes or no swizzle for a sparse product, got {d.width}", "K"
-        )
+        raise DescriptorError(f"expected rows of {32 * times} bytes or no swizzle for a sparse MMA, got {d.width}", "K")
     if d.major == "k":
         step = 2 if d.width else 2 * (d.lbo >> 4)
     else:
@@ -251,7 +267,7 @@ def expect_depth(view: OperandView, times: int) -> None:
         assert isinstance(have, int)
         if have != i * step:
             raise DescriptorError(
-                f"expected one stride along the {32 * times} bytes that a sparse product reads, {16 * step} bytes to "
+                f"expected one stride along the {32 * times} bytes that a sparse MMA reads, {16 * step} bytes to "
                 f"the next 32, got {16 * have - 16 * (i - 1) * step}",
                 "K",
             )
@@ -294,7 +310,7 @@ def _modes(layout: Layout) -> list[tuple[int, int]]:
 
 
 def _in_units(mode: Layout, bits: int, which: str, major: str) -> Layout:
-    """A mode of the tile in units of 16 bytes: contiguous runs of whole units along the major, whole units else."""
+    """Convert a mode of the tile to units of 16 bytes.  Along the major, runs of whole units must be contiguous."""
     unit = 128 // bits
     along = which == ("K" if major == "k" else "X")
     for i, (s, d) in enumerate(_modes(mode)):
@@ -312,7 +328,7 @@ def _in_units(mode: Layout, bits: int, which: str, major: str) -> Layout:
 
 
 def _split(mode: Layout, rows: int, which: str) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The first ``rows`` and the rest, each (extent, stride) in units; stride 0 where the extent is 1."""
+    """Split off the first ``rows``; each part is (extent, stride) in units, with stride 0 for extent 1."""
     if product(mode.shape) % rows:  # type: ignore[operator]
         # unreachable: callers in this package have checked it
         raise DescriptorError(f"expected a multiple of {rows} units of 16 bytes, got {product(mode.shape)}", which)
@@ -341,7 +357,7 @@ def _k_major(x_mode: Layout, k_mode: Layout, width: int) -> tuple[int, int]:
     (_, lbo), _ = _split(k_mode, 2, "K")
     if width:
         _expect_stride(lbo, 1, "K[:2]", width)
-    # A single group of rows has no stride; what stands there is ignored, so it is that of a compact tile.
+    # A single group of rows has no stride.  The hardware ignores the field, so it is set as for a compact tile.
     return lbo, sbo if groups > 1 else 8 * units
 
 
@@ -358,7 +374,7 @@ def _mn_major(x_mode: Layout, k_mode: Layout, width: int) -> tuple[int, int]:
 
 
 def _step(mode: Layout, bits: int, which: str) -> Layout:
-    """From one instruction's tile to another's: the same extents, strides in units of 16 bytes."""
+    """Return the steps between the tiles of instructions: the same extents, with strides in units of 16 bytes."""
     unit = 128 // bits
 
     def walk(s: IntTuple, d: Stride) -> Stride:

@@ -1,4 +1,4 @@
-"""Element types as atoms see them: the name used in MLIR, its width, its names in PTX and in CuTe.
+"""Element types of atoms: name in MLIR, width, names in PTX and in CuTe.
 
 >>> element("f8E4M3FN")
 Element(name='f8E4M3FN', bits=8, ptx='e4m3', cute='E4M3')
@@ -12,7 +12,7 @@ from cute_dialect.arch.errors import AtomError
 
 
 class Element(NamedTuple):
-    """``bits``: what one value takes in a register or in memory (a tf32 value takes 32)."""
+    """An element type.  ``bits`` is the width of a value in registers and memory; tf32 has 32."""
 
     name: str
     bits: int
@@ -45,7 +45,7 @@ _ELEMENTS = {
 
 
 def element(name: str) -> Element:
-    """Return the element type of that name.  Raises AtomError for another name."""
+    """Return the element type of a name.  Raises AtomError if there is none."""
     try:
         return _ELEMENTS[name]
     except KeyError:
@@ -53,7 +53,7 @@ def element(name: str) -> Element:
 
 
 def by_ptx(name: str) -> str:
-    """Return the name of the element type that PTX calls so.  Raises AtomError.
+    """Return the element type with a PTX name.  Raises AtomError if there is none.
 
     >>> by_ptx("e4m3"), by_ptx("u4")
     ('f8E4M3FN', 'ui4')

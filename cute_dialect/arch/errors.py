@@ -1,4 +1,4 @@
-"""Errors that the arch package raises; all are ValueErrors that say expected what, got what, where."""
+"""Errors of the arch package.  All are ValueErrors whose message has the expected and the actual value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cute_dialect.errors import CuteError
 
 
 class ArchError(CuteError, ValueError):
-    """Base of the errors of this package.  ``mode`` names the place: a mode, a dimension, an operand ("" if none)."""
+    """Base class of the errors.  ``mode`` names the mode, dimension or operand at fault, or is ""."""
 
     def __init__(self, message: str, mode: str = ""):
         super().__init__(f"{mode}: {message}" if mode else message)
@@ -14,15 +14,15 @@ class ArchError(CuteError, ValueError):
 
 
 class AtomError(ArchError):
-    """An atom whose parts do not fit, or a look-up of an atom that there is not."""
+    """An atom whose fields are inconsistent, or the name of an atom that does not exist."""
 
 
 class DescriptorError(ArchError):
-    """A shared-memory layout that no WGMMA descriptor can describe; the text says why."""
+    """A shared-memory layout without a WGMMA descriptor.  The message has the reason."""
 
 
 class TmaError(ArchError):
-    """A tensor, box or tile that no tensor map can describe; the text says which limit it breaks."""
+    """A tensor, box or tile without a tensor map.  The message has the limit that is exceeded."""
 
 
 __all__ = ["ArchError", "AtomError", "DescriptorError", "TmaError"]

@@ -1,13 +1,13 @@
-"""Fragments of the tensor-core instructions: who holds which element.
+"""Fragments of the tensor-core instructions: the elements that each thread holds.
 
-The fragments of all ``mma.sync`` shapes with 8 columns, and those of ``wgmma``, follow one rule.  Let ``g = lane / 4``,
-``q = lane % 4``, and ``p`` the number of elements that a lane holds side by side along the contiguous index (those of
-one 32-bit register; 1 for tf32 and f64).  Value ``i`` of a lane is, with the digits ``i = i0 + p*(i1 + H*i2)``,
+The fragments of all ``mma.sync`` shapes with 8 columns, and of ``wgmma``, follow one rule.  Let ``g = lane / 4`` and
+``q = lane % 4``.  Let ``p`` be the number of elements that a lane holds side by side along the contiguous index: those
+of one 32-bit register, or 1 for tf32 and f64.  Value ``i = i0 + p*(i1 + H*i2)`` of a lane is the element at
 
     row = g + 8*i1,  column = p*q + i0 + 4*p*i2          (H = rows / 8 is 1 or 2)
 
-where A has rows m and columns k, B rows n and columns k, and C rows m and columns n with p = 2.  In ``wgmma`` warp
-``w`` of the four holds the same of rows ``16w …``.
+A has rows m and columns k, B has rows n and columns k, and C has rows m and columns n, with p = 2.  In ``wgmma`` warp
+``w`` of the four holds such a fragment of the rows from ``16w`` on.
 
 Source: PTX ISA 9.0, 9.7.14.5 "Matrix multiply-accumulate operation using mma instruction" (all "Matrix Fragments for
 …") and 9.7.15.5.1 "Register Fragments and Shared Memory Matrix Layouts".
@@ -25,7 +25,9 @@ ONE_THREAD = raw_layout(1, 0)
 
 
 def fragment(rows: int, columns: int, packed: int) -> Layout:
-    """Return ``(lane, value) -> row + rows*column`` of one warp; ``rows`` 8 or 16, ``packed`` as ``p`` above.
+    """Return ``(lane, value) -> row + rows*column`` of one warp.
+
+    ``rows`` is 8 or 16, and ``packed`` is ``p`` in the module's docstring.
 
     >>> fragment(16, 16, 2), fragment(8, 16, 2)
     (Layout("((4,8),(2,2,2)):((32,1),(16,8,128))"), Layout("((4,8),(2,2)):((16,1),(8,64))"))
@@ -38,7 +40,7 @@ def fragment(rows: int, columns: int, packed: int) -> Layout:
 
 
 def warpgroup_fragment(columns: int, packed: int) -> Layout:
-    """Return ``(thread, value) -> row + 64*column`` of the four warps of a warp group.
+    """Return ``(thread, value) -> row + 64*column`` of the four warps of a warpgroup.
 
     >>> warpgroup_fragment(128, 2)
     Layout("((4,8,4),(2,2,16)):((128,1,16),(64,8,512))")
@@ -49,7 +51,7 @@ def warpgroup_fragment(columns: int, packed: int) -> Layout:
 
 
 def _modes(values: list[tuple[int, int]], keep: bool = False) -> tuple[object, object]:
-    # Modes of extent 1 are left out, and a single mode stands without brackets.
+    # Modes of extent 1 are omitted, and a single mode is scalar.
     kept = values if keep else [v for v in values if v[0] != 1]
     if not kept:
         return 1, 0
@@ -59,8 +61,9 @@ def _modes(values: list[tuple[int, int]], keep: bool = False) -> tuple[object, o
 
 
 def shared_tile(threads: int, rows: int, columns: int) -> Layout:
-    """Return an operand that each thread sees whole: ``(thread, (row, column)) -> row + rows*column``, thread stride
-    0.
+    """Return ``(thread, (row, column)) -> row + rows*column`` of an operand that every thread accesses whole.
+
+    The thread mode has stride 0.
 
     >>> shared_tile(128, 64, 16)
     Layout("(128,(64,16)):(0,(1,64))")
@@ -69,7 +72,7 @@ def shared_tile(threads: int, rows: int, columns: int) -> Layout:
 
 
 def packed_values(name: str) -> int:
-    """Return ``p`` of the rule above for an A or B operand of that element type.
+    """Return ``p`` of the module's docstring for an A or B operand of an element type.
 
     >>> packed_values("f16"), packed_values("tf32"), packed_values("i4"), packed_values("f64")
     (2, 1, 8, 1)
@@ -78,7 +81,7 @@ def packed_values(name: str) -> int:
 
 
 def operand_registers(name: str, values: int) -> Registers:
-    """Return the registers of ``values`` elements of an A or B operand: 32-bit ones, f64 for f64.
+    """Return the registers for ``values`` elements of an A or B operand: 32-bit registers, or f64.
 
     >>> operand_registers("f16", 8)
     Registers(type='b32', count=4, values=2, mlir='vector<2xf16>', spare=0)
@@ -90,7 +93,7 @@ def operand_registers(name: str, values: int) -> Registers:
 
 
 def accumulator_registers(name: str, values: int, packed: str = "vector<2xf16>") -> Registers:
-    """Return the registers of ``values`` accumulators; ``packed``: MLIR type of two f16 in one register.
+    """Return the registers for ``values`` accumulators.  ``packed`` is the MLIR type of two f16 in one register.
 
     >>> accumulator_registers("f32", 4).count, accumulator_registers("f16", 4).count
     (4, 2)

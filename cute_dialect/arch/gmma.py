@@ -1,9 +1,9 @@
-"""Shared-memory layouts that WGMMA can read: the layout atoms, and the choice among them.
+"""Shared-memory layouts that WGMMA can read: layout atoms and the choice of the swizzle.
 
-An atom is 8 rows (k-major: of the M or N index; mn-major: of k) of 16, 32, 64 or 128 contiguous bytes; wider than 16
-bytes they are swizzled, so that 8 rows of 16 bytes fall into different banks.  The swizzle acts on byte addresses as
-``S<W,4,3>``; it stands on the pointer, or, in units of elements, in a composed layout.  Whole tiles are made by
-``tile_to_shape``.
+A layout atom has 8 rows of 16, 32, 64 or 128 contiguous bytes.  Rows run along M or N if k-major, and along k if
+mn-major.  Rows wider than 16 bytes are swizzled, so that 8 rows of 16 bytes fall into different banks.  The swizzle
+acts on byte addresses as ``S<W,4,3>``.  It belongs to the pointer or, in units of elements, to a composed layout.
+``tile_to_shape`` builds whole tiles.
 
 >>> atom = smem_atom("k", 128, 16)
 >>> atom
@@ -26,17 +26,17 @@ from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import DescriptorError
 
 SWIZZLES = (0, 32, 64, 128)
-"""Widths of the swizzled rows in bytes; 0 is no swizzle, rows of 16 bytes."""
+"""Widths of swizzled rows in bytes.  0 is no swizzle, with rows of 16 bytes."""
 
 
 def check_swizzle(width: int) -> None:
-    """Raises DescriptorError unless ``width`` is one of SWIZZLES."""
+    """Raise DescriptorError unless ``width`` is one of SWIZZLES."""
     if width not in SWIZZLES:
         raise DescriptorError(f"expected a swizzle of 0, 32, 64 or 128 bytes, got {width}", "swizzle")
 
 
 def element_width(elt: str | int) -> int:
-    """Return the bits of an element given by name or width.
+    """Return the width in bits of an element type, which is given by name or by width.
 
     >>> element_width("bf16"), element_width(8)
     (16, 8)
@@ -45,7 +45,7 @@ def element_width(elt: str | int) -> int:
 
 
 def pointer_swizzle(width: int) -> Swizzle:
-    """Return the swizzle on byte addresses of a row width.
+    """Return the swizzle on byte addresses for a row width in bytes.
 
     >>> [str(pointer_swizzle(w)) for w in SWIZZLES]
     ['S<0,4,3>', 'S<1,4,3>', 'S<2,4,3>', 'S<3,4,3>']
@@ -55,7 +55,7 @@ def pointer_swizzle(width: int) -> Swizzle:
 
 
 def element_swizzle(width: int, elt: str | int) -> Swizzle:
-    """Return the swizzle on element offsets: the base counts elements instead of bytes.
+    """Return the swizzle on element offsets for a row width in bytes.
 
     >>> str(element_swizzle(128, "f16")), str(element_swizzle(64, "f8E4M3FN")), str(element_swizzle(32, "tf32"))
     ('S<3,3,3>', 'S<2,4,3>', 'S<1,2,3>')
@@ -68,7 +68,7 @@ def element_swizzle(width: int, elt: str | int) -> Swizzle:
 
 
 def swizzle_width(swizzle: Swizzle, elt: str | int = 8) -> int:
-    """Return the row width in bytes of a swizzle on offsets of such elements (default: on byte addresses).
+    """Return the row width in bytes of a swizzle on offsets of elements ``elt`` (default: byte addresses).
 
     Raises DescriptorError if the tensor core has no such swizzle.
 
@@ -88,7 +88,7 @@ def swizzle_width(swizzle: Swizzle, elt: str | int = 8) -> int:
 
 
 def row_bytes(width: int) -> int:
-    """Return the contiguous bytes of a row of the layout atom.
+    """Return the number of contiguous bytes in a row of the layout atom.
 
     >>> [row_bytes(w) for w in SWIZZLES]
     [16, 32, 64, 128]
@@ -98,7 +98,7 @@ def row_bytes(width: int) -> int:
 
 
 def pattern_bytes(width: int) -> int:
-    """Return the bytes after which the swizzle repeats: what the tile must be aligned to, at least 16.
+    """Return the period of the swizzle pattern in bytes, which is the alignment of the tile and at least 16.
 
     >>> [pattern_bytes(w) for w in SWIZZLES]
     [16, 256, 512, 1024]
@@ -108,7 +108,7 @@ def pattern_bytes(width: int) -> int:
 
 
 def plain_atom(major: str, width: int, elt: str | int) -> Layout:
-    """Return the layout atom without its swizzle, in elements: (X, k) with X = M or N.
+    """Return the layout atom (X, k) without its swizzle, in elements; X is M or N.
 
     >>> plain_atom("k", 128, "f16"), plain_atom("mn", 64, "bf16"), plain_atom("k", 0, "f8E5M2")
     (Layout("(8,64):(64,1)"), Layout("(32,8):(1,32)"), Layout("(8,16):(16,1)"))
@@ -120,7 +120,7 @@ def plain_atom(major: str, width: int, elt: str | int) -> Layout:
 
 
 def smem_atom(major: str, width: int, elt: str | int) -> ComposedLayout | Layout:
-    """Return the layout atom with its swizzle on elements; without a swizzle a plain layout.
+    """Return the layout atom with its swizzle on elements, or a plain layout if ``width`` is 0.
 
     >>> smem_atom("mn", 32, "f16"), smem_atom("k", 0, "f16")
     (ComposedLayout("S<1,3,3> o 0 o (16,8):(1,16)"), Layout("(8,8):(8,1)"))
@@ -132,9 +132,9 @@ def smem_atom(major: str, width: int, elt: str | int) -> ComposedLayout | Layout
 def smem_tile(
     major: str, width: int, elt: str | int, shape: tuple[int, int], order: tuple[int, int] | None = None
 ) -> ComposedLayout | Layout:
-    """Return a tile (X, K) of layout atoms, first along X unless ``order`` is ``(1, 0)``.
+    """Return a tile (X, K) of layout atoms, ordered along X first unless ``order`` is ``(1, 0)``.
 
-    Raises DescriptorError if the tile is not a whole number of atoms.
+    Raises DescriptorError if the tile does not consist of whole atoms.
 
     >>> smem_tile("mn", 128, "f16", (128, 64), (1, 0))
     ComposedLayout("S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))")
@@ -150,17 +150,17 @@ def smem_tile(
 
 
 class SwizzleChoice(NamedTuple):
-    """``width`` in bytes (0, 32, 64, 128) and why."""
+    """A swizzle width in bytes (0, 32, 64, 128) and the reason for it."""
 
     width: int
     reason: str
 
 
 def choose_swizzle(tile: tuple[int, int], major: str, elt: str | int) -> SwizzleChoice:
-    """Choose the widest swizzle whose layout atom divides a tile (X, K), and say why.
+    """Choose the widest swizzle whose layout atom divides a tile (X, K).
 
-    A wider swizzle means fewer TMA boxes and, up to 128 bytes, fewer bank conflicts.  Raises DescriptorError if not
-    even rows of 16 bytes divide the tile.
+    A wider swizzle needs fewer TMA boxes and, up to 128 bytes, causes fewer bank conflicts.  Raises DescriptorError if
+    rows of 16 bytes do not divide the tile either.
 
     >>> choose_swizzle((128, 64), "k", "f16")
     SwizzleChoice(width=128, reason='rows of 128 bytes along K divide 128')
@@ -171,7 +171,9 @@ def choose_swizzle(tile: tuple[int, int], major: str, elt: str | int) -> Swizzle
         raise DescriptorError(f"expected 'k' or 'mn', got {major!r}", "major")
     bits = element_width(elt)
     if major == "mn" and bits != 16:
-        raise DescriptorError(f"expected a k-major tile: only 16-bit elements have mn-major, got {bits} bits", "major")
+        raise DescriptorError(
+            f"expected a k-major tile: only 16-bit elements can be mn-major, got {bits} bits", "major"
+        )
     along, across = ("K", "X") if major == "k" else ("X", "K")
     extent, rows = (tile[1], tile[0]) if major == "k" else tile
     if rows <= 0 or rows % 8:

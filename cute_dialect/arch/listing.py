@@ -1,4 +1,4 @@
-"""The table of atoms as JSON and as text, and one atom's layouts as pictures.
+"""Listings of the atom table in JSON and text, and tables of an atom's layouts.
 
 >>> from cute_dialect.arch import ATOMS
 >>> record(ATOMS["SM75_U32x1_LDSM_N"])["dst"]
@@ -18,8 +18,9 @@ Json: TypeAlias = "str | int | bool | list[Json] | dict[str, Json] | None"
 
 
 def record(atom: Atom) -> dict[str, Json]:
-    """Describe one row as JSON: layouts as strings; keys A, B, C (and E) of an MMA atom, src, dst, ref of a copy
-    atom.
+    """Return one atom as a JSON object, with layouts as strings.
+
+    The layouts of an MMA atom have the keys A, B, C (and E), those of a copy atom src, dst and ref.
     """
     emit: dict[str, Json] = {
         "kind": atom.emit.kind,
@@ -79,7 +80,7 @@ def _metadata(held: Metadata, m: int) -> Json:
 
 
 def as_json(atoms: Iterable[Atom]) -> Iterator[str]:
-    """Lines of one JSON array, an atom a line."""
+    """Return the lines of a JSON array with one atom per line."""
     import json
 
     before = "["
@@ -90,7 +91,7 @@ def as_json(atoms: Iterable[Atom]) -> Iterator[str]:
 
 
 def as_text(atoms: Iterable[Atom]) -> Iterator[str]:
-    """Write a readable listing."""
+    """Return the lines of a readable listing."""
     for atom in atoms:
         if isinstance(atom, MmaAtom):
             m, n, k = atom.shape_mnk
@@ -104,11 +105,11 @@ def as_text(atoms: Iterable[Atom]) -> Iterator[str]:
             yield f"    src {atom.src}  dst {atom.dst}  ref {atom.ref}"
 
 
-# ------------------------------------------------------------------------------------------------------------ pictures
+# ------------------------------------------------------------------------------------------------------------- tables
 
 
 def holders(layout: Layout, thr_id: Layout | None = None) -> dict[int, list[tuple[int, int]]]:
-    """Position -> the (thread, value) pairs that hold it; threads as ``thr_id`` numbers them.
+    """Return position -> (thread, value) pairs that hold it, with threads numbered by ``thr_id``.
 
     >>> holders(Layout("(2,2):(2,1)"))
     {0: [(0, 0)], 1: [(0, 1)], 2: [(1, 0)], 3: [(1, 1)]}
@@ -127,9 +128,9 @@ def holders(layout: Layout, thr_id: Layout | None = None) -> dict[int, list[tupl
 def grid(
     layout: Layout, rows: int, columns: int, row_step: int, column_step: int, thr_id: Layout | None = None
 ) -> list[str]:
-    """Draw a table of ``T<thread>V<value>`` over positions ``row*row_step + column*column_step``.
+    """Return a table of ``T<thread>V<value>`` over positions ``row*row_step + column*column_step``.
 
-    A position that several threads hold shows the first and ``+``.
+    A position that several threads hold shows the first of them and ``+``.
     """
     where = holders(layout, thr_id)
     cells: list[list[str]] = [["", *map(str, range(columns))]]
@@ -144,7 +145,7 @@ def grid(
 
 
 def show(atom: Atom) -> Iterator[str]:
-    """Draw who holds what: each operand of an MMA atom, both sides of a copy atom."""
+    """Return thread-value tables of an atom: each operand of an MMA atom, both sides of a copy atom."""
     yield f"{atom.name}  ({atom.arch}, PTX {atom.ptx_version})"
     yield f"{atom.ptx}"
     yield f"ThrID {atom.thr_id}"
@@ -178,7 +179,7 @@ def _show_copy(atom: CopyAtom) -> Iterator[str]:
         per_row = 8 if bits == 16 else 2
         columns = per_row
         rows = (max(holders(layout)) + 1) // (bits * per_row)
-        yield f"  in units of {bits} bits, {per_row} a row" + (
+        yield f"  in units of {bits} bits, {per_row} per row" + (
             ", + where threads repeat each other" if _repeats(layout) else ""
         )
         units = atom.in_elements(side, bits)

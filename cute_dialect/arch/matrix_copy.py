@@ -1,11 +1,12 @@
-"""``ldmatrix``, ``stmatrix``, ``movmatrix``: 8×8 matrices of 16-bit elements between shared memory and fragments.
+"""``ldmatrix``, ``stmatrix`` and ``movmatrix``: copies of 8×8 matrices of 16-bit elements.
 
-The bit array that an instruction moves: matrix ``j``, row ``r``, element ``e`` begins at ``16*e + 128*r + 1024*j``.
+Shared memory and fragments are described as one bit array, in which element ``e`` of row ``r`` of matrix ``j`` begins
+at bit ``16*e + 128*r + 1024*j``.
 
-* Rows: thread ``t`` gives the address of row ``t % 8`` of matrix ``t / 8``; with fewer than four matrices the threads
-  beyond repeat the addresses of the first ones, which the hardware ignores (stride 0).
-* Fragments, plain: register ``j`` of thread ``t`` holds elements ``2*(t % 4)`` and the next of row ``t / 4``.
-* Fragments, transposed: it holds element ``t / 4`` of rows ``2*(t % 4)`` and the next.
+* Shared memory: thread ``t`` provides the address of row ``t % 8`` of matrix ``t / 8``.  With fewer than four matrices
+  the hardware ignores the addresses of the remaining threads, which repeat the first ones (stride 0).
+* Fragments, plain: register ``j`` of thread ``t`` holds elements ``2*(t % 4)`` and ``2*(t % 4) + 1`` of row ``t / 4``.
+* Fragments, transposed: it holds element ``t / 4`` of rows ``2*(t % 4)`` and ``2*(t % 4) + 1``.
 
 Source: PTX ISA 9.0, 9.7.14.5.15 "ldmatrix", 9.7.14.5.16 "stmatrix", 9.7.14.5.17 "movmatrix".
 """
@@ -22,7 +23,7 @@ from cute_dialect.arch.mma_sync import Row
 
 
 def row_addresses(matrices: int) -> Layout:
-    """Return ``(thread, bit) -> bit`` of the side in shared memory.
+    """Return ``(thread, bit) -> bit`` of the shared-memory side.
 
     >>> row_addresses(2)
     Layout("((16,2),128):((128,0),1)")
@@ -33,7 +34,7 @@ def row_addresses(matrices: int) -> Layout:
 
 
 def matrix_fragments(matrices: int, transposed: bool) -> Layout:
-    """Return ``(thread, bit) -> bit`` of the side in registers.
+    """Return ``(thread, bit) -> bit`` of the register side.
 
     >>> matrix_fragments(4, False), matrix_fragments(1, True)
     (Layout("(32,(32,4)):(32,(1,1024))"), Layout("((4,8),(16,2)):((256,16),(1,128))"))
@@ -52,7 +53,7 @@ def _letters(matrices: int, transposed: bool) -> str:
 
 
 def load_rows() -> Iterator[Row]:
-    """Return the rows of SM75: ldmatrix x1, x2, x4, plain and transposed, and movmatrix."""
+    """Return the rows of SM75: ldmatrix x1, x2, x4, plain and transposed; movmatrix."""
     for transposed in (False, True):
         for matrices in (1, 2, 4):
             name = f"SM75_{_letters(matrices, transposed)}_LDSM_{'T' if transposed else 'N'}"

@@ -1,7 +1,7 @@
-"""Rows of ``mma.sp::ordered_metadata``: warp-level products whose A is sparse, half of each row being kept.
+"""``mma.sp::ordered_metadata``: warp-level MMAs with a sparse A, of which half of each row is kept.
 
-A holds the kept elements, ``(M, K/2)``, in fragments as those of a dense product of half the depth; B, C and D are as
-in a dense product.  E, the metadata, says which elements of A they are; see :class:`cute_dialect.arch.atom.Metadata`.
+A holds the kept elements, ``(M, K/2)``, in the fragments of a dense MMA of half the depth.  B, C and D are as in a
+dense MMA.  The metadata E selects the elements of A that are kept; see :class:`cute_dialect.arch.atom.Metadata`.
 
 >>> atom = mma_sp("X", "sm_80", (16, 8, 32), ("f32", "bf16", "bf16", "f32"))
 >>> atom.tile("A"), atom.tile("E"), atom.layout_a
@@ -9,8 +9,8 @@ in a dense product.  E, the metadata, says which elements of A they are; see :cl
 >>> atom.ptx
 'mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32 $d, $a, $b, $c, $e, $selector;'
 
-The older ``mma.sp`` computes the same of the same operands; ptxas advises against it, so the table has the ordered
-form alone.
+The older ``mma.sp`` computes the same result from the same operands.  ptxas advises against it, so only the ordered
+form is in the table.
 
 Source: PTX ISA 9.0, 9.7.14.6.1 "Sparse matrix storage", 9.7.14.6.2 "Matrix fragments for multiply-accumulate operation
 with sparse matrix A", 9.7.14.6.3 "Multiply-and-Accumulate Instruction: mma.sp"; CUTLASS
@@ -50,11 +50,11 @@ VERSION = "8.5"
 
 
 def metadata(m: int, k: int, a: str) -> Metadata:
-    """Return who holds the metadata of a tile ``(m, k)`` of A: 16 rows of a warp, 64 of a warp group.
+    """Return the metadata operand of a tile ``(m, k)`` of A: 16 rows for a warp, 64 for a warpgroup.
 
-    Half words where a group takes 32 bits or more of A: a thread holds those of rows ``g`` and ``g + 8``, of one
-    column of E, and lane ``q`` of four that of column ``q % 2`` where there are two.  Words else: lane ``q`` holds row
-    ``g + 8*(q % 2)``, column ``q / 2`` where there are two.
+    With 32 bits or more per group of A, elements of E are half words.  A thread holds those of rows ``g`` and ``g + 8``
+    in one column of E; if there are two columns, lane ``q`` of four holds column ``q % 2``.  Otherwise elements of E
+    are words.  Lane ``q`` holds row ``g + 8*(q % 2)``, in column ``q / 2`` if there are two columns.
 
     >>> metadata(16, 16, "f16").layout, metadata(16, 32, "i8").layout, metadata(64, 64, "i8").layout
     (Layout("((4,8),2):((0,1),8)"), Layout("((2,2,8),1):((8,0,1),0)"), Layout("((2,2,8,4),1):((8,64,1,16),0)"))
@@ -79,7 +79,7 @@ def metadata(m: int, k: int, a: str) -> Metadata:
 
 
 def intrinsic_name(shape: tuple[int, int, int], types: Types, saturate: bool) -> str:
-    """Return the name of the LLVM intrinsic of a sparse product.
+    """Return the name of the LLVM intrinsic of a sparse MMA.
 
     >>> intrinsic_name((16, 8, 64), ("f32", "f8E4M3FN", "f8E5M2", "f32"), False)
     'llvm.nvvm.mma.sp.ordered.metadata.m16n8k64.row.col.f32.e4m3.e5m2.f32'
@@ -98,10 +98,15 @@ def mma_sp(
     saturate: bool = False,
     nvvm: bool = True,
 ) -> MmaAtom:
-    """Make the atom of ``mma.sp::ordered_metadata.sync.aligned.m16n8kK.row.col`` of these types.
+    """Build the atom of ``mma.sp::ordered_metadata.sync.aligned.m16n8kK.row.col`` for element types D, A, B, C.
 
-    ``saturate``: integer results stick at the ends of their range (``.satfinite``).  ``nvvm``: whether upstream MLIR 22
-    carries it as ``nvvm.mma.sp.sync``; an LLVM intrinsic carries each.
+    Args:
+        name: name of the atom.
+        arch: the first GPU with the instruction.
+        shape: ``(M, N, K)``.
+        types: element types of D, A, B, C.
+        saturate: clamp integer results to their range (``.satfinite``).
+        nvvm: True if upstream MLIR 22 supports it in ``nvvm.mma.sp.sync``.  Every atom has an LLVM intrinsic.
     """
     m, n, k = shape
     d, a, b, c = types
@@ -144,7 +149,7 @@ def mma_sp(
 
 
 def row(sm: int, k: int, types: Types, *, saturate: bool = False, nvvm: bool = True) -> Row:
-    """Return the row of generation ``sm`` with 16 rows, 8 columns and that depth.
+    """Return the row of a 16x8xK atom of generation ``sm``.
 
     >>> row(80, 16, ("f32", "tf32", "tf32", "f32"))[0]
     'SM80_SPARSE_16x8x16_F32TF32TF32F32_TN'
@@ -154,7 +159,7 @@ def row(sm: int, k: int, types: Types, *, saturate: bool = False, nvvm: bool = T
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows of f16, bf16, tf32, 8-bit and 4-bit integers from sm_80, of fp8 from sm_89."""
+    """Return the rows of SM80 (f16, bf16, tf32, 8-bit and 4-bit integers) and of SM89 (fp8)."""
     for k in (16, 32):
         for acc in ("f16", "f32"):
             yield row(80, k, (acc, "f16", "f16", acc))

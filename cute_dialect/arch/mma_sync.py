@@ -1,4 +1,4 @@
-"""Rows of ``mma.sync``: one function that makes an atom of the shape and the types.
+"""``mma.sync`` atoms, built from their shape and element types.
 
 >>> mma_sync("X", "sm_80", (16, 8, 8), ("f32", "bf16", "bf16", "f32"), "7.0").layout_a
 Layout("((4,8),(2,2)):((32,1),(16,8))")
@@ -23,7 +23,7 @@ Types = tuple[str, str, str, str]
 """Element types of D, A, B, C."""
 
 Row = tuple[str, Callable[[], Atom]]
-"""Name of an atom and what makes it: a table is cheap until an atom is asked for."""
+"""Name of an atom and the function that builds it, which is called on first use."""
 
 _SECTIONS = {
     (8, 4): '9.7.14.5.2 "Matrix Fragments for mma.m8n8k4 with .f64 floating point type"',
@@ -42,14 +42,14 @@ _SECTION_K16_INTEGER = '9.7.14.5.9 "Matrix Fragments for mma.m16n8k16 with integ
 
 
 def section(m: int, k: int, bits: int) -> str:
-    """Return the section of the PTX ISA 9.0 that defines the fragments of m·n8·k for elements of so many bits."""
+    """Return the section of the PTX ISA 9.0 that defines the fragments of an ``m``x8x``k`` MMA."""
     if (m, k, bits) == (16, 16, 8):
         return _SECTION_K16_INTEGER
     return _SECTIONS[m, k]
 
 
 def type_letters(types: Types) -> str:
-    """Write the types as CuTe does in the name of an atom.
+    """Return the element types as they appear in CuTe's names of atoms.
 
     >>> type_letters(("i32", "ui8", "i8", "i32"))
     'S32U8S8S32'
@@ -60,8 +60,8 @@ def type_letters(types: Types) -> str:
 def intrinsic_name(shape: tuple[int, int, int], types: Types, saturate: bool, bit_op: str) -> str:
     """Return the name of the LLVM intrinsic of an ``mma.sync`` with row-major A and column-major B.
 
-    Its suffix names as few types as it needs: f16 those of D and C, fp8 all four, the others that of A, and of B where
-    it differs.
+    The suffix names the types of D and C for f16, of all four operands for fp8, and otherwise of A, with B if it
+    differs.
 
     >>> intrinsic_name((16, 8, 16), ("f32", "f16", "f16", "f32"), False, "")
     'llvm.nvvm.mma.m16n8k16.row.col.f32.f32'
@@ -90,10 +90,18 @@ def mma_sync(
     nvvm: bool = True,
     intrinsic: bool = True,
 ) -> MmaAtom:
-    """Make the atom of ``mma.sync.aligned.mMn8kK.row.col`` of these types.
+    """Build the atom of ``mma.sync.aligned.mMn8kK.row.col`` for element types D, A, B, C.
 
-    ``saturate``: integer results stick at the ends of their range (``.satfinite``).  ``bit_op``: "xor" or "and" for b1.
-    ``nvvm``, ``intrinsic``: whether upstream MLIR 22 carries it as ``nvvm.mma.sync``, as an LLVM intrinsic.
+    Args:
+        name: name of the atom.
+        arch: the first GPU with the instruction.
+        shape: ``(M, N, K)``.
+        types: element types of D, A, B, C.
+        ptx_version: the first PTX version with the instruction.
+        saturate: clamp integer results to their range (``.satfinite``).
+        bit_op: "xor" or "and" for b1.
+        nvvm: True if upstream MLIR 22 supports it in ``nvvm.mma.sync``.
+        intrinsic: True if LLVM 22 has an intrinsic for it.
     """
     m, n, k = shape
     d, a, b, c = types
@@ -152,7 +160,7 @@ def row(
     bit_op: str = "",
     nvvm: bool = True,
 ) -> Row:
-    """Return the row of generation ``sm``, named as in CuTe.
+    """Return the row of an atom of generation ``sm``, with its name in CuTe.
 
     >>> row(80, (16, 8, 8), ("f32", "bf16", "bf16", "f32"), "7.0")[0]
     'SM80_16x8x8_F32BF16BF16F32_TN'
@@ -163,7 +171,7 @@ def row(
 
 
 def integer_rows(sm: int, bits: int, shapes: tuple[tuple[int, int], ...], version: str) -> Iterator[Row]:
-    """Return rows of signed and unsigned integers, each mix, plain and saturating; ``shapes`` are (M, K)."""
+    """Return rows of signed, unsigned and mixed integers, wrapping and saturating; ``shapes`` are (M, K)."""
     for m, k in shapes:
         for a in ("i", "ui"):
             for b in ("i", "ui"):
@@ -173,7 +181,7 @@ def integer_rows(sm: int, bits: int, shapes: tuple[tuple[int, int], ...], versio
 
 
 def binary_rows(sm: int, op: str, version: str, shapes: tuple[tuple[int, int], ...]) -> Iterator[Row]:
-    """Return rows of single bits: ``op`` "xor" or "and", then the ones are counted; ``shapes`` are (M, K)."""
+    """Return rows of single bits, combined by ``op`` ("xor" or "and") and a population count; ``shapes`` are (M, K)."""
     for m, k in shapes:
         yield row(sm, (m, 8, k), ("i32", "b1", "b1", "i32"), version, f"_{op.upper()}POPC", bit_op=op)
 

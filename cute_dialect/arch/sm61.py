@@ -1,4 +1,4 @@
-"""Pascal: dot products of packed integers in one thread, ``dp4a`` and ``dp2a``.
+"""Pascal: dot products of packed integers within a thread, ``dp4a`` and ``dp2a``.
 
 Source: PTX ISA 9.0, 9.7.1.24 "Integer Arithmetic Instructions: dp4a", 9.7.1.25 "dp2a".
 """
@@ -18,7 +18,7 @@ _SIGNS = (("i", "i"), ("i", "ui"), ("ui", "i"), ("ui", "ui"))
 
 
 def rows() -> Iterator[Row]:
-    """Names and makers.  The plain name is the signed form, as in CuTe."""
+    """Return the rows of all sign combinations.  The name without types is the signed form, as in CuTe."""
     for a, b in _SIGNS:
         signed = "i32" if "i" in (a, b) else "ui32"
         for name, k, types in (

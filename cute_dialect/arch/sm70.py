@@ -1,7 +1,7 @@
-"""Volta: ``mma.sync.m8n8k4`` on f16, each of the four quad-pairs of a warp computes its own product.
+"""Volta: ``mma.sync.m8n8k4`` on f16, in which each of the four quad-pairs of a warp computes its own MMA.
 
-A quad-pair is eight lanes, 0-3 and 16-19 (then 4-7 and 20-23, …): ``ThrID = (4,2):(1,16)``.  The fragment of A (B)
-depends on the major: with k contiguous a lane holds one row of four, with m (n) contiguous four rows of one column.
+A quad-pair is eight lanes: 0-3 and 16-19, then 4-7 and 20-23, and so on, so ``ThrID = (4,2):(1,16)``.  The fragments of
+A and B depend on the major.  A lane holds one row of four if k is contiguous, else four rows of one column.
 
 Source: PTX ISA 9.0, 9.7.14.5.1 "Matrix Fragments for mma.m8n8k4 with .f16 floating point type".
 """
@@ -24,7 +24,7 @@ _C_F32: Layout = raw_layout(((2, 2, 2), (2, 2, 2)), ((1, 16, 4), (8, 2, 32)))
 
 
 def rows() -> Iterator[Row]:
-    """Names and makers; the last two letters are A and B in BLAS notation: T N is k-major A and k-major B."""
+    """Return the rows.  The last two letters are A and B in BLAS notation: TN is k-major A and k-major B."""
     for accumulator, letters in (("f16", "F16F16F16F16"), ("f32", "F32F16F16F32")):
         for majors in ("TN", "NT", "NN", "TT"):
             name = f"SM70_8x8x4_{letters}_{majors}"

@@ -1,6 +1,6 @@
-"""Ampere: every dense ``mma.sync`` shape.
+"""Ampere: all dense ``mma.sync`` shapes.
 
-The atoms that Turing already has stand here a second time, as in CuTe; the SM75 ones carry the lower minimum.
+Shapes that Turing already has are listed again, as in CuTe; the SM75 atoms have the lower minimum architecture.
 
 Source: PTX ISA 9.0, 9.7.14.5.14 "Multiply-and-Accumulate Instruction: mma" (types, versions, target notes).
 """
@@ -13,7 +13,7 @@ from cute_dialect.arch.mma_sync import Row, binary_rows, integer_rows, row
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows of f16, bf16, tf32, f64, 8-bit and 4-bit integers, b1."""
+    """Return the rows of f16, bf16, tf32, f64, 8-bit and 4-bit integers, and b1."""
     for k in (8, 16):
         for acc in ("f16", "f32"):
             yield row(80, (16, 8, k), (acc, "f16", "f16", acc), "7.0")

@@ -13,8 +13,9 @@ _FP8 = ("f8E4M3FN", "f8E5M2")
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows of each mix of e4m3 and e5m2; m16n8k32 with f32 from PTX 8.4, f16 accumulators and m16n8k16
-    from 8.7.
+    """Return the rows of e4m3 and e5m2, also mixed.
+
+    m16n8k32 with f32 accumulators needs PTX 8.4.  f16 accumulators and m16n8k16 need PTX 8.7.
     """
     for k in (32, 16):
         for acc in ("f32", "f16"):

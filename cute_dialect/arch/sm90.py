@@ -1,8 +1,8 @@
 """Hopper: ``mma.sync`` on f64 with 16 rows, and ``wgmma``.
 
-One ``wgmma`` multiplies 64×K by K×N with the 128 threads of a warp group, K being 32 bytes of elements.  B, and A in
-the SS forms, are read from shared memory through matrix descriptors; in the RS forms A is in registers.  Both majors
-are allowed for 16-bit elements in shared memory, the others are k-major.  Integer products have fewer N.
+One ``wgmma`` multiplies 64×K by K×N with the 128 threads of a warpgroup; K is 32 bytes of elements.  B is read from
+shared memory through a matrix descriptor.  A is in shared memory in the SS forms and in registers in the RS forms.
+16-bit elements in shared memory may have either major; all other operands are k-major.  Integer MMAs have fewer N.
 
 Source: PTX ISA 9.0, 9.7.15.2 "Matrix Shape", 9.7.15.5.1 "Register Fragments and Shared Memory Matrix Layouts",
 9.7.15.5.2 "Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async".
@@ -28,7 +28,7 @@ from cute_dialect.arch.mma_sync import Row, row
 
 FLOAT_N = tuple(range(8, 257, 8))
 INTEGER_N = (8, 16, 24, *range(32, 257, 16))
-"""Extents N of an integer product: PTX ISA 9.0, 9.7.15.2."""
+"""Extents N of integer wgmma: PTX ISA 9.0, 9.7.15.2."""
 
 _FP8 = ("f8E4M3FN", "f8E5M2")
 _S8 = ("i8", "ui8")
@@ -40,21 +40,27 @@ TYPES: tuple[tuple[str, str, str], ...] = (
     *((d, a, b) for d in ("f32", "f16") for a in _FP8 for b in _FP8),
     *(("i32", a, b) for a in _S8 for b in _S8),
 )
-"""Element types of D, A and B."""
+"""Element types of D, A and B that wgmma supports."""
 
 _Types = tuple[str, str, str]
 _DESCRIPTOR = Registers("b64", 1, 0, "i64")
 
 
 def rows() -> Iterator[Row]:
-    """Names and makers of the f64 and the wgmma atoms."""
+    """Return the rows of the f64 and the wgmma atoms."""
     for k in (4, 8, 16):
         yield row(90, (16, 8, k), ("f64", "f64", "f64", "f64"), "7.8", nvvm=False)
     yield from wgmma_rows("SM90", 256, wgmma)
 
 
 def wgmma_rows(prefix: str, depth: int, make: Callable[[str, int, _Types, str, str, bool], MmaAtom]) -> Iterator[Row]:
-    """Return names, from that prefix on, and makers of all types, N, sources, majors; ``depth``: bits of K elements."""
+    """Return the rows of all types, N, sources and majors.
+
+    Args:
+        prefix: prefix of the names.
+        depth: bits of a row of K elements.
+        make: function that builds an atom.
+    """
     for types in TYPES:
         integer = types[0] == "i32"
         letters = "".join([element(t).cute for t in types])
@@ -76,16 +82,16 @@ def _form(k: int, letters: str, source: str, majors: str, saturate: bool) -> str
 
 
 def majors_of(a: str, source: str) -> tuple[str, ...]:
-    """Return the majors that wgmma has for elements ``a``, and A from there, in BLAS notation."""
+    """Return the majors, in BLAS notation, that wgmma supports for elements ``a`` and an A in ``source``."""
     if bits_of(a) != 16:
         return ("TN",)
     return ("TN", "TT", "NN", "NT") if source == "smem" else ("TN", "TT")
 
 
 def wgmma_name(n: int, types: tuple[str, str, str], source: str, majors: str = "TN", saturate: bool = False) -> str:
-    """Return the name of a wgmma atom: as in CuTe, with the majors at the end.
+    """Return the name of a wgmma atom: CuTe's name with the majors appended.
 
-    ``source``: of A, "smem" (SS) or "rmem" (RS).  ``majors``: of A and B in BLAS notation, T N is k-major for both.
+    ``source`` of A is "smem" (SS) or "rmem" (RS).  ``majors`` of A and B are in BLAS notation: TN is k-major for both.
 
     >>> wgmma_name(128, ("f32", "f16", "f16"), "smem")
     'SM90_64x128x16_F32F16F16_SS_TN'
@@ -95,7 +101,7 @@ def wgmma_name(n: int, types: tuple[str, str, str], source: str, majors: str = "
 
 
 def wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: str, saturate: bool) -> MmaAtom:
-    """Make the atom of ``wgmma.mma_async`` of these types of D, A, B; see :func:`wgmma_name`."""
+    """Build the atom of ``wgmma.mma_async`` for element types D, A, B; see :func:`wgmma_name`."""
     d, a, b = types
     if n not in (INTEGER_N if d == "i32" else FLOAT_N):
         raise AtomError(f"expected N among the shapes of wgmma, got {n}", name)
@@ -111,7 +117,7 @@ def wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: s
     if d != "i32":
         operands += ["$scale_a", "$scale_b"]
     if bits == 16:
-        # 1 asks for a transposed (mn-major) operand; A in registers has no such choice.
+        # 1 selects a transposed (mn-major) operand.  There is no such flag for A in registers.
         operands += ([f"{major_a != 'k':d}"] if source == "smem" else []) + [f"{major_b != 'k':d}"]
     accumulators = accumulator_registers(d, n // 2, packed="i32")
     in_registers = source == "rmem"

@@ -1,9 +1,9 @@
-"""The table of all atoms, by name; an atom is made (and checks itself) when it is first asked for.
+"""The table of all atoms by name.  An atom is built and validated on first use.
 
 >>> from cute_dialect.arch import ATOMS
 >>> ATOMS["SM90_64x128x16_F32F16F16_SS_TN"].layout_c
 Layout("((4,8,4),(2,2,16)):((128,1,16),(64,8,512))")
->>> ATOMS["SM90_64x128x16_F32F16F16_SS"] is ATOMS["SM90_64x128x16_F32F16F16_SS_TN"]  # k-major, if nothing is said
+>>> ATOMS["SM90_64x128x16_F32F16F16_SS"] is ATOMS["SM90_64x128x16_F32F16F16_SS_TN"]  # k-major by default
 True
 """
 
@@ -21,7 +21,7 @@ ALIASES = {
     "SM80_CP_ASYNC_CACHEALWAYS": "SM80_CP_ASYNC_CACHEALWAYS_16B",
     "SM80_CP_ASYNC_CACHEGLOBAL": "SM80_CP_ASYNC_CACHEGLOBAL_16B",
 }
-"""Other names of the same atoms."""
+"""Alternative names of atoms."""
 
 
 @cache
@@ -72,7 +72,7 @@ def _made(name: str) -> Atom:
 
 
 def canonical_name(name: str) -> str:
-    """Return the name under which the table has an atom: aliases are resolved, ``wgmma`` names get their majors."""
+    """Return the table's name of an atom: resolve aliases, and append the default majors to ``wgmma`` names."""
     if name in ALIASES:
         return ALIASES[name]
     makers = _makers()
@@ -82,7 +82,7 @@ def canonical_name(name: str) -> str:
 
 
 class AtomTable(Mapping[str, Atom]):
-    """Name -> atom.  Iteration gives the names without making the atoms; a name that is missing raises AtomError."""
+    """Mapping of names to atoms.  Iteration yields the names without building atoms; a missing name is an AtomError."""
 
     def __getitem__(self, name: str) -> Atom:
         known = canonical_name(name)
@@ -104,7 +104,7 @@ class AtomTable(Mapping[str, Atom]):
 
 
 class UnknownAtom(AtomError, KeyError):
-    """There is no atom of that name; the text says which names come near."""
+    """There is no atom of this name.  The message lists similar names."""
 
     def __init__(self, name: str):
         from difflib import get_close_matches
@@ -116,14 +116,14 @@ class UnknownAtom(AtomError, KeyError):
 
 
 ATOMS = AtomTable()
-"""The table."""
+"""The table of all atoms."""
 
 
 # ------------------------------------------------------------------------------------------------------- look-ups
 
 
 def mma_atom(name: str) -> MmaAtom:
-    """Return the MMA atom of that name.  Raises AtomError."""
+    """Return the MMA atom of a name.  Raises AtomError if there is none."""
     atom = ATOMS[name]
     if not isinstance(atom, MmaAtom):
         raise AtomError("expected an MMA atom, got a copy atom", name)
@@ -131,7 +131,7 @@ def mma_atom(name: str) -> MmaAtom:
 
 
 def copy_atom(name: str) -> CopyAtom:
-    """Return the copy atom of that name.  Raises AtomError."""
+    """Return the copy atom of a name.  Raises AtomError if there is none."""
     atom = ATOMS[name]
     if not isinstance(atom, CopyAtom):
         raise AtomError("expected a copy atom, got an MMA atom", name)
@@ -145,9 +145,17 @@ def find_mma_sync(
     saturate: bool = False,
     bit_op: str = "",
 ) -> MmaAtom:
-    """Find the warp-level atom of that shape and these types of D, A, B, C; of several generations the oldest.
+    """Find the warp-level MMA atom of a shape and element types, of the oldest generation that has it.
 
-    ``bit_op``: "xor" or "and", for b1.  Raises AtomError, which lists what there is for the types.
+    Args:
+        shape_mnk: ``(M, N, K)``.
+        types: element types of D, A, B, C.
+        majors: contiguous index of A and of B, "k" or "mn".
+        saturate: clamp integer results to their range.
+        bit_op: "xor" or "and" for b1.
+
+    Raises:
+        AtomError: there is no such atom.  The message lists the available shapes.
 
     >>> find_mma_sync((16, 8, 16), ("f32", "bf16", "bf16", "f32")).name
     'SM80_16x8x16_F32BF16BF16F32_TN'
@@ -157,7 +165,7 @@ def find_mma_sync(
     if found is None:
         shapes = sorted({k[0] for k in _mma_sync_index() if k[1] == types})
         raise AtomError(
-            f"expected a shape, majors and modifiers that mma.sync has for D, A, B, C = {', '.join(types)}"
+            f"expected a shape, majors and modifiers that mma.sync supports for D, A, B, C = {', '.join(types)}"
             + (f" (shapes {', '.join('x'.join(map(str, s)) for s in shapes)})" if shapes else " (there are none)")
             + f", got {'x'.join(map(str, shape_mnk))}, majors {majors[0]} and {majors[1]}"
             + (", saturating" if saturate else "")
@@ -183,9 +191,9 @@ def _mma_sync_index() -> dict[tuple[tuple[int, int, int], tuple[str, ...], tuple
 
 
 def find_mma_sp(shape_mnk: tuple[int, int, int], types: tuple[str, str, str, str], saturate: bool = False) -> MmaAtom:
-    """Find the warp-level atom of a sparse A, of that shape and these types of D, A, B, C.
+    """Find the warp-level MMA atom with a sparse A, of a shape and element types of D, A, B, C.
 
-    Raises AtomError, which lists what there is for the types.
+    Raises AtomError, with a list of the available shapes, if there is none.
 
     >>> find_mma_sp((16, 8, 64), ("i32", "i8", "ui8", "i32"), saturate=True).name
     'SM80_SPARSE_16x8x64_S32S8U8S32_TN_SATURATE'
@@ -194,7 +202,7 @@ def find_mma_sp(shape_mnk: tuple[int, int, int], types: tuple[str, str, str, str
     if found is None:
         shapes = sorted({k[0] for k in _mma_sp_index() if k[1:] == (types, saturate)})
         raise AtomError(
-            f"expected a shape and modifiers that mma.sp has for D, A, B, C = {', '.join(types)}"
+            f"expected a shape and modifiers that mma.sp supports for D, A, B, C = {', '.join(types)}"
             + (f" (shapes {', '.join('x'.join(map(str, s)) for s in shapes)})" if shapes else " (there are none)")
             + f", got {'x'.join(map(str, shape_mnk))}"
             + (", saturating" if saturate else "")
@@ -215,7 +223,9 @@ def find_wgmma(
     majors: tuple[str, str] = ("k", "k"),
     saturate: bool = False,
 ) -> MmaAtom:
-    """Find the warp-group atom 64×N of these types of D, A, B.  Raises AtomError, which says what would be allowed.
+    """Find the wgmma atom 64×N for element types D, A, B.
+
+    Raises AtomError, with the allowed values, if there is none.
 
     >>> find_wgmma(256, ("f32", "f16", "f16"), "smem", ("k", "mn")).name
     'SM90_64x256x16_F32F16F16_SS_TT'
@@ -232,7 +242,7 @@ def find_wgmma_sp(
     majors: tuple[str, str] = ("k", "k"),
     saturate: bool = False,
 ) -> MmaAtom:
-    """Find the warp-group atom 64×N with a sparse A, of these types of D, A, B; as :func:`find_wgmma`.
+    """Find the wgmma atom 64×N with a sparse A for element types D, A, B, as :func:`find_wgmma`.
 
     >>> find_wgmma_sp(64, ("i32", "i8", "i8"), "rmem").name
     'SM90_SPARSE_64x64x64_S32S8S8_RS_TN'
@@ -254,19 +264,19 @@ def _wgmma_letters(n: int, types: tuple[str, str, str], source_a: str, majors: t
         raise AtomError(f"expected N among {', '.join(map(str, extents))} for {' '.join(types)}, got {n}", "N")
     for what, major in zip("AB", majors):
         if major != "k" and bits_of(types[1]) != 16:
-            raise AtomError(f"expected a k-major operand: {types[1]} has no other in wgmma, got {major}-major", what)
+            raise AtomError(f"expected a k-major {types[1]} operand for wgmma, got {major}-major", what)
     if majors[0] != "k" and source_a == "rmem":
         raise AtomError(f"expected a k-major operand in registers, got {majors[0]}-major", "A")
     return ("T" if majors[0] == "k" else "N") + ("N" if majors[1] == "k" else "T")
 
 
 def find_universal(bits: int) -> CopyAtom:
-    """Find the plain load or store of that many bits: 8, 16, 32, 64, 128, 256.  Raises AtomError."""
+    """Find the plain load or store of ``bits`` bits: 8, 16, 32, 64, 128 or 256.  Raises AtomError."""
     return copy_atom(f"UniversalCopy_{bits}b")
 
 
 def find_cp_async(size: int, cache: str = "ca", zfill: bool = False) -> CopyAtom:
-    """Find ``cp.async`` of 4, 8 or 16 bytes; ``cache`` "ca", or "cg" for 16 bytes.  Raises AtomError.
+    """Find ``cp.async`` of 4, 8 or 16 bytes; ``cache`` is "ca", or "cg" for 16 bytes.  Raises AtomError.
 
     >>> find_cp_async(16, "cg").ptx
     'cp.async.cg.shared.global [$d], [$a], 16;'
@@ -276,7 +286,7 @@ def find_cp_async(size: int, cache: str = "ca", zfill: bool = False) -> CopyAtom
 
 
 def find_matrix_copy(matrices: int, transposed: bool = False, store: bool = False) -> CopyAtom:
-    """Find ``ldmatrix`` or ``stmatrix`` of 1, 2 or 4 matrices.  Raises AtomError.
+    """Find ``ldmatrix`` or ``stmatrix`` for 1, 2 or 4 matrices.  Raises AtomError.
 
     >>> find_matrix_copy(4, transposed=True).name
     'SM75_U16x8_LDSM_T'
@@ -288,7 +298,7 @@ def find_matrix_copy(matrices: int, transposed: bool = False, store: bool = Fals
 
 
 def find_tma(direction: str, rank: int, im2col: bool = False, multicast: bool = False) -> CopyAtom:
-    """Find the TMA copy of a tensor of that rank.  ``direction``: "load", "store", "reduce_add" or "prefetch".
+    """Find the TMA copy for a tensor rank.  ``direction`` is "load", "store", "reduce_add" or "prefetch".
 
     >>> find_tma("load", 2, multicast=True).name
     'SM90_TMA_LOAD_MULTICAST_2D'

@@ -1,9 +1,8 @@
-"""GPUs and versions of PTX: which there are, and which instruction needs which.
+"""GPU targets: chips with their limits, PTX versions, and the requirements of instructions.
 
-A *target* is a chip with its limits, and a version of PTX.  A chip ``sm_90`` has what chips of smaller numbers have;
-``sm_90a`` has, besides, what no other chip has (PTX ISA, ".target": architecture-specific features), and ``sm_100f``
-what its family has.  An instruction that the chip lacks makes LLVM abort, so ``cute-check-target`` asks these tables
-before.
+A *target* is a chip and a PTX version.  A chip such as ``sm_90`` supports the instructions of all chips of smaller
+numbers.  ``sm_90a`` also has architecture-specific instructions (PTX ISA, ".target"), and ``sm_100f`` those of its
+family.  LLVM aborts on an instruction that the chip lacks, so ``cute-check-target`` checks these tables first.
 
 >>> target = find_target("sm_75", "+ptx83")
 >>> lacking(target, "cp.async", Needs("sm_80", "7.0"))
@@ -25,19 +24,19 @@ from cute_dialect.arch.errors import ArchError
 PTX_VERSIONS = (
     40, 41, 42, 43, 50, 60, 61, 62, 63, 65, 70, 71, 72, 73, 74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88, 90,
 )  # fmt: skip
-"""The versions of PTX that LLVM 22 writes, times ten."""
+"""PTX versions that LLVM 22 can emit, times ten."""
 
 DEFAULT_PTX = 83
-"""The version of PTX that kernels are written in where the chip needs none that is newer."""
+"""PTX version of generated kernels, unless the chip requires a newer one."""
 
 KIB = 1 << 10
-"""Bytes of a KiB."""
+"""Bytes in a KiB."""
 
 
 class Target(NamedTuple):
-    """An architecture: a chip, its limits, and a version of PTX.
+    """An architecture: a chip with its limits, and a PTX version.
 
-    Limits with a default are the same for all chips that we know.
+    Limits with a default are the same for all supported chips.
 
     >>> TARGETS["sm_90a"].shared, TARGETS["sm_80"].shared, TARGETS["sm_89"].sm_threads
     (232448, 166912, 1536)
@@ -47,56 +46,56 @@ class Target(NamedTuple):
     """
 
     chip: str
-    """The name that ptxas and LLVM know."""
+    """Name of the chip in ptxas and LLVM."""
 
     ptx: int
-    """The version of PTX, times ten; in ``TARGETS`` the first one that knows the chip."""
+    """PTX version, times ten; in ``TARGETS`` the first that supports the chip."""
 
     sm_shared: int
-    """Bytes of shared memory of an SM."""
+    """Shared memory per SM in bytes."""
 
     shared: int
-    """Bytes of shared memory that a block may have, static and dynamic, when the kernel opts in."""
+    """Maximum shared memory per block in bytes, static and dynamic, if the kernel opts in."""
 
     sm_threads: int
-    """Threads that an SM holds."""
+    """Maximum number of resident threads per SM."""
 
     sm_blocks: int
-    """Blocks that an SM holds."""
+    """Maximum number of resident blocks per SM."""
 
     sm_registers: int = 64 * 1024
-    """Registers of 32 bits of an SM."""
+    """Number of 32-bit registers per SM."""
 
     reserved_shared: int = 1 * KIB
-    """Bytes of shared memory that the system keeps for each block, from sm_80."""
+    """Shared memory in bytes that the system reserves per block, from sm_80 on."""
 
     static_shared: int = 48 * KIB
-    """Bytes of shared memory that a block may have without opting in, and all that it may declare statically."""
+    """Maximum shared memory per block in bytes without opting in, which is also the limit of static shared memory."""
 
     registers: int = 255
-    """Registers of 32 bits that a thread may have."""
+    """Maximum number of 32-bit registers per thread."""
 
     threads: int = 1024
-    """Threads of a block."""
+    """Maximum number of threads per block."""
 
     threads_z: int = 64
-    """Threads of a block along z; along x and y there may be as many as in the block."""
+    """Maximum number of threads of a block along z; along x and y the limit is that of the block."""
 
     warp: int = 32
-    """Threads of a warp."""
+    """Threads per warp."""
 
     cluster: int = 8
-    """Blocks of a cluster on any GPU that has clusters (sm_90)."""
+    """Maximum cluster size that every GPU with clusters (sm_90) supports."""
 
     opt_in_cluster: int = 16
-    """Blocks of a cluster when the kernel opts in; a GPU may have fewer."""
+    """Maximum cluster size if the kernel opts in; a GPU may support less."""
 
     sms: int = 132
-    """SMs where there is no GPU to ask: those of an H100 or H200 SXM."""
+    """Number of SMs assumed if there is no GPU to query: those of an H100 or H200 SXM."""
 
     @property
     def number(self) -> int:
-        """The number of the chip: 90 of ``sm_90a``."""
+        """Number of the chip: 90 for ``sm_90a``."""
         return _number(self.chip)
 
 
@@ -139,22 +138,22 @@ _TARGETS = (
 )
 
 TARGETS: Mapping[str, Target] = {target.chip: target for target in _TARGETS}
-"""Chip -> its record.  The guide has no column for sm_88, which gets the limits of sm_86, the smallest of its
-generation; sm_101 is an earlier name of sm_110."""
+"""Chip -> target.  The guide has no column for sm_88, which gets the limits of sm_86, the smallest of its generation.
+sm_101 is an earlier name of sm_110."""
 
 DEFAULT_CHIP = "sm_90a"
-"""The chip that code is made for where none is given."""
+"""Chip for which code is generated by default."""
 
 NEWEST_ATOMS = "sm_90a"
 """The newest chip whose instructions are supported. Code can be generated for all chips in ``TARGETS``. Later chips
 are limited to the instructions of ``sm_90`` and to 256-bit copies: tcgen05 and tensor memory have no atoms."""
 
 DEFAULT_TARGET = TARGETS[DEFAULT_CHIP]
-"""The record whose limits count where no chip is known: in generators of kernels, in the interpreter."""
+"""Target whose limits apply if no chip is known: in kernel generators and in the interpreter."""
 
 
 class Needs(NamedTuple):
-    """The first chip that has an instruction (``sm_90a``: that one only) and the first version of PTX, as ``8.0``."""
+    """Requirements of an instruction: the first chip (or the only one, ``sm_90a``), and the first PTX version."""
 
     arch: str
     ptx: str
@@ -165,7 +164,7 @@ def _number(chip: str) -> int:
 
 
 def default_features(chip: str) -> str:
-    """Return the features that go with a chip where none are given: ``+ptx83``, or the first version that knows it.
+    """Return the default features of a chip: ``+ptx83``, or the first PTX version that supports the chip.
 
     >>> default_features("sm_90a"), default_features("sm_120")
     ('+ptx83', '+ptx87')
@@ -174,10 +173,15 @@ def default_features(chip: str) -> str:
 
 
 def find_target(chip: str, features: str = "") -> Target:
-    """Find the target of that name; ``features``: ``+ptx83`` (of several the last version counts), or nothing, which
-    is the chip's first version.
+    """Return the target of a chip and its features.
 
-    Raises ArchError for what there is not, with the list, and for a version that does not know the chip.
+    Args:
+        chip: name of the chip, such as ``sm_90a``.
+        features: list such as ``+ptx83``, in which the newest version counts.  The default is the first PTX version
+            that supports the chip.
+
+    Raises:
+        ArchError: the chip or a feature is unknown, or the version does not support the chip.
     """
     if chip not in TARGETS:
         raise ArchError(f"expected one of {', '.join(TARGETS)}, got {chip!r}", "chip")
@@ -192,12 +196,12 @@ def find_target(chip: str, features: str = "") -> Target:
             raise ArchError(f"expected one of {known}, got {feature!r}", "features")
         version = max(version, int(found[1]))
     if version < target.ptx:
-        raise ArchError(f"expected +ptx{target.ptx} or later, which knows {chip}, got {features!r}", "features")
+        raise ArchError(f"{chip} needs +ptx{target.ptx} or later, got {features!r}", "features")
     return target._replace(ptx=version)
 
 
 def lacking(target: Target, what: str, needs: Needs) -> str | None:
-    """Say why a target does not have an instruction; None if it does.
+    """Return the reason why a target lacks an instruction, or None if it has it.
 
     >>> lacking(find_target("sm_100"), "wgmma", Needs("sm_90a", "8.0"))
     'sm_100 has no wgmma, which needs sm_90a'
@@ -260,15 +264,15 @@ INSTRUCTIONS: Mapping[str, Needs] = {
     "tma": Needs("sm_90", "8.0"),
     "wgmma": Needs("sm_90a", "8.0"),
 }
-"""Instructions by how their names begin in PTX, in the nvvm dialect and in ``cute_nvgpu.arch`` (``_`` is ``.`` here);
-the longest beginning counts.
+"""Requirements by prefix of the instruction's name in PTX, in the nvvm dialect and in ``cute_nvgpu.arch``.  ``_`` is
+written ``.`` here.  The longest matching prefix applies.
 """
 
 _LONGEST = max(name.count(".") for name in INSTRUCTIONS) + 1
 
 
 def instruction_needs(name: str) -> Needs | None:
-    """Return what an instruction or an op needs, its name without dialect; None for what every chip has.
+    """Return the requirements of an instruction or op by its name without dialect; None if every chip has it.
 
     >>> instruction_needs("mbarrier.try_wait.parity"), instruction_needs("bar.sync")
     (Needs(arch='sm_90', ptx='7.8'), None)
@@ -285,7 +289,7 @@ _MNEMONIC = re.compile(r"(?:^|[;{\n])\s*(?:@!?[%$\w]+\s+)?([a-z][\w.:]*)")
 
 
 def mnemonics(ptx: str) -> list[str]:
-    """List the instructions of a piece of PTX.
+    """Return the names of the instructions in a piece of PTX.
 
     >>> mnemonics("{ .reg .pred p; @p mbarrier.try_wait.b64 p, [$0]; }")
     ['mbarrier.try_wait.b64']

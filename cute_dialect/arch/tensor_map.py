@@ -1,7 +1,7 @@
-"""The contents of a tensor map, as data: what ``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col`` take.
+"""Tensor-map specifications: the arguments of ``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col``.
 
-A spec checks itself against every limit of the hardware when it is built.  Extents and strides may be dynamic; then
-``unproven`` lists what their divisibility does not prove, and :meth:`TensorMapSpec.bind` checks the numbers.
+A spec validates itself against all limits of the hardware on construction.  Extents and strides may be dynamic.
+``unproven`` lists the conditions that divisibility does not prove, and :meth:`TensorMapSpec.bind` checks actual values.
 
 Source: CUDA driver API, "Tensor Map Object Management"; PTX ISA 9.0, 5.5 "Tensors".
 """
@@ -39,7 +39,7 @@ DATA_TYPES = {
     "f8E4M3FN": "UINT8",
     "f8E5M2": "UINT8",
 }
-"""Element type -> CU_TENSOR_MAP_DATA_TYPE_…; 16-bit and 8-bit integers and 8-bit floats move as unsigned integers."""
+"""Element type -> CU_TENSOR_MAP_DATA_TYPE_….  16-bit and 8-bit integers and 8-bit floats are copied as unsigned."""
 
 _FLOATS = ("f64", "f32", "tf32", "f16", "bf16")
 
@@ -48,44 +48,72 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorDim:
-    """One dimension: ``extent`` and ``stride`` in elements (of the global tensor), ``box`` in elements that are walked
-    over, of which every ``element_stride``-th is moved.  ``modes``: paths of the modes of the global layout in it."""
+    """One dimension of a tensor map."""
 
     extent: Leaf
+    """Extent of the global tensor in elements."""
+
     stride: Leaf
+    """Stride of the global tensor in elements."""
+
     box: int
+    """Extent of the box in elements, including those that the element stride skips."""
+
     element_stride: int = 1
+    """Distance between the elements that are moved."""
+
     modes: tuple[Path, ...] = ()
+    """Paths of the modes of the global layout that the dimension covers."""
 
     @property
     def count(self) -> int:
-        """Elements of the box that are moved along this dimension."""
+        """Number of elements of the box that are moved along this dimension."""
         return -(-self.box // self.element_stride)
 
 
 @dataclass(frozen=True, slots=True)
 class TensorMapSpec:
-    """A tiled tensor map.  ``dims``: innermost first.  ``swizzle``: 0, 32, 64, 128 bytes.  ``interleave``: 0, 16, 32.
+    """A tiled tensor map.
 
-    ``gmem``: the layout it describes.  ``coordinates``: coordinate of ``gmem`` -> TMA coordinates.  ``steps``,
-    ``offsets``: number of a box in the tile -> its TMA coordinates relative to the tile, its place in shared memory in
-    elements.  ``multicast``: CTAs that share a tile; ``slices``: CTA -> TMA coordinates relative to the box.
-
-    Raises TmaError when built, naming the dimension.
+    Raises:
+        TmaError: a limit is exceeded.  The message names the dimension.
     """
 
     element: str
+    """Element type."""
+
     dims: tuple[TensorDim, ...]
+    """Dimensions, innermost first."""
+
     swizzle: int = 0
+    """0, 32, 64 or 128 bytes."""
+
     interleave: int = 0
+    """0, 16 or 32 bytes."""
+
     l2_promotion: int = 128
+    """0, 64, 128 or 256 bytes."""
+
     oob_fill: str = "zero"
+    """Value of elements out of bounds, "zero" or "nan"."""
+
     gmem: Layout = field(default_factory=lambda: raw_layout(1, 0))
+    """Layout of the global tensor."""
+
     coordinates: Layout = field(default_factory=lambda: raw_layout(1, 0))
+    """Coordinate of ``gmem`` -> TMA coordinates."""
+
     steps: Layout = field(default_factory=lambda: raw_layout(1, 0))
+    """Box of the tile -> TMA coordinates relative to the tile."""
+
     offsets: Layout = field(default_factory=lambda: raw_layout(1, 0))
+    """Box of the tile -> offset in shared memory in elements."""
+
     multicast: int = 1
+    """Number of CTAs that share a tile."""
+
     slices: Layout = field(default_factory=lambda: raw_layout(1, 0))
+    """CTA -> TMA coordinates relative to the box."""
 
     def __post_init__(self) -> None:
         _check_options(self.element, self.swizzle, self.interleave, self.l2_promotion, self.oob_fill)
@@ -104,7 +132,7 @@ class TensorMapSpec:
             self._check_stride(i, d, where)
         if (self.multicast > 1 or self.boxes > 1) and self.box_bytes % 128:
             raise TmaError(
-                f"expected boxes of a multiple of 128 bytes, where more than one fills a tile, got {self.box_bytes}",
+                f"expected boxes of a multiple of 128 bytes if several fill a tile, got {self.box_bytes}",
                 "box",
             )
         for d in int_leaves(self.offsets.stride):
@@ -139,39 +167,39 @@ class TensorMapSpec:
 
     @property
     def stride_unit(self) -> int:
-        """Bytes that strides and the address must be multiples of: 16, with interleave 32 that."""
+        """Required alignment of strides and address in bytes: 16, or 32 with an interleave of 32."""
         return max(16, self.interleave)
 
     @property
     def rank(self) -> int:
-        """Dimensions of the tensor, 1 to 5."""
+        """Number of dimensions, 1 to 5."""
         return len(self.dims)
 
     @property
     def extents(self) -> tuple[Leaf, ...]:
-        """globalDim: elements, innermost first."""
+        """``globalDim``: extents in elements, innermost first."""
         return tuple([d.extent for d in self.dims])
 
     @property
     def strides(self) -> tuple[Leaf, ...]:
-        """globalStrides: bytes, of dimensions 1 and up."""
+        """``globalStrides``: strides in bytes, from dimension 1 on."""
         from cute_dialect.algebra.leaf import mul
 
         return tuple([mul(d.stride, self.element_bytes) for d in self.dims[1:]])
 
     @property
     def box(self) -> tuple[int, ...]:
-        """boxDim: elements, innermost first."""
+        """``boxDim``: extents of the box in elements, innermost first."""
         return tuple([d.box for d in self.dims])
 
     @property
     def element_strides(self) -> tuple[int, ...]:
-        """elementStrides."""
+        """``elementStrides``: distance between the elements that are moved, per dimension."""
         return tuple([d.element_stride for d in self.dims])
 
     @property
     def box_elements(self) -> int:
-        """Elements that one instruction moves."""
+        """Number of elements that one instruction moves."""
         n = 1
         for d in self.dims:
             n *= d.count
@@ -179,12 +207,12 @@ class TensorMapSpec:
 
     @property
     def box_bytes(self) -> int:
-        """Bytes that one instruction moves and an mbarrier counts."""
+        """Number of bytes that one instruction moves, as an mbarrier counts them."""
         return self.box_elements * self.element_bytes
 
     @property
     def boxes(self) -> int:
-        """Instructions for one tile (of each CTA, with multicast)."""
+        """Number of instructions per tile (per CTA, with multicast)."""
         n = 1
         for s in int_leaves(self.steps.shape):
             n *= s
@@ -192,17 +220,17 @@ class TensorMapSpec:
 
     @property
     def smem_alignment(self) -> int:
-        """Bytes to which the tile in shared memory must be aligned: 128, or the repeat of the swizzle pattern."""
+        """Required alignment of the tile in shared memory in bytes: 128, or the period of the swizzle pattern."""
         return max(128, 8 * self.swizzle)
 
     @property
     def data_type(self) -> str:
-        """Name after CU_TENSOR_MAP_DATA_TYPE_."""
+        """Suffix of CU_TENSOR_MAP_DATA_TYPE_ for the element type."""
         return DATA_TYPES[self.element]
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """What only the values will show; :meth:`bind` checks it."""
+        """Conditions that depend on run-time values; :meth:`bind` checks them."""
         out: list[str] = []
         for i, d in enumerate(self.dims):
             if isinstance(d.extent, Dyn):
@@ -214,10 +242,14 @@ class TensorMapSpec:
         return tuple(out)
 
     def bind(self, values: Sequence[int] = (), address: int | None = None) -> TensorMapSpec:
-        """Put numbers for the dynamic leaves of ``gmem`` (extents first, then strides) into the spec; all is
-        checked.
+        """Return the spec with values for the dynamic leaves of ``gmem``, after checking all limits.
 
-        ``address``: the global address, if known.  Raises TmaError.
+        Args:
+            values: one value per dynamic leaf, extents first, then strides.
+            address: the global address, if it is known.
+
+        Raises:
+            TmaError: a limit is exceeded, or the number of values is wrong.
         """
         if address is not None and (address < 0 or address % self.stride_unit):
             raise TmaError(f"expected an address aligned to {self.stride_unit} bytes, got {address:#x}", "address")
@@ -278,7 +310,7 @@ def _check_options(elt: str, swizzle: int, interleave: int, l2_promotion: int, o
 def _check_row(row: int, swizzle: int, interleave: int, where: str) -> None:
     if interleave:
         if row != interleave:
-            raise TmaError(f"expected rows of {interleave} bytes, as the interleave says, got {row}", where)
+            raise TmaError(f"expected rows of {interleave} bytes, the interleave, got {row}", where)
     elif row % 16:
         raise TmaError(f"expected a box whose rows are a multiple of 16 bytes, got {row}", where)
     elif swizzle and row > swizzle:
@@ -290,11 +322,10 @@ def _check_row(row: int, swizzle: int, interleave: int, where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Im2colMapSpec:
-    """A tensor map that moves columns of pixels: tensors (C, W, N), (C, W, H, N), (C, W, H, D, N), innermost first.
+    """An im2col tensor map, of tensors (C, W, N), (C, W, H, N) or (C, W, H, D, N), innermost dimension first.
 
-    ``element_pitches``: strides in elements, of dimensions 1 and up.  ``lower``, ``upper``: corners of the box of base
-    pixels, relative to the tensor, W first.  ``channels`` and ``pixels`` are moved by one instruction.  Raises TmaError
-    when built.
+    Raises:
+        TmaError: a limit is exceeded.
 
     >>> spec = Im2colMapSpec("f16", (64, 56, 56, 8), (64, 3584, 200704), (-1, -1), (-1, -1), 64, 128, swizzle=128)
     >>> spec.box_bytes
@@ -302,17 +333,40 @@ class Im2colMapSpec:
     """
 
     element: str
+    """Element type."""
+
     extents: tuple[int, ...]
+    """Extents in elements."""
+
     element_pitches: tuple[int, ...]
+    """Strides in elements, from dimension 1 on."""
+
     lower: tuple[int, ...]
+    """Lower corner of the bounding box of base pixels relative to the tensor, W first."""
+
     upper: tuple[int, ...]
+    """Upper corner of the bounding box."""
+
     channels: int
+    """Channels that one instruction moves."""
+
     pixels: int
+    """Pixels that one instruction moves."""
+
     element_strides: tuple[int, ...] = ()
+    """Element strides; the default is 1."""
+
     swizzle: int = 0
+    """0, 32, 64 or 128 bytes."""
+
     interleave: int = 0
+    """0, 16 or 32 bytes."""
+
     l2_promotion: int = 128
+    """0, 64, 128 or 256 bytes."""
+
     oob_fill: str = "zero"
+    """Value of elements out of bounds, "zero" or "nan"."""
 
     def __post_init__(self) -> None:
         _check_options(self.element, self.swizzle, self.interleave, self.l2_promotion, self.oob_fill)
@@ -330,7 +384,7 @@ class Im2colMapSpec:
                     f"expected a stride that is a positive multiple of {unit} bytes below 2^40, got {n}",
                     f"dimension {i + 1}",
                 )
-        # The corners are signed numbers in a field that the pixel dimensions share: 16, 8 or 5 bits each.
+        # The corners are signed numbers that share a 32-bit field: 16, 8 or 5 bits per pixel dimension.
         bits = {3: 16, 4: 8, 5: 5}[rank]
         for what, corner in (("lower corner", self.lower), ("upper corner", self.upper)):
             if len(corner) != rank - 2:
@@ -348,12 +402,12 @@ class Im2colMapSpec:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """globalStrides: bytes, of dimensions 1 and up."""
+        """``globalStrides``: strides in bytes, from dimension 1 on."""
         return tuple([n * bits_of(self.element) // 8 for n in self.element_pitches])
 
     @property
     def box_bytes(self) -> int:
-        """Bytes that one instruction moves."""
+        """Number of bytes that one instruction moves."""
         return self.channels * self.pixels * bits_of(self.element) // 8
 
 
@@ -369,11 +423,21 @@ def im2col_for_convolution(
     pixels: int,
     swizzle: int = 0,
 ) -> Im2colMapSpec:
-    """Make the map of the compact activations of a convolution, ``extents`` (C, W, [H, [D,]] N), the other tuples W
-    first.
+    """Return the im2col map of the compact activations of a convolution.
 
-    The base pixels run from ``-padding`` to what the last position of the filter needs; the offset of a filter tap is
-    the tap times the dilation, in the instruction.  The convolution's stride is the element stride of the pixels.
+    The base pixels run from ``-padding`` to the base pixel of the last filter position.  The instruction's offset of a
+    filter tap is the tap times the dilation.  The stride of the convolution is the element stride of the pixels.
+
+    Args:
+        elt: element type.
+        extents: (C, W, [H, [D,]] N).
+        filter_: extents of the filter, W first.
+        padding: padding at both ends, W first.
+        stride: stride of the convolution, W first.
+        dilation: dilation of the filter, W first.
+        channels: channels per instruction.
+        pixels: pixels per instruction.
+        swizzle: 0, 32, 64 or 128 bytes.
 
     >>> im2col_for_convolution("f16", (64, 56, 56, 8), (3, 3), padding=(1, 1), stride=(1, 1), dilation=(1, 1),
     ...                        channels=64, pixels=128, swizzle=128).upper

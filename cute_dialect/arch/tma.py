@@ -1,17 +1,17 @@
-"""Tensor maps: what TMA needs to know to move a tile, derived from the layouts of both sides.
+"""Tensor maps of TMA, derived from the layouts of global and shared memory.
 
-The tensor of a map has up to five dimensions, the contiguous one first; one instruction moves a box of it, addressed by
-coordinates.  In shared memory a box is compact, its dimensions in the same order, swizzled by address.  So the box is
-what the leading strides of the shared-memory layout walk through, as long as that is compact and each step goes on
-along one mode of the global tensor; what remains of the tile takes further boxes.
+The tensor of a map has up to five dimensions, the contiguous one first.  One instruction moves a box of the tensor,
+which is addressed by coordinates.  In shared memory a box is compact, with its dimensions in the same order, and may be
+swizzled.  A box therefore consists of the leading modes of the shared-memory layout, for as long as these are compact
+and each continues along one mode of the global tensor.  The rest of the tile takes further boxes.
 
 >>> from cute_dialect.arch.gmma import smem_tile
 >>> spec = derive(Layout("(4096,1024):(1024,1)"), smem_tile("k", 128, "f16", (128, 64)), (128, 64), "f16")
 >>> spec.extents, spec.strides, spec.box, spec.box_bytes, spec.coordinates
 ((1024, 4096), (2048,), (64, 128), 16384, Layout("(4096,1024):(1@1,1@0)"))
 
-The layout of coordinates is that of the coordinate tensor: it maps a coordinate of the global tensor to TMA
-coordinates; tiled and sliced like the tensor, it gives the coordinates of each box.
+``coordinates`` is the layout of the coordinate tensor: it maps a coordinate of the global tensor to TMA coordinates.
+Tiled and sliced like the tensor, it gives the coordinates of each box.
 
 Source: CUDA driver API, cuTensorMapEncodeTiled; PTX ISA 9.0, 5.5 "Tensors"; CUTLASS
 ``include/cute/atom/copy_traits_sm90_tma.hpp`` (BSD-3).
@@ -60,13 +60,19 @@ def derive(
 ) -> TensorMapSpec:
     """Derive the tensor map for tiles of a global tensor in a shared-memory layout.
 
-    ``gmem``: layout in elements, static or dynamic; its contiguous mode must have the static stride 1.  ``smem``:
-    layout of one tile, in elements, plain or swizzled.  ``tile``: the tile, one extent or layout for each mode of
-    ``gmem``.  ``pointer_swizzle``: the one on byte addresses if the shared pointer carries it.  ``multicast``: number
-    of CTAs that each load their part of the tile for all.  ``interleave``: 0, 16 or 32 bytes.  ``l2_promotion``: 0,
-    64, 128 or 256 bytes.  ``oob_fill``: "zero" or "nan".
+    Args:
+        gmem: layout of the tensor in elements, static or dynamic.  Its contiguous mode must have static stride 1.
+        smem: layout of one tile in elements, plain or swizzled.
+        tile: extents or layouts of the tile, one per mode of ``gmem``.
+        elt: element type.
+        pointer_swizzle: swizzle on byte addresses, if the shared pointer carries it.
+        multicast: number of CTAs, each of which loads a slice of the tile for all of them.
+        interleave: 0, 16 or 32 bytes.
+        l2_promotion: 0, 64, 128 or 256 bytes.
+        oob_fill: value of elements out of bounds, "zero" or "nan".
 
-    Raises TmaError, which names the mode or dimension.
+    Raises:
+        TmaError: the tile has no tensor map.  The message names the mode or dimension.
 
     >>> spec = derive(Layout((Dyn(), Dyn()), (1, Dyn(div=8))), Layout("(64,32):(1,64)"), (64, 32), "bf16")
     >>> spec.box, spec.coordinates
@@ -98,8 +104,8 @@ def derive(
     row = spec.box[0] * spec.element_bytes
     if spec.swizzle not in (0, row) and spec.box_elements != spec.box[0]:
         raise TmaError(
-            f"expected rows of {spec.swizzle} bytes, the width of the swizzle, got {row}: TMA gives each row that "
-            "width in shared memory, narrower ones leave gaps",
+            f"expected rows of {spec.swizzle} bytes, the width of the swizzle, got {row}: TMA stores each row at that "
+            "width in shared memory, so narrower rows leave gaps",
             "dimension 0",
         )
     return spec
@@ -130,11 +136,11 @@ def _shared(smem: AnyLayout, elt: str, pointer: Swizzle | None) -> tuple[int, La
 
 
 Run = tuple[int, int, Path, int]
-"""Extent, stride in shared memory, mode of the global tensor, step along that mode."""
+"""Extent, stride in shared memory, mode of the global tensor, and step along that mode."""
 
 
 def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]:
-    """The tile as nested loops, ordered by the stride in shared memory."""
+    """Return the tile as nested loops, ordered by stride in shared memory."""
     if type(gmem.shape) is not tuple:
         raise TmaError(f"expected a global layout of modes, got {gmem}", "gmem")
     tiles = tile if type(tile) is tuple else (tile,)
@@ -163,12 +169,12 @@ def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]
     runs.sort(key=lambda r: r[1])
     for (extent, stride, _, _), (_, above, _, _) in pairwise(runs):
         if above < extent * stride:
-            raise TmaError(f"expected a layout that gives each element its own place, got {smem}", "smem")
+            raise TmaError(f"expected a layout without overlapping elements, got {smem}", "smem")
     return runs
 
 
 def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
-    """Cut one mode of the tile so that each piece has one stride on both sides."""
+    """Split one mode of the tile into runs that have a single stride on both sides."""
     if not is_static(block.shape):
         raise TmaError(f"expected a tile that divides the modes of the tensor at compile time, got {block}", where)
     if product(block.shape) != product(smem.shape):
@@ -191,7 +197,7 @@ def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
             runs.append((n, stride, basis.path, basis.value))
         ours[0] = (s // n, Basis(basis.value * n, basis.path) if isinstance(basis, Basis) else basis)  # type: ignore
         theirs[0] = (t // n, stride * n)
-        # Pieces that are used up go; what has extent 1 takes no part.
+        # Runs of extent 1 are dropped.
         if ours[0][0] == 1:
             ours.pop(0)
         if theirs[0][0] == 1:
@@ -203,7 +209,7 @@ def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
 
 
 def _box(runs: list[Run]) -> tuple[dict[Path, tuple[int, int]], list[Run]]:
-    """What one box takes, mode -> (count, element stride) in the order of shared memory, and the runs that remain."""
+    """Return the box, as mode -> (count, element stride) in the order of shared memory, and the remaining runs."""
     box: dict[Path, tuple[int, int]] = {}
     filled = 1
     rest: list[Run] = []
@@ -248,7 +254,7 @@ def _paths(shape: IntTuple, path: Path = ()) -> list[Path]:
 
 
 def _all_dims(gmem: Layout, dims: list[TensorDim]) -> tuple[list[TensorDim], dict[Path, Basis]]:
-    """Return the dimensions of the box and of the other modes, and a map from each mode to its step in TMA coordinates.
+    """Return the dimensions of the tensor map, box first, and the step in TMA coordinates of each mode.
 
     Modes of stride 0 repeat the same elements, so they have no dimension and their coordinate has no effect.
     """
@@ -313,7 +319,7 @@ def _fill(shape: IntTuple, path: Path, basis: dict[Path, Basis]) -> Stride:
 
 
 def _steps(rest: list[Run], basis: dict[Path, Basis]) -> dict[str, Layout]:
-    """Box number -> TMA coordinates relative to those of the tile, and -> elements in shared memory."""
+    """Return the layouts from the box number to TMA coordinates relative to the tile, and to shared-memory offsets."""
     if not rest:
         return {"steps": raw_layout(1, Basis(0, (0,))), "offsets": raw_layout(1, 0)}
     extents = tuple([r[0] for r in rest])
@@ -322,7 +328,7 @@ def _steps(rest: list[Run], basis: dict[Path, Basis]) -> dict[str, Layout]:
 
 
 def _multicast(spec: TensorMapSpec, ctas: int) -> TensorMapSpec:
-    """The box cut along its outermost dimensions into one slice for each CTA."""
+    """Divide the box along its outermost dimensions into one slice per CTA."""
     from dataclasses import replace
 
     if ctas < 1:
@@ -340,7 +346,7 @@ def _multicast(spec: TensorMapSpec, ctas: int) -> TensorMapSpec:
         if left == 1:
             break
         if dims[i].count > 1:
-            # Slices are contiguous in shared memory only if all dimensions further out are cut to one element.
+            # Slices are contiguous in shared memory only if all outer dimensions are cut to one element.
             raise TmaError(
                 f"expected a number of CTAs that divides the box {spec.box} from its outermost dimension, got {ctas}",
                 "multicast",
@@ -354,7 +360,7 @@ def _multicast(spec: TensorMapSpec, ctas: int) -> TensorMapSpec:
 
 
 def scalars(gmem: Layout) -> list[Dyn]:
-    """Return the dynamic leaves of a global layout, extents first: what :meth:`TensorMapSpec.bind` takes values for."""
+    """Return the dynamic leaves of a global layout, extents first, in the order of :meth:`TensorMapSpec.bind`."""
     leaves: Sequence[object] = [*tree_leaves(gmem.shape), *tree_leaves(gmem.stride)]
     return [x for x in leaves if isinstance(x, Dyn)]
 

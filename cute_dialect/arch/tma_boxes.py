@@ -1,7 +1,7 @@
-"""How a tensor map's box fills a tile: which boxes one copy takes, given both sides as the kernel sees them.
+"""TMA boxes of a tile: the box copies that fill a tile in shared memory.
 
-On the host :func:`cute_dialect.arch.tma.derive` chooses the box; in the kernel the global side is a layout of TMA
-coordinates (basis strides) and the shared side a layout of elements, and a copy must take exactly such boxes.
+On the host :func:`cute_dialect.arch.tma.derive` chooses the box.  In the kernel the global side is a layout of TMA
+coordinates (basis strides), and the shared side a layout of elements.  A copy must consist of exactly such boxes.
 
 >>> from cute_dialect.algebra.text import parse_layout
 >>> tile, smem = parse_layout("(128,128):(1@1,1@0)"), parse_layout("(128,(64,2)):(64,(1,8192))")
@@ -22,17 +22,22 @@ from cute_dialect.arch.tma import Run, match_modes
 def boxes(
     coords: Layout, smem: Layout, counts: Sequence[int], strides: Sequence[int] = ()
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Return the boxes of a copy: TMA coordinates relative to the tile's first element, and elements in shared
-    memory.
+    """Return the boxes of a copy as pairs: TMA coordinates relative to the tile, and offset in shared memory.
 
-    ``coords``: static layout of the tile, its strides steps in TMA dimensions.  ``smem``: static layout of the same
-    shape.  ``counts``: elements that an instruction moves along each dimension; ``strides``: the steps between them.
+    The offset is in elements.
 
-    Raises TmaError, which says what the box does not fit.
+    Args:
+        coords: static layout of the tile, whose strides step along TMA dimensions.
+        smem: static layout of the same shape.
+        counts: number of elements that one instruction moves along each dimension.
+        strides: element strides along each dimension; the default is 1.
+
+    Raises:
+        TmaError: the boxes do not fill the tile.
     """
     rank = len(counts)
     rest = _rest(_runs(coords, smem, rank), counts, strides or (1,) * rank)
-    # The run that is last in shared memory is the outermost loop.
+    # The run with the largest stride in shared memory is the outermost loop.
     for indices in product(*(range(extent) for extent, _, _, _ in reversed(rest))):
         at, offset = [0] * rank, 0
         for i, (_, stride, path, step) in zip(indices, reversed(rest)):
@@ -55,12 +60,12 @@ def _runs(coords: Layout, smem: Layout, rank: int) -> list[Run]:
         assert extent > 1
     for (extent, stride, _, _), (_, above, _, _) in pairwise(runs):
         if above < extent * stride:
-            raise TmaError(f"expected a layout that gives each element its own place, got {smem}", "smem")
+            raise TmaError(f"expected a layout without overlapping elements, got {smem}", "smem")
     return runs
 
 
 def _rest(runs: list[Run], counts: Sequence[int], strides: Sequence[int]) -> list[Run]:
-    """What is left of the tile when the leading runs have filled a box."""
+    """Return the runs of the tile that remain after the leading runs have filled a box."""
     left = list(runs)
     filled = 1
     for dim, (count, every) in enumerate(zip(counts, strides)):

@@ -1,8 +1,8 @@
-"""Atoms of every GPU: one multiply-add of a thread, plain loads and stores, shuffles, prefetches.
+"""Atoms of all GPUs: multiply-add of one thread, plain loads and stores, shuffles, prefetches.
 
-The transposing shuffles are those of CuTe: lanes whose numbers differ in one bit exchange halves of their pairs of
-values, with one ``shfl`` and three selects.  For a pair (t, t^x), t the one without the bit: t gets both first values,
-t^x both second values.
+The transposing shuffles are those of CuTe.  Lanes t and t^x, whose numbers differ in one bit, exchange halves of their
+pairs of values with one ``shfl`` and three selects.  The lane without the bit receives both first values, and the other
+lane both second values.
 
 Source: PTX ISA 9.0, 9.7.3.6 "fma", 9.7.9.8 "ld", 9.7.9.12 "st", 9.7.9.6 "shfl.sync", 9.7.9.16 "prefetch, prefetchu".
 """
@@ -28,16 +28,16 @@ _FMA = {
     "i32": (Registers("s32", 1, 1, "i32"), "mad.lo.s32", "sm_50", "1.0"),
 }
 UNIVERSAL_WIDTHS = (8, 16, 32, 64, 128)
-"""Bits of one plain access; 256 is for sm_100 and later."""
+"""Widths of plain accesses in bits; 256 requires sm_100."""
 
 
 def bits_layout(bits: int) -> Layout:
-    """Return one thread and a run of bits: ``(1,N):(0,1)``."""
+    """Return the layout of one thread and a run of bits: ``(1,N):(0,1)``."""
     return raw_layout((1, bits), (0, 1))
 
 
 def rows() -> Iterator[Row]:
-    """Names and makers."""
+    """Return the rows."""
     for name in _FMA:
         full = f"UniversalFMA_{element(name).cute}"
         yield full, partial(_fma, full, name)
@@ -111,7 +111,7 @@ def _universal_copy(name: str, bits: int) -> CopyAtom:
 
 
 def _transposing_shuffle(name: str, mask: int) -> CopyAtom:
-    # Thread t holds bits 64t … 64t+63: two values of 32 bits.
+    # Thread t holds bits 64t to 64t+63: two values of 32 bits.
     if mask == 1:
         dst = raw_layout(((2, 16), (32, 2)), ((32, 128), (1, 64)))
     else:
@@ -129,7 +129,7 @@ def _transposing_shuffle(name: str, mask: int) -> CopyAtom:
         ref_side="src",
         registers=Registers("b32", 2, 1, "i32"),
         emit=Emit("shuffle_transpose", "shfl.sync.bfly.b32", "nvvm.shfl.sync", pieces=(("xor", mask),)),
-        # $p: the lane has the bit.  It sends the value that its partner keeps, and keeps the other.
+        # $p is true if the lane has the bit.  It sends the value that its partner needs and keeps the other.
         ptx=f"selp.b32 $x, $a0, $a1, $p; shfl.sync.bfly.b32 $y, $x, {mask}, 31, -1; "
         "selp.b32 $d0, $y, $a0, $p; selp.b32 $d1, $a1, $y, $p;",
         isa='9.7.9.6 "shfl.sync"',

@@ -1,8 +1,8 @@
-"""Rows of ``wgmma.mma_async.sp``: products of a warp group whose A is sparse, half of each row being kept.
+"""``wgmma.mma_async.sp``: warpgroup-level MMAs with a sparse A, of which half of each row is kept.
 
-A holds the kept elements, ``(64, K/2)``: 32 bytes of each row, in registers or behind a matrix descriptor, as that of a
-dense ``wgmma``.  B is twice as deep, 64 bytes along K behind one descriptor.  E, the metadata, is a register of each
-thread; see :class:`cute_dialect.arch.atom.Metadata`.
+A holds the kept elements, ``(64, K/2)``, which are 32 bytes per row.  They are in registers or behind a matrix
+descriptor, as in a dense ``wgmma``.  B is twice as deep: 64 bytes along K behind one descriptor.  The metadata E takes
+one register per thread; see :class:`cute_dialect.arch.atom.Metadata`.
 
 >>> from cute_dialect.arch import mma_atom
 >>> atom = mma_atom("SM90_SPARSE_64x128x32_F32F16F16_SS_TN")
@@ -34,12 +34,12 @@ _SECTIONS = {
 
 
 def rows() -> Iterator[Row]:
-    """Names and makers: the types, sources, majors and N of the dense ones, twice as deep."""
+    """Return the rows: the types, sources, majors and N of the dense atoms, twice as deep."""
     yield from wgmma_rows("SM90_SPARSE", 512, _wgmma_sp)
 
 
 def wgmma_sp_name(n: int, types: tuple[str, str, str], source: str, majors: str = "TN", saturate: bool = False) -> str:
-    """Return the name of a sparse wgmma atom: that of the dense one with the depth doubled.
+    """Return the name of a sparse wgmma atom: that of the dense atom with twice the depth.
 
     >>> wgmma_sp_name(128, ("f32", "f16", "f16"), "smem")
     'SM90_SPARSE_64x128x32_F32F16F16_SS_TN'

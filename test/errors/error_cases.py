@@ -351,7 +351,7 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
     ),
     (_target("sm_1", ""), _CHIPS),
     (_pass_target, _CHIPS),
-    (_target("sm_120", "+ptx83"), "features: expected +ptx87 or later, which knows sm_120, got '+ptx83'"),
+    (_target("sm_120", "+ptx83"), "features: sm_120 needs +ptx87 or later, got '+ptx83'"),
     (_target("sm_90", "-ptx83"), "features: expected one of +ptx40, +ptx41, "),
     (_target("sm_90", "+ptx83,+real"), "+ptx86, +ptx87, +ptx88, +ptx90, got '+real'"),
     (_memref, "expected integer strides in a memref (basis strides make a cute.coord_tensor), got 4:1@0"),

@@ -229,7 +229,7 @@ func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16)>)
 
 // -----
 
-// expected-error @below {{expected a shape, majors and modifiers that mma.sync has for D, A, B, C = f32, f16, f16, f32 (shapes 8x8x4, 16x8x8, 16x8x16), got 16x8x17, majors k and k}}
+// expected-error @below {{expected a shape, majors and modifiers that mma.sync supports for D, A, B, C = f32, f16, f16, f32 (shapes 8x8x4, 16x8x8, 16x8x16), got 16x8x17, majors k and k}}
 func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x17, (f32,f16,f16,f32)>)
 //                                             ^
 
@@ -277,7 +277,7 @@ func.func private @f(!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,bf16,f32), A = sm
 
 // -----
 
-// expected-error @below {{B: expected a k-major operand: tf32 has no other in wgmma, got mn-major}}
+// expected-error @below {{B: expected a k-major tf32 operand for wgmma, got mn-major}}
 func.func private @f(!cute_nvgpu.atom.wgmma<64x64x8, (f32,tf32,tf32,f32), A = smem, major = (k, mn)>)
 //                                          ^
 
@@ -361,7 +361,7 @@ func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (16, 8, 8), interleave
 
 // -----
 
-// expected-error @below {{dimension 0: expected rows of 32 bytes, as the interleave says, got 128}}
+// expected-error @below {{dimension 0: expected rows of 32 bytes, the interleave, got 128}}
 func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 8, 8), interleave = 32, swizzle = 32>)
 //                                             ^
 

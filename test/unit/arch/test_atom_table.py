@@ -195,7 +195,7 @@ def test_finding() -> None:
         (lambda: find_wgmma(12, ("f32", "f16", "f16")), "N: expected N among 8, 16, 24"),
         (lambda: find_wgmma(40, ("i32", "i8", "i8")), "N: expected N among 8, 16, 24, 32, 48"),
         (lambda: find_wgmma(64, ("f16", "bf16", "bf16")), "expected one of these types of D, A, B for wgmma"),
-        (lambda: find_wgmma(64, ("f32", "tf32", "tf32"), "smem", ("k", "mn")), "B: expected a k-major operand: tf32"),
+        (lambda: find_wgmma(64, ("f32", "tf32", "tf32"), "smem", ("k", "mn")), "B: expected a k-major tf32 operand"),
         (
             lambda: find_wgmma(64, ("f32", "f16", "f16"), "rmem", ("mn", "k")),
             "A: expected a k-major operand in registers",
@@ -238,8 +238,16 @@ LDSM = copy_atom("SM75_U32x4_LDSM_N")
     ("atom", "changes", "message"),
     [
         (MMA, {"layout_a": fragment(16, 8, 2)}, "expected A to cover its tile of 256, got 128"),
-        (MMA, {"layout_b": Layout("((4,8),(2,2)):((16,1),(8,128))")}, "expected a layout without gap or overlap for B"),
-        (MMA, {"layout_c": Layout("((4,8),(2,2)):((32,1),(16,16))")}, "expected a layout without gap or overlap for C"),
+        (
+            MMA,
+            {"layout_b": Layout("((4,8),(2,2)):((16,1),(8,128))")},
+            "expected a layout without gaps or overlap for B",
+        ),
+        (
+            MMA,
+            {"layout_c": Layout("((4,8),(2,2)):((32,1),(16,16))")},
+            "expected a layout without gaps or overlap for C",
+        ),
         (
             MMA,
             {"layout_c": Layout("((4,8),(2,2,2)):((32,1),(16,8,0))")},
@@ -248,7 +256,11 @@ LDSM = copy_atom("SM75_U32x4_LDSM_N")
         (MMA, {"layout_a": Layout("128:1")}, "expected a layout (thread, value) for A, got 128:1"),
         (MMA, {"layout_a": Layout("(64,4):(4,1)")}, "expected 32 threads in the layout of A, got 64"),
         (MMA, {"thr_id": Layout("64:1")}, "expected 64 threads in the layout of A, got 32"),
-        (MMA, {"registers_a": Registers("b32", 2, 2, "i32")}, "expected 8 values of A a thread, got 2 registers of 2"),
+        (
+            MMA,
+            {"registers_a": Registers("b32", 2, 2, "i32")},
+            "expected 8 values of A per thread, got 2 registers of 2",
+        ),
         (
             MMA,
             {"registers_a": Registers("b32", 2, 4, "i32")},
@@ -269,7 +281,7 @@ LDSM = copy_atom("SM75_U32x4_LDSM_N")
         ),
         (WGMMA, {"registers_b": Registers("b32", 4, 2, "i32")}, "expected one 64-bit descriptor for B"),
         (WGMMA, {"layout_a": Layout("(128,(64,8)):(0,(1,64))")}, "expected A to cover its tile of 1024, got 512"),
-        (LDSM, {"dst": parse_layout("(32,(32,4)):(32,(1,2048))")}, "expected a layout without gap or overlap for dst"),
+        (LDSM, {"dst": parse_layout("(32,(32,4)):(32,(1,2048))")}, "expected a layout without gaps or overlap for dst"),
         (
             LDSM,
             {"dst": parse_layout("(32,(32,2)):(32,(1,1024))")},

@@ -243,9 +243,9 @@ ATOM = mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN")
         ({"selectors": 3}, "expected 1, 2 or 4 selectors, got 3"),
         ({"selectors": 4}, "expected E to be held once for each of 4 selectors, 128 in all, got 64"),
         ({"layout": Layout("((2,2,4),2):((16,0,1),8)")}, "expected 32 threads in the layout of E, got 16"),
-        ({"layout": Layout("((2,2,8),2):((16,0,1),4)")}, "expected a layout without gap or overlap for E"),
+        ({"layout": Layout("((2,2,8),2):((16,0,1),4)")}, "expected a layout without gaps or overlap for E"),
         ({"layout": Layout("64:1")}, "expected a layout (thread, value) for E, got 64:1"),
-        ({"registers": Registers("b32", 2, 2, "i32")}, "expected 2 values of E a thread, got 2 registers of 2"),
+        ({"registers": Registers("b32", 2, 2, "i32")}, "expected 2 values of E per thread, got 2 registers of 2"),
         ({"element": "i8"}, "expected E to cover its tile of 64, got 32"),
     ],
 )
@@ -267,7 +267,7 @@ def test_a_is_half() -> None:
     [
         (
             lambda: find_mma_sp((16, 8, 8), ("f32", "f16", "f16", "f32")),
-            "that mma.sp has for D, A, B, C = f32, f16, f16, f32 (shapes 16x8x16, 16x8x32), got 16x8x8",
+            "that mma.sp supports for D, A, B, C = f32, f16, f16, f32 (shapes 16x8x16, 16x8x32), got 16x8x8",
         ),
         (lambda: find_mma_sp((16, 8, 16), ("f16", "bf16", "bf16", "f16")), "(there are none), got 16x8x16"),
         (lambda: find_mma_sp((16, 8, 16), ("f32", "f16", "f16", "f32"), True), "(there are none), got 16x8x16, satur"),

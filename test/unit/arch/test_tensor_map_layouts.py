@@ -301,7 +301,7 @@ GMEM = Layout("(256,128):(128,1)")
             (64, 64),
             "f16",
             {},
-            "smem: expected a layout that gives each element its own place",
+            "smem: expected a layout without overlapping elements",
         ),
         (
             GMEM,
@@ -431,7 +431,7 @@ GMEM = Layout("(256,128):(128,1)")
             (64, 32),
             "f16",
             {},
-            "dimension 0: expected rows of 128 bytes, the width of the swizzle, got 64: TMA gives each row that width",
+            "dimension 0: expected rows of 128 bytes, the width of the swizzle, got 64: TMA stores each row at ",
         ),
         (
             parse_layout("((?,?),64):((64,?),1)"),
@@ -486,7 +486,7 @@ def test_refusals(
         (
             [(16, 1, 16), (4, 16, 1), (4, 64, 1)],
             {"interleave": 16},
-            "dimension 0: expected rows of 16 bytes, as the interleave says, got 32",
+            "dimension 0: expected rows of 16 bytes, the interleave, got 32",
         ),
         ([(16, 1, 16)], {"swizzle": 16}, "swizzle: expected one of 0, 32, 64, 128, got 16"),
         ([(16, 1, 16)], {"element": "b1"}, "element: expected elements of whole bytes"),

@@ -65,7 +65,7 @@ def test_defaults_of_wgmma() -> None:
         ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16)>", "element types of D, A, B and C, got 3"),
         (
             "!cute_nvgpu.atom.mma_sync<16x8x4, (f32,f16,f16,f32)>",
-            "expected a shape, majors and modifiers that mma.sync has .* got 16x8x4",
+            "expected a shape, majors and modifiers that mma.sync supports .* got 16x8x4",
         ),
         ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f32,f32,f32)>", "there are none"),
         ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), major = (mn, k)>", "majors mn and k"),
@@ -81,7 +81,7 @@ def test_defaults_of_wgmma() -> None:
         ("!cute_nvgpu.atom.wgmma<64x60x16, (f32,f16,f16,f32)>", "N: expected N among"),
         ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f16)>", "same element type for C as for D"),
         ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,bf16,f32)>", "expected one of these types of D, A, B"),
-        ("!cute_nvgpu.atom.wgmma<64x64x8, (f32,tf32,tf32,f32), major = (k, mn)>", "B: expected a k-major operand"),
+        ("!cute_nvgpu.atom.wgmma<64x64x8, (f32,tf32,tf32,f32), major = (k, mn)>", "B: expected a k-major tf32 operand"),
         ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = rmem, major = (mn, k)>", "A: expected a k-major"),
         ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = gmem>", "expected smem or rmem, got 'gmem'"),
         ('!cute.tiled_mma<i32, atom_layout_MNK = <"(1,1,1):(0,0,0)">>', "expected an MMA atom type, got i32"),

@@ -266,11 +266,11 @@ def test_b_is_64_bytes_deep(b: str) -> None:
         ((WIDE_D, SMEM_A, SMEM_B, ONE[4], "i32"), "#4 must be an i1, got i32"),
         (
             (WIDE_D, SMEM_A, NARROW_B, ONE[4]),
-            "operand B, .* descriptor: K: expected rows of 64 bytes or no swizzle for a sparse product, got 32",
+            "operand B, .* descriptor: K: expected rows of 64 bytes or no swizzle for a sparse MMA, got 32",
         ),
         (
             (WIDE_D, SMEM_A, SPLIT_B, ONE[4]),
-            "operand B, .* K: expected one stride along the 64 bytes that a sparse product reads, 2048 bytes to the "
+            "operand B, .* K: expected one stride along the 64 bytes that a sparse MMA reads, 2048 bytes to the "
             "next 32, got 8192",
         ),
     ],
