@@ -37,6 +37,12 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "tma_copy.mlir"
 _MODULES: dict[str, CompiledModule] = {}
 
 
+@pytest.fixture(autouse=True)
+def _without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module from the cache would be launched by another path than one that was just compiled."""
+    monkeypatch.setenv("CUTE_CACHE", "0")
+
+
 def compiled(text: str | Path) -> CompiledModule:
     """A module compiled once a session."""
     key = str(text)

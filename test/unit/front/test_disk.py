@@ -162,6 +162,7 @@ def test_an_annotation_of_a_variable_counts_though_no_code_says_it(folder: Path)
     assert run(folder)["traced"]
 
 
+@pytest.mark.end_to_end
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("change", "said"),
@@ -369,6 +370,7 @@ program.main()
     assert [f["traced"] for f in found] == [True, False, True, False]
 
 
+@pytest.mark.end_to_end
 def test_methods_generics_and_launches_of_kernels(folder: Path) -> None:
     more = """
 class Adder:

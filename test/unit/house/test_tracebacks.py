@@ -76,6 +76,8 @@ WRONG = {
     "method": ("class A:\n    def f(self): run(x, y, outside, 5000, device='cpu')\nA().f()", "block (5000, 1, 1)"),
 }
 
+RECURSION = pytest.param("recursion", marks=pytest.mark.slow)
+
 
 def program(tmp_path: Path, name: str, **environment: str) -> str:
     """Run a wrong program and return what it prints on standard error."""
@@ -103,7 +105,7 @@ def frames_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("  File ") and __file__ not in line]
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", [RECURSION if name == "recursion" else name for name in WRONG])
 def test_only_the_users_frames(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = error_of(tmp_path, name)
     sys.excepthook(type(error), error, error.__traceback__)
@@ -123,7 +125,7 @@ def test_a_program(tmp_path: Path) -> None:
     assert frames_of(text) and all("wrong.py" in line for line in frames_of(text)), text
 
 
-@pytest.mark.parametrize("name", ["race", "bounds", "python", "lowering", "recursion", "launch", "argument", "method"])
+@pytest.mark.parametrize("name", ["race", "bounds", "python", "lowering", RECURSION, "launch", "argument", "method"])
 def test_calls_of_kernels_raise_short_tracebacks(name: str, tmp_path: Path) -> None:
     """Without the hook, as in pytest and logging, the traceback has no other frames either."""
     text = "".join(traceback.format_exception(error_of(tmp_path, name)))
@@ -139,6 +141,7 @@ def test_ipython_prints_short_tracebacks(tmp_path: Path) -> None:
     assert lines[-1].endswith(str(error))
 
 
+@pytest.mark.end_to_end
 def test_pytest_shows_the_users_frames_of_op(tmp_path: Path) -> None:
     path = tmp_path / "test_wrong.py"
     path.write_text("from cute_dialect import op\n\n\ndef test_it():\n    op.softmax(3)\n")

@@ -319,6 +319,7 @@ def test_what_upstream_dies_of_is_told_with_what_it_was_doing(told: Told) -> Non
     assert said.startswith("in.mlir: error: pass 'one-shot-convert-to-llvm' of upstream MLIR aborted (signal 6): ")
 
 
+@pytest.mark.end_to_end
 def test_the_pieces_after_one_that_upstream_dies_of_are_compiled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,13 +77,25 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 WITHOUT_DEVICE = ("call_from_c.py", "descriptors.py", "layouts.py")
 
 
+SLOW = (
+    "gemm_parts.py",
+    "matmul_ladder.py",
+    "mixture_of_experts.py",
+    "plans.py",
+    "resnet_block.py",
+    "transformer_block.py",
+)
+
+
 def test_every_example_is_run() -> None:
     assert sorted(RUNS) == sorted(p.name for p in EXAMPLES.glob("*.py") if p.name != "lit.cfg.py")
 
 
 @pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
-    "name, arguments, output", [(n, a, o) for n, runs in RUNS.items() for a, o in runs], ids=lambda x: x[:40] or "-"
+    "name, arguments, output",
+    [pytest.param(n, a, o, marks=[pytest.mark.slow] if n in SLOW else []) for n, runs in RUNS.items() for a, o in runs],
+    ids=lambda x: x[:40] or "-",
 )
 def test_example(
     name: str, arguments: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -94,8 +94,7 @@ def test_a_persistent_gemm_keeps_its_accumulators() -> None:
     assert kernels[0].registers == kernels[1].registers
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("")
+@pytest.mark.slow
 @pytest.mark.parametrize("unroll", ["", " {cute.unroll = 2 : i32}"])
 def test_a_persistent_gemm_multiplies(unroll: str) -> None:
     """All tiles by one cluster, turn by turn; with loops over K of two copies a turn, too."""

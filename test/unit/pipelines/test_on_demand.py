@@ -14,7 +14,8 @@ from cute_dialect.pipelines.stages import CompileError
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.sample("gemm_sm90")
 @pytest.mark.parametrize("name", ["gemm_sm90", "transpose", "sgemm_smem"])
 def test_what_a_launch_reads_is_the_same(name: str) -> None:
     """Shared memory of all kinds, several kernels; each is lowered by itself, as it is among the others."""
