@@ -1,9 +1,9 @@
-"""``convert-cute-algo-to-arch``: tiled operations become accesses of one thread.
+"""``convert-cute-algo-to-arch``: lower tiled operations to the accesses of one thread.
 
 Removes ``atom``, ``make_tiled_copy``, ``tiled.copy.partition_*``, ``copy``, ``fill``, ``clear`` and
-``make_fragment_like``.  What is left: scalar arithmetic, views, element and vector accesses, ``scf``.
+``make_fragment_like``.  Scalar arithmetic, views, element and vector accesses, and ``scf`` remain.
 
-``partition_S`` of the block ``(16,128):(?,1)`` for thread ``%t`` under the thread-value layout
+Example: ``partition_S`` of the block ``(16,128):(?,1)`` for thread ``%t`` under the thread-value layout
 ``((32,4),(4,4)):((64,4),(16,1))`` becomes the offset ``(t mod 32)*4 + (t div 32)*(4*stride)`` and a view of it::
 
     %it = cute.get_iter(%b) : !cute.memref<f32, gmem, "(16,128):(?,1)">
@@ -17,8 +17,9 @@ Removes ``atom``, ``make_tiled_copy``, ``tiled.copy.partition_*``, ``copy``, ``f
     %p  = cute.add_offset(%it, %ot) : (!cute.ptr<f32, gmem>, !cute.int_tuple<"?{div=4}">) -> !cute.ptr<f32, gmem>
     %v  = cute.make_view(%p, %l2) : !cute.memref<f32, gmem, "((1,(4,4)),1,1):((0,(1,?)),0,0)">
 
-``copy`` becomes one access for each vector of elements that both sides prove contiguous and aligned
-(:mod:`.lowering.copying`).  Under flags a vector moves as one if all its flags hold, else element by element.
+``copy`` becomes one access per vector of elements that is provably contiguous and aligned on both sides
+(:mod:`.lowering.copying`).  A predicated vector is copied in one access if all its predicates hold, and otherwise
+element by element.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ from cute_dialect.types import CuteType, LayoutType
 from cute_dialect.universal_copy import UniversalCopyType
 
 _HELP = __doc__ or ""
-"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+"""Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
 
 
 class AlgoToArchPass(Pass):
-    """Lower tiled copies, partitions, copies and fills to what one thread does."""
+    """Lower tiled copies, partitions, copies and fills to the accesses of one thread."""
 
     name = "convert-cute-algo-to-arch"
     summary = "lower tiled copy, tiled mma and partitions to the atoms of an architecture"
@@ -79,17 +80,17 @@ class AlgoToArchPass(Pass):
         for inner in reversed(values):
             for result in inner.results:
                 user = next(iter(result.uses), None)
-                if user is not None:  # all about an atom is in its type: nothing is left to be handed on
+                if user is not None:  # the type of an atom holds all its data, so no user may be left
                     raise PassError(
-                        f"expected a value of type {result.type} to be used by copies and partitions only, "
-                        f"got a use in '{user.operation.name}': make it where it is used",
+                        f"a value of type {result.type} may be used by copies and partitions only, "
+                        f"but is used in '{user.operation.name}': create it where it is used",
                         user.operation,
                     )
             inner.detach()
             inner.erase()
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Yield the ops of the tiled layer that are left."""
+        """Yield the remaining ops of the tiled layer."""
         for o in op.walk():
             handler = handler_of(o.name)
             if handler is not None and (handler is not _layout_op or on_layout_of_tensor(o)):
@@ -97,22 +98,22 @@ class AlgoToArchPass(Pass):
 
 
 def _check_threads(op: Operation) -> None:
-    """Raise PassError for a tile that needs more threads than the kernel's block has."""
+    """Raise PassError if a tile needs more threads than the block of the kernel has."""
     for function in op.walk():
         if function.name == "gpu.func":
             for missing in missing_slices(function):
                 raise PassError(
                     f"'{missing.op.name}' op: {missing.message}; use a larger "
-                    "known_block_size, or deal the tile out among fewer threads", missing.op,
+                    "known_block_size, or partition the tile among fewer threads", missing.op,
                 )  # fmt: skip
 
 
 def _nothing(op: Operation) -> None:
-    """Leave atoms and tiled copies: all about them is in their types."""
+    """Keep atoms and tiled copies, whose types hold all their data; the pass erases them at the end."""
 
 
 def _layout_op(op: Operation) -> None:
-    """Lower ``slice`` and ``crd2idx`` on the layout of a tensor, which ``cute-expand-ops`` leaves."""
+    """Lower ``slice`` and ``crd2idx`` on the layout of a tensor, which ``cute-expand-ops`` keeps."""
     assert isinstance(op, CuteOp)
     site = InsertionPoint(op)
     declared = op.results[0].type
@@ -166,9 +167,9 @@ def _clear(op: Operation) -> None:
 
 
 class Accesses:
-    """Makes the accesses of one copy.
+    """Emits the accesses of one copy.
 
-    A single element is loaded and stored at its (static, linear) coordinate; a vector through a view of it.
+    A single element is loaded and stored at its static linear coordinate, and a vector through a view.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Accesses:
             self._iters = [site.emit(views.GetIterOp(t)) for t in self.tensors]
 
     def move(self, step: Sequence[int]) -> None:
-        """Move one whole vector from source to destination."""
+        """Copy one whole vector from source to destination."""
         if self.plan.width == 1:
             self._move_element(_index(self.plan.offset(step, 2)))
             return
@@ -194,7 +195,9 @@ class Accesses:
         self.site.add(memory.StoreVecOp(value, self._vector_view(1, step)))
 
     def move_guarded(self, step: Sequence[int]) -> None:
-        """Move one vector under its flags: as one access if all hold, else element by element."""
+        """Copy one predicated vector: in one access if all its predicates hold, and otherwise element by
+        element.
+        """
         site = self.site
         first = _index(self.plan.offset(step, 2))
         indices = [first + lane for lane in self.lanes]
@@ -237,7 +240,7 @@ def _index(leaf: Leaf) -> int:
 
 
 CopyBy: TypeAlias = Callable[[tiled.CopyOp, CopyAtomType], None]
-"""Lowers a copy by the atoms of a family; the module that the family's record names has one, ``copy``."""
+"""Lowers a copy with the atoms of a family.  The family's module defines it as ``copy``."""
 
 
 def _copy(op: Operation) -> None:
@@ -260,7 +263,8 @@ def _copy(op: Operation) -> None:
     if op.pred is not None:
         t = op.pred.type
         assert isinstance(t, MemRefType)
-        # A predicate with one flag for the whole of mode 0: the flag of element i is that of its iteration.
+        # A predicate tensor with one flag for all of mode 0: the flag depends only on the iteration of the
+        # element.
         flags, elements = size(first_mode(plain_layout(t.layout))), size(first_mode(sides[1].layout))
         one_flag = _index(elements) // _index(flags)
     wanted = atom.data.bits
@@ -311,12 +315,12 @@ _CORE: Mapping[str, Callable[[Operation], None]] = {
     "cute.fill": _fill,
     "cute.clear": _clear,
 }
-"""Op name -> how it is lowered in place, of the core."""
+"""Lowerings in place of core ops, by op name."""
 
 
 @cache
 def handler_of(name: str) -> Callable[[Operation], None] | None:
-    """Return the function that lowers an op of this name in place; ``None`` for ops that stay."""
+    """Return the function that lowers an op in place; ``None`` for ops that stay."""
     if name in _CORE:
         return _CORE[name]
     module = tile_of_op(name)

@@ -1,7 +1,7 @@
-"""The base of all passes.
+"""Base class of all passes.
 
-A pass is a class with a ``name`` (its flag), a one-line ``summary``, a docstring (its help: what it does, with a
-before/after), options, and ``run``::
+A pass is a class with a ``name`` (its flag), a one-line ``summary``, a docstring (its help text, with an example before
+and after), options, and ``run``::
 
     class CountPass(Pass):
         \"\"\"Count the ops of each function.\"\"\"
@@ -20,8 +20,8 @@ before/after), options, and ``run``::
                 raise PassError("too few ops", op)
             ctx.remark(f"{count} ops", op)
 
-``anchor`` names the ops that the pass runs on; None means that it runs on whatever it is given (the module).  A pass
-says what it leaves behind: ``legal_after`` gives the ops that must not be there any more (``--verify-legality``).
+``anchor`` names the ops that the pass runs on; with None it runs on the given op, usually the module.  ``legal_after``
+returns the ops that the pass should have removed (``--verify-legality``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KIND = re.compile(r"((int|bool|float|str)|tuple\[(int|bool|float|str), \.\.\.\]
 
 
 class PassError(Exception):
-    """A pass cannot go on because of the input: the message, the op it is about, and notes."""
+    """The input prevents a pass from continuing; holds the message, the op and notes."""
 
     def __init__(self, message: str, op: Operation | None = None, notes: Iterable[Diagnostic] = ()):
         super().__init__(message)
@@ -53,25 +53,26 @@ class PassError(Exception):
 
 
 class PassOptionError(ValueError):
-    """A pass was given an option that it does not have, or a value that does not fit."""
+    """A pass has no such option, or its value is invalid."""
 
 
 @dataclass(frozen=True)
 class PassOptions:
-    """Options of a pass: a frozen dataclass whose fields are ``int``, ``bool``, ``float``, ``str``, a tuple of one of
-    these (``tuple[int, ...]``, written ``1,2,3``), or one of these ``| None``; all have defaults.
+    """Options of a pass: a frozen dataclass with defaults for all fields.
 
-    ``index_bits: int = 32`` is written ``index-bits=32``; a ``bool`` may be named without a value.
+    Field types are ``int``, ``bool``, ``float``, ``str``, a tuple of one of these (``tuple[int, ...]``, on the command
+    line ``1,2,3``), and each of them with ``| None``.  ``index_bits: int = 32`` is spelled ``index-bits=32``; a
+    ``bool`` may be given without a value.
     """
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the options' names, as they are written."""
+        """Return the option names as spelled on the command line."""
         return tuple(f.name.replace("_", "-") for f in fields(cls))
 
     @classmethod
     def from_text(cls: type[OptionsT], options: Mapping[str, str], pass_name: str = "") -> OptionsT:
-        """Make options from text: ``{"index-bits": "32"}``.  Raises PassOptionError.
+        """Parse options: ``{"index-bits": "32"}``.  Raises PassOptionError.
 
         >>> PassOptions.from_text({})
         PassOptions()
@@ -94,7 +95,7 @@ class PassOptions:
         return cls(**values)  # pyright: ignore[reportArgumentType]
 
     def to_text(self) -> dict[str, str]:
-        """Write the options that differ from their defaults as text: the inverse of :meth:`from_text`."""
+        """Return the options that differ from their defaults as text: the inverse of :meth:`from_text`."""
         out: dict[str, str] = {}
         for f in fields(self):
             value = getattr(self, f.name)
@@ -104,13 +105,13 @@ class PassOptions:
 
 
 def _written(option: Field[object]) -> str:
-    """Return the type of an option as it is written: ``int``, ``tuple[int, ...]``, ``str | None``."""
+    """Return the type annotation of an option as text: ``int``, ``tuple[int, ...]``, ``str | None``."""
     kind: object = option.type
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
 
 
 def can_be_written(option: Field[object]) -> bool:
-    """Tell whether the type of an option is one of those that a command line can hold."""
+    """Return True if the type of an option has a command line syntax."""
     return _KIND.fullmatch(_written(option)) is not None
 
 
@@ -123,7 +124,7 @@ def _text(value: object) -> str:
 
 
 def _convert(text: str, kind: str) -> object:
-    """Read a value from its text, by the written type of the field.  Raises ValueError."""
+    """Parse a value by the type annotation of its field.  Raises ValueError."""
     kind = kind.removesuffix("| None").strip()
     if kind.startswith("tuple["):
         inner = kind[len("tuple[") :].split(",")[0].rstrip("]").strip()
@@ -140,35 +141,35 @@ def _convert(text: str, kind: str) -> object:
         raise ValueError(text)
     if kind == "str":
         return text
-    raise TypeError(f"a pass option has the type {kind}, which cannot be written on a command line")
+    raise TypeError(f"a pass option of type {kind} has no command line syntax")
 
 
 @dataclass
 class PassContext:
-    """The context of a pass: xDSL's context, diagnostics, statistics."""
+    """The context of a pass: xDSL's context, diagnostics and statistics."""
 
     context: Context
     diagnostics: DiagnosticEngine = field(default_factory=DiagnosticEngine)
     statistics: dict[str, int] = field(default_factory=dict[str, int])
 
     def remark(self, message: str, op: Operation | None = None) -> None:
-        """Say something of interest about the input."""
+        """Report a remark about the input."""
         self.diagnostics.remark(message, op)
 
     def warning(self, message: str, op: Operation | None = None) -> None:
-        """Warn that the result is right, but is likely not what was wanted."""
+        """Report a warning: the result is correct, but probably not intended."""
         self.diagnostics.warning(message, op)
 
     def error(self, message: str, op: Operation | None = None) -> None:
-        """Report an error and go on, to find others; the pass counts as failed when it returns."""
+        """Report an error and continue, to find further errors; the pass fails when it returns."""
         self.diagnostics.error(message, op)
 
     def note(self, message: str, op: Operation | None = None) -> Diagnostic:
-        """Make a note to be attached to a PassError."""
+        """Create a note for a PassError."""
         return self.diagnostics.note(message, op)
 
     def count(self, what: str, by: int = 1) -> None:
-        """Add to a statistic (``--mlir-pass-statistics``)."""
+        """Increase a statistic (``--mlir-pass-statistics``)."""
         self.statistics[what] = self.statistics.get(what, 0) + by
 
 
@@ -178,30 +179,30 @@ class Pass:
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     description: ClassVar[str] = ""
-    """The help text; without one, the docstring of the class is used."""
+    """The help text; default: the docstring of the class."""
     anchor: ClassVar[tuple[str, ...] | None] = None
     Options: ClassVar[type[PassOptions]] = PassOptions
     counts_changes: ClassVar[bool] = False
-    """True if every change is counted in a statistic: where none was, nothing needs to be verified again."""
+    """True if statistics count every change.  If the counts stay equal, the module is not verified again."""
 
     def __init__(self, options: PassOptions | None = None):
         self.options: PassOptions = self.Options() if options is None else options
 
     @classmethod
     def from_text(cls, options: Mapping[str, str]) -> Pass:
-        """Make the pass with options given as text.  Raises PassOptionError."""
+        """Create the pass with options given as text.  Raises PassOptionError."""
         return cls(cls.Options.from_text(options, cls.name))
 
     @classmethod
     def help_text(cls) -> str:
-        """Return the description, or the docstring, without its indentation."""
+        """Return the description or the docstring, dedented."""
         from textwrap import dedent
 
         first, _, rest = (cls.description or cls.__doc__ or cls.summary).strip().partition("\n")
         return first + "\n" + dedent(rest) if rest else first
 
     def options_as(self, kind: type[OptionsT]) -> OptionsT:
-        """Return the options with their own type."""
+        """Return the options as an instance of ``kind``."""
         assert isinstance(self.options, kind)
         return self.options
 
@@ -210,12 +211,12 @@ class Pass:
         raise NotImplementedError(self.name)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Return the ops in ``op`` that must not be there after this pass: a check of the pass, not of its input."""
+        """Return the ops in ``op`` that the pass should have removed: a check of the pass, not of its input."""
         return ()
 
 
 def run_pass(instance: Pass, op: Operation, ctx: PassContext) -> None:
-    """Run a pass on ``op``, or, if it is anchored elsewhere, on each op of that name in ``op``.  Raises PassError."""
+    """Run a pass on ``op``, or on each op in it that matches the anchor.  Raises PassError."""
     if instance.anchor is None or op.name in instance.anchor:
         instance.run(op, ctx)
         return
@@ -224,7 +225,7 @@ def run_pass(instance: Pass, op: Operation, ctx: PassContext) -> None:
 
 
 def anchored(op: Operation, anchor: tuple[str, ...]) -> list[Operation]:
-    """List the outermost ops below ``op`` with one of the names."""
+    """Return the outermost ops below ``op`` with one of the names."""
     found: list[Operation] = []
     for region in op.regions:
         for block in region.blocks:
@@ -234,9 +235,9 @@ def anchored(op: Operation, anchor: tuple[str, ...]) -> list[Operation]:
 
 
 def as_module_pass(pass_class: type[Pass]) -> type[ModulePass]:
-    """Wrap the pass as one of xDSL's, with the same name and options, for ``xdsl-opt`` and pipelines of xDSL.
+    """Wrap the pass as an xDSL pass with the same name and options, for ``xdsl-opt`` and xDSL pipelines.
 
-    Of what a pass reports only errors survive, as ``PassFailedException``: xDSL has no warnings.
+    Errors become ``PassFailedException``; warnings and remarks are lost, because xDSL has none.
     """
     from dataclasses import field as new_field
 
@@ -263,7 +264,7 @@ _TYPES: Mapping[str, type] = {"int": int, "float": float, "bool": bool, "str": s
 
 
 def _type(written: str) -> object:
-    """Return the type that an annotation of an option names."""
+    """Return the type named by the annotation of an option."""
     kind = written.removesuffix("| None").strip()
     inner = kind.removeprefix("tuple[").split(",")[0].rstrip("]").strip()
     found = tuple[_TYPES[inner], ...] if kind.startswith("tuple[") else _TYPES[kind]

@@ -1,13 +1,13 @@
-"""``cute-check-target``: what the chip or its version of PTX lacks is an error at the op, before LLVM is asked.
+"""``cute-check-target``: report instructions that the chip or its PTX version lacks, at the op.
 
-LLVM's back end aborts on an instruction that it cannot select, and cannot say where it comes from.  After
-``convert-cute-algo-to-arch`` each instruction is an op: an atom knows the first chip and version that have it, other
-ops of ``cute_nvgpu.arch``, ops of nvvm, intrinsics and inline PTX are looked up in :mod:`cute_dialect.arch.targets`.
-Only ``gpu.module`` is looked at, and nothing is changed.
+LLVM's back end aborts on an instruction that it cannot select, without naming its source.  After
+``convert-cute-algo-to-arch`` each instruction is an op.  An atom has a minimum chip and PTX version; other
+``cute_nvgpu.arch`` ops, nvvm ops, intrinsics and inline PTX are looked up in :mod:`cute_dialect.arch.targets`.  The
+pass checks only ``gpu.module`` and changes nothing.
 
-A rounding mode other than to the nearest, ties to even, is refused, too: ``arith.truncf`` with one becomes a
-constrained intrinsic, whose mode only says what the environment is assumed to be (LangRef, "Constrained Floating-Point
-Intrinsics"); a GPU has no such environment, and LLVM selects ``cvt.rn`` whatever the mode.
+Rounding modes other than to nearest even are errors, too.  ``arith.truncf`` with such a mode becomes a constrained
+intrinsic, whose mode only states an assumption about the environment (LangRef, "Constrained Floating-Point
+Intrinsics").  A GPU has no such environment, and LLVM always selects ``cvt.rn``.
 
     cute_nvgpu.arch.mma_sync(%d, %a, %b, %d) {atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>} : …
     // with chip=sm_75: sm_75 has no mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32, which needs sm_80
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _IDENTIFIER = re.compile(r"[A-Za-z][\w$]*|[_$][\w$]+", re.ASCII)
 _HELP = __doc__ or ""
-"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+"""Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
 
 _ARCH = "cute_nvgpu.arch."
 _TEXTS = {"nvvm.inline_ptx": "ptxCode", "llvm.inline_asm": "asm_string"}
@@ -39,7 +39,7 @@ _TEXTS = {"nvvm.inline_ptx": "ptxCode", "llvm.inline_asm": "asm_string"}
 
 _ORDERED = ("llvm.load", "llvm.store", "llvm.atomicrmw", "llvm.cmpxchg", "llvm.fence")
 _ACQUIRE = 4
-"""LLVM's number of the weakest order that orders other accesses."""
+"""LLVM's code for ``acquire``, the weakest ordering that orders other accesses."""
 _STRENGTHS = {
     "order": ("with an order other than relaxed", Needs("sm_70", "6.0")),
     "cluster": ("of cluster scope", Needs("sm_90", "7.8")),
@@ -52,22 +52,22 @@ _MODES = {
     True: {1: "downward", 2: "upward", 3: "toward_zero", 4: "to_nearest_away"},
     False: {0: "towardzero", 2: "upward", 3: "downward", 4: "tonearestaway"},
 }
-"""The rounding modes that a GPU does not have, of arith's ops (True) and of LLVM's constrained intrinsics."""
+"""Rounding modes that a GPU lacks: of arith ops (True), and of LLVM's constrained intrinsics (False)."""
 _LOOKED_AT = (_ARCH, "nvvm.", "llvm.inline_asm", "llvm.call_intrinsic", *_ROUNDS, _CONSTRAINED, *_ORDERED)
 
 
 class CheckTargetPass(Pass):
-    """Refuse instructions that the chip or its version of PTX does not have."""
+    """Report instructions that the chip or its PTX version lacks."""
 
     name = "cute-check-target"
-    summary = "refuse what the chip or its version of PTX does not have"
+    summary = "report instructions that the chip or its PTX version lacks"
     description = _HELP
     anchor = ("gpu.module",)
-    counts_changes = True  # it makes none
+    counts_changes = True  # it changes nothing
 
     @dataclass(frozen=True)
     class Options(PassOptions):
-        """The target to check for: its chip (``sm_90a``) and its features (``+ptx83``)."""
+        """The target: chip (``sm_90a``) and features (``+ptx83``)."""
 
         chip: str = DEFAULT_CHIP
         features: str = ""
@@ -83,7 +83,8 @@ class CheckTargetPass(Pass):
             if message is not None:
                 ctx.error(message, inner)
         said: set[str] = set()
-        known: dict[tuple[str, int, tuple[str, ...]], str | None] = {}  # by identity: to hash an attribute takes long
+        # Keyed by identity, because hashing an attribute is slow.
+        known: dict[tuple[str, int, tuple[str, ...]], str | None] = {}
         for inner in op.walk():
             if not inner.name.startswith(_LOOKED_AT):
                 continue
@@ -99,7 +100,9 @@ class CheckTargetPass(Pass):
 
 
 def name_error(op: Operation) -> str | None:
-    """The error for a kernel or function whose name PTX cannot spell (PTX ISA, "Identifiers"); None for other ops."""
+    """Return the error for a function whose name is not a PTX identifier (PTX ISA, "Identifiers"); None for
+    other ops.
+    """
     if op.name not in ("gpu.func", "llvm.func", "func.func") or not op.regions or not op.regions[0].blocks:
         return None
     symbol = op.properties.get("sym_name", op.attributes.get("sym_name"))
@@ -108,13 +111,13 @@ def name_error(op: Operation) -> str | None:
         return None
     shown = name if len(name) <= 60 else name[:57] + "..."
     return (
-        f"PTX cannot spell the name '{shown}'; a name has letters a to z, digits, _ and $, and does not begin with a "
+        f"the name '{shown}' is not a PTX identifier; use letters a to z, digits, _ and $, without a leading "
         "digit; rename the function"
     )
 
 
 def _deciding(op: Operation) -> Attribute | None:
-    """Return the attribute or type that says, beside the name, which instructions an op is, or how it rounds."""
+    """Return the attribute or type that, with the op name, determines the instructions of an op or its rounding."""
     if _is_rounding(op.name):
         return op.properties.get("roundingmode")
     if op.name.startswith(_ARCH):
@@ -127,10 +130,10 @@ def _is_rounding(name: str) -> bool:
 
 
 def _strength(op: Operation) -> tuple[str, ...]:
-    """List what an op says of memory order and scope that not every chip has: keys of :data:`_STRENGTHS`.
+    """Return the memory order and scope of an op that not every chip supports, as keys of :data:`_STRENGTHS`.
 
     Source: PTX ISA, "ld", "st", "atom": ``.acquire``, ``.release`` and ``.acq_rel`` need sm_70, scope ``.cluster``
-    sm_90; a fence of before is a ``membar``, which orders both ways.
+    needs sm_90.  Fences exist on older chips as ``membar``, which orders both ways.
     """
     found: list[str] = []
     order, number = op.properties.get("order"), op.properties.get("ordering") or op.properties.get("success_ordering")
@@ -149,7 +152,7 @@ def _wrong(
     if _is_rounding(name):
         mode = deciding.value.data if isinstance(deciding, IntegerAttr) else -1
         said = _MODES[name in _ROUNDS].get(mode)
-        return None if said is None else f"{name}: expected rounding to nearest even, got {said}, which LLVM drops"
+        return None if said is None else f"{name}: a GPU rounds to nearest even, got {said}; remove the rounding mode"
     strengths = [(f"{name} {_STRENGTHS[s][0]}", _STRENGTHS[s][1]) for s in strength]
     for what, needs in [*_needs(name, deciding, op), *strengths]:
         message = lacking(target, what, needs)
@@ -159,7 +162,7 @@ def _wrong(
 
 
 def _needs(name: str, deciding: Attribute | None, op: Operation) -> list[tuple[str, Needs]]:
-    """List the instructions of an op and what each needs."""
+    """Return the instructions of an op with their requirements."""
     if name in _TEXTS or name == "llvm.call_intrinsic":
         text = deciding.data if isinstance(deciding, StringAttr) else ""
         names = [text.removeprefix("llvm.nvvm.")] if name == "llvm.call_intrinsic" else mnemonics(text)

@@ -1,7 +1,7 @@
-"""``cute-drop-asserts``: kernels without the assertions in them, for code that is to be fast rather than checked.
+"""``cute-drop-asserts``: remove the assertions from kernels, for speed.
 
-``cf.assert`` in a kernel costs a comparison and a branch, and what it compares.  Assertions of host functions stay:
-the launcher decides them before it launches.
+``cf.assert`` in a kernel costs a comparison, a branch, and the computation of its condition.  Assertions in host
+functions stay; the launcher evaluates them before the launch.
 
 Before::
 
@@ -12,7 +12,7 @@ After::
 
     %ok = arith.cmpi slt, %i, %n : i32
 
-What only the assertion used is taken out by ``base-prepare``.
+``base-prepare`` removes the unused condition.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
 _HELP = __doc__ or ""
-"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+"""Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
 
 
 class DropAssertsPass(Pass):
-    """Take the assertions out of kernels."""
+    """Remove the assertions from kernels."""
 
     name = "cute-drop-asserts"
-    summary = "take cf.assert out of kernels"
+    summary = "remove cf.assert from kernels"
     description = _HELP
     anchor = ("gpu.module",)
 

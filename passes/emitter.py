@@ -1,14 +1,13 @@
-"""From the algebra to instructions, and back: emit scalar steps, bind leaves to scalars, rebuild values.
+"""Bridge between the layout algebra and instructions: emit scalar steps, bind leaves, rebuild values.
 
-Lowering runs the same algebra that inferred the types, over payloads whose dynamic leaves carry SSA values.  Three
-pieces make that work:
+Lowering runs the same algebra as type inference, over payloads whose dynamic leaves carry SSA values:
 
-* :class:`ArithEmitter` turns a scalar step that the short cuts do not settle into one instruction;
-* :func:`bind` puts the scalars of a value (as ``cute.get_scalars`` lists them) into the dynamic leaves of its payload;
-* :func:`rebuild` makes a value of a declared type from a payload whose leaves carry SSA values.
+* :class:`ArithEmitter` emits one instruction for a scalar step that cannot be simplified;
+* :func:`bind` attaches the scalars of a value (as listed by ``cute.get_scalars``) to the dynamic leaves of its payload;
+* :func:`rebuild` creates a value of a declared type from a payload whose leaves carry SSA values.
 
 Worked example, ``layout_eval`` of the coordinate ``(?,3)`` in ``(?,8):(8,1)``: the payloads are bound to ``%0`` and
-``%1``, the algebra computes ``%0 * 8 + 3``, and rebuilding gives::
+``%1``, the algebra computes ``%0 * 8 + 3``, and rebuilding creates::
 
     %c8 = arith.constant 8 : i32
     %2 = arith.muli %0, %c8 overflow<nsw> : i32
@@ -72,7 +71,7 @@ def integer(width: int) -> IntegerType:
 
 
 def constant(value: int, width: int) -> arith.ConstantOp:
-    """Make ``arith.constant`` of ``width`` bits."""
+    """Create ``arith.constant`` of ``width`` bits."""
     return make_op(arith.ConstantOp, (), [integer(width)], {"value": integer_attr(value, width)})
 
 
@@ -92,8 +91,9 @@ def ssa_value(leaf: Dyn) -> SSAValue:
 class ArithEmitter(Emitter):
     """Emits ``arith``, ``math`` and ``scf`` ops.
 
-    ``add`` puts an op where it belongs, gives it its location, and returns it.  ``make_constant`` gives a constant
-    (value, type) that may be shared; without it every use makes its own.
+    Args:
+        add: inserts an op, sets its location, and returns it.
+        make_constant: returns a constant (value, type) that may be shared; None creates a new constant for every use.
     """
 
     def __init__(
@@ -105,18 +105,18 @@ class ArithEmitter(Emitter):
         self._make_constant = make_constant
 
     def emit(self, op: Operation) -> SSAValue:
-        """Add an op; gives its first result."""
+        """Insert an op and return its first result."""
         self.add(op)
         return op.results[0]
 
     def constant(self, value: int, width: int) -> SSAValue:
-        """Make an integer constant of ``width`` bits."""
+        """Create an integer constant of ``width`` bits."""
         if self._make_constant is not None:
             return self._make_constant(value, integer(width))
         return self.emit(constant(value, width))
 
     def value(self, leaf: Leaf, width: int) -> SSAValue:
-        """Return a leaf as an SSA value of ``width`` bits; a narrower one is extended."""
+        """Return a leaf as an SSA value of ``width`` bits, sign-extended if narrower."""
         if isinstance(leaf, int):
             return self.constant(leaf, width)
         value = ssa_value(leaf)
@@ -142,7 +142,7 @@ class ArithEmitter(Emitter):
 
     def select(self, condition: object, a: Leaf, b: Leaf, width: int) -> SSAValue:
         assert isinstance(condition, SSAValue)
-        # The branches hold nothing but their yields: upstream's canonicalizer makes an arith.select of that.
+        # The branches contain only their yields; upstream's canonicalizer converts the op to arith.select.
         chosen = [self.value(a, width), self.value(b, width)]
         blocks = [Block([make_op(scf.YieldOp, [x])]) for x in chosen]
         regions = [Region(block) for block in blocks]
@@ -162,7 +162,7 @@ class ArithEmitter(Emitter):
 
 
 def _origin(value: SSAValue) -> SSAValue:
-    """Find the scalar that went into the cute value from which ``value`` was taken, if that can be seen."""
+    """Return the scalar that was packed into the cute value from which ``value`` was extracted, if visible."""
     op = value.owner
     if not isinstance(op, Operation) or op.name != "cute.get_scalars" or "only_dynamic" not in op.properties:
         return value
@@ -194,10 +194,11 @@ def _dynamic(value: SSAValue) -> int:
 
 
 def bind(payload: Payload, scalars: Sequence[SSAValue], emitter: Emitter) -> Payload:
-    """Let the dynamic leaves of a payload carry ``scalars``: the results of ``cute.get_scalars<{only_dynamic}>``.
+    """Attach ``scalars``, the results of ``cute.get_scalars<{only_dynamic}>``, to the dynamic leaves of a
+    payload.
 
-    The order is that of storage: depth first, shape before stride, of ``A o off o B`` first ``B``, then the offset,
-    then ``A``.  Raises ValueError if there are not as many scalars as dynamic leaves.
+    The order is storage order: depth first, shape before stride; for ``A o off o B`` first ``B``, then the offset, then
+    ``A``.  Raises ValueError if the numbers of scalars and dynamic leaves differ.
     """
     found = dynamic_leaves(payload)
     return bind_leaves(payload, [Dyn(d.width, d.div, v, emitter) for d, v in zip(found, scalars, strict=True)])
@@ -210,25 +211,28 @@ MAKE: Mapping[str, type[make.MakeTreeOp]] = {
     "coord": make.MakeCoordOp,
     "tile": make.MakeTileOp,
 }
-"""Kind of a tree -> the op that makes one from scalars."""
+"""Kind of a tree -> the op that creates it from scalars."""
 
 
 @lru_cache(maxsize=4096)
 def value_type(kind: str, payload: Payload) -> CuteType:
-    """Return the type of a kind and payload; parts of a checked type are legal, so building it once is enough."""
+    """Return the type of a kind and payload.
+
+    Parts of a verified type are valid, so the type is built only once.
+    """
     return TYPES[kind](payload)
 
 
 def static(declared: CuteType, emitter: ArithEmitter) -> SSAValue:
-    """Make ``cute.static`` of a type."""
+    """Create ``cute.static`` of a type."""
     return emitter.emit(make_op(make.StaticOp, (), [declared]))
 
 
 def rebuild(declared: CuteType, payload: Payload, emitter: ArithEmitter) -> SSAValue:
-    """Make a value of exactly the declared type, its dynamic leaves taken from ``payload``.
+    """Create a value of exactly the declared type, with the dynamic leaves of ``payload``.
 
-    The payload has the structure of the type.  A leaf that the type declares with a divisibility is promised by
-    ``cute.assume``; where the type has a dynamic leaf and the payload a number, the number becomes a constant.
+    The payload has the structure of the type.  A leaf with a declared divisibility is wrapped in ``cute.assume``.  A
+    number in the place of a dynamic leaf becomes a constant.
     """
     if declared.is_static():
         return static(declared, emitter)
@@ -261,7 +265,7 @@ def _tree(
 
 
 def _fill(written: Payload, payload: Payload, emitter: ArithEmitter, scalars: list[SSAValue]) -> None:
-    """Append the scalar for each dynamic leaf of ``written``; the trees must agree elsewhere."""
+    """Append the scalar of each dynamic leaf of ``written``; all other leaves of the trees must be equal."""
     if isinstance(written, Dyn):
         assert isinstance(payload, int | Dyn), f"expected a leaf for {written}, got {payload}"
         scalars.append(_slot(written, payload, emitter))

@@ -1,8 +1,8 @@
-"""``cute-expand-ops``: every op of the layout algebra becomes scalars in, arithmetic, scalars out.
+"""``cute-expand-ops``: expand the ops of the layout algebra to scalar arithmetic.
 
-One forward walk.  An op whose result types are static becomes ``cute.static``.  For any other, the dynamic leaves of
-its operands are bound to ``cute.get_scalars``, the op's own inference (the algebra that gave the result type) runs
-once more over the bound payloads and emits what it cannot decide, and the results are put together again.
+The pass walks forward once.  An op with static result types becomes ``cute.static``.  For any other op, it binds the
+dynamic leaves of the operands to ``cute.get_scalars`` and runs the op's type inference again over the bound payloads.
+The inference emits arithmetic for values unknown at compile time.  The results are then rebuilt from scalars.
 
 Before::
 
@@ -24,8 +24,8 @@ After::
       return %i : !cute.int_tuple<"?">
     }
 
-Of the core dialect ten ops survive (:data:`SURVIVING`); of the memory half those that :mod:`.expand_tensor` has no
-expansion for.  No type changes, so no signature does.
+Ten ops of the core dialect remain (:data:`SURVIVING`), and the memory ops without an expansion in
+:mod:`.expand_tensor`.  Types and signatures do not change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from cute_dialect.passes.fold_static import comparison
 from cute_dialect.types import CuteType, Payload
 
 _HELP = __doc__ or ""
-"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+"""Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
 
 SURVIVING = frozenset(
     f"cute.{name}"
@@ -59,13 +59,13 @@ SURVIVING = frozenset(
         "make_layout", "make_composed_layout",
     )
 )  # fmt: skip
-"""The core ops that are left for ``cute-to-base``."""
+"""Core ops that remain for ``cute-to-base``."""
 
 ONLY_DYNAMIC = {"only_dynamic": UnitAttr()}
 
 
 class ExpandOpsPass(Pass):
-    """Turn the ops of the layout algebra into arithmetic on scalars."""
+    """Expand the ops of the layout algebra to arithmetic on scalars."""
 
     name = "cute-expand-ops"
     summary = "expand layout algebra and tensor ops into scalar arithmetic"
@@ -88,7 +88,7 @@ class ExpandOpsPass(Pass):
 
 
 class ExpandContext:
-    """The context of an expansion: the op in hand, and where to put what replaces it."""
+    """State of an expansion: the current op and the insertion point."""
 
     def __init__(self, ctx: PassContext):
         self.pass_context = ctx
@@ -99,7 +99,7 @@ class ExpandContext:
         self._expansions = expansions()
 
     def block(self, block: Block) -> None:
-        """Expand all ops of a block and of the regions in it, in order."""
+        """Expand all ops of a block and its nested regions, in order."""
         op = block.first_op
         while op is not None:
             following = op.next_op
@@ -121,14 +121,14 @@ class ExpandContext:
     # ------------------------------------------------------------------------------------------------- for expansions
 
     def emit(self, op: Operation) -> Operation:
-        """Insert an op before the one that is being expanded, with its location."""
+        """Insert an op before the current one, with its location."""
         assert self._op is not None
         op.location = self._op.location
         insert_op(op, self._op)
         return op
 
     def scalars_of(self, value: SSAValue) -> Payload:
-        """Bind the dynamic leaves of a value's payload to its scalars (``cute.get_scalars``, once an op)."""
+        """Bind the dynamic leaves of a value's payload to its scalars, with one ``cute.get_scalars`` per op."""
         value_type = value.type
         assert isinstance(value_type, CuteType)
         if value_type.is_static():
@@ -141,11 +141,11 @@ class ExpandContext:
         return bind(value_type.data, scalars, self.emitter)
 
     def rebuild(self, declared: CuteType, payload: Payload) -> SSAValue:
-        """Make a value of the declared type from a payload with bound leaves."""
+        """Create a value of the declared type from a payload with bound leaves."""
         return rebuild(declared, payload, self.emitter)
 
     def replace(self, op: Operation, values: Sequence[SSAValue]) -> None:
-        """Put ``values``, of the same types, in the place of the results of ``op`` and erase it."""
+        """Replace the results of ``op`` by ``values`` of the same types, and erase ``op``."""
         for old, new in zip(op.results, values, strict=True):
             assert old.type == new.type, f"{op.name}: expected {old.type}, got {new.type}"
             if new.name_hint is None:
@@ -165,12 +165,12 @@ class ExpandContext:
 
 
 Expansion = Callable[[Operation, ExpandContext], None]
-"""Replaces one op: emits before it, then calls :meth:`ExpandContext.replace`."""
+"""Replaces one op: emits ops before it, then calls :meth:`ExpandContext.replace`."""
 
 
 @cache
 def expansions() -> Mapping[str, Expansion]:
-    """Map the names of the ops that are expanded to the functions that expand them."""
+    """Return the expansion functions by op name."""
     from cute_dialect.dialect import core_ops
     from cute_dialect.ops.access import ALIASES
     from cute_dialect.passes.expand_tensor import EXPANSIONS
@@ -208,7 +208,7 @@ def _skeleton(payload: Payload) -> Payload:
 
 
 def _expand_comparison(op: Operation, ctx: ExpandContext) -> None:
-    """Compare all scalars of both sides, one comparison a pair, conjunctions from left to right."""
+    """Compare all scalars of both sides pairwise, and combine the results from left to right with ``and``."""
     known = comparison(op)
     lhs, rhs = op.operands
     assert isinstance(lhs.type, CuteType) and isinstance(rhs.type, CuteType)

@@ -1,6 +1,6 @@
-"""``cute-expand-ops`` of layout ops applied to tensors: the layout changes, the iterator stays or moves.
+"""``cute-expand-ops`` for layout ops on tensors: the layout changes, and the iterator stays or moves.
 
-A slice is split into its layout part and its offset::
+A slice is split into its layout and its offset::
 
     %b = cute.slice(%g, %c) : !g1, !cute.coord<"((_,_),?)">
 
@@ -13,8 +13,8 @@ becomes::
     %p  = cute.add_offset(%it, %ix) : (!cute.ptr<f32, gmem>, !cute.int_tuple<"?{div=16}">) -> !cute.ptr<f32, gmem>
     %b  = cute.make_view(%p, %sl) : !g2
 
-The two ops on the layout stay until ``convert-cute-algo-to-arch``.  Every other op (divide, group, select, …) is run
-over the tensor's layout, divisibility tracked, and the result is a view through the new layout.
+The two ops on the layout stay until ``convert-cute-algo-to-arch``.  Every other op (divide, group, select, …) is
+evaluated on the tensor's layout, with divisibility, and the result is a view with the new layout.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _slice(op: Operation, ctx: ExpandContext) -> None:
         index = _emit(ctx, sizes.Crd2IdxOp(coord, layout))
         proven = _offset_type(slice_offset(tracked(t.layout), tracked(coord.type.data)))
         if index.type != proven:
-            # The ops on plain layouts do not track divisibility unless their operands carry it; the tensor op does.
+            # Ops on plain layouts track divisibility only if their operands carry it, unlike the op on the
+            # tensor.
             index = _emit(ctx, views.AssumeOp(index, proven))
     moved = _emit(ctx, views.AddOffsetOp(_emit(ctx, views.GetIterOp(tensor)), index))
     ctx.replace(op, [_emit(ctx, views.MakeViewOp(moved, part, declared))])
@@ -73,7 +74,7 @@ def _offset_type(offset: IntTuple) -> IntTupleType:
 
 
 def _placed(op: Operation, ctx: ExpandContext) -> None:
-    """Expand local_tile and its like: layout and offset from the op's own function, over values."""
+    """Expand local_tile and similar ops with their own function for layout and offset, applied to values."""
     from cute_dialect.ops.tensors import PlacedOp
 
     assert isinstance(op, PlacedOp)
@@ -138,11 +139,13 @@ EXPANSIONS: Mapping[str, Callable[[Operation, ExpandContext], None]] = {
     "cute.domain_offset": _placed,
     "cute.recast_tensor": _recast_tensor,
 }
-"""The expansions of layout ops whose first operand is a tensor, by name."""
+"""Expansions of layout ops whose first operand is a tensor, by op name."""
 
 
 def on_layout_of_tensor(op: Operation) -> bool:
-    """Tell whether ``op`` is one of the two ops on the layout of a tensor that a slice leaves behind."""
+    """Return True for a ``slice`` or ``crd2idx`` on the layout of a tensor, as the expansion of a slice leaves
+    them.
+    """
     if op.name == "cute.slice":
         layout = op.operands[0]
     elif op.name == "cute.crd2idx":

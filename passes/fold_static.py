@@ -1,7 +1,7 @@
-"""``cute-fold-static``: values that their types describe completely become ``cute.static``; dead pure ops go.
+"""``cute-fold-static``: replace values with static types by ``cute.static``, and erase dead pure ops.
 
-One walk against the order of execution (users before producers, nested regions before the op that holds them), so
-that a whole chain of ops disappears at once.
+The pass walks once in reverse order (users before producers, nested regions before their op), so a whole chain of ops
+disappears at once.
 
 Before::
 
@@ -23,7 +23,7 @@ After::
       return %l, %i : !cute.layout<"(6,5):(5,1)">, !cute.int_tuple<"?">
     }
 
-Arguments of blocks and functions stay, whatever their type; a ``cute.static`` that is there already stays, used or not.
+Arguments of blocks and functions stay, whatever their type.  So does an existing ``cute.static``, even if unused.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from cute_dialect.passes.emitter import constant
 from cute_dialect.types import is_static_type
 
 _HELP = __doc__ or ""
-"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+"""Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
 
 
 class FoldStaticPass(Pass):
-    """Make static values ``cute.static`` and remove unused ops without effects."""
+    """Replace values with static types by ``cute.static``, and remove dead pure ops."""
 
     name = "cute-fold-static"
     summary = "replace values with static types by cute.static, remove dead pure ops"
@@ -68,7 +68,7 @@ class FoldStaticPass(Pass):
             ctx.count("ops removed", removed)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Yield the pure ops that are dead, or give a static value in use."""
+        """Yield pure ops that are dead or produce a used static value."""
         purity = Purity()
         for o in op.walk():
             if o is op or o.name == StaticOp.name or not purity(o):
@@ -79,15 +79,15 @@ class FoldStaticPass(Pass):
 
 
 def blocks_of(op: Operation) -> list[Block]:
-    """List the blocks directly in an op, last first."""
+    """Return the blocks directly in an op, last first."""
     return [block for region in reversed(op.regions) for block in reversed(region.blocks)]
 
 
 class Purity:
-    """A cache of :func:`~cute_dialect.ops.purity.is_pure`: it remembers the classes whose traits alone decide it."""
+    """Cache of :func:`~cute_dialect.ops.purity.is_pure` for op classes whose traits alone decide it."""
 
     def __init__(self) -> None:
-        # Upstream's cast is pure; xDSL's does not say that it is speculatable.
+        # Upstream's cast is pure; xDSL's lacks the trait for speculation.
         self._known: dict[type[Operation], bool] = {UnrealizedConversionCastOp: True}
 
     def __call__(self, op: Operation) -> bool:
@@ -101,7 +101,7 @@ class Purity:
         if op.has_trait(Pure):
             self._known[kind] = True
             return True
-        return is_pure(op)  # depends on the op: what it holds, what it divides by
+        return is_pure(op)  # depends on operands and regions of the op
 
 
 def comparison(op: Operation) -> bool | None:
@@ -122,7 +122,7 @@ def comparison(op: Operation) -> bool | None:
 
 
 def _fold_block(block: Block, purity: Purity) -> tuple[int, int]:
-    """Fold a block from its end; gives how many ops were removed and values folded."""
+    """Fold a block from its end; return the numbers of removed ops and folded values."""
     removed = folded = 0
     op = block.last_op
     while op is not None:
@@ -141,7 +141,7 @@ def _fold_block(block: Block, purity: Purity) -> tuple[int, int]:
 
 
 def _fold(op: Operation, block: Block) -> int:
-    """Give the users of an op's static results something static instead; how many results that were."""
+    """Replace the static results of an op; return the number of replaced results."""
     answer = comparison(op)
     if answer is not None:
         if op.results[0].first_use is None:

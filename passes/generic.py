@@ -1,9 +1,9 @@
-"""The passes that know nothing of cute, under upstream's names: canonicalize, cse, loop-invariant-code-motion,
-reconcile-unrealized-casts, strip-debuginfo.
+"""Passes independent of cute, with upstream's names.
 
-The first three are xDSL's.  ``reconcile-unrealized-casts`` is written here (upstream's algorithm): xDSL's stops at a
-cast of one value to several.  The other generic passes of upstream (``inline``, ``mem2reg`` …) run in upstream MLIR,
-once only base ops remain; see :mod:`cute_dialect.passes.registry`.
+These are canonicalize, cse, loop-invariant-code-motion, reconcile-unrealized-casts and strip-debuginfo.  The first
+three are xDSL's.  ``reconcile-unrealized-casts`` follows upstream's algorithm, because xDSL's does not handle casts of
+one value to several.  Other generic passes (``inline``, ``mem2reg`` …) run in upstream MLIR, once only base ops remain;
+see :mod:`cute_dialect.passes.registry`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cute_dialect.passes.base import Pass, PassContext
 
 
 class CanonicalizePass(Pass):
-    """Fold constants, apply the canonicalization patterns of every op, remove dead code, until nothing changes.
+    """Fold constants, apply the canonicalization patterns of all ops, and remove dead code, to a fixpoint.
 
     %c0 = arith.constant 0 : i32
     %1 = arith.addi %0, %c0 : i32         -->   uses of %1 become uses of %0
@@ -51,7 +51,9 @@ class CsePass(Pass):
 
 
 class LoopInvariantCodeMotionPass(Pass):
-    """Move ops out of ``scf.for`` that have no side effects, may be run speculatively, and use nothing of the loop."""
+    """Hoist ops out of ``scf.for`` that are speculatable, have no side effects, and depend on nothing in the
+    loop.
+    """
 
     name = "loop-invariant-code-motion"
     summary = "hoist invariant ops out of loops"
@@ -65,12 +67,12 @@ class LoopInvariantCodeMotionPass(Pass):
 
 
 class ReconcileUnrealizedCastsPass(Pass):
-    """Remove chains of ``builtin.unrealized_conversion_cast`` that end with the types they began with.
+    """Remove chains of ``builtin.unrealized_conversion_cast`` that end with the types they started with.
 
         %1 = builtin.unrealized_conversion_cast %0 : i32 to !t
         %2 = builtin.unrealized_conversion_cast %1 : !t to i32     -->   uses of %2 become uses of %0
 
-    Casts that nothing uses go as well; casts that are still needed stay, which is no error.
+    Unused casts are removed, too.  Casts that are still needed stay without an error.
     """
 
     name = "reconcile-unrealized-casts"
@@ -93,7 +95,7 @@ class ReconcileUnrealizedCastsPass(Pass):
 
 
 def _source(cast: UnrealizedConversionCastOp) -> UnrealizedConversionCastOp | None:
-    """Find the cast whose results, all and in order, are the inputs of this one."""
+    """Return the cast whose results, all and in order, are the inputs of this one."""
     inputs = tuple(cast.inputs)
     if not inputs or not isinstance(inputs[0], OpResult):
         return None

@@ -1,13 +1,13 @@
-"""Passes from outside this package: of installed packages, by entry points, and of modules named by ``--load``.
+"""Passes of other packages: installed ones with entry points, and modules given by ``--load``.
 
-A package offers a pass by an entry point of the group ``cute_dialect.passes``, whose name is the pass's::
+A package registers a pass with an entry point in the group ``cute_dialect.passes``, named like the pass::
 
     [project.entry-points."cute_dialect.passes"]
     count-ops = "my_package.passes:CountPass"
 
-A module given to :class:`PassTable` (``cute-opt --load=my_module`` or ``--load=path/to/file.py``) offers every subclass
-of :class:`.base.Pass` that it defines.  Entry points are looked for when a name is not one of this package's, or when
-all passes are to be listed; their modules are imported when the pass is used.
+A module given to :class:`PassTable` (``cute-opt --load=my_module`` or ``--load=path/to/file.py``) registers every
+subclass of :class:`.base.Pass` that it defines.  Entry points are searched when a name is not one of this package's,
+or to list all passes.  Their modules are imported on first use of the pass.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["GROUP", "OutsideError", "PassTable"]
 
 GROUP = "cute_dialect.passes"
-"""The entry point group."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 class OutsideError(ValueError):
-    """A pass from outside cannot be used: it is not found, cannot be imported, is no pass, or its name is taken."""
+    """A pass of another package cannot be used: not found, not importable, not a pass, or its name is taken."""
 
 
 class PassTable:
-    """All passes that can be named: this package's, those of ``modules``, those of installed packages.
+    """All passes by name: those of this package, of ``modules``, and of installed packages.
 
-    ``reserved`` are names that no pass may have.  Raises OutsideError.
+    ``reserved`` names are not available for passes.  Raises OutsideError.
 
     >>> PassTable().get("cse").summary
     'eliminate common subexpressions'
@@ -57,23 +56,26 @@ class PassTable:
             self._load_module(module)
 
     def get(self, name: str) -> PassInfo | None:
-        """Find the row of a pass; None if no pass has that name."""
+        """Return the entry of a pass; None if there is no such pass."""
         if name not in self._rows and _NAME.fullmatch(name) is not None:
             self._search()
         return self._rows.get(name)
 
     def names(self, dialects: str = "all") -> list[str]:
-        """List the names of all passes that go with ``--dialects=cute|base|all``."""
+        """Return the names of all passes available with ``--dialects=cute|base|all``."""
         self._search()
         return [row.name for row in self._rows.values() if row.goes_with(dialects)]
 
     def rows(self) -> list[PassInfo]:
-        """List all passes, with their summaries; a pass that cannot be imported says so in place of its summary."""
+        """Return all passes with their summaries; an import error replaces the summary."""
         self._search()
         return [self._described(row) if row.origin else row for row in self._rows.values()]
 
     def load(self, row: PassInfo) -> type[Pass]:
-        """Import the class of a pass that runs here.  Raises OutsideError for one from outside that cannot be used."""
+        """Import the class of a pass that runs here.
+
+        Raises OutsideError if a pass of another package is unusable.
+        """
         if not row.origin:
             return row.load()
         from cute_dialect.passes.base import Pass
@@ -89,11 +91,11 @@ class PassTable:
         return found
 
     def option_names(self, row: PassInfo) -> tuple[str, ...] | None:
-        """Return the names of a pass's options; None if they are not known here."""
+        """Return the option names of a pass; None if only upstream knows them."""
         return row.options if row.upstream else self.load(row).Options.names()
 
     def unknown(self, name: str, dialects: str = "all") -> str:
-        """Write the message for a name that no pass has."""
+        """Return the message for an unknown pass."""
         return f"unknown pass '{name}'{did_you_mean(name, self.names(dialects))}"
 
     def _described(self, row: PassInfo) -> PassInfo:
@@ -106,11 +108,12 @@ class PassTable:
     def _add(self, row: PassInfo) -> None:
         if _NAME.fullmatch(row.name) is None:
             raise OutsideError(
-                f"{row.origin} names a pass '{row.name}': expected small letters, digits and '-', a letter first"
+                f"{row.origin} names a pass '{row.name}': use lower-case letters, digits and '-', "
+                "starting with a letter"
             )
         other = self._rows.get(row.name)
         if other is not None and (other.module, other.class_name) == (row.module, row.class_name):
-            return  # the same pass, by another way
+            return  # the same pass, registered twice
         if other is not None or row.name in self._reserved:
             whose = "an option of this program" if other is None else f"a pass of {other.origin or 'cute_dialect'}"
             raise OutsideError(f"pass '{row.name}' of {row.origin} has the name of {whose}")
@@ -119,7 +122,7 @@ class PassTable:
     # --------------------------------------------------------------------------------------------------- entry points
 
     def _search(self) -> None:
-        """Find the entry points of all installed packages, once."""
+        """Search the entry points of all installed packages, once."""
         if self._searched:
             return
         from importlib.metadata import entry_points
@@ -160,7 +163,7 @@ class PassTable:
 
 
 def _import(name: str) -> ModuleType:
-    """Import the module of a dotted name or of a ``.py`` file.  Raises OutsideError."""
+    """Import a module by dotted name or ``.py`` file.  Raises OutsideError."""
     from importlib import import_module
     from importlib.util import module_from_spec, spec_from_file_location
 
@@ -179,7 +182,7 @@ def _import(name: str) -> ModuleType:
         module = sys.modules[spec.name] = module_from_spec(spec)
         folder = os.path.dirname(file)
         if folder not in sys.path:
-            sys.path.append(folder)  # what lies beside it can be imported, as beside a program
+            sys.path.append(folder)  # modules next to the file can be imported, as for a script
         try:
             spec.loader.exec_module(module)
         except BaseException:
@@ -196,7 +199,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _reason(error: BaseException) -> str:
-    """Say in one line why an import failed, with the place in the file that raised it."""
+    """Format an import error as one line, with the file position that raised it."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     frame, at = error.__traceback__, ""
@@ -210,8 +213,8 @@ def _reason(error: BaseException) -> str:
 
 
 def _what_is_wrong(found: object, name: str) -> str:
-    """Say why an object cannot be the pass of a name; empty if it can."""
-    from dataclasses import MISSING, fields, is_dataclass  # here, for cute-opt begins without them
+    """Return the reason why an object cannot be the pass ``name``; empty if it can."""
+    from dataclasses import MISSING, fields, is_dataclass  # imported here, because they slow down the start of cute-opt
 
     from cute_dialect.passes.base import Pass, PassOptions, can_be_written
 
@@ -221,12 +224,12 @@ def _what_is_wrong(found: object, name: str) -> str:
     if not isinstance(theirs, str):
         return f"{found.__name__} has no 'name'"
     if theirs != name:
-        return f"{found.__name__} calls itself '{theirs}'"
+        return f"{found.__name__} has the name '{theirs}'"
     if found.run is Pass.run:
         return f"{found.__name__} has no method 'run'"
     options: object = getattr(found, "Options", None)
     if not isinstance(options, type) or not issubclass(options, PassOptions) or not is_dataclass(options):
-        return f"{found.__name__}.Options is no dataclass that derives from cute_dialect.passes.base.PassOptions"
+        return f"{found.__name__}.Options is not a dataclass derived from cute_dialect.passes.base.PassOptions"
     for f in fields(options):
         if f.default is MISSING:
             return f"option '{f.name}' has no default"

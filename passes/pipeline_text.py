@@ -1,10 +1,10 @@
-"""Pass pipelines as text, as upstream MLIR writes them.
+"""Parser and printer of pass pipelines in upstream MLIR's syntax.
 
     builtin.module(cute-fold-static,attach-nvvm-target{chip=sm_90a opt-level=3},gpu.module(canonicalize))
 
-An element is a pass with options in braces (``key=value``, separated by blanks; a value may be quoted, or hold braces),
-or the name of an op around a list of elements that run on the ops of that name.  Op names hold a dot, pass names do
-not.
+An element is either a pass with options in braces, or the name of an op with a list of elements to run on ops of that
+name.  Options are ``key=value``, separated by spaces; a value may be quoted or enclosed in braces.  Op names contain a
+dot, and pass names do not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 
 class PipelineTextError(ValueError):
-    """The text is not a pipeline: message, the text, and the offset in it."""
+    """The text is not a valid pipeline; holds the message, the text and the offset of the error."""
 
     def __init__(self, message: str, text: str, offset: int):
         super().__init__(f"{message} (at '{text[offset : offset + 20]}')")
@@ -26,7 +26,7 @@ class PipelineTextError(ValueError):
 
 @dataclass(frozen=True)
 class PassElement:
-    """A pass in a pipeline: ``name{key=value key2=value2}``; ``offset`` is where it stands in the text."""
+    """A pass in a pipeline: ``name{key=value key2=value2}``; ``offset`` is its position in the text."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -52,7 +52,7 @@ Element: TypeAlias = PassElement | NestElement
 
 
 def options_text(options: Mapping[str, str]) -> str:
-    """Write options as ``key=value key2="two words"``: the inverse of :func:`parse_options`."""
+    """Print options as ``key=value key2="two words"``: the inverse of :func:`parse_options`."""
     return " ".join(f"{key}={_quoted(value)}" if value else key for key, value in options.items())
 
 
@@ -61,12 +61,12 @@ def _quoted(value: str) -> str:
 
 
 def pipeline_text(elements: Iterable[Element]) -> str:
-    """Write ``builtin.module(…)`` around the elements."""
+    """Print the elements inside ``builtin.module(…)``."""
     return str(NestElement("builtin.module", tuple(elements)))
 
 
 def parse_pipeline(text: str) -> tuple[Element, ...]:
-    """Parse the elements inside ``builtin.module(…)``; a bare list of elements means the same.
+    """Parse the elements inside ``builtin.module(…)``, which may be omitted.
 
     >>> parse_pipeline("builtin.module(cse,gpu.module(canonicalize))")[1].op_name
     'gpu.module'
@@ -82,7 +82,7 @@ def parse_pipeline(text: str) -> tuple[Element, ...]:
 
 
 def parse_options(text: str) -> dict[str, str]:
-    """Parse the options of one pass, without braces around them: ``chip=sm_90a features="+ptx83" verbose``.
+    """Parse the options of one pass, without braces: ``chip=sm_90a features="+ptx83" verbose``.
 
     >>> parse_options("chip=sm_90a opt-level=3")
     {'chip': 'sm_90a', 'opt-level': '3'}
@@ -147,7 +147,7 @@ class _Reader:
         return PassElement(name, options, start)
 
     def _closing(self, opened: int) -> int:
-        """Find the offset of the brace that closes the one at ``opened``."""
+        """Return the offset of the brace that matches the one at ``opened``."""
         depth = 0
         quote = ""
         for i in range(opened, len(self.text)):

@@ -1,6 +1,7 @@
-"""Every pass by name: what it is called, what it does, where its class is.  Nothing is imported to build the table.
+"""Table of all passes: name, summary, and location of the class, which is imported on first use.
 
-A pass without a class is upstream MLIR's: it runs there, after the hand-off (:mod:`cute_dialect.pipelines.runner`).
+A pass without a class belongs to upstream MLIR and runs there, after the hand-off
+(:mod:`cute_dialect.pipelines.runner`).
 """
 
 from __future__ import annotations
@@ -13,15 +14,21 @@ if TYPE_CHECKING:
     from cute_dialect.passes.base import Pass
 
 Scope: TypeAlias = Literal["cute", "base", "generic"]
-"""Scopes of passes: ``--dialects=cute`` has cute and generic, ``--dialects=base`` base and generic."""
+"""Scope of a pass: ``--dialects=cute`` selects cute and generic, ``--dialects=base`` base and generic."""
 
 
 class PassInfo(NamedTuple):
-    """One row: ``module`` holds the class (its name begins with a dot if it is one of this package), it is empty for a
-    pass that upstream MLIR runs.
+    """One entry of the table.
 
-    ``both`` marks a pass that exists on either side of the hand-off: it runs where the IR is.  ``origin`` is empty for
-    this package's, and names the package or the module of a pass from outside (:mod:`.outside`).
+    Args:
+        name, summary: name and one-line help.
+        scope: dialects that the pass works on.
+        module: module of the class, starting with a dot in this package; empty for a pass of upstream MLIR.
+        class_name: name of the class.
+        anchor: ops that an upstream pass runs on.
+        options: option names of an upstream pass.
+        both: the pass exists here and in upstream, and runs on the side that holds the IR.
+        origin: package or module of a pass of another package (:mod:`.outside`); empty for passes of this package.
     """
 
     name: str
@@ -31,21 +38,21 @@ class PassInfo(NamedTuple):
     class_name: str = ""
     anchor: tuple[str, ...] | None = None
     options: tuple[str, ...] | None = ()
-    """names of the options of an upstream pass; None: not known here, upstream checks them"""
+    """option names of an upstream pass; None: upstream checks them"""
     both: bool = False
     origin: str = ""
 
     @property
     def upstream(self) -> bool:
-        """Whether only upstream MLIR can run it."""
+        """True if only upstream MLIR can run the pass."""
         return not self.module
 
     def goes_with(self, dialects: str) -> bool:
-        """Tell whether the pass is there under ``--dialects=cute|base|all``."""
+        """Return True if the pass is available with ``--dialects=cute|base|all``."""
         return dialects == "all" or self.scope in (dialects, "generic")
 
     def load(self) -> type[Pass]:
-        """Import the class of a pass that runs here.  Raises KeyError for one of upstream's."""
+        """Import the class of a pass that runs here.  Raises KeyError for a pass of upstream."""
         if self.upstream:
             raise KeyError(self.name)
         return getattr(import_module(self.module, "cute_dialect.passes"), self.class_name)
@@ -65,7 +72,7 @@ _ROWS: tuple[PassInfo, ...] = (
     ),
     PassInfo(
         "cute-check-target",
-        "refuse what the chip or its version of PTX does not have",
+        "report instructions that the chip or its PTX version lacks",
         "base",
         ".check_target",
         "CheckTargetPass",
@@ -73,18 +80,18 @@ _ROWS: tuple[PassInfo, ...] = (
     PassInfo(
         "cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", ".to_base", "ToBasePass"
     ),
-    PassInfo("convert-nvgpu-to-nvvm", "nvgpu ops, as cute-to-base{arch-dialect=nvgpu} leaves, to nvvm", "base"),
-    PassInfo("cute-drop-asserts", "take cf.assert out of kernels", "base", ".drop_asserts", "DropAssertsPass"),
+    PassInfo("convert-nvgpu-to-nvvm", "lower nvgpu ops of cute-to-base{arch-dialect=nvgpu} to nvvm", "base"),
+    PassInfo("cute-drop-asserts", "remove cf.assert from kernels", "base", ".drop_asserts", "DropAssertsPass"),
     PassInfo(
         "cute-strong-atomics",
-        "make inline PTX of the atomics whose order or scope LLVM would drop",
+        "convert atomics whose order or scope LLVM would drop to inline PTX",
         "base",
         ".strong_atomics",
         "StrongAtomicsPass",
     ),
     PassInfo(
         "cute-wgmma-registers",
-        "join consecutive wgmma, make their accumulators registers of PTX",
+        "join consecutive wgmma and keep their accumulators in PTX registers",
         "base",
         ".wgmma_registers",
         "WgmmaRegistersPass",
@@ -93,7 +100,7 @@ _ROWS: tuple[PassInfo, ...] = (
     PassInfo("one-shot-convert-to-llvm", "base IR to llvm and nvvm, device and host", "base", anchor=_MODULE),
     PassInfo(
         "ensure-debug-info-scope-on-llvm-func",
-        "give functions of the llvm dialect a scope, so that PTX says which line an instruction is from",
+        "give functions of the llvm dialect a debug scope, so that PTX has line info",
         "base",
         anchor=_MODULE,
         options=("emission-kind",),
@@ -141,14 +148,13 @@ _ROWS: tuple[PassInfo, ...] = (
 )
 
 PASSES: Mapping[str, PassInfo] = {row.name: row for row in _ROWS}
-"""Name → row."""
 
 
 def in_scope(dialects: str) -> Iterable[PassInfo]:
-    """Yield the passes that go with ``--dialects=cute|base|all``."""
+    """Yield the passes available with ``--dialects=cute|base|all``."""
     return (row for row in _ROWS if row.goes_with(dialects))
 
 
 def load(name: str) -> type[Pass]:
-    """Import the class of a pass that runs here.  Raises KeyError for a name that no pass has, or one of upstream's."""
+    """Import the class of a pass that runs here.  Raises KeyError for an unknown name or a pass of upstream."""
     return PASSES[name].load()

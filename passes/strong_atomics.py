@@ -1,13 +1,15 @@
-"""``cute-strong-atomics``: the atomics that LLVM would make weaker than they say become inline PTX.
+"""``cute-strong-atomics``: convert atomics whose order or scope LLVM would drop to inline PTX.
 
-NVPTX of LLVM 22 selects one instruction for most ``llvm.atomicrmw`` and drops order and scope there::
+NVPTX of LLVM 22 selects one instruction for most ``llvm.atomicrmw`` ops, and drops their order and scope::
 
-    llvm.atomicrmw add %p, %v acq_rel : !llvm.ptr<1>, i32      // atom.global.add.u32: relaxed, of gpu scope
+    llvm.atomicrmw add %p, %v acq_rel : !llvm.ptr<1>, i32      // atom.global.add.u32: relaxed, gpu scope
 
-(PTX ISA, "atom": without ``.sem`` it is ``.relaxed``, without ``.scope`` it is ``.gpu``).  Loads, stores, fences,
-``llvm.cmpxchg`` and the loops around ``cas`` that LLVM makes of the rest keep both.  So those become inline PTX that
-says what the op says; additions of 16-bit floats, which are an instruction on some chips only, become subtractions of
-the negated value, which are a loop on all.  A relaxed one of ``gpu`` scope or a narrower one stays as it is.
+(PTX ISA, "atom": the default of ``.sem`` is ``.relaxed``, the default of ``.scope`` is ``.gpu``.)  LLVM keeps both for
+loads, stores, fences, ``llvm.cmpxchg``, and for the ``cas`` loops that it expands other atomics to.
+
+This pass converts the affected atomics to inline PTX with their order and scope.  Additions of 16-bit floats are an
+instruction only on some chips, so they become subtractions of the negated value, which are a loop on all chips.
+Relaxed atomics of ``gpu`` scope or narrower do not change.
 
 Before::
 
@@ -18,7 +20,7 @@ After::
     %r = llvm.inline_asm has_side_effects "atom.acquire.gpu.global.add.u32 $0, [$1], $2;", "=r,l,r,~{memory}" %p, %v
       : (!llvm.ptr<1>, i32) -> i32
 
-It looks at every ``gpu.module``, whoever wrote it.  A list of passes of one's own that goes on to PTX must name it.
+The pass runs on every ``gpu.module``, including hand-written ones.  A custom pass pipeline to PTX must include it.
 """
 
 from __future__ import annotations
@@ -40,13 +42,13 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute
 
 _HELP = __doc__ or ""
-"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+"""Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
 
 _ATOMIC = "llvm.atomicrmw"
 
 _ORDERS = {"unordered": "relaxed", "monotonic": "relaxed", "acquire": "acquire", "release": "release",
            "acq_rel": "acq_rel", "seq_cst": "acquire"}  # fmt: skip
-"""LLVM's order -> that of the instruction; a fence of its own comes before a ``seq_cst`` one, as before a ``cas``."""
+"""LLVM's ordering -> PTX's.  A separate fence precedes ``seq_cst`` atomics, as LLVM emits for ``cas``."""
 
 _SCOPES = {"": "sys", "device": "gpu", "cluster": "cluster", "block": "cta"}
 _SPACES = {0: "", 1: ".global", 3: ".shared", 7: ".shared::cluster"}
@@ -64,10 +66,10 @@ _LETTERS = {"i32": "r", "i64": "l", "f32": "f", "f64": "d"}
 
 
 class StrongAtomicsPass(Pass):
-    """Make inline PTX of the atomics whose order or scope LLVM would drop."""
+    """Convert atomics whose order or scope LLVM would drop to inline PTX."""
 
     name = "cute-strong-atomics"
-    summary = "make inline PTX of the atomics whose order or scope LLVM would drop"
+    summary = "convert atomics whose order or scope LLVM would drop to inline PTX"
     description = _HELP
     anchor = ("gpu.module",)
     counts_changes = True
@@ -80,15 +82,16 @@ class StrongAtomicsPass(Pass):
                 ctx.count("atomics made inline PTX")
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Yield the atomics that LLVM would make weaker."""
+        """Yield the atomics whose order or scope LLVM would drop."""
         for holder in op.walk():
             if holder.name == "gpu.module":
                 yield from (inner for inner in holder.walk() if _strength(inner) is not None)
 
 
 class _Strength(NamedTuple):
-    """The strength of an atomic that LLVM would drop: a key of :data:`_ORDERS`, scope and address space in PTX, and the
-    instruction; empty: a subtraction of the negated value.
+    """Order, scope and address space of an atomic that LLVM would weaken, and its PTX instruction.
+
+    ``order`` is a key of :data:`_ORDERS`.  An empty instruction stands for a subtraction of the negated value.
     """
 
     order: str
@@ -98,7 +101,7 @@ class _Strength(NamedTuple):
 
 
 def _strength(op: Operation) -> _Strength | None:
-    """Return what an atomic says that LLVM would drop; ``None`` of other ops, and where LLVM keeps it."""
+    """Return the strength of an atomic that LLVM would drop; ``None`` for other ops and if LLVM keeps it."""
     if op.name != _ATOMIC:
         return None
     kind, order = _case(op, "bin_op", "AtomicBinOp"), _case(op, "ordering", "AtomicOrdering")
@@ -106,7 +109,7 @@ def _strength(op: Operation) -> _Strength | None:
     scope = _SCOPES.get(given.data if isinstance(given, StringAttr) else "")
     pointer, t = op.operands[0].type, op.operands[1].type
     space = pointer.addr_space if isinstance(pointer, llvm.LLVMPointerType) else 0
-    # Nobody outside of the GPU reaches shared memory: there all of the system is the GPU.
+    # Only the GPU can access shared memory, so system scope equals GPU scope there.
     strong = _ORDERS[order] != "relaxed" or (scope == "sys" and space not in _SHARED)
     if not strong or scope is None or space not in _SPACES:
         return None
@@ -115,9 +118,10 @@ def _strength(op: Operation) -> _Strength | None:
 
 
 def _instruction(kind: str, t: Attribute) -> str | None:
-    """Name operation and type of the ``atom`` that LLVM selects for an ``atomicrmw``; ``None`` where it makes a loop.
+    """Return operation and type of the ``atom`` that LLVM selects for an ``atomicrmw``; ``None`` if it emits a
+    loop.
 
-    Found by compiling every kind with every type, order, scope and address space (test_strong_atomics.py).
+    Determined by compiling every combination of kind, type, order, scope and address space (test_strong_atomics.py).
 
     >>> from xdsl.dialects.builtin import f32, i64
     >>> _instruction("umax", i64), _instruction("xchg", f32), _instruction("fmin", f32)
@@ -132,7 +136,7 @@ def _instruction(kind: str, t: Attribute) -> str | None:
 
 
 def _rewrite(op: Operation, strength: _Strength) -> None:
-    """Put in the place of an atomic what keeps its strength."""
+    """Replace an atomic by ops that keep its order and scope."""
     order, scope, space, ptx = strength
     pointer, operand = op.operands
     t = operand.type
@@ -161,6 +165,6 @@ def _rewrite(op: Operation, strength: _Strength) -> None:
 
 
 def _case(op: Operation, name: str, enum: str) -> str:
-    """Return the case of an enum property, which is a number."""
+    """Return the name of an enum property's value."""
     number = cast("IntegerAttr", op.properties[name]).value.data
     return next((case for case, n in enum_cases("llvm", enum).items() if n == number), "")

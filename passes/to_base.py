@@ -1,17 +1,17 @@
-"""``cute-to-base``: cute types become LLVM structs, pointers and scalars; nothing of the dialect is left.
+"""``cute-to-base``: lower cute types to LLVM structs, pointers and scalars, and all remaining cute ops.
 
-Input: the ten core ops that ``cute-expand-ops`` leaves, and the memory ops that ``convert-cute-algo-to-arch`` leaves.
-One forward walk with a value map.
+The input holds the ten core ops left by ``cute-expand-ops`` and the memory ops left by ``convert-cute-algo-to-arch``.
+The pass walks forward once with a value map.
 
-* A value keeps just its dynamic leaves (:mod:`.lowering.types`); making and taking apart become ``llvm.insertvalue``
-  and ``llvm.extractvalue``, which upstream's canonicalizer folds away.
+* A value keeps only its dynamic leaves (:mod:`.lowering.types`).  Packing and unpacking become ``llvm.insertvalue`` and
+  ``llvm.extractvalue``, which upstream's canonicalizer folds.
 * A kernel (``gpu.func … kernel``) becomes an ``llvm.func`` with ``gpu.kernel``, ``nvvm.kernel``, ``nvvm.reqntid`` and
-  ``cute.args`` (the types its arguments had, which the launcher checks).
+  ``cute.args`` (the original argument types, which the launcher checks).
 * Offsets into memory are widened to 64 bits (:mod:`.lowering.widen`).
-* Instructions become ``nvvm`` ops or inline PTX; with ``arch-dialect=nvgpu`` those that upstream's ``nvgpu`` carries
-  rightly become ops of it, and a remark names what it cannot (:mod:`cute_dialect.cute_nvgpu.to_nvgpu`).
+* Instructions become ``nvvm`` ops or inline PTX.  With ``arch-dialect=nvgpu``, instructions that upstream's ``nvgpu``
+  represents correctly become its ops; a remark names the others (:mod:`cute_dialect.cute_nvgpu.to_nvgpu`).
 * Register tensors become SSA values (:mod:`.lowering.fragments`); loops with static bounds that index them are
-  unrolled.  ``cute.unroll = n : i32`` on ``scf.for`` makes ``n`` copies of its body a turn
+  unrolled.  ``cute.unroll = n : i32`` on ``scf.for`` puts ``n`` copies of the body in one iteration
   (:mod:`.lowering.unrolling`).
 
 Before::
@@ -53,15 +53,15 @@ from cute_dialect.passes.lowering.types import is_cute
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 
 _HELP = __doc__ or ""
-"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+"""Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
 
 _CORE: Mapping[str, Handler] = {**core.HANDLERS, **memory.HANDLERS, **control.HANDLERS, **functions.HANDLERS}
-"""Op name -> how it is lowered, of the core."""
+"""Lowering functions of the core ops, by op name."""
 
 
 @cache
 def handler_of(name: str) -> Handler | None:
-    """Return the function that lowers an op of this name; an op without one is kept, over lowered values and types."""
+    """Return the function that lowers an op; an op without one is kept, with lowered operands and types."""
     if name in _CORE:
         return _CORE[name]
     module = lower_of_op(name)
@@ -69,21 +69,21 @@ def handler_of(name: str) -> Handler | None:
 
 
 ARCH_DIALECTS = ("nvvm", "nvgpu")
-"""The values of ``arch-dialect``."""
+"""Values of ``arch-dialect``."""
 
 HandlerOf = Callable[[str], Handler | None]
-"""The function that lowers an op, by its name."""
+"""Returns the function that lowers an op, by op name."""
 
 Carry = Callable[[HandlerOf, Callable[[Operation, str], None]], HandlerOf]
-"""The handlers of the way to ``nvgpu``, over those to ``nvvm``; what it cannot carry is reported."""
+"""Extends the ``nvvm`` handlers by those for ``nvgpu``; ops without an ``nvgpu`` form are reported."""
 
 Start = Callable[[], HandlerOf]
-"""Gives the handlers for one function."""
+"""Returns the handlers for one function."""
 
 
 @dataclass(frozen=True)
 class ToBaseOptions(PassOptions):
-    """Options of the pass: ``arch-dialect``, the dialect of instructions, ``nvvm`` or, where it has them, ``nvgpu``."""
+    """Pass options: ``arch-dialect`` is ``nvvm``, or ``nvgpu`` for the instructions that it has."""
 
     arch_dialect: str = "nvvm"
 
@@ -96,7 +96,7 @@ class ToBaseOptions(PassOptions):
 
 
 class ToBasePass(Pass):
-    """Lower everything that is left of the dialect to base ops."""
+    """Lower the remaining ops of the dialect to base ops."""
 
     Options = ToBaseOptions
 
@@ -128,7 +128,7 @@ class ToBasePass(Pass):
         return lambda: handlers(handler_of, report)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Yield the ops that still belong to the dialect or use its types."""
+        """Yield ops that still belong to the dialect or use its types."""
         for o in op.walk():
             types = [*o.result_types, *o.operand_types]
             if o.name.startswith(("cute.", "cute_nvgpu.")) or any(is_cute(t) for t in types):
@@ -136,7 +136,7 @@ class ToBasePass(Pass):
 
 
 def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, start: Start, *, device: bool) -> None:
-    """Lower the symbols of a module in place, one by one."""
+    """Lower the symbols of a module in place."""
     for block in region.blocks:
         for op in list(block.ops):
             if isinstance(op, ModuleOp) or op.name == "gpu.module":
@@ -149,7 +149,7 @@ def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, sta
                 block.insert_op_before(o, op)
             if not op.results:
                 block.erase_op(op, safe_erase=False)
-            else:  # an op at top level of a test module: its users follow
+            else:  # an op at top level of a test module, whose users follow
                 for old, fresh in zip(op.results, new.results):
                     old.replace_all_uses_with(fresh)
                 block.erase_op(op)
@@ -158,7 +158,7 @@ def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, sta
 def _lower_symbol(
     op: Operation, formats: Formats | None, ctx: PassContext, start: Start, *, device: bool
 ) -> list[Operation]:
-    # What takes the place of a symbol: the globals it needs, then itself.
+    # A symbol is replaced by the globals it needs, followed by the lowered symbol.
     in_memory: dict[Operation, str] = {}
     while True:
         try:

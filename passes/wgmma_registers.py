@@ -1,15 +1,15 @@
-"""``cute-wgmma-registers``: consecutive ``wgmma`` become one piece of inline PTX, their accumulators registers of PTX.
+"""``cute-wgmma-registers``: join consecutive ``wgmma`` to inline PTX, with their accumulators in PTX registers.
 
-Input: base IR, whose accumulators are structs of hundreds of values that each ``nvvm.wgmma.mma_async`` takes and gives.
-LLVM takes each value apart and joins it again wherever one instruction follows another, and searches for what to do
-with them: half the time of a GEMM's way to PTX.  Two rewrites spare it that; ptxas gives the same machine code.
+In base IR, an accumulator is a struct of up to hundreds of values, which each ``nvvm.wgmma.mma_async`` takes and
+returns.  LLVM unpacks and repacks all values between two instructions, which takes half the time of compiling a GEMM
+to PTX.  Two rewrites avoid this; ptxas produces the same machine code.
 
-*Chains.*  What hands its accumulators from one instruction to the next within a block, with nothing in between but
-computations without effects, which all stand before the piece, is one ``llvm.inline_asm``.
+*Chains.*  Instructions in one block that pass their accumulators on, with only pure ops between them, become one
+``llvm.inline_asm``, preceded by the pure ops.
 
-*Registers.*  Where no two structs of accumulators live at a time (:mod:`.wgmma_webs` walks the kernel to see that), the
-kernel declares registers in PTX that hold them all: instructions take descriptors and give nothing, loops carry
-nothing, and a wait whose result is read copies the registers to its outputs.
+*Registers.*  If no two accumulator structs are live at a time (:mod:`.wgmma_webs` checks this), the kernel declares PTX
+registers for all of them.  The instructions then take only descriptors and return nothing, loops carry nothing, and a
+wait whose result is read copies the registers to its outputs.
 
 Before::
 
@@ -24,16 +24,15 @@ After::
     llvm.inline_asm has_side_effects "{
       .reg .pred p;
       setp.ne.b32 p, 0, 0;
-      wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {%acc0_0, …}, $0, $1, p, 1, 1, 0, 1;
-      setp.ne.b32 p, 1, 0;
-      wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {%acc0_0, …}, $2, $3, p, 1, 1, 0, 1;
-      }", "l,l,l,l" %a, %b, %c, %d : (i64, i64, i64, i64) -> ()
+      wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {%acc0_0, …}, $0, $1, p, 1, 1, 0, 1; setp.ne.b32 p, 1, 0;
+      wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {%acc0_0, …}, $2, $3, p, 1, 1, 0, 1; }", "l,l,l,l" %a, %b,
+      %c, %d : (i64, i64, i64, i64) -> ()
     %w = llvm.inline_asm has_side_effects "wgmma.wait_group.sync.aligned 0;
       mov.b32 $0, %acc0_0; …", "=f,…" : () -> !s
 
-Registers declared in PTX are state outside of SSA, and their names are the kernel's: nothing may duplicate, reorder or
-inline code after this pass.  So it is the last before ``base-prepare`` in the pipeline ``nvptx``, whose passes up to
-PTX do none of that, and in no other pipeline.
+PTX registers are state outside of SSA, and their names are local to the kernel.  No later pass may duplicate, reorder
+or inline code.  The pass is therefore the last one before ``base-prepare`` in the pipeline ``nvptx``, whose remaining
+passes do none of that, and is in no other pipeline.
 """
 
 from __future__ import annotations
@@ -66,21 +65,20 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, BlockArgument, Operation, Region, SSAValue
 
 _HELP = __doc__ or ""
-"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+"""Text of ``--help``: inside the class, ``__doc__`` would be the docstring of the class."""
 
 _PTX_TYPES = {"f32": "f32", "i32": "b32"}
 _DIGITS = re.compile(r"\d+")
 
 
 class WgmmaRegistersPass(Pass):
-    """Join consecutive ``wgmma``; keep accumulators in registers that the kernel declares in PTX.
+    """Join consecutive ``wgmma``, and keep accumulators in registers that the kernel declares in PTX.
 
-    Such registers are state outside of SSA: nothing may duplicate, reorder or inline code after this pass.  It is the
-    last one before what makes PTX.
+    PTX registers are state outside of SSA, so no later pass may duplicate, reorder or inline code.
     """
 
     name = "cute-wgmma-registers"
-    summary = "join consecutive wgmma, make their accumulators registers of PTX"
+    summary = "join consecutive wgmma and keep their accumulators in PTX registers"
     description = _HELP
     anchor = ("gpu.module",)
     counts_changes = True
@@ -97,7 +95,7 @@ class WgmmaRegistersPass(Pass):
                 ctx.count("webs in registers", len(webs.types))
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Yield the ops that are left to be joined, and those whose values belong in registers."""
+        """Yield ops that the pass should have joined or moved to registers."""
         types = RegisterTypes()
         for holder in op.walk():
             if holder.name != "gpu.module":
@@ -109,7 +107,7 @@ class WgmmaRegistersPass(Pass):
 
 
 def _plan(function: Operation, types: RegisterTypes, first: int) -> tuple[list[list[Operation]], Webs]:
-    """Return the chains of a function that become one op, in the order of their instructions, and its webs."""
+    """Return the chains of a function, in the order of their instructions, and its webs."""
     if not function.regions or not any(op.name in (WGMMA, "llvm.inline_asm") for op in all_ops(function)):
         return [], Webs()
     is_kernel = function.name == "llvm.func" and "nvvm.kernel" in function.attributes
@@ -123,13 +121,13 @@ def _plan(function: Operation, types: RegisterTypes, first: int) -> tuple[list[l
 
 
 def find_chains(function: Operation, types: RegisterTypes) -> list[list[Operation]]:
-    """Return the instructions of a function that can be written as one, in order; one alone is a chain, too."""
+    """Return the chains of instructions that can be joined, in order; a single instruction is a chain, too."""
     found: list[list[Operation]] = []
     harmless: dict[type[Operation], bool] = {}
 
     def collect(region: Region) -> None:
         for block in region.blocks:
-            chain: list[Operation] | None = None  # what ends before op, with nothing but computations in between
+            chain: list[Operation] | None = None  # the chain that ends before op, with only pure ops between
             op = block.first_op
             while op is not None:
                 pure = harmless.get(type(op))
@@ -153,7 +151,7 @@ def find_chains(function: Operation, types: RegisterTypes) -> list[list[Operatio
 
 
 def _follows(op: Operation, before: Operation) -> bool:
-    """Return whether an instruction takes the accumulators of another one, which nothing else does."""
+    """Return True if an instruction is the only user of another one's accumulators."""
     return op.operands[0] is before.results[0] and before.results[0].has_one_use()
 
 
@@ -162,7 +160,7 @@ def _is_harmless(op: Operation) -> bool:
 
 
 def _chain_code(chain: Sequence[Operation], accumulators: str, at: int) -> str:
-    """Return the PTX of a chain, whose descriptors begin at ``$at``."""
+    """Return the PTX of a chain, whose descriptors start at ``$at``."""
     lines = ["{", ".reg .pred p;"]
     scale = ""
     for i, op in enumerate(chain):
@@ -174,7 +172,7 @@ def _chain_code(chain: Sequence[Operation], accumulators: str, at: int) -> str:
 
 
 def _instruction(op: Operation, accumulators: str, at: int) -> str:
-    """Return one instruction whose descriptors are ``$at`` and the one after it (PTX ISA 9.7.15.5.2)."""
+    """Return one instruction with descriptors ``$at`` and ``$at+1`` (PTX ISA 9.7.15.5.2)."""
     m, n, k = _DIGITS.findall(str(op.properties["shape"]))
     types = [_word(op, f"type{x}") for x in "DAB"]
     operands = [accumulators, f"${at}", f"${at + 1}", "p"]
@@ -186,7 +184,7 @@ def _instruction(op: Operation, accumulators: str, at: int) -> str:
 
 
 def _word(op: Operation, name: str) -> str:
-    """Return the case of an enum attribute: ``row`` of ``#nvvm.mma_layout<row>``."""
+    """Return the value of an enum attribute: ``row`` for ``#nvvm.mma_layout<row>``."""
     text = str(op.properties[name])
     return text[text.index("<") + 1 : -1]
 
@@ -200,7 +198,7 @@ def _registers(number: int, n: int) -> tuple[str, ...]:
 
 
 class _Rewriter:
-    """Rewrites one function.  What is replaced is taken out at the end, when nothing uses it any more."""
+    """Rewrites one function.  Replaced ops are erased at the end, when they have no uses."""
 
     def __init__(self, webs: Webs, types: RegisterTypes):
         self.webs = webs
@@ -225,7 +223,7 @@ class _Rewriter:
         self._declare(function)
 
     def _join(self, chain: Sequence[Operation]) -> None:
-        """Make a chain one op, in the place of its last instruction."""
+        """Replace a chain by one op at its last instruction."""
         first, last = chain[0], chain[-1]
         descriptors = [o for op in chain for o in op.operands[1:]]
         types = self.types.of(first.results[0].type)
@@ -243,7 +241,7 @@ class _Rewriter:
         self.replaced += chain
 
     def _members(self, first: Operation, before: Operation) -> list[SSAValue]:
-        """Return the accumulators that an instruction begins with, each by itself."""
+        """Return the initial accumulators of an instruction as single values."""
         start = first.operands[0]
         types = cast("llvm.LLVMStructType", start.type).types
         if is_undefined(start) and _word(first, "scaleD") == "zero":
@@ -260,7 +258,7 @@ class _Rewriter:
         return members
 
     def _untie(self, tied: Tied) -> None:
-        """Let inline PTX name the registers of a web; without code, and if nobody reads its result, there is none."""
+        """Make inline PTX use the registers of a web; an op with neither code nor a used result is removed."""
         op, n = tied.op, tied.members
         result = op.results[0]
         registers = _registers(self.webs.number[result], n)
@@ -288,7 +286,7 @@ class _Rewriter:
         operands: Sequence[SSAValue],
         result: Attribute | None,
     ) -> None:
-        """Put inline PTX in front of ``op``; its result, if it has one, takes the place of that of ``op``."""
+        """Insert inline PTX before ``op``; its result, if any, replaces the result of ``op``."""
         new = llvm.InlineAsmOp(code, ",".join(constraints), operands, result, has_side_effects=True)
         new.location = op.location
         insert_op(new, op)
@@ -296,7 +294,7 @@ class _Rewriter:
             op.results[0].replace_all_uses_with(new.results[0])
 
     def _narrow(self, loop: Operation, carry: Carry) -> None:
-        """Take carried values out of a loop."""
+        """Remove the carried accumulators from a loop."""
         operands, arguments = LOOPS[loop.name]
         first, last = loop.regions[0].block, loop.regions[-1].block
         _drop_operands(last.last_op, carry.entering)
@@ -320,7 +318,7 @@ class _Rewriter:
         self.replaced.append(loop)
 
     def _remove(self, unused: Iterable[Operation]) -> None:
-        """Take out what was replaced, and of ``unused`` what nobody uses now."""
+        """Erase the replaced ops, and those of ``unused`` without uses."""
         for op in self.replaced:
             op.detach()
             op.drop_all_references()
@@ -334,7 +332,7 @@ class _Rewriter:
             argument.block.erase_arg(argument)
 
     def _declare(self, function: Operation) -> None:
-        """Declare the registers of all webs, first thing in the kernel."""
+        """Declare the registers of all webs at the start of the kernel."""
         if not self.webs.types:
             return
         lines = [f".reg .{_PTX_TYPES[t[0]]} %acc{number}_<{len(t)}>;" for number, t in self.webs.types.items()]

@@ -1,11 +1,11 @@
-"""Find the accumulators of ``wgmma`` that registers of PTX can hold, of which LLVM knows nothing.
+"""Analysis of ``wgmma`` accumulators that can be kept in PTX registers, outside of LLVM's control.
 
-In base IR the accumulators are one struct that each instruction takes and gives, through loops.  Where every struct is
-used once, by what comes next, no two of them live at a time, and registers that the kernel declares can hold them all.
-Structs that hand themselves on are a *web*: through an instruction, through inline PTX whose outputs are tied to its
-inputs (a wait, a fence, A in registers), through the carried values of ``scf.for`` and ``scf.while``.
-:func:`find_webs` walks the kernel in order and checks that each use is of the struct that the registers hold at that
-point; a web where one is not stays as it is.
+In base IR, the accumulators are one struct that each instruction takes and returns, also through loops.  If every
+struct is used only once, by the next instruction, no two are live at a time, and registers declared by the kernel can
+hold them.  A *web* is a set of structs connected by instructions, by inline PTX whose outputs are tied to its inputs (a
+wait, a fence, A in registers), and by the carried values of ``scf.for`` and ``scf.while``.  :func:`find_webs` walks the
+kernel in order and checks that each use refers to the struct that the registers hold at that point.  A web that fails
+the check does not change.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ __all__ = [
 
 WGMMA = "nvvm.wgmma.mma_async"
 LETTERS = {"f32": "f", "i32": "r"}
-"""Type of a register -> its constraint in inline PTX."""
+"""Register type -> its constraint in inline PTX."""
 
 
 LOOPS = {"scf.for": (3, 1), "scf.while": (0, 0)}
-"""Loop -> where the carried values begin among its operands, and among the arguments of its first block."""
+"""Loop -> position of the first carried value among its operands and among the arguments of its first block."""
 
 
 class Carry(NamedTuple):
-    """Which of a loop's carried values are structs: of those that enter a turn, and of its results.
+    """Positions of structs among the carried values of a loop: on entry of an iteration, and among the results.
 
-    They are the same of ``scf.for``; the first region of ``scf.while`` makes the ones of the others.
+    They are equal for ``scf.for``.  For ``scf.while`` the first region produces the results.
     """
 
     entering: list[int]
@@ -52,7 +52,9 @@ class Carry(NamedTuple):
 
 
 class Tied(NamedTuple):
-    """Inline PTX whose first outputs are the members of ``source``, changed in place; ``members`` of them."""
+    """Inline PTX that updates ``source`` in place; its first ``members`` outputs are tied to the members of the
+    struct.
+    """
 
     op: Operation
     source: SSAValue
@@ -61,11 +63,14 @@ class Tied(NamedTuple):
 
 @dataclass
 class Webs:
-    """The webs of one kernel that hold, each with a number.
+    """The valid webs of one kernel.
 
-    ``number``: the web of each value; ``types``: the types of a web's registers, by its number; ``tied``: inline PTX
-    over webs; ``loops``: loops that carry webs, and where; ``read``: results of tied inline PTX whose members are used
-    one by one.
+    Args:
+        number: value -> number of its web.
+        types: number of a web -> types of its registers.
+        tied: inline PTX on webs.
+        loops: loops that carry webs, with the positions.
+        read: results of tied inline PTX whose members are used individually.
     """
 
     number: dict[SSAValue, int] = field(default_factory=lambda: {})
@@ -76,13 +81,14 @@ class Webs:
 
 
 def find_webs(entry: Block, types: RegisterTypes, first: int = 0) -> Webs:
-    """Return the webs of the kernel whose only block is ``entry``, numbered from ``first``; the kernel stays as it
-    is."""
+    """Return the webs of the kernel with the single block ``entry``, numbered from ``first``, without changing
+    it.
+    """
     return _Kernel(entry, types).webs(first)
 
 
 class _Kernel:
-    """The values of one kernel that are structs of accumulators, by web."""
+    """Accumulator structs of one kernel, grouped by web."""
 
     def __init__(self, entry: Block, types: RegisterTypes):
         self.entry = entry
@@ -90,15 +96,15 @@ class _Kernel:
         self.parent: dict[SSAValue, SSAValue] = {}
         self.tied: dict[Operation, Tied] = {}
         self.instructions: dict[Operation, None] = {}
-        """Those that write accumulators, in order."""
+        """Ops that write accumulators, in order."""
         self.steps: dict[Block, list[Operation]] = {}
-        """Of each block, what can change the registers."""
+        """Block -> ops that can change the registers."""
         self.loops: dict[Operation, Carry] = {}
-        """Loops that carry structs, and where."""
+        """Loops that carry structs, with the positions."""
         self.rejected: set[SSAValue] = set()
 
     def webs(self, first: int) -> Webs:
-        """Return the webs that hold."""
+        """Return the valid webs."""
         webs = Webs()
         self._collect(self.entry)
         if not self.instructions:
@@ -124,7 +130,7 @@ class _Kernel:
     # ------------------------------------------------------------------------------------------------------- the webs
 
     def _find(self, value: SSAValue) -> SSAValue:
-        """Return what stands for the web of a value."""
+        """Return the representative of a value's web."""
         parent = self.parent
         while (up := parent.setdefault(value, value)) is not value:
             value = up
@@ -179,7 +185,7 @@ class _Kernel:
     # ------------------------------------------------------------------------------------------------------ the check
 
     def _check_uses(self, used: set[SSAValue]) -> set[SSAValue]:
-        """Reject what is used otherwise; return the results of inline PTX whose members are read."""
+        """Reject webs with unsupported uses; return the results of inline PTX whose members are read."""
         reads: set[SSAValue] = set()
         for value in self.parent:
             root = self._find(value)
@@ -190,7 +196,7 @@ class _Kernel:
                 if op.name == "llvm.extractvalue":
                     if any(self._is_read(value, u.operation, u.index) for u in op.results[0].uses):
                         reads.add(value)
-                        if value.owner not in self.tied or value.owner in self.instructions:  # not waited for
+                        if value.owner not in self.tied or value.owner in self.instructions:  # read without a wait
                             self.rejected.add(root)
                 elif not (
                     (op.name == WGMMA and use.index == 0)
@@ -201,13 +207,14 @@ class _Kernel:
         return reads
 
     def _is_read(self, value: SSAValue, user: Operation, index: int) -> bool:
-        """Return whether an operand, a member of a struct, is something else than that struct in inline PTX."""
+        """Return True unless the operand is the struct member that the inline PTX ties to this position."""
         tied = self.tied.get(user)
         return tied is None or tied.source is not value or index >= tied.members
 
     def _walk(self, block: Block, held: dict[SSAValue, SSAValue | None]) -> set[SSAValue]:
-        """Go through the ops in order; return the webs written.  ``held``: what the registers of each web hold, kept up
-        to date."""
+        """Visit the ops in order and return the webs written; updates ``held``, the struct in the registers of
+        each web.
+        """
         written: set[SSAValue] = set()
         for op in self.steps[block]:
             if not op.regions:
@@ -220,7 +227,7 @@ class _Kernel:
         return written
 
     def _walk_regions(self, op: Operation, held: dict[SSAValue, SSAValue | None]) -> set[SSAValue]:
-        # Of two values in one web, whatever happens to the one that is not held is refused.
+        # If a web has two carried values, the uses of the one that is not held are rejected.
         entering, leaving = self.loops.get(op, Carry([], []))
         passed: dict[SSAValue, SSAValue] = {}
         for i in entering:
@@ -254,7 +261,7 @@ class _Kernel:
 
 
 def _argument(loop: Operation, i: int) -> SSAValue:
-    """Return what a value that enters a turn of a loop is in its first block."""
+    """Return the argument of a loop's first block for carried value ``i``."""
     return loop.regions[0].block.args[LOOPS[loop.name][1] + i]
 
 
@@ -265,16 +272,17 @@ def _end(region: Region) -> Operation:
 
 
 def is_undefined(value: SSAValue) -> bool:
-    """Return whether a value is ``llvm.mlir.undef``: any registers hold it."""
+    """Return True for ``llvm.mlir.undef``, which any register contents satisfy."""
     return isinstance(value.owner, Operation) and value.owner.name == "llvm.mlir.undef"
 
 
 class RegisterTypes(dict[int, tuple[str, ...]]):
-    """The types of the registers of a struct by its identity, while the module lives: it takes long to hash a struct
-    of hundreds."""
+    """Cache of register types by identity of a struct type, because hashing a struct of hundreds is slow."""
 
     def of(self, t: Attribute) -> tuple[str, ...]:
-        """Return the types of the members of a struct, if inline PTX has a letter for all of them; otherwise none."""
+        """Return the member types of a struct if inline PTX has a constraint letter for all of them, otherwise
+        ``()``.
+        """
         known = self.get(id(t))
         if known is None:
             known = self[id(t)] = _register_types(t)
@@ -290,14 +298,14 @@ def _register_types(t: Attribute) -> tuple[str, ...]:
 
 
 def ptx_text(op: Operation, name: str = "asm_string") -> str:
-    """Return a text of ``llvm.inline_asm``: its code or its ``constraints``."""
+    """Return a string property of ``llvm.inline_asm``: its code or its ``constraints``."""
     text = op.properties[name]
     assert isinstance(text, StringAttr)
     return text.data
 
 
 def _tied(op: Operation, known: RegisterTypes) -> Tied | None:
-    """Return the op as inline PTX that changes a struct in place, if it is that."""
+    """Return a :class:`Tied` if an op is inline PTX that updates a struct in place, otherwise None."""
     types = known.of(op.results[0].type) if len(op.results) == 1 else ()
     if not types or "has_side_effects" not in op.properties or not _are_tied(ptx_text(op, "constraints"), types):
         return None

@@ -50,9 +50,8 @@ def run_on_cpu(
 ) -> RunReport | None:
     """Run ``plans`` in order on ``args`` (numpy arrays or CPU tensors, which are updated in place).
 
-    Return the report, summed over the launches, or ``None`` if no launch has anything to do.  Output of
-    ``printf`` appears
-    on standard output after each launch, as on the GPU.
+    Return the report, summed over the launches, or ``None`` if no launch has anything to do.  Output of ``printf``
+    appears on standard output after each launch, as on the GPU.
 
     Args:
         progress, blocks, checks, reports, schedule, seed, max_steps: see :class:`cute_dialect.interp.RunOptions`;

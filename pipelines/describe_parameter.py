@@ -1,9 +1,8 @@
 """Parameter descriptions for the manifest, from a cute type and its lowered type.
 
 The cute type (``!cute.memref<f32, gmem, "(?,?):(?,1)">``) defines the constraints of a parameter.  The lowered type
-(``!llvm.struct<…>``) defines the offset of each dynamic leaf.  ``cute-to-base`` stores only the dynamic leaves,
-in one
-flat struct; a single leaf has no struct.  :mod:`cute_dialect.runtime.signature` describes the record.
+(``!llvm.struct<…>``) defines the offset of each dynamic leaf.  ``cute-to-base`` stores only the dynamic leaves, in
+one flat struct; a single leaf has no struct.  :mod:`cute_dialect.runtime.signature` describes the record.
 """
 
 from __future__ import annotations

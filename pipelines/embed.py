@@ -62,8 +62,7 @@ class EmbedError(Exception):
     """The module cannot be lowered.
 
     ``diagnostics`` are the errors, each with the position of its op in the caller's module.  ``message``,
-    ``filename``,
-    ``line`` and ``col`` (0: unknown) belong to the first one.
+    ``filename``, ``line`` and ``col`` (0: unknown) belong to the first one.
     """
 
     def __init__(self, diagnostics: Sequence[Diagnostic]):
@@ -93,10 +92,9 @@ def as_upstream_pass(
 ) -> Callable[[ir.Operation, ExternalPass], None]:
     """Wrap passes of this project as one module pass for ``PassManager.add`` of upstream.
 
-    ``pipeline`` is as for :func:`lower`, or the name of a pass (``cute-to-base``).  ``context`` is the context
-    in which
-    the pass will run; default: the current one.  An error is emitted at its op, and the pass fails.
-    Raises :class:`EmbedError` for an unknown pass.
+    ``pipeline`` is as for :func:`lower`, or the name of a pass (``cute-to-base``).  ``context`` is the context in
+    which the pass will run; default: the current one.  An error is emitted at its op, and the pass fails.  Raises
+    :class:`EmbedError` for an unknown pass.
     """
     import mlir.ir as ir
 

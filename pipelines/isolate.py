@@ -1,9 +1,8 @@
 """Worker processes for upstream MLIR, which may abort its process.
 
-MLIR aborts on a failed assertion or a stack overflow, and LLVM on an instruction that it cannot select.  Such
-an abort
-ends only a worker; it becomes an :class:`UpstreamError` that names the failing step, and the next module gets a new
-worker::
+MLIR aborts on a failed assertion or a stack overflow, and LLVM on an instruction that it cannot select.  Such an
+abort ends only a worker; it becomes an :class:`UpstreamError` that names the failing step, and the next module gets a
+new worker::
 
     start()                                           # first, so that MLIR loads during our imports and parsing
     …                                                 # parse, verify, lower
@@ -12,10 +11,10 @@ worker::
         m.run("base-prepare")
         …
 
-A worker is a new Python process, not a fork, so it shares no memory, GPU or threads with this one.  It holds
-one module
-at a time.  A process keeps its workers for later compilations, one per concurrently compiling thread.  A worker exits
-with its parent.  :mod:`cute_dialect.pipelines.worker` is the code of the worker and defines the messages.
+A worker is a new Python process, not a fork, so it shares no memory, GPU or threads with this one.  It holds one
+module at a time.  A process keeps its workers for later compilations, one per concurrently compiling thread.  A
+worker exits with its parent.  :mod:`cute_dialect.pipelines.worker` is the code of the worker and defines the
+messages.
 """
 
 from __future__ import annotations

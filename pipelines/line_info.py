@@ -11,9 +11,8 @@ number to the file name of the callee.  For a helper ``f`` at ``h.py:3:5``, inli
     .loc 1 41 7
     .loc 2 3 5, function_name $L__function0, inlined_at 1 41 7
 
-"The source location specified as part of inlined_at must lexically precede" (PTX ISA 9.0, 11.5.3), so the
-callers have
-lines of their own.  PTX before 7.2 lacks ``inlined_at`` and keeps only the callee.
+"The source location specified as part of inlined_at must lexically precede" (PTX ISA 9.0, 11.5.3), so the callers
+have lines of their own.  PTX before 7.2 lacks ``inlined_at`` and keeps only the callee.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Assembly of PTX with NVIDIA's ``ptxas``, and parsing of its report.
 
-:mod:`.cuda_programs` finds the program.  It is optional for PTX output: the driver assembles PTX at load time,
-with its
-own ptxas and without a report.
+:mod:`.cuda_programs` finds the program.  It is optional for PTX output: the driver assembles PTX at load time, with
+its own ptxas and without a report.
 
 ptxas assembles whole programs, never with ``-c``, because relocatable code loses ``setmaxnreg`` (note C7504).
 """

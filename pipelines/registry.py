@@ -1,8 +1,7 @@
 """Named pipelines: ``cute-opt --pipeline=NAME[=key=value,…]``.
 
-Each is a template of a textual pipeline with named placeholders.  ``nvptx`` lowers cute to PTX and ``host`` to
-LLVM for
-the CPU; ``base`` stops after the cute passes.
+Each is a template of a textual pipeline with named placeholders.  ``nvptx`` lowers cute to PTX and ``host`` to LLVM
+for the CPU; ``base`` stops after the cute passes.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ class PipelineOption(NamedTuple):
 class NamedPipeline(NamedTuple):
     """A named pipeline.
 
-    In ``template``, ``<option>`` is replaced by the value of an option, and ``<option=value?text>`` by the text
-    if the
-    option has that value.
+    In ``template``, ``<option>`` is replaced by the value of an option, and ``<option=value?text>`` by the text if
+    the option has that value.
     """
 
     name: str

@@ -1,8 +1,7 @@
 """Pass execution on a module, before and after the hand-off to upstream MLIR.
 
 A pipeline is a list of elements (:mod:`cute_dialect.passes.pipeline_text`).  :func:`resolve` checks the whole
-pipeline
-and returns its steps; :class:`Runner` runs them::
+pipeline and returns its steps; :class:`Runner` runs them::
 
     steps = resolve(parse_pipeline("builtin.module(cute-fold-static,cute-to-base,base-prepare)"))
     ir = IR(module)

@@ -67,9 +67,8 @@ def compile_module(
         ptxas: further options of ptxas.
         located: stages to keep, for readers, with the location of each op.
 
-    Texts and files use the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept.  A
-    module uses it
-    if ``text`` is given.
+    Texts and files use the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept.  A module uses
+    it if ``text`` is given.
     """
     _check_keywords(
         source, pipeline, chip, features, opt_level, lineinfo, asserts, emit, filename, keep_stages, save, cache

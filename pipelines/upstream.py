@@ -6,8 +6,7 @@ upstream's own context; this module composes them::
     m = UpstreamModule.from_text(text)
     for name in ("base-prepare", "one-shot-convert-to-llvm"):
         m.run(name)
-    m.run("attach-nvvm-target", {"chip": "sm_90a", "features": "+ptx83", "opt-level": "3"})
-    m.run("emit-gpu-binary")
+    m.run("attach-nvvm-target", {"chip": "sm_90a", "features": "+ptx83", "opt-level": "3"}) m.run("emit-gpu-binary")
     m.ptx()["kernels"]                       # the PTX of gpu.module @kernels
 
 ======================== =============================================================================================
@@ -22,11 +21,9 @@ attach-nvvm-target       ``nvvm-attach-target``; defaults: chip=sm_80, no featur
 emit-gpu-binary          ``gpu-module-to-binary``; default: compilation-target=isa
 ======================== =============================================================================================
 
-``arith-expand`` is not used: it would expand ``maximumf`` to compare and select, and the conversion from arith
-to llvm
-expands ceil and floor divisions anyway.  ``convert-cf-to-llvm`` runs only on ``builtin.module``, because
-upstream does
-not allow it to be nested.  The context has no thread pool, so it starts faster.
+``arith-expand`` is not used: it would expand ``maximumf`` to compare and select, and the conversion from arith to
+llvm expands ceil and floor divisions anyway.  ``convert-cf-to-llvm`` runs only on ``builtin.module``, because
+upstream does not allow it to be nested.  The context has no thread pool, so it starts faster.
 
 LLVM's NVPTX back end *aborts the process* on an instruction that it cannot select, and MLIR aborts on a failed
 assertion.  Compilation of user files therefore runs this module in a separate process (:mod:`.isolate`).

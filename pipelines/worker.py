@@ -1,14 +1,12 @@
 """Code of the worker processes of :mod:`.isolate`, which run upstream MLIR or compile, and their message
 format.
 
-A message is :mod:`marshal` data, preceded by its length in 8 bytes.  A request is ``(method, arguments)``.
-Methods are
-those of :class:`.upstream.UpstreamModule`, and ``"drop"``, which has no reply.  A reply is ``("ok", result)``,
+A message is :mod:`marshal` data, preceded by its length in 8 bytes.  A request is ``(method, arguments)``.  Methods
+are those of :class:`.upstream.UpstreamModule`, and ``"drop"``, which has no reply.  A reply is ``("ok", result)``,
 ``("error", arguments of UpstreamError)`` or ``("missing", (message,))``.
 
-A compiling worker has one method, ``"compile"``.  Its arguments are the keywords of
-:func:`.stages.compile_module` and
-the caller's settings (``CUTE_…``); the result is the files of the compiled module.
+A compiling worker has one method, ``"compile"``.  Its arguments are the keywords of :func:`.stages.compile_module`
+and the caller's settings (``CUTE_…``); the result is the files of the compiled module.
 
 >>> source, sink = os.pipe()
 >>> send(sink, ("ok", 3)); os.close(sink)

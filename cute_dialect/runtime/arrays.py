@@ -197,9 +197,8 @@ def _check_inside(view: ArrayView) -> None:
     """Raise :class:`OutsideMemory` if a numpy view extends past the end of its memory; numpy does not check
     this.
 
-    The memory is that of the last array in the chain of ``base`` arrays.  If the owner is a file or a buffer,
-    the array's
-    own memory counts.
+    The memory is that of the last array in the chain of ``base`` arrays.  If the owner is a file or a buffer, the
+    array's own memory counts.
     """
     import numpy as np
 

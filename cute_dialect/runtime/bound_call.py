@@ -2,14 +2,12 @@
 
 A :class:`Ready` serves arguments of one set of shapes, strides, types and alignments.  Only addresses and the stream
 change between calls.  The memory that one launch writes is a *frame*.  Each launch takes a frame from the pool,
-writes
-it, calls the driver and puts it back.  Threads that launch concurrently use separate frames, so no lock is needed; a
-lock held during the driver call could deadlock a signal handler that launches.
+writes it, calls the driver and puts it back.  Threads that launch concurrently use separate frames, so no lock is
+needed; a lock held during the driver call could deadlock a signal handler that launches.
 
 :class:`BoundCall` is a launch on fixed arrays.  It neither allocates GPU memory nor waits, so a CUDA graph can
-capture
-it.  For a call with several launches, the frame holds the parameters of all of them, and its driver call runs them in
-order.
+capture it.  For a call with several launches, the frame holds the parameters of all of them, and its driver call runs
+them in order.
 
 **Contexts.**  A launch does not query the current context, which would cost a tenth of the launch.  A kernel belongs
 to the primary context of its GPU.  Under any other context the driver returns an error and launches nothing.

@@ -12,9 +12,8 @@ __all__ = ["error_picture"]
 def error_picture(message: str) -> str:
     """Draw the layouts named in a message and return a note with the path of the file.
 
-    Return "" if drawings are off or the message names no layout.  A failure to draw is returned as text, so
-    that it does
-    not hide the original error.
+    Return "" if drawings are off or the message names no layout.  A failure to draw is returned as text, so that it
+    does not hide the original error.
     """
     try:
         into = folder("CUTE_ERROR_SVG")

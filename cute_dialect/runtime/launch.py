@@ -89,9 +89,8 @@ class KernelCall(Protocol):
     def __call__(self, *args: object, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
         """Launch on ``args``.
 
-        On arrays in GPU memory, the call returns at once.  With numpy arrays, it waits and copies the results
-        back; arrays
-        that share memory share their copy, and read-only arrays may be inputs.
+        On arrays in GPU memory, the call returns at once.  With numpy arrays, it waits and copies the results back;
+        arrays that share memory share their copy, and read-only arrays may be inputs.
 
         Args:
             stream: a stream of torch, CuPy or cuda-python, or its handle; default: current stream of the
@@ -473,11 +472,9 @@ class Kernel:
     def by_address(self, *args: object) -> Callable[..., None] | None:
         """Return ``launch(stream, address, …)``, with one address per argument, which launches on other arrays.
 
-        The arrays must match those in ``args`` (shape, strides, type, alignment, GPU); this is not checked.
-        Numbers keep
-        their values; pass 0 as their address.  ``stream`` is the driver's handle.  Return ``None`` if the
-        launch is empty or
-        an array is on the CPU.  Raises the errors of a call.
+        The arrays must match those in ``args`` (shape, strides, type, alignment, GPU); this is not checked.  Numbers
+        keep their values; pass 0 as their address.  ``stream`` is the driver's handle.  Return ``None`` if the launch
+        is empty or an array is on the CPU.  Raises the errors of a call.
         """
         arguments = read_arguments(self.target, args)
         number, host = self._device(arguments, None)

@@ -77,9 +77,8 @@ class Arguments(NamedTuple):
 class Plan(NamedTuple):
     """One launch, ready to run.
 
-    ``operands`` are the kernel's arguments in lowered form, for the interpreter.  ``rejected`` gives the reason
-    for each
-    variant that was skipped.
+    ``operands`` are the kernel's arguments in lowered form, for the interpreter.  ``rejected`` gives the reason for
+    each variant that was skipped.
     """
 
     kernel: str
@@ -104,9 +103,8 @@ def only(plans: Sequence[Plan]) -> Plan:
 def find_target(manifest: Manifest, name: str) -> Target:
     """Look up a kernel or a host function by name.  Raises :class:`LaunchError`.
 
-    A kernel is launched by the host function that launches it, or one of its variants, and nothing else.  The
-    name of a
-    variant selects only that variant.  The name of a kernel does not select the fallback of its host function.
+    A kernel is launched by the host function that launches it, or one of its variants, and nothing else.  The name of
+    a variant selects only that variant.  The name of a kernel does not select the fallback of its host function.
     """
     kernels = {k["name"]: k for k in manifest["kernels"]}
     by_name: Mapping[str, HostEntry] = {h["name"]: h for h in manifest["hosts"]}
@@ -306,9 +304,8 @@ def _plan(
 ) -> Plan:
     """Plan one launch.
 
-    ``base`` is the kernel whose parameters match ``operands``.  ``shape`` comes from the host function;
-    ``None`` without
-    one.
+    ``base`` is the kernel whose parameters match ``operands``.  ``shape`` comes from the host function; ``None``
+    without one.
     """
     said = call.said
     grid = said.grid or (shape.grid if shape is not None else None)

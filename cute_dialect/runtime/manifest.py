@@ -34,9 +34,8 @@ class ManifestError(Exception):
 class KernelEntry(TypedDict):
     """A kernel.
 
-    ``block`` is the required block (``nvvm.reqntid``) or ``None``, ``max_threads`` its bound, and
-    ``dynamic_smem`` the bytes
-    of dynamic shared memory in every launch.
+    ``block`` is the required block (``nvvm.reqntid``) or ``None``, ``max_threads`` its bound, and ``dynamic_smem``
+    the bytes of dynamic shared memory in every launch.
     """
 
     name: str
@@ -63,9 +62,8 @@ class EqualNumbers(TypedDict):
 class HostEntry(TypedDict):
     """A host function that launches kernels.
 
-    ``fallback`` names a host function with the same arguments.  It launches if an argument does not match a
-    type here, or
-    TMA does not support it.
+    ``fallback`` names a host function with the same arguments.  It launches if an argument does not match a type
+    here, or TMA does not support it.
     """
 
     name: str

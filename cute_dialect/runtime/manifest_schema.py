@@ -403,9 +403,8 @@ _Path: TypeAlias = "tuple[tuple[int, int], ...]"
 class _Program:
     """Type checker for the code of a host program.
 
-    ``path`` is the position of the code in nested branches.  ``around`` is the checker of the enclosing code,
-    with which
-    this one shares the sets of all used registers and of registers per branch.
+    ``path`` is the position of the code in nested branches.  ``around`` is the checker of the enclosing code, with
+    which this one shares the sets of all used registers and of registers per branch.
     """
 
     def __init__(self, registers: dict[int, _Kind], path: _Path = (), around: _Program | None = None):

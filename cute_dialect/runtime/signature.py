@@ -8,9 +8,8 @@
 A static leaf is an integer.  A dynamic leaf has a width in bits, a divisor, and a byte offset in the parameter.
 
 Kinds: ``memref``, ``pointer``, ``scalar``, ``tuple`` (int tuples, shapes, coordinates, strides), ``layout``,
-``tensormap`` (a 128-byte TMA descriptor passed by value) and ``opaque`` (a lowered value that only a host
-function can
-build).  ``type`` is for messages; the other fields hold its constraints.
+``tensormap`` (a 128-byte TMA descriptor passed by value) and ``opaque`` (a lowered value that only a host function
+can build).  ``type`` is for messages; the other fields hold its constraints.
 """
 
 from __future__ import annotations

@@ -46,21 +46,21 @@ gpu.module @m {
   gpu.func @k(%x: f32, %v: vector<4xf32>, %i: i32) kernel {
     %0 = arith.truncf %x : f32 to f16
     %1 = arith.truncf %x to_nearest_even : f32 to bf16
-    // expected-error @below {{arith.truncf: expected rounding to nearest even, got toward_zero, which LLVM drops}}
+    // expected-error @below {{arith.truncf: a GPU rounds to nearest even, got toward_zero; remove the rounding mode}}
     %2 = arith.truncf %x toward_zero : f32 to f16
 //       ^
-    // expected-error @below {{arith.truncf: expected rounding to nearest even, got downward, which LLVM drops}}
+    // expected-error @below {{arith.truncf: a GPU rounds to nearest even, got downward; remove the rounding mode}}
     %3 = arith.truncf %v downward : vector<4xf32> to vector<4xbf16>
 //       ^
-    // expected-error @below {{arith.truncf: expected rounding to nearest even, got upward, which LLVM drops}}
+    // expected-error @below {{arith.truncf: a GPU rounds to nearest even, got upward; remove the rounding mode}}
     %4 = arith.truncf %x upward : f32 to f16
-    // expected-error @below {{arith.truncf: expected rounding to nearest even, got to_nearest_away, which LLVM drops}}
+    // expected-error @below {{arith.truncf: a GPU rounds to nearest even, got to_nearest_away; remove the rounding mode}}
     %5 = arith.truncf %x to_nearest_away : f32 to f16
     %6 = llvm.intr.experimental.constrained.fptrunc %x tonearest ignore : f32 to f16
-    // expected-error @below {{llvm.intr.experimental.constrained.fptrunc: expected rounding to nearest even, got towardzero, which LLVM drops}}
+    // expected-error @below {{llvm.intr.experimental.constrained.fptrunc: a GPU rounds to nearest even, got towardzero; remove the rounding mode}}
     %7 = llvm.intr.experimental.constrained.fptrunc %x towardzero ignore : f32 to f16
 //       ^
-    // expected-error @below {{llvm.intr.experimental.constrained.sitofp: expected rounding to nearest even, got upward, which LLVM drops}}
+    // expected-error @below {{llvm.intr.experimental.constrained.sitofp: a GPU rounds to nearest even, got upward; remove the rounding mode}}
     %8 = llvm.intr.experimental.constrained.sitofp %i upward ignore : i32 to f32
 //       ^
     gpu.return
@@ -70,7 +70,7 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
-  // expected-error @below {{PTX cannot spell the name 'scale-2'; a name has letters a to z, digits, _ and $, and does not begin with a digit; rename the function}}
+  // expected-error @below {{the name 'scale-2' is not a PTX identifier; use letters a to z, digits, _ and $, without a leading digit; rename the function}}
   gpu.func @"scale-2"(%n: i32) kernel {
 //^
     gpu.return

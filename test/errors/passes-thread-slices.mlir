@@ -9,7 +9,7 @@ gpu.module @kernels {
     %tc = cute.make_tiled_copy(%a) : !tc
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %c = cute.make_coord(%t) : (i32) -> !cute.coord<"?">
-    // expected-error @below {{'cute.tiled_copy' op: the tiled copy needs 32 threads, and the block has 16: no thread takes slices 16 to 31; use a larger known_block_size, or deal the tile out among fewer threads}}
+    // expected-error @below {{'cute.tiled_copy' op: the tiled copy needs 32 threads, and the block has 16: no thread takes slices 16 to 31; use a larger known_block_size, or partition the tile among fewer threads}}
     cute.tiled_copy(%tc, %x, %y, %c) : (!tc, !cute.memref<f32, gmem, "128:1">, !cute.memref<f32, gmem, "128:1">, !cute.coord<"?">) -> ()
     gpu.return
   }

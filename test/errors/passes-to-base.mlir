@@ -159,7 +159,7 @@ func.func @f(%t: !cute.memref<f32, gmem, "(4,?):(?,1)">) {
 func.func private @g(!cute_nvgpu.atom.universal_copy<f32>) -> !cute_nvgpu.atom.universal_copy<f32>
 func.func @f() -> !cute_nvgpu.atom.universal_copy<f32> {
   %a = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-  // expected-error @below {{expected a value of type !cute_nvgpu.atom.universal_copy<f32> to be used by copies and partitions only, got a use in 'func.call': make it where it is used}}
+  // expected-error @below {{a value of type !cute_nvgpu.atom.universal_copy<f32> may be used by copies and partitions only, but is used in 'func.call': create it where it is used}}
   %b = func.call @g(%a) : (!cute_nvgpu.atom.universal_copy<f32>) -> !cute_nvgpu.atom.universal_copy<f32>
 //     ^
   return %b : !cute_nvgpu.atom.universal_copy<f32>
@@ -169,7 +169,7 @@ func.func @f() -> !cute_nvgpu.atom.universal_copy<f32> {
 
 func.func @f(%n: index, %i: index) {
   %a = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-  // expected-error @below {{expected a value of type !cute_nvgpu.atom.universal_copy<f32> to be used by copies and partitions only, got a use in 'scf.for': make it where it is used}}
+  // expected-error @below {{a value of type !cute_nvgpu.atom.universal_copy<f32> may be used by copies and partitions only, but is used in 'scf.for': create it where it is used}}
   %r = scf.for %k = %i to %n step %n iter_args(%x = %a) -> (!cute_nvgpu.atom.universal_copy<f32>) {
 //     ^
     scf.yield %x : !cute_nvgpu.atom.universal_copy<f32>
@@ -181,7 +181,7 @@ func.func @f(%n: index, %i: index) {
 
 func.func @f(%c: i1) {
   %a = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-  // expected-error @below {{expected a value of type !cute_nvgpu.atom.universal_copy<f32> to be used by copies and partitions only, got a use in 'cf.cond_br': make it where it is used}}
+  // expected-error @below {{a value of type !cute_nvgpu.atom.universal_copy<f32> may be used by copies and partitions only, but is used in 'cf.cond_br': create it where it is used}}
   cf.cond_br %c, ^x(%a : !cute_nvgpu.atom.universal_copy<f32>), ^y
 //^
 ^x(%z: !cute_nvgpu.atom.universal_copy<f32>):

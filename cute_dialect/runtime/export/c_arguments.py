@@ -1,10 +1,8 @@
 """Parameters of an exported C function and their lowered values: :mod:`cute_dialect.runtime.binding` in C.
 
-A tensor is passed as ``cute_tensor_<rank>`` and an address as ``CUdeviceptr``.  A number has the C type that
-holds it;
-f16 and bf16 are passed as ``float``, and 8-bit floats as their bits.  Tuples and layouts are passed as one
-``int64_t``
-per dynamic leaf.
+A tensor is passed as ``cute_tensor_<rank>`` and an address as ``CUdeviceptr``.  A number has the C type that holds
+it; f16 and bf16 are passed as ``float``, and 8-bit floats as their bits.  Tuples and layouts are passed as one
+``int64_t`` per dynamic leaf.
 """
 
 from __future__ import annotations

@@ -70,9 +70,8 @@ def write_launch(
 ) -> None:
     """Write the planning of one launch: the first of ``choices`` that accepts the arguments.
 
-    ``found`` holds the result.  ``values`` are the arguments in the form of ``base``.  ``numbers`` gives the
-    position of
-    each kernel in the table of functions.  The C variable ``nothing`` must tell if an array of the call is empty.
+    ``found`` holds the result.  ``values`` are the arguments in the form of ``base``.  ``numbers`` gives the position
+    of each kernel in the table of functions.  The C variable ``nothing`` must tell if an array of the call is empty.
     """
     f.line("struct cute_launch *launch = &plan->launches[plan->count];")
     f.line(f"const int64_t grid[3] = {{{', '.join(shape.grid)}}};")

@@ -10,8 +10,8 @@
 
 // NVPTX: cute-to-base,cute-strong-atomics,cute-wgmma-registers,base-prepare,
 // STOPS: cute-to-base)
-// LIST:  cute-strong-atomics {{.*}}make inline PTX of the atomics
-// LIST:  cute-wgmma-registers {{.*}}join consecutive wgmma, make their accumulators registers of PTX
+// LIST:  cute-strong-atomics {{.*}}convert atomics whose order
+// LIST:  cute-wgmma-registers {{.*}}join consecutive wgmma and keep their accumulators in PTX registers
 
 // BASE-LABEL: func.func @offset
 // BASE-NOT:   cute

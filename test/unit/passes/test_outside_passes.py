@@ -195,11 +195,11 @@ LOADS = [
     (HEAD + "class A(Pass):\n    name = 'a'\n" + RUN + "class B(Pass):\n    name = 'a'\n" + RUN, "--load=wrong",
      "pass 'a' of 'wrong' has the name of a pass of 'wrong'"),
     (HEAD + "class A(Pass):\n    name = 'My Pass'\n" + RUN, "--load=wrong",
-     "'wrong' names a pass 'My Pass': expected small letters, digits and '-', a letter first"),
+     "'wrong' names a pass 'My Pass': use lower-case letters, digits and '-', starting with a letter"),
     (HEAD + "class A(Pass):\n    name = 'a'\n", "--load=wrong", "A of 'wrong': A has no method 'run'"),
     (HEAD + "class A(Pass):\n    name = 3\n" + RUN, "--load=wrong", "A of 'wrong': A has no 'name'"),
     (HEAD + "class A(Pass):\n    name = 'a'\n    Options = int\n" + RUN, "--load=wrong",
-     "A of 'wrong': A.Options is no dataclass that derives from cute_dialect.passes.base.PassOptions"),
+     "A of 'wrong': A.Options is not a dataclass derived from cute_dialect.passes.base.PassOptions"),
     (HEAD + "class A(Pass):\n    name = 'a'\n    @dataclass(frozen=True)\n    class Options(PassOptions):\n"
      "        x: int\n" + RUN, "--load=wrong", "A of 'wrong': option 'x' has no default"),
     (HEAD + "class A(Pass):\n    name = 'a'\n    @dataclass(frozen=True)\n    class Options(PassOptions):\n"
@@ -252,7 +252,7 @@ POINT_ERRORS = [
      "pass 'x' of counting 1.5 cannot be imported: ModuleNotFoundError: No module named 'counting.gone'"),
     ({"x": "counting.passes:Gone"}, "--x", "pass 'x' of counting 1.5 cannot be imported: AttributeError: "
      "module 'counting.passes' has no attribute 'Gone'"),
-    ({"x": "counting.passes:CountPass"}, "--x", "pass 'x' of counting 1.5: CountPass calls itself 'count-ops'"),
+    ({"x": "counting.passes:CountPass"}, "--x", "pass 'x' of counting 1.5: CountPass has the name 'count-ops'"),
     ({"x": "counting.passes:dataclass"}, "--x", "pass 'x' of counting 1.5: expected a subclass of "
      "cute_dialect.passes.base.Pass, got <function dataclass at "),
 ]  # fmt: skip
