@@ -1,6 +1,6 @@
-"""An option of a program that may be given once: two values that differ are an error, not the last one.
+"""An argparse action that rejects conflicting repetitions of an option.
 
-``parser.register("action", None, Once)`` makes it what argparse does with every option that has no action of its own.
+``parser.register("action", None, Once)`` makes it the default action of all options that name no other action.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["Once"]
 
 
 class Once(argparse.Action):
-    """Store a value, as argparse does without an action, but refuse another one.
+    """Store a value like the default action, but report an error if a different value follows.
 
     >>> parser = argparse.ArgumentParser(exit_on_error=False)
     >>> parser.register("action", None, Once)
@@ -27,7 +27,7 @@ class Once(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        """Store the value, as often as the option is given."""
+        """Store the value; report an error if it differs from an earlier one."""
         given = f"_{self.dest}_given"
         before: object = getattr(namespace, given, values)
         if before != values:

@@ -1,4 +1,4 @@
-"""``cute-check`` of ``.mlir`` files: parsed, verified, taken through a pipeline as ``cute-opt`` does it."""
+"""``cute-check`` of ``.mlir`` files: parse, verify and run a pipeline like ``cute-opt``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ __all__ = ["check_mlir", "check_source", "finding_of"]
 
 
 def check_mlir(file: str, pipeline: str) -> list[Finding]:
-    """Return what is wrong with a file; ``pipeline``: which passes it goes through, "none" for none."""
+    """Return the findings of a file.
+
+    Args:
+        pipeline: the pipeline to run, or "none" to verify only.
+    """
     try:
         with open(file, encoding="utf-8") as f:
             source = Source(file, f.read())
     except (OSError, UnicodeDecodeError) as e:
         why = e.strerror if isinstance(e, OSError) else "not UTF-8 text"
-        return [finding_of(Diagnostic("error", f"cannot read it: {why}", Position(file)), {})]
+        return [finding_of(Diagnostic("error", f"cannot read the file: {why}", Position(file)), {})]
     return [finding_of(d, {file: source}) for d in check_source(source, pipeline)]
 
 
 def check_source(source: Source, pipeline: str) -> list[Diagnostic]:
-    """Return what is wrong with a text, as ``cute-opt`` gives it; ``pipeline``: as for :func:`check_mlir`."""
+    """Return the diagnostics of ``cute-opt`` for a text; ``pipeline`` is as for :func:`check_mlir`."""
     from cute_dialect.passes.outside import OutsideError
     from cute_dialect.tools.cute_opt import Chunk, CommandLineError, Failure, Job
     from cute_dialect.tools.opt_options import parse_arguments
@@ -47,7 +51,7 @@ def check_source(source: Source, pipeline: str) -> list[Diagnostic]:
 
 
 def finding_of(d: Diagnostic, sources: dict[str, Source]) -> Finding:
-    """Return a diagnostic of IR as a finding."""
+    """Convert a diagnostic of IR to a finding."""
     p = d.position
     related = tuple(Related(n.message, n.position.file, n.position.line, n.position.col) for n in d.notes)
     text = render(d, sources)

@@ -1,4 +1,4 @@
-"""``cute-check`` of Python files: each function under ``@cute.jit`` and ``@cute.kernel`` with an example is traced."""
+"""``cute-check`` of Python files: trace ``@cute.jit`` and ``@cute.kernel`` functions with examples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Checked", "Unchecked", "check_python", "functions_of", "imported"]
 
 
 class Unchecked(NamedTuple):
-    """A function that nothing says how to call: its name, its line, its decorator and its parameters as text."""
+    """A function without an example or complete annotations; ``parameters`` is their text."""
 
     name: str
     line: int
@@ -34,7 +34,7 @@ class Unchecked(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """How to give it an example, in lines of Python, where a value is to be written for each parameter."""
+        """Python code of an example to add, with a placeholder for each parameter."""
         launch = ", grid=1, block=128" if self.decorator == "kernel" else ""
         given = f"({self.parameters},)" if self.parameters and "," not in self.parameters else f"({self.parameters})"
         head = f"@cute.example(lambda: {given}{launch})"
@@ -42,7 +42,7 @@ class Unchecked(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What is wrong with the functions of a file, how many were checked, and which were not."""
+    """The result for a file: findings, number of checked functions, and functions not checked."""
 
     found: list[Finding]
     checked: int
@@ -50,9 +50,13 @@ class Checked(NamedTuple):
 
 
 def check_python(file: str, chip: str | None, remarks: bool, verbose: bool, text: str | None = None) -> Checked:
-    """Return what is wrong with the functions of a file.
+    """Check the functions of a file.
 
-    ``text``: what is in the file, where an editor has another text than the disk.
+    Args:
+        chip: the GPU architecture; None for the default.
+        remarks: also report performance remarks.
+        verbose: print the state of each function to standard error.
+        text: the text in an editor, if it may differ from the file on disk.
     """
     module, wrong = imported(file, text)
     if module is None:
@@ -69,11 +73,12 @@ def check_python(file: str, chip: str | None, remarks: bool, verbose: bool, text
         if not examples:
             unchecked.append(_unchecked(name, function, file))
             if verbose:
-                print(f"{file}: {name}: not checked, it has no example and too few annotations", file=sys.stderr)
+                print(f"{file}: {name}: not checked; it has no example and incomplete annotations", file=sys.stderr)
         for n, one in enumerate(examples):
             checked += 1
             told = _check(file, name, function, one.arguments, one.launch, chip, remarks)
-            found += [f for f in told if not any(f[:8] == g[:8] for g in found)]  # a kernel that two functions launch
+            # Two functions may launch the same kernel, so drop duplicate findings.
+            found += [f for f in told if not any(f[:8] == g[:8] for g in found)]
             if verbose:
                 which = f", example {n + 1}" if len(examples) > 1 else ""
                 state = "checked" if not any(f.severity == "error" for f in told) else "wrong"
@@ -88,7 +93,7 @@ def _unchecked(name: str, function: Traced, file: str) -> Unchecked:
 
 
 class _Text(SourceFileLoader):
-    """A loader of a text that stands for a file."""
+    """A module loader that uses the given text instead of that of the file."""
 
     def __init__(self, name: str, path: str, text: str):
         super().__init__(name, path)
@@ -96,18 +101,18 @@ class _Text(SourceFileLoader):
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile the text; nothing is kept on disk."""
+        """Compile the text without caching bytecode on disk."""
         return compile(self._text, self.path, "exec", dont_inherit=True)
 
 
 def imported(file: str, text: str | None = None) -> tuple[ModuleType | None, list[Finding]]:
-    """Run a file as a module; what it raises is a finding at its line."""
+    """Import a file as a module; an exception becomes a finding at its line."""
     name = f"cute_check_{os.path.splitext(os.path.basename(file))[0]}"
     path = os.path.abspath(file)
     loader = _Text(name, path, text) if text is not None else None
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None or spec.loader is None or not (loader or os.path.isfile(file)):
-        return None, [_plain(file, 0, 0, "cannot read it: there is no such file")]
+        return None, [_plain(file, 0, 0, "cannot read the file: it does not exist")]
     module = importlib.util.module_from_spec(spec)
     folder = os.path.dirname(os.path.abspath(file))
     sys.path.insert(0, folder)
@@ -122,7 +127,7 @@ def imported(file: str, text: str | None = None) -> tuple[ModuleType | None, lis
         frames = [f for f in traceback.extract_tb(e.__traceback__) if os.path.abspath(f.filename) == spec.origin]
         line = (frames[-1].lineno or 0) if frames else 0
         col = (frames[-1].colno or 0) + 1 if frames else 0
-        return None, [_plain(file, line, col, f"it cannot be imported: {type(e).__name__}: {e}")]
+        return None, [_plain(file, line, col, f"cannot import the file: {type(e).__name__}: {e}")]
     finally:
         sys.path.remove(folder)
         sys.modules.pop(name, None)
@@ -130,7 +135,7 @@ def imported(file: str, text: str | None = None) -> tuple[ModuleType | None, lis
 
 
 def functions_of(module: ModuleType) -> Iterator[tuple[str, Traced]]:
-    """Return the decorated functions that a module defines, those of its classes too, in the order of the file."""
+    """Yield the decorated functions and methods of a module in source order."""
     seen: set[int] = set()
     found: list[tuple[int, str, Traced]] = []
 
@@ -162,9 +167,11 @@ def _check(
     except Exception as e:
         return [_plain(*_place(function, file), f"the example of {name} raises {type(e).__name__}: {e}")]
     called: Any = function
-    if "." in name:  # a method: its receiver comes first
+    if "." in name:  # The first argument of a method is its receiver.
         if not args:
-            return [_plain(*_place(function, file), f"the example of {name} has no receiver: it is the first argument")]
+            return [
+                _plain(*_place(function, file), f"the example of {name} has no receiver; pass it as the first argument")
+            ]
         called, args = getattr(args[0], name.rpartition(".")[2]), args[1:]
     try:
         made = trace(called, *args, chip=chip, **launch)
@@ -181,7 +188,7 @@ def _check(
 
 
 def _remark(text: str, file: str, line: int, col: int) -> Finding:
-    """Return a remark as a finding, at the place that it names, else at its function."""
+    """Convert a remark to a finding at the location in its text, or else at its function."""
     named = re.match(r"(.*?):(\d+):(\d+): remark (.*)", text, re.DOTALL)
     if named is None:
         return _plain(file, line, col, text, "remark")
@@ -200,7 +207,7 @@ def _plain(file: str, line: int, col: int, message: str, severity: str = "error"
 
 
 def _of_error(e: CompileError, file: str) -> Finding:
-    """Return an error of the language as a finding; without a place it is at the file."""
+    """Convert an error of the language to a finding; without a location it refers to the file."""
     place = e.place
     related = [Related(text, p.file, p.line, p.col) if p is not None else Related(text) for text, p in e.notes]
     related += [Related("called from here", p.file, p.line, p.col) for p in e.calls]

@@ -1,4 +1,4 @@
-"""What ``cute-check`` found, as text, JSON and SARIF."""
+"""Findings of ``cute-check`` and their output as text, JSON and SARIF."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Finding", "Related", "as_json", "as_sarif", "as_text"]
 
 
 class Related(NamedTuple):
-    """Another place that a finding speaks of, or a note without one (line 0)."""
+    """A related location of a finding, or a note without a location (line 0)."""
 
     message: str
     file: str = ""
@@ -20,7 +20,7 @@ class Related(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A diagnostic.  Lines and columns count from 1, 0 means unknown; ``text``: as it is printed."""
+    """A diagnostic.  Lines and columns count from 1, 0 means unknown.  ``text`` is the printed form."""
 
     severity: str
     code: str
@@ -36,12 +36,11 @@ class Finding(NamedTuple):
 
 
 def as_text(found: Sequence[Finding]) -> str:
-    """Return what is printed."""
     return "".join([f.text if f.text.endswith("\n") else f"{f.text}\n" for f in found])
 
 
 def as_json(found: Sequence[Finding]) -> str:
-    """Return a JSON list; paths are as they were given."""
+    """Return a JSON list; paths are as given on the command line."""
     rows = [{**f._asdict(), "related": [r._asdict() for r in f.related]} for f in found]
     return json.dumps(rows, indent=2) + "\n"
 
@@ -50,7 +49,7 @@ _LEVELS = {"error": "error", "warning": "warning", "remark": "note", "note": "no
 
 
 def as_sarif(found: Sequence[Finding]) -> str:
-    """Return a log of SARIF 2.1.0 (OASIS Standard); files are relative to the present folder where they lie in it."""
+    """Return a SARIF 2.1.0 log (OASIS Standard); paths inside the current folder are relative."""
     from cute_dialect import __version__
 
     rules = sorted({f.code for f in found})

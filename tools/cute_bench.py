@@ -1,32 +1,32 @@
-"""``cute-bench``: build kernels anywhere, check and measure them on the machine with the GPU; measure the compiler.
+"""The ``cute-bench`` program: build, check and measure kernels; measure the compiler.
 
 cute-bench opt                                   cute-opt: start-up, text to PTX, large files (no GPU)
-cute-bench algebra                               the layout algebra beside its peers (no GPU)
-cute-bench interp                                the CPU interpreter: lane-ops a second (no GPU)
-cute-bench gemm --batched                        products of batches beside torch.bmm
-cute-bench energy                                power, clock and pJ a FLOP of kernels of a large GEMM
-cute-bench chain                                 small products one after another, with dependent launch
-cute-bench prologue                              from a kernel's first instruction to its first wgmma
-cute-bench tune FILE:NAME                        constants of a function under @cute.autotune (--help: more)
-cute-bench warps                                 tiles of the GEMMs by mma.sync of f64, tf32, 8 bits
-cute-bench choose                                choosing a kernel for a product (no GPU)
-cute-bench attention --tune                      tiles, stages and schedules of attention beside torch's back ends
-cute-bench op --groups rows                      the functions of cute_dialect.op beside torch and torch.compile
+cute-bench algebra                               the layout algebra compared with other packages (no GPU)
+cute-bench interp                                the CPU interpreter: lane-ops per second (no GPU)
+cute-bench gemm --batched                        batched GEMMs compared with torch.bmm
+cute-bench energy                                power, clock and pJ per FLOP of large GEMM kernels
+cute-bench chain                                 small GEMMs in sequence, with programmatic dependent launch
+cute-bench prologue                              time from the start of a kernel to its first wgmma
+cute-bench tune FILE:NAME                        tune a function decorated with @cute.autotune (--help: more)
+cute-bench warps                                 tile sizes of mma.sync GEMMs for f64, tf32 and 8-bit types
+cute-bench choose                                the time to choose a GEMM kernel (no GPU)
+cute-bench attention --tune                      tiles, stages and schedules of attention compared with torch
+cute-bench op --groups rows                      cute_dialect.op compared with torch and torch.compile
 cute-bench op --random conv --seed 1             200 random problems: conv, rows, epilogue, attention or host
-cute-bench op --random conv --count 9 --plan     the same, small, on the interpreter, checked but not timed (no GPU)
-cute-bench lang                                  the language: import, trace, compile, call (with a GPU more of it)
+cute-bench op --random conv --count 9 --plan     small random problems, checked on the interpreter (no GPU)
+cute-bench lang                                  the language: import, trace, compile, call (more with a GPU)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
 cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
 cute-bench elementwise_add                       both, in a temporary folder
-cute-bench accuracy --run DIR                    errors against float64, beside torch's, of what "all" builds
-cute-bench all --run DIR --json results.json     everything: one table, one file
+cute-bench accuracy --run DIR                    errors against float64 of the kernels of "all", compared with torch
+cute-bench all --run DIR --json results.json     all benchmarks: one table, one file
 cute-bench elementwise_add --run DIR --json result.json
 cute-bench gemm --fit --random 160 --seed 1 --json sweep.json    time many kernels on random problems (--build, --run)
-cute-bench gemm --fit sweep.json                 fit the costs of the model that chooses kernels to it (no GPU)
-cute-bench gemm --regret sweep.json              how near its choices come to the best kernels (no GPU)
+cute-bench gemm --fit sweep.json                 fit the cost model of kernel selection to a sweep (no GPU)
+cute-bench gemm --regret sweep.json              compare the selected kernels with the fastest of a sweep (no GPU)
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -70,7 +70,7 @@ _CASES: Mapping[str, str] = {
     "transpose": "cute_dialect.tools.bench_transpose",
     "warps": "cute_dialect.tools.bench_warps",
 }
-"""Benchmark → its module, with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
+"""Map benchmarks to modules with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 
 _CPU_CASES: Mapping[str, str] = {
     "algebra": "cute_dialect.tools.bench_algebra",
@@ -79,92 +79,99 @@ _CPU_CASES: Mapping[str, str] = {
     "lang": "cute_dialect.tools.bench_lang",
     "opt": "cute_dialect.tools.bench_opt",
 }
-"""Benchmark without a GPU → its module, with ``run(runs=, say=)`` and ``table(result)``."""
+"""Map benchmarks without a GPU to modules with ``run(runs=, say=)`` and ``table(result)``."""
 
 
 _ELEMENTS = ("f16", "bf16", "f8E4M3FN", "tf32")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-bench",
-        description="Measure kernels beside torch.",
+        description="Measure kernels and compare them with torch.",
         epilog=(__doc__ or "").partition("\n\n")[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     p.register("action", None, Once)
-    p.add_argument("name", choices=sorted([*_CASES, *_CPU_CASES]), help="what to measure")
-    p.add_argument("--build", metavar="DIR", help="only compile, into DIR")
-    p.add_argument("--run", metavar="DIR", help="only check and measure what was compiled into DIR")
-    p.add_argument("--json", metavar="FILE", help="write the numbers there")
+    p.add_argument("name", choices=sorted([*_CASES, *_CPU_CASES]), help="benchmark")
+    p.add_argument("--build", metavar="DIR", help="compile into DIR only")
+    p.add_argument("--run", metavar="DIR", help="check and measure the kernels in DIR only")
+    p.add_argument("--json", metavar="FILE", help="write the results to FILE")
     p.add_argument("--chip", default=DEFAULT_CHIP, help=f"GPU architecture to build for (default: {DEFAULT_CHIP})")
-    p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
-    p.add_argument("--tune", action="store_true", help="search the configurations; gemm: save the best for this GPU")
+    p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs per case (default: 100)")
+    p.add_argument(
+        "--tune", action="store_true", help="search for the best configurations; gemm: save them for this GPU"
+    )
     p.add_argument(
         "--random", metavar="N|GROUP",
         help="gemm: N random problems instead of the named ones; op: random problems of GROUP (conv, rows, epilogue, "
         "attention, host)",
     )  # fmt: skip
-    p.add_argument("--count", type=_count, metavar="N", help="of op --random: how many problems (default: 200)")
-    p.add_argument("--plan", action="store_true", help="of op --random: check small ones on the interpreter, no GPU")
-    p.add_argument("--groups", nargs="+", metavar="GROUP", help="op: only these groups of cases")
-    p.add_argument("--batched", action="store_true", help="gemm: products of batches instead, beside torch.bmm")
-    p.add_argument("--seed", type=int, metavar="S", help="of --random and --fit (default: 0)")
+    p.add_argument("--count", type=_count, metavar="N", help="op --random: number of problems (default: 200)")
+    p.add_argument("--plan", action="store_true", help="op --random: check small problems on the interpreter (no GPU)")
+    p.add_argument("--groups", nargs="+", metavar="GROUP", help="op: groups of cases to run")
+    p.add_argument("--batched", action="store_true", help="gemm: batched GEMMs compared with torch.bmm")
+    p.add_argument("--seed", type=int, metavar="S", help="seed of --random and --fit (default: 0)")
     p.add_argument(
         "--fit",
         nargs="*",
         metavar="FILE",
-        help="gemm: fit the costs that choose kernels to sweeps; with --random and no files: make a sweep, i.e. time "
+        help="gemm: fit the cost model of kernel selection to sweeps; with --random and no files: record a sweep, time "
         "many kernels on N problems, into the file of --json",
     )
     p.add_argument(
         "--kernels",
         type=_kernels,
         metavar="N",
-        help="of --fit --random: the N fastest by prediction of each problem (default: 20) and some others, or all; "
-        "of --batched: the N fastest (default: that which is taken)",
+        help="--fit --random: time the N kernels predicted fastest (default: 20) and some others, or all; "
+        "--batched: time the N fastest (default: the selected kernel)",
     )
-    p.add_argument("--budget", type=_seconds, metavar="SECONDS", help="of --fit --random: stop building or timing then")
-    p.add_argument("--regret", nargs="+", metavar="FILE", help="gemm: how near the choices come to the best of sweeps")
-    p.add_argument("--costs", metavar="FILE", help="of --fit and --regret: instead of those in force for the GPU")
-    p.add_argument("--output", metavar="FILE", help="of --fit: where the costs go (default: the user's for the GPU)")
-    p.add_argument("--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="of --tune and gemm_tune")
-    p.add_argument("--element", choices=_ELEMENTS, help="of --tune and gemm_tune (default: f16)")
-    p.add_argument("--long", action="store_true", help="lang: also compile 10,000 times, and watch the memory")
-    p.add_argument("--no-large", action="store_true", help="leave out the check beyond 2^31 elements (24 GB)")
+    p.add_argument(
+        "--budget", type=_seconds, metavar="SECONDS", help="--fit --random: stop building or timing after SECONDS"
+    )
+    p.add_argument(
+        "--regret", nargs="+", metavar="FILE", help="gemm: compare the selected kernels with the fastest of sweeps"
+    )
+    p.add_argument("--costs", metavar="FILE", help="--fit, --regret: cost model (default: that of the GPU)")
+    p.add_argument("--output", metavar="FILE", help="--fit: cost model to write (default: the user's for the GPU)")
+    p.add_argument(
+        "--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="--tune, gemm_tune: problems to tune"
+    )
+    p.add_argument("--element", choices=_ELEMENTS, help="--tune, gemm_tune: element type (default: f16)")
+    p.add_argument("--long", action="store_true", help="lang: also compile 10,000 times and check memory use")
+    p.add_argument("--no-large", action="store_true", help="skip the check of more than 2^31 elements (24 GB)")
     add_options(p)
     return p
 
 
 def _count(text: str) -> int:
-    """Parse a number of problems, for argparse."""
+    """Parse a number of problems for argparse."""
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"expected a number of problems, got {text!r}")
     return int(text)
 
 
 def _kernels(text: str) -> int | str:
-    """Parse a number of kernels or ``all``, for argparse."""
+    """Parse a number of kernels or ``all`` for argparse."""
     if text != "all" and (not text.isdecimal() or int(text) < 2):
-        raise argparse.ArgumentTypeError(f"expected two kernels or more, or all, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of at least 2, or all, got {text!r}")
     return text if text == "all" else int(text)
 
 
 def _seconds(text: str) -> float:
-    """Parse a time, for argparse."""
+    """Parse a positive number of seconds for argparse."""
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
     return seconds
 
 
 def _shape(text: str) -> tuple[int, int, int]:
-    """Parse ``MxNxK``, for argparse."""
+    """Parse ``MxNxK`` for argparse."""
     parts = text.split("x")
     if len(parts) != 3 or not all(part.isdecimal() and int(part) for part in parts):
         raise argparse.ArgumentTypeError(f"expected three sizes like 128x8192x8192, got {text!r}")
@@ -173,14 +180,14 @@ def _shape(text: str) -> tuple[int, int, int]:
 
 
 def _searches(options: argparse.Namespace) -> bool:
-    """Tell whether configurations of products are searched."""
+    """Return True if GEMM configurations are tuned."""
     return options.name == "gemm_tune" or (options.tune and options.name != "attention")
 
 
 def _contradiction(options: argparse.Namespace) -> str:
-    """Say what does not go together on the command line; empty if all does."""
+    """Return the error message for options that cannot be combined, or an empty string."""
     if options.name in _CPU_CASES and (options.build or options.run):
-        return f"{options.name} measures what runs on the CPU: it takes neither --build nor --run"
+        return f"{options.name} runs on the CPU; it cannot be combined with --build or --run"
     if options.long and options.name != "lang":
         return f"--long is for lang, got {options.name}"
     if (options.shapes or options.element) and not _searches(options):
@@ -190,9 +197,9 @@ def _contradiction(options: argparse.Namespace) -> str:
     if options.batched and (options.name != "gemm" or options.tune or options.random is not None):
         return "--batched is for gemm without --tune and --random"
     if options.batched and (options.fit is not None or options.regret is not None):
-        return "--batched does not go with --fit and --regret"
+        return "--batched cannot be combined with --fit or --regret"
     if options.batched and options.kernels == "all":
-        return "--kernels expected a number with --batched, got all"
+        return "--kernels: expected a number with --batched, got all"
     wrong = _contradiction_of_random(options)
     if wrong:
         return wrong
@@ -202,12 +209,15 @@ def _contradiction(options: argparse.Namespace) -> str:
     if wrong:
         return wrong
     if re.fullmatch(r"sm_\d+[af]?", options.chip) is None:
-        return f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}"
+        return f"--chip: expected sm_<number>, e.g. sm_90a, got {options.chip!r}"
     return ""
 
 
 def _contradiction_of_random(options: argparse.Namespace) -> str:
-    """Return what is wrong with the options of random problems, empty if nothing is; parse N of gemm."""
+    """Return the error message for the options of random problems, or an empty string.
+
+    This also converts the argument of ``gemm --random`` to a number.
+    """
     if options.random is None:
         return "--count and --plan are for op --random" if options.count or options.plan else ""
     if options.name == "op":
@@ -217,9 +227,9 @@ def _contradiction_of_random(options: argparse.Namespace) -> str:
             more = "; random GEMMs are cute-bench gemm --random N" if options.random == "gemm" else ""
             return f"--random: {options.random!r} is not a group of op; use one of {', '.join(GROUPS)}{more}"
         if options.groups is not None or options.build or options.run:
-            return "--random compiles, checks and measures: it takes neither --groups nor --build nor --run"
+            return "--random cannot be combined with --groups, --build or --run"
         if options.plan and options.random == "host":
-            return "--plan computes on the interpreter, where group host has nothing to measure"
+            return "--plan runs on the interpreter, which cannot measure group host; choose another group"
         return ""
     if options.name != "gemm" or options.tune:
         return "--random is for op, and for gemm without --tune"
@@ -233,7 +243,7 @@ def _contradiction_of_random(options: argparse.Namespace) -> str:
 
 
 def _contradiction_of_sweeps(options: argparse.Namespace) -> str:
-    """Say what does not go together of the options that make and read sweeps."""
+    """Return the error message for the options of sweeps, or an empty string."""
     name = "--fit" if options.fit is not None else "--regret" if options.regret is not None else ""
     given = [n for n in ("kernels", "budget", "costs", "output") if getattr(options, n) is not None]
     if not name:
@@ -242,27 +252,27 @@ def _contradiction_of_sweeps(options: argparse.Namespace) -> str:
     if options.name != "gemm" or options.tune:
         return f"{name} is for gemm without --tune"
     if options.fit is not None and options.regret is not None:
-        return "--fit and --regret are two commands"
+        return "--fit cannot be combined with --regret"
     if options.fit or options.regret:
         if options.random is not None or options.build or options.run:
-            return f"{name} of files measures nothing: it takes neither --random nor --build nor --run"
+            return f"{name} FILE reads a sweep; it cannot be combined with --random, --build or --run"
         extra = [n for n in given if n not in (("costs", "output") if options.fit else ("costs",))]
-        return f"--{extra[0]} does not go with {name} of files" if extra else ""
+        return f"--{extra[0]} cannot be combined with {name} FILE" if extra else ""
     if options.random is None:
-        return "--fit expected files of sweeps to fit to, or --random N to make one"
+        return "--fit: expected sweep files, or --random N to record a sweep"
     if options.output is not None:
-        return "--output is for --fit of files"
+        return "--output is for --fit FILE"
     if options.build and options.run:
-        return "--build and --run are two commands"
+        return "--build cannot be combined with --run"
     if options.run and (options.kernels is not None or options.costs is not None):
-        return "--kernels and --costs say what is built: they do not go with --run"
+        return "--kernels and --costs select kernels to build; they cannot be combined with --run"
     if not options.build and not options.json:
-        return "--fit --random expected --json FILE, where the sweep goes"
+        return "--fit --random needs --json FILE to write the sweep"
     return ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``cute-bench``; give the exit status."""
+    """Run ``cute-bench`` and return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["tune"]:
         return import_module("cute_dialect.tools.bench_tune").main(argv[1:])
@@ -330,7 +340,7 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
                 return 0
         else:
             folder = options.run
-        say = partial(print, flush=True)  # a kernel that never ends is the one after the last line
+        say = partial(print, flush=True)  # Flush each line, so that the last line identifies a kernel that hangs.
         measured = case.run(folder, runs=options.runs, large=not options.no_large, say=say, **more)
         result = {"machine": _machine(), **measured}
         if options.tune and tuning:
@@ -351,7 +361,7 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
 
 def _told(error: Exception) -> bool:
-    """Print what a user can do something about; false for a bug of ours."""
+    """Print a user error and return True; return False for an internal error."""
     from cute_dialect.tools.cute_run import user_message
 
     text = user_message(error)
@@ -361,14 +371,14 @@ def _told(error: Exception) -> bool:
 
 
 def _random_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
-    """Run ``op --random``; return the exit status: 1 if a result is wrong or a problem is refused."""
+    """Run ``op --random``; return 1 if a result is wrong or a problem is rejected, else 0."""
     import shlex
 
     from cute_dialect.tools import bench_random
 
     missing = _missing(compiles=True, measures=not options.plan)
     if missing is None and options.plan and importlib.util.find_spec("torch") is None:
-        missing = "--plan needs torch (pip install torch), but no GPU"
+        missing = "--plan needs torch (pip install torch); it does not need a GPU"
     if missing is not None:
         print(f"cute-bench: error: {missing}", file=sys.stderr)
         return 1
@@ -393,7 +403,7 @@ def _random_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
 
 def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
-    """Run ``--fit`` or ``--regret``; give the exit status."""
+    """Run ``--fit`` or ``--regret`` and return the exit status."""
     import shlex
 
     from cute_dialect.tools.bench_gemm_fit import fit_files, regret
@@ -423,7 +433,7 @@ def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
 
 def _make_sweep(options: argparse.Namespace, command: str) -> int:
-    """Build the kernels of a sweep, time them, or both; give the exit status."""
+    """Build or time the kernels of a sweep, or both; return the exit status."""
     import tempfile
     import time
 
@@ -450,7 +460,7 @@ def _make_sweep(options: argparse.Namespace, command: str) -> int:
     runs = max(options.runs // 9, 7)
     measured = bench_gemm_sweep.run(folder, plan, runs=runs, deadline=deadline, say=say)
     _write_json(options.json, {"machine": _machine(), "date": _today(), "command": command, **measured})
-    say(f"fit costs to it: cute-bench gemm --fit {options.json}")
+    say(f"to fit the cost model, run: cute-bench gemm --fit {options.json}")
     return 0
 
 
@@ -499,7 +509,7 @@ def _write_json(path: str, result: Mapping[str, object]) -> None:
 
 
 def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str | None:
-    """Say what is not here that will be needed, the folder ``made`` too; asked before anything is compiled."""
+    """Return the error message for a missing package, GPU or build folder, or None."""
     if compiles:
         from cute_dialect.pipelines.upstream import is_available
         from cute_dialect.pipelines.upstream_error import UpstreamMissing
@@ -511,11 +521,11 @@ def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str 
     try:
         import torch
     except ImportError:
-        return "measuring needs torch (pip install torch); --build alone does not"
+        return "measuring needs torch (pip install torch); to compile only, use --build"
     if not torch.cuda.is_available():
-        return "no GPU that torch can use; --build compiles without one"
+        return "torch finds no GPU; to compile only, use --build"
     if made is not None and not os.path.isdir(made):
-        return f"--run: expected a folder that --build made, got '{made}', which is not there"
+        return f"--run: folder '{made}' does not exist; create it with --build"
     return None
 
 
@@ -533,7 +543,7 @@ def _machine() -> dict[str, str]:
 
 
 def _gpu_state() -> dict[str, str]:
-    """Ask ``nvidia-smi`` for driver, limits and clocks."""
+    """Query driver version, limits and clocks with ``nvidia-smi``."""
     import subprocess
 
     keys = ("driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
@@ -546,9 +556,9 @@ def _gpu_state() -> dict[str, str]:
 
 
 def _table(result: Mapping[str, object]) -> None:
-    """Print the rows as a table: name, ours, peer, unit, ratio, or those of the add."""
+    """Print the rows as a table.  The add benchmark has its own columns."""
     machine = cast("dict[str, str]", result["machine"])
-    title = f"{machine['gpu']}, torch {machine['torch']}: medians, L2 flushed where it matters"
+    title = f"{machine['gpu']}, torch {machine['torch']}: median times; the L2 cache is flushed if it matters"
     found = cast("list[dict[str, object]]", result["rows"])
     if found and "name" in found[0]:
         known = ("name", "group", "operation", "ours", "peer", "unit", "ratio")
@@ -586,7 +596,7 @@ def _table(result: Mapping[str, object]) -> None:
 
 
 def _print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> None:
-    """Print a table, with rich where it is installed; the first ``left`` columns are words."""
+    """Print a table, with rich if it is installed; the first ``left`` columns are left-aligned."""
     try:
         from rich.console import Console
         from rich.table import Table

@@ -1,9 +1,9 @@
-"""``cute-cache``: look at the compile cache, or empty it.
+"""The ``cute-cache`` program: list, prune or clear the compile cache.
 
-cute-cache ls                  the entries, the one used longest ago first
-cute-cache clear               take all away
-cute-cache prune [--size 100M] take the oldest away until so much is left
-cute-cache dir                 where it lies
+cute-cache ls                  list the entries, least recently used first
+cute-cache clear               remove all entries
+cute-cache prune [--size 100M] remove the least recently used entries until the cache fits the size
+cute-cache dir                 print the folder of the cache
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["main"]
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-cache",
-        description="The compile cache: compiled kernels by the hash of all that they depend on.",
-        epilog="CUTE_CACHE=0 turns it off; CUTE_CACHE_DIR says where it lies; CUTE_CACHE_SIZE (default 1G) bounds it.",
+        description="Manage the compile cache, which stores compiled kernels by the hash of all their inputs.",
+        epilog="CUTE_CACHE=0 disables the cache; CUTE_CACHE_DIR sets its folder, CUTE_CACHE_SIZE its limit (1G).",
     )
     sub = p.add_subparsers(dest="command", required=True, metavar="ls|clear|prune|dir")
     sub.add_parser("ls", help="list the entries: last use, size, kernels, key")
-    sub.add_parser("clear", help="take all entries away")
-    prune = sub.add_parser("prune", help="take entries away, longest unused first")
+    sub.add_parser("clear", help="remove all entries")
+    prune = sub.add_parser("prune", help="remove entries, least recently used first")
     prune.register("action", None, Once)
-    prune.add_argument("--size", metavar="BYTES", default="", help="what may stay, with K, M or G (default: the limit)")
+    prune.add_argument(
+        "--size", metavar="BYTES", default="", help="maximum size, with K, M or G (default: CUTE_CACHE_SIZE)"
+    )
     sub.add_parser("dir", help="print the folder")
     return p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``cute-cache``; give the exit status."""
     options = build_parser().parse_args(argv)
     try:
         cache = default_cache()
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"cute-cache: error: {e}", file=sys.stderr)
         return 1
     if cache is None:
-        print("cute-cache: error: the cache is off (CUTE_CACHE=0)", file=sys.stderr)
+        print("cute-cache: error: the cache is disabled (CUTE_CACHE=0)", file=sys.stderr)
         return 1
     if options.command == "dir":
         print(cache.folder)
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _list(cache)
     else:
         gone = cache.clear() if options.command == "clear" else cache.prune(limit)
-        print(f"{len(gone)} {'entry' if len(gone) == 1 else 'entries'} taken away, {_size(sum(e.size for e in gone))}")
+        print(f"{len(gone)} {'entry' if len(gone) == 1 else 'entries'} removed, {_size(sum(e.size for e in gone))}")
     return 0
 
 
@@ -86,7 +86,7 @@ def _kernels(cache: Cache, entry: Entry) -> str:
 
 
 def _kind(files: Mapping[str, bytes]) -> str:
-    """Say what an entry is that leads to a compiled module: a function, as it is called with certain arguments."""
+    """Describe an entry that maps a traced function and its argument types to a compiled module."""
     try:
         entry = json.loads(files["kind.json"])
         return f"{entry['name']}() -> {entry['artifact'][:16]}"

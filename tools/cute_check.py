@@ -1,4 +1,6 @@
-"""``cute-check``: trace kernels of Python files and verify ``.mlir`` files, without a GPU; for editors, hooks and CI.
+"""The ``cute-check`` program: trace Python kernels and verify ``.mlir`` files without a GPU.
+
+It serves editors, hooks and CI.
 
 cute-check kernels.py gemm.mlir
 cute-check --json src/*.py
@@ -25,48 +27,51 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 EPILOG = """\
-Python: the file is run as a module (what stands below `if __name__ == "__main__"` is not), then each function under
-@cute.jit or @cute.kernel is traced and lowered that has an example
+Python: the file is imported as a module, without the block under `if __name__ == "__main__"`.  Each function under
+@cute.jit or @cute.kernel is traced and lowered if it has an example
 
     @cute.example(lambda: (cute.runtime.make_fake_compact_tensor(cute.Float32, (cute.sym_int(),)), 2.0))
     @cute.jit
     def scale(x, by): ...
 
-or annotations that say enough (cute.Tensor["f32", "m", "n"], cute.Int32); a kernel's example also says
-grid= and block=.  Of methods the receiver is the first argument.
+or complete annotations (cute.Tensor["f32", "m", "n"], cute.Int32).  The example of a kernel also takes grid= and
+block=.  The first argument of a method is its receiver.
 
-.mlir: the file is parsed, verified and taken through a pipeline (--pipeline, default base).
+.mlir: the file is parsed, verified and run through a pipeline (--pipeline, default base).
 
-Exit status: 0 if nothing is wrong, 1 if something is, 2 for a wrong command line.
-As a hook of pre-commit: id cute-check of this repository, or where it is installed
+Exit status: 0 if there are no errors, 1 if there are, 2 for an invalid command line.
+As a pre-commit hook: id cute-check of this repository, or, if it is installed,
   - {id: cute-check, name: cute-check, entry: cute-check, language: system, files: '\\.(py|mlir)$'}
 """
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-check",
-        description="Trace kernels of Python files and verify .mlir files; print what is wrong as FILE:LINE:COL.",
+        description="Trace kernels of Python files and verify .mlir files; print errors as FILE:LINE:COL.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.register("action", None, Once)
     p.add_argument("files", nargs="+", metavar="FILE", help=".py or .mlir")
     forms = p.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help="print a JSON list, an object a diagnostic")
-    forms.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0, as code hosts read it")
-    p.add_argument("-o", "--output", metavar="FILE", help="write the diagnostics there instead of standard output")
-    p.add_argument("--chip", metavar="sm_90a", help="what kernels in Python are traced for (default: $CUTE_CHIP)")
-    p.add_argument("--pipeline", default="base", metavar="NAME", help="for .mlir; 'none' verifies only (default: base)")
-    p.add_argument("--remarks", action="store_true", help="tell what slows kernels down as well; the status stays")
-    p.add_argument("-v", "--verbose", action="store_true", help="name each function that was checked, and what was not")
+    forms.add_argument("--json", action="store_true", help="print a JSON list with one object per diagnostic")
+    forms.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0 for code hosts")
+    p.add_argument("-o", "--output", metavar="FILE", help="write the diagnostics to FILE instead of standard output")
+    p.add_argument("--chip", metavar="sm_90a", help="GPU architecture for Python kernels (default: $CUTE_CHIP)")
+    p.add_argument(
+        "--pipeline", default="base", metavar="NAME", help="pipeline for .mlir; 'none' only verifies (default: base)"
+    )
+    p.add_argument(
+        "--remarks", action="store_true", help="also print performance remarks; they do not change the exit status"
+    )
+    p.add_argument("-v", "--verbose", action="store_true", help="list each function and whether it was checked")
     add_options(p)
     return p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``cute-check``; give the exit status."""
+    """Run ``cute-check`` and return the exit status."""
     parser = build_parser()
     options = parser.parse_args(argv)
     if options.chip is not None:
@@ -99,15 +104,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write(text)
     errors = sum(f.severity == "error" for f in found)
     if not (options.json or options.sarif):
-        what = f"{errors} error{'s' * (errors != 1)}" if errors else "nothing wrong"
+        what = f"{errors} error{'s' * (errors != 1)}" if errors else "no errors"
         files = f"{len(options.files)} file{'s' * (len(options.files) != 1)}"
         print(f"{what} in {files}, {checked} functions and modules checked", file=sys.stderr)
     return 1 if errors else 0
 
 
 def _check(options: argparse.Namespace) -> tuple[list[Finding], int, list[str]]:
-    """Check the files; return what was found, how many functions and modules there were, and what to do about files
-    of which nothing could be checked.
+    """Check the files.
+
+    Returns the findings, the number of checked functions and modules, and advice for files without a checked function.
     """
     found: list[Finding] = []
     checked = 0
@@ -129,20 +135,20 @@ def _check(options: argparse.Namespace) -> tuple[list[Finding], int, list[str]]:
 
 
 def _advice(file: str, unchecked: Sequence[Unchecked]) -> str:
-    """Say of a file none of whose functions was checked how to have that done."""
+    """Return advice for a file in which no function could be checked."""
     names = ", ".join(u.name for u in unchecked)
     first = next((u for u in unchecked if u.decorator == "jit"), unchecked[0])
     return (
-        f"{file}: nothing was checked of {names}: no example, and annotations that do not say enough. Give one"
+        f"{file}: nothing was checked of {names}: no example and incomplete annotations. Add"
         f' an example of its arguments, or annotations such as cute.Tensor["f32", "m", "n"]; {file}:{first.line}:\n\n'
         f"{indent(first.advice, '    ')}\n\n"
-        "with values for the names in the example: an array of numpy or torch, a number, a tensor without memory\n"
-        "(cute.runtime.make_fake_compact_tensor(cute.Float32, (cute.sym_int(), 64))). cute-check --help says more.\n"
+        "Replace the names in the example by values: a numpy or torch array, a number, or a tensor without memory\n"
+        "(cute.runtime.make_fake_compact_tensor(cute.Float32, (cute.sym_int(), 64))). See cute-check --help.\n"
     )
 
 
 def as_program() -> None:
-    """Run ``cute-check`` as the program it is, from the folder where the user is: files may import what lies there."""
+    """Run ``cute-check`` as a program; files may import modules from the current folder."""
     sys.path.insert(0, os.getcwd())
     sys.exit(main())
 

@@ -1,9 +1,9 @@
-"""``cute-explore``: one HTML page of a kernel, from its source to machine code, with what a run of it measured.
+"""The ``cute-explore`` program: an HTML page of a kernel with its source, IR, machine code and profile.
 
     cute-explore examples/row_sum.py -o row_sum.html
     cute-explore test/examples/transpose.mlir --in 100x70 -o transpose.html
 
-Exit status: 0 when the page was written, 1 for an error (one message), 2 for a wrong command line.
+Exit status: 0 if the page was written, 1 for an error, 2 for an invalid command line.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 EPILOG = """\
-.mlir: arguments are given as to cute-run (--in a=64x128, --in b=b.npy); those of a .py file too, where its example has
-no memory.  Without --in, extents that are not known are 128 (--size), and arrays hold random numbers.
+.mlir: arguments are given as for cute-run (--in a=64x128, --in b=b.npy).  They are also used for a .py file whose
+example has no memory.  Without --in, dynamic extents are 128 (--size) and arrays hold random numbers.
 
-.py: a function that has an example (@cute.example, or annotations that say enough: see cute-check --help) is traced
-with that.  Where there is none, the file is run as a program on the CPU interpreter, with the arguments after --, and
-what it calls is shown:  cute-explore gemm.py -- --m 256
+.py: a function with an example (@cute.example, or complete annotations: see cute-check --help) is traced with it.  If
+there is none, the file runs as a program on the CPU interpreter, with the arguments after --, and the page shows the
+functions that it calls:  cute-explore gemm.py -- --m 256
 
-The page needs no server and no network.  PTX needs upstream's MLIR, SASS ptxas and nvdisasm (pip install
-nvidia-cuda-nvcc nvidia-cuda-nvdisasm); where one is missing, the page says so.
+The page needs no server and no network.  PTX needs upstream MLIR, SASS needs ptxas and nvdisasm (pip install
+nvidia-cuda-nvcc nvidia-cuda-nvdisasm); the page reports missing tools.
 """
 
 
@@ -44,35 +44,36 @@ def _positive(text: str) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-explore",
-        description="Write one HTML page of a kernel: source, IR of each stage, PTX, SASS, what a run measured.",
+        description="Write one HTML page of a kernel: source, IR of each stage, PTX, SASS and profile.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     p.register("action", None, Once)
     p.add_argument("file", metavar="FILE", help=".py or .mlir")
-    p.add_argument("-o", "--output", metavar="FILE.html", help="where to write it (default: FILE's name, .html, here)")
-    p.add_argument("--kernel", metavar="NAME", help="of .mlir: kernel or host function to run")
-    p.add_argument("--function", metavar="NAME", help="of .py: which function (default: the first)")
+    p.add_argument("-o", "--output", metavar="FILE.html", help="output file (default: FILE's name with .html)")
+    p.add_argument("--kernel", metavar="NAME", help=".mlir: kernel or host function to run")
+    p.add_argument("--function", metavar="NAME", help=".py: function to show (default: the first)")
     p.add_argument(
-        "--in", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument, as cute-run's"
+        "--in", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument, as for cute-run"
     )
-    p.add_argument("--size", type=_positive, default=128, metavar="N", help="extents that nobody says (default: 128)")
-    p.add_argument("--blocks", metavar="WHICH", help="run these blocks only, such as 0,5,16:32 or sample:16:0")
-    p.add_argument("--seed", type=int, default=0, help="of the random inputs")
-    p.add_argument("--no-run", action="store_true", help="do not run it: no accesses, timeline, roofline")
+    p.add_argument("--size", type=_positive, default=128, metavar="N", help="value of dynamic extents (default: 128)")
+    p.add_argument("--blocks", metavar="WHICH", help="run only these blocks, such as 0,5,16:32 or sample:16:0")
+    p.add_argument("--seed", type=int, default=0, help="seed of the random inputs")
+    p.add_argument("--no-run", action="store_true", help="do not run the kernel: no accesses, timeline and roofline")
     p.add_argument("--chip", help=f"GPU architecture (default: {DEFAULT_CHIP})")
-    p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline of .mlir")
-    p.add_argument("-q", "--quiet", action="store_true", help="print errors only, and no bar unless --progress says so")
+    p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help=".mlir: named pipeline")
+    p.add_argument(
+        "-q", "--quiet", action="store_true", help="print errors only; no progress bar unless --progress is given"
+    )
     add_options(p)
     return p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``cute-explore``; give the exit status."""
+    """Run ``cute-explore`` and return the exit status."""
     given = list(sys.argv[1:] if argv is None else argv)
     at = given.index("--") if "--" in given else len(given)
     parser = build_parser()
@@ -113,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def explore(options: argparse.Namespace) -> str:
-    """Write the page that the command line asks for; return its path."""
+    """Write the page and return its path."""
     from cute_dialect.explore.collect import collect
     from cute_dialect.explore.drawings import drawings_of
     from cute_dialect.explore.measured import measured
@@ -136,19 +137,19 @@ def explore(options: argparse.Namespace) -> str:
     try:
         replace_file(Path(options.output), page(data).encode())
     except OSError as e:
-        raise ExploreError(f"{options.output}: it cannot be written: {e.strerror}") from e
+        raise ExploreError(f"{options.output}: cannot write the file: {e.strerror}") from e
     return options.output
 
 
 def _facts(kernels: Sequence[Mapping[str, object]], run: Run, chip: str) -> list[str]:
-    """Return what stands beside the title: the chip, the registers of kernels, what it was run with."""
+    """Return the facts next to the title: chip, registers, launch."""
     registers = [f"{k['name']}: {k['registers']} registers" for k in kernels[:2]]
     more = [f"{len(kernels) - 2} more kernels"] if len(kernels) > 2 else []
     return [chip, *registers, *more, *([run.arguments] if run.arguments else [])]
 
 
 def as_program() -> None:
-    """Run ``cute-explore`` as the program it is, from the folder where the user is."""
+    """Run ``cute-explore`` as a program; files may import modules from the current folder."""
     sys.path.insert(0, os.getcwd())
     sys.exit(main())
 

@@ -1,4 +1,4 @@
-"""``cute-lsp``: a language server for MLIR with cute ops and for kernels in Python; ``cute-lsp --help`` says more."""
+"""The ``cute-lsp`` program: a language server for MLIR with cute ops and for Python kernels."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from cute_dialect.tools.argparse_once import Once
 __all__ = ["main"]
 
 EPILOG = """\
-An editor starts this program and speaks the Language Server Protocol with it over standard input and output; nothing
-is to be seen on a terminal.  docs/editors.md has the set-up of VS Code, Neovim and others.  In short, for Neovim 0.11:
+An editor starts this program and communicates with it by the Language Server Protocol over standard input and output.
+docs/editors.md describes the set-up of VS Code, Neovim and other editors.  For Neovim 0.11:
 
     vim.lsp.config("cute", { cmd = { "cute-lsp" }, filetypes = { "mlir", "python" } })
     vim.lsp.enable("cute")
 
-.mlir: what cute-opt --pipeline=base says of the text in the editor, saved or not, underlined, with "did you mean" as a
-quick fix; types, layouts as drawings and documentation under the pointer; definitions, references and symbols; ops,
-types, attributes and passes completed; types that the text does not say as inlay hints.
+.mlir: diagnostics of cute-opt --pipeline=base for the text in the editor, with "did you mean" as a quick fix; types,
+drawings of layouts and documentation on hover; definitions, references and symbols; completion of ops, types,
+attributes and passes; inlay hints for types that the text omits.
 
-Python: files that mention cute_dialect are run as a module, as cute-check does it, and functions are traced that have
-an example (@cute.example) or annotations that say enough: what is wrong, what names were bound to with their layouts,
-documentation and completion of the names of the language.  Definitions and types of Python are left to other servers.
-Each check is a process of its own; --timeout ends it.
+Python: a file that mentions cute_dialect is imported as cute-check does, and its functions with an example
+(@cute.example) or complete annotations are traced: diagnostics, the values of names with their layouts, and
+documentation and completion of the language's names.  Other servers provide definitions and types of Python.  Each
+check runs in its own process and is stopped after --timeout.
 
 Needs pip install 'cute-dialect[lsp]'.
 """
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-lsp",
         description="A language server for MLIR with cute ops and for kernels in Python.",
@@ -41,27 +40,31 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.register("action", None, Once)
-    p.add_argument("--pipeline", default="base", metavar="NAME", help="for .mlir; 'none' verifies only (default: base)")
     p.add_argument(
-        "--chip", default="", metavar="sm_90a", help="what kernels in Python are traced for (default: $CUTE_CHIP)"
+        "--pipeline", default="base", metavar="NAME", help="pipeline for .mlir; 'none' only verifies (default: base)"
     )
     p.add_argument(
-        "--delay", type=float, default=0.15, metavar="S", help="seconds of quiet before a check (default: 0.15)"
+        "--chip", default="", metavar="sm_90a", help="GPU architecture for Python kernels (default: $CUTE_CHIP)"
     )
-    p.add_argument("--timeout", type=float, default=60, metavar="S", help="seconds that a check may take (default: 60)")
+    p.add_argument(
+        "--delay", type=float, default=0.15, metavar="S", help="seconds without a change before a check (default: 0.15)"
+    )
+    p.add_argument(
+        "--timeout", type=float, default=60, metavar="S", help="time limit of a check in seconds (default: 60)"
+    )
     p.add_argument(
         "--pictures",
         choices=("auto", "always", "never"),
         default="auto",
-        help="drawings of layouts in what is shown under the pointer; auto: not for editors in terminals",
+        help="show drawings of layouts on hover; auto: except in terminal editors",
     )
-    p.add_argument("--log", metavar="FILE", help="write there what goes on")
-    p.add_argument("--stdio", action="store_true", help="as it is anyway; some clients say so")
+    p.add_argument("--log", metavar="FILE", help="write a log to FILE")
+    p.add_argument("--stdio", action="store_true", help="use standard input and output (always the case)")
     return p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``cute-lsp``; give the exit status."""
+    """Run ``cute-lsp`` and return the exit status."""
     parser = build_parser()
     options = parser.parse_args(argv)
     if options.chip:
@@ -77,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except PipelineError as e:
             parser.error(f"--pipeline: {e}")
     if not options.delay >= 0 or not options.timeout > 0:
-        parser.error("--delay and --timeout: expected seconds, got a number below 0")
+        parser.error("--delay must be at least 0 and --timeout above 0")
     if options.log is not None:
         try:
             handler = logging.FileHandler(options.log)
@@ -98,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"cute-lsp: error: {missing}", file=sys.stderr)
         return 1
     server = make_server(Settings(options.pipeline, options.chip, options.delay, options.timeout, options.pictures))
-    received, sent = os.dup(0), os.dup(1)  # nothing that prints may write between messages
+    received, sent = os.dup(0), os.dup(1)  # Output of print must not mix with protocol messages.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     server.start_io(os.fdopen(received, "rb"), os.fdopen(sent, "wb"))

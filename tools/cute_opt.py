@@ -1,8 +1,9 @@
-"""``cute-opt``: reads MLIR with cute ops, runs passes, prints the result.  ``cute-opt --help`` says more.
+"""The ``cute-opt`` program: read MLIR with cute ops, run passes and print the result.
 
-This file is the flow: read, split, and for each piece parse, verify, run, print.  The command line is in
-:mod:`.opt_options`, prints and times in :mod:`.instrumentation`, the passes run in :mod:`cute_dialect.pipelines.runner`.
-Imports are made where they are needed: on a small file most of the time goes into them.
+:class:`Job` reads the input, splits it, and parses, verifies, transforms and prints each chunk
+(:mod:`.split_input`).  :mod:`.opt_options` parses the command line, :mod:`.instrumentation` prints the IR between
+passes and measures time, and :mod:`cute_dialect.pipelines.runner` runs the passes.  Imports are local to the functions
+that need them, because they dominate the run time on small files.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ REPORT_TO = "this is a bug of cute-opt, please report it with the file and the c
 
 
 class Failure(Exception):
-    """The command as a whole cannot be carried out; the diagnostic says why."""
+    """A failure of the whole command, with its diagnostic."""
 
     def __init__(self, diagnostic: Diagnostic, source: Source | None = None):
         super().__init__(diagnostic.message)
@@ -60,7 +61,11 @@ class Failure(Exception):
 
 
 class Chunk(NamedTuple):
-    """A piece of the input: its text, how many lines stand before it, its number from 1 (None: the input is whole)."""
+    """A chunk of the input.
+
+    ``line_offset`` is the number of lines before the chunk.  ``number`` counts from 1, or is None if the input is not
+    split.
+    """
 
     text: str
     line_offset: int
@@ -68,11 +73,11 @@ class Chunk(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``cute-opt`` with these arguments (default: those of the process); give the exit status."""
+    """Run ``cute-opt`` with these arguments (default: ``sys.argv``) and return the exit status."""
     start = perf_counter()
     as_program = arguments is None
     if as_program:
-        gc.disable()  # nothing that imports make is garbage
+        gc.disable()  # Imports produce no garbage.
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words or "-debug" in words
     try:
@@ -91,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(render(e.diagnostic, sources, _color()))
         status = 1
     except BrokenPipeError:
-        sys.stdout = None  # nobody reads: say nothing more, not even at exit
+        sys.stdout = None  # The reader closed the pipe, so the interpreter must not flush stdout at exit.
         status = 1
     except KeyboardInterrupt:
         sys.stderr.write("cute-opt: interrupted\n")
@@ -110,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(options: OptOptions, words: Sequence[str], start: float, *, as_program: bool) -> int:
-    """Do what is asked for; gives the exit status."""
+    """Run the command and return its exit status."""
     if "help" in options.values:
         topic = options.value("help")
         from cute_dialect.tools.opt_help import help_text, pass_help
@@ -141,19 +146,19 @@ def _command(options: OptOptions, words: Sequence[str], start: float, *, as_prog
 
 
 def _goes_upstream(options: OptOptions) -> bool:
-    """Tell if the options ask for a module of upstream MLIR for sure; passes by name are looked at later."""
+    """Return True if the options alone imply upstream MLIR.  Passes given by name are checked later."""
     return options.value("emit", "mlir") != "mlir" or any(
         isinstance(item, PipelineFlag) and item.named and item.text.startswith("nvptx") for item in options.run
     )
 
 
 class Job:
-    """One command: options, and what all pieces of the input share."""
+    """A run of ``cute-opt``: its options and the state that all chunks share."""
 
     def __init__(self, options: OptOptions, words: Sequence[str], start: float):
         from importlib import import_module
 
-        import_module("cute_dialect.ir.parsing")  # what takes long is imported here, to be timed
+        import_module("cute_dialect.ir.parsing")  # Import here so that --mlir-timing includes it.
 
         self.options = options
         self.words = words
@@ -182,11 +187,11 @@ class Job:
         if self.printer is not None:
             self.printer.warn_of_absent(self.steps)
         if self.validator() is not None and not any(step.instance is not None for step in self.steps):
-            raise CommandLineError("--validate checks the passes that run here: give at least one")
+            raise CommandLineError("--validate needs at least one pass that runs in xDSL; add a pass or --pipeline")
         self._lap("import", start)
 
     def run(self) -> int:
-        """Read the input, process its pieces, write what came out."""
+        """Process the input and write the output; return the exit status."""
         if not any(step.info.upstream for step in self.steps):
             return self._run()
         from cute_dialect.pipelines.isolate import borrowed
@@ -224,7 +229,7 @@ class Job:
         return 0 if ok else 1
 
     def chunk(self, chunk: Chunk, name: str, whole: Source) -> str | bytes | None:
-        """Process one piece; what it prints to, or None if something was wrong with it."""
+        """Process one chunk and return the printed result, or None after an error."""
         sources = {name: whole}
         shown = StreamHandler(sys.stderr, sources, _color())
         expecting = self.options.flag("verify-diagnostics")
@@ -253,7 +258,7 @@ class Job:
         return None if problems else (result if result is not None else "")
 
     def context(self) -> Context:
-        """Make a fresh context with the dialects asked for."""
+        """Create a context with the dialects selected by ``--dialects``."""
         from cute_dialect.ir.context import make_context
 
         return make_context(
@@ -262,7 +267,11 @@ class Job:
         )
 
     def validator(self) -> Validator | None:
-        """Return what compares functions around each pass, if asked for.  Raises CommandLineError."""
+        """Return the validator of ``--validate``, or None.
+
+        Raises:
+            CommandLineError: the value of ``--validate`` is invalid.
+        """
         if "validate" not in self.options.values:
             return None
         from cute_dialect.pipelines.validation import ValidateOptionError, Validator
@@ -275,13 +284,13 @@ class Job:
     # ---------------------------------------------------------------------------------------------------------- input
 
     def _read(self) -> tuple[str, str]:
-        """Read the name and text of the input."""
+        """Return the name and the text of the input."""
         path = self.options.input
         name = STDIN if path == "-" else path
         try:
             if path == "-":
                 if sys.stdin.isatty():
-                    sys.stderr.write("cute-opt: reading from the terminal: give a file instead, or see --help\n")
+                    sys.stderr.write("cute-opt: reading from the terminal; give a file name to read a file\n")
                 data = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
             else:
                 with open(path, "rb") as f:
@@ -320,7 +329,11 @@ class Job:
     # ----------------------------------------------------------------------------------------------------------- steps
 
     def _steps(self) -> list[Step]:
-        """Return the passes to run, checked.  Raises Failure with a position in the pipeline's text."""
+        """Return the resolved passes to run.
+
+        Raises:
+            Failure: with a position in the text of the pipeline.
+        """
         run = list(self.options.run)
         if not run and self.emit != "mlir":
             run.append(PipelineFlag(True, "nvptx"))
@@ -333,7 +346,7 @@ class Job:
         elements: list[tuple[Element, Source | None]] = []
         more = {"lineinfo": "true"} if self.options.flag("lineinfo") else {}
         if more and not any(isinstance(item, PipelineFlag) and item.named for item in run):
-            raise CommandLineError("option '--lineinfo' is for a named pipeline: add --pipeline")
+            raise CommandLineError("option '--lineinfo' needs a named pipeline; add --pipeline")
         for item in run:
             label = f"<--{item.name}>" if isinstance(item, PassFlag) else "<--pass-pipeline>"
             text = item.options if isinstance(item, PassFlag) else item.text
@@ -365,7 +378,7 @@ class Job:
         return steps
 
     def _dump_pipeline(self) -> None:
-        """Print what runs, as mlir-opt does."""
+        """Print the pipeline in the format of mlir-opt."""
         from cute_dialect.pipelines.runner import pipeline_of
 
         sys.stderr.write(f"Pass Manager with {len(self.steps)} passes:\n{pipeline_of(self.steps)}\n\n")
@@ -376,7 +389,7 @@ class Job:
         return self.timing.lap(name, since) if self.timing is not None else since
 
     def _internal_error(self, e: Exception, chunk: Chunk, engine: DiagnosticEngine, shown: StreamHandler) -> None:
-        """Report a bug of ours: what, where the input lies, and the command that shows it again."""
+        """Report an internal error with a reproducer: the input file and the command line."""
         import tempfile
 
         what, origin = "", ""
@@ -403,7 +416,7 @@ class Job:
         notes = (
             Diagnostic(
                 "note",
-                f"the input was written to {path}; to see it again: cute-opt {path} {' '.join(command)}",
+                f"the input was written to {path}; to reproduce the error: cute-opt {path} {' '.join(command)}",
                 engine.position(None),
             ),
             Diagnostic("note", f"{report_to} (--debug shows where)", engine.position(None)),
@@ -434,9 +447,12 @@ def _write_stdout(result: str | bytes, before: Sequence[str | bytes]) -> None:
 
 
 def _write_file(path: str, outputs: Sequence[str | bytes]) -> None:
-    """Write a file under a temporary name and rename it; what is no file (``/dev/null``, a pipe) is written to.
+    """Write a file atomically, through a temporary file that is renamed.
 
-    A link stays a link to what is written.  Raises Failure.
+    Special files such as ``/dev/null`` and pipes are written directly, and symbolic links are followed.
+
+    Raises:
+        Failure: the file cannot be written.
     """
     separator = (SEPARATOR + "\n").encode()
     data = separator.join(o.encode() if isinstance(o, str) else o for o in outputs)

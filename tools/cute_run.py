@@ -1,12 +1,12 @@
-"""``cute-run``: compile a file, run one of its kernels, say what happened.
+"""The ``cute-run`` program: compile a file, run one of its kernels and check the result.
 
     cute-run add.mlir --kernel add --in 64x4096 --in 64x4096 --check 'c == a + b'
     cute-run add.mlir --kernel add --device cpu --in a=a.npy --in b=b.npy --out c=c.npy
     cute-run build/add --kernel add --in 12345x4321:ld=4400 --repeat 50          (a compiled folder)
     cute-run host.mlir --host                                                    (runs @main on the CPU)
 
-Exit status: 0 when it ran and the check held, 1 otherwise.  Every error is one message, ``file:line:col`` first where
-there is a place.
+Exit status: 0 if the kernel ran and all checks hold, 1 otherwise.  Errors start with ``file:line:col`` if the location
+is known.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES
 __all__ = ["main"]
 
 _EPILOG = """\
-argument texts (--in, in the order of the parameters or as NAME=TEXT):
-  64x4096xf32      an array; without the type, the parameter's; followed by any of
-    =randn =rand =randint =zeros =ones =arange =poison :const=3.5     what it holds
-    :ld=4100         elements from one row to the next      :strides=1,64   all strides
-    :offset=3        start so many elements after an aligned address
-  data.npy         a file          42 or (3,4)    for a parameter that is no tensor
-The letters a, b, c … stand for the parameters in order, in --in, --out and --check, beside their own names.
-Arrays that are not given take the shape of the last one and hold poison (NaN). The check uninit, which is on by
-default in short runs on the CPU, reports the reads of them.
+arguments (--in, in the order of the parameters or as NAME=TEXT):
+  64x4096xf32      an array; the element type defaults to that of the parameter; followed by any of
+    =randn =rand =randint =zeros =ones =arange =poison :const=3.5     initial values
+    :ld=4100         leading dimension in elements          :strides=1,64   all strides
+    :offset=3        offset in elements from an aligned address
+  data.npy         a file          42 or (3,4)    for a parameter that is not a tensor
+The letters a, b, c … are aliases of the parameters in order, in --in, --out and --check.
+Arrays that are not given have the shape of the last one and are filled with poison (NaN).
+The check uninit, on by default in short runs on the CPU, reports reads of poison.
 
-checks (--check EXPR, may be repeated; wrong ones are found before anything runs):
-  'c == a + b'                          every element, bit by bit (NaN equals NaN)
-  'allclose(c, a @ b.T, rtol=1e-3)'     floats that were rounded in another order
-  names      the parameters, their letters, and in_NAME: what an array held before the run
+checks (--check EXPR, may be repeated; all are validated before anything runs):
+  'c == a + b'                          bitwise equality of every element (NaN equals NaN)
+  'allclose(c, a @ b.T, rtol=1e-3)'     equality of floats up to rounding
+  names      the parameters, their letters, and in_NAME: the array before the run
   operators  + - * / // % @ & | ^ == != < <= > >= and not, .T, [slices]
   functions  {functions}
   keywords   {keywords}
   instead of an expression, over the arrays in order: {references}
-  on the CPU, what the interpreter looks for: {sanitizers}, or all, auto, none; auto is the default
+  on the CPU, sanitizers: {sanitizers}, or all, auto, none; auto is the default
              (race and uninit, until the run gets long)
 """
 
@@ -77,14 +77,13 @@ def _epilog() -> str:
 
 
 def _count(text: str) -> int:
-    """Parse a number that is not negative, for argparse."""
+    """Parse a non-negative number for argparse."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a number, 0 or more, got {text!r}")
     return int(text)
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-run",
         description="Compile a file of cute or base IR and run a kernel of it on the GPU or on the CPU interpreter.",
@@ -93,12 +92,19 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     p.register("action", None, Once)
-    p.add_argument("file", nargs="?", help="a .mlir file, or a folder that was compiled before")
-    p.add_argument("--kernel", metavar="NAME", help="kernel or host function; may be left out if there is one only")
-    p.add_argument("--list", action="store_true", help="list the kernels and what they take")
-    p.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto", help="auto: the GPU where there is one")
+    p.add_argument("file", nargs="?", help="a .mlir file, or the folder of a compiled kernel")
+    p.add_argument("--kernel", metavar="NAME", help="kernel or host function (default: the only one)")
+    p.add_argument("--list", action="store_true", help="list the kernels and their parameters")
+    p.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto", help="auto: the GPU if there is one")
     p.add_argument(
-        "--in", "--arg", "--out-arg", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument"
+        "--in",
+        "--arg",
+        "--out-arg",
+        dest="inputs",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="an argument of the kernel",
     )
     p.add_argument("--out", action="append", default=[], metavar="NAME=FILE.npy", help="save an argument after the run")
     p.add_argument(
@@ -106,42 +112,42 @@ def build_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="EXPR",
-        help="e.g. 'c == a + b', or: add copy gemm; on the CPU also any of: race,oob,uninit,sync",
+        help="check, e.g. 'c == a + b', or one of add, copy, gemm; on the CPU also any of race,oob,uninit,sync",
     )
     p.add_argument(
         "--report",
         action="append",
         default=[],
         metavar="NAMES",
-        help="on the CPU any of: banks,coalescing,occupancy,timeline (the last for --timeline or --report-json)",
+        help="on the CPU, any of banks,coalescing,occupancy,timeline (timeline needs --timeline or --report-json)",
     )
     p.add_argument(
         "--timeline",
         metavar="FILE",
-        help="draw there (.svg, .html, .png) which warp on the CPU ran, waited, copied and multiplied when",
+        help="draw the timeline of the warps on the CPU to FILE (.svg, .html, .png)",
     )
-    p.add_argument("--report-json", metavar="FILE", help="write the report there as JSON ('-': print it)")
+    p.add_argument("--report-json", metavar="FILE", help="write the report to FILE as JSON ('-': standard output)")
     p.add_argument(
         "--schedule",
         default="round-robin",
         metavar="NAME",
-        help="order on the CPU: round-robin, reverse, random (by --seed), adversarial",
+        help="warp schedule on the CPU: round-robin, reverse, random (by --seed), adversarial",
     )
     p.add_argument(
         "--max-steps",
         type=int,
         metavar="N",
-        help="ops of a warp on the CPU after which a loop that comes no closer to its end is an error (default: 10^6)",
+        help="on the CPU, report a loop that makes no progress in N ops of a warp (default: 10^6)",
     )
     p.add_argument(
         "--blocks",
         metavar="WHICH",
-        help="run only these on the CPU: 0,5,16:32 or sample:16[:SEED]; checks then compare what they wrote",
+        help="run only these blocks on the CPU: 0,5,16:32 or sample:16[:SEED]; checks cover the elements they write",
     )
-    p.add_argument("--grid", metavar="X,Y,Z", help="overrides the host function's rule")
+    p.add_argument("--grid", metavar="X,Y,Z", help="grid dimensions (default: those of the host function)")
     p.add_argument("--block", metavar="X,Y,Z")
-    p.add_argument("--smem", type=_count, metavar="BYTES", help="dynamic shared memory")
-    p.add_argument("--seed", type=_count, default=0, help="of the random inputs")
+    p.add_argument("--smem", type=_count, metavar="BYTES", help="dynamic shared memory in bytes")
+    p.add_argument("--seed", type=_count, default=0, help="seed of the random inputs")
     p.add_argument(
         "--repeat",
         type=_count,
@@ -149,28 +155,30 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="launch N more times and print the median time",
     )
-    p.add_argument("--keep", metavar="DIR", help="keep the artefacts of each stage there")
+    p.add_argument("--keep", metavar="DIR", help="write the output of each compilation stage to DIR")
     p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline (default: nvptx)")
     p.add_argument("--chip", help=f"GPU architecture (default: {DEFAULT_CHIP})")
-    p.add_argument("--lineinfo", action="store_true", help="tell profilers which line each instruction is from")
-    p.add_argument("--no-cache", action="store_true", help="compile anew, whatever the compile cache holds")
+    p.add_argument("--lineinfo", action="store_true", help="emit line information for profilers")
+    p.add_argument("--no-cache", action="store_true", help="ignore the compile cache")
     p.add_argument(
         "--host",
         nargs="?",
         const="main",
         metavar="FUNC",
-        help="run a host function (default: main) instead",
+        help="run a host function (default: main) on the CPU instead of a kernel",
     )
-    p.add_argument("-q", "--quiet", action="store_true", help="print errors only, and no bar unless --progress says so")
+    p.add_argument(
+        "-q", "--quiet", action="store_true", help="print errors only; no progress bar unless --progress is given"
+    )
     add_options(p)
     return p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``cute-run`` with these arguments (default: those of the process); give the exit status."""
+    """Run ``cute-run`` with these arguments (default: ``sys.argv``) and return the exit status."""
     if argv is not None:
         return _main(argv, as_program=False)
-    gc.disable()  # nothing that imports make is garbage
+    gc.disable()  # Imports produce no garbage.
     leave(_main(None, as_program=True))
 
 
@@ -183,9 +191,9 @@ def _main(argv: Sequence[str] | None, *, as_program: bool) -> int:
         parser.error("the following arguments are required: file")
     for option, given in (("--kernel", options.kernel), ("--check", options.check), ("--in", options.inputs)):
         if options.host is not None and given:
-            parser.error(f"--host runs a host function alone: {option} goes with kernels")
+            parser.error(f"{option} applies to kernels and cannot be combined with --host")
     if options.report_json is not None and not options.report:
-        parser.error("--report-json needs --report: what is to be reported")
+        parser.error("--report-json needs --report=NAMES; choose from banks,coalescing,occupancy,timeline")
     try:
         with reporting(options.progress or ("never" if options.quiet else None), options.progress_json):
             return _run(options, as_program)
@@ -201,7 +209,7 @@ def _main(argv: Sequence[str] | None, *, as_program: bool) -> int:
 
 
 def user_message(error: Exception) -> str | None:
-    """Return the message of an error that a user can do something about; ``None`` for a bug of ours."""
+    """Return the message of a user error, or None for an internal error."""
     if isinstance(error, RunError):
         return f"cute-run: error: {error}"
     from cute_dialect.op.select.kernel_choice import TableError
@@ -261,7 +269,7 @@ def _run(options: argparse.Namespace, as_program: bool) -> int:
     if not calls:
         settle(module)
     compiled = time.perf_counter() - began - calls[0].seconds
-    call = calls[0]._replace(kernel=module.kernel(calls[0].kernel.name))  # now with its code
+    call = calls[0]._replace(kernel=module.kernel(calls[0].kernel.name))  # The kernel now has machine code.
     told = None
     if device == "gpu":
         result = _run_gpu(call, wanted, max(5, options.repeat))
@@ -275,13 +283,13 @@ def _run(options: argparse.Namespace, as_program: bool) -> int:
 def _refuse_what_cpus_do(wanted: Wanted, options: argparse.Namespace) -> None:
     if wanted.sanitizers or wanted.reports:
         names = ", ".join([*(wanted.sanitizers or ()), *wanted.reports])
-        raise RunError(f"{names}: only the CPU interpreter tells that, say --device=cpu")
+        raise RunError(f"{names}: available on the CPU interpreter only; use --device=cpu")
     if options.blocks is not None:
-        raise RunError("--blocks: only the CPU interpreter does that, say --device=cpu")
+        raise RunError("--blocks: available on the CPU interpreter only; use --device=cpu")
 
 
 def _emit(device: str, wanted: Wanted, options: argparse.Namespace) -> Emit:
-    """Choose how far to compile: the CPU needs no machine code, unless its registers are asked for."""
+    """Return the last compilation stage.  The CPU needs machine code only to report occupancy (registers)."""
     if device == "gpu" or options.keep:
         return "auto"
     if "occupancy" in wanted.reports:
@@ -300,7 +308,7 @@ def _report(
     compiled: float,
     options: argparse.Namespace,
 ) -> bool:
-    """Print what happened and save what is to be saved; whether all checks hold."""
+    """Print the report and save outputs; return True if all checks hold."""
     from cute_dialect.tools.run_inputs import Tensor
     from cute_dialect.tools.run_report import Report
 
@@ -331,7 +339,10 @@ def _report(
 def _open(
     options: argparse.Namespace, emit: Emit, settle: Callable[[CompiledModule], None] | None = None
 ) -> CompiledModule:
-    """Open the module: of a folder, compiled before, or compiled now; then ``settle`` gets it before code is made."""
+    """Load a compiled folder or a cache entry, or compile the file.
+
+    A file that is compiled is passed to ``settle`` before machine code is generated.
+    """
     if os.path.isdir(options.file):
         from cute_dialect.runtime import load
 
@@ -359,7 +370,7 @@ def _open(
 
 
 class _Path(os.PathLike[str]):
-    """A file name that is never mistaken for source text."""
+    """A file name, distinguished by type from source text."""
 
     def __init__(self, name: str):
         self._name = name
@@ -419,7 +430,7 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
 
 
 def _print_profile(report: Report, told: RunReport, path: str | None) -> None:
-    """Print what the interpreter counted, and its warnings."""
+    """Print the profile counters and warnings of the interpreter."""
     for text in told.warnings:
         report.line(f"  warning {text}")
     if path is not None:
@@ -447,7 +458,7 @@ def _print_profile(report: Report, told: RunReport, path: str | None) -> None:
 
 
 def _run_gpu(call: Call, wanted: Wanted, repeat: int) -> Result:
-    """Run on copies of the whole storages (padding and guards too), so that a stray write shows."""
+    """Run on copies of the whole allocations, including padding and guards, to detect stray writes."""
     import statistics
 
     from cute_dialect.runtime.arrays import view_of
@@ -474,7 +485,7 @@ def _run_gpu(call: Call, wanted: Wanted, repeat: int) -> Result:
         gpu.synchronize(0)
         copies.back()
         events = [(gpu.new_event(), gpu.new_event()) for _ in range(repeat)]
-        for start, end in events:  # queued without waiting: the GPU is busy, and the host's part does not count
+        for start, end in events:  # Launches are queued without waiting, so host time is excluded.
             gpu.record(start)
             launch(0)
             gpu.record(end)

@@ -1,4 +1,4 @@
-"""What ``cute-explore`` shows: a kernel of a file of IR, or a function of a Python file, with arguments for a run."""
+"""Subjects of ``cute-explore``: a kernel of an IR file or a function of a Python file, with arguments for a run."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ __all__ = ["ExploreError", "SourceError", "Subject", "of_mlir", "of_python"]
 
 
 class ExploreError(Exception):
-    """A mistake of a user of ``cute-explore``, as one message."""
+    """A user error of ``cute-explore``."""
 
 
 class SourceError(ExploreError):
-    """A mistake in the file that is to be shown: the message begins with its place."""
+    """An error in the file to show; the message starts with its location."""
 
 
 class Subject(NamedTuple):
-    """What is shown: its name, what was compiled, its source files, and its run."""
+    """A subject to show: its name, IR, compiled module, source files and run."""
 
     name: str
     trace: ModuleOp
@@ -45,12 +45,17 @@ class Subject(NamedTuple):
 
 
 def of_mlir(options: argparse.Namespace) -> Subject:
-    """Return the kernel of a file of IR.  Raises CompileError, ExploreError."""
+    """Compile the kernel of an IR file.
+
+    Raises:
+        CompileError: the file does not compile.
+        ExploreError: the file or the options are invalid.
+    """
     from cute_dialect.pipelines.stages import parse_module, read_text
 
     trace = parse_module(read_text(options.file), options.file)
     if not list(trace.ops):
-        raise SourceError(f"{options.file}: error: expected a kernel or a function, found none")
+        raise SourceError(f"{options.file}: error: the file defines no kernel and no function")
     module = compiled(trace, filename=options.file, pipeline=options.pipeline, chip=options.chip)
     return Subject(os.path.basename(options.file), trace, module, [options.file], _run(module, options, None, None))
 
@@ -58,7 +63,7 @@ def of_mlir(options: argparse.Namespace) -> Subject:
 def _run(
     module: CompiledModule, options: argparse.Namespace, name: str | None, arguments: Sequence[object] | None
 ) -> Run:
-    """Run a kernel with arguments, those of the command line or random ones; say why where that is not possible."""
+    """Run a kernel with the given arguments or random ones; a run that is not possible records the reason."""
     from cute_dialect.runtime.binding import LaunchError
     from cute_dialect.tools.run_call import RunError, only_kernel
     from cute_dialect.tools.run_inputs import SpecError
@@ -93,16 +98,18 @@ def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[object]:
 
 
 class _Call(NamedTuple):
-    """A call that a program made, or that an example stands for; without arguments they are made up."""
+    """A recorded call of a program or an example.  Without arguments, random ones are generated."""
 
     made: Compiled
     arguments: Sequence[object] | None
 
 
 def of_python(options: argparse.Namespace) -> Subject:
-    """Return a function of a Python file: one with an example, else one that the program calls.
+    """Select a function of a Python file: one with an example, or else one that the program calls.
 
-    Raises CompileError, ExploreError.
+    Raises:
+        CompileError: the function does not compile.
+        ExploreError: the file or the options are invalid.
     """
     found: dict[str, Callable[[], _Call]] = _examples(options) if not options.arguments else {}
     if not found or options.function not in (None, *found):
@@ -111,13 +118,13 @@ def of_python(options: argparse.Namespace) -> Subject:
         raise ExploreError(f"--function: expected one of {', '.join(found) or 'none'}, got {options.function!r}")
     if not found:
         raise SourceError(
-            f"{options.file}: error: expected a function under @cute.jit or @cute.kernel that has an example or "
-            "enough annotations, or that the file calls when it is run: none was found (cute-explore --help)"
+            f"{options.file}: error: no function to show: add @cute.example or annotations to a function under "
+            "@cute.jit or @cute.kernel, or call one when the file runs (see cute-explore --help)"
         )
     name = options.function or next(iter(found))
     if options.function is None and len(found) > 1:
         others = ", ".join([other for other in found if other != name])
-        print(f"cute-explore: shown is {name}; --function also has: {others}", file=sys.stderr)
+        print(f"cute-explore: showing {name}; other values of --function: {others}", file=sys.stderr)
     made, arguments = found[name]()
     trace = made.module()
     module = compiled(trace, filename=options.file, chip=options.chip or made.options.chip)
@@ -125,7 +132,7 @@ def of_python(options: argparse.Namespace) -> Subject:
 
 
 def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
-    """Return the functions that have examples, and what traces each with its first one."""
+    """Map the functions with examples to callbacks that trace them with their first example."""
     from cute_dialect.front.errors import CompileError
     from cute_dialect.front.examples import examples_of
     from cute_dialect.tools.check_python import functions_of, imported
@@ -138,7 +145,7 @@ def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
     for name, function in functions_of(module):
         try:
             examples = examples_of(function)
-        except CompileError:  # annotations that mean something where it is called
+        except CompileError:  # The annotations are not resolvable here.
             continue
         if examples:
             found[name] = partial(_example_call, options, name, function, examples[0])
@@ -146,7 +153,6 @@ def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
 
 
 def _example_call(options: argparse.Namespace, name: str, function: Traced, example: Example) -> _Call:
-    """Trace a function with an example."""
     from cute_dialect.front.compiling import trace
     from cute_dialect.front.errors import CompileError
 
@@ -160,14 +166,14 @@ def _example_call(options: argparse.Namespace, name: str, function: Traced, exam
         raise SourceError(f"{place}: error: the example of {name} raises {type(e).__name__}: {e}") from e
     args = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
     called: Any = function
-    if "." in name and args:  # a method: its receiver comes first
+    if "." in name and args:  # The first argument of a method is its receiver.
         called, args = getattr(args[0], name.rpartition(".")[2]), args[1:]
     made = trace(called, *args, chip=options.chip, **example.launch)
     return _Call(made, _with_memory(made, args))
 
 
 def _with_memory(made: Compiled, args: tuple[Any, ...]) -> Sequence[object] | None:
-    """Return copies of the arguments of an example; None where they have no memory."""
+    """Return copies of the arguments of an example, or None if they have no memory."""
     from cute_dialect.front.arguments import unpack
     from cute_dialect.front.errors import CompileError
     from cute_dialect.runtime.binding import LaunchError
@@ -183,7 +189,7 @@ def _copies(leaves: Sequence[object]) -> list[object]:
 
 
 def _program(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
-    """Run the file as a program on the interpreter; return what it calls, the first call of each function."""
+    """Run the file as a program on the interpreter; return the first call of each function that it calls."""
     from cute_dialect.front.compiled import observed
     from cute_dialect.front.target import running_on
 
@@ -200,7 +206,7 @@ def _program(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
 
 @contextmanager
 def _arguments_of(file: str, arguments: Sequence[str]) -> Generator[None]:
-    """Let a file find these arguments in ``sys.argv``, not ours."""
+    """Set ``sys.argv`` for a program."""
     argv, sys.argv = sys.argv, [file, *arguments]
     try:
         yield
@@ -209,7 +215,12 @@ def _arguments_of(file: str, arguments: Sequence[str]) -> Generator[None]:
 
 
 def _execute(file: str) -> None:
-    """Run a file as a program, what it prints goes to standard error.  Raises CompileError, ExploreError."""
+    """Run a file as a program, with its output redirected to standard error.
+
+    Raises:
+        CompileError: a kernel does not compile.
+        ExploreError: the program fails.
+    """
     from cute_dialect.front.errors import CompileError
 
     try:
@@ -217,7 +228,7 @@ def _execute(file: str) -> None:
             runpy.run_path(file, run_name="__main__")
     except SystemExit as e:
         if e.code not in (None, 0):
-            raise ExploreError(f"{file}: it ended with {e.code} when it was run; its arguments go after --") from e
+            raise ExploreError(f"{file}: the program exited with {e.code}; pass its arguments after --") from e
     except CompileError:
         raise
     except FileNotFoundError as e:
@@ -225,4 +236,4 @@ def _execute(file: str) -> None:
     except Exception as e:
         lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == file]
         place = f"{file}:{lines[-1]}:1" if lines else file
-        raise SourceError(f"{place}: error: it raises {type(e).__name__} when it is run: {e}") from e
+        raise SourceError(f"{place}: error: the program raises {type(e).__name__}: {e}") from e

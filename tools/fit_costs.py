@@ -1,15 +1,14 @@
-"""Fitting the costs of the model that chooses kernels (:mod:`cute_dialect.op.select.cost_model`) to a sweep.
+"""Fitting of the kernel selection cost model (:mod:`cute_dialect.op.select.cost_model`) to a sweep.
 
-What is made small is a sum of three means over problems: how far predictions are off, how far they are off beside each
-other within a problem, and how much longer than the best the kernel takes that would be chosen, with some chance for
-each that is predicted to be nearly as fast.  Kernels near the best of their problem weigh most: of one that takes three
-times as long it hardly matters how long exactly.
+The loss is a weighted sum of three means over problems: the errors of the predicted times; the errors relative to the
+mean error of the same problem; and the expected slowdown of the selected kernel, where kernels that are predicted to be
+nearly as fast are selected with some probability.  Kernels near the fastest of their problem have the highest weight.
 
-The search goes along one cost at a time by factors that grow where they help and shrink where they do not, from the
-costs in force, then from shaken ones.  Nothing is known here of what a cost means: the fields of ``Costs`` are fitted,
-but for ``GIVEN``.
+Coordinate descent changes one cost at a time by a factor that grows after a success and shrinks after a failure.  It
+starts from the current costs and then from perturbed ones.  It fits all fields of ``Costs`` except those in ``GIVEN``,
+without knowledge of their meaning.
 
-Problems are held out by their names' hash, so that a problem is always on the same side.
+A hash of the problem name selects the held-out problems, so a problem is always in the same set.
 """
 
 from __future__ import annotations
@@ -31,28 +30,31 @@ from cute_dialect.tools.sweeps import Row
 __all__ = ["KindErrors", "Outcome", "Quality", "errors_by_kind", "fit", "held_out", "kind", "quality"]
 
 _NEAR = 0.2
-"""The logarithm of the time to the best's at which a kernel weighs half as much as the best."""
+"""Log ratio of a kernel's time to the fastest time at which its weight is one half."""
 _SHARE = 0.03
-"""The same of predictions, at which a kernel's chance of being chosen falls to 1/e."""
+"""Log ratio of predicted times at which the selection probability falls to 1/e."""
 _CORNER = 0.05
-"""Errors (logarithms) below this count as squares, above it linearly."""
+"""Transition from squared to linear errors (log ratio)."""
 _WEIGHTS = (0.6, 0.3, 1.0)
-"""Of the three sums."""
+"""Weights of the three terms of the loss."""
 _PULL = 1e-2
-"""Of a cost's squared distance (logarithm) from where it began: what no measurement speaks of stays there, and chance
-has less to say (on an H200's sweeps of 442 problems, cross-validated, 0.952 of the best; 0.950 with a hundredth of it).
+"""Weight of the squared log distance of a cost from its start value.
+
+It keeps costs that no measurement constrains and reduces overfitting.  Cross-validated on H200 sweeps of 442 problems,
+the selected kernels reach 0.952 of the best speed, and 0.950 with a weight smaller by 100.
 """
 _STEP, _LEAST_STEP = 0.2, 0.004
 _SHAKEN, _SHAKE = 2, 0.25
-"""Restarts from shaken costs, and by how much (standard deviation of the logarithm)."""
+"""Number of restarts from perturbed costs, and the standard deviation of their logarithm."""
 _PREDICTIONS = 60_000_000
-"""How many predictions a fit may take: half a minute of CPU."""
+"""Maximum number of predictions per fit, about half a minute of CPU time."""
 Floats = NDArray[np.float64]
 
 
 class Outcome(NamedTuple):
-    """What costs choose for a problem among the kernels that were timed: ``taken`` and ``best`` with their measured and
-    predicted microseconds.  ``of_best``: the best's time to that of the one taken, at most 1.
+    """The kernel selected by a cost model for a problem (``taken``) and the fastest kernel (``best``).
+
+    The times are measured and predicted microseconds.
     """
 
     problem: Problem
@@ -63,12 +65,12 @@ class Outcome(NamedTuple):
 
     @property
     def of_best(self) -> float:
-        """The share of the best kernel's speed that the choice gives."""
+        """The speed of the selected kernel relative to the fastest, at most 1."""
         return self.best_times[0] / self.taken_times[0]
 
 
 class Quality(NamedTuple):
-    """How good costs are: errors of predictions (absolute logarithms), what is chosen for each row, the worst first."""
+    """The quality of a cost model: prediction errors (absolute log ratios) and outcomes per row, the worst first."""
 
     error: float
     error_90: float
@@ -77,17 +79,19 @@ class Quality(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The geometric mean of the shares of the best."""
+        """The geometric mean of the relative speeds."""
         return exp(sum(log(o.of_best) for o in self.outcomes) / len(self.outcomes))
 
     @property
     def percentile_5(self) -> float:
-        """What 95 of 100 problems reach of their best."""
+        """The 5th percentile of the relative speeds."""
         return self.outcomes[len(self.outcomes) // 20].of_best
 
     def beats(self, other: Quality) -> bool:
-        """Tell whether these costs are better than others for the same problems: what they choose is not worse, and
-        better by more than the standard error of the difference, or their predictions are.
+        """Return True if this cost model is better than another for the same problems.
+
+        The mean relative speed must not be lower.  In addition it must be higher by more than the standard error of
+        the difference, or the prediction error must be lower.
         """
         before = {id(row): o.of_best for row, o in zip(other.rows, other.outcomes)}
         gains = [log(o.of_best / before[id(row)]) for row, o in zip(self.rows, self.outcomes)]
@@ -96,7 +100,7 @@ class Quality(NamedTuple):
         return mean >= 0 and (mean > noise or self.error < other.error)
 
     def as_record(self) -> dict[str, object]:
-        """Return the numbers for a file."""
+        """Return the numbers as a JSON-serializable record."""
         worst = self.outcomes[0].of_best
         found = {"of_best": self.mean, "percentile_5": self.percentile_5, "worst": worst}
         rounded = {k: round(v, 4) for k, v in (*found.items(), ("error", self.error), ("error_90", self.error_90))}
@@ -104,12 +108,12 @@ class Quality(NamedTuple):
 
 
 def held_out(problem: Problem) -> bool:
-    """Tell whether a problem is of the third that is not fitted."""
+    """Return True for the third of the problems that is held out from fitting."""
     return int.from_bytes(hashlib.sha256(problem.key.encode()).digest()[:8]) % 3 == 0
 
 
 def quality(rows: Sequence[Row], costs: Costs) -> Quality:
-    """Return how good costs are for some problems."""
+    """Evaluate a cost model on some problems."""
     errors: list[float] = []
     outcomes: list[tuple[Outcome, Row]] = []
     for row in rows:
@@ -128,7 +132,7 @@ def quality(rows: Sequence[Row], costs: Costs) -> Quality:
 
 
 def kind(choice: Choice) -> str:
-    """Return what sort of kernel one is."""
+    """Return the kind of a kernel, by its distinguishing feature."""
     c = choice.config
     found = (
         (choice.skinny is not None, "few rows"),
@@ -141,9 +145,11 @@ def kind(choice: Choice) -> str:
 
 
 class KindErrors(NamedTuple):
-    """How predictions for a kind of kernels differ from measurements (median and absolute 90th percentile, logarithms),
-    of those within a half of the best; what problems lose by taking one, and by not taking one that is the best (both
-    in shares of the speed, summed over problems, over their number).
+    """Errors of a kind of kernels.
+
+    ``error`` and ``error_90`` are the median and the absolute 90th percentile of the log ratio of predicted to measured
+    times, of kernels within 1.5 times the best.  ``taken`` and ``missed`` are the mean log speed lost by selecting a
+    kernel of this kind, and by not selecting one that is the best.
     """
 
     kind: str
@@ -155,7 +161,7 @@ class KindErrors(NamedTuple):
 
 
 def errors_by_kind(found: Quality, costs: Costs) -> list[KindErrors]:
-    """Return the errors of each kind of kernels: which part of the formula to mend first."""
+    """Return the errors per kind of kernel, which show the part of the cost model to improve first."""
     errors: dict[str, list[float]] = {}
     for problem, kernels, measured, _ in found.rows:
         predicted = times(of_choices(kernels), problem, costs).tolist()
@@ -175,21 +181,21 @@ def errors_by_kind(found: Quality, costs: Costs) -> list[KindErrors]:
 
 
 def fit(rows: Sequence[Row], begin: Costs, seed: int = 0, predictions: int = _PREDICTIONS) -> Costs:
-    """Return costs fitted to some problems, from those to begin with; the same for the same seed."""
+    """Fit costs to problems, starting from ``begin``; deterministic for a given seed."""
     search = _Search(rows, begin)
-    whole = predictions / len(search.times)  # times that all pairs can be predicted
+    whole = predictions / len(search.times)  # number of predictions of all pairs
     with Task("fitting", round(whole), "predictions") as task:
         found = search.descend(search.start, whole / 2, task)
         rng = np.random.default_rng(seed)
         for i in range(_SHAKEN):
-            task.update(round(whole * (0.5 + 0.5 * i / _SHAKEN)), name=f"error {found[0]:.4g}")  # it may end early
+            task.update(round(whole * (0.5 + 0.5 * i / _SHAKEN)), name=f"error {found[0]:.4g}")  # may end early
             shaken = found[1] + rng.normal(0.0, _SHAKE, len(search.names)) * search.matters
             found = min(found, search.descend(shaken, whole / 2 / _SHAKEN, task), key=lambda x: x[0])
     return search.costs(found[1])
 
 
 class _Search:
-    """A search for the costs of some problems; a place in it is the logarithms of the costs ``names``."""
+    """The search for costs; a point is the vector of the logarithms of the costs ``names``."""
 
     def __init__(self, rows: Sequence[Row], begin: Costs):
         self.begin = begin
@@ -208,7 +214,7 @@ class _Search:
         weights: Floats = 1 / (1 + (self.behind / _NEAR) ** 2)
         self.weights: Floats = weights / self._sums(weights)[self.row]
 
-        # Costs of kernels that were not timed, which stay as they are.
+        # Costs of kernels that were not timed do not change.
         predicted, shift = self.predicted(self.start), np.eye(len(self.names)) * 0.1
         self.matters = np.array([not np.array_equal(self.predicted(self.start + x), predicted) for x in shift])
 
@@ -216,15 +222,15 @@ class _Search:
         return np.add.reduceat(values, self.first)
 
     def costs(self, place: Floats) -> Costs:
-        """Return the costs of a place."""
+        """Return the costs at a point."""
         return self.begin._replace(**{n: exp(x) for n, x in zip(self.names, place.tolist())})
 
     def predicted(self, place: Floats) -> Floats:
-        """Return the logarithms of all predictions."""
+        """Return the logarithms of all predicted times."""
         return np.log(times(self.kernels, self.asked, self.costs(place)))
 
     def score(self, place: Floats, predicted: Floats) -> float:
-        """Return what is made small."""
+        """Return the loss."""
         error = predicted - self.times
         beside = error - self._sums(self.weights * error)[self.row]
         ahead = predicted - np.minimum.reduceat(predicted, self.first)[self.row]
@@ -236,9 +242,10 @@ class _Search:
         return sum(w * x for w, x in zip(_WEIGHTS, sums)) / len(self.first) + pull
 
     def descend(self, place: Floats, whole: float, task: Task) -> tuple[float, Floats]:
-        """Return the least score near a place, and where; takes as many predictions as ``whole`` ones of all pairs.
+        """Return the minimum loss near a point, and the point.
 
-        Each is a step of ``task``.
+        Args:
+            whole: the maximum number of predictions of all pairs; each advances ``task`` by one step.
         """
         place = np.clip(place, self.low, self.high)
         predicted = self.predicted(place)
@@ -261,7 +268,7 @@ class _Search:
                     found = self.score(there, values)
                     if found < score - 1e-8:
                         place, predicted, score = there, values, found
-                        steps[i] = step * 1.5  # and further the same way first
+                        steps[i] = step * 1.5  # The next step tries the same direction with a larger factor.
                         break
                 else:
                     steps[i] /= 2
@@ -269,12 +276,12 @@ class _Search:
 
 
 def _bent(errors: Floats) -> Floats:
-    """Return squares of what is small, and what is large linearly."""
+    """Return a loss that is quadratic for small errors and linear for large ones."""
     return _CORNER * (np.sqrt(1 + (errors / _CORNER) ** 2) - 1)
 
 
 def _range(name: str, value: float) -> tuple[float, float]:
-    """Return between what a cost is looked for; a cost of nothing, as one of a microsecond's hundredths."""
+    """Return the search range of a cost; the range of a zero cost is based on 0.1."""
     usual = getattr(COSTS, name) or 0.1
     low, high = RANGES.get(name, (usual / 10, usual * 10))
     return min(low, value or low), max(high, value)

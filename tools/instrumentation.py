@@ -1,4 +1,4 @@
-"""Observers of a run of ``cute-opt``: prints of the IR between passes, times, statistics."""
+"""Observers of the pass runner of ``cute-opt``: IR dumps, timing and statistics."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class IRDumper:
-    """Prints the IR before and after passes, to standard error, or each into a file of its own.
+    """Prints the IR before and after passes, to standard error or to one file per dump.
 
-    Files are ``DIR/<number>-<pass>.mlir`` (``<number>-before-<pass>.mlir``), where the number counts passes from 1 and
-    ``00-input.mlir`` is the module as parsed; of a split input, piece ``k`` has the folder ``DIR/chunk-k``.
+    Files are ``DIR/<number>-<pass>.mlir`` and ``<number>-before-<pass>.mlir``, numbered by pass from 1;
+    ``00-input.mlir`` is the parsed module.  Chunk ``k`` of a split input has the folder ``DIR/chunk-k``.
     """
 
     def __init__(self, options: OptOptions):
@@ -33,19 +33,19 @@ class IRDumper:
         if (self._folder or self._changed) and self._before == () and self._after == () and not self._failure:
             self._after = None
         self._text = ""
-        """The IR before the pass that runs, where changes are looked for."""
+        """The IR before the current pass, kept to detect changes."""
         self._chunk = ""
         self._number = 0
 
     def start(self, ir: IR, chunk: int | None) -> None:
-        """Take note of a parsed module; ``chunk`` counts the pieces of a split input from 1."""
+        """Record a parsed module; ``chunk`` numbers the chunks of a split input from 1."""
         self._chunk = "" if chunk is None else f"chunk-{chunk}"
         self._number = 0
         if self._folder:
             self._show(ir, "00-input", "")
 
     def before(self, step: Step, ir: IR) -> None:
-        """Print the module before a pass, if asked for."""
+        """Print the module before a pass if it is selected."""
         self._number += 1
         if self._changed:
             self._text = self._text_of(ir)
@@ -53,7 +53,7 @@ class IRDumper:
             self._show(ir, f"{self._number:02d}-before-{step.name}", f"IR Dump Before {step.name}")
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
-        """Print the module after a pass, if asked for."""
+        """Print the module after a pass if it is selected."""
         if not ok and (self._failure or self._after is None or step.name in self._after):
             self._show(ir, f"{self._number:02d}-{step.name}-failed", f"IR Dump After {step.name} Failed")
         elif ok and self._changed and self._text_of(ir) == self._text:
@@ -62,12 +62,12 @@ class IRDumper:
             self._show(ir, f"{self._number:02d}-{step.name}", f"IR Dump After {step.name}")
 
     def warn_of_absent(self, steps: Sequence[Step]) -> None:
-        """Say which passes are to be printed around and do not run."""
+        """Warn about selected passes that are not in the pipeline."""
         for name in dict.fromkeys([*(self._before or ()), *(self._after or ())]):
             if all(step.name != name for step in steps):
                 runs = ", ".join(dict.fromkeys(step.name for step in steps)) or "nothing"
                 sys.stderr.write(
-                    f"cute-opt: warning: nothing to print around '{name}': it does not run ({runs} does)\n"
+                    f"cute-opt: warning: cannot print the IR around '{name}': it is not in the pipeline ({runs})\n"
                 )
 
     def _text_of(self, ir: IR) -> str:
@@ -85,40 +85,40 @@ class IRDumper:
 
 
 def _selected(options: OptOptions, when: str) -> tuple[str, ...] | None:
-    """Return the passes to print around; None: all of them."""
+    """Return the passes to print around, or None for all passes."""
     if options.flag(f"mlir-print-ir-{when}-all"):
         return None
     return tuple(name.strip() for name in options.value(f"mlir-print-ir-{when}").split(",") if name.strip())
 
 
 class Timing:
-    """Adds up wall time by what it was spent on, and shows it as a table (``--mlir-timing``)."""
+    """Accumulates wall time per phase and formats the ``--mlir-timing`` table."""
 
     def __init__(self, start: float):
         self._start = start
         self._rows: dict[str, float] = {}
 
     def add(self, name: str, seconds: float) -> None:
-        """Add to a row."""
+        """Add seconds to a row."""
         self._rows[name] = self._rows.get(name, 0.0) + seconds
 
     def lap(self, name: str, since: float) -> float:
-        """Add the time since ``since`` to a row; give the time now."""
+        """Add the time since ``since`` to a row and return the current time."""
         now = perf_counter()
         self.add(name, now - since)
         return now
 
     def before(self, step: Step, ir: IR) -> None:
-        """Do nothing: what counts is after a pass."""
+        """Do nothing; times are recorded after each pass."""
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
-        """Add the time of a pass, and of the verifier after it, to their rows."""
+        """Add the times of a pass and of the verifier after it to their rows."""
         self.add(step.name, seconds)
         if verify_seconds > 1e-5:
             self.add("verify", verify_seconds)
 
     def table(self) -> str:
-        """Return the table: wall seconds, share of the total, name."""
+        """Return the table of wall time in seconds, share of the total and name."""
         total = perf_counter() - self._start
         rows = dict(self._rows)
         rows["rest"] = max(total - sum(rows.values()), 0.0)
@@ -132,7 +132,7 @@ def _row(seconds: float, total: float, name: str) -> str:
 
 
 def statistics_text(statistics: Mapping[str, int]) -> str:
-    """Write what passes counted (``--mlir-pass-statistics``)."""
+    """Format the statistics of the passes (``--mlir-pass-statistics``)."""
     lines = ["===-- pass statistics --==="]
     lines += [f"  {count:9d}  {name}" for name, count in sorted(statistics.items())]
     return "\n".join([*lines, ""])

@@ -1,4 +1,4 @@
-"""Run ``ncu``, Nsight Compute's program, over a program, and read what it counts."""
+"""Profiling of a program with ``ncu``, the Nsight Compute command line."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ __all__ = ["measured", "values"]
 def measured(
     metrics: Sequence[str], program: Sequence[str], launches: int, *, options: Sequence[str] = ()
 ) -> dict[int, dict[str, str]]:  # fmt: skip
-    """Return the values of metrics of each launch of a program: launch -> metric -> number, and ``Kernel Name``.
+    """Run a program under ``ncu`` and return the metrics of each launch, with its ``Kernel Name``.
 
-    ``launches``: how many there are at least, of which a bar shows how many are done; ``options``: more of ``ncu``'s.
-    Raises SystemExit where it measures nothing.
+    Args:
+        launches: the minimum number of launches, for the progress report.
+        options: more options of ``ncu``.
+
+    Raises:
+        SystemExit: ``ncu`` measured no launch.
     """
     command = ["ncu", "--csv", "--clock-control", "none", *options, "--metrics", ",".join(metrics), *program]
     lines: list[str] = []
@@ -39,7 +43,7 @@ def measured(
 
 
 def values(lines: Iterable[str]) -> dict[int, dict[str, str]]:
-    """Read what ``ncu --csv`` prints: numbers without the commas of thousands; what is no number is left out.
+    """Parse the output of ``ncu --csv``; thousands separators and values that are not numbers are removed.
 
     >>> head = '"ID","Kernel Name","Metric Name","Metric Value"'
     >>> values(["==PROF== x", head, '"0","gemm","a.sum","1,024"', '"0","gemm","b","n/a"'])

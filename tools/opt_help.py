@@ -1,4 +1,4 @@
-"""The texts in which ``cute-opt`` explains itself: help, versions, lists of passes and pipelines."""
+"""Help texts of ``cute-opt``: ``--help``, ``--version`` and the lists of passes and pipelines."""
 
 from __future__ import annotations
 
@@ -8,41 +8,44 @@ from cute_dialect.tools.opt_options import GROUPS, ROWS, CommandLineError, Row
 _INTRO = """\
 usage: cute-opt [FILE|-] [options]
 
-Reads MLIR with cute ops, runs passes on it, prints the result. One dash and two mean the same.
+Reads MLIR with cute ops, runs passes on it and prints the result. -option and --option are equivalent.
 
   cute-opt layout.mlir                                    parse, verify, print
   cute-opt layout.mlir --cute-fold-static --cse           passes, in the order given
-  cute-opt gemm.mlir --pipeline --emit=ptx -o gemm.ptx    all the way to PTX (sm_90a, +ptx83)
+  cute-opt gemm.mlir --pipeline --emit=ptx -o gemm.ptx    compile to PTX (sm_90a, +ptx83)
   cute-opt gemm.mlir --pipeline=nvptx=chip=sm_90a,features=+ptx86 --emit=cubin -o gemm.cubin
   cute-opt k.mlir --attach-nvvm-target=chip=sm_90a opt-level=3
   cute-opt k.mlir --pass-pipeline='builtin.module(cute-fold-static,gpu.module(cse))'
-  cute-opt k.mlir --pipeline=base --mlir-print-ir-after-all     watch each pass
-  cute-opt k.mlir --load=./my_passes.py --count-ops       a pass of your own
-  cute-opt --help cute-to-base                            what a pass does, and its options
+  cute-opt k.mlir --pipeline=base --mlir-print-ir-after-all     print the IR after each pass
+  cute-opt k.mlir --load=./my_passes.py --count-ops       run a pass from a Python file
+  cute-opt --help cute-to-base                            describe a pass and its options
 """
 
 
 def help_text(passes: PassTable) -> str:
-    """Return the text of ``--help``."""
     out = [_INTRO]
     for group in GROUPS:
         out.append(f"{group.title}:")
         if group.title == "What to run":
-            out.append(_line("--PASS[=key=value …]", "a pass (they are listed below), with its options"))
+            out.append(_line("--PASS[=key=value …]", "run a pass (listed below) with its options"))
         out += [_option(row) for row in group.rows]
         out.append("")
     out.append("Passes:")
     out += [_line(f"--{row.name}", row.summary) for row in passes.rows()]
     out += [
         "",
-        "Exit status: 0 if all went well, 1 on any error. Errors: FILE:LINE:COL: error: …, on standard error.",
+        "Exit status: 0 on success, 1 on error. Errors are printed to standard error as FILE:LINE:COL: error: ….",
         "",
     ]
     return "\n".join(out)
 
 
 def pass_help(name: str, passes: PassTable) -> str:
-    """Say what a pass does, and its options; or what an option does.  Raises CommandLineError for another name."""
+    """Return the description and options of a pass, or the description of an option.
+
+    Raises:
+        CommandLineError: ``name`` is neither a pass nor an option.
+    """
     if name in ROWS:
         return _option(ROWS[name]) + "\n"
     row = passes.get(name)
@@ -50,7 +53,7 @@ def pass_help(name: str, passes: PassTable) -> str:
         raise CommandLineError(passes.unknown(name))
     summary, anchor = row.summary, row.anchor
     if row.upstream:
-        text = "Runs in upstream MLIR: what comes after it stays there."
+        text = "Runs in upstream MLIR, as do all passes after it."
         names = row.options
     else:
         cls = passes.load(row)
@@ -82,7 +85,6 @@ def _line(left: str, right: str) -> str:
 
 
 def versions_text() -> str:
-    """Return the text of ``--version``."""
     from importlib.metadata import PackageNotFoundError, version
 
     out: list[str] = []
@@ -103,12 +105,10 @@ def versions_text() -> str:
 
 
 def passes_text(passes: PassTable) -> str:
-    """Return the text of ``--list-passes``."""
     return "".join(f"{row.name:<28} {row.summary}\n" for row in passes.rows())
 
 
 def pipelines_text() -> str:
-    """Return the text of ``--list-pipelines``."""
     from cute_dialect.pipelines.registry import DEFAULT, PIPELINES
 
     out: list[str] = []

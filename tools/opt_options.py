@@ -1,7 +1,8 @@
-"""The command line of ``cute-opt``: what may be given, how it is read, and the help.
+"""Command-line options of ``cute-opt``: declarations and parser.
 
-Passes are flags that run in the order given, so the line is read from left to right by hand; one dash and two mean the
-same, as in mlir-opt.  ``--load`` is read first, wherever it stands: what it names brings passes.
+Passes are flags that run in the order given, so the parser reads the command line from left to right.  One or two
+dashes are accepted, as in mlir-opt.  ``--load`` options are processed first, because they register passes that other
+arguments name.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ Kind: TypeAlias = Literal["flag", "value", "optional"]
 
 
 class Row(NamedTuple):
-    """One option: a ``flag`` takes ``=true|false``, a ``value`` needs ``=VALUE`` or a next word, an ``optional`` one
-    may have ``=VALUE``."""
+    """An option: a ``flag`` takes an optional ``=true|false``, a ``value`` needs ``=VALUE`` or a next word, an
+    ``optional`` takes an optional ``=VALUE``.
+    """
 
     name: str
     kind: Kind
@@ -28,7 +30,7 @@ class Row(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A heading of the help and the options under it."""
+    """A section of the help text and its options."""
 
     title: str
     rows: tuple[Row, ...]
@@ -38,29 +40,29 @@ GROUPS: tuple[Group, ...] = (
     Group(
         "What to run",
         (
-            Row("pipeline", "optional", "NAME=key=value,…", "a named pipeline; alone: nvptx"),
-            Row("lineinfo", "flag", "", "of a named pipeline: PTX says which line of the source it is from"),
-            Row("pass-pipeline", "value", "TEXT", "a textual pipeline, e.g. 'builtin.module(gpu.module(cse))'"),
-            Row("load", "value", "MODULE", "passes of your own: a module's name or a .py file; may be repeated"),
+            Row("pipeline", "optional", "NAME=key=value,…", "run a named pipeline (default nvptx)"),
+            Row("lineinfo", "flag", "", "emit line information in PTX (needs a named pipeline)"),
+            Row("pass-pipeline", "value", "TEXT", "run a textual pipeline, e.g. 'builtin.module(gpu.module(cse))'"),
+            Row("load", "value", "MODULE", "load passes from a module or a .py file; may be repeated"),
             Row("list-pipelines", "flag", "", "list the named pipelines and their options"),
-            Row("list-passes", "flag", "", "list the passes, those of installed packages too"),
-            Row("dump-pass-pipeline", "flag", "", "say what runs, as the text of --pass-pipeline, on standard error"),
+            Row("list-passes", "flag", "", "list the passes, including those of installed packages"),
+            Row("dump-pass-pipeline", "flag", "", "print the pipeline as a --pass-pipeline text on standard error"),
         ),
     ),
     Group(
         "Input and output",
         (
-            Row("o", "value", "FILE", "write to FILE (only if all went well) instead of standard output"),
-            Row("emit", "value", "KIND", "what to write (default mlir)", ("mlir", "llvm", "ptx", "cubin")),
-            Row("dialects", "value", "SET", "dialects and passes to know (default all)", ("cute", "base", "all")),
+            Row("o", "value", "FILE", "write to FILE instead of standard output, only on success"),
+            Row("emit", "value", "KIND", "output format (default mlir)", ("mlir", "llvm", "ptx", "cubin")),
+            Row("dialects", "value", "SET", "dialects and passes to register (default all)", ("cute", "base", "all")),
             Row("allow-unregistered-dialect", "flag", "", "accept unknown dialects, in generic form"),
-            Row("core-only", "flag", "", "the core dialect: 'div=' in a type is a parse error"),
+            Row("core-only", "flag", "", "accept the core dialect only: 'div=' in a type is an error"),
             Row("div", "value", "on|off", "--div=off is --core-only", ("on", "off")),
-            Row("split-input-file", "flag", "", "treat the pieces between lines '// -----' one by one"),
+            Row("split-input-file", "flag", "", "split the input at '// -----' lines and process each chunk"),
             Row("mlir-print-op-generic", "flag", "", 'print every op in generic form, "dialect.op"(…)'),
             Row("mlir-print-debuginfo", "flag", "", "print locations"),
             Row("mlir-print-local-scope", "flag", "", "print attributes in full, without aliases"),
-            Row("mlir-use-nameloc-as-prefix", "flag", "", "values keep the names that the source gave them"),
+            Row("mlir-use-nameloc-as-prefix", "flag", "", "print values with their names from the source"),
         ),
     ),
     Group(
@@ -68,9 +70,9 @@ GROUPS: tuple[Group, ...] = (
         (
             Row("verify-diagnostics", "flag", "", "compare diagnostics with '// expected-error {{…}}' comments"),
             Row("verify-each", "flag", "", "run the verifier after each pass (default true)"),
-            Row("verify-legality", "flag", "", "check after each pass what it promises to leave behind"),
-            Row("verify-roundtrip", "flag", "", "print, parse again and compare, before the passes"),
-            Row("validate", "optional", "samples=N,seed=S", "run each function before and after each pass, compare"),
+            Row("verify-legality", "flag", "", "check the postconditions of each pass"),
+            Row("verify-roundtrip", "flag", "", "print, parse again and compare before running passes"),
+            Row("validate", "optional", "samples=N,seed=S", "run each function before and after each pass and compare"),
         ),
     ),
     Group(
@@ -80,19 +82,19 @@ GROUPS: tuple[Group, ...] = (
             Row("mlir-print-ir-before-all", "flag", "", "print the IR before each pass"),
             Row("mlir-print-ir-after", "value", "PASS,…", "print the IR after these passes"),
             Row("mlir-print-ir-before", "value", "PASS,…", "print the IR before these passes"),
-            Row("mlir-print-ir-after-change", "flag", "", "print the IR after a pass only if that changed it"),
+            Row("mlir-print-ir-after-change", "flag", "", "print the IR after each pass that changed it"),
             Row("mlir-print-ir-after-failure", "flag", "", "print the IR after a pass that fails"),
-            Row("mlir-print-ir-tree-dir", "value", "DIR", "print each of these into a file of DIR"),
-            Row("mlir-timing", "flag", "", "say how long each step took"),
-            Row("mlir-pass-statistics", "flag", "", "say what passes counted"),
-            Row("code-size", "flag", "", "say how many ops each step leaves, and how many bytes a kernel becomes"),
+            Row("mlir-print-ir-tree-dir", "value", "DIR", "print to files in DIR instead of standard error"),
+            Row("mlir-timing", "flag", "", "print the time of each step"),
+            Row("mlir-pass-statistics", "flag", "", "print the statistics of passes"),
+            Row("code-size", "flag", "", "print the number of ops after each step and the machine code size"),
             Row("debug", "flag", "", "show the Python traceback of an internal error"),
         ),
     ),
     Group(
         "About",
         (
-            Row("help", "optional", "PASS", "this text, or what PASS (or an option) does"),
+            Row("help", "optional", "PASS", "print this text, or describe PASS (or an option)"),
             Row("show-dialects", "flag", "", "list the dialects"),
             Row("version", "flag", "", "print versions"),
         ),
@@ -102,29 +104,29 @@ GROUPS: tuple[Group, ...] = (
 ROWS = {row.name: row for group in GROUPS for row in group.rows}
 _ALIASES = {"h": "help", "v": "version", "mlir-disable-threading": "", "verify-diagnostics=all": "verify-diagnostics"}
 _LISTS = ("mlir-print-ir-after", "mlir-print-ir-before")
-"""Options that may be repeated: their values are joined."""
+"""Options that may be repeated; their values are joined with commas."""
 
 
 class CommandLineError(ValueError):
-    """The command line cannot be understood."""
+    """An invalid command line."""
 
 
 class PassFlag(NamedTuple):
-    """A pass as given on the command line: its name and the text of its options."""
+    """A pass flag and the text of its options."""
 
     name: str
     options: str
 
 
 class PipelineFlag(NamedTuple):
-    """A pipeline as given on the command line: ``--pipeline=TEXT`` or ``--pass-pipeline=TEXT``."""
+    """A pipeline flag: ``--pipeline=TEXT`` if ``named``, else ``--pass-pipeline=TEXT``."""
 
     named: bool
     text: str
 
 
 class OptOptions:
-    """A command line, read."""
+    """The parsed command line."""
 
     def __init__(self) -> None:
         self.input = "-"
@@ -132,19 +134,20 @@ class OptOptions:
         self.values: dict[str, str] = {}
         self.flags: dict[str, bool] = {}
         self.passes = PassTable()
-        """What may be run: this package's passes, those of ``--load``, those of installed packages."""
+        """Passes that may run: built-in passes, those of ``--load`` and those of installed packages."""
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return whether a flag is on."""
         return self.flags.get(name, default)
 
     def value(self, name: str, default: str = "") -> str:
-        """Return the value of an option."""
         return self.values.get(name, default)
 
 
 def parse_arguments(arguments: Sequence[str]) -> OptOptions:
-    """Read a command line (without the program's name).  Raises CommandLineError.
+    """Parse a command line without the program name.
+
+    Raises:
+        CommandLineError: the command line is invalid.
 
     >>> parse_arguments(["k.mlir", "-cse", "--attach-nvvm-target=chip=sm_90", "opt-level=3"]).run[1].options
     'chip=sm_90 opt-level=3'
@@ -160,7 +163,7 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
 
 
 def _loads(words: Sequence[str]) -> Iterator[str]:
-    """List the values of ``--load``."""
+    """Yield the values of ``--load``."""
     for at, word in enumerate(words):
         if word == "--":
             return
@@ -171,13 +174,17 @@ def _loads(words: Sequence[str]) -> Iterator[str]:
 
 
 def _given(row: Row, value: str | None, following: str) -> str:
-    """Return the value of an option that needs one: after its ``=``, else the next word.  Raises CommandLineError."""
+    """Return the value of an option, after its ``=`` or from the following word.
+
+    Raises:
+        CommandLineError: the value is missing.
+    """
     found = following if value is None else value
     if not found:
         raise CommandLineError(f"option '{_dashed(row)}' needs a value: {row.metavar}")
     if value is None and found.startswith("-") and found != "-":
         raise CommandLineError(
-            f"option '{_dashed(row)}' needs a value: {row.metavar}, got '{found}' (a value that begins with a dash "
+            f"option '{_dashed(row)}' needs a value: {row.metavar}, got '{found}' (a value that starts with a dash "
             f"is written {_dashed(row)}={found})"
         )
     return found
@@ -228,7 +235,7 @@ def _parse(words: Sequence[str], out: OptOptions, inputs: list[str]) -> OptOptio
             value = words[at].lstrip("-")
             at += 1
         if row.choices and value not in row.choices:
-            raise CommandLineError(f"option '--{name}': expected {', '.join(row.choices)}, got '{value}'")
+            raise CommandLineError(f"option '--{name}': expected one of {', '.join(row.choices)}, got '{value}'")
         before = out.values.get(name)
         if name in ("pipeline", "pass-pipeline"):
             out.run.append(PipelineFlag(name == "pipeline", value))
@@ -238,7 +245,7 @@ def _parse(words: Sequence[str], out: OptOptions, inputs: list[str]) -> OptOptio
             raise CommandLineError(f"option '{_dashed(row)}' is given twice: '{before}' and '{value}'")
         out.values[name] = value
     if len(inputs) > 1:
-        raise CommandLineError(f"one input file at most, got {len(inputs)}: {' '.join(inputs)}")
+        raise CommandLineError(f"expected at most one input file, got {len(inputs)}: {' '.join(inputs)}")
     if inputs:
         out.input = inputs[0]
     if "pass-pipeline" in out.values and len(out.run) > 1:
@@ -250,17 +257,17 @@ def _parse(words: Sequence[str], out: OptOptions, inputs: list[str]) -> OptOptio
     if out.value("div"):
         off = out.value("div") == "off"
         if out.flags.setdefault("core-only", off) != off:
-            raise CommandLineError("--core-only and --div=on contradict each other")
+            raise CommandLineError("--core-only cannot be combined with --div=on")
     return out
 
 
 def _names(text: str) -> list[str]:
-    """Split a list with commas into its names."""
+    """Split a comma-separated list."""
     return [name for name in (part.strip() for part in text.split(",")) if name]
 
 
 def _is_topic(word: str, passes: PassTable) -> bool:
-    """Tell if a word after ``--help`` is what help is wanted about: anything but a file and an option with a value."""
+    """Return True if the word after ``--help`` is a topic: an option, a pass, or any word but a .mlir file."""
     name = word.lstrip("-")
     return name in ROWS or passes.get(name) is not None or (word == name and not word.endswith(".mlir"))
 
@@ -274,7 +281,7 @@ def _boolean(name: str, value: str) -> bool:
 
 
 def _continues(word: str, previous: str, out: OptOptions) -> bool:
-    """Tell if a word is one more option of the pass before it: ``--attach-nvvm-target=chip=sm_90 opt-level=3``."""
+    """Return True if a word is an option of the preceding pass: ``--attach-nvvm-target=chip=sm_90 opt-level=3``."""
     key, equals, _ = word.partition("=")
     if not equals or not out.run or not isinstance(out.run[-1], PassFlag) or os.path.exists(word):
         return False

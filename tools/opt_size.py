@@ -1,7 +1,7 @@
-"""The size of code from stage to stage (``--code-size``): ops of each function, PTX instructions, bytes for the GPU.
+"""Code size report (``--code-size``): ops per function, PTX instructions, machine code bytes.
 
 ===-- code size report --===
-      @add   @launch  after
+      @add   @launch  ops after
         31        12  input
         …
         58        20  one-shot-convert-to-llvm
@@ -27,20 +27,20 @@ _SYMBOL = re.compile(r'sym_name = "([^"]+)"')
 
 
 class CodeSize:
-    """Counts after every step and shows a table; an observer of the runner."""
+    """Observer of the pass runner that counts the ops after each step."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[str, Mapping[str, int]]] = []
 
     def start(self, ir: IR) -> None:
-        """Note the module that has been parsed."""
+        """Count the ops of the parsed module."""
         self._add("input", _count(ir))
 
     def before(self, step: Step, ir: IR) -> None:
-        """Do nothing: what counts is after a pass."""
+        """Do nothing; ops are counted after each pass."""
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
-        """Count the ops that a pass left, unless it failed."""
+        """Count the ops after a pass that succeeded."""
         if ok:
             self._add(step.name, _count(ir))
 
@@ -49,7 +49,7 @@ class CodeSize:
             self._rows.append((stage, counts))
 
     def objects(self, objects: Iterable[GpuObject]) -> None:
-        """Count what became of the kernels: instructions of PTX, and bytes of machine code if there is a ptxas."""
+        """Count the PTX instructions of each kernel and, if ptxas is available, its bytes of machine code."""
         from cute_dialect.pipelines.ptxas import PtxasError, assemble, code_sizes
 
         for o in objects:
@@ -67,7 +67,7 @@ class CodeSize:
             self._add(what, {k.name: k.code for k in made.kernels})
 
     def table(self) -> str:
-        """Return the table: a column a function, a row a stage."""
+        """Return the report: one column per function, one row per stage."""
         names = list(dict.fromkeys(name for _, counts in self._rows for name in counts))
         widths = [max(9, len(name) + 1) for name in names]
         head = "".join(f" {'@' + name:>{width}}" for name, width in zip(names, widths))
@@ -79,7 +79,7 @@ class CodeSize:
 
 
 def _count(ir: IR) -> dict[str, int]:
-    """Count the ops of each function that has a body."""
+    """Count the ops of each function with a body."""
     if ir.module is not None and ir.upstream is None:
         return _ops(ir.module)
     return count_generic(ir.text(generic=True))
@@ -99,7 +99,7 @@ def _ops(module: ModuleOp) -> dict[str, int]:
 
 
 def count_generic(text: str) -> dict[str, int]:
-    """Count the ops of each function in a module's generic form.
+    """Count the ops of each function in a module in generic form.
 
     >>> count_generic('''"func.func"() <{function_type = () -> (), sym_name = "f"}> ({
     ...   %0 = "arith.constant"() <{value = 1 : i32}> : () -> i32

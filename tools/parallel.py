@@ -1,4 +1,4 @@
-"""Do the same for many jobs in processes, one a CPU, and show how far they are."""
+"""Process pools with progress reports: one process per CPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _Result = TypeVar("_Result")
 
 
 def new_pool(processes: int | None = None) -> ProcessPoolExecutor:
-    """Return a pool of processes, by default one per CPU, which ignore ``Ctrl-C``: their parent handles it."""
+    """Return a process pool, by default of one process per CPU.
+
+    The workers ignore ``Ctrl-C``, which the parent process handles.
+    """
     return ProcessPoolExecutor(
         processes or os.cpu_count(), get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
     )
@@ -28,10 +31,13 @@ def in_processes(
     work: Callable[[_Job], _Result], jobs: Sequence[_Job], names: Sequence[str], what: str = "compiling",
     unit: str = "kernels", processes: int | None = None,
 ) -> list[_Result]:  # fmt: skip
-    """Return ``work(job)`` of each job, in order; ``names`` are shown as jobs end.
+    """Return ``work(job)`` for each job, in order.
 
-    ``processes``: how many at a time, by default one per CPU.  Raises the exception of a job once the jobs that have
-    begun are done, and KeyboardInterrupt likewise.
+    Args:
+        names: labels shown in the progress report when jobs finish.
+        processes: number of processes; default: one per CPU.
+
+    If a job raises, or on KeyboardInterrupt, the exception is raised after the running jobs have finished.
     """
     pool = new_pool(processes)
     try:

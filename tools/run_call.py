@@ -1,4 +1,4 @@
-"""The call that ``cute-run`` makes, from the command line and the compiled module: a kernel with arguments that fit."""
+"""The kernel call of ``cute-run``, from the command line and the compiled module."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["Call", "RunError", "Wanted", "make_call", "only_kernel", "read_wante
 
 
 SANITIZERS = ("race", "oob", "uninit", "sync")
-"""The faults that the interpreter can look for."""
+"""Sanitizers of the interpreter."""
 
 
 class RunError(Exception):
-    """A mistake of a user of ``cute-run``, as one message."""
+    """A user error of ``cute-run``."""
 
 
 class Wanted(NamedTuple):
-    """The launch that the command line asks for: its form, and what is to be told of it."""
+    """The launch configuration, checks and reports requested on the command line."""
 
     grid: tuple[int, ...] | None
     block: tuple[int, ...] | None
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A kernel with its arguments, found to fit, and what is launched.  ``seconds``: how long that took."""
+    """A kernel with validated arguments and its launches.  ``seconds`` is the time of the validation."""
 
     kernel: Kernel
     arguments: Sequence[Argument]
@@ -46,9 +46,13 @@ class Call(NamedTuple):
 
 
 def read_wanted(options: argparse.Namespace) -> Wanted:
-    """Read what can be read without the module.  Raises :class:`RunError`."""
+    """Parse and validate the options that do not depend on the module.
+
+    Raises:
+        RunError: an option is invalid.
+    """
     if options.chip is not None and not re.fullmatch(r"sm_\d+[af]?", options.chip):
-        raise RunError(f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}")
+        raise RunError(f"--chip: expected sm_<number>, e.g. sm_90a, got {options.chip!r}")
     shape = _triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem
     reports = [n for text in options.report for n in text.split(",") if n]
     if options.timeline is not None:
@@ -64,7 +68,12 @@ def read_wanted(options: argparse.Namespace) -> Wanted:
 
 
 def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace) -> Call:
-    """Find what is to be called with what.  Raises :class:`RunError` and what the launcher raises."""
+    """Resolve the kernel, its arguments and its launches.
+
+    Raises:
+        RunError: the command line does not fit the module.
+        LaunchError: the arguments do not fit the kernel.
+    """
     from cute_dialect.tools.run_inputs import Tensor
 
     began = time.perf_counter()
@@ -79,7 +88,11 @@ def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespac
 
 
 def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence[str] = ()) -> None:
-    """Raise :class:`RunError` for a check that cannot be read."""
+    """Parse a check expression.
+
+    Raises:
+        RunError: the expression is invalid.
+    """
     from cute_dialect.tools.run_expression import CheckError, read_expression
     from cute_dialect.tools.run_inputs import letters
 
@@ -90,21 +103,25 @@ def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence
 
 
 def values_of(arguments: Sequence[Argument]) -> list[object]:
-    """Return what a kernel is called with."""
+    """Return the argument values of the kernel call."""
     from cute_dialect.tools.run_inputs import Tensor
 
     return [a.array if isinstance(a, Tensor) else a for a in arguments]
 
 
 def only_kernel(module: CompiledModule) -> str:
-    """Return the one kernel, or the one host function, of a module.  Raises :class:`RunError` where there are more."""
+    """Return the name of the only kernel, or of the only host function.
+
+    Raises:
+        RunError: there are several, or none.
+    """
     hosts = [h["name"] for h in module.manifest["hosts"]]
     names = module.names
     if len(names) == 1:
         return names[0]
     if len(hosts) == 1:
         return hosts[0]
-    raise RunError(f"say which kernel with --kernel (there are: {', '.join([*names, *hosts]) or 'none'})")
+    raise RunError(f"choose a kernel with --kernel=NAME (available: {', '.join([*names, *hosts]) or 'none'})")
 
 
 def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[Argument]:
@@ -122,7 +139,7 @@ def _triple(text: str | None, option: str) -> tuple[int, ...] | None:
     try:
         return tuple(int(v) for v in text.replace("x", ",").split(","))
     except ValueError as e:
-        raise RunError(f"{option} expects up to three numbers like 8,1,1, got {text!r}") from e
+        raise RunError(f"{option}: expected up to three numbers like 8,1,1, got {text!r}") from e
 
 
 def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) -> dict[str, str]:
@@ -136,13 +153,15 @@ def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) ->
         if name in out and path != out[name]:
             raise RunError(f"--out: {name} is given twice: {out[name]!r} and {path!r}")
         if not equals or not path or name not in tensors:
-            raise RunError(f"--out expects NAME=FILE.npy with a tensor of {', '.join(tensors) or 'none'}, got {text!r}")
+            raise RunError(
+                f"--out: expected NAME=FILE.npy with NAME one of {', '.join(tensors) or 'none'}, got {text!r}"
+            )
         out[name] = path
     return out
 
 
 def _split_checks(texts: Sequence[str]) -> tuple[list[str] | None, list[str]]:
-    """Separate the checks of the interpreter from the expressions."""
+    """Split the values of ``--check`` into sanitizers and expressions."""
     names: list[str] = []
     expressions: list[str] = []
     for text in texts:
@@ -153,7 +172,7 @@ def _split_checks(texts: Sequence[str]) -> tuple[list[str] | None, list[str]]:
             names += parts
         elif any(p in SANITIZERS for p in parts) and all(p.isidentifier() for p in parts):
             wrong = next(p for p in parts if p not in SANITIZERS)
-            raise RunError(f"--check: the interpreter looks for {', '.join(SANITIZERS)}, not for {wrong!r}")
+            raise RunError(f"--check: unknown sanitizer {wrong!r}; expected {', '.join(SANITIZERS)}")
         else:
             expressions.append(text)
     return names or None, expressions

@@ -1,11 +1,12 @@
-"""Check expressions of ``cute-run``: ``c == a + b``, ``allclose(c, a @ b.T, rtol=1e-3)``.
+"""Evaluation of the check expressions of ``cute-run``.
 
-A small language of numpy expressions, read with :mod:`ast` and evaluated node by node; nothing else of Python can be
-reached.  A name is an argument after the run; ``in_NAME`` is what it held before.  ``==`` compares element by element
-and bit by bit in the arguments' own type (NaN equals NaN); comparisons of arrays must hold everywhere.
+Examples: ``c == a + b`` and ``allclose(c, a @ b.T, rtol=1e-3)``.  Expressions are a small subset of numpy, parsed with
+:mod:`ast` and evaluated node by node, so that they cannot reach the rest of Python.  A name refers to an argument after
+the run, ``in_NAME`` to its value before the run.  ``==`` compares bitwise and element by element in the arguments' own
+type (NaN equals NaN).  A comparison of arrays must hold for every element.
 """
 
-# numpy's functions are kept in tables here, where their overloads cannot be told.
+# The tables below hold overloaded numpy functions, whose types pyright cannot resolve.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportAssignmentType=false
 
@@ -29,7 +30,7 @@ Number: TypeAlias = "NDArray[np.generic] | np.generic | int | float | bool"
 
 
 class CheckResult(NamedTuple):
-    """The verdict of a check, and one line that says more: how many elements, where the first difference is."""
+    """The verdict of a check and a one-line explanation: the number of elements and the first difference."""
 
     ok: bool
     detail: str
@@ -84,11 +85,17 @@ def check(
     tensors: Sequence[str],
     written: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> CheckResult:
-    """Evaluate ``expression`` (or the name of a reference) over ``values``.
+    """Evaluate ``expression`` or a named reference over ``values``.
 
-    ``tensors`` are the names of the array arguments, in order.  ``written``: after a run of some blocks only, which
-    elements of the arrays that they wrote count; the others are left out, element by element.  Raises
-    :class:`CheckError`.
+    Args:
+        expression: the expression, or a name in ``REFERENCES``.
+        values: the arguments by name.
+        tensors: the names of the array arguments, in order.
+        written: masks of the written elements after a run of some blocks, by argument name; other elements are not
+            compared.  None compares all elements.
+
+    Raises:
+        CheckError: the expression is invalid.
 
     >>> check("c == a + 1", {"a": np.arange(3), "c": np.array([1, 2, 4])}, ["a", "c"])
     CheckResult(ok=False, detail='1 of 3 elements differ, the first at (2,): got 4, expected 3')
@@ -109,7 +116,7 @@ def check(
         raise
     except RecursionError as e:
         raise CheckError("the expression is nested too deeply") from e
-    except Exception as e:  # what numpy says of shapes and types
+    except Exception as e:  # numpy rejects these shapes or types.
         raise CheckError(f"{expression}: {e}") from e
 
 
@@ -126,14 +133,14 @@ def _verdict(tree: ast.expr, values: Mapping[str, object], written: Written | No
         if not result.ok and got.shape == want.shape and "f" in (_kind(got), _kind(want)):
             left, right = (ast.unparse(t) for t in (tree.left, tree.comparators[0]))
             close = f"allclose({left}, {right}, rtol=1e-3)"
-            detail = f"{result.detail}; == compares bit by bit, to allow for rounding: {close}"
+            detail = f"{result.detail}; == compares bitwise, to allow for rounding use {close}"
             return CheckResult(False, detail)
         return result
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "allclose":
         return _close(tree, values)
     value = np.asarray(_value(tree, values))
     if value.dtype != np.bool_:
-        raise CheckError("the expression is no comparison: write for example 'c == a + b'")
+        raise CheckError("the expression is not a comparison; write for example 'c == a + b'")
     bad_count = int(value.size - np.count_nonzero(value))
     if bad_count:
         first = tuple(int(i) for i in np.argwhere(~value)[0])
@@ -142,13 +149,13 @@ def _verdict(tree: ast.expr, values: Mapping[str, object], written: Written | No
 
 
 def _kind(array: NDArray[np.generic]) -> str:
-    """Return the kind of elements, ``f`` for the small floats that numpy does not know too."""
+    """Return the kind of elements, with ``f`` also for the small float types that numpy lacks."""
     return "f" if array.dtype.kind == "V" else array.dtype.kind
 
 
 def _close(tree: ast.Call, values: Mapping[str, object]) -> CheckResult:
-    """Compare as ``allclose`` does, and tell how many elements are close, or which is the first that is not."""
-    _value(tree, values)  # raises for what allclose does not take
+    """Compare like ``allclose``, and report the number of close elements or the first that is not close."""
+    _value(tree, values)  # This raises if the arguments of allclose are invalid.
     got, want, *rest = (np.asarray(_value(a, values)) for a in tree.args)
     keywords = {k.arg or "": _value(k.value, values) for k in tree.keywords}
     isclose = cast("Callable[..., NDArray[np.bool_]]", np.isclose)
@@ -164,7 +171,7 @@ def _close(tree: ast.Call, values: Mapping[str, object]) -> CheckResult:
 
 
 def _partial(tree: ast.expr, values: Mapping[str, object], written: Written) -> CheckResult:
-    """Give the verdict over the elements that were written."""
+    """Return the verdict over the written elements."""
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in ("allclose", "array_equal"):
         known = written.both(*tree.args[:2])
         close = tree.func.id == "allclose"
@@ -183,9 +190,9 @@ def _partial(tree: ast.expr, values: Mapping[str, object], written: Written) -> 
         known = written.of(tree)
         good = np.asarray(_value(tree, values))
         if good.dtype != np.bool_:
-            raise CheckError("the expression is no comparison: write for example 'c == a + b'")
+            raise CheckError("the expression is not a comparison; write for example 'c == a + b'")
     if known is None or not known.any():
-        raise CheckError("the blocks that ran have written no element of its arrays")
+        raise CheckError("the blocks that ran wrote no element of the arrays in the expression")
     known = np.broadcast_to(known, good.shape)
     bad = ~good & known
     which = f"the {np.count_nonzero(known)} of {good.size} elements that were written"
@@ -196,14 +203,17 @@ def _partial(tree: ast.expr, values: Mapping[str, object], written: Written) -> 
 
 
 class Written:
-    """The elements of expressions that are made of elements that were written; None: of no array that was."""
+    """Masks of the elements of an expression that depend on written elements only.
+
+    The mask of an expression without partially written arrays is None.
+    """
 
     def __init__(self, written: Mapping[str, NDArray[np.bool_]], values: Mapping[str, object]):
         self._written = written
         self._values = values
 
     def both(self, *trees: ast.expr) -> NDArray[np.bool_] | None:
-        """Find the elements known in all of some operands."""
+        """Return the intersection of the masks of the operands."""
         out: NDArray[np.bool_] | None = None
         for t in trees:
             known = self.of(t)
@@ -212,9 +222,10 @@ class Written:
         return out
 
     def of(self, tree: ast.expr) -> NDArray[np.bool_] | None:
-        """Find the elements of an expression that were written.
+        """Return the mask of an expression.
 
-        Raises :class:`CheckError` for what mixes written elements with others, as a sum does.
+        Raises:
+            CheckError: the expression mixes written elements with others, for example in a sum.
         """
         if isinstance(tree, ast.Name):
             return self._written.get(tree.id)
@@ -238,7 +249,7 @@ class Written:
         mixed = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in self._written]
         if mixed:
             raise CheckError(
-                f"{ast.unparse(tree)}: only some elements of {mixed[0]!r} were written; compare element by element"
+                f"{ast.unparse(tree)}: only some elements of {mixed[0]!r} were written; use elementwise comparisons"
             )
         return None
 

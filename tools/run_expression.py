@@ -1,7 +1,8 @@
-"""Reading the expressions of ``cute-run --check``: what may be written in them, before anything is compiled or run.
+"""Parser of the check expressions of ``cute-run``.
 
-The tree of :func:`read_expression` holds what :mod:`.run_check` evaluates and nothing else.  Names are parameters of
-any spelling: ``in``, ``lambda`` and ``my-tensor.0`` are replaced by names that Python can read.
+:func:`read_expression` validates an expression before anything is compiled or run.  Its tree contains only the nodes
+that :mod:`.run_check` evaluates.  Parameters may have any name: ``in``, ``lambda`` and ``my-tensor.0`` are replaced by
+valid Python identifiers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FUNCTIONS = (
     "abs", "sqrt", "exp", "log", "tanh", "maximum", "minimum", "where", "sum", "max", "min", "mean", "isnan",
     "transpose", "allclose", "array_equal", "f32", "f64", "like",
 )  # fmt: skip
-"""Functions of numpy, conversions, and ``like(x, y)``: ``x`` in the type of ``y``."""
+"""Functions of numpy, conversions, and ``like(x, y)``, which converts ``x`` to the type of ``y``."""
 ELEMENTWISE = {"abs", "sqrt", "exp", "log", "tanh", "maximum", "minimum", "where", "isnan", "f32", "f64", "like"}
 KEYWORDS = ("atol", "axis", "equal_nan", "rtol")
 REFERENCES: Mapping[str, tuple[int, str]] = {
@@ -29,23 +30,23 @@ REFERENCES: Mapping[str, tuple[int, str]] = {
     "mul": (3, "{2} == {0} * {1}"),
     "gemm": (3, "allclose(f32({2}), f32({0}) @ transpose(f32({1})), rtol=1e-2, atol=1e-2)"),
 }
-"""Names that may stand for an expression, over the tensors in order: how many, and the expression."""
+"""Named checks over the tensors in order: the number of tensors and the expression."""
 
 _OPERATORS = (
     ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult, ast.BitAnd, ast.BitOr, ast.BitXor,
 )  # fmt: skip
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _LANGUAGE = {"and", "or", "not", "True", "False"}
-"""Words of Python that the language has itself: a parameter of that name goes by its letter."""
+"""Keywords of the expression language; a parameter with such a name is referred to by its letter."""
 _MARK = "_parameter_{}_"
 
 
 class CheckError(ValueError):
-    """The expression cannot be read or evaluated."""
+    """An expression that cannot be parsed or evaluated."""
 
 
 def spelled(names: Collection[str]) -> dict[str, str]:
-    """Find the names that Python cannot read as one, and what stands for them in the tree.
+    """Map the parameter names that are not Python identifiers to their replacements in the tree.
 
     >>> spelled(["a", "in", "x-y"])
     {'in': '_parameter_0_', 'x-y': '_parameter_1_', 'in_x-y': '_parameter_2_'}
@@ -60,10 +61,15 @@ def spelled(names: Collection[str]) -> dict[str, str]:
 def read_expression(
     expression: str, names: Sequence[str] | None = None, tensors: Sequence[str] = (), letters: Collection[str] = ()
 ) -> ast.expr:
-    """Read the tree of an expression, or of a name of :data:`REFERENCES`.  Raises CheckError.
+    """Parse an expression, or the name of one in :data:`REFERENCES`.
 
-    ``names`` are the parameters (None: not known yet, names are not looked at), ``tensors`` those that are arrays,
-    ``letters`` what else stands for them.
+    Args:
+        names: the parameters; None if they are not known yet, then names are not checked.
+        tensors: the parameters that are arrays.
+        letters: the aliases of the parameters.
+
+    Raises:
+        CheckError: the expression is invalid.
     """
     if expression in REFERENCES:
         count, template = REFERENCES[expression]
@@ -91,13 +97,13 @@ def read_expression(
         raise CheckError("the expression is nested too deeply") from e
     except (SyntaxError, ValueError, MemoryError) as e:
         if names is None and any(w == "$" or keyword.iskeyword(w) for w in re.findall(r"\w+|\$", expression)):
-            return ast.Constant(True)  # may be a parameter's name
+            return ast.Constant(True)  # It may be the name of a parameter.
         raise CheckError(f"cannot read the expression {expression!r}: {getattr(e, 'msg', e)}") from e
     return tree
 
 
 def _marked(expression: str, marks: Mapping[str, str]) -> str:
-    """Replace the names that Python cannot read in the expression, the longest first."""
+    """Replace the parameter names that are not Python identifiers, the longest first."""
     if not marks:
         return expression
     every = "|".join(re.escape(name) for name in sorted(marks, key=len, reverse=True))
@@ -105,7 +111,7 @@ def _marked(expression: str, marks: Mapping[str, str]) -> str:
 
 
 def _check_call(name: str, keywords: Sequence[ast.keyword]) -> None:
-    """Raise CheckError for a function or a keyword that is not known."""
+    """Raise CheckError for an unknown function or keyword."""
     if name not in FUNCTIONS:
         raise CheckError(f"unknown function {name!r}{did_you_mean(name, FUNCTIONS)} (known: {', '.join(FUNCTIONS)})")
     for k in keywords:
@@ -114,7 +120,7 @@ def _check_call(name: str, keywords: Sequence[ast.keyword]) -> None:
 
 
 def _check(tree: ast.expr, known: Sequence[str], names: Sequence[str], spelling: Mapping[str, str]) -> None:
-    """Raise CheckError for what the language does not have."""
+    """Raise CheckError for a node outside the expression language."""
 
     def check(*trees: ast.expr | None) -> None:
         for t in trees:
@@ -125,7 +131,7 @@ def _check(tree: ast.expr, known: Sequence[str], names: Sequence[str], spelling:
         case ast.Name(id=name):
             if name not in known:
                 there = ", ".join(names) or "none"
-                raise CheckError(f"no argument is called {name!r}{did_you_mean(name, names)} (there are: {there})")
+                raise CheckError(f"unknown argument {name!r}{did_you_mean(name, names)} (arguments: {there})")
         case ast.Constant(value=bool() | int() | float() as value) if abs(value) < 2**63:
             pass
         case ast.BoolOp(op=ast.And(), values=values):
@@ -137,7 +143,7 @@ def _check(tree: ast.expr, known: Sequence[str], names: Sequence[str], spelling:
         case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, _COMPARISONS):
             check(left, right)
         case ast.Compare():
-            raise CheckError(f"{ast.unparse(tree)!r} compares more than once: write 'a < b and b < c'")
+            raise CheckError(f"{ast.unparse(tree)!r} chains comparisons; write 'a < b and b < c'")
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
             _check_call(name, keywords)
             check(*args, *(k.value for k in keywords))

@@ -1,18 +1,18 @@
-"""Arguments of ``cute-run`` from short texts: ``64x4096xf32:randn:ld=4100``.
+"""Parser and allocator of ``cute-run`` arguments: ``64x4096xf32:randn:ld=4100``.
 
 =====================  ==============================================================================================
-``64x4096xf32``        an array; without the type, the parameter's own; ``x`` between extents, ``1`` element: ``1xf32``
-``=randn`` …           what it holds (``:randn`` as well): ``randn rand randint zeros ones arange poison const=3.5``;
-                       default: random for arrays that are given, poison (all bits set: NaN) for those that are not
-``:ld=4100``           elements from one row to the next (the dimension before the last); the padding is poisoned
+``64x4096xf32``        an array: extents separated by ``x``, and the element type (default: that of the parameter)
+``=randn`` …           initial values (or ``:randn``): ``randn rand randint zeros ones arange poison const=3.5``;
+                       default: random for arrays that are given, poison (all bits set: NaN) for other arrays
+``:ld=4100``           leading dimension: elements between consecutive rows; the padding is poisoned
 ``:strides=1,64``      all strides, in elements
-``:offset=3``          the first element lies so many elements after an aligned address
+``:offset=3``          offset of the first element from an aligned address, in elements
 ``data.npy``           a file; strides and offset may follow
-``42``, ``(3,4)``      a number or a tuple, for a parameter that is no tensor
+``42``, ``(3,4)``      a number or a tuple, for a parameter that is not a tensor
 =====================  ==============================================================================================
 
-``NAME=SPEC`` gives the parameter by name; ``a``, ``b``, ``c`` … also stand for the first, second, third.  Parameters
-beyond the given ones take the shape of the last array.
+``NAME=SPEC`` selects the parameter by name.  ``a``, ``b``, ``c`` … are aliases of the first, second and third
+parameter.  Parameters without a spec have the shape of the last array.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["Argument", "SpecError", "Tensor", "letters", "make_arguments"]
 
-_GUARD = 256  # bytes before and after each array, poisoned: they show a kernel that writes outside
+_GUARD = 256  # Poisoned bytes before and after each array detect out-of-bounds writes.
 _INITS = ("randn", "rand", "randint", "zeros", "ones", "arange", "poison", "const")
 
 AnyArray: TypeAlias = "NDArray[np.generic]"
 Argument: TypeAlias = "Tensor | int | float | tuple[object, ...]"
-"""One argument: an array, a number or a tuple."""
+"""An argument of the kernel: an array, a number or a tuple."""
 
 
 class SpecError(ValueError):
-    """An argument text that cannot be read, or does not suit its parameter."""
+    """An invalid argument spec, or one that does not fit its parameter."""
 
 
 class Tensor:
-    """An array argument: ``array`` lies with its strides inside ``storage`` (flat, with padding and guards)."""
+    """An array argument: ``array`` is a strided view of ``storage``, which also holds padding and guard bytes."""
 
     def __init__(self, name: str, array: AnyArray, storage: AnyArray, init: str):
         import numpy as np
@@ -55,11 +55,11 @@ class Tensor:
         self.storage = storage
         self.init = init
         self.before: AnyArray = array.copy()
-        """a copy of the elements before the run"""
+        """A copy of the elements before the run."""
         self.storage_before = storage.view(np.uint8).copy()
 
     def outside_written(self) -> int:
-        """Count the bytes that belong to no element and have changed."""
+        """Return the number of modified bytes outside the elements."""
         import numpy as np
 
         now = self.storage.view(np.uint8)
@@ -84,7 +84,11 @@ class _Spec(NamedTuple):
 
 
 def make_arguments(params: Sequence[Param], names: Sequence[str], given: Sequence[str], seed: int) -> list[Argument]:
-    """Make the arguments for ``params`` from texts, all of which are read first.  Raises :class:`SpecError`."""
+    """Allocate the arguments for ``params``; all specs are validated first.
+
+    Raises:
+        SpecError: a spec is invalid.
+    """
     by_index = _assign(names, given)
     read: list[_Spec | int | float | tuple[object, ...] | None] = []
     for i, (param, name) in enumerate(zip(params, names)):
@@ -96,7 +100,7 @@ def make_arguments(params: Sequence[Param], names: Sequence[str], given: Sequenc
         elif text is not None:
             read.append(_parse(text, name))
         elif any(isinstance(r, _Spec) for r in read):
-            read.append(None)  # like the last
+            read.append(None)  # It has the shape of the last array.
         else:
             raise SpecError(f"parameter {name} ({param['type']}) needs an array: --in {name}=64x128")
     random = _Random(seed)
@@ -114,7 +118,7 @@ def make_arguments(params: Sequence[Param], names: Sequence[str], given: Sequenc
 
 
 class _Random:
-    """A generator of random numbers, made when the first are asked for: importing numpy's takes 15 ms."""
+    """A random number generator, created at first use because importing numpy.random takes 15 ms."""
 
     def __init__(self, seed: int):
         self._seed = seed
@@ -136,7 +140,7 @@ def _assign(names: Sequence[str], given: Sequence[str]) -> Mapping[int, str]:
         if equals and rest and name in known:
             index, text = known[name], rest
         elif found and found.group(1) not in _INITS:
-            raise SpecError(f"no parameter is called {found.group(1)!r} (they are: {', '.join(names) or 'none'})")
+            raise SpecError(f"unknown parameter {found.group(1)!r} (parameters: {', '.join(names) or 'none'})")
         else:
             while position in out:
                 position += 1
@@ -152,7 +156,7 @@ def _assign(names: Sequence[str], given: Sequence[str]) -> Mapping[int, str]:
 
 
 def letters(names: Sequence[str]) -> Mapping[str, int]:
-    """Map parameter names to positions, with the letters ``a``, ``b`` … for those that no parameter is called.
+    """Map parameter names to positions, with the letters ``a``, ``b`` … as aliases unless they are names themselves.
 
     >>> letters(["mA", "mB", "a"])
     {'a': 2, 'b': 1, 'c': 2, 'mA': 0, 'mB': 1}
@@ -233,7 +237,7 @@ def _make(spec: _Spec, param: Param, name: str, random: _Random) -> Tensor:
     guard = max(1, _GUARD // dtype.itemsize)
     total = 2 * guard + spec.offset + reach
     if total * dtype.itemsize > 1 << 37:
-        raise SpecError(f"parameter {name}: {total * dtype.itemsize >> 30} GiB is too much")
+        raise SpecError(f"parameter {name}: {total * dtype.itemsize >> 30} GiB exceed the limit of 128 GiB")
     raw = np.empty(total * dtype.itemsize + _GUARD, dtype=np.uint8)
     shift = -raw.ctypes.data % _GUARD
     storage = raw[shift : shift + total * dtype.itemsize].view(dtype)
@@ -251,12 +255,12 @@ def _strides(spec: _Spec, name: str) -> tuple[int, ...]:
     for i, extent in enumerate(reversed(spec.shape)):
         if i == 1 and spec.ld is not None:
             if spec.ld < step:
-                raise SpecError(f"parameter {name}: ld={spec.ld} is less than the row of {step}")
+                raise SpecError(f"parameter {name}: ld={spec.ld} is less than the row length {step}")
             step = spec.ld
         out.append(step)
         step *= extent
     if spec.ld is not None and len(spec.shape) < 2:
-        raise SpecError(f"parameter {name}: ld= is for arrays of two dimensions or more")
+        raise SpecError(f"parameter {name}: ld= needs an array of at least two dimensions")
     return tuple(reversed(out))
 
 
@@ -268,7 +272,7 @@ def _load(path: str, name: str) -> AnyArray:
     except (OSError, ValueError, EOFError) as e:
         raise SpecError(f"parameter {name}: cannot read {path}: {e}") from e
     if not isinstance(data, np.ndarray):
-        raise SpecError(f"parameter {name}: {path} holds no single array")
+        raise SpecError(f"parameter {name}: {path} does not hold a single array")
     return cast(AnyArray, data)
 
 

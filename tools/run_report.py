@@ -1,4 +1,4 @@
-"""The report that ``cute-run`` prints: the launch, the tensors, the checks."""
+"""The report of ``cute-run``: launches, tensors and checks."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ Written: TypeAlias = "Mapping[str, NDArray[np.bool_]]"
 
 
 class Result(NamedTuple):
-    """The run: its place (a GPU's name, empty for the CPU), and microseconds of the kernel alone.
+    """The result of a run.
 
-    They are of interpreting it, or the median of ``repeats`` launches.
+    ``gpu`` is the name of the GPU, empty for the CPU.  ``microseconds`` is the median kernel time of ``repeats``
+    launches, or the time of the interpreter.
     """
 
     gpu: str
@@ -40,7 +41,7 @@ class Result(NamedTuple):
 
 
 def quantity(n: float) -> str:
-    """Write a number with three digits and a unit.
+    """Format a number with three digits and a unit.
 
     >>> quantity(1234567), quantity(12)
     ('1.23 M', '12')
@@ -52,27 +53,24 @@ def quantity(n: float) -> str:
 
 
 class Report:
-    """Prints, unless it is ``quiet``; errors are always printed, to standard error."""
+    """Prints the report, or only errors if ``quiet``.  Errors go to standard error."""
 
     def __init__(self, quiet: bool):
         self._quiet = quiet
 
     def line(self, text: str) -> None:
-        """Print one line."""
         if not self._quiet:
             print(text)
 
     def table(self, table: Table, console: Console) -> None:
-        """Print a table of rich."""
         if not self._quiet:
             console.print(table)
 
     def error(self, text: str) -> None:
-        """Print one error."""
         print(f"cute-run: error: {text}", file=sys.stderr)
 
     def summary(self, file: str, module: CompiledModule, call: Call, result: Result, seconds: float) -> None:
-        """Print what ran where, each launch, its resources, the time of all."""
+        """Print the kernel, its launches, its resources and the time."""
         where = f"for {module.manifest['chip']} on {result.gpu}" if result.gpu else "on the CPU interpreter"
         if len(call.plans) != 1:
             launches = f"{len(call.plans)} launches" if call.plans else "no launch"
@@ -85,7 +83,7 @@ class Report:
         for name in dict.fromkeys(plan.kernel for plan in call.plans):
             self._resources(module, name)
         if all(plan.empty for plan in call.plans):
-            self.line("  time    nothing to do: " + ("no elements" if call.plans else "no condition of a launch holds"))
+            self.line("  time    no launch: " + ("no elements" if call.plans else "all launch conditions are false"))
             return
         count = result.repeats or 1
         what = f"median of {count} launches" if result.repeats else "interpreting one launch"
@@ -99,7 +97,7 @@ class Report:
         s = plan.shape
         self.line(f"  grid    {_dims(s.grid)}, block {_dims(s.block)}, {s.smem} bytes of dynamic shared memory")
         for text in plan.rejected:
-            self.line(f"  passed over {text}")
+            self.line(f"  skipped {text}")
 
     def _resources(self, module: CompiledModule, name: str) -> None:
         for code in module.artifact.code:
@@ -113,13 +111,13 @@ class Report:
                     )
 
     def interpreter(self, told: RunReport) -> None:
-        """Tell how much the interpreter did, and how fast."""
+        """Print the amount of work and the speed of the interpreter."""
         of = f" of {told.all_blocks}" if told.blocks < told.all_blocks else ""
         rate = f"{quantity(told.lane_ops_per_second)} lane-ops/s"
         self.line(f"  cpu     {told.blocks}{of} blocks, {quantity(told.lane_ops)} lane-ops, {rate}")
 
     def tensors(self, tensors: Sequence[Tensor], written: Written | None = None) -> bool:
-        """Print one line a tensor; tells whether everything outside of them is untouched."""
+        """Print one line per tensor; return True if no byte outside the tensors was written."""
         clean = True
         for t in tensors:
             state = "read" if np.array_equal(_bytes(t.array), _bytes(t.before)) else "written"
@@ -132,7 +130,7 @@ class Report:
             outside = t.outside_written()
             if outside:
                 clean = False
-                self.error(f"{outside} bytes outside of {t.name} were written")
+                self.error(f"{outside} bytes outside {t.name} were written")
         return clean
 
     def checks(
@@ -142,9 +140,14 @@ class Report:
         arguments: Sequence[Argument],
         written: Written | None = None,
     ) -> bool:
-        """Evaluate the checks; tells whether all hold.  Raises :class:`RunError` for one that cannot be read.
+        """Evaluate the checks and return True if all hold.
 
-        With ``written`` (elements by parameter name) only those elements of the arrays named there count."""
+        Args:
+            written: masks of the elements to compare, by parameter name; None compares all elements.
+
+        Raises:
+            RunError: a check is invalid.
+        """
         values: dict[str, object] = {}
         before: dict[str, object] = {}
         known: dict[str, NDArray[np.bool_]] = {}
@@ -157,7 +160,7 @@ class Report:
                 before[f"in_{name}"] = a.before
             elif isinstance(a, (int, float)):
                 values[name] = a
-        values = {**before, **values}  # a parameter that is called in_x is that parameter
+        values = {**before, **values}  # A parameter named in_x takes precedence.
         tensors = [n for n, a in zip(names, arguments) if isinstance(a, Tensor)]
         ok = True
         for expression in expressions:

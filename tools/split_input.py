@@ -1,4 +1,4 @@
-"""One piece of the input of ``cute-opt``, from text to text: parse, verify, run the passes, print."""
+"""Processing of one chunk of ``cute-opt`` input: parse, verify, run the passes, print."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 SOURCE_NAMES = "mlir-use-nameloc-as-prefix"
-"""Option: values keep the names that the source gave them."""
+"""Option that prints values with their names from the source."""
 
 
 def process(
     job: Job, engine: DiagnosticEngine, source: Source, sources: dict[str, Source], chunk: Chunk
 ) -> str | bytes | None:
-    """Return what a piece prints to; None if something was reported to ``engine``."""
+    """Return the printed chunk, or None if an error was reported to ``engine``."""
     options = job.options
     now = perf_counter()
     if not job.steps and job.printer is None and job.size is None:
@@ -89,7 +89,7 @@ def _lap(job: Job, name: str, since: float) -> float:
 
 
 def _parse(job: Job, engine: DiagnosticEngine, source: Source, known: VerifiedForms | None = None) -> ModuleOp | None:
-    """Parse and verify here, in xDSL."""
+    """Parse and verify with xDSL."""
     now = perf_counter()
     core_only = job.options.flag("core-only")
     module = parse_module(job.context(), source, engine, core_only=core_only)
@@ -114,14 +114,14 @@ def _mentions_cute(text: str) -> bool:
 
 
 def _may_skip_xdsl(job: Job) -> bool:
-    """Tell if upstream may parse the file: only if nothing asks for what xDSL's side does."""
+    """Return True if upstream MLIR may parse the file, because no option needs the xDSL module."""
     options = job.options
     plain = not (options.flag("allow-unregistered-dialect") or options.flag("verify-roundtrip"))
     return plain and options.value("dialects", "all") != "cute"
 
 
 def _parse_upstream(worker: Worker | None, runner: Runner, source: Source) -> IR | None:
-    """Have upstream parse the file itself, which is faster: where all ops are base ops and all passes upstream's."""
+    """Parse with upstream MLIR, which is faster, if all ops are base ops and all passes run upstream."""
     from cute_dialect.pipelines.runner import IR
     from cute_dialect.pipelines.upstream_error import UpstreamError
 
@@ -157,11 +157,12 @@ def _roundtrip(job: Job, engine: DiagnosticEngine, module: ModuleOp, name: str) 
             old, new = next(
                 (pair for pair in zip(custom.split("\n"), printed.split("\n")) if pair[0] != pair[1]), ("", "")
             )
-            engine.error(f"roundtrip: the {form} form reads back as something else", at, _difference(engine, old, new))
+            message = f"roundtrip: the {form} form changes when it is parsed and printed again"
+            engine.error(message, at, _difference(engine, old, new))
             return False
         same = {a: b for one, other in zip(again.walk(), module.walk()) for a, b in zip(one.results, other.results)}
-        if not again.is_structurally_equivalent(module, {**same}):  # uses may come before definitions
-            engine.error(f"roundtrip: the {form} form reads back as a module that is not equal", at)
+        if not again.is_structurally_equivalent(module, {**same}):  # Uses may precede definitions.
+            engine.error(f"roundtrip: the {form} form parses to a different module", at)
             return False
     return True
 
@@ -174,7 +175,7 @@ def _difference(engine: DiagnosticEngine, old: str, new: str) -> tuple[Diagnosti
 
 
 def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
-    """Give the module in the form that ``--emit`` asks for."""
+    """Return the module in the format selected by ``--emit``."""
     options = job.options
     if job.emit == "mlir":
         return ir.text(
@@ -184,7 +185,7 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
         )
     if ir.upstream is None:
         engine.error(
-            f"--emit={job.emit} needs passes that go to upstream MLIR: add --pipeline, or leave all passes away"
+            f"--emit={job.emit} needs a pipeline that ends in upstream MLIR; add --pipeline, or remove all passes"
         )
         return None
     from cute_dialect.pipelines.upstream_error import UpstreamError
@@ -194,7 +195,7 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
             parts = ir.upstream.llvm_ir()
             if not parts:
                 engine.error(
-                    "--emit=llvm: the module holds no code in the llvm dialect: end with one-shot-convert-to-llvm"
+                    "--emit=llvm: no function is in the llvm dialect; add one-shot-convert-to-llvm as the last pass"
                 )
                 return None
             return "\n".join(parts.values())
@@ -204,18 +205,18 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
         return None
     if not objects:
         engine.error(
-            f"--emit={job.emit}: the module holds no gpu.binary: it needs a gpu.module, and emit-gpu-binary last"
+            f"--emit={job.emit}: no gpu.binary found; it needs a gpu.module and emit-gpu-binary as the last pass"
         )
         return None
     if job.emit == "ptx":
         texts = [o.data.decode() for o in objects if o.format == "isa"]
         if not texts:
-            engine.error("--emit=ptx: emit-gpu-binary made no PTX: use compilation-target=isa")
+            engine.error("--emit=ptx: emit-gpu-binary emitted no PTX; set its option compilation-target=isa")
             return None
         return "\n".join(texts)
     if len(objects) != 1:
         names = ", ".join("@" + o.module for o in objects)
-        engine.error(f"--emit=cubin: one file holds one cubin, but there are {len(objects)} gpu.modules: {names}")
+        engine.error(f"--emit=cubin: one cubin fits in a file, found {len(objects)} gpu.modules: {names}")
         return None
     (only,) = objects
     if only.format == "bin":

@@ -1,8 +1,7 @@
-"""Work on numbered jobs in a process of its own, which may crash or hang: the step that it was at is left out, the rest
-goes on in a new process.
+"""Execution of numbered jobs in a child process that may crash or hang.
 
-A kernel that reads where it must not ends the use of the GPU in its process, and one that waits for ever cannot be
-stopped but with it.
+An illegal memory access in a kernel makes the GPU unusable for its process, and a kernel that hangs cannot be stopped
+without ending its process.  The step that crashed or hung is skipped, and the remaining jobs continue in a new process.
 """
 
 from __future__ import annotations
@@ -18,27 +17,28 @@ __all__ = ["Reporter", "Supervised", "Work", "supervised"]
 
 
 class Reporter:
-    """What the process tells the one that watches it."""
+    """The messages of the child process to its parent."""
 
     def __init__(self, pipe: Connection):
         self._pipe = pipe
 
     def at(self, job: int, step: str) -> None:
-        """Say which step of a job comes now."""
+        """Report the start of a step of a job."""
         self._pipe.send(("at", job, step))
 
     def done(self, job: int, result: object) -> None:
-        """Give the result of a job."""
+        """Report the result of a job."""
         self._pipe.send(("done", job, result))
 
     def last_words(self, why: str) -> None:
-        """Say why the process cannot go on; it ends then."""
+        """Report the reason why the process is about to exit."""
         self._pipe.send(("last words", 0, why))
 
 
 class Work(Protocol):
-    """A function of a module, for jobs one after another: each step is told before it, and those that are ``broken``
-    are left out.  A step of the name "" is the whole job.
+    """A module-level function that processes jobs in order.
+
+    It reports each step before it starts and skips the steps in ``broken``.  The step "" is the whole job.
     """
 
     def __call__(self, jobs: Sequence[int], broken: frozenset[str], reporter: Reporter) -> None: ...
@@ -46,8 +46,8 @@ class Work(Protocol):
 
 @dataclass
 class Supervised:
-    """What came of it: results by job, steps that crashed or hung with the reason, jobs that did as a whole, jobs that
-    are left, and why where that is not the deadline's doing.
+    """The outcome: results by job, reasons of failed steps (``broken``) and of failed jobs (``lost``), remaining jobs
+    (``left``), and the reason for stopping before the deadline (``stopped``).
     """
 
     results: dict[int, object] = field(default_factory=dict[int, object])
@@ -60,10 +60,13 @@ class Supervised:
 def supervised(
     work: Work, jobs: int, *, patience: float, deadline: float, tell: Callable[[int, object], None]
 ) -> Supervised:
-    """Do jobs ``0`` to ``jobs - 1``; ``tell`` is called with each result.
+    """Process jobs ``0`` to ``jobs - 1``; ``tell`` is called with each result.
 
-    ``patience``: seconds that a step may take, the start of the process included; ``deadline``: of
-    ``time.monotonic``.  It stops where a process ends before its first step: the next would as well.
+    Stop if a process ends before its first step, because the next process would too.
+
+    Args:
+        patience: time limit of a step in seconds, including the start of the process.
+        deadline: the value of ``time.monotonic()`` at which to stop.
     """
     found = Supervised(left=list(range(jobs)))
     while found.left and time.monotonic() < deadline:
@@ -85,7 +88,10 @@ def supervised(
 def _one_process(
     work: Work, found: Supervised, patience: float, deadline: float, tell: Callable[[int, object], None]
 ) -> tuple[tuple[int, str] | None, str]:
-    """Work until the process ends, hangs, or the deadline comes: where it was then, and why it did not go on."""
+    """Process jobs in one child process.
+
+    Returns the step at which the process stopped and the reason, empty at the deadline or when all jobs are done.
+    """
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(work, tuple(found.left), frozenset(found.broken), theirs))

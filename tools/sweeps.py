@@ -1,11 +1,11 @@
-"""Sweeps: how long many kernels took for many problems on a GPU, in a file that ``cute-bench gemm --fit`` writes.
+"""Sweep files: times of many kernels for many problems on a GPU, written by ``cute-bench gemm --fit``.
 
     {"format": 1, "machine": {"gpu": NAME, …}, "sms": 132, "date": "2026-11-23", "command": "…",
-     "menu": {KERNEL: {…}},                                                 as op.select.kernel_choice.encode writes it
+     "menu": {KERNEL: {…}},                                                 as encoded by op.select.kernel_choice.encode
      "rows": [{"problem": "f16-f16-kk 128x8192x4096", "times": {"torch": 12.3, KERNEL: 11.9, …}, "bad": {KERNEL: WHY}}],
-     "failed": {KERNEL: WHY}, "left": 0}                                  microseconds; what was not built, not reached
+     "failed": {KERNEL: WHY}, "left": 0}             times in microseconds; kernels not built; problems not reached
 
-Kernels that this version does not know are left out when a file is read, and counted.
+Kernels that this version does not support are skipped and counted when a file is read.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PEER = "torch"
 
 
 class SweepError(ValueError):
-    """A sweep that cannot be read, or that does not serve what is asked."""
+    """A sweep that cannot be read or does not fit the command."""
 
 
 class Row(NamedTuple):
-    """The kernels that were timed for a problem, their microseconds, and those of torch (0: not timed)."""
+    """The kernels timed for a problem, their times and that of torch in microseconds (0: not timed)."""
 
     problem: Problem
     kernels: tuple[Choice, ...]
@@ -38,13 +38,14 @@ class Row(NamedTuple):
 
     @property
     def best(self) -> int:
-        """The number of the fastest kernel."""
+        """The index of the fastest kernel."""
         return min(range(len(self.times)), key=self.times.__getitem__)
 
 
 class Sweep:
-    """The rows of one or more files of one GPU.  ``unknown``: kernels that this version lacks → why; ``left_out``: how
-    many times of theirs the files have.
+    """The rows of one or more files of the same GPU.
+
+    ``unknown`` maps the kernels that this version lacks to the reason.  ``left_out`` counts their times in the files.
     """
 
     def __init__(self, gpu: str, sms: int, rows: Sequence[Row], unknown: Mapping[str, str], left_out: int):
@@ -53,17 +54,20 @@ class Sweep:
 
     @cached_property
     def said(self) -> str:
-        """What there is of it, in a line."""
+        """A one-line summary."""
         times = sum(len(r.times) for r in self.rows)
-        text = f"{self.gpu}, {self.sms} SMs: {len(self.rows)} problems, {times} times of kernels"
+        text = f"{self.gpu}, {self.sms} SMs: {len(self.rows)} problems, {times} kernel times"
         if self.unknown:
-            text += f"; left out: {self.left_out} times of {len(self.unknown)} kernels that this version does not know"
+            text += f"; skipped {self.left_out} times of {len(self.unknown)} kernels that this version does not support"
         return text
 
 
 def read_sweeps(paths: Sequence[str | Path]) -> Sweep:
-    """Return the sweeps of some files together.  Raises SweepError for a file that is none, or of another format, for
-    files of different GPUs, and where no problem has two kernels.
+    """Read and merge sweep files.
+
+    Raises:
+        SweepError: a file is not a sweep or has another format, the files are of different GPUs, or no problem has
+            two kernels.
     """
     found = [_read(Path(p)) for p in paths]
     first = found[0]
@@ -74,7 +78,7 @@ def read_sweeps(paths: Sequence[str | Path]) -> Sweep:
     rows = [row for sweep in found for row in sweep.rows if len(row.times) > 1]
     if not rows:
         names = ", ".join(map(str, paths))
-        raise SweepError(f"{names}: expected problems with two kernels or more to choose from, got none")
+        raise SweepError(f"{names}: no problem has two or more kernels to choose from")
     unknown = {name: why for sweep in found for name, why in sweep.unknown.items()}
     return Sweep(first.gpu, first.sms, rows, unknown, sum(sweep.left_out for sweep in found))
 
@@ -85,7 +89,7 @@ def _read(path: Path) -> Sweep:
     except OSError as e:
         raise SweepError(f"{path}: {e.strerror or e}") from None
     except ValueError as e:
-        raise SweepError(f"{path}: expected a sweep (cute-bench gemm --fit --random writes one), got {e}") from None
+        raise SweepError(f"{path}: not a sweep: {e}; record one with cute-bench gemm --fit --random") from None
     try:
         if found["format"] != FORMAT:
             raise SweepError(f"{path}: expected a sweep of format {FORMAT}, got format {found['format']!r}")
@@ -97,7 +101,7 @@ def _read(path: Path) -> Sweep:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         said = f"no {e}" if isinstance(e, KeyError) else e
-        raise SweepError(f"{path}: expected a sweep (cute-bench gemm --fit --random writes one), got {said}") from None
+        raise SweepError(f"{path}: not a sweep: {said}; record one with cute-bench gemm --fit --random") from None
 
 
 def _sweep(gpu: str, sms: int, menu: Mapping[str, object], listed: Sequence[Mapping[str, object]]) -> Sweep:

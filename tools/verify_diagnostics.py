@@ -1,15 +1,15 @@
-"""``--verify-diagnostics``: compares what was reported with what comments in the source expect.
+"""Comparison of reported diagnostics with ``expected-*`` comments (``--verify-diagnostics``).
 
     // expected-error@below {{expects mode index in [0, 2)}}
     %0 = cute.size<[5]>(%l) : …
 
-The syntax is upstream MLIR's.  A comment ends its line and has the form
+The syntax is that of upstream MLIR.  A comment ends its line and has the form
 
     expected-error|warning|remark|note [-re] [@+N | @-N | @above | @below | @unknown] [count] {{text}}
 
-``@above`` and ``@below`` mean the nearest line that is not itself such a comment, ``@unknown`` a diagnostic without a
-line.  The message must contain the text; with ``-re`` the parts of the text in ``{{…}}`` are regular expressions.  With
-a count (``expected-error 2 {{…}}``) there must be exactly so many, without one there must be at least one.
+``@above`` and ``@below`` refer to the nearest line without such a comment, ``@unknown`` to a diagnostic without a line.
+The message must contain the text; with ``-re``, parts of the text in ``{{…}}`` are regular expressions.  A count
+(``expected-error 2 {{…}}``) is exact; without a count, at least one diagnostic must match.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOOKS_LIKE = re.compile(r"//.*\bexpected-(error|note|remark|warning)\b")
 
 
 class Expectation:
-    """One comment.  ``line`` is 0 for a diagnostic without a line."""
+    """An ``expected-*`` comment.  ``line`` is 0 for a diagnostic without a line."""
 
     def __init__(self, severity: Severity, text: str, is_regex: bool, line: int, count: int | None, at: Position):
         self.severity = severity
@@ -38,7 +38,7 @@ class Expectation:
         self._pattern = _compile(text) if is_regex else None
 
     def matches(self, message: str) -> bool:
-        """Return whether the message is what the text says."""
+        """Return True if the message matches the text."""
         return self._pattern.search(message) is not None if self._pattern else self.text in message
 
 
@@ -66,7 +66,7 @@ def _compile(text: str) -> re.Pattern[str]:
 
 
 def expectations(text: str, file: str, line_offset: int = 0) -> tuple[list[Expectation], list[Diagnostic]]:
-    """List what the comments in a text expect, and errors about comments that are malformed."""
+    """Return the expectations in the comments of a text, and errors for malformed comments."""
     found: list[Expectation] = []
     errors: list[Diagnostic] = []
     waiting: list[Expectation] = []
@@ -103,7 +103,7 @@ def expectations(text: str, file: str, line_offset: int = 0) -> tuple[list[Expec
         if where == "below":
             waiting.append(expectation)
     for expectation in waiting:
-        errors.append(Diagnostic("error", "there is no line below this comment", expectation.at))
+        errors.append(Diagnostic("error", "no line follows this comment", expectation.at))
     return found, errors
 
 
@@ -115,9 +115,9 @@ def _flatten(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
 
 
 def compare(text: str, file: str, seen: Iterable[Diagnostic], line_offset: int = 0) -> list[Diagnostic]:
-    """List what differs between the comments in ``text`` and the diagnostics ``seen``.
+    """Return errors for the differences between the comments in ``text`` and the diagnostics ``seen``.
 
-    Notes that only give context (``see current operation``) need not be expected.
+    Notes that only give context (``see current operation``) are optional.
     """
     expected, problems = expectations(text, file, line_offset)
     for diagnostic in _flatten(seen):

@@ -1,7 +1,8 @@
-"""The parts of ``cute-lsp``: ``server`` has the state, ``features`` answers, ``workers`` computes in processes.
+"""The components of ``cute-lsp``.
 
-``views`` counts as the client does; ``mlir_features`` and ``python_features`` know what is at a place in a text;
+``server`` holds the state, ``features`` handles requests, and ``workers`` computes in other processes.  ``documents``
+converts positions of the client.  ``mlir_features`` and ``python_features`` look up the subject at a position;
 ``mlir_text`` finds names in text that need not parse.  In the workers, ``mlir_analysis`` and ``python_analysis`` (with
-``traced_values``) analyse a text, ``catalogue`` lists and documents all that can be named, ``pictures`` draws; they
-give the ``records``.  ``fixes`` reads "did you mean" in messages.
+``traced_values``) analyse a text, ``catalogue`` lists and documents all names, and ``pictures`` draws layouts.
+``analysis_results`` defines their results.  ``fixes`` parses "did you mean" in messages.
 """

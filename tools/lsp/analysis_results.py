@@ -1,4 +1,4 @@
-"""What a worker finds out about a text.  Lines and columns count from 0, columns in code points."""
+"""Results of the workers of ``cute-lsp``.  Lines and columns count from 0, columns in code points."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [
 ]
 
 LONGEST_LABEL = 60
-"""Characters of a hint."""
+"""Maximum length of a hint, in characters."""
 
 
 class Span(NamedTuple):
-    """A piece of a text, up to and without its end."""
+    """A half-open range of a text."""
 
     line: int
     column: int
@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
 
 class Related(NamedTuple):
-    """Another place that a problem speaks of."""
+    """A related location of a problem."""
 
     message: str
     file: str
@@ -40,7 +40,7 @@ class Related(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A diagnostic.  ``fix``: what the marked text should be, where that is known."""
+    """A diagnostic.  ``fix`` is the replacement of the marked text, if known."""
 
     severity: str
     message: str
@@ -49,11 +49,11 @@ class Problem(NamedTuple):
     related: tuple[Related, ...] = ()
     fix: str = ""
     file: str = ""
-    """Another file that it is in; empty for the text itself."""
+    """The path of the file if it is not the analysed text, else empty."""
 
 
 class Hint(NamedTuple):
-    """What a value is, to be shown behind its name; ``whole``: the same at full length."""
+    """An inlay hint for a value, displayed after its name; ``whole`` is the hint without truncation."""
 
     line: int
     column: int
@@ -62,16 +62,15 @@ class Hint(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A line and a column."""
-
     line: int
     column: int
 
 
 class Known(NamedTuple):
-    """What a name of Python was bound to: ``text`` says it; ``drawn``: what of it can be drawn, a type or a layout.
+    """The value of a Python name during tracing.
 
-    ``argument``: whether the place is in the signature of a function.
+    ``text`` describes the value.  ``drawn`` is a type or layout to draw, or empty.  ``argument`` is True in the
+    signature of a function.
     """
 
     name: str
@@ -81,10 +80,10 @@ class Known(NamedTuple):
 
 
 class Analysis(NamedTuple):
-    """All about one text.
+    """The analysis of a text.
 
-    ``types``: of values of MLIR, by the place of the name that defines them; ``known``: what names of Python were
-    bound to, by their place.
+    ``types`` maps the locations of MLIR value definitions to types.  ``known`` maps the locations of Python names to
+    their values.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -94,18 +93,18 @@ class Analysis(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A type or a layout as a drawing (the text of an SVG file) and as a table in text; empty where there is none."""
+    """A type or layout as a drawing (SVG text) and as a text table; either may be empty."""
 
     svg: str = ""
     table: str = ""
     note: str = ""
-    """Why there is no drawing, where that can be said."""
+    """The reason why there is no drawing, if known."""
 
 
 class Entry(NamedTuple):
-    """What can be named, and what it is in a line.
+    """A name with a one-line description.
 
-    ``properties``: of an op, the names of its attributes and what they are; ``signature``: of a function of Python.
+    ``properties`` maps the attributes of an op to descriptions.  ``signature`` is that of a Python function.
     """
 
     name: str
@@ -115,8 +114,8 @@ class Entry(NamedTuple):
 
 
 class Catalogue(NamedTuple):
-    """All that can be named, by its name: ops, types (without ``!``), attributes (without ``#``), flags of
-    ``cute-opt`` (without dashes; passes among them), and public names of Python (``cute.arch.thread_idx``).
+    """All documented names: ops, types (without ``!``), attributes (without ``#``), ``cute-opt`` flags and passes
+    (without dashes), and public Python names (``cute.arch.thread_idx``).
     """
 
     ops: dict[str, Entry] = {}

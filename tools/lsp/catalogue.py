@@ -1,7 +1,8 @@
-"""All that can be named: ops, types, attributes, passes and what ``cute_dialect.lang`` exports, with documentation.
+"""Catalogue of documented names: ops, types, attributes, passes and the exports of ``cute_dialect.lang``.
 
-Of the dialects here it is what ``docs/dialect.md`` says (:mod:`..gen_docs`); of upstream's, what upstream declares; of
-passes and options, what ``cute-opt --help NAME`` prints; of Python, signatures and docstrings.
+Documentation of this package's dialects is that of ``docs/dialect.md`` (:mod:`..gen_docs`), and of upstream dialects
+their declarations.  Passes and options have the text of ``cute-opt --help NAME``, Python names their signatures and
+docstrings.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _PACKAGE = "cute_dialect"
 _QUOTED = re.compile(r"((?:: |-> ))'([^']*)'")
 _FORWARD = re.compile(r"ForwardRef\('([^']*)'\)")
 _DEEPEST = 3
-"""Modules in ``cute``, and in those, whose names are listed."""
+"""Modules of ``cute``, and their submodules, whose names are listed."""
 
 
 def make_catalogue() -> Catalogue:
-    """Return all that can be named, with a line about each.
+    """Return the catalogue, with a one-line description of each name.
 
     >>> made = make_catalogue()
     >>> made.ops["cute.size"].summary, made.flags["cse"].summary
@@ -58,9 +59,10 @@ def make_catalogue() -> Catalogue:
 
 
 def describe(kind: str, name: str) -> str:
-    """Return all about something of the catalogue in Markdown; nothing if there is no such thing.
+    """Return the documentation of a name in Markdown, or an empty string for an unknown name.
 
-    ``kind``: "op", "type", "attribute", "flag" or "python".
+    Args:
+        kind: "op", "type", "attribute", "flag" or "python".
 
     >>> print(describe("type", "cute.layout"))
     **`!cute.layout`**
@@ -80,7 +82,7 @@ def describe(kind: str, name: str) -> str:
         value = _value(name)
         return _of_python(name, value) if value is not None else ""
     context = make_context()
-    if "." not in name:  # builtin's own
+    if "." not in name:  # The name belongs to the builtin dialect.
         return ""
     if kind == "op":
         op = context.get_optional_op(name)
@@ -90,13 +92,13 @@ def describe(kind: str, name: str) -> str:
 
 
 def _doc(documented: type[Operation] | type[Attribute]) -> str:
-    """Return the docstring of a class; not the one that Python makes of the fields of a dataclass."""
+    """Return the docstring of a class, but not the one that dataclasses generate."""
     doc = documented.__doc__ or ""
     return "" if doc.startswith(f"{documented.__name__}(") else cleandoc(doc)
 
 
 def _op(op: type[Operation]) -> Entry:
-    if TableOp in op.__mro__:  # issubclass asks each of a thousand subclasses
+    if TableOp in op.__mro__:  # Faster than issubclass, which checks a thousand subclasses.
         spec = _spec(op)
         named = tuple((a.name, a.kind.lstrip("@")) for a in spec.attrs.values())
         return Entry(op.name, _first_line(_doc(op)) or f"of upstream's dialect {spec.dialect}", named)
@@ -129,7 +131,7 @@ def _op_text(op: type[Operation]) -> str:
 
 
 def _declared(name: str, doc: str, spec: OpSpec) -> str:
-    """Return what upstream declares of an op."""
+    """Return the upstream declaration of an op."""
     out = [f"**`{name}`**", "", code(doc), ""] if doc else [f"**`{name}`**", ""]
     if spec.format and spec.format != "custom":
         out += ["```text", f"{name} {spec.format}", "```", ""]
@@ -155,7 +157,7 @@ def _attribute_text(attribute: type[Attribute], mark: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    """Return the first sentence of a text, in a line."""
+    """Return the first sentence of a text on one line."""
     line = code(text.split("\n\n")[0].replace("\n", " "))
     end = re.search(r"\.(\s|$)", line)
     return line[: end.start() + 1] if end is not None else line
@@ -176,7 +178,7 @@ def _flags() -> Iterator[tuple[str, Entry]]:
 
 
 def _python() -> Iterator[tuple[str, Entry]]:
-    """Give the public names of the language, those of its modules too, as ``cute.…``."""
+    """Yield the public names of the language and its modules as ``cute.…``."""
     yield from _names("cute", import_module(f"{_PACKAGE}.lang"), set(), 1)
 
 
@@ -185,7 +187,7 @@ def _names(prefix: str, module: ModuleType, seen: set[str], depth: int) -> Itera
     for name in _public(module):
         try:
             value: object = getattr(module, name)
-        except (AttributeError, ImportError):  # of an extra that is not installed
+        except (AttributeError, ImportError):  # The name needs an extra that is not installed.
             continue
         whole = f"{prefix}.{name}"
         yield whole, Entry(whole, _first_line(_docstring(value)), (), _signature(value))
@@ -195,7 +197,7 @@ def _names(prefix: str, module: ModuleType, seen: set[str], depth: int) -> Itera
 
 
 def _public(module: ModuleType) -> list[str]:
-    """Return the names that a module means to be used: its list of them, else what it defines or imports as itself."""
+    """Return the public names of a module: ``__all__``, or else the names that it defines or re-exports."""
     listed: list[str] | None = getattr(module, "__all__", None)
     if listed is not None:
         return [n for n in listed if not n.startswith("_")]
@@ -214,7 +216,7 @@ def _public(module: ModuleType) -> list[str]:
 
 
 def _value(whole: str) -> object:
-    """Return what a public name ``cute.…`` means, None if nothing."""
+    """Return the value of a public name ``cute.…``, or None if it is unknown."""
     value: object = import_module(f"{_PACKAGE}.lang")
     for name in whole.split(".")[1:]:
         value = getattr(value, name, None)
@@ -227,7 +229,7 @@ def _of_python(whole: str, value: object) -> str:
 
 
 def _docstring(value: object) -> str:
-    """Return the docstring of what has one of its own: an instance of a type of Python has that of its type."""
+    """Return the docstring of a value, but not that of its type for instances of built-in types."""
     own = not isinstance(value, bool | int | float | str | tuple | list | dict)
     return code(cleandoc(value.__doc__ or "")) if own and isinstance(value.__doc__, str) else ""
 
@@ -243,7 +245,7 @@ def _signature(value: object) -> str:
 
 
 def _blocks(doc: str) -> str:
-    """Return a docstring as Markdown: examples (``>>>``, up to an empty line) and what ``::`` announces are code.
+    """Convert a docstring to Markdown: examples (``>>>``) and literal blocks (``::``) become code blocks.
 
     >>> _blocks("Sum.\\n\\n>>> 1 + 1\\n2").splitlines()
     ['Sum.', '', '```python', '>>> 1 + 1', '2', '```']

@@ -1,4 +1,4 @@
-"""A version of a document: its text, its names, and places in it as the client counts them."""
+"""Views of documents: text, names, and conversion of positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["View"]
 
 
 class View:
-    """The text of a document as it is now.  Offsets and columns here count code points, the client's another unit."""
+    """The current text of a document.  Offsets and columns count code points; the client may use another unit."""
 
     def __init__(self, document: TextDocument):
         self.text = document.source
@@ -28,50 +28,50 @@ class View:
 
     @cached_property
     def names(self) -> MlirText:
-        """The names of a text of MLIR."""
+        """The names in an MLIR text."""
         return MlirText(self.text)
 
     def offset(self, position: types.Position) -> int:
-        """Return the offset of the client's position; one outside the text is the nearest inside."""
+        """Return the offset of a client position; a position outside the text is clamped."""
         if position.line >= len(self.lines):
             return len(self.text)
         column = self._codec.position_from_client_units(self.lines, position).character
         return min(self._starts[position.line] + min(column, self.length(position.line)), len(self.text))
 
     def length(self, line: int) -> int:
-        """Return the number of characters of a line without what ends it."""
+        """Return the length of a line without its line ending."""
         return len(self.lines[line].rstrip("\r\n"))
 
     def place(self, offset: int) -> Place:
-        """Return line and column of an offset."""
+        """Return the line and column of an offset."""
         line = min(max(bisect_right(self._starts, offset) - 1, 0), len(self.lines) - 1)
         return Place(line, offset - self._starts[line])
 
     def line_before(self, offset: int) -> str:
-        """Return the text of the line of an offset that stands before it."""
+        """Return the part of a line before the offset."""
         return self.text[self._starts[self.place(offset).line] : offset]
 
     def line_at(self, offset: int) -> str:
-        """Return the whole line of an offset."""
+        """Return the line that contains an offset."""
         return self.lines[self.place(offset).line].rstrip("\r\n")
 
     def position(self, place: Place) -> types.Position:
-        """Return a place in the units of the client."""
+        """Convert a location to client units."""
         return self._codec.position_to_client_units(self.lines, types.Position(place.line, place.column))
 
     def range(self, start: int, end: int) -> types.Range:
-        """Return what stands between two offsets in the units of the client."""
+        """Convert a range of offsets to client units."""
         return types.Range(self.position(self.place(start)), self.position(self.place(end)))
 
     def span(self, span: Span) -> types.Range:
-        """Return a span in the units of the client."""
+        """Convert a span to client units."""
         end = max(span.end_column, span.column) if span.line == span.end_line else span.end_column
         return types.Range(
             self.position(Place(span.line, span.column)), self.position(Place(max(span.end_line, span.line), end))
         )
 
     def word(self, offset: int, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Return the match of a pattern in the line of an offset that the offset is in or at the end of."""
+        """Return the match of a pattern that contains the offset or ends at it, within its line."""
         column = self.place(offset).column
         found = (m for m in pattern.finditer(self.line_at(offset)) if m.start() <= column <= m.end())
         return max(found, key=lambda m: m.start(), default=None)

@@ -1,4 +1,4 @@
-"""What ``cute-lsp`` answers: each request of the protocol, by the functions of the language of the document."""
+"""Request handlers of ``cute-lsp``, dispatched by the language of the document."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _Positioned: TypeAlias = (
 )
 
 TEXT_CLIENTS = ("neovim", "vim", "helix", "eglot", "emacs", "kakoune", "kak-lsp", "coc.nvim")
-"""What begins the names of clients that would show a picture as a page of letters."""
+"""Name prefixes of clients that would display an embedded picture as text."""
 
 _TRIGGERS = ("%", "@", "!", "#", "^", ".", "-", '"')
 
 
 def make_server(settings: Settings) -> CuteServer:
-    """Make the server; ``start_io`` runs it."""
+    """Create the server; run it with ``start_io``."""
     server = CuteServer(settings)
     _add_documents(server)
     _add_questions(server)
@@ -47,7 +47,7 @@ def _add_documents(server: CuteServer) -> None:
 
     @server.feature(types.INITIALIZED)
     async def ready(ls: CuteServer, params: types.InitializedParams) -> None:
-        await ls.catalogue()  # so that it is there when it is asked for
+        await ls.catalogue()  # Load it before the first request.
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(ls: CuteServer, params: types.DidOpenTextDocumentParams) -> None:
@@ -59,7 +59,7 @@ def _add_documents(server: CuteServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(ls: CuteServer, params: types.DidSaveTextDocumentParams) -> None:
-        if params.text_document.uri.endswith(".py"):  # what it imports may be new on disk
+        if params.text_document.uri.endswith(".py"):  # The modules that it imports may have changed on disk.
             ls.changed(params.text_document.uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
@@ -179,7 +179,7 @@ def _add_names(server: CuteServer) -> None:
 
 
 async def _hover_mlir(ls: CuteServer, view: View, offset: int) -> tuple[str, int, int] | None:
-    """Return what is known of what is at an offset, in Markdown, and where that begins and ends."""
+    """Return the documentation of the subject at an offset in Markdown, and its start and end."""
     catalogue = await ls.catalogue()
     found = mlir_features.subject(view, offset, catalogue)
     if found is None:
@@ -196,14 +196,14 @@ async def _hover_mlir(ls: CuteServer, view: View, offset: int) -> tuple[str, int
     elif found.kind == "symbol":
         text = f"```mlir\n{found.text}\n```" if found.text else ""
     elif found.kind == "property":
-        text = f"`{found.name}`{': ' if found.text else ''}{found.text}, a property of `{found.op}`"
+        text = f"`{found.name}`{': ' if found.text else ''}{found.text}, property of `{found.op}`"
     else:
         text = await ls.documentation(found.kind, found.name)
     return text, found.start, found.end
 
 
 async def _value(ls: CuteServer, view: View, offset: int) -> str:
-    """Return what a value is: its type, the layout of that as a picture, and the op that makes it."""
+    """Return the documentation of a value: its type, the picture of its layout, and its defining op."""
     name = view.names.at(offset)
     origin = view.names.definition(name) if name is not None else None
     if name is None or origin is None:
@@ -222,7 +222,7 @@ async def _value(ls: CuteServer, view: View, offset: int) -> str:
 
 
 async def _hover_python(ls: CuteServer, view: View, offset: int) -> tuple[str, int, int] | None:
-    """Return the same of a text of Python: a public name of the language, or what a name was in a trace."""
+    """Return the documentation of a public name, or the traced value of a name, and its start and end."""
     public = python_features.public_at(view, offset, await ls.catalogue())
     if public is not None:
         return await ls.documentation("python", public[0]), public[1], public[2]
@@ -238,12 +238,12 @@ async def _hover_python(ls: CuteServer, view: View, offset: int) -> tuple[str, i
 
 
 def _shown(ls: CuteServer, picture: Picture) -> str:
-    """Return a picture in Markdown for the client."""
+    """Return a picture as Markdown for the client."""
     return shown(picture, draws(ls.settings.pictures, ls.client, _takes_markdown(ls)))
 
 
 def shown(picture: Picture, drawn: bool) -> str:
-    """Return a picture in Markdown: the drawing, where the client shows drawings, and the table.
+    """Return a picture as Markdown: the drawing if ``drawn``, and the table.
 
     >>> shown(Picture("<svg/>", "", ""), True), shown(Picture("<svg/>", "", ""), False)
     ('\\n\\n![layout](data:image/svg+xml;base64,PHN2Zy8+)', '')
@@ -260,7 +260,7 @@ def shown(picture: Picture, drawn: bool) -> str:
 
 
 def draws(setting: str, client: str, markdown: bool) -> bool:
-    """Tell whether a client shows drawings: those that take Markdown do, except for those in terminals.
+    """Return True if a client displays drawings: it accepts Markdown and is not a terminal editor.
 
     >>> draws("auto", "Visual Studio Code", True), draws("auto", "Neovim", True), draws("always", "Neovim", True)
     (True, False, True)
@@ -277,7 +277,7 @@ def _takes_markdown(ls: CuteServer) -> bool:
 
 
 def _content(ls: CuteServer, text: str) -> types.MarkupContent:
-    """Return a text for the client, without what marks Markdown for one that does not take that."""
+    """Return a text for the client; Markdown markup is removed for clients without Markdown support."""
     if _takes_markdown(ls):
         return types.MarkupContent(types.MarkupKind.Markdown, text)
     plain = re.sub(r"^```.*\n?|\*\*|`|!\[layout\]\([^)]*\)\n*", "", text, flags=re.MULTILINE)
@@ -291,7 +291,7 @@ def _hint(view: View, h: Hint) -> types.InlayHint:
 
 
 def _asked(data: object) -> tuple[str, str]:
-    """Return kind and name that a completion was sent with; nothing for data of another kind."""
+    """Return the kind and name sent with a completion, or empty strings for other data."""
     if not isinstance(data, dict):
         return "", ""
     kind, name = data.get("kind"), data.get("name")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]

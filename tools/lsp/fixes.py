@@ -1,4 +1,4 @@
-"""Fixes that messages tell of."""
+"""Quick fixes parsed from diagnostic messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAMED = re.compile(r"[`'](?P<name>[^`']+)[`']")
 
 
 def fix_of(message: str, marked: str) -> str:
-    """Return what should stand instead of the marked text, where the message says what was meant; else nothing.
+    """Return the replacement of the marked text that the message suggests, or an empty string.
 
     >>> fix_of("unregistered operation 'cute.sise'; did you mean 'cute.size'?", '"cute.sise"')
     '"cute.size"'

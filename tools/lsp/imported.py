@@ -1,4 +1,4 @@
-"""What each analysis needs, imported once, before processes are forked; nothing is defined here."""
+"""Imports shared by all analyses, loaded once before worker processes are forked."""
 
 from __future__ import annotations
 

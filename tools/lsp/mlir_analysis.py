@@ -1,7 +1,7 @@
-"""What ``cute-opt`` says of a text with cute ops, and the types of its values.
+"""Analysis of MLIR text: the diagnostics of ``cute-opt`` and the types of values.
 
-Where the text does not parse, the op that is wrong is taken out and the rest is read again, so that several errors are
-found; what only follows from such an op (its results are not there) is not told.
+If the text does not parse, the invalid op is removed and the remaining text is parsed again, to report several errors.
+Errors that only result from a removed op, whose results are undefined, are not reported.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ _UNDECLARED = re.compile(r"use of undeclared SSA value name '(%[^']+)'")
 _SEPARATOR = re.compile(r"^// -----[ \t\r]*$", re.MULTILINE)
 _MOST_ERRORS = 20
 _SECONDS = 3.0
-"""No error is looked for after the first ones for longer than this."""
+"""Time limit in seconds for finding further errors."""
 
 
 def analyse_mlir(file: str, text: str, pipeline: str = "base") -> Analysis:
-    """Return the diagnostics of a text, as ``cute-opt --pipeline=…`` gives them, and the types of its values.
+    """Return the diagnostics of a text, as from ``cute-opt --pipeline=…``, and the types of its values.
 
-    ``pipeline``: the passes that it is taken through where it parses and verifies, "none" for none.  A line
-    ``// -----`` splits it into texts of their own.
+    A line ``// -----`` splits the text into separate modules.
+
+    Args:
+        pipeline: the pipeline to run if the text parses and verifies; "none" to run no passes.
     """
     problems: list[Problem] = []
     hints: list[Hint] = []
@@ -55,7 +57,7 @@ def analyse_mlir(file: str, text: str, pipeline: str = "base") -> Analysis:
 
 
 def _errors(source: Source) -> tuple[list[Diagnostic], list[ModuleOp]]:
-    """Return what is wrong with how a text is written, and what of it can be read, as far as that is something."""
+    """Return the parse and verification errors, and the module if the text parses."""
     found: list[Diagnostic] = []
     text, names, gone = source.text, MlirText(source.text), set[str]()
     since = perf_counter()
@@ -82,7 +84,7 @@ def _errors(source: Source) -> tuple[list[Diagnostic], list[ModuleOp]]:
 
 
 def _statement(names: MlirText, offset: int, text: str) -> Op | None:
-    """Return the innermost op at an offset that is still there; an error at its end belongs to it."""
+    """Return the innermost op at an offset that is not removed; an op also includes its end."""
     inner = [op for op in names.ops if op.start <= offset <= op.end and text[op.at : op.end].strip()]
     if inner:
         return inner[-1]
@@ -91,13 +93,13 @@ def _statement(names: MlirText, offset: int, text: str) -> Op | None:
 
 
 def _deeper(source: Source, pipeline: str) -> list[Diagnostic]:
-    """Return what the passes say of a text that is well written."""
+    """Return the diagnostics of the passes for a valid text."""
     padded = Source(source.name, "\n" * source.line_offset + source.text) if source.line_offset else source
     return check_source(padded, pipeline)
 
 
 def _types(module: ModuleOp, source: Source, types: dict[Place, str], hints: list[Hint]) -> None:
-    """Note the types of all values of a module, and those that the text does not say."""
+    """Record the types of all values of a module, and hints for types that the text omits."""
     names = MlirText(source.text)
     by_name_of_op = {source.line_col(op.at): op for op in names.ops}
     for op in module.walk():
@@ -133,7 +135,7 @@ def _is_said(type_text: str, statement: str) -> bool:
 
 
 def problem_of(d: Diagnostic, source: Source) -> Problem:
-    """Return a diagnostic of the compiler as a problem; what is marked is what ``cute-opt`` underlines."""
+    """Convert a compiler diagnostic to a problem that marks the range underlined by ``cute-opt``."""
     span = _span(d.position, source)
     line = source.line(d.position.line) or ""
     marked = line[span.column : span.end_column]
@@ -147,7 +149,7 @@ def problem_of(d: Diagnostic, source: Source) -> Problem:
 
 
 def _span(p: Position, source: Source) -> Span:
-    """Return what a position marks; one that knows no end marks a word, one without a line the beginning."""
+    """Return the span of a position; without an end it is a word, without a line the start of the text."""
     if not p.line or p.file != source.name:
         at = max(p.line - 1, 0)
         return Span(at, max(p.col - 1, 0), at, max(p.col, 1))

@@ -1,4 +1,4 @@
-"""What an editor can ask about a place in a text of MLIR, which need not parse, and what to answer."""
+"""Editor features for MLIR text, which need not parse: hover, navigation, rename, completion."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _FLAG = re.compile(r"-{0,2}(?P<name>[a-zA-Z][\w-]*)")
 _DOTTED = re.compile(r"[!#](?P<name>[a-zA-Z_]\w*(?:\.[\w$]+)+)")
 _ALIAS = re.compile(r"[!#][a-zA-Z_][a-zA-Z0-9_$]*(?![a-zA-Z0-9_$.])")
 _LONGEST = 20_000
-"""Characters of a type; longer ones are not read to their end."""
+"""Maximum length of a type, in characters; longer types are truncated."""
 
 _WORD = re.compile(r"[a-zA-Z_][\w$.]*")
-_KINDS = {  # of ops; others define functions
+_KINDS = {  # Kinds of ops; other ops define functions.
     "gpu.module": types.SymbolKind.Module,
     "builtin.module": types.SymbolKind.Module,
     "module": types.SymbolKind.Module,
@@ -49,9 +49,9 @@ _SPELLED = {
 
 
 class Subject(NamedTuple):
-    """What is at a place.  ``kind``: "flag", "type", "attribute", "op", "property", "value", "symbol" or "alias".
+    """The subject at a location.  ``kind``: "flag", "type", "attribute", "op", "property", "value", "symbol", "alias".
 
-    ``name``: the one that the catalogue has; ``text``: what the text says it is; ``op``: whose property it is.
+    ``name`` is the name in the catalogue, ``text`` the definition in the document, and ``op`` the owner of a property.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Subject(NamedTuple):
 
 
 def subject(view: View, offset: int, catalogue: Catalogue) -> Subject | None:
-    """Return what is at an offset."""
+    """Return the subject at an offset, or None."""
     line, base = view.line_at(offset), offset - view.place(offset).column
     if _RUN.match(line):
         word = view.word(offset, _FLAG)
@@ -94,7 +94,7 @@ def subject(view: View, offset: int, catalogue: Catalogue) -> Subject | None:
 
 
 def full_name(name: str, catalogue: Catalogue) -> str:
-    """Return the name of an op with its dialect, which some leave out (``return``)."""
+    """Return the qualified name of an op; the dialect may be omitted in the text (``return``)."""
     found = (n for n in (name, f"func.{name}", f"builtin.{name}") if n in catalogue.ops)
     return next(found, name)
 
@@ -114,7 +114,7 @@ def _in_string(before: str) -> bool:
 
 
 def body_end(text: str, at: int) -> int:
-    """Return where the ``<…>`` that begins at an offset ends; the offset itself where there is none.
+    """Return the end of the ``<…>`` that starts at an offset, or the offset if there is none.
 
     >>> body_end('!cute.layout<"4:1"> x', 12)
     19
@@ -140,7 +140,7 @@ def body_end(text: str, at: int) -> int:
 
 
 def defined_as(names: MlirText, name: Name) -> str:
-    """Return the text of what defines a name: of an alias what it stands for, else the head of its op."""
+    """Return the text of a definition: the value of an alias, or else the header of the op."""
     text = names.text
     if name.kind == "alias":
         end = text.find("\n", name.end)
@@ -155,7 +155,7 @@ def defined_as(names: MlirText, name: Name) -> str:
 
 
 def expanded(names: MlirText, text: str, depth: int = 8) -> str:
-    """Return the text of a type with what the aliases in it stand for.
+    """Return the text of a type with its aliases expanded.
 
     >>> expanded(MlirText('!a = !cute.i32<divby 4>\\n!b = tuple<!a>'), "!b")
     'tuple<!cute.i32<divby 4>>'
@@ -172,20 +172,20 @@ def expanded(names: MlirText, text: str, depth: int = 8) -> str:
 
 
 def definition(view: View, offset: int) -> types.Location | None:
-    """Return where the name at an offset is defined."""
+    """Return the location of the definition of the name at an offset."""
     name = view.names.at(offset)
     found = view.names.definition(name) if name is not None else None
     return types.Location(view.uri, view.range(found.start, found.end)) if found is not None else None
 
 
 def references(view: View, offset: int, with_definition: bool) -> list[types.Location]:
-    """Return where the name at an offset stands."""
+    """Return the locations of all uses of the name at an offset."""
     found = view.names.references(offset)
     return [types.Location(view.uri, view.range(n.start, n.end)) for n in found if with_definition or not n.definition]
 
 
 def highlights(view: View, offset: int) -> list[types.DocumentHighlight]:
-    """Return the same as places to mark, definitions as writes."""
+    """Return the occurrences of the name at an offset as highlights; definitions are marked as writes."""
     kinds = types.DocumentHighlightKind
     return [
         types.DocumentHighlight(view.range(n.start, n.end), kinds.Write if n.definition else kinds.Read)
@@ -194,24 +194,25 @@ def highlights(view: View, offset: int) -> list[types.DocumentHighlight]:
 
 
 def renamed(view: View, offset: int, new: str) -> list[types.TextEdit]:
-    """Return the edits that give the name at an offset another text, which may come without its first character.
+    """Return the edits that rename the name at an offset; ``new`` may omit the sigil.
 
-    Raises ValueError where there is no name, for a text that is none, and for one that is taken.
+    Raises:
+        ValueError: there is no name at the offset, or ``new`` is invalid or already in use.
     """
     name = view.names.at(offset)
     if name is None or view.names.definition(name) is None:
-        raise ValueError("there is no name here whose definition is in this text")
+        raise ValueError("no name that is defined in this text is at the cursor")
     whole = new if new[:1] == name.text[0] else name.text[0] + new
     if not _SPELLED[name.kind].fullmatch(whole):
         raise ValueError(f"expected a name such as {name.text}, got {new!r}")
     found = view.names.references(offset)
     if whole != name.text and any(view.names.definition(n._replace(text=whole, definition=False)) for n in found):
-        raise ValueError(f"{whole} is the name of something else here")
+        raise ValueError(f"{whole} is already in use")
     return [types.TextEdit(view.range(n.start, n.end), whole) for n in found]
 
 
 def symbols(view: View) -> list[types.DocumentSymbol]:
-    """Return the functions, modules and other symbols of a text, those in modules below them."""
+    """Return the functions, modules and other symbols of a text as a tree."""
     top: list[types.DocumentSymbol] = []
     around: list[tuple[int, list[types.DocumentSymbol]]] = []
     for name in view.names.definitions("symbol"):
@@ -238,7 +239,7 @@ def symbols(view: View) -> list[types.DocumentSymbol]:
 
 
 def completions(view: View, offset: int, catalogue: Catalogue, analysis: Analysis) -> list[types.CompletionItem]:
-    """Return what can stand at an offset."""
+    """Return the completions at an offset."""
     before = view.line_before(offset)
     return [
         types.CompletionItem(
@@ -255,7 +256,7 @@ def completions(view: View, offset: int, catalogue: Catalogue, analysis: Analysi
 
 
 class _Item(NamedTuple):
-    """What can stand somewhere; ``replaced``: how many characters before the place are its beginning."""
+    """A completion; ``replaced`` is the number of characters before the offset that it replaces."""
 
     label: str
     kind: types.CompletionItemKind
@@ -305,7 +306,7 @@ def _items(view: View, before: str, offset: int, catalogue: Catalogue, analysis:
 
 
 def _once(names: Iterable[Name]) -> list[Name]:
-    """Return names without those whose text has been before."""
+    """Return the names with duplicate texts removed."""
     return list({n.text: n for n in reversed(list(names))}.values())[::-1]
 
 
@@ -317,7 +318,7 @@ def _entries(
 
 
 def _words(view: View, before: str, offset: int, catalogue: Catalogue) -> Iterator[_Item]:
-    """Give properties inside of the braces of an op, and ops where one begins."""
+    """Yield the properties of an op inside its braces, and ops at the start of a statement."""
     word = re.search(r"[a-zA-Z_][\w$.]*$", before)
     typed = word[0] if word is not None else ""
     rest = before[: len(before) - len(typed)].rstrip()
@@ -338,7 +339,7 @@ def _line(view: View, offset: int) -> Place:
 
 
 def _ops(typed: str, catalogue: Catalogue) -> Iterator[_Item]:
-    """Give the ops of the dialect that is typed; before that those of ours, and the dialects."""
+    """Yield the ops of the dialect being typed; before a dialect, the ops of this package and all dialects."""
     dialect, dot, _ = typed.partition(".")
     if dot:
         wanted = (e for e in catalogue.ops.values() if e.name.startswith(f"{dialect}."))

@@ -1,7 +1,8 @@
-"""Names in the text of MLIR: where values, symbols, aliases and blocks are defined and used; the text need not parse.
+"""Names in MLIR text: definitions and uses of values, symbols, aliases and blocks; the text need not parse.
 
-A value belongs to the braces around its definition, and one that a header defines (``scf.for %i = …``, the arguments of
-a function) to the braces that follow it; what an op that is isolated from above holds sees nothing from outside.
+The scope of a value is the braces around its definition.  A value defined in a header (``scf.for %i = …``, function
+arguments) is scoped to the braces that follow.  Values from outside are not visible in an op that is isolated from
+above.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _SEPARATOR = "// -----"
 
 
 class Name(NamedTuple):
-    """A name at an offset.  ``kind``: "value", "symbol", "alias" or "block"; ``scope``: the number of its braces."""
+    """A name at an offset.  ``kind``: "value", "symbol", "alias" or "block"; ``scope``: the index of its braces."""
 
     kind: str
     text: str
@@ -54,7 +55,7 @@ class Name(NamedTuple):
 
 
 class Op(NamedTuple):
-    """An op: the offset where it begins with its results, that of its name, and its end."""
+    """An op: the offsets of its results (or its name, if none), of its name and of its end."""
 
     name: str
     start: int
@@ -72,7 +73,7 @@ class _Token(NamedTuple):
 
 
 class MlirText:
-    """The names in a text and what belongs together.
+    """The names in a text and their references.
 
     >>> text = MlirText("%a = test.op : i32\\n%b = test.use %a : i32")
     >>> [n.start for n in text.references(0)]
@@ -84,10 +85,10 @@ class MlirText:
         self.names: list[Name] = []
         self.ops: list[Op] = []
         self.parents: list[int] = [-1]
-        """Of the braces by their number, those around them."""
+        """The enclosing braces of each pair of braces."""
         self.isolated: set[int] = {0}
         self.opened: list[tuple[int, int]] = [(0, len(text))]
-        """Of the braces by their number, the offsets where they begin and end."""
+        """The start and end offsets of each pair of braces."""
         self._read()
         self._starts = [n.start for n in self.names]
         self._begins = [start for start, _ in self.opened]
@@ -105,7 +106,7 @@ class MlirText:
 
     def _read(self) -> None:
         tokens = [_Token(m.lastgroup or "", m[0], m.start(), m.end()) for m in _TOKEN.finditer(self.text)]
-        stack, pending, parens = [0], list[int](), 0  # pending: names that the next braces own
+        stack, pending, parens = [0], list[int](), 0  # pending: names scoped to the next braces
         header = ""
         open_ops: list[tuple[str, int, int, int, tuple[str, ...]]] = []
         results_from: int | None = None
@@ -124,7 +125,7 @@ class MlirText:
             before = code[i - 1] if i else _Token("mark", "{", 0, 0)
             after = code[i + 1] if i + 1 < len(code) else _Token("mark", "}", len(self.text), len(self.text))
             fresh = parens == 0 and (before.text in "{}" or "\n" in self.text[before.end : start] or i == 0)
-            if kind == "comment":  # the file is split here
+            if kind == "comment":  # ``// -----`` splits the file.
                 close(0, start)
                 for number in stack:
                     self.opened[number] = (self.opened[number][0], start)
@@ -202,7 +203,7 @@ class MlirText:
 
     @staticmethod
     def _is_dictionary(code: list[_Token], i: int) -> bool:
-        """Tell whether braces hold attributes: a name and a sign of equality, a comma, or ``<{``."""
+        """Return True if braces hold attributes: they start with a name and ``=`` or a comma, or with ``<{``."""
         if i and code[i - 1].text == "<":
             return True
         inside = [t for t in code[i + 1 : i + 3]]
@@ -213,7 +214,7 @@ class MlirText:
 
     @staticmethod
     def _labelled(code: list[_Token], i: int) -> bool:
-        """Tell whether a value stands among the arguments of the label of a block."""
+        """Return True if a value is among the arguments of a block label."""
         depth = 0
         for token in reversed(code[max(0, i - 400) : i]):
             depth += token.text in (")", "]")
@@ -226,7 +227,7 @@ class MlirText:
 
     @staticmethod
     def _grouped(code: list[_Token], i: int) -> bool:
-        """Tell whether a value stands in brackets that a sign of equality or ``in`` follows."""
+        """Return True if a value is in brackets followed by ``=`` or ``in``."""
         for j in range(i + 1, min(i + 40, len(code) - 1)):
             if code[j].text == ")":
                 return code[j + 1].text in ("=", "in")
@@ -235,21 +236,21 @@ class MlirText:
         return False
 
     def at(self, offset: int) -> Name | None:
-        """Return the name that an offset is in or at the end of."""
+        """Return the name that contains an offset or ends at it."""
         i = bisect_right(self._starts, offset) - 1
         found = self.names[i] if i >= 0 else None
         return found if found is not None and found.start <= offset <= found.end else None
 
     def between(self, start: int, end: int) -> list[Name]:
-        """Return the names that begin at an offset or behind it, and before another."""
+        """Return the names that start in a half-open range of offsets."""
         return self.names[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
     def op_at(self, offset: int) -> Op | None:
-        """Return the innermost op that an offset is in."""
+        """Return the innermost op that contains an offset."""
         return next(self.ops_around(offset), None)
 
     def ops_around(self, offset: int) -> Iterator[Op]:
-        """Give the ops that an offset is in, from the inside."""
+        """Yield the ops that contain an offset, innermost first."""
         i = bisect_right(self._op_starts, offset) - 1
         while i >= 0:
             if self.ops[i].end >= offset:
@@ -257,7 +258,7 @@ class MlirText:
             i = self._around[i]
 
     def scope_at(self, offset: int) -> int:
-        """Return the number of the innermost braces around an offset."""
+        """Return the index of the innermost braces around an offset."""
         number = max(bisect_right(self._begins, offset) - 1, 0)
         while self.parents[number] != -1:
             start, end = self.opened[number]
@@ -267,7 +268,7 @@ class MlirText:
         return number
 
     def visible(self, scope: int) -> Iterator[int]:
-        """Give the numbers of the braces whose values can be seen in some, from the inside."""
+        """Yield the indices of the braces whose values are visible in a scope, innermost first."""
         while scope >= 0:
             yield scope
             if scope in self.isolated:
@@ -275,7 +276,7 @@ class MlirText:
             scope = self.parents[scope]
 
     def definition(self, name: Name) -> Name | None:
-        """Return where a name is defined."""
+        """Return the definition of a name."""
         if name.definition:
             return name
         same = self._defined.get((name.kind, name.text), {})
@@ -284,7 +285,7 @@ class MlirText:
         return next((same[scope] for scope in self.visible(name.scope) if scope in same), None)
 
     def references(self, offset: int) -> list[Name]:
-        """Return all names that mean the same as the one at an offset, its definition too."""
+        """Return all references of the name at an offset, including its definition."""
         name = self.at(offset)
         if name is None:
             return []
@@ -295,18 +296,18 @@ class MlirText:
         return [n for n in same if self.definition(n) == origin]
 
     def values_at(self, offset: int) -> list[Name]:
-        """Return the values that can be named at an offset, those of the innermost braces first."""
-        own = [(op.start, op.at) for op in self.ops_around(offset)]  # where the results are that are not there yet
+        """Return the values visible at an offset, those of the innermost braces first."""
+        own = [(op.start, op.at) for op in self.ops_around(offset)]  # Results of enclosing ops are not defined yet.
         found = (n for s in self.visible(self.scope_at(offset)) for n in reversed(self._values.get(s, [])))
         return [n for n in found if n.end < offset and not any(a <= n.start < b for a, b in own)]
 
     def definitions(self, kind: str) -> list[Name]:
-        """Return the names of a kind where they are defined, in the order of the text."""
+        """Return the definitions of names of a kind in text order."""
         return [n for n in self.names if n.kind == kind and n.definition]
 
 
 def _around(ops: list[Op]) -> list[int]:
-    """Return of each op, sorted by where they begin, the index of the one that it is in, -1 for none."""
+    """Return for each op, sorted by start, the index of its enclosing op, or -1."""
     around: list[int] = []
     stack: list[int] = []
     for i, op in enumerate(ops):

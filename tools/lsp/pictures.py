@@ -1,4 +1,4 @@
-"""Layouts for who points at them: as a drawing that fits into a message to the editor, and as a table in text."""
+"""Pictures of layouts for hover text: a drawing small enough for a message, and a text table."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from cute_dialect.viz.threads import draw_mma
 __all__ = ["picture_of"]
 
 FEW_IN_A_TABLE = 128
-"""Elements of a layout that is shown as a table of text."""
+"""Maximum number of elements of a layout shown as a text table."""
 
 WIDEST = 16
-"""Columns of such a table."""
+"""Maximum number of columns of a text table."""
 
 MOST_BYTES = 70_000
-"""Of an SVG file in a message: VS Code cuts what it shows at 100,000 characters, and base64 takes 4 for 3 bytes."""
+"""Maximum size of an SVG file: VS Code truncates hover text at 100,000 characters, and base64 expands by 4/3."""
 
 _TITLES = re.compile(r"<title>[^<]*</title>")
 _CELL = re.compile(r'<path data-k="[^"]*" class="(?P<fill>[^"]*)" d="(?P<where>[^"]*)"></path>\n?')
@@ -38,7 +38,7 @@ _CELLS = re.compile(rf"(?:{_CELL.pattern.replace('?P<fill>', '').replace('?P<whe
 
 
 def picture_of(drawn: str) -> Picture:
-    """Draw a type of MLIR (``!cute.layout<"(4,2):(2,1)">``) or a layout (its text alone).
+    """Draw an MLIR type (``!cute.layout<"(4,2):(2,1)">``) or a layout given as text.
 
     >>> print(picture_of("(2,2):(2,1)").table)
     (2,2):(2,1)
@@ -74,12 +74,12 @@ def _shown(drawn: tuple[Drawing | None, str], table: str, command: str) -> Pictu
         return Picture("", table)
     svg = small(drawing.svg)
     if len(svg) > MOST_BYTES:
-        return Picture("", table, f"Too large to be drawn here: `{command}` draws it.")
-    return Picture(svg, table, f"{part[0].upper()}{part[1:]} are drawn; `{command}` draws all." if part else "")
+        return Picture("", table, f"Too large to draw here; use `{command}`.")
+    return Picture(svg, table, f"{part[0].upper()}{part[1:]} are drawn; use `{command}` to draw all." if part else "")
 
 
 def small(svg: str) -> str:
-    """Return a drawing without what nobody sees who cannot point at its cells: one path for all of a colour.
+    """Shrink a drawing: merge the cells of each colour into one path, which removes interactivity.
 
     >>> small('<path data-k="a" class="s0" d="M0 0h1"></path>\\n<path data-k="b" class="s0" d="M1 0h1"></path>')
     '<path class="s0" d="M0 0h1M1 0h1"/>'
@@ -95,7 +95,7 @@ def small(svg: str) -> str:
 
 
 def _count(layout: AnyLayout) -> int:
-    """Return the number of elements of a static layout; one that is not has too many for a table."""
+    """Return the number of elements of a static layout; for a dynamic layout, a number too large for a table."""
     size = product((layout.outer if isinstance(layout, ComposedLayout) else layout).shape)
     return size if isinstance(size, int) else FEW_IN_A_TABLE + 1
 
@@ -110,7 +110,7 @@ def _table(layout: AnyLayout) -> str:
         return ""
     try:
         return layout_table(layout)
-    except AlgebraError:  # of more than two modes
+    except AlgebraError:  # It has more than two modes.
         return ""
 
 
@@ -125,7 +125,7 @@ def _thread_table(type: Attribute) -> str:
 
 
 def _product(type: Attribute) -> MmaAtom | None:
-    """Return the instruction of an MMA atom or of a tiled MMA."""
+    """Return the instruction of an MMA atom or of a tiled MMA, or None."""
     row = getattr(getattr(type, "atom", type), "row", None)
     try:
         found = row() if callable(row) else row

@@ -1,4 +1,4 @@
-"""What ``cute-check`` says of a text of Python, and what its values are, from a trace of what it has examples of."""
+"""Analysis of Python text: the diagnostics of ``cute-check`` and the values of names in traced functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORD = re.compile(r"[\w.]+")
 
 
 def analyse_python(file: str, text: str, chip: str | None) -> Analysis:
-    """Return the diagnostics of a text, as ``cute-check`` gives them, and what the names of traced functions were."""
+    """Return the diagnostics of a text, as from ``cute-check``, and the values of names in traced functions."""
     with watched(os.path.abspath(file), text) as known:
         found, count, unchecked = check_python(file, chip, True, False, text)
     lines = text.splitlines()
@@ -29,7 +29,7 @@ def analyse_python(file: str, text: str, chip: str | None) -> Analysis:
 
 
 def _hints(known: dict[Place, Known]) -> Iterator[Hint]:
-    """Give what is shown behind the names that statements bind to what has a layout."""
+    """Yield inlay hints for names that statements bind to values with layouts."""
     for at, one in sorted(known.items()):
         if one.drawn and not one.argument:
             label = one.text if len(one.text) <= LONGEST_LABEL else one.text[: LONGEST_LABEL - 1] + "…"
@@ -37,10 +37,10 @@ def _hints(known: dict[Place, Known]) -> Iterator[Hint]:
 
 
 def _not_traced(u: Unchecked, lines: list[str]) -> Problem:
-    """Return a note on a function of a file of which nothing could be traced."""
+    """Return a note on a function that was not traced."""
     at = next((n for n in range(u.line - 1, len(lines)) if re.search(rf"def\s+{u.name}\b", lines[n])), u.line - 1)
     column = max(lines[at].find(u.name), 0) if at < len(lines) else 0
-    message = f"not traced: no example, and annotations that do not say enough. Write, with values:\n{u.advice}"
+    message = f"not traced: no example and incomplete annotations. Add an example such as:\n{u.advice}"
     return Problem("note", message, "no-example", Span(at, column, at, column + len(u.name)))
 
 
@@ -59,7 +59,7 @@ def _problem(f: Finding, file: str, lines: list[str]) -> Problem:
 
 
 def _span(f: Finding, lines: list[str]) -> Span:
-    """Return what a finding marks: without an end a word, without a line the beginning, without a column the line."""
+    """Return the span of a finding: a word without an end, a line without a column, the text start without a line."""
     line = min(max(f.line - 1, 0), max(len(lines) - 1, 0)) if lines else max(f.line - 1, 0)
     here = lines[line] if line < len(lines) else ""
     if f.line and f.end_line:

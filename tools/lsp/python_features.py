@@ -1,4 +1,4 @@
-"""What an editor can ask about a place in a kernel in Python: what names were in a trace, and the names of ``cute``."""
+"""Editor features for Python kernels: traced values and names of ``cute``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEF = re.compile(r"(?P<indent>[ \t]*)(?:async\s+)?def\s")
 
 
 def aliases(text: str) -> dict[str, str]:
-    """Return the names that a text imports of the language, and what they are in the catalogue.
+    """Map the names that a text imports from the language to their names in the catalogue.
 
     >>> aliases("import cute_dialect.lang as c\\nfrom cute_dialect.lang import arch, copy as put")
     {'c': 'cute', 'arch': 'cute.arch', 'put': 'cute.copy'}
@@ -43,7 +43,7 @@ def aliases(text: str) -> dict[str, str]:
 
 
 def public_at(view: View, offset: int, catalogue: Catalogue) -> tuple[str, int, int] | None:
-    """Return the public name at an offset, as the catalogue has it, and where it begins and ends."""
+    """Return the public name at an offset, as in the catalogue, and its start and end."""
     chain = view.word(offset, _CHAIN)
     if chain is None:
         return None
@@ -61,9 +61,9 @@ def public_at(view: View, offset: int, catalogue: Catalogue) -> tuple[str, int, 
 
 
 def known_at(view: View, offset: int, known: Mapping[Place, Known]) -> tuple[Known, int, int] | None:
-    """Return what the name at an offset was last bound to above it, in the function that it is in or one around.
+    """Return the most recent binding of the name at an offset, and the start and end of the name.
 
-    Also the places where it begins and ends.
+    Bindings above the offset in the same function and in enclosing functions are considered.
     """
     word = view.word(offset, re.compile(r"[^\W\d]\w*"))
     if word is None:
@@ -81,7 +81,7 @@ def known_at(view: View, offset: int, known: Mapping[Place, Known]) -> tuple[Kno
 
 
 def _functions(view: View, line: int) -> list[int]:
-    """Return the lines where the functions around a line begin, the innermost first."""
+    """Return the first lines of the functions around a line, innermost first."""
     found: list[int] = []
     text = view.lines[line]
     indent = len(text) - len(text.lstrip()) if text.strip() else 1 << 20
@@ -96,7 +96,7 @@ def _functions(view: View, line: int) -> list[int]:
 
 
 def completions(view: View, offset: int, catalogue: Catalogue) -> list[types.CompletionItem]:
-    """Return the public names behind ``cute.`` or a module of it."""
+    """Return the public names after ``cute.`` or one of its modules."""
     before = view.line_before(offset)
     typed = re.search(r"(?<![\w.])([^\W\d]\w*(?:\.\w+)*)\.(\w*)$", before)
     if typed is None or "#" in before:

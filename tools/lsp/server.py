@@ -1,7 +1,7 @@
-"""The state of ``cute-lsp``: documents, what is known of them, and what has been asked of workers.
+"""The state of ``cute-lsp``: open documents, their analyses, and results of workers.
 
-Diagnostics, types and hints come from an analysis of the newest text, in a process of its own (:mod:`.workers`).  What
-a stale analysis finds is dropped.  :mod:`.features` answers what an editor asks.
+An analysis of the latest text runs in another process (:mod:`.workers`) and yields diagnostics, types and hints.
+Results for outdated text are discarded.  :mod:`.features` handles the requests of the editor.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = ["CuteServer", "Settings"]
 T = TypeVar("T")
 
 PATIENCE = 5.0
-"""Seconds that a question about types waits for the analysis of the newest text."""
+"""Seconds that a request for types waits for the analysis of the latest text."""
 
 MOST_KEPT = 512
-"""Pictures and documentation that are kept."""
+"""Maximum number of cached pictures and documentation texts."""
 
 LONG = 30_000
-"""Characters of a text of MLIR that is first read alone, so that types do not wait for what passes say."""
+"""MLIR text above this length is first analysed without passes, so that types are available earlier."""
 
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
@@ -49,8 +49,10 @@ _SEVERITIES = {
 
 
 class Settings(NamedTuple):
-    """Options of the program.  ``delay``: seconds without a change before a text is checked; ``timeout``: seconds;
-    ``pictures``: "always", "never", or "auto", for clients that are not known to show text alone.
+    """Options of the program.
+
+    ``delay`` is the number of seconds without a change before a check, ``timeout`` the time limit of a check in
+    seconds.  ``pictures`` is "always", "never", or "auto" (not for clients known to display only text).
     """
 
     pipeline: str = "base"
@@ -62,22 +64,22 @@ class Settings(NamedTuple):
 
 @dataclass
 class _Open:
-    """A document that is open: the newest version of its text and what is known of which version."""
+    """An open document: the current version of its text and the latest results."""
 
     version: int = 0
     task: asyncio.Task[None] | None = None
     analysis: Analysis = field(default_factory=Analysis)
     analysed: int = -1
     news: asyncio.Event = field(default_factory=asyncio.Event)
-    """Something was found out about the newest version."""
+    """Set when the current version has new results."""
     known: dict[Place, Known] = field(default_factory=dict[Place, Known])
-    """Of Python: what names were in the newest version that could be traced."""
+    """Python: the values of names in the latest version that could be traced."""
     view: View | None = None
     viewed: int = -1
 
 
 class _Protocol(LanguageServerProtocol):
-    """pygls' protocol, which also answers a request whose parameters cannot be read, with an error."""
+    """The protocol of pygls, with an error response to requests whose parameters are invalid."""
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         try:
@@ -91,7 +93,7 @@ class _Protocol(LanguageServerProtocol):
 
 
 class CuteServer(LanguageServer):
-    """The server and the state of its documents, by URI."""
+    """The language server and its documents, by URI."""
 
     def __init__(self, settings: Settings):
         super().__init__("cute-lsp", __version__, protocol_cls=_Protocol)  # pyright: ignore[reportUnknownMemberType]
@@ -102,14 +104,14 @@ class CuteServer(LanguageServer):
         """The name of the client."""
 
     def language(self, document: TextDocument) -> str:
-        """Return "mlir" or "python", or nothing for a file of another kind."""
+        """Return "mlir" or "python", or an empty string for other files."""
         name = document.filename or document.uri
         if document.language_id == "python" or name.endswith(".py"):
             return "python" if "cute_dialect" in document.source else ""
         return "mlir" if document.language_id == "mlir" or name.endswith(".mlir") else ""
 
     def view(self, uri: str) -> tuple[str, View]:
-        """Return the language of a document and its text as it is now; of one that is not open, nothing."""
+        """Return the language and the current text of a document; both are empty if it is not open."""
         state = self.documents.get(uri)
         if state is None:
             return "", View(TextDocument(uri, ""))
@@ -119,7 +121,7 @@ class CuteServer(LanguageServer):
         return self.language(document), state.view
 
     async def analysis(self, uri: str, seconds: float = PATIENCE) -> Analysis:
-        """Return what is known of the text as it is now; nothing if that takes longer than that."""
+        """Return the analysis of the current text, or an empty one if it is not ready in ``seconds``."""
         state = self.documents.get(uri)
         if state is None:
             return Analysis()
@@ -130,29 +132,29 @@ class CuteServer(LanguageServer):
         return state.analysis if state.analysed == version == state.version else Analysis()
 
     def known(self, uri: str) -> dict[Place, Known]:
-        """Return what the names of a text of Python were when it could last be traced."""
+        """Return the values of names in the latest Python text that could be traced."""
         state = self.documents.get(uri)
         return state.known if state is not None else {}
 
     # -------------------------------------------------------------------------------------------------- work elsewhere
 
     async def catalogue(self) -> Catalogue:
-        """Return all that can be named; collected once."""
+        """Return the catalogue of names, computed once."""
         found = await self._once("catalogue", workers.catalogue, workers.no_catalogue)
         if not found.ops:
-            self._kept.pop("catalogue", None)  # the next one who asks tries again
+            self._kept.pop("catalogue", None)  # The next request tries again.
         return found
 
     async def picture(self, drawn: str) -> Picture:
-        """Return a type or a layout as a picture."""
+        """Return the picture of a type or layout."""
         return await self._once(("picture", drawn), partial(workers.picture, drawn), workers.no_picture)
 
     async def documentation(self, kind: str, name: str) -> str:
-        """Return what is known of something of the catalogue in Markdown."""
+        """Return the documentation of a catalogue entry in Markdown."""
         return await self._once((kind, name), partial(workers.documentation, kind, name), workers.no_documentation)
 
     async def _once(self, key: object, work: Callable[[], T], failed: Callable[[str], T]) -> T:
-        """Do a piece of work in a process of its own, unless it has been done or is under way."""
+        """Run a task in another process, or return its cached or pending result."""
         task: asyncio.Task[T | None] | None = self._kept.get(key)
         if task is None:
             while len(self._kept) >= MOST_KEPT:
@@ -160,12 +162,12 @@ class CuteServer(LanguageServer):
             task = asyncio.ensure_future(asyncio.to_thread(Job(work, failed).run, self.settings.timeout))
             self._kept[key] = task
         found = await asyncio.shield(task)
-        return failed("it was stopped") if found is None else found
+        return failed("the task was stopped") if found is None else found
 
     # ----------------------------------------------------------------------------------------------------- diagnostics
 
     def changed(self, uri: str) -> None:
-        """Check a document soon; a check that runs is stopped."""
+        """Schedule a check of a document and cancel the current one."""
         state = self.documents.setdefault(uri, _Open())
         state.version += 1
         state.news.clear()
@@ -174,7 +176,7 @@ class CuteServer(LanguageServer):
         state.task = asyncio.ensure_future(self._check(uri, state, state.version))
 
     def closed(self, uri: str) -> None:
-        """Forget a document."""
+        """Discard the state of a document."""
         state = self.documents.pop(uri, None)
         if state is not None and state.task is not None:
             state.task.cancel()
@@ -204,7 +206,7 @@ class CuteServer(LanguageServer):
             self.workspace_inlay_hint_refresh(None)
 
     async def _analyse(self, task: Task) -> Analysis | None:
-        """Return what a worker finds out; it ends when this is cancelled."""
+        """Return the analysis of a worker; cancelling this coroutine stops the worker."""
         job = Job(partial(workers.analyse, task), workers.told)
         try:
             return await asyncio.to_thread(job.run, self.settings.timeout)
@@ -214,7 +216,7 @@ class CuteServer(LanguageServer):
 
     @staticmethod
     def _learn(state: _Open, version: int, result: Analysis | None) -> bool:
-        """Note what was found out, if that is about the newest version."""
+        """Store an analysis and return True if it is of the current version."""
         if result is None or state.version != version:
             return False
         state.analysis, state.analysed = result, version

@@ -1,8 +1,7 @@
-"""What the names of a text of Python were bound to while its functions were traced.
+"""Recording of the values of Python names while functions are traced.
 
-Python's trace function sees each line of the text end.  A name that is bound to something else then than before is
-noted at the place in the text where the line binds it, the first time that happens.  Nothing that is asked of a value
-may emit: of layouts only the text of the value is read.
+A Python trace function runs after each line of the text.  When a name is first bound to a new value, the value is
+recorded at the location of the binding.  Inspecting a value must not emit ops, so only the text of a layout is read.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from cute_dialect.viz.messages import layouts_in
 __all__ = ["bindings", "watched"]
 
 _LONGEST = 2000
-"""Characters of the text of a value."""
+"""Maximum length of the text of a value."""
 
 _DEEPEST = 3
 _SHOWN = 16
-"""Elements of a tuple that are told."""
+"""Maximum number of tuple elements in the text."""
 
 
 class Binding(NamedTuple):
-    """Where a text binds a name, and whether that is an argument of a function."""
+    """The location of a binding; ``argument`` is True for function parameters."""
 
     place: Place
     argument: bool = False
 
 
 def bindings(text: str) -> dict[int, dict[str, Binding]]:
-    """Return where the statement or signature that a line is in binds which name, for each line from 1 on.
+    """Map each line, from 1, to the bindings of the statement or signature that contains it.
 
     >>> [(name, b.place.line, b.argument) for name, b in bindings("def f(a,\\n  b):\\n  c = a")[2].items()]
     [('a', 0, True), ('b', 1, True)]
@@ -64,7 +63,7 @@ def bindings(text: str) -> dict[int, dict[str, Binding]]:
 
 
 def _header(node: ast.AST) -> Iterator[ast.AST]:
-    """Give what a statement holds, without the statements in it."""
+    """Yield the nodes of a statement without nested statements."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.stmt | ast.Lambda):
             yield child
@@ -72,7 +71,7 @@ def _header(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _place(node: ast.arg | ast.Name, lines: Sequence[str]) -> Place:
-    """Return the place of a node, whose column counts bytes of UTF-8."""
+    """Return the location of a node, whose column counts UTF-8 bytes."""
     column = node.col_offset
     line = lines[node.lineno - 1]
     return Place(
@@ -82,7 +81,7 @@ def _place(node: ast.arg | ast.Name, lines: Sequence[str]) -> Place:
 
 @contextmanager
 def watched(file: str, text: str) -> Generator[dict[Place, Known]]:
-    """Note what names are bound to in frames of a file meanwhile, by the place of the name in its text."""
+    """Context manager that records the values of names in frames of a file, by location."""
     places = bindings(text)
     found: dict[Place, Known] = {}
     seen: dict[FrameType, tuple[int, dict[str, object]]] = {}
@@ -121,9 +120,9 @@ def watched(file: str, text: str) -> Generator[dict[Place, Known]]:
 
 
 def described(name: str, value: object, depth: int = _DEEPEST) -> Known | None:
-    """Return what a value is; None for what says nothing: modules, functions, classes, other people's objects.
+    """Describe a value; None for modules, functions, classes and objects of unknown types.
 
-    ``depth``: how deep tuples are looked into.
+    ``depth`` limits the nesting of tuples.
 
     >>> described("n", (3, True))
     Known(name='n', text='(3, True)', drawn='', argument=False)
@@ -143,7 +142,7 @@ def described(name: str, value: object, depth: int = _DEEPEST) -> Known | None:
     try:
         text = repr(value)
         drawn = "" if isinstance(value, Numeric) else text if text.startswith("!") else next(iter(layouts_in(text)), "")
-    except Exception:  # what is raised here would be raised in the user's function
+    except Exception:  # An exception here would propagate into the user's function.
         return None
     says_its_kind = text.startswith("!") or text.lower().startswith(kind.__name__.lower())
     said = text if says_its_kind or isinstance(value, Numeric) else f"{kind.__name__} {text}"

@@ -1,8 +1,7 @@
-"""Work in processes of its own: what is slow is stopped, what crashes takes nothing with it.
+"""Worker processes of ``cute-lsp``: slow work can be stopped, and a crash does not affect the server.
 
-Each piece of work is a process that is forked from one that has imported the compiler and does nothing else
-(:mod:`multiprocessing`'s fork server; where there is none, a fresh Python).  What the user's file prints goes to
-standard error.
+Each task runs in a process forked from a server process that has imported the compiler (:mod:`multiprocessing`'s fork
+server; on platforms without one, a new Python process).  Output of the user's file goes to standard error.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ def first(x: cute.Tensor["f32", 8]):
 
 
 class Task(NamedTuple):
-    """What to analyse: the path of a file, its text as the editor has it, and for what.
+    """A text to analyse: the path of a file and its text in the editor.
 
-    ``pipeline``: of a text of MLIR; ``chip``: of kernels in Python, empty for the default.
+    ``pipeline`` applies to MLIR.  ``chip`` applies to Python kernels; empty for the default.
     """
 
     language: Literal["mlir", "python"]
@@ -66,7 +65,7 @@ class Task(NamedTuple):
 
 
 def analyse(task: Task) -> Analysis:
-    """Return the analysis of a text, made in this process."""
+    """Analyse a text in this process."""
     if task.language == "python":
         from cute_dialect.tools.lsp.python_analysis import analyse_python
 
@@ -77,28 +76,28 @@ def analyse(task: Task) -> Analysis:
 
 
 def catalogue() -> Catalogue:
-    """Return all that can be named, collected in this process."""
+    """Compute the catalogue of names in this process."""
     from cute_dialect.tools.lsp.catalogue import make_catalogue
 
     return make_catalogue()
 
 
 def documentation(kind: str, name: str) -> str:
-    """Return what is known of something of the catalogue in Markdown, found in this process."""
+    """Compute the documentation of a catalogue entry in this process, in Markdown."""
     from cute_dialect.tools.lsp.catalogue import describe
 
     return describe(kind, name)
 
 
 def picture(drawn: str) -> Picture:
-    """Return a type of MLIR or a layout as a picture, made in this process."""
+    """Draw an MLIR type or a layout in this process."""
     from cute_dialect.tools.lsp.pictures import picture_of
 
     return picture_of(drawn)
 
 
 def warm_up() -> None:
-    """Do a little of each kind of work, so that what it needs is there when processes are forked from this one."""
+    """Run a small task of each kind, so that forked processes inherit the imported modules."""
     analyse(Task("mlir", "first.mlir", _FIRST))
     analyse(Task("python", "first.py", _FIRST_KERNEL))
     for kind, name in (("op", "cute.size"), ("op", "cute_nvgpu.none"), ("op", "gpu.none"), ("flag", "cse")):
@@ -107,9 +106,9 @@ def warm_up() -> None:
 
 
 def _serve(sender: Connection, work: Callable[[], T], failed: Callable[[str], T]) -> None:
-    """Do a piece of work, in its process, and send what came of it."""
+    """Run a task in a worker process and send its result."""
     with suppress(OSError):
-        os.setsid()  # so that what the file starts can be stopped with it
+        os.setsid()  # Processes started by the file can then be stopped as a group.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
@@ -124,22 +123,22 @@ def _serve(sender: Connection, work: Callable[[], T], failed: Callable[[str], T]
 
 
 def no_picture(why: str) -> Picture:
-    """Return a picture that could not be made."""
+    """Return an empty picture with the reason as its note."""
     return Picture(note=why)
 
 
 def no_catalogue(why: str) -> Catalogue:
-    """Return a catalogue that could not be made."""
+    """Return an empty catalogue."""
     return Catalogue()
 
 
 def no_documentation(why: str) -> str:
-    """Return documentation that could not be found."""
+    """Return empty documentation."""
     return ""
 
 
 def told(message: str) -> Analysis:
-    """Return the analysis of a text that could not be analysed: a message at its first line."""
+    """Return an analysis with one message at the first line, for a text that could not be analysed."""
     return Analysis((Problem("error", message, "cute-lsp", Span(0, 0, 0, 1)),))
 
 
@@ -157,10 +156,13 @@ def _new_process(**arguments: Any) -> BaseProcess:
 
 
 class Job(Generic[T]):
-    """A piece of work: :meth:`run` waits for it in a thread, :meth:`stop` ends it from another.
+    """A task in a worker process: :meth:`run` waits for it, :meth:`stop` ends it from another thread.
 
-    ``work``: a function without arguments that can be sent; ``failed``: what makes a result of why there is none.  Both
-    are of a module that a worker has imported, such as this one: that of the server takes a second.
+    Args:
+        work: a picklable function without arguments.
+        failed: a function that converts an error message to a result.
+
+    Both functions must be in a module that workers have already imported, such as this one.
     """
 
     def __init__(self, work: Callable[[], T], failed: Callable[[str], T]):
@@ -170,7 +172,7 @@ class Job(Generic[T]):
         self._lock = threading.Lock()
 
     def run(self, seconds: float) -> T | None:
-        """Return what came of it; None if it was stopped.  After ``seconds`` it is ended, and ``failed`` says so."""
+        """Return the result, or None if stopped.  After ``seconds`` the process is ended and ``failed`` is returned."""
         receiver, sender = _context().Pipe(duplex=False)
         process: BaseProcess = _new_process(target=_serve, args=(sender, self.work, self.failed), daemon=True)
         with self._lock:
@@ -187,14 +189,14 @@ class Job(Generic[T]):
             if self._stopped:
                 return None
             process.join(5)
-            return self.failed(f"the check of this file ended its process: {_ending(process.exitcode)}")
+            return self.failed(f"the check of this file crashed: {_ending(process.exitcode)}")
         finally:
             self._end()
             process.join(5)
             receiver.close()
 
     def stop(self) -> None:
-        """End the work: its result is not wanted any more."""
+        """End the task and discard its result."""
         self._stopped = True
         self._end()
 

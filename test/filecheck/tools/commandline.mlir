@@ -24,9 +24,9 @@
 // ANCHOR: error: pass 'base-prepare' runs on builtin.module, not on gpu.module
 // ORDER: cute-opt: error: pass 'cute-to-base' cannot run after 'base-prepare'
 // SCOPE: cute-opt: error: pass 'cute-fold-static' is not available with --dialects=base
-// TWO: cute-opt: error: one input file at most, got 2
+// TWO: cute-opt: error: expected at most one input file, got 2
 // MISSING: commandlin.mlir: error: cannot open the input file: No such file or directory; did you mean 'commandline.mlir'?
-// EMIT: cute-opt: error: option '--emit': expected mlir, llvm, ptx, cubin, got 'sass'
+// EMIT: cute-opt: error: option '--emit': expected one of mlir, llvm, ptx, cubin, got 'sass'
 // OUTPUT: error: cannot write the output file
 func.func @empty() {
   return

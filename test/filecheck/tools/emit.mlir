@@ -14,7 +14,7 @@
 // LLVM: define ptx_kernel void @scale(ptr
 // BINARY: gpu.binary @kernels
 // BINARY-SAME: chip = "sm_90a"
-// NONE: error: --emit=ptx needs passes that go to upstream MLIR
+// NONE: error: --emit=ptx needs a pipeline that ends in upstream MLIR
 gpu.module @kernels {
   gpu.func @scale(%p: !llvm.ptr, %n: i32) kernel {
     %s = cute.make_shape(%n) : (i32) -> !cute.shape<"(?,6)">

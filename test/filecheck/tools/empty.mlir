@@ -24,4 +24,4 @@ module attributes {gpu.container_module} {
 
 // PTX: .target sm_90a
 // LLVM: ModuleID
-// NONE: error: --emit=ptx: the module holds no gpu.binary: it needs a gpu.module, and emit-gpu-binary last
+// NONE: error: --emit=ptx: no gpu.binary found; it needs a gpu.module and emit-gpu-binary as the last pass

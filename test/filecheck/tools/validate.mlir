@@ -11,7 +11,7 @@
 // ADD-NOT: @launch is not validated
 // ADD:     remark: @add is not validated: a kernel needs memory and threads to run
 // ADD-NOT: @launch is not validated
-// NONE:    cute-opt: error: --validate checks the passes that run here: give at least one
+// NONE:    cute-opt: error: --validate needs at least one pass that runs in xDSL; add a pass or --pipeline
 // BAD:     cute-opt: error: option '--validate': expected samples=N,seed=S with numbers (N from 1), got 'sample=3'
 // HELP:    --validate[=samples=N,seed=S]
 

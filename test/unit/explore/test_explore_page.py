@@ -388,7 +388,7 @@ def test_programs(
     page = tmp_path / f"{name}.html"
     status = main([str(ROOT / "examples" / name), "-o", str(page), "-q"])
     if name in OF_THE_LIBRARY:
-        assert status == 1 and "none was found (cute-explore --help)" in capfd.readouterr().err
+        assert status == 1 and "no function to show" in capfd.readouterr().err
         return
     assert status == 0
     assert_all_is_there(driver, page, empty=name == "layouts.py")

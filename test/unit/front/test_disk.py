@@ -231,7 +231,7 @@ def test_the_entries_are_listed_and_pruned(
     module, kind = sorted(capsys.readouterr().out.splitlines()[:2], key=lambda line: "run()" in line)
     assert "@add (sm_90a)" in module and f"run() -> {module.split()[-1]}" in kind
     assert main(["prune", "--size", "1"]) == 0
-    assert capsys.readouterr().out.startswith("2 entries taken away, ")
+    assert capsys.readouterr().out.startswith("2 entries removed, ")
     found = [run(folder) for _ in range(2)]
     assert [f["traced"] for f in found] == [True, False]
 

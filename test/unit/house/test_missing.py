@@ -111,7 +111,7 @@ def test_benchmarks_that_need_torch_say_so_first(
     for name in _CASES:
         for more in ([], ["--run", str(tmp_path)], ["--build", "/nowhere/x", "--run", "x"]):
             assert cute_bench([name, *more]) == 1
-            said = "cute-bench: error: measuring needs torch (pip install torch); --build alone does not\n"
+            said = "cute-bench: error: measuring needs torch (pip install torch); to compile only, use --build\n"
             assert capsys.readouterr() == ("", said)
 
 
@@ -121,7 +121,7 @@ def test_a_folder_of_benchmarks_that_is_not_there(
     torch = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True))
     monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
     assert cute_bench(["gemm", "--run", "/nowhere/x"]) == 1
-    said = "cute-bench: error: --run: expected a folder that --build made, got '/nowhere/x', which is not there\n"
+    said = "cute-bench: error: --run: folder '/nowhere/x' does not exist; create it with --build\n"
     assert capsys.readouterr().err == said
 
 

@@ -149,9 +149,9 @@ def test_checks_compare_what_was_written() -> None:
     assert got == (False, "fails for 4 of the 4 of 12 elements that were written, the first at (1, 0)")
     for text, message in (
         ("sum(c) == 3", "only some elements of 'c' were written"),
-        ("c[0] == a[0]", "have written no element"),
-        ("a == a", "have written no element"),
-        ("c", "no comparison"),
+        ("c[0] == a[0]", "wrote no element"),
+        ("a == a", "wrote no element"),
+        ("c", "not a comparison"),
     ):
         with pytest.raises(CheckError, match=message):
             check(text, values, ["a", "c"], {"c": mask})

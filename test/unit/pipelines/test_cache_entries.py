@@ -292,7 +292,7 @@ def test_a_folder_that_is_not_for_caches(
             f"cute-cache: error: CUTE_CACHE_DIR: expected a folder, got '{path}', which is not one\n",
         )
     else:
-        assert (status, out) == (0, "0 entries taken away, 0 B\n")
+        assert (status, out) == (0, "0 entries removed, 0 B\n")
     assert everything(tmp_path) == before
 
 

@@ -224,9 +224,9 @@ def test_the_program(folder: Path, capsys: pytest.CaptureFixture[str], monkeypat
     assert cute_cache(["dir"]) == 0
     assert capsys.readouterr().out.startswith(str(folder))
     assert cute_cache(["prune"]) == 0
-    assert capsys.readouterr().out == "0 entries taken away, 0 B\n"
+    assert capsys.readouterr().out == "0 entries removed, 0 B\n"
     assert cute_cache(["clear"]) == 0
-    assert capsys.readouterr().out.startswith("1 entry taken away, ")
+    assert capsys.readouterr().out.startswith("1 entry removed, ")
     monkeypatch.setenv("CUTE_CACHE_SIZE", "lots")
     assert cute_cache(["ls"]) == 1
     said = "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got 'lots'"
@@ -237,4 +237,4 @@ def test_the_program(folder: Path, capsys: pytest.CaptureFixture[str], monkeypat
     assert capsys.readouterr().err == f"cute-cache: error: {said}\n"
     monkeypatch.setenv("CUTE_CACHE", "0")
     assert cute_cache(["ls"]) == 1
-    assert "the cache is off" in capsys.readouterr().err
+    assert "the cache is disabled" in capsys.readouterr().err

@@ -194,7 +194,7 @@ def test_cute_opt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert 'filename: "h.py"' in out and "call site" not in out
     assert cute_opt([str(file), "--lineinfo", "--cse"]) == 1
-    assert "option '--lineinfo' is for a named pipeline: add --pipeline" in capsys.readouterr().err
+    assert "option '--lineinfo' needs a named pipeline; add --pipeline" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("inlined", [False, True])

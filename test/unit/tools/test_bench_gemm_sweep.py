@@ -300,16 +300,16 @@ def test_only_kernels_that_are_right_are_timed(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--fit"], "--fit expected files of sweeps to fit to, or --random N to make one"),
-        (["--fit", "--random", "3"], "--fit --random expected --json FILE, where the sweep goes"),
+        (["--fit"], "--fit: expected sweep files, or --random N to record a sweep"),
+        (["--fit", "--random", "3"], "--fit --random needs --json FILE to write the sweep"),
         (["--fit", "x", "--random", "3"],
-         "--fit of files measures nothing: it takes neither --random nor --build nor --run"),
-        (["--fit", "x", "--budget", "3"], "--budget does not go with --fit of files"),
-        (["--regret", "x", "--kernels", "all"], "--kernels does not go with --regret of files"),
-        (["--fit", "--random", "3", "--build", "x", "--output", "y"], "--output is for --fit of files"),
-        (["--fit", "--random", "3", "--build", "x", "--run", "y"], "--build and --run are two commands"),
+         "--fit FILE reads a sweep; it cannot be combined with --random, --build or --run"),
+        (["--fit", "x", "--budget", "3"], "--budget cannot be combined with --fit FILE"),
+        (["--regret", "x", "--kernels", "all"], "--kernels cannot be combined with --regret FILE"),
+        (["--fit", "--random", "3", "--build", "x", "--output", "y"], "--output is for --fit FILE"),
+        (["--fit", "--random", "3", "--build", "x", "--run", "y"], "--build cannot be combined with --run"),
         (["--fit", "--random", "3", "--run", "x", "--kernels", "4"],
-         "--kernels and --costs say what is built: they do not go with --run"),
+         "--kernels and --costs select kernels to build; they cannot be combined with --run"),
         (["--budget", "3"], "--budget is for --fit"),
     ],
 )  # fmt: skip
@@ -321,9 +321,9 @@ def test_options_that_do_not_go_together(words: list[str], says: str, capsys: py
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--kernels", "1"], "argument --kernels: expected two kernels or more, or all, got '1'"),
-        (["--budget", "0"], "argument --budget: expected seconds, got '0'"),
-        (["--budget", "soon"], "argument --budget: expected seconds, got 'soon'"),
+        (["--kernels", "1"], "argument --kernels: expected a number of at least 2, or all, got '1'"),
+        (["--budget", "0"], "argument --budget: expected a positive number of seconds, got '0'"),
+        (["--budget", "soon"], "argument --budget: expected a positive number of seconds, got 'soon'"),
     ],
 )
 def test_options_that_are_wrong(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -367,7 +367,11 @@ def test_the_command_writes_a_sweep(
     words = ["gemm", "--fit", "--random", "3", "--seed", "2", "--run", str(tmp_path / "k"), "--json", str(path)]
     assert main([*words, "--budget", "500"]) == 0
     out = capsys.readouterr().out
-    assert "  1 of 3 " in out and " of torch\n" in out and f"fit costs to it: cute-bench gemm --fit {path}" in out
+    assert (
+        "  1 of 3 " in out
+        and " of torch\n" in out
+        and f"to fit the cost model, run: cute-bench gemm --fit {path}" in out
+    )
     record = json.loads(path.read_text())
     assert record["date"] and record["command"].startswith("cute-bench gemm --fit --random 3")
     assert len(read_sweeps([path]).rows) == 3

@@ -104,7 +104,7 @@ def test_functions_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     out, err = capsys.readouterr()
     assert f"{file}:{at['x[0, 0, 0]']}:5: error F241: " in out and "    x[0, 0, 0] = by\n" in out
     assert "right: checked" in err and "right_kernel: checked" in err and "scale, example 2: wrong" in err
-    assert "scale_kernel: not checked, it has no example and too few annotations" in err
+    assert "scale_kernel: not checked; it has no example and incomplete annotations" in err
     assert "4 errors in 1 file, 7 functions and modules checked" in err
 
 
@@ -143,14 +143,14 @@ def test_annotations_share_their_symbols(tmp_path: Path, capsys: pytest.CaptureF
 def test_files_that_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text, line, message in (
         ("syntax.py", "x = 1\ndef f(:\n", 2, "SyntaxError"),
-        ("raises.py", "import os\n\nos.nothing\n", 3, "it cannot be imported: AttributeError"),
-        ("exits.py", "raise SystemExit(3)\n", 1, "it cannot be imported: SystemExit: 3"),
+        ("raises.py", "import os\n\nos.nothing\n", 3, "cannot import the file: AttributeError"),
+        ("exits.py", "raise SystemExit(3)\n", 1, "cannot import the file: SystemExit: 3"),
     ):
         (tmp_path / name).write_text(text)
         (told,) = found(capsys, str(tmp_path / name))
         assert told["line"] == line and message in told["message"], told
     (told,) = found(capsys, str(tmp_path / "absent.py"))
-    assert told["message"] == "cannot read it: there is no such file" and told["line"] == 0
+    assert told["message"] == "cannot read the file: it does not exist" and told["line"] == 0
 
 
 def test_modules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,7 +167,7 @@ def test_modules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (told,) = found(capsys, str(gemm), "--pipeline", "bass")
     assert "unknown pipeline 'bass'" in told["message"]
     (told,) = found(capsys, str(tmp_path / "absent.mlir"))
-    assert "cannot read it: No such file" in told["message"]
+    assert "cannot read the file: No such file" in told["message"]
 
 
 def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

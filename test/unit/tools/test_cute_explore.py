@@ -61,7 +61,7 @@ def test_a_program_is_run(program: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_program_that_fails(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, str(program), "--", "21", "more")
-    assert said == f"cute-explore: error: {program}: it ended with 3 when it was run; its arguments go after --\n"
+    assert said == f"cute-explore: error: {program}: the program exited with 3; pass its arguments after --\n"
 
 
 def test_another_function(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,8 +73,8 @@ def test_a_file_without_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = tmp_path / "none.py"
     path.write_text("x = 1\n")
     assert refused(capsys, str(path)) == (
-        f"{path}: error: expected a function under @cute.jit or @cute.kernel that has an example or "
-        "enough annotations, or that the file calls when it is run: none was found (cute-explore --help)\n"
+        f"{path}: error: no function to show: add @cute.example or annotations to a function under "
+        "@cute.jit or @cute.kernel, or call one when the file runs (see cute-explore --help)\n"
     )
 
 
@@ -83,11 +83,11 @@ def test_a_program_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path = tmp_path / "wrong.py"
     path.write_text("x = 1\nx / 0\n")
     assert refused(capsys, str(path)) == (
-        f"{path}:2:1: error: it cannot be imported: ZeroDivisionError: division by zero\n"
+        f"{path}:2:1: error: cannot import the file: ZeroDivisionError: division by zero\n"
     )
     path.write_text("if __name__ == '__main__':\n    [][1]\n")
     assert refused(capsys, str(path)) == (
-        f"{path}:2:1: error: it raises IndexError when it is run: list index out of range\n"
+        f"{path}:2:1: error: the program raises IndexError: list index out of range\n"
     )
     path.write_text(PROGRAM.replace("@cute.jit", "@cute.example(lambda: 1 / 0)\n@cute.jit"))
     assert refused(capsys, str(path)) == (
@@ -100,7 +100,7 @@ def test_where_nothing_can_be_written(program: Path, tmp_path: Path, capsys: pyt
     """No half of a page is left, nor a temporary file."""
     (tmp_path / "file").write_text("")
     said = refused(capsys, str(program), "-o", str(tmp_path / "file" / "x.html"), "-q", "--", "21")
-    assert f"cute-explore: error: {tmp_path / 'file' / 'x.html'}: it cannot be written: Not a directory\n" in said
+    assert f"cute-explore: error: {tmp_path / 'file' / 'x.html'}: cannot write the file: Not a directory\n" in said
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "fill.py"]
     assert main([str(program), "-o", str(tmp_path / "a" / "b" / "x.html"), "-q", "--", "21"]) == 0
 
@@ -108,7 +108,7 @@ def test_where_nothing_can_be_written(program: Path, tmp_path: Path, capsys: pyt
 def test_nothing_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "empty.mlir"
     path.write_text("")
-    assert refused(capsys, str(path)) == f"{path}: error: expected a kernel or a function, found none\n"
+    assert refused(capsys, str(path)) == f"{path}: error: the file defines no kernel and no function\n"
 
 
 def test_blocks_that_there_are_not(program: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,7 +139,7 @@ def test_hover_documents_ops_types_passes_and_properties(editor: Editor, kernel:
     assert "A shape and a congruent stride." in said and 'aria-label="(8,4):(4,1)"' in svg_in(said)
     assert PASSES["cute-expand-ops"].summary in editor.hover(kernel, position(KERNEL, "expand-ops", 2))
     said = editor.hover(kernel, position(KERNEL, "mode = "))
-    assert said == "`mode`: array<i32: …>, a property of `cute.size`"
+    assert said == "`mode`: array<i32: …>, property of `cute.size`"
     assert "func.return" in editor.hover(kernel, position(KERNEL, "  return", 4))
     assert "gpu.func @k(%tile: !L, %n: i32) kernel" in editor.hover(kernel, position(KERNEL, "@k"))
     alias = editor.hover(kernel, position(KERNEL, "!L, %n", 1))
@@ -162,7 +162,7 @@ def test_definition_references_and_rename(editor: Editor, kernel: str) -> None:
     edit = editor.wait(editor.client.text_document_rename_async(types.RenameParams(doc, at, "block")))
     assert edit is not None and edit.changes is not None
     assert applied(KERNEL, edit.changes[kernel]) == KERNEL.replace("%tile", "%block")
-    for name, said in (("n", "%n is the name of something else here"), ("a b", "expected a name such as %tile")):
+    for name, said in (("n", "%n is already in use"), ("a b", "expected a name such as %tile")):
         with pytest.raises(JsonRpcException, match=said):
             editor.wait(editor.client.text_document_rename_async(types.RenameParams(doc, at, name)))
 
@@ -360,7 +360,7 @@ def test_help_and_wrong_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, said in (
         (["--pipeline", "bass"], "--pipeline: unknown pipeline 'bass'"),
         (["--chip", "sm_1"], "--chip: expected one of "),
-        (["--timeout", "0"], "--delay and --timeout: expected seconds, got a number below 0"),
+        (["--timeout", "0"], "--delay must be at least 0 and --timeout above 0"),
         (["--log", str(Path("/nowhere/at/all"))], "--log: /nowhere/at/all: No such file or directory"),
     ):
         with pytest.raises(SystemExit) as ended:

@@ -71,10 +71,10 @@ class TestCommandLine:
         [
             (["--cannonicalize"], "did you mean 'canonicalize'"),
             (["--split-inputfile"], "did you mean 'split-input-file'"),
-            (["--emit=sass"], "expected mlir, llvm, ptx, cubin, got 'sass'"),
+            (["--emit=sass"], "expected one of mlir, llvm, ptx, cubin, got 'sass'"),
             (["-o"], "needs a value"),
             (["--verify-each=maybe"], "expected true or false"),
-            (["a.mlir", "b.mlir"], "one input file at most"),
+            (["a.mlir", "b.mlir"], "at most one input file"),
             (["--pass-pipeline=builtin.module(cse)", "--cse"], "cannot be combined"),
         ],
     )

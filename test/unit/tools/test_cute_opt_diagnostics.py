@@ -105,7 +105,7 @@ def test_as_expected(text: str, seen: list[Diagnostic]):
         (
             "// expected-error@below {{bad}}",
             [],
-            ["there is no line below this comment", 'expected error "bad" was not produced'],
+            ["no line follows this comment", 'expected error "bad" was not produced'],
         ),
     ],
 )

@@ -30,12 +30,12 @@ WRONG = [
     (["-o"], "option '-o' needs a value: FILE"),
     (["-o="], "option '-o' needs a value: FILE"),
     (["-o", "--cse"],
-     "option '-o' needs a value: FILE, got '--cse' (a value that begins with a dash is written -o=--cse)"),
+     "option '-o' needs a value: FILE, got '--cse' (a value that starts with a dash is written -o=--cse)"),
     (["--emit"], "option '--emit' needs a value: KIND"),
     (["--emit="], "option '--emit' needs a value: KIND"),
-    (["--emit=asm"], "option '--emit': expected mlir, llvm, ptx, cubin, got 'asm'"),
-    (["--dialects=gpu"], "option '--dialects': expected cute, base, all, got 'gpu'"),
-    (["--div=yes"], "option '--div': expected on, off, got 'yes'"),
+    (["--emit=asm"], "option '--emit': expected one of mlir, llvm, ptx, cubin, got 'asm'"),
+    (["--dialects=gpu"], "option '--dialects': expected one of cute, base, all, got 'gpu'"),
+    (["--div=yes"], "option '--div': expected one of on, off, got 'yes'"),
     (["--pass-pipeline"], "option '--pass-pipeline' needs a value: TEXT"),
     (["--mlir-print-ir-tree-dir="], "option '--mlir-print-ir-tree-dir' needs a value: DIR"),
     (["--verify-each="], "option '--verify-each': expected true or false, got ''"),
@@ -44,7 +44,7 @@ WRONG = [
     (["--emit=mlir", "--emit=ptx"], "option '--emit' is given twice: 'mlir' and 'ptx'"),
     (["-o", "a", "-o", "b"], "option '-o' is given twice: 'a' and 'b'"),
     (["--dialects=all", "--dialects=base"], "option '--dialects' is given twice: 'all' and 'base'"),
-    (["--core-only", "--div=on"], "--core-only and --div=on contradict each other"),
+    (["--core-only", "--div=on"], "--core-only cannot be combined with --div=on"),
     (["--pass-pipeline=cse", "--pipeline"],
      "--pass-pipeline cannot be combined with passes given as flags or with --pipeline"),
     (["--mlir-print-ir-after=csee"], "option '--mlir-print-ir-after': unknown pass 'csee'; did you mean 'cse'?"),
@@ -60,10 +60,10 @@ WRONG = [
      "(its options: chip, features, O, arch-dialect, compilation-target, lineinfo, asserts)"),
     (["--pipeline=nvptx=chip"], "pipeline 'nvptx': expected key=value, got 'chip'"),
     (["--cse=fast"], "pass 'cse' has no option 'fast' (its options: none)"),
-    (["--validate"], "--validate checks the passes that run here: give at least one"),
+    (["--validate"], "--validate needs at least one pass that runs in xDSL; add a pass or --pipeline"),
     (["--cse", "--validate=samples=x"], "option '--validate': "),
     (["--help", "csee"], "unknown pass 'csee'; did you mean 'cse'?"),
-    (["other.mlir"], "one input file at most, got 2: in.mlir other.mlir"),
+    (["other.mlir"], "expected at most one input file, got 2: in.mlir other.mlir"),
 ]  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def test_the_terminal_is_not_waited_for_in_silence(opt: CuteOpt, monkeypatch: py
 
     monkeypatch.setattr("sys.stdin", Terminal(TWICE))
     assert opt("--cse") == 0
-    assert opt.err == "cute-opt: reading from the terminal: give a file instead, or see --help\n"
+    assert opt.err == "cute-opt: reading from the terminal; give a file name to read a file\n"
 
 
 # --------------------------------------------------------------------------------------------------- between the passes
@@ -184,4 +184,4 @@ def test_print_around_several(opt: CuteOpt):
 
 def test_a_pass_that_does_not_run_is_not_printed_around(opt: CuteOpt):
     assert opt("in.mlir", "--cse", "--mlir-print-ir-after=canonicalize") == 0
-    assert opt.err == "cute-opt: warning: nothing to print around 'canonicalize': it does not run (cse does)\n"
+    assert opt.err == "cute-opt: warning: cannot print the IR around 'canonicalize': it is not in the pipeline (cse)\n"

@@ -123,4 +123,4 @@ def test_bad_options(text: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_there_must_be_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--validate"]) == 1
-    assert "--validate checks the passes that run here" in capsys.readouterr().err
+    assert "--validate needs at least one pass that runs in xDSL" in capsys.readouterr().err

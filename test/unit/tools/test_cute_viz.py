@@ -107,8 +107,8 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
             ["(m,8)"],
             "cute-viz: error: a table of text: the layout (m,8):(1,m) is dynamic; give sizes={'m': 8}\n",
         ),
-        (["S<1,0,1>"], "cute-viz: error: expected -o FILE: a swizzle is not printed as text\n"),
-        (["(4,8)", "--divide", "2"], "cute-viz: error: expected -o FILE: only layouts are printed as text\n"),
+        (["S<1,0,1>"], "cute-viz: error: a swizzle cannot be printed as text; add -o FILE\n"),
+        (["(4,8)", "--divide", "2"], "cute-viz: error: only layouts are printed as text; add -o FILE\n"),
         (["(2,2,2)"], "cute-viz: error: expected rank 1 or 2 to draw, got rank 3; group the modes first\n"),
     ],
 )

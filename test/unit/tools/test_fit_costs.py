@@ -215,14 +215,14 @@ def edited(change: Callable[[Any], object]) -> Callable[[str], str]:
 
 
 DAMAGES: list[tuple[Callable[[str], str], str]] = [
-    (halved, "expected a sweep (cute-bench gemm --fit --random writes one), got "),
-    (lambda _: "[]", "expected a sweep (cute-bench gemm --fit --random writes one), got list indices"),
+    (halved, "not a sweep: "),
+    (lambda _: "[]", "not a sweep: list indices"),
     (lambda _: "\x00\xff", "expected a sweep"),
     (edited(lambda r: r.update(format=2)), "expected a sweep of format 1, got format 2"),
     (edited(lambda r: r.pop("menu")), "got no 'menu'"),
     (edited(lambda r: r.pop("format")), "got no 'format'"),
     (edited(lambda r: r.update(sms=0)), f"got GPU '{GPU}' of 0 SMs"),
-    (edited(lambda r: r.update(rows=[])), "expected problems with two kernels or more to choose from, got none"),
+    (edited(lambda r: r.update(rows=[])), "no problem has two or more kernels to choose from"),
     (
         edited(lambda r: r["rows"][0].update(problem="8x8x8")),
         "got '8x8x8' is not a problem; use the form f16-f16-kk 128x8192x4096",
@@ -279,7 +279,7 @@ def test_kernels_of_other_versions_are_left_out(folder: Path) -> None:
     assert sweep.rows == tuple(r._replace(peer=9.5) for r in rows)
     assert sweep.left_out == 12
     assert {*sweep.unknown} == {"later", "smaller", "stranger"} and "80 SMs" in sweep.unknown["smaller"]
-    assert sweep.said.endswith("; left out: 12 times of 3 kernels that this version does not know")
+    assert sweep.said.endswith("; skipped 12 times of 3 kernels that this version does not support")
 
 
 def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
@@ -309,8 +309,8 @@ def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
     [
         (["rows", "--fit", "x"], "--fit is for gemm without --tune"),
         (["gemm", "--regret", "x", "--tune"], "--regret is for gemm without --tune"),
-        (["gemm", "--fit", "x", "--regret", "x"], "--fit and --regret are two commands"),
-        (["gemm", "--regret", "x", "--output", "y"], "--output does not go with --regret of files"),
+        (["gemm", "--fit", "x", "--regret", "x"], "--fit cannot be combined with --regret"),
+        (["gemm", "--regret", "x", "--output", "y"], "--output cannot be combined with --regret FILE"),
         (["gemm", "--costs", "y"], "--costs is for --fit"),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_drawing_of_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cute_dialect.tools.lsp.pictures.MOST_BYTES", 1000)
     large = picture_of('!cute.layout<"(8,8):(8,1)">')
     assert not large.svg and large.table
-    assert large.note == "Too large to be drawn here: `cute-viz '(8,8):(8,1)' -o x.svg` draws it."
+    assert large.note == "Too large to draw here; use `cute-viz '(8,8):(8,1)' -o x.svg`."
 
 
 def test_a_part_of_a_large_layout() -> None:
@@ -81,7 +81,7 @@ def test_a_part_of_a_large_layout() -> None:
         picture = picture_of(drawn)
         assert len(picture.svg) <= MOST_BYTES
         assert picture.note == (
-            "The first 1024 of 2048 elements are drawn; `cute-viz '(64,32):(32,1)' -o x.svg` draws all."
+            "The first 1024 of 2048 elements are drawn; use `cute-viz '(64,32):(32,1)' -o x.svg` to draw all."
         )
 
 
