@@ -171,6 +171,7 @@ def test_options() -> None:
     assert reports[-1].blocks == 1 and (reports[-1].all_blocks == 1) == (not np.isnan(out).any())
 
 
+@pytest.mark.slow
 def test_blocks_that_share_k() -> None:
     """The kernel that would be chosen: here parts of K, whose blocks meet."""
     a, b = integers(32, 8192), integers(8192, 40)

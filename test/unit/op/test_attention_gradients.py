@@ -83,6 +83,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CASES)
 def test_calls_on_the_interpreter(call: Call) -> None:
     given, begins = inputs(call, torch.float16, "cpu")

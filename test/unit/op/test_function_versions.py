@@ -65,6 +65,7 @@ def of_a_plan(hook: Any) -> Callable[[], Any]:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", [of_mm, of_bmm, of_mm_array, of_a_plan])
 def test_a_hook_whose_code_is_replaced(of: Callable[[Any], Callable[[], Any]]):
     hook = fresh(plus)

@@ -139,6 +139,7 @@ def test_a_plan() -> None:
         plan.bind(a, b)
 
 
+@pytest.mark.slow
 def test_a_plan_of_one_matrix_in_groups() -> None:
     a, b = numbers(40, 16), numbers(3, 16, 24)
     a[33:] = np.nan

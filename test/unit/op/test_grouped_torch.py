@@ -64,6 +64,7 @@ def test_gradients_by_the_group_of_each_row() -> None:
     assert same(gradients(found, of, grad), tuple(x.float() for x in gradients(wanted, of, grad)))
 
 
+@pytest.mark.slow
 def test_gradients_of_steps_columns_and_rows_in_use() -> None:
     x, y, grad = small(40, 24), small(40, 16), small(4, 24, 16, seed=1).detach()
     found = op.grouped_mm(x.t(), y, ENDS, device="cpu")

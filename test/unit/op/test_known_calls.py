@@ -267,7 +267,8 @@ def idle() -> Iterator[Seen]:
         yield found
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.end_to_end
+@pytest.mark.sample(every=10)
 @pytest.mark.parametrize("name", CALLS)
 def test_kinds_of_calls(seen: Seen, name: str) -> None:
     """The second call of each launches what the first did, and is right, of other numbers at other addresses."""
@@ -283,6 +284,7 @@ def test_kinds_of_calls(seen: Seen, name: str) -> None:
         kept.append(arguments)
 
 
+@pytest.mark.slow
 def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of no whole 16 bytes, copied by one launch for both factors, and transposed by torch."""
     from cute_dialect.op.select import gemm_dispatch
@@ -310,6 +312,7 @@ def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
         gemm_dispatch.way_of.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_scaled_product_unlike_another(idle: Seen) -> None:
     """Of other scales, bias or types it is computed the long way; scales are read at each call."""
     a, b, x, y = of_scales("row")()
@@ -337,6 +340,7 @@ def test_a_scaled_product_unlike_another(idle: Seen) -> None:
     assert idle.again == 2
 
 
+@pytest.mark.slow
 def test_an_epilogue_unlike_another(idle: Seen) -> None:
     fake = FakeTensor
     traced = trace(lambda accum, alpha, x: (accum * alpha, accum + x), {"accum": fake("f32", (40, 56)), "alpha": 0.5,

@@ -66,6 +66,7 @@ def test_products(
     assert seen == ["bmm"] * batches or not batches
 
 
+@pytest.mark.end_to_end
 def test_gradients() -> None:
     """Of what is mapped, and of what is the same for all; the derivative of an activation is mapped, too."""
     x, w = A.clone().requires_grad_(), B[0].clone().requires_grad_()

@@ -145,6 +145,7 @@ def test_no_memory_for_a_result_with_a_gradient() -> None:
         assert op.rms_norm(X, W, 1e-5, out=torch.empty(3, 24), device="cpu").grad_fn is None
 
 
+@pytest.mark.slow
 def test_compiled_functions() -> None:
     """The function itself in a compiled one, without a break."""
 

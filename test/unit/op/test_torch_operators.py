@@ -144,6 +144,7 @@ def test_the_second_derivative() -> None:
         first.sum().backward()
 
 
+@pytest.mark.slow
 def test_nothing_is_an_operator_where_nothing_learns() -> None:
     a, b = integers(24, 40).requires_grad_(), integers(40, 32)
     assert mm(a, b).requires_grad and not mm(a.detach(), b).requires_grad
@@ -205,6 +206,7 @@ SAMPLES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where something learns, three products a step; the operator itself makes the sums again.  A bias of columns is
     added up with the derivative; one of rows, and what is of 8 bits, have gradients, too.

@@ -81,6 +81,7 @@ def test_the_fastest_is_taken_from_then_on(speeds: dict[str, float]) -> None:
     assert "1.429 times as long" in str(found)
 
 
+@pytest.mark.slow
 def test_nothing_is_saved_for_less_than_a_percent(speeds: dict[str, float]) -> None:
     rule = choose(PROBLEM, 132, GPU)
     speeds[module.space(PROBLEM)[3].name] = 9.95

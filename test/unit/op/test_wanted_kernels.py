@@ -25,7 +25,7 @@ EXACT = (A.astype(np.float64) @ B.astype(np.float64)).astype(np.float16)
 PROBLEM = Problem(72, 88, 264, major_b="n")
 
 
-@pytest.mark.sample(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel", ["f16-f16-kn-64x32-c2d-q16", "f16-f16-kn-64x96-c1w-q10", "f16-f16-kn-64x64-c1-q13-s2"]
 )
