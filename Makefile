@@ -89,9 +89,10 @@ slow: $(VENV)/.test  ## fuzzing, and random cases against independent oracles; m
 	$(BIN)/python test/oracle/conv_fuzz.py $(call drawn,60)
 	$(BIN)/python test/oracle/attention_fuzz.py $(call drawn,30)
 
-docs: $(VENV)/.test  ## regenerate docs/dialect.md and the grammars, build the site
+docs: $(VENV)/.test  ## regenerate docs/dialect.md, docs/reference and the grammars, build the site
 	$(BIN)/python -m cute_dialect.tools.gen_docs
 	$(BIN)/python -m cute_dialect.tools.gen_grammar
+	$(BIN)/python -m cute_dialect.tools.gen_reference
 	$(MAKE) site
 
 $(VENV)/.docs: $(VENV)/.test

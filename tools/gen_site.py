@@ -25,6 +25,7 @@ from posixpath import normpath, relpath
 import cute_dialect.lang as cute
 from cute_dialect.files import replace_file
 from cute_dialect.runtime.progress import Task, add_options, reporting, track
+from cute_dialect.tools.gen_reference import PAGES as REFERENCE_PAGES
 from cute_dialect.tools.gen_site_atoms import atom_pages, atom_pictures, atoms_text
 from cute_dialect.tools.gen_site_dialect import dialect_pages, dialect_text
 from cute_dialect.tools.gen_site_names import PACKAGES, names_text
@@ -62,6 +63,7 @@ PERFORMANCE = (
     "host",
     "compile",
 )
+LANGUAGE_REFERENCE = ("index", *REFERENCE_PAGES)
 REFERENCES = ("dialect", "atoms", "passes", "nvgpu", "abi", "interpreter-values", "upstream", "design")
 _FENCE = re.compile(r"^(```+).*?^\1`*$", re.DOTALL | re.MULTILINE)
 
@@ -184,6 +186,7 @@ def start_text() -> str:
         "Tutorials": [f"tutorials/{name}" for name in TUTORIALS],
         "Guides": [*GUIDES, "examples/index"],
         "Performance": [f"performance/{name}" for name in PERFORMANCE],
+        "Language and operations": [f"reference/{name}" for name in LANGUAGE_REFERENCE],
         "Reference": REFERENCES,
         "Public names": [f"{p.removeprefix('cute_dialect.')} <reference/{p}>" for p in PACKAGES],
         "Project": ["project/changelog", "project/contributing"],
@@ -203,7 +206,10 @@ def write_sources(source: Path) -> int:
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / "site", source, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs" / "pictures", source / "pictures")
-    for name in (*GUIDES, *(f"performance/{name}" for name in PERFORMANCE), *REFERENCES):
+    for name in (
+        *GUIDES, *(f"performance/{name}" for name in PERFORMANCE), *REFERENCES,
+        *(f"reference/{name}" for name in LANGUAGE_REFERENCE),
+    ):  # fmt: skip
         _write(source / f"{name}.md", page_text(_read(f"docs/{name}.md"), f"docs/{name}.md"))
     for name in TUTORIALS:
         text = page_text(_read(f"docs/tutorials/{name}.md"), f"docs/tutorials/{name}.md")

@@ -42,8 +42,6 @@ def example(arguments: Callable[[], Any], **launch: Any) -> Callable[[T], T]:
         >>> @example(lambda: (1,))
         ... @jit
         ... def twice(n): return 2 * n
-        >>> [e.arguments() for e in examples_of(twice)]
-        [(1,)]
     """
     if not callable(arguments):
         raise KernelTypeError(

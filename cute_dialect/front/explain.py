@@ -45,7 +45,10 @@ def _said(spec: Any) -> str:
 
 
 def explain(function: Any, *args: Any, **kwargs: Any) -> str:
-    """Return the report of a function's trace for these arguments; see :func:`explained`."""
+    """Return a report of a function's trace: the static parts of its arguments and the ops of each source line.
+
+    ``args`` and ``kwargs`` are those of :func:`cute.compile`.
+    """
     from cute_dialect.front.compiling import compile
 
     return compile(function, *args, **kwargs).explain()

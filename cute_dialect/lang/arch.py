@@ -75,7 +75,6 @@ from cute_dialect.front.atomics import atomic_max as atomic_max
 from cute_dialect.front.atomics import atomic_min as atomic_min
 from cute_dialect.front.atomics import atomic_or as atomic_or
 from cute_dialect.front.atomics import atomic_xor as atomic_xor
-from cute_dialect.front.atomics import element as element
 from cute_dialect.front.atomics import load as load
 from cute_dialect.front.atomics import red as red
 from cute_dialect.front.atomics import store as store
@@ -111,6 +110,28 @@ from cute_dialect.front.warps import warp_reduction_min as warp_reduction_min
 from cute_dialect.front.warps import warp_reduction_sum as warp_reduction_sum
 from cute_dialect.front.warps import warp_redux_sync as warp_redux_sync
 
+__all__ = [
+    "FULL_MASK", "WARP_SIZE", "Dim3", "ProxyKind", "SharedSpace", "add_packed_f32x2", "alloc_smem", "atomic_add",
+    "atomic_and", "atomic_cas", "atomic_exch", "atomic_fmax", "atomic_fmin", "atomic_max", "atomic_min",
+    "atomic_or", "atomic_xor", "barrier", "barrier_arrive", "block_dim", "block_idx", "block_idx_in_cluster",
+    "block_in_cluster_dim", "block_in_cluster_idx", "canonical_warp_idx_sync", "clock64", "cluster_arrive",
+    "cluster_arrive_relaxed", "cluster_dim", "cluster_idx", "cluster_size", "cluster_wait",
+    "cp_async_bulk_commit_group", "cp_async_bulk_wait_group", "cp_async_commit_group", "cp_async_mbarrier_arrive",
+    "cp_async_mbarrier_arrive_noinc", "cp_async_wait_group", "dynamic_smem_size", "elect_one", "exp", "exp2",
+    "fence_acq_rel_cluster", "fence_acq_rel_cta", "fence_acq_rel_gpu", "fence_acq_rel_sys", "fence_proxy",
+    "fence_view_async_shared", "fma_packed_f32x2", "fmax", "fmin", "get_dyn_smem", "globaltimer", "grid_dim",
+    "griddepcontrol_launch_dependents", "griddepcontrol_wait", "inline_ptx", "issues", "lane_idx", "load",
+    "log2_approx", "make_warp_uniform", "map_dsmem_ptr", "match_any", "mbarrier_arrive",
+    "mbarrier_arrive_and_expect_tx", "mbarrier_conditional_try_wait", "mbarrier_expect_tx", "mbarrier_init",
+    "mbarrier_init_fence", "mbarrier_inval", "mbarrier_try_wait", "mbarrier_wait", "mul_packed_f32x2", "nanosleep",
+    "opaque", "popc", "prmt", "rcp_approx", "red", "rsqrt_approx", "setmaxregister_decrease",
+    "setmaxregister_increase", "shuffle_sync", "shuffle_sync_bfly", "shuffle_sync_down", "shuffle_sync_op",
+    "shuffle_sync_up", "smid", "sqrt_approx", "store", "store_async", "sync_threads", "sync_warp", "tanh_approx",
+    "thread_idx", "vote_all_sync", "vote_any_sync", "vote_ballot_sync", "vote_uni_sync", "warp_idx",
+    "warp_reduction", "warp_reduction_max", "warp_reduction_min", "warp_reduction_sum", "warp_redux_sync",
+    "warpgroup_idx", "warpgroup_reg_alloc", "warpgroup_reg_dealloc",
+]  # fmt: skip
+
 
 class ProxyKind(StrEnum):
     """Kinds of accesses that :func:`fence_proxy` orders."""
@@ -129,3 +150,7 @@ class SharedSpace(StrEnum):
 
 warpgroup_reg_alloc = setmaxregister_increase
 warpgroup_reg_dealloc = setmaxregister_decrease
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -45,3 +45,7 @@ def stream_sync(stream: Any) -> None:
     from cute_dialect.runtime.driver import driver
 
     driver().synchronize(getattr(stream, "handle", stream))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

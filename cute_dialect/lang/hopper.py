@@ -118,3 +118,7 @@ def compute_tile_shape_or_override(
     rows = min(128 if is_cooperative else 64, cute.size(tile_shape_mnk, mode=[0]))
     columns = min(64 if element_type.width == 8 and not is_cooperative else 32, cute.size(tile_shape_mnk, mode=[1]))
     return rows, columns
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -36,3 +36,13 @@ from cute_dialect.front.math_ops import sqrt as sqrt
 from cute_dialect.front.math_ops import tan as tan
 from cute_dialect.front.math_ops import tanh as tanh
 from cute_dialect.front.math_ops import trunc as trunc
+
+__all__ = [
+    "absf", "absi", "acos", "asin", "atan", "atan2", "brev", "ceil", "clamp", "clz", "copysign", "cos", "erf",
+    "exp", "exp2", "expm1", "floor", "fma", "log", "log1p", "log2", "log10", "max", "min", "popc", "powf", "rcp",
+    "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

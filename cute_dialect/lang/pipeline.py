@@ -548,3 +548,7 @@ class PipelineTmaStore:
 
 def _size_of(group: Any) -> int:
     return group if isinstance(group, int) else group.size
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

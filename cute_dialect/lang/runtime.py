@@ -19,3 +19,7 @@ __all__ = [
     "FakeStream", "RuntimePointer", "RuntimeTensor", "current_target", "from_dlpack", "load_module",
     "make_fake_compact_tensor", "make_fake_stream", "make_fake_tensor", "make_ptr",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

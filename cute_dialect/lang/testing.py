@@ -287,3 +287,7 @@ def _expected(reference: Any, before: list[Any], args: Any, names: list[str]) ->
     if len(reference) > len(args):
         raise ValueError(f"check: got {len(reference)} references for {len(args)} arguments")
     return {i: x for i, x in enumerate(reference) if x is not None}
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -230,3 +230,7 @@ def default_stream() -> Any:
     import torch
 
     return cute.Stream(torch.cuda.default_stream().cuda_stream if torch.cuda.is_available() else 0)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

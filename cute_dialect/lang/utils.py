@@ -267,3 +267,7 @@ class GroupedRaster:
         if self.serpentine:
             column = tiles_n - 1 - column if (group & 1) != 0 else column
         return (row, column, *more)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

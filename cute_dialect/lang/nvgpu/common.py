@@ -128,3 +128,7 @@ def check_kind(dtype: Any, allowed: tuple[str, ...], what: str) -> None:
     name = getattr(dtype, "__name__", repr(dtype))
     if name not in allowed:
         raise KernelTypeError("F250", f"{what} must be one of {', '.join(allowed)}, got {name}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

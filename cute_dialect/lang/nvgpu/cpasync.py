@@ -123,3 +123,7 @@ CopyReduceBulkS2GOp = BulkReduceOp
 G2S = CopyBulkTensorTileG2SOp
 G2SMulticast = CopyBulkTensorTileG2SMulticastOp
 S2G = CopyBulkTensorTileS2GOp
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -207,3 +207,7 @@ class MmaSparseOp(MmaOp):
         types = (self.acc_dtype, self.ab_dtype, self.b_dtype or self.ab_dtype)
         more = ("saturate" if self.saturate else "", f"selector = {self.selector}" if self.selector else "")
         return mma_text("mma_sp", self.shape_mnk, types, f"warp.{self.name}", *more)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

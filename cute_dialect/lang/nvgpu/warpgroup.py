@@ -202,3 +202,7 @@ class MmaSparseOp(MmaOp):
         more = ("saturate" if self.saturate else "", f"selector = {self.selector}" if self.selector else "")
         what = f"warpgroup.{self.name}"
         return _text(self.instruction_shape, types, self.a_src, majors, what, *more, kind="wgmma_sp")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

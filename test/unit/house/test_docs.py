@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,40 @@ def test_charts_show_every_problem_with_a_peer() -> None:
         p.stem for page in (ROOT / "docs").rglob("*.md") for p in map(Path, IMAGES.findall(page.read_text("utf-8")))
     }
     assert set(charts) <= shown
+
+
+ORDINARY = {
+    "make_tensor", "make_swizzle", "grid_dim", "shuffle_sync", "shuffle_sync_bfly", "vote_ballot_sync",
+    "warp_reduction_max", "make_warp_uniform", "map_dsmem_ptr", "block_idx_in_cluster", "tma_partition",
+    "CopyBulkTensorTileG2SOp", "make_smem_layout_a", "make_smem_layout_b", "make_trivial_tiled_mma",
+    "OperandMajorMode", "Field", "LayoutEnum", "Agent", "CooperativeGroup", "make_pipeline_state",
+    "PipelineUserType", "StaticPersistentTileScheduler", "PersistentTileSchedulerParams", "MemRange", "Align",
+    "Int64", "Float8E4M3FN",
+}  # fmt: skip
+"""Names that ordinary kernels use."""
+
+
+def test_the_reference_is_current_and_has_every_public_name() -> None:
+    from cute_dialect.tools import gen_reference
+
+    pages = gen_reference.document()
+    present = {p.name: p.read_text(encoding="utf-8") for p in gen_reference.DOCS.glob("*.md")}
+    stale = sorted(name for name in {*pages, *present} if pages.get(name) != present.get(name))
+    assert not stale, f"run python -m cute_dialect.tools.gen_reference: {stale}"
+    entries = "\n".join(text for name, text in pages.items() if name != "index.md")
+    for module, name in gen_reference.public_modules():
+        assert f"`{gen_reference.MODULES[module]}.{name}`" in entries, (module, name)
+    headings = {h.rpartition(".")[2] for h in re.findall(r"^### (?:class )?`([\w.]+)`$", entries, re.MULTILINE)}
+    assert headings >= ORDINARY and len(headings) > 600
+
+
+def test_public_modules_list_only_public_names() -> None:
+    from cute_dialect.tools.gen_reference import MODULES
+    from cute_dialect.tools.gen_site_names import public_names
+
+    for module in MODULES:
+        if not module.startswith("cute_dialect.op."):
+            assert set(dir(import_module(module))) == set(public_names(module)), module
 
 
 def test_contributing_names_files_that_exist() -> None:

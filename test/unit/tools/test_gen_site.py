@@ -53,6 +53,8 @@ def test_every_page_has_a_place() -> None:
     assert sorted(p.stem for p in (ROOT / "docs").glob("*.md")) == sorted((*gen_site.GUIDES, *gen_site.REFERENCES))
     assert sorted(p.stem for p in (ROOT / "docs" / "tutorials").glob("*.md")) == sorted(gen_site.TUTORIALS)
     assert sorted(p.stem for p in (ROOT / "docs" / "performance").glob("*.md")) == sorted(gen_site.PERFORMANCE)
+    reference = [p.stem for p in (ROOT / "docs" / "reference").glob("*.md")]
+    assert sorted(reference) == sorted(gen_site.LANGUAGE_REFERENCE)
 
 
 def test_every_package_with_a_stub_has_a_page() -> None:
