@@ -1,1 +1,1 @@
-"""Pieces of ``cute-to-base``: type conversion, construction of base ops, registers, address width, printing."""
+"""Parts of ``cute-to-base``: type conversion, construction of base ops, registers, address width, printing."""

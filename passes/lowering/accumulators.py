@@ -1,8 +1,8 @@
 """Accumulators of ``wgmma``: register tensors whose cells are members of one LLVM struct.
 
-A chain of ``wgmma`` passes its struct on as it is: no register is taken out or put in between.  ``read_struct``
-finds that the cells it wants are the members of a struct, in order, and gives that; cells that nothing has written are
-``llvm.mlir.undef``; anything else is put together register by register.
+A chain of ``wgmma`` passes its struct on without unpacking and repacking it.  :func:`read_unit` returns the struct if
+the requested cells are its members in order.  Cells without a value become ``llvm.mlir.undef``.  Any other cells are
+packed register by register.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cute_dialect.upstream.llvm_types import LLVMStructType
 
 
 class Unit(NamedTuple):
-    """Cells of a fragment that live in one struct: ``cells`` in the order of its registers, ``parts`` in each."""
+    """Cells of a fragment that live in one struct, in register order; each register holds ``parts`` cells."""
 
     cells: tuple[int, ...]
     parts: int
@@ -38,7 +38,7 @@ def struct_type(register: Attribute, count: int) -> LLVMStructType:
 
 @lru_cache(maxsize=1024)
 def cells_of(t: MemRefType) -> tuple[int, ...]:
-    """List where value 0, 1, … of a register tensor with a static layout lies, in elements after its iterator."""
+    """Return the offsets of the values of a register tensor with a static layout, in elements from its iterator."""
     n = size(t.layout)
     assert isinstance(n, int)
     found: list[int] = []
@@ -50,9 +50,9 @@ def cells_of(t: MemRefType) -> tuple[int, ...]:
 
 
 def accumulator_unit(t: MemRefType, offset: int, count: int) -> Unit:
-    """Describe the accumulator view ``t`` that starts at cell ``offset`` as one unit of ``count`` registers.
+    """Return the unit of an accumulator view ``t`` that starts at cell ``offset`` and has ``count`` registers.
 
-    Registers that hold several elements are ``i32``.
+    A register that holds several elements is an ``i32``.
     """
     cells = cells_of(t)
     parts = len(cells) // count
@@ -61,9 +61,9 @@ def accumulator_unit(t: MemRefType, offset: int, count: int) -> Unit:
 
 
 def struct_of(cells: Sequence[Cell], unit: Unit, made: Mapping[SSAValue, Cell]) -> SSAValue | None:
-    """Find the struct whose members a unit's cells are, in order; ``None`` if they are something else.
+    """Return the struct whose members are the cells of a unit, in order; ``None`` for any other cells.
 
-    ``made``: the members that values stand for which were taken out to be read.
+    ``made`` maps values that were extracted for reads to their cells.
     """
     first = _member(cells[unit.cells[0]], made)
     if not isinstance(first, Member) or first.struct.type != unit.type:
@@ -80,7 +80,7 @@ def _member(cell: Cell, made: Mapping[SSAValue, Cell]) -> Cell:
 
 
 def read_unit(build: BaseBuilder, registers: Registers, view: FragmentView, unit: Unit) -> SSAValue:
-    """Read a unit of the view's fragment as its struct (``unit.cells`` count from the start of the fragment)."""
+    """Return a unit of the view's fragment as a struct; ``unit.cells`` count from the start of the fragment."""
     from cute_dialect.upstream import llvm
 
     cells = registers.cells[view.fragment]
@@ -105,16 +105,16 @@ def read_unit(build: BaseBuilder, registers: Registers, view: FragmentView, unit
 
 
 def write_unit(registers: Registers, view: FragmentView, unit: Unit, struct: SSAValue) -> None:
-    """Make a unit's cells the members of a struct."""
+    """Set the cells of a unit to the members of a struct."""
     cells = registers.cells[view.fragment]
     for i, c in enumerate(unit.cells):
         cells[c] = Member(struct, i // unit.parts, i % unit.parts, unit.parts)
 
 
 def held_units(registers: Registers, view: FragmentView, t: MemRefType) -> list[Unit]:
-    """List the units that the cells of an accumulator tensor are held in now, in order.
+    """Return the units that currently hold the cells of an accumulator tensor, in order.
 
-    Whole structs as they are; cells without a value are left out; other values form units of single registers.
+    Whole structs are kept.  Cells without a value are omitted.  Other values form units of single registers.
     """
     cells = registers.cells[view.fragment]
     wanted = [view.offset + c for c in cells_of(t)]
@@ -136,10 +136,7 @@ def held_units(registers: Registers, view: FragmentView, t: MemRefType) -> list[
 
 
 def whole_unit(cells: Sequence[Cell], mine: set[int], member: Member) -> Unit | None:
-    """Describe the struct that ``member`` is of as a unit.
-
-    ``None`` unless all its members are among the cells ``mine``.
-    """
+    """Return the struct of ``member`` as a unit; ``None`` unless all its members are among the cells ``mine``."""
     t = member.struct.type
     assert isinstance(t, LLVMStructType)
     places: dict[int, int] = {}

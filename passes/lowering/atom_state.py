@@ -1,4 +1,4 @@
-"""The state that ``cute.atom.set_value`` has given an atom on its way to a copy or a product."""
+"""State of atoms set by ``cute.atom.set_value``, as seen by copies and MMAs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from cute_dialect.passes.base import PassError
 
 
 def atom_state(atom: SSAValue) -> tuple[SSAValue, dict[str, SSAValue]]:
-    """Find the atom below ``cute.atom.set_value`` and ``cute.make_tiled_copy…``, and the fields that were set; of two
-    values for a field the later.
+    """Return the atom below ``cute.atom.set_value`` and ``cute.make_tiled_copy…``, and the fields set.
+
+    The last value set for a field wins.
     """
     state: dict[str, SSAValue] = {}
     while isinstance(atom.owner, AtomSetValueOp) or _makes_tiled_copy(atom.owner):
@@ -31,18 +32,18 @@ def _makes_tiled_copy(owner: Operation | Block) -> TypeGuard[Operation]:
 
 
 def barrier_is_set(state: Mapping[str, SSAValue], op: Operation) -> None:
-    """Raise PassError unless a copy whose bytes are counted has its barrier."""
+    """Raise PassError if a copy that signals an mbarrier has none."""
     if "tma_bar" not in state:
         raise PassError(
-            "this copy needs the barrier that counts its bytes: expected cute.atom.set_value … {field = tma_bar} "
+            "this copy needs the mbarrier that counts its bytes: set it with cute.atom.set_value … {field = tma_bar} "
             "between the atom and the copy, in the same function",
             op,
         )
 
 
 def nothing(op: Operation) -> None:
-    """Leave a ``cute.atom.set_value``, which copies and products look through."""
+    """Keep ``cute.atom.set_value``, which copies and MMAs look through."""
 
 
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {"cute.atom.set_value": nothing}
-"""Op name -> how it is lowered in place."""
+"""Lowerings in place, by op name."""

@@ -1,8 +1,8 @@
-"""Bits of a lowered integer that can be set: an upper bound read off the ops that made it.
+"""Possible bits of lowered integers: upper bounds derived from the ops that compute them.
 
-A *mask* is a number of 32 bits (64 for wider values); a bit that is clear in the mask is clear in every value that
-the op can give.  Thread ids have the bounds of their range, products and sums of bounded numbers are bounded, what is
-not known has all bits.  A number that may be negative has all bits from its lowest one up.
+A *mask* has 32 bits (64 for wider values).  A bit that is clear in the mask is clear in every value of the op.  Thread
+ids have the bounds of their range, and products and sums of bounded numbers are bounded.  An unknown value has all
+bits.  A number that may be negative has all bits from its lowest possible one up.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LIMITS = {
     "nvvm.read.ptx.sreg.tid.z": DEFAULT_TARGET.threads_z - 1,
     "nvvm.read.ptx.sreg.laneid": DEFAULT_TARGET.warp - 1,
 }
-"""Largest value of a special register."""
+"""Largest value of each special register."""
 
 _MAX_DEPTH = 48
 
 
 def low_zeros(mask: int) -> int:
-    """Count the lowest bits that are clear; 64 for 0.
+    """Return the number of clear low bits; 64 for 0.
 
     >>> low_zeros(0b1011000), low_zeros(0)
     (3, 64)
@@ -39,7 +39,7 @@ def low_zeros(mask: int) -> int:
 
 
 def up_to(largest: int, zeros: int = 0) -> int:
-    """Return the mask of the numbers from 0 to ``largest`` whose lowest ``zeros`` bits are clear.
+    """Return the mask of the numbers from 0 to ``largest`` whose low ``zeros`` bits are clear.
 
     >>> bin(up_to(20, 2))
     '0b11100'
@@ -48,14 +48,14 @@ def up_to(largest: int, zeros: int = 0) -> int:
 
 
 class PossibleBits:
-    """The masks of the values of one function, remembered.  Give it values of the lowered function only."""
+    """Cached masks of the values of one lowered function."""
 
     def __init__(self) -> None:
         self.limits = dict(_LIMITS)
         self._known: dict[SSAValue, int] = {}
 
     def block_size(self, sizes: Sequence[int]) -> None:
-        """Take note of the block size (threads along x, y and z) that the kernel is launched with."""
+        """Set the block size (threads along x, y and z) of the kernel."""
         for axis, n in zip("xyz", sizes):
             self.limits[f"nvvm.read.ptx.sreg.tid.{axis}"] = n - 1
 
@@ -84,7 +84,7 @@ class PossibleBits:
         if bounded is not None:
             return bounded
         if name == "nvvm.shfl.sync" and value.type == owner.operands[1].type:
-            return self.mask(owner.operands[1], depth + 1)  # what another lane has: the same bound
+            return self.mask(owner.operands[1], depth + 1)  # a value of another lane has the same bound
         if name in _CASTS:
             return self.mask(owner.operands[0], depth + 1) if _positive(self._of(owner, 0, depth), owner) else full
         rule = _RULES.get(name)
@@ -94,7 +94,7 @@ class PossibleBits:
         a, b = self._of(owner, 0, depth), self._of(owner, 1, depth)
         result = rule(a, b, constant_of(owner.operands[1]), sign)
         if result > full or (name not in _BITWISE and result & sign):
-            # It may wrap or be negative: only the lowest bits are certain.
+            # The result may wrap or be negative, so only the low zeros are certain.
             zeros = min(low_zeros(result), full.bit_length())
             return full >> zeros << zeros
         return result
@@ -103,7 +103,7 @@ class PossibleBits:
         return self.mask(owner.operands[i], depth + 1) if i < len(owner.operands) else 0
 
     def _argument(self, value: SSAValue, block: Block, depth: int) -> int:
-        # The induction variable of a loop between constants.
+        # Bound the induction variable of a loop with constant bounds.
         loop = block.parent_op()
         if loop is None or loop.name != "scf.for":
             return _full(value)
@@ -122,7 +122,7 @@ def _full(value: SSAValue) -> int:
 
 
 _RANGE = re.compile(r"<i\d+, (\d{1,10}), (\d{1,10})>$")
-"""``#llvm.constant_range<i32, 0, 128>``."""
+"""Matches ``#llvm.constant_range<i32, 0, 128>``."""
 
 
 def _ranged(op: Operation, limits: Mapping[str, int]) -> int | None:
@@ -147,7 +147,7 @@ def _add(a: int, b: int, _: int | None, __: int) -> int:
 
 
 def _sub(a: int, b: int, _: int | None, sign: int) -> int:
-    # Negative unless all bits of b are bits of a that are surely set, which is not tracked.
+    # The result may be negative, because the mask does not tell which bits of a are certainly set.
     if b == 0:
         return a
     zeros = min(low_zeros(a), low_zeros(b))

@@ -1,4 +1,4 @@
-"""Makes base ops at the end of a block: one method an instruction, integer constants shared within a block."""
+"""Builder of base ops at the end of a block, with one method per instruction and shared constants."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ UNWRITTEN = "cute.unwritten"
 
 
 class BaseBuilder:
-    """Appends ops to ``block``; every op gets ``location``.
+    """Appends ops to ``block`` with the location ``location``.
 
-    Constants and address arithmetic are shared: what was made before in this block or in one around it serves again.
+    Constants and address arithmetic are shared: values created earlier in this block or an enclosing one are reused.
     """
 
-    # _known holds what can be seen from here; _made, for each open block, the keys of what was made in it.
+    # _known holds the values visible here; _made holds the keys created in each open block.
 
     def __init__(self, block: Block):
         self.block = block
@@ -57,7 +57,7 @@ class BaseBuilder:
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
-        """Append to ``block``, which lies in the one at hand; then go on there."""
+        """Append to ``block``, nested in the current one, for the duration of the context."""
         saved, location = self.block, self.location
         self.block = block
         self._made.append([])
@@ -69,7 +69,7 @@ class BaseBuilder:
             self.block, self.location = saved, location
 
     def once(self, key: object, make: Callable[[], Operation]) -> SSAValue:
-        """Make an op without effects, or find the one of this key that can be seen from here; gives its result."""
+        """Return the result of a pure op with this key that is visible here, or create it."""
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self.emit(make())
@@ -77,28 +77,24 @@ class BaseBuilder:
         return known
 
     def type_key(self, type: Attribute) -> int:
-        """Return a number that equal types share, for a key of :meth:`once`.
-
-        Structs take long to be hashed and compared.
-        """
+        """Return a number shared by equal types, for a key of :meth:`once`; hashing struct types is slow."""
         found = self._types.get(id(type))
-        if found is None:  # the type is kept, so that no other gets its identity
+        if found is None:  # keep the type alive, so that its id is not reused
             found = self._types[id(type)] = id(self._equal.setdefault(type, type)), type
         return found[0]
 
     def emit(self, op: Operation) -> SSAValue:
-        """Append an op; gives its first result."""
+        """Append an op and return its first result."""
         self.add(op)
         return op.results[0]
 
     def add(self, op: Operation) -> Operation:
-        """Append an op."""
         op.location = self.location
         append_op(self.block, op)
         return op
 
     def constant(self, value: int, type: Attribute) -> SSAValue:
-        """Make an integer constant (for a float type, a float constant) or find one that can be seen from here."""
+        """Return an integer constant (for a float type, a float constant), shared where visible."""
 
         def make() -> Operation:
             if bits:
@@ -110,14 +106,16 @@ class BaseBuilder:
             return make_op(arith.ConstantOp, (), [type], {"value": attribute})
 
         bits = width(type)
-        return self.once((value, bits or type), make)  # a width is hashed at once
+        return self.once((value, bits or type), make)  # a width hashes fast
 
     def poison(self, type: Attribute) -> SSAValue:
-        """Make ``ub.poison``, one a type where it can be seen."""
+        """Return ``ub.poison`` of a type, shared where visible."""
         return self.once(("poison", self.type_key(type)), lambda: make_op(PoisonOp, (), [type]))
 
     def unwritten(self, type: Attribute, tensor: Operation, cells: Sequence[int]) -> SSAValue:
-        """Make ``ub.poison`` for a register: cells of the tensor that ``tensor`` made, which nothing has written."""
+        """Return ``ub.poison`` for a register that holds cells of the tensor ``tensor`` that are not yet
+        written.
+        """
 
         def make() -> Operation:
             op = make_op(PoisonOp, (), [type])
@@ -127,7 +125,7 @@ class BaseBuilder:
         return self.once(("unwritten", self.type_key(type), tensor, tuple(cells)), make)
 
     def unwritten_cells(self, tensor: Operation, cells: Sequence[int]) -> DictionaryAttr:
-        """Describe which cells of a register tensor, by the op that made it, registers stand for: for diagnostics."""
+        """Describe the cells of a register tensor that a register stands for, for diagnostics."""
         named = self._tensors.get(tensor)
         if named is None:
             result = tensor.results[0]
@@ -136,9 +134,9 @@ class BaseBuilder:
         return DictionaryAttr({**named, "cells": DenseArrayBase.from_list(i64, list(cells))})
 
     def extract(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
-        """Make ``llvm.extractvalue``, or give the value that was inserted at the path.
+        """Extract a member with ``llvm.extractvalue``, or return the value that was inserted at the path.
 
-        The empty path is the value itself.  What holds nothing (a static layout) is not taken out.
+        The empty path is the value itself.  An empty member (a static layout) becomes poison.
         """
         value, path = inserted_at(value, path) if path else (value, path)
         if not path:
@@ -148,9 +146,9 @@ class BaseBuilder:
         return self.emit(make_op(llvm.ExtractValueOp, [value], [type], _position(path)))
 
     def beside(self, key: object, value: SSAValue, make: Callable[[], Operation]) -> SSAValue:
-        """Make an op without effects over ``value``, right after the definition of ``value``; gives its result.
+        """Return the result of a pure op on ``value``, placed right after the definition of ``value``.
 
-        Wherever that definition is seen, the op is shared.
+        The op is shared wherever that definition is visible.
         """
         known = self._beside.get((key, value))
         if known is None:
@@ -160,13 +158,14 @@ class BaseBuilder:
         return known
 
     def extract_once(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
-        """Make ``llvm.extractvalue`` here, or find one made before that can be seen from here."""
+        """Return ``llvm.extractvalue`` at this place, shared where visible."""
         make = lambda: make_op(llvm.ExtractValueOp, [value], [type], _position(path))  # noqa: E731
         return self.once(("extract", value, path), make)
 
     def part(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
-        """Give what lies at ``path`` in a struct: the value that was inserted there, or else the result of one
-        ``llvm.extractvalue`` next to the struct, which serves everywhere.
+        """Return the member of a struct at ``path``.
+
+        The result is the value that was inserted there, or a shared ``llvm.extractvalue`` right after the struct.
         """
         value, path = inserted_at(value, path)
         if not path:
@@ -179,13 +178,13 @@ class BaseBuilder:
         return known
 
     def insert(self, value: SSAValue, container: SSAValue, path: Path) -> SSAValue:
-        """Make ``llvm.insertvalue``; a value that holds nothing changes nothing."""
+        """Insert a member with ``llvm.insertvalue``; an empty value leaves the container unchanged."""
         if _holds_nothing(value.type):
             return container
         return self.emit(make_op(llvm.InsertValueOp, [container, value], [container.type], _position(path)))
 
     def gep(self, base: SSAValue, index: int | SSAValue, element: Attribute) -> SSAValue:
-        """Make ``llvm.getelementptr``: ``base + index`` elements."""
+        """Return ``base + index`` elements, with ``llvm.getelementptr``."""
         if isinstance(index, int):
             if index == 0:
                 return base
@@ -194,15 +193,15 @@ class BaseBuilder:
         return self.emit(llvm.GEPOp(base, [index], element))
 
     def load(self, address: SSAValue, type: Attribute, align: int) -> SSAValue:
-        """Make ``llvm.load`` with an alignment in bytes."""
+        """Load with an alignment in bytes."""
         return self.emit(llvm.LoadOp(address, type, alignment=align))
 
     def store(self, value: SSAValue, address: SSAValue, align: int) -> None:
-        """Make ``llvm.store`` with an alignment in bytes."""
+        """Store with an alignment in bytes."""
         self.add(llvm.StoreOp(value, address, alignment=align))
 
     def lane(self, vector: SSAValue, index: int) -> SSAValue:
-        """Take one element out of a vector."""
+        """Extract one element from a vector."""
         t = vector.type
         assert isinstance(t, VectorType)
         element = cast("VectorType[Attribute]", t).element_type
@@ -210,7 +209,7 @@ class BaseBuilder:
         return self.emit(make_op(llvm.OPS["extractelement"], [vector, at], [element]))
 
     def vector(self, elements: Sequence[SSAValue]) -> SSAValue:
-        """Put scalars into a vector."""
+        """Build a vector from scalars."""
         t = vector(elements[0].type, len(elements))
         result = self.poison(t)
         insert = llvm.OPS["insertelement"]
@@ -221,7 +220,9 @@ class BaseBuilder:
 
 
 def inserted_at(value: SSAValue, path: Path) -> tuple[SSAValue, Path]:
-    """Follow ``llvm.insertvalue`` and ``llvm.extractvalue``: the value, and the path that remains in it."""
+    """Look through ``llvm.insertvalue`` and ``llvm.extractvalue``; return the value and the remaining path in
+    it.
+    """
     while True:
         owner = value.owner
         if not isinstance(owner, Operation):
@@ -233,7 +234,7 @@ def inserted_at(value: SSAValue, path: Path) -> tuple[SSAValue, Path]:
             if path[: len(at)] == at:
                 value, path = owner.operands[1], path[len(at) :]
             elif at[: len(path)] == path:
-                return value, path  # a struct that is changed inside: not one value
+                return value, path  # the struct at the path was modified inside, so it is not a single value
             else:
                 value = owner.operands[0]
         else:
@@ -257,7 +258,7 @@ def _indices(position: Attribute) -> Path:
 
 
 def insert_after(op: Operation, value: SSAValue) -> None:
-    """Put an op right after the definition of a value, with its location."""
+    """Insert an op right after the definition of a value, with its location."""
     owner = value.owner
     if isinstance(owner, Block):
         first = owner.first_op

@@ -1,8 +1,8 @@
-"""What control flow carries of register tensors: the parts that ops with regions write, each as one value.
+"""Values that carry register tensors across control flow: one per part that an op with regions writes.
 
-A part is the struct of accumulators that ``wgmma`` writes as a whole, several small elements in registers of ``i32``,
-or one cell.  ``scf.for`` and ``scf.while`` take them as arguments and give them as results; ``scf.if`` gives those that
-differ after its branches.
+A part is the struct of accumulators that ``wgmma`` writes, several small elements packed in ``i32`` registers, or one
+cell.  ``scf.for`` and ``scf.while`` take the parts as arguments and return them as results; ``scf.if`` returns those
+that differ after its branches.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ from cute_dialect.types import IntTupleType
 class Writes:
     """The writes of an op with regions to one fragment.
 
-    ``units``: what ``wgmma`` writes, struct by struct.  ``tied``: cells that pass through a fence or a wait.
-    ``loose``: something else writes.  ``lanes``: vectors side by side are all that is written loosely, and this many
-    elements divide their lengths; 1 if anything else is.
+    Args:
+        units: structs written by ``wgmma``.
+        tied: cells that pass through a fence or a wait.
+        loose: another op writes, too.
+        lanes: a common divisor of the lengths of contiguous vector stores, if those are the only loose writes;
+        otherwise 1.
     """
 
     units: dict[Unit, None] = field(default_factory=lambda: {})
@@ -49,7 +52,7 @@ class Writes:
     lanes: int = 0
 
     def structs(self) -> list[Unit]:
-        """Return the units if all that is written are structs side by side, else none."""
+        """Return the units if only disjoint structs are written, otherwise an empty list."""
         cells = [c for unit in self.units for c in unit.cells]
         return [] if self.loose or len(set(cells)) != len(cells) else list(self.units)
 
@@ -58,7 +61,7 @@ _VIEWS = ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_ite
 
 
 def written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
-    """Find the live fragments that ``op`` may write: every one whose views reach a store inside."""
+    """Return the live fragments that ``op`` may write: those with a view that reaches a store inside."""
     roots: dict[SSAValue, tuple[Fragment, int | None]] = {
         v: (view.fragment, view.offset) for v, view in low.views.items()
     }
@@ -104,7 +107,7 @@ def written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
 
 
 def _lanes(t: Attribute) -> int:
-    """Count the elements of a vector that is stored to a tensor; 1 if they do not lie side by side."""
+    """Return the length of a vector stored to a tensor; 1 if its elements are not contiguous."""
     assert isinstance(t, MemRefType)
     cells = cells_of(t)
     return len(cells) if cells == tuple(range(len(cells))) else 1
@@ -140,18 +143,18 @@ class Carried(NamedTuple):
 
     @property
     def type(self) -> Attribute:
-        """The type of the value."""
+        """Type of the value."""
         return self.unit.type if self.unit is not None else lowered(self.fragment.element)
 
     def read(self, low: Lowering, state: Registers) -> SSAValue:
-        """Read the carried value in this state of the registers."""
+        """Read the carried value from the given state of the registers."""
         view = FragmentView(self.fragment, 0)
         if self.unit is not None:
             return read_unit(low.build, state, view, self.unit)
         return state.read(low.build, view, self.cells[0])
 
     def write(self, state: Registers, value: SSAValue) -> None:
-        """Put a value in its place."""
+        """Write the carried value to the registers."""
         if self.unit is not None:
             write_unit(state, FragmentView(self.fragment, 0), self.unit, value)
         else:
@@ -159,7 +162,7 @@ class Carried(NamedTuple):
 
 
 def carried_parts(low: Lowering, loop: Operation) -> list[Carried]:
-    """List what a loop carries of the fragments that it writes."""
+    """Return the parts that a loop carries, of the fragments that it writes."""
     return [c for f, writes in written_fragments(low, loop).items() for c in _carried(low, f, writes)]
 
 
@@ -177,9 +180,11 @@ def _carried(low: Lowering, fragment: Fragment, writes: Writes) -> list[Carried]
 
 
 def _packed(fragment: Fragment, lanes: int) -> Unit | None:
-    """Plan to carry a fragment that is written in vectors of ``lanes`` small elements in one struct of ``i32``.
+    """Return the unit that carries a fragment, written in vectors of ``lanes`` small elements, as one ``i32``
+    struct.
 
-    One value instead of hundreds: upstream and LLVM take long over wide loops.
+    One value instead of hundreds speeds up upstream and LLVM.  Return None if the elements do not fill ``i32``
+    registers.
     """
     bits = element_bits(fragment.element)
     if bits not in (8, 16) or lanes * bits % 32 or fragment.n * bits % 32:
@@ -189,7 +194,7 @@ def _packed(fragment: Fragment, lanes: int) -> Unit | None:
 
 
 def _groups(fragment: Fragment, cells: Sequence[int], held: Sequence[Cell]) -> list[Carried]:
-    """Group cells as the structs whose members they are now, and single ones; those without a value are left out."""
+    """Group cells into the structs that hold them and into single cells; cells without a value are omitted."""
     found: list[Carried] = []
     left = dict.fromkeys(cells)
     for c in cells:
@@ -204,7 +209,7 @@ def _groups(fragment: Fragment, cells: Sequence[int], held: Sequence[Cell]) -> l
 
 
 def joined_parts(before: Registers, states: Sequence[Registers]) -> list[Carried]:
-    """List what of the fragments differs after a branch, as the structs that one of the branches holds it in."""
+    """Return the parts of fragments that differ after a branch, as the structs that one of the branches holds."""
     cells: dict[Fragment, dict[int, None]] = {}
     for state in states:
         for f, i in changed(before, state):

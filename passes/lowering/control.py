@@ -1,8 +1,8 @@
-"""``cute-to-base`` of structured control flow: register tensors cross it as results and loop-carried values.
+"""``cute-to-base`` for structured control flow: register tensors become results and loop-carried values.
 
-A loop with static bounds whose body indexes a register tensor by a run-time value is unrolled: the induction variable
-is then a constant, and so is every index computed from it.  ``cute.unroll = n : i32`` on a loop asks for ``n`` copies
-of its body a turn (:mod:`.unrolling`); a loop of no more turns than that is unrolled in full.
+A loop with static bounds whose body indexes a register tensor by a run-time value is unrolled, so that the induction
+variable and the indices computed from it are constants.  ``cute.unroll = n : i32`` on a loop puts ``n`` copies of its
+body in one iteration (:mod:`.unrolling`); a loop of at most ``n`` iterations is unrolled fully.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _is_rmem(value: SSAValue) -> bool:
 
 
 def indexes_registers(loop: Operation) -> bool:
-    """Tell whether a register tensor is indexed by what changes from one iteration of ``loop`` to the next."""
+    """Return True if a register tensor is indexed by a value that changes between iterations of ``loop``."""
     changing: set[SSAValue] = set(loop.regions[0].block.args)
     for op in all_ops(loop):
         if op is loop or changing.isdisjoint(op.operands):
@@ -64,8 +64,8 @@ def _scf_for(low: Lowering, op: Operation) -> None:
     copies = around * (turns.count if whole and turns is not None else asked)
     if copies > MAX_UNROLL:
         raise PassError(
-            f"expected at most {MAX_UNROLL} copies of a loop's body, the loops around it counted, got {copies}: "
-            f"'{UNROLL}' is {asked} here",
+            f"'{UNROLL}' = {asked} gives {copies} copies of a loop's body, including the loops around it; at most "
+            f"{MAX_UNROLL} are allowed: use a smaller factor",
             op,
         )
     if (
@@ -85,7 +85,7 @@ def _scf_for(low: Lowering, op: Operation) -> None:
 
 
 def _turn(low: Lowering, op: Operation, index: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-    """Lower a copy of a loop's body, but for its terminator; give what it yields."""
+    """Lower a copy of a loop's body without its terminator, and return the values that it yields."""
     iv, *args = op.regions[0].block.args
     low.values[iv] = index
     low.values.update(zip(args, carried))
@@ -115,7 +115,7 @@ def _partly_unrolled(
     turns: Turns | None,
     copies: int,
 ) -> list[SSAValue]:
-    """Lower a loop to one with several copies of its body and one for the rest, if there may be one."""
+    """Lower a loop to a loop with several copies of its body, and another for the remainder if there may be one."""
     halves = split(low.build, op, bounds, turns, copies)
     if halves is None:
         return _rolled(low, op, bounds, carried)
@@ -129,7 +129,7 @@ def _partly_unrolled(
 def _rolled(
     low: Lowering, op: Operation, bounds: Sequence[SSAValue], carried: Sequence[SSAValue], copies: int = 1
 ) -> list[SSAValue]:
-    """Lower a loop as a loop, with copies of its body one after another; give its results."""
+    """Lower a loop as a loop, with consecutive copies of its body, and return its results."""
     parts = carried_parts(low, op)
     extra = [c.read(low, low.registers) for c in parts]
     body = op.regions[0].block
@@ -156,7 +156,7 @@ def _rolled(
 
 
 def _arguments(low: Lowering, old: Block, extra: Sequence[SSAValue]) -> Block:
-    """Make a block with the lowered arguments of ``old``, and more ones for values like ``extra``."""
+    """Create a block with the lowered arguments of ``old``, and further ones for values like ``extra``."""
     fresh = Block(arg_types=[*[lowered(a.type) for a in old.args], *[v.type for v in extra]])
     for a, b in zip(old.args, fresh.args):
         b.name_hint = a.name_hint
@@ -165,7 +165,7 @@ def _arguments(low: Lowering, old: Block, extra: Sequence[SSAValue]) -> Block:
 
 
 def _results(low: Lowering, op: Operation, new: Operation, parts: Sequence[Carried]) -> list[SSAValue]:
-    """Take the results of ``new`` for those of ``op``, and give these; the others are what parts hold now."""
+    """Map the results of ``op`` to those of ``new`` and return them; further results update the parts."""
     for r, v in zip(op.results, new.results):
         v.name_hint = r.name_hint
         low.values[r] = v
@@ -182,11 +182,12 @@ def _branch(
     held: Sequence[SSAValue] = (),
     before: Callable[[], None] = lambda: None,
 ) -> Registers:
-    """Lower a block under a snapshot of the registers; give the state at its end.
+    """Lower a block with a copy of the register state, and return the state at its end.
 
-    ``parts``: what to pass on beside the operands of the block's own terminator; ``None`` leaves out the terminator.
-    ``held``: what the parts hold at its start, if they do not hold what they do here.  ``before``: emits what comes
-    first.
+    Args:
+        parts: passed on after the operands of the block's own terminator; ``None`` omits the terminator.
+        held: values of the parts at the start, if they differ from the current state.
+        before: emits ops at the start of the block.
     """
     saved = low.registers
     outer = set(saved.cells)
@@ -226,7 +227,9 @@ def _scf_if(low: Lowering, op: Operation) -> None:
 
 
 def _alternatives(low: Lowering, op: Operation) -> None:
-    """Lower an op of whose regions one runs, once: what they leave in fragments otherwise than it was are results."""
+    """Lower an op that runs one of its regions once; parts of fragments that differ at their ends become
+    results.
+    """
     operands = [low.value(v) for v in op.operands]
     before = low.registers
     blocks: list[Block] = []
@@ -279,8 +282,10 @@ def _inline(low: Lowering, op: Operation, region: Region) -> None:
 
 
 def _scf_while(low: Lowering, op: Operation) -> None:
-    """Lower a loop whose first region may write fragments, too: both regions take them, and what the first one passes
-    on is what is left in the end."""
+    """Lower ``scf.while``, whose first region may write fragments, too.
+
+    Both regions carry the parts, and the final values are those that the first region passes on.
+    """
     asked_copies(op)
     parts = carried_parts(low, op)
     extra = [c.read(low, low.registers) for c in parts]

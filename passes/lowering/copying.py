@@ -1,9 +1,9 @@
-"""The plan of a ``cute.copy``: which accesses, how wide, under which flags.
+"""Planning of ``cute.copy``: number, width and predicates of the accesses.
 
-Both sides are layouts over the same coordinates.  They are split into common modes
-``(extent, strides)``; copying is then a loop nest in which the order of modes is free.  The modes that are contiguous
-on every memory side form the vector, as wide as the limit (the atom's width, or 128 bits), the alignment of the
-pointers and the divisibility of the other strides prove; registers take any order.
+Both sides are layouts over the same coordinates.  They are split into common modes ``(extent, strides)``, so that the
+copy is a loop nest in any order of modes.  Modes that are contiguous on every memory side form the vector.  Its width
+is limited by the atom (or 128 bits), by the alignment of the pointers, and by the divisibility of the other strides;
+registers allow any order.
 
 Worked example, a thread of the elementwise kernel: source ``((1,(4,4)),1,1):((0,(1,?{div=4})),0,0)`` of f32 aligned to
 16 bytes, destination ``((1,(4,4)),1,1):((0,(1,4)),0,0)`` in registers.  Common modes: ``4:(1,1)`` and ``4:(?,4)``.  The
@@ -28,26 +28,28 @@ MAX_BITS = 128
 """Widest access of a thread (PTX ISA, "Vectors": up to 128 bits for ``ld``/``st`` before sm_100)."""
 
 MAX_OPS = 1 << 15
-"""More ops than this for one op are refused: they are a loop that somebody forgot, and would take minutes."""
+"""Limit on the ops that one op may be unrolled to.  More would take minutes, and usually mean a missing loop."""
 
 
 def too_many() -> AlgebraError:
-    """Return the error for an op that would become more ops than :data:`MAX_OPS`."""
+    """Return the error for an op that would become more than :data:`MAX_OPS` ops."""
     return AlgebraError(
-        f"it is unrolled to more than {MAX_OPS} ops of a thread: write a loop over parts of its tensors, or share them "
-        "among more threads"
+        f"it is unrolled to more than {MAX_OPS} ops per thread: write a loop over parts of its tensors, or use "
+        "more threads"
     )
 
 
 class Side(NamedTuple):
-    """A side of the copy: its type and its layout, leaves bound; of a composed layout the part with the coordinates."""
+    """A side of the copy: its type, and its layout with bound leaves (of a composed layout, the coordinate
+    part).
+    """
 
     type: MemRefType
     layout: Layout
     composed: ComposedLayout | None = None
 
     def place(self, offset: Leaf) -> Leaf:
-        """Return where an element lies that the layout puts at ``offset``: through the composed layout's swizzle."""
+        """Apply the swizzle of a composed layout to the offset of an element."""
         if self.composed is None:
             return offset
         swizzle, start = self.composed.inner, self.composed.offset
@@ -56,34 +58,34 @@ class Side(NamedTuple):
 
     @property
     def in_registers(self) -> bool:
-        """Whether elements are registers, which need no address."""
+        """True if the elements are registers, which need no address."""
         return self.type.space == "rmem"
 
 
 class Plan(NamedTuple):
-    """A plan of a copy: ``vector`` are the modes moved by one access, ``loops`` the others, first fastest."""
+    """A plan of a copy: ``vector`` are the modes of one access, ``loops`` the others, fastest first."""
 
     vector: tuple[Mode, ...]
     loops: tuple[Mode, ...]
 
     @property
     def width(self) -> int:
-        """Elements of one access."""
+        """Number of elements per access."""
         return prod(m.extent for m in self.vector)
 
     def steps(self) -> Iterator[tuple[int, ...]]:
-        """Yield the accesses, as indices into ``loops``.  Raises AlgebraError for too many to be unrolled."""
+        """Yield the accesses as indices into ``loops``.  Raises AlgebraError if there are too many to unroll."""
         if prod(m.extent for m in self.loops) > MAX_OPS:
             raise too_many()
         for index in product(*[range(m.extent) for m in reversed(self.loops)]):
             yield index[::-1]
 
     def offset(self, step: Sequence[int], side: int) -> Leaf:
-        """Return where an access begins on a side, in elements."""
+        """Return the offset of an access on a side, in elements."""
         return _dot(step, self.loops, side)
 
     def lanes(self, side: int) -> list[Leaf]:
-        """List the offset of each element of an access on a side, in elements after the access's first."""
+        """Return the offsets of the elements of an access on a side, relative to its first element."""
         steps = product(*[range(m.extent) for m in reversed(self.vector)])
         return [_dot(step[::-1], self.vector, side) for step in steps]
 
@@ -104,17 +106,17 @@ def _plus(a: Leaf, b: Leaf) -> Leaf:
 
 
 def first_mode(layout: Layout) -> Layout:
-    """Return mode 0 of a layout; a scalar layout is its own."""
+    """Return mode 0 of a layout; a scalar layout is its own mode 0."""
     return layout_modes(layout)[0]
 
 
 def plan(sides: Sequence[Side], limit_bits: int) -> Plan:
-    """Plan the widest accesses that all memory sides prove.  Raises AlgebraError for layouts that do not agree.
+    """Plan the widest accesses that all memory sides allow.  Raises AlgebraError for incompatible layouts.
 
-    The plan has an offset for each side, and then the linear coordinate of the element.
+    The last offset of the plan, after one for each side, is the linear coordinate of the element.
     """
     layouts = [s.layout for s in sides] + [Layout(size(sides[0].layout.shape), 1)]
-    # A destination that repeats (stride 0) is written once.
+    # A repeating destination (stride 0) is written once.
     modes = [m for m in common_modes(layouts) if not _is(m.strides[1], 0)]
     memory = [i for i, s in enumerate(sides) if not s.in_registers]
     bits = element_bits(sides[0].type.element)
@@ -166,7 +168,7 @@ def _provable(
 
 
 def _swizzle_allows(side: Side, n: int, n_bytes: int) -> bool:
-    # The elements of an access must stay together under the swizzle, and an access must not start within such a group.
+    # An access must lie within one group of elements that the swizzle keeps contiguous.
     if side.composed is not None:
         inner, start = side.composed.inner, side.composed.offset
         assert isinstance(inner, Swizzle) and isinstance(start, int | Dyn)
@@ -185,9 +187,9 @@ def _is(leaf: Leaf, n: int) -> bool:
 
 
 def side_of(t: MemRefType, layout: Payload) -> Side:
-    """Make a side of a copy with this layout.
+    """Return a side of a copy with this layout.
 
-    Raises AlgebraError for a composed layout that is no swizzle of integers.
+    Raises AlgebraError for a composed layout other than a swizzle of integers.
     """
     if isinstance(layout, ComposedLayout):
         if not (isinstance(layout.inner, Swizzle) and isinstance(layout.offset, int | Dyn)):
@@ -197,7 +199,7 @@ def side_of(t: MemRefType, layout: Payload) -> Side:
 
 
 def plain_layout(layout: Payload) -> Layout:
-    """Return a layout that is not composed as it is.  Raises AlgebraError for a composed one."""
+    """Return a plain layout unchanged.  Raises AlgebraError for a composed one."""
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(f"expected a plain layout, got the composed layout {layout}")
     assert isinstance(layout, Layout)

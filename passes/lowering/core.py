@@ -1,4 +1,4 @@
-"""``cute-to-base`` of the ten core ops: structs are made and taken apart."""
+"""``cute-to-base`` for the ten core ops, which pack and unpack structs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READS_TYPE_ONLY = frozenset({"cute.memref.load", "cute.memref.store"})
 
 
 def _static(low: Lowering, op: Operation) -> None:
-    # A static coordinate is used through its type.
+    # A static coordinate is used only through its type.
     if op.results[0].uses and all(u.operation.name in _READS_TYPE_ONLY for u in op.results[0].uses):
         return
     low.values[op.results[0]] = low.build.poison(lowered(op.results[0].type))
@@ -61,7 +61,7 @@ def _make_leaves(low: Lowering, op: Operation) -> None:
 
 
 def _make_parts(order: Sequence[int]) -> Handler:
-    """Lower make_layout (shape, stride) and make_composed_layout (outer, offset, inner): every part is inserted."""
+    """Return a handler for make_layout (shape, stride) or make_composed_layout (outer, offset, inner)."""
 
     def handler(low: Lowering, op: Operation) -> None:
         value = low.build.poison(lowered(op.results[0].type))
@@ -82,7 +82,7 @@ def _print(low: Lowering, op: Operation) -> None:
 def _fma(low: Lowering, op: Operation) -> None:
     """Lower ``math.fma`` of 16-bit floats in a kernel to ``llvm.intr.fma``, which rounds once.
 
-    Upstream would compute it in f32 and round again: 0x7494 * 0xc460 + 0x4e80 of bf16 came out as 0xf982, not 0xf981.
+    Upstream computes it in f32 and rounds again: for bf16, 0x7494 * 0xc460 + 0x4e80 gave 0xf982 instead of 0xf981.
     """
     result = op.results[0].type
     element = cast("VectorType[Attribute]", result).element_type if isinstance(result, VectorType) else result

@@ -1,7 +1,7 @@
-"""``convert-cute-algo-to-arch`` of ``cute.fill`` and ``cute.clear``.
+"""``convert-cute-algo-to-arch`` for ``cute.fill`` and ``cute.clear``.
 
-Registers are written element by element.  Memory is written by the widest accesses that the type proves; few of them
-are unrolled, many are a loop::
+Registers are written element by element, and memory with the widest accesses that the type allows.  A few accesses are
+unrolled; more become a loop::
 
     cute.clear(%s) : (!cute.memref<f32, smem, align<16>, "1024:1">) -> ()
 
@@ -29,7 +29,7 @@ from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.types import LayoutType
 
 MAX_UNROLLED = 32
-"""More accesses than this are a loop."""
+"""Largest number of accesses that are unrolled."""
 
 
 def clear(site: InsertionPoint, tensor: SSAValue) -> None:
@@ -46,12 +46,12 @@ def _zero(site: InsertionPoint, element: Attribute) -> SSAValue:
 
 
 def fill(site: InsertionPoint, tensor: SSAValue, value: SSAValue) -> None:
-    """Set every element of a tensor with static shape.  Raises AlgebraError for layouts that it cannot plan."""
+    """Set every element of a tensor with static shape.  Raises AlgebraError for layouts that cannot be planned."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     layout = t.layout if is_static(t.layout) else site.bound(site.emit(views.GetLayoutOp(tensor)))
     side = side_of(t, layout)  # type: ignore[arg-type]
-    # As a copy whose source is a register for each element.
+    # Plan a copy from a source with one register per element.
     source = Side(
         MemRefType(t.data._replace(ptr=t.data.ptr._replace(space="rmem", align=0, swizzle=None))), side.layout
     )

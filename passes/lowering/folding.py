@@ -1,4 +1,4 @@
-"""Integer folding for unrolled loops: what an ``arith`` op gives for constant operands."""
+"""Constant folding of integer ``arith`` ops, for unrolled loops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COMPARE: tuple[Callable[[int, int], bool] | None, ...] = (
 
 
 def constant_of(value: SSAValue) -> int | None:
-    """Return the integer that a value is known to be, if it is an integer constant."""
+    """Return the value of an integer constant; ``None`` for any other value."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "arith.constant":
         attribute = owner.properties.get("value")
@@ -61,7 +61,7 @@ def _wrap(n: int, bits: int) -> int:
 
 
 def fold_integer(op: Operation, operands: Sequence[SSAValue]) -> int | None:
-    """Compute a one-result integer op with these operands; ``None`` if its value is not known."""
+    """Fold an integer op with one result; ``None`` if the result is unknown."""
     if not op.name.startswith("arith.") or len(op.results) != 1 or not operands:
         return None
     bits = _bits(op.results[0])

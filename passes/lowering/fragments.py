@@ -1,9 +1,9 @@
 """Register tensors as SSA values.
 
-A ``cute.memref.alloca`` becomes a *fragment*: one cell an element, each cell the SSA value it holds now.  Loads and
-stores at known positions read and replace cells; they emit nothing.  Where control flow joins, cells that differ
-become results of the ``scf`` op.  A fragment that is indexed by a value known only at run time cannot be held so:
-:class:`NeedsMemory` names it, and the function is lowered again with that fragment in (local) memory.
+A ``cute.memref.alloca`` becomes a *fragment* with one cell per element; a cell is the current SSA value of its element.
+Loads and stores at known positions read and replace cells without emitting ops.  At control-flow joins, cells that
+differ become results of the ``scf`` op.  A fragment indexed by a run-time value cannot live in registers.
+:class:`NeedsMemory` names it, and the function is lowered again with that fragment in local memory.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ class Lane(NamedTuple):
 
 
 class Member(NamedTuple):
-    """An element of a register that an LLVM struct holds: the accumulators of an instruction, not taken out yet.
+    """An element of an accumulator register in an LLVM struct, not extracted yet.
 
-    ``number``: of the register in the struct; ``part``: of the element in the register, ``parts`` in all.
+    ``number`` is the position of the register in the struct; ``part`` the position of the element among the ``parts``
+    elements of the register.
     """
 
     struct: SSAValue
@@ -46,7 +47,7 @@ Cell = SSAValue | Lane | Member | None
 
 @dataclass(eq=False)
 class Fragment:
-    """One register tensor: the op that made it, its element type and the number of its cells."""
+    """A register tensor: the op that allocates it, its element type and its number of cells."""
 
     op: Operation
     element: Attribute
@@ -54,14 +55,14 @@ class Fragment:
 
 
 class FragmentView(NamedTuple):
-    """A pointer into a fragment: the cell that offset 0 means."""
+    """A pointer into a fragment; ``offset`` is the cell that it points to."""
 
     fragment: Fragment
     offset: int
 
 
 class NeedsMemory(Exception):
-    """A fragment cannot be kept in registers.  ``reason`` is for the remark."""
+    """A fragment cannot be kept in registers; ``reason`` is the text of the remark."""
 
     def __init__(self, op: Operation, reason: str):
         super().__init__(reason)
@@ -71,18 +72,18 @@ class NeedsMemory(Exception):
 
 @dataclass
 class Registers:
-    """The state of all fragments at one point of the program."""
+    """State of all fragments at one point of the program."""
 
     cells: dict[Fragment, list[Cell]] = field(default_factory=lambda: {})
     made: dict[SSAValue, Cell] = field(default_factory=lambda: {})
-    """Values that reads made, and the cell each stands for: such a cell has not changed.  Shared by all snapshots."""
+    """Value extracted by a read -> its cell, which counts as unchanged.  All copies share this map."""
 
     def copy(self) -> Registers:
-        """Copy the cells, so that a later write does not change the copy."""
+        """Return an independent copy of the cells."""
         return Registers({f: list(c) for f, c in self.cells.items()}, self.made)
 
     def read(self, build: BaseBuilder, view: FragmentView, index: int) -> SSAValue:
-        """Read the element at ``index`` cells after the view's start."""
+        """Read the element ``index`` cells after the start of the view."""
         cells = self.cells[view.fragment]
         at = view.offset + index
         cell = cells[at]
@@ -105,11 +106,11 @@ class Registers:
         return build.lane(bits_as(build, held, vector(element, cell.parts)), cell.part)
 
     def write(self, view: FragmentView, index: int, value: Cell) -> None:
-        """Replace the element at ``index`` cells after the view's start."""
+        """Replace the element ``index`` cells after the start of the view."""
         self.cells[view.fragment][view.offset + index] = value
 
     def read_vector(self, build: BaseBuilder, view: FragmentView, indices: list[int]) -> SSAValue:
-        """Read elements as a vector; a whole vector that was written as one is given back as it is."""
+        """Read elements as a vector; a vector that was written whole is returned unchanged."""
         cells = self.cells[view.fragment]
         chosen = [cells[view.offset + i] for i in indices]
         first = chosen[0]
@@ -130,7 +131,7 @@ class Registers:
 
 
 def whole_register(cells: Sequence[Cell]) -> bool:
-    """Tell whether cells are all the elements, and more than one, of one register of a struct."""
+    """Return True if the cells are all elements, at least two, of one register of a struct."""
     first = cells[0]
     return (
         isinstance(first, Member)
@@ -140,21 +141,21 @@ def whole_register(cells: Sequence[Cell]) -> bool:
 
 
 def register_of(build: BaseBuilder, cell: Member) -> SSAValue:
-    """Take the register that holds a member out of its struct, here (not at the struct, which may be in flight)."""
+    """Extract the register of a member at this place; right after the struct, an async MMA may still write it."""
     t = cell.struct.type
     assert isinstance(t, llvm.LLVMStructType)
     return build.extract_once(cell.struct, (cell.number,), t.types[cell.number])
 
 
 def bits_as(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
-    """Cast a value to another type of the same bits."""
+    """Bitcast a value to another type of the same width."""
     if value.type == t:
         return value
     return build.once(("bitcast", value, build.type_key(t)), lambda: make_op(llvm.OPS["bitcast"], [value], [t]))
 
 
 def changed(before: Registers, after: Registers) -> list[tuple[Fragment, int]]:
-    """List the cells of ``before``'s fragments that ``after`` holds otherwise, in order."""
+    """Return the cells of ``before`` that differ in ``after``, in order."""
     return [
         (f, i)
         for f, cells in before.cells.items()

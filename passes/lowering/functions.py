@@ -1,10 +1,9 @@
-"""``cute-to-base`` of functions and launches.
+"""``cute-to-base`` for functions and launches.
 
-``func.func`` keeps its form with lowered types; a device ``gpu.func`` becomes an ``llvm.func``.  A kernel gets
-``gpu.kernel``, ``nvvm.kernel``, ``nvvm.reqntid`` (from ``known_block_size``) and ``cute.args``, the types that its
-arguments had: the launcher checks arguments against them.  Arguments of a kernel that hold nothing are dropped (the
-NVPTX back end does not take empty structs) with their entries of ``cute.args`` and ``cute.names``, as are the operands
-that a launch passed for them.
+``func.func`` stays, with lowered types; a device ``gpu.func`` becomes an ``llvm.func``.  A kernel gets ``gpu.kernel``,
+``nvvm.kernel``, ``nvvm.reqntid`` (from ``known_block_size``), and ``cute.args`` with the original argument types, which
+the launcher checks.  The NVPTX back end does not accept empty structs.  Empty kernel arguments are therefore removed,
+with their entries in ``cute.args`` and ``cute.names`` and the operands of launches.
 """
 
 from __future__ import annotations
@@ -93,7 +92,9 @@ def _gpu_func(low: Lowering, op: Operation) -> None:
     t = _function_type(op)
     kernel = "gpu.kernel" in op.attributes or "kernel" in op.properties or "gpu.kernel" in op.properties
     if len(op.regions[0].blocks) and len(op.regions[0].blocks[0].args) != len(t.inputs.data):
-        raise PassError("expected no workgroup or private attributions: use cute.memref.alloc_smem and alloca", op)
+        raise PassError(
+            "workgroup and private attributions are not supported; use cute.memref.alloc_smem and alloca", op
+        )
     types = [lowered(x) for x in t.inputs]
     dropped = tuple(i for i, x in enumerate(types) if kernel and is_empty(x))
     kept = [x for i, x in enumerate(types) if i not in dropped]
@@ -133,7 +134,7 @@ def _gpu_func(low: Lowering, op: Operation) -> None:
 
 
 def _map_attributes() -> Mapping[str, Attribute]:
-    """Return the attributes of a kernel parameter that is a tensor map: 128 bytes by value, aligned to 64."""
+    """Return the attributes of a tensor map parameter: 128 bytes by value, aligned to 64."""
     return {
         "llvm.byval": llvm.LLVMArrayType(128, i8),
         "llvm.align": IntegerAttr(64, i64),
@@ -142,7 +143,7 @@ def _map_attributes() -> Mapping[str, Attribute]:
 
 
 def llvm_struct(types: list[Attribute]) -> Attribute:
-    """Return the struct type of several results of a device function."""
+    """Return the struct type for several results of a device function."""
     from cute_dialect.passes.lowering.types import struct
 
     return struct(types)
@@ -159,7 +160,7 @@ def _gpu_return(low: Lowering, op: Operation) -> None:
 
 
 def _launch_func(low: Lowering, op: Operation) -> None:
-    """Lower the operands of ``gpu.launch_func``, xDSL's own too; what the kernel does not take is not passed."""
+    """Lower ``gpu.launch_func``, including xDSL's own op; empty arguments are not passed."""
     from cute_dialect.upstream.gpu import LaunchFuncOp
 
     segments = cast("DenseArrayBase[IntegerType]", op.properties["operandSegmentSizes"])
@@ -173,7 +174,8 @@ def _launch_func(low: Lowering, op: Operation) -> None:
     sizes[at] = len(kept)
     attributes = dict(op.attributes)
     if any(is_tensor_map(a.type) for a in kept):
-        attributes["cute.args"] = _cute_args(tuple(a.type for a in kept))  # of which tensor map a kernel takes
+        # Records the tensor map types for the check of the manifest.
+        attributes["cute.args"] = _cute_args(tuple(a.type for a in kept))
     new = type(op).create(
         operands=[low.value(o) for o in operands],
         result_types=list(op.result_types),

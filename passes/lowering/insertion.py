@@ -1,4 +1,4 @@
-"""A place to insert ops: before one op, or at the end of a nested block, with that op's location."""
+"""Insertion point of ops: before one op, or at the end of a nested block, with that op's location."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cute_dialect.upstream.typed import width
 
 
 class InsertionPoint:
-    """Inserts before ``anchor``; inside :meth:`block` at the end of that block."""
+    """Inserts before ``anchor``; inside :meth:`block`, at the end of that block."""
 
     def __init__(self, anchor: Operation):
         self.anchor = anchor
@@ -36,7 +36,7 @@ class InsertionPoint:
         self.emitter = ArithEmitter(self.add, self.constant)
 
     def add(self, op: Operation) -> Operation:
-        """Insert an op.  Raises AlgebraError when there are more than :data:`MAX_OPS`."""
+        """Insert an op.  Raises AlgebraError after :data:`MAX_OPS` ops."""
         self._count += 1
         if self._count > MAX_OPS:
             raise too_many()
@@ -48,19 +48,19 @@ class InsertionPoint:
         return op
 
     def emit(self, op: Operation) -> SSAValue:
-        """Insert an op; gives its first result."""
+        """Insert an op and return its first result."""
         self.add(op)
         return op.results[0]
 
     def once(self, key: object, make: Callable[[], Operation]) -> SSAValue:
-        """Make an op unless this block has one of this key already; give its result."""
+        """Return the result of the op with this key in this block, or create it."""
         known = self._shared.get((self._block, key))
         if known is None:
             known = self._shared[self._block, key] = self.emit(make())
         return known
 
     def constant(self, value: int, type: Attribute) -> SSAValue:
-        """Make a constant, shared within this block."""
+        """Return a constant, shared within this block."""
 
         def make() -> Operation:
             attribute = integer_attr(value, bits) if bits else IntegerAttr(value, cast("IndexType", type))
@@ -70,15 +70,17 @@ class InsertionPoint:
         return self.once((value, bits or type), make)
 
     def static(self, type: CuteType) -> SSAValue:
-        """Make ``cute.static`` of a type, shared within this block."""
+        """Return ``cute.static`` of a type, shared within this block."""
         return self.once(type, lambda: StaticOp(type))
 
     def coordinate(self, index: int) -> SSAValue:
-        """Make a static linear coordinate, shared within this block."""
+        """Return a static linear coordinate, shared within this block."""
         return self.once(("coordinate", index), lambda: StaticOp(CoordType(index)))
 
     def bound(self, ssa: SSAValue) -> Payload:
-        """Return the payload of a value, divisibility tracked, its dynamic leaves bound by ``cute.get_scalars``."""
+        """Return the payload of a value with tracked divisibility; ``cute.get_scalars`` supplies its dynamic
+        leaves.
+        """
         t = ssa.type
         assert isinstance(t, CuteType)
         if t.is_static():
@@ -90,16 +92,16 @@ class InsertionPoint:
         return bind(t.data, bound)
 
     def make(self, declared: CuteType, payload: Payload) -> SSAValue:
-        """Make a value of exactly this type from a payload."""
+        """Create a value of exactly this type from a payload."""
         return rebuild(declared, payload, self.emitter)
 
     def offset(self, leaf: Leaf) -> SSAValue:
-        """Make an offset, a depth-0 int tuple that says all that is known of its divisibility."""
+        """Create an offset, a depth-0 int tuple with all known divisibility in its type."""
         t = IntTupleType(Dyn(leaf.width, leaf.div) if isinstance(leaf, Dyn) else leaf)
         return self.static(t) if isinstance(leaf, int) else self.make(t, leaf)
 
     def moved(self, it: SSAValue, offset: IntTuple) -> SSAValue:
-        """Move an iterator by an offset payload: elements for pointers, an arithmetic tuple for coordinates."""
+        """Advance an iterator by an offset payload: elements for pointers, an arithmetic tuple for coordinates."""
         if isinstance(offset, int) and offset == 0:
             return it
         if not isinstance(offset, tuple):
@@ -118,7 +120,9 @@ class InsertionPoint:
 
     @contextmanager
     def if_(self, condition: SSAValue) -> Generator[Block]:
-        """Make ``scf.if`` without results and insert into its first block; gives the block of the other case."""
+        """Create ``scf.if`` without results, insert into its first block, and yield the block of the else
+        branch.
+        """
         then, other = Block(), Block()
         with self.block(then):
             yield other

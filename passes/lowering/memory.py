@@ -1,4 +1,4 @@
-"""``cute-to-base`` of pointers, views and element access."""
+"""``cute-to-base`` for pointers, views and element access."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _add_offset(low: Lowering, op: Operation) -> None:
 
 
 def _packed(low: Lowering, t: Attribute, payload: Payload) -> SSAValue:
-    """Pack a value of cute type ``t`` whose dynamic leaves are those of ``payload`` at the same places."""
+    """Pack the leaves of ``payload`` into a value of cute type ``t``, whose dynamic leaves correspond to them."""
     assert isinstance(t, CuteType)
     values = [low.ssa(leaf, d.width) for leaf, d in zip(aligned_leaves(t.data, payload), dynamic_leaves(t.data))]
     paths = leaf_paths(t)
@@ -109,7 +109,7 @@ def _packed(low: Lowering, t: Attribute, payload: Payload) -> SSAValue:
 
 
 def aligned_leaves(declared: Payload, payload: Payload) -> list[Leaf]:
-    """List the leaves of ``payload`` that stand where ``declared`` has a dynamic leaf."""
+    """Return the leaves of ``payload`` at the positions of the dynamic leaves of ``declared``."""
     if isinstance(declared, Dyn):
         assert isinstance(payload, int | Dyn)
         return [payload]
@@ -120,7 +120,7 @@ def aligned_leaves(declared: Payload, payload: Payload) -> list[Leaf]:
 
 
 def _same_value(low: Lowering, op: Operation) -> None:
-    """Pass the operand on (assume, recast_iter): nothing happens at run time."""
+    """Lower assume and recast_iter, which do nothing at run time."""
     source, result = op.operands[0], op.results[0]
     if source in low.views:
         raise NeedsMemory(low.views[source].fragment.op, "its pointer is reinterpreted")
@@ -179,13 +179,13 @@ def _load(low: Lowering, op: Operation) -> None:
 
 
 def load_element(build: BaseBuilder, address: SSAValue, element: Attribute) -> SSAValue:
-    """Load one element; ``i1`` is a byte in memory."""
+    """Load one element; an ``i1`` occupies a byte."""
     value = build.load(address, memory_type(element), natural_alignment(element))
     return build.emit(arith.TruncIOp(value, i1)) if element == i1 else value
 
 
 def store_element(build: BaseBuilder, value: SSAValue, address: SSAValue, element: Attribute) -> None:
-    """Store one element; ``i1`` is a byte in memory."""
+    """Store one element; an ``i1`` occupies a byte."""
     if element == i1:
         value = build.emit(arith.ExtUIOp(value, i8))
     build.store(value, address, natural_alignment(element))
@@ -232,7 +232,7 @@ def _store_vec(low: Lowering, op: Operation) -> None:
 
 
 def load_elements(low: Lowering, tensor: SSAValue, n: int) -> SSAValue:
-    """Load all ``n`` elements of a tensor in memory as a vector, by the widest accesses that its type proves."""
+    """Load all ``n`` elements of a tensor in memory as a vector, with the widest accesses that its type allows."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     width, align = vector_width(t, n)
@@ -245,7 +245,7 @@ def load_elements(low: Lowering, tensor: SSAValue, n: int) -> SSAValue:
 
 
 def store_elements(low: Lowering, tensor: SSAValue, value: SSAValue, n: int) -> None:
-    """Store a vector to all ``n`` elements of a tensor in memory, by the widest accesses that its type proves."""
+    """Store a vector to all ``n`` elements of a tensor in memory, with the widest accesses that its type allows."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     width, align = vector_width(t, n)
@@ -288,11 +288,11 @@ def _piece_addresses(low: Lowering, tensor: SSAValue, n: int, width: int) -> lis
 
 @lru_cache(maxsize=1024)
 def vector_width(t: MemRefType, n: int) -> tuple[int, int]:
-    """Return how many elements one access to all ``n`` elements of a tensor in memory has, and its alignment in bytes.
+    """Return the elements per access to all ``n`` elements of a tensor in memory, and the alignment in bytes.
 
-    The elements of an access are consecutive and aligned to their size.  Without a swizzle a tensor that is contiguous
-    is one access, which LLVM splits as its alignment says; else an access has at most 128 bits, and no more than the
-    bytes that the swizzle keeps together.  Raises AlgebraError for elements below a byte that lie apart.
+    The elements of an access are consecutive and aligned to their total size.  A contiguous tensor without a swizzle
+    is one access, which LLVM splits according to its alignment.  Any other access has at most 128 bits, within the
+    bytes that the swizzle keeps contiguous.  Raises AlgebraError for sub-byte elements that are not contiguous.
 
     >>> from xdsl.dialects.builtin import f16
     >>> from cute_dialect.algebra.values import Swizzle
@@ -318,12 +318,12 @@ def vector_width(t: MemRefType, n: int) -> tuple[int, int]:
             return width, n_bytes
         width //= 2
     if bits < 8:
-        raise AlgebraError(f"expected whole bytes of elements of {bits} bits that lie side by side, got {t}")
+        raise AlgebraError(f"elements of {bits} bits must form whole contiguous bytes, got {t}")
     return 1, natural_alignment(t.element)
 
 
 def _runs(layout: AnyLayout, offsets: list[Leaf] | None, width: int) -> bool:
-    # Whether the elements are aligned groups of ``width`` consecutive ones.
+    # True if the elements form aligned groups of ``width`` consecutive ones.
     if offsets is not None:
         return all(
             isinstance(o, int) and o == offsets[i - i % width] + i % width and offsets[i - i % width] % width == 0  # type: ignore[operator]
@@ -361,7 +361,7 @@ _NARROW = ("tf32", "f8E4M3FN", "f8E5M2", "f8E8M0FNU")
 
 
 def _constant(low: Lowering, op: Operation) -> None:
-    """Lower a constant; one of a type that LLVM lacks becomes its bits."""
+    """Lower a constant; a type that LLVM lacks is represented by its bits."""
     result = op.results[0]
     t = result.type
     scalar = cast("VectorType[Attribute]", t).element_type if isinstance(t, VectorType) else t
@@ -374,7 +374,7 @@ def _constant(low: Lowering, op: Operation) -> None:
     else:
         numbers = [float(x) for x in cast("Iterable[float]", cast("DenseIntOrFPElementsAttr", value).get_values())]
     if len(set(numbers)) != 1:
-        raise AlgebraError(f"expected a constant of {scalar} with all elements equal, got {value}")
+        raise AlgebraError(f"a constant of {scalar} must have equal elements, got {value}")
     new = low.build.emit(arith.ConstantOp(_bits(numbers[0], scalar.name)))
     low.values[result] = low.build.vector([new] * t.get_shape()[0]) if isinstance(t, VectorType) else new
 

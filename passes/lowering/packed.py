@@ -1,14 +1,14 @@
-"""Register tensors in the registers of an instruction: several elements in each 32-bit register.
+"""Register tensors in the packed registers of an instruction: several elements per 32-bit register.
 
-``ldmatrix`` gives ``i32`` registers of two f16 values each, ``mma.sync`` takes them so.  Between the two stands a
-fragment of single elements.  :func:`write_packed` makes its cells the lanes of one bitcast of the register;
-:func:`read_packed` finds that the cells it wants are such lanes and gives the register itself: no instruction lies
-between the two.  Cells that come from elsewhere (a wide load, arithmetic) are packed.
+``ldmatrix`` returns ``i32`` registers of two f16 values each, and ``mma.sync`` takes them in the same form.  The IR has
+a fragment of single elements in between.  :func:`write_packed` makes the cells lanes of one bitcast of the register.
+:func:`read_packed` recognizes such lanes and returns the register itself, so no instruction remains in between.  Other
+cells (from a wide load or arithmetic) are packed.
 
     low: write_packed(low, %frag, [0, 1, 2, 3], [%r0, %r1])     # f16: cells 0,1 in %r0, cells 2,3 in %r1
          read_packed(low, %frag, [2, 3, 0, 1]) -> [%r1, %r0]
 
-A tensor that had to be placed in memory is loaded and stored element by element.
+A tensor in local memory is loaded and stored element by element.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cute_dialect.upstream import llvm
 
 
 def value_offsets(t: MemRefType) -> list[int]:
-    """List where value 0, 1, … of a register tensor lies, in elements after its iterator.
+    """Return the offsets of the values of a register tensor, in elements from its iterator.
 
     ``!cute.memref<f16, rmem, "(2,2):(1,4)">`` gives ``[0, 1, 4, 5]``.
     """
@@ -48,7 +48,7 @@ def value_offsets(t: MemRefType) -> list[int]:
 
 
 def register_bits(t: Attribute) -> int:
-    """Count the bits of a scalar or vector type of base ops."""
+    """Return the width of a scalar or vector type of base ops, in bits."""
     if isinstance(t, VectorType):
         element = cast("VectorType[Attribute]", t).element_type
         return register_bits(element) * t.get_shape()[0]
@@ -56,7 +56,7 @@ def register_bits(t: Attribute) -> int:
 
 
 def as_type(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
-    """Cast a value to another type of the same bits; a bitcast that made ``value`` from that type is undone instead."""
+    """Bitcast a value to another type of the same width; a bitcast back to the source type returns the source."""
     if value.type == t:
         return value
     owner = value.owner
@@ -73,9 +73,9 @@ def read_packed(
 ) -> list[SSAValue]:
     """Read the elements at ``offsets`` (default: all values in order) in registers of type ``register``.
 
-    As many elements go into one register as it has bits for, the first in the low bits.  ``register`` may be an
-    integer, a float or a vector; if it is the element's own type each element is its own register.
-    The elements fill whole registers: the verifier has counted them.
+    A register holds as many elements as fit, the first one in the low bits.  ``register`` may be an integer, a float
+    or a vector type; with the element's own type, each element has its own register.  The elements must fill whole
+    registers, which the verifier has checked.
     """
     t = tensor.type
     assert isinstance(t, MemRefType)
@@ -132,9 +132,9 @@ def _extract(build: BaseBuilder, vector: SSAValue, index: int) -> Operation:
 def write_packed(
     low: Lowering, tensor: SSAValue, registers: Sequence[SSAValue], offsets: Sequence[int] | None = None
 ) -> None:
-    """Write registers to the elements at ``offsets`` (default: all values in order), the low bits first.
+    """Write registers to the elements at ``offsets`` (default: all values in order), low bits first.
 
-    The registers hold as many elements: the verifier has counted them.
+    The verifier has checked that the registers hold exactly these elements.
     """
     t = tensor.type
     assert isinstance(t, MemRefType)

@@ -1,6 +1,6 @@
-"""``cute.print``: one line, the canonical text of the type with every ``?`` replaced by its run-time value.
+"""``cute.print``: prints the text of the type on one line, with every ``?`` replaced by its run-time value.
 
-On the device a ``gpu.printf``; on the host a call of ``@printf`` on a format global of the enclosing module.
+Device code uses ``gpu.printf``; host code calls ``@printf`` with a format global of the enclosing module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEAF = re.compile(r"\?(\{[^}]*\})?")
 
 
 def format_string(t: CuteType) -> str:
-    """Return the ``printf`` format of a value of this type, newline included.
+    """Return the ``printf`` format of a value of this type, including a newline.
 
     >>> # stride<"(?@0,1@1)">  ->  "(%d@0,1@1)\\n"
     """
@@ -53,7 +53,7 @@ def lower_print(
     *,
     device: bool,
 ) -> None:
-    """Emit the print of a value whose dynamic leaves are ``values`` (storage order)."""
+    """Emit the print of a value whose dynamic leaves are ``values``, in storage order."""
     arguments = [_promoted(build, v) for v in print_order(t, values)]
     fmt = format_string(t)
     if device or _inside_launch(op):
@@ -88,7 +88,7 @@ def _inside_launch(op: Operation) -> bool:
 
 
 class Formats:
-    """The format globals that a module gets, and its declaration of ``printf``; symbols are looked at once."""
+    """Format globals of a module, and its declaration of ``printf``; existing symbols are collected once."""
 
     def __init__(self, module: ModuleOp):
         self._module = module
@@ -104,9 +104,9 @@ class Formats:
             self._prepend(llvm.FuncOp("printf", signature))
 
     def add(self, fmt: str) -> str:
-        """Add a global that holds the text, NUL-terminated, and give its name.
+        """Add a global with a NUL-terminated text and return its name:
 
-        The name is ``printfFormat_N`` with the smallest unused ``N``.
+        ``printfFormat_N`` with the smallest free ``N``.
         """
         while (name := f"printfFormat_{self._number}") in self._taken:
             self._number += 1

@@ -1,10 +1,11 @@
-"""``cute-to-base`` of shared memory: the buffers of a kernel become one segment.
+"""``cute-to-base`` for shared memory: the buffers of a kernel share one segment.
 
-All ``alloc_smem`` of a kernel are laid out in the order of the program, each at its alignment.  Up to 48 KiB the
-segment is a static global; else it is the external dynamic segment, and the kernel gets ``cute.dynamic_smem``, the
-bytes that the launcher has to ask for.  ``cute.smem_base`` gives what the launch asks for beyond that.  ``cute.smem``
-on the kernel says what lies where, for diagnostics: a dictionary a buffer with the name of the value, the segment,
-offset and size in bytes in it, and the tensor's type.
+The ``alloc_smem`` ops of a kernel are laid out in program order, each at its alignment.  Up to 48 KiB, the segment is a
+static global.  A larger one is the external dynamic segment, and the kernel gets ``cute.dynamic_smem``, the bytes that
+the launcher must request.  ``cute.smem_base`` points to further dynamic shared memory that the launch requests.
+
+``cute.smem`` on the kernel describes the buffers for diagnostics: name of the value, segment, offset and size in bytes,
+and type of the tensor.
 """
 
 from __future__ import annotations
@@ -25,17 +26,19 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm
 
 MAX_STATIC = DEFAULT_TARGET.static_shared
-"""Bytes of static shared memory that ptxas accepts (CUDA C Programming Guide, "Compute Capabilities")."""
+"""Largest static shared memory that ptxas accepts, in bytes (CUDA C++ Programming Guide, "Compute
+Capabilities").
+"""
 
 DYNAMIC_SMEM = "cute.dynamic_smem"
 """Attribute of a lowered kernel: bytes of dynamic shared memory that every launch needs."""
 
 SMEM_BUFFERS = "cute.smem"
-"""Attribute of a lowered kernel: what its shared memory holds."""
+"""Attribute of a lowered kernel: its buffers in shared memory."""
 
 
 class Buffer(NamedTuple):
-    """The place of one ``alloc_smem`` in the segment, in bytes."""
+    """Position of one ``alloc_smem`` in the segment, in bytes."""
 
     op: Operation
     offset: int
@@ -44,7 +47,7 @@ class Buffer(NamedTuple):
 
 
 class SmemLayout(NamedTuple):
-    """The shared memory of one kernel."""
+    """Shared memory of one kernel."""
 
     kernel: str
     buffers: tuple[Buffer, ...]
@@ -54,7 +57,7 @@ class SmemLayout(NamedTuple):
 
     @property
     def dynamic(self) -> bool:
-        """Whether the buffers lie in the dynamic segment."""
+        """True if the buffers are in the dynamic segment."""
         return self.size > MAX_STATIC
 
     @property
@@ -69,12 +72,12 @@ class SmemLayout(NamedTuple):
 
     @property
     def base_offset(self) -> int:
-        """Where ``cute.smem_base`` points in the dynamic segment."""
+        """Offset of ``cute.smem_base`` in the dynamic segment."""
         return _round_up(self.size, SMEM_BASE_ALIGN) if self.dynamic else 0
 
 
 def smem_layout(function: Operation) -> SmemLayout:
-    """Lay out the buffers of a kernel.  Raises PassError if they need more than a block can have."""
+    """Lay out the buffers of a kernel.  Raises PassError if they exceed the limit of a block."""
     name = {**function.attributes, **function.properties}["sym_name"]
     assert isinstance(name, StringAttr)
     buffers: list[Buffer] = []
@@ -95,7 +98,7 @@ def smem_layout(function: Operation) -> SmemLayout:
     if at > MAX_SMEM:
         listed = ", ".join(f"%{_name(b.op, i)} {b.size} bytes" for i, b in enumerate(buffers))
         raise PassError(
-            f"expected at most {MAX_SMEM} bytes of shared memory in a kernel, got {at} in @{name.data}: {listed}",
+            f"kernel @{name.data} uses {at} bytes of shared memory, at most {MAX_SMEM} are available: {listed}",
             function,
         )
     return layout
@@ -127,7 +130,7 @@ def _layout_of(low: Lowering, op: Operation) -> SmemLayout:
 def _address(low: Lowering, name: str, offset: int) -> SSAValue:
     space = pointer("smem")
     base = low.build.once(("addressof", name), lambda: llvm.AddressOfOp(name, space))
-    # A tensor at the start of the segment has a pointer of its own, too: what is derived from it stays in that tensor.
+    # A tensor at offset 0 has its own pointer, too, so that pointers derived from it stay within that tensor.
     return low.build.once(("smem", name, offset), lambda: llvm.GEPOp(base, [offset], i8))
 
 
@@ -141,9 +144,9 @@ def _alloc_smem(low: Lowering, op: Operation) -> None:
 
 
 def segment_alignment(low: Lowering, symbol: str) -> int:
-    """Return the alignment of the segment that ``llvm.mlir.addressof`` names (``@name``), in bytes.
+    """Return the alignment in bytes of the segment ``symbol`` (``@name``) of ``llvm.mlir.addressof``.
 
-    It is 1 for a symbol that is none of ours.
+    Return 1 for any other symbol.
     """
     layout = low.smem
     if not isinstance(layout, SmemLayout):
@@ -177,7 +180,9 @@ def _described(layout: SmemLayout) -> Attribute:
 
 
 def finish(low: Lowering, function: Operation) -> list[Operation]:
-    """Make the globals that a lowered function needs; it gets ``cute.dynamic_smem`` if it has dynamic shared memory."""
+    """Return the globals that a lowered function needs; sets ``cute.dynamic_smem`` if it uses the dynamic
+    segment.
+    """
     layout = low.smem
     if layout is None:
         return []

@@ -1,11 +1,10 @@
-"""Addresses through a pointer swizzle, with as few instructions as the structure of the address allows.
+"""Addresses of swizzled pointers, with as few instructions as the structure of the address allows.
 
-A swizzle ``S<b,m,s>`` acts on the byte address.  The address is taken apart into the start of a shared-memory segment
-and a sum of terms: ``segment + sum(value * scale) + constant``.  The segment is aligned to the period ``2^(m+b+|s|)``,
-so what is a multiple of the period (stages, whole rows of patterns) is added after the swizzle.  The swizzle is linear
-over xor: where a constant has no bit in common with the other terms (:mod:`.bits`) it is swizzled at compile time and
-added or xored to the rest.  Typically one thread-dependent offset is swizzled once, and every access of an unrolled
-copy is an immediate or one xor away from it.
+A swizzle ``S<b,m,s>`` acts on the byte address, which is decomposed as ``segment + sum(value * scale) + constant``.
+The segment is aligned to the period ``2^(m+b+|s|)``, so multiples of the period (stages, whole rows of patterns) are
+added after the swizzle.  The swizzle is linear over xor.  A constant that shares no bit with the other terms
+(:mod:`.bits`) is therefore swizzled at compile time and added or xored.  Typically, one thread-dependent offset is
+swizzled once, and each access of an unrolled copy needs only an immediate or one xor more.
 
 Example, ``S<3,4,3>``, ``row = tid mod 8``, a buffer 4096 bytes into the segment::
 
@@ -47,7 +46,7 @@ class Terms(NamedTuple):
 
 
 def address_terms(address: SSAValue) -> Terms | None:
-    """Take an address apart; ``None`` if an index is not of 32 bits."""
+    """Decompose an address; ``None`` if an index is not 32 bits wide."""
     constant = 0
     found: list[tuple[SSAValue, int]] = []
     while True:
@@ -86,7 +85,7 @@ def _byte_size(gep: Operation) -> int | None:
 
 
 def _split(value: SSAValue, scale: int, into: list[tuple[SSAValue, int]]) -> int:
-    # Adds the terms of value * scale; gives the constant part.  All is modulo 2^32.
+    # Append the terms of value * scale and return the constant part, modulo 2^32.
     stack = [(value, scale)]
     constant = 0
     while stack:
@@ -112,7 +111,7 @@ def _split(value: SSAValue, scale: int, into: list[tuple[SSAValue, int]]) -> int
 
 
 def swizzled_address(low: Lowering, address: SSAValue, swizzle: Swizzle) -> SSAValue:
-    """Compute the address that a swizzled pointer to ``address`` really means."""
+    """Return the address that a swizzled pointer to ``address`` refers to."""
     period = 1 << (swizzle.base + swizzle.bits + abs(swizzle.shift))
     parts = address_terms(address)
     if parts is None or not _aligned(low, parts.root, period):
@@ -134,7 +133,7 @@ def swizzled_address(low: Lowering, address: SSAValue, swizzle: Swizzle) -> SSAV
         inner = add(inner, term)
     after = parts.constant // period * period
     rest = parts.constant - after
-    # Constant bits that may meet bits of the terms go through the swizzle with them.
+    # Constant bits that may overlap bits of the terms are swizzled together with them.
     if rest & mask:
         together = rest >> low_zeros(mask) << low_zeros(mask)
         inner = add(inner, together)
@@ -162,7 +161,7 @@ def swizzled_address(low: Lowering, address: SSAValue, swizzle: Swizzle) -> SSAV
 
 
 def _apply(low: Lowering, swizzle: Swizzle, x: Leaf, mask: int) -> tuple[Leaf, int]:
-    # The swizzled terms, and their mask.  Nothing to do where no bit that the swizzle reads can be set.
+    # Return the swizzled terms and their mask; no op is needed if no bit read by the swizzle can be set.
     if isinstance(x, int):
         assert x == 0
         return 0, 0
@@ -189,7 +188,7 @@ def _aligned(low: Lowering, root: SSAValue, period: int) -> bool:
 
 
 def _by_number(low: Lowering, address: SSAValue, swizzle: Swizzle) -> SSAValue:
-    # Nothing is known of the address: through an integer.
+    # The structure of the address is unknown, so it is converted to an integer.
     number = low.build.once(("number", address), lambda: make_op(llvm.OPS["ptrtoint"], [address], [IntegerType(32)]))
     moved = low.ssa(apply_swizzle(swizzle, _leaf(low, number)))
     return low.build.once(("pointer", moved), lambda: make_op(llvm.OPS["inttoptr"], [moved], [address.type]))

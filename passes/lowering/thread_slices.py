@@ -27,13 +27,13 @@ __all__ = ["MissingSlices", "missing_slices"]
 Dim3 = tuple[int, int, int]
 
 _WHOLE = {"cute.tiled_copy": 3, "cute.cooperative_gemm": 4}
-"""Ops on whole tiles, of which each thread takes its slice -> the operand that is the thread index."""
+"""Ops on whole tiles that take the thread's slice themselves -> the operand with the thread index."""
 _PARTITIONS = ("cute.tiled.copy.partition_", "cute.tiled.mma.partition_")
 _WARP = 32
 
 
 class MissingSlices(NamedTuple):
-    """An operand of which no thread of the block takes some slices."""
+    """An operand with slices that no thread of the block takes."""
 
     op: Operation  # the first op that takes a slice of the operand
     threads: int  # the threads that the tile needs
@@ -50,13 +50,13 @@ class MissingSlices(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The error, without a place and a cure."""
+        """The error message, without position and cure."""
         missing = f"slice {self.first}" if self.first == self.last else f"slices {self.first} to {self.last}"
         return f"{self.tile} needs {self.threads} threads, and the block has {self.block}: no thread takes {missing}"
 
 
 class _Slice(NamedTuple):
-    """A slice that an op takes."""
+    """A slice of a tile that an op takes."""
 
     op: Operation
     thread: SSAValue  # its thread index
@@ -70,7 +70,7 @@ class _Slice(NamedTuple):
 
 
 def missing_slices(function: Operation) -> list[MissingSlices]:
-    """Return the operands of a kernel with ``known_block_size`` of which some slices are missing, in program order."""
+    """Return the operands with missing slices in a kernel with ``known_block_size``, in program order."""
     sizes = function.attributes.get("known_block_size", function.properties.get("known_block_size"))
     if not isinstance(sizes, DenseArrayBase):
         return []
@@ -86,7 +86,7 @@ def missing_slices(function: Operation) -> list[MissingSlices]:
 
 
 def _slice(op: Operation) -> _Slice | None:
-    """Return the slice that an op takes of a tile; None for other ops."""
+    """Return the slice that an op takes; None for other ops."""
     if op.name == "cute.cooperative_copy":
         threads = op.properties.get("threads")
         if not isinstance(threads, IntegerAttr):
@@ -103,7 +103,7 @@ def _slice(op: Operation) -> _Slice | None:
 
 
 def _missing(slices: Sequence[_Slice], block: Dim3) -> MissingSlices | None:
-    """Return the first range of slices that no thread takes; None for none, and where an index is unknown."""
+    """Return the first range of slices that no thread takes; None if there is none or an index is unknown."""
     taken: set[int] = set()
     varies = False
     known: dict[SSAValue, list[int] | None] = {}
@@ -115,7 +115,7 @@ def _missing(slices: Sequence[_Slice], block: Dim3) -> MissingSlices | None:
         starts = {i // one.shared * one.shared for i in indices}
         taken.update(i + k for i in starts for k in range(one.shared))
     if not varies and prod(block) > 1:
-        return None  # the same slice for all threads: the kernel wants its shape
+        return None  # all threads take the same slice, which is intended
     first = slices[0]
     needed = first.needed()
     missing = sorted(needed - taken)
@@ -134,13 +134,13 @@ _BINARY: dict[str, Callable[[int, int], int]] = {
     "divui": lambda a, b: a // b, "divsi": lambda a, b: a // b, "floordivsi": lambda a, b: a // b,
     "remui": lambda a, b: a % b, "remsi": lambda a, b: a % b, "minsi": min, "minui": min, "maxsi": max, "maxui": max,
 }  # fmt: skip
-"""Ops of arith on numbers that are not negative."""
+"""Integer ops of arith, for non-negative numbers."""
 _COPIES = ("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
 _REGISTERS = ("nvvm.read.ptx.sreg.", "gpu.", "cute_nvgpu.arch.")
 
 
 def _indices(index: SSAValue, block: Dim3, known: dict[SSAValue, list[int] | None]) -> list[int] | None:
-    """Return the coordinate of each thread of the block, x running first; None if it is not known."""
+    """Return the index for each thread of the block, x fastest; None if unknown."""
     declared, owner = index.type, index.owner
     if isinstance(declared, CoordType) and isinstance(declared.data, int):
         return [declared.data] * prod(block)
@@ -151,7 +151,7 @@ def _indices(index: SSAValue, block: Dim3, known: dict[SSAValue, list[int] | Non
 
 def _values(value: SSAValue, block: Dim3, known: dict[SSAValue, list[int] | None]) -> list[int] | None:
     if value not in known:
-        known[value] = None  # of a cycle nothing is known
+        known[value] = None  # values in a cycle are unknown
         found = _computed(value, block, known)
         known[value] = found if found is not None and min(found) >= 0 else None
     return known[value]
@@ -184,7 +184,7 @@ def _computed(value: SSAValue, block: Dim3, known: dict[SSAValue, list[int] | No
 
 
 def _register(op: Operation, block: Dim3) -> list[int] | None:
-    """Return a thread's place in its block or warp, or the extents of the block."""
+    """Return a thread's position in its block or warp, or the extents of the block, for each thread."""
     name = op.name[max(len(p) for p in _REGISTERS if op.name.startswith(p)) :]
     if op.name.startswith("gpu."):
         dimension = op.properties.get("dimension")
@@ -202,7 +202,7 @@ def _register(op: Operation, block: Dim3) -> list[int] | None:
 
 
 def _shuffled(op: Operation, block: Dim3, known: dict[SSAValue, list[int] | None]) -> list[int] | None:
-    """Return the value of a lane that all threads of a warp read, as for the number of a warp."""
+    """Return the value that all threads of a warp read from one lane, e.g. for the warp index."""
     mode, width = op.properties.get("mode"), op.properties.get("width")
     if not isinstance(mode, StringAttr) or mode.data != "idx":
         return None

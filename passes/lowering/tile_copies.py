@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch`` of tiled copies made of layouts, fragments in their order, and copies without one."""
+"""``convert-cute-algo-to-arch`` for layout-based tiled copies, retiled fragments, and cooperative copies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def _retile(op: Operation) -> None:
 
 
 def _cooperative(op: Operation) -> None:
-    """Copy together: accesses are numbered, contiguous ones first; thread ``t`` takes ``t``, ``t + threads``, …"""
+    """Lower a cooperative copy: accesses are numbered, contiguous ones first, and dealt round-robin to the
+    threads.
+    """
     source, destination, tid = op.operands
     threads = op.properties["threads"]
     assert isinstance(threads, IntegerAttr)
@@ -73,7 +75,7 @@ def _cooperative(op: Operation) -> None:
 
 
 def _nothing(op: Operation) -> None:
-    """Leave tiled copies: all about them is in their types."""
+    """Keep tiled copies, whose types hold all their data."""
 
 
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {
@@ -81,4 +83,4 @@ HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute.tiled.copy.retile": _retile,
     "cute.cooperative_copy": _cooperative,
 }
-"""Op name -> how it is lowered in place."""
+"""Lowerings in place, by op name."""

@@ -1,9 +1,9 @@
-"""Lowered types: an SSA value of a cute type keeps just its dynamic leaves.
+"""Lowered types: an SSA value of a cute type keeps only its dynamic leaves.
 
-Numbers that LLVM has no type for become what holds their bits: an 8-bit float an ``i8``, ``tf32`` an ``f32``; integers
-lose their sign, vectors change their element.
+Number types that LLVM lacks become types of their width: an 8-bit float becomes ``i8``, ``tf32`` becomes ``f32``.
+Integers become signless, and vectors change their element type.
 
-``pack`` of one leaf is that leaf, of any other number a literal struct:
+A single leaf is represented by itself, any other number of leaves by a literal struct:
 
 >>> # shape<"(?,(8,?{i64}))">      !llvm.struct<(i32, i64)>
 >>> # layout<"(?,5):(5,1)">        !llvm.struct<(i32, struct<()>)>
@@ -41,11 +41,11 @@ from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType, LLVMVoidType
 
 Path = tuple[int, ...]
-"""The place of a leaf in a lowered value: the indices of ``llvm.extractvalue``; empty if the value is the leaf."""
+"""Position of a leaf in a lowered value: indices of ``llvm.extractvalue``; empty if the value is the leaf."""
 
 
 _NARROW_FLOATS: dict[str, Attribute] = {"tf32": f32, "f8E4M3FN": i8, "f8E5M2": i8, "f8E8M0FNU": i8}
-"""Element types that LLVM does not have, and what holds their bits."""
+"""Element types that LLVM lacks, and the types that hold their bits."""
 
 
 def struct(types: Sequence[Attribute]) -> LLVMStructType:
@@ -93,11 +93,11 @@ _UNCHANGED = frozenset({
     IndexType, NoneType, Float16Type, BFloat16Type, Float32Type, Float64Type,
     LLVMPointerType, LLVMStructType, LLVMVoidType,
 })  # fmt: skip
-"""Classes of types that are as they should be."""
+"""Classes of types that stay unchanged."""
 
 
 def lowered(attribute: Attribute) -> Attribute:
-    """Return the type that a cute type becomes; other types are unchanged (function types are converted inside)."""
+    """Return the lowered form of a type; a type that contains no cute type is unchanged."""
     kind = type(attribute)
     if kind in _UNCHANGED:
         return attribute
@@ -109,13 +109,11 @@ def lowered(attribute: Attribute) -> Attribute:
 
 @lru_cache(maxsize=256)
 def integer(width: int) -> IntegerType:
-    """Return the signless integer type of ``width`` bits."""
     return IntegerType(width)
 
 
 @lru_cache(maxsize=4096)
 def vector(element: Attribute, n: int) -> VectorType[Attribute]:
-    """Return the one-dimensional vector type of ``n`` elements."""
     return VectorType(element, [n])
 
 
@@ -134,7 +132,7 @@ def _lowered(attribute: Attribute) -> Attribute:
     if isinstance(attribute, CoordTensorType):
         return struct([_tree(attribute.data.iter), _value(attribute.layout)])
     if is_tensor_map(attribute):
-        return LLVMPointerType()  # to the 128 bytes of the tensor map
+        return LLVMPointerType()  # pointer to the 128 bytes of the tensor map
     if isinstance(attribute, AtomType | TiledType):
         return struct([])
     if isinstance(attribute, VectorType):
@@ -152,12 +150,12 @@ def _lowered(attribute: Attribute) -> Attribute:
 
 
 def is_cute(attribute: Attribute) -> bool:
-    """Tell whether the type belongs to the dialect."""
+    """Return True if the type belongs to a cute dialect."""
     return attribute.name.startswith(("cute.", "cute_nvgpu."))
 
 
 def is_empty(attribute: Attribute) -> bool:
-    """Tell whether a lowered type holds nothing: an empty struct, or structs of such."""
+    """Return True if a lowered type is an empty struct or a struct of empty structs."""
     return isinstance(attribute, LLVMStructType) and all(is_empty(t) for t in attribute.types)
 
 
@@ -182,10 +180,10 @@ def _value_paths(payload: Payload, prefix: Path) -> list[Path]:
 
 @lru_cache(maxsize=4096)
 def leaf_paths(attribute: Attribute) -> tuple[Path, ...]:
-    """Return where each dynamic leaf of a cute value, in storage order, sits in the lowered value.
+    """Return the path of each dynamic leaf of a cute value in the lowered value, in storage order.
 
-    For tensors: the leaves of the iterator (coordinate tensors) and then those of the layout; the pointer of a memref
-    is at ``(0,)`` and not listed.
+    For tensors, the leaves of the iterator (coordinate tensors only) precede those of the layout.  The pointer of a
+    memref is at ``(0,)`` and not included.
     """
     if isinstance(attribute, MemRefType):
         return tuple(_value_paths(attribute.layout, (1,)))

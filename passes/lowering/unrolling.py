@@ -1,7 +1,7 @@
-"""How often the body of an ``scf.for`` is copied, and where its turns of several copies end.
+"""Unrolling of ``scf.for``: number of copies of the body, and bounds of the main and the remainder loop.
 
-``cute.unroll = n : i32`` on a loop asks for ``n`` copies of its body a turn.  The turns up to ``middle`` run ``n``
-copies, a loop from there to the end runs the rest::
+``cute.unroll = n : i32`` on a loop puts ``n`` copies of its body in one iteration.  The main loop runs up to
+``middle``, and a second loop runs the remainder::
 
     scf.for %i = %a to %b step %s {cute.unroll = 4 : i32}
 
@@ -11,7 +11,7 @@ copies, a loop from there to the end runs the rest::
     scf.for %i = %a to %middle step 4 * %s { copies for %i, %i + %s, %i + 2 * %s, %i + 3 * %s }
     scf.for %i = %middle to %b step %s { one copy }
 
-Where ``4 * %s`` does not fit in the type, all turns are the rest's.
+If ``4 * %s`` does not fit in the type, the second loop runs all iterations.
 """
 
 from __future__ import annotations
@@ -33,41 +33,44 @@ from cute_dialect.passes.lowering.folding import constant_of
 
 UNROLL = "cute.unroll"
 MAX_UNROLL = 4096
-"""Loops are not unrolled to more copies of their body than this, the loops around them counted, even if a register
-tensor is indexed by them."""
+"""Limit on the copies of a loop body, including enclosing unrolled loops, even if it indexes a register tensor."""
 
 
 def asked_copies(op: Operation) -> int:
-    """Return how many copies of its body a loop asks for; 1 if it does not.  Raises PassError for what is no number of
-    copies, and for a loop that is not ``scf.for``."""
+    """Return the number of copies that ``cute.unroll`` on a loop requests; 1 without it.
+
+    Raises PassError for an invalid number and for a loop other than ``scf.for``.
+    """
     attribute = op.attributes.get(UNROLL)
     if attribute is None:
         return 1
     if op.name != "scf.for":
-        raise PassError(f"expected '{UNROLL}' on scf.for, got it on '{op.name}'", op)
+        raise PassError(f"'{UNROLL}' applies to scf.for only, found it on '{op.name}'", op)
     copies = cast("IntegerAttr", attribute) if isinstance(attribute, IntegerAttr) else None
     if copies is None or copies.type != i32:
-        raise PassError(f"expected '{UNROLL}' to be an integer of type i32, got {attribute}", op)
+        raise PassError(f"'{UNROLL}' must be an integer of type i32, got {attribute}", op)
     if not 0 <= copies.value.data <= MAX_UNROLL:
-        raise PassError(f"expected '{UNROLL}' from 0 to {MAX_UNROLL}, got {copies.value.data}", op)
+        raise PassError(f"'{UNROLL}' must be from 0 to {MAX_UNROLL}, got {copies.value.data}", op)
     return max(1, copies.value.data)
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The turns of a loop between constants: how many, and what the induction variable is in them."""
+    """Iterations of a loop with constant bounds: their number, and the values of the induction variable."""
 
     count: int
     start: int
     step: int
 
     def index(self, i: int) -> int:
-        """Return the induction variable of turn ``i``."""
+        """Return the induction variable of iteration ``i``."""
         return self.start + i * self.step
 
 
 def static_turns(op: Operation, bounds: Sequence[SSAValue]) -> Turns | None:
-    """Return the turns of a loop, if its lowered bounds are constants and the step is positive."""
+    """Return the iterations of a loop if its lowered bounds are constants and the step is positive, otherwise
+    None.
+    """
     lower, upper, step = (constant_of(v) for v in bounds)
     if lower is None or upper is None or step is None or step <= 0:
         return None
@@ -80,7 +83,7 @@ def static_turns(op: Operation, bounds: Sequence[SSAValue]) -> Turns | None:
 def split(
     build: BaseBuilder, op: Operation, bounds: Sequence[SSAValue], turns: Turns | None, copies: int
 ) -> tuple[SSAValue, SSAValue] | None:
-    """Emit where the turns of ``copies`` copies end, and their step; ``None`` if no such step fits in the type."""
+    """Emit the end and the step of the main loop; ``None`` if the step does not fit in the type."""
     lower, upper, step = bounds
     t = lower.type
     by, largest = constant_of(step), _largest(t)
@@ -107,7 +110,7 @@ def split(
 
     count = emit(arith.SubiOp, upper, lower)
     if by != 1:
-        divisor = step if by is not None else emit(arith.MaxUIOp, step, number(1))  # a step of 0 is no trap here
+        divisor = step if by is not None else emit(arith.MaxUIOp, step, number(1))  # a step of 0 must not trap here
         count = emit(arith.DivUIOp, emit(arith.SubiOp, count, number(1)), divisor)
         count = emit(arith.AddiOp, count, number(1))
     count = choose(compare(lower, upper, "ult" if _is_unsigned(op) else "slt"), count, number(0))
@@ -125,7 +128,7 @@ def split(
 
 
 def next_index(build: BaseBuilder, op: Operation, first: SSAValue, last: SSAValue, step: SSAValue, k: int) -> SSAValue:
-    """Emit the induction variable of copy ``k`` in a turn; ``first`` is that of copy 0, ``last`` that of ``k - 1``."""
+    """Emit the induction variable of copy ``k``; ``first`` is that of copy 0, ``last`` that of copy ``k - 1``."""
     by = constant_of(step)
     operands = [last, step] if by is None else [first, build.constant(k * by, first.type)]
     return build.emit(make_op(arith.AddiOp, operands, [first.type], {} if _is_unsigned(op) else NSW))

@@ -1,4 +1,4 @@
-"""The walk of ``cute-to-base``: maps the values of one function to lowered ones, op by op."""
+"""Walk of ``cute-to-base``: maps the values of one function to lowered values, op by op."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cute_dialect.types import CuteType
 
 
 class SharingEmitter(ArithEmitter):
-    """An emitter of address arithmetic: the same step on the same operands is emitted once where it can be seen."""
+    """An emitter of address arithmetic that shares equal steps where they are visible."""
 
     def __init__(self, build: BaseBuilder):
         super().__init__(build.add, build.constant)
@@ -43,7 +43,7 @@ class SharingEmitter(ArithEmitter):
 
 
 class Lowering:
-    """Lowers one function: a forward walk that maps old values to new ones."""
+    """Lowers one function in a forward walk that maps old values to new ones."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class Lowering:
         self.entry: Block | None = None
         self.unrolling = 0
         self.copies = 1
-        """How many copies the unrolled loops around here make."""
+        """Number of copies that the enclosing unrolled loops make."""
         self.smem: object = None
-        """The kernel's shared memory, once an op asks for it (:mod:`.smem`)."""
+        """Shared memory of the kernel, set on first use (:mod:`.smem`)."""
 
     # -------------------------------------------------------------------------------------------------- the walk itself
 
     def symbol(self, op: Operation) -> Operation:
-        """Lower an op at module level (a function, a global) and return the new op, which is in no block.
+        """Lower a top-level op (a function, a global) and return the new op, which is in no block.
 
         Raises PassError for a cute op, which must be in a function.
         """
@@ -89,7 +89,10 @@ class Lowering:
         return new
 
     def lower(self, op: Operation) -> None:
-        """Lower an op: its handler, or a clone of it, goes to where :attr:`build` inserts.  Raises PassError."""
+        """Lower an op with its handler, or else clone it, at the insertion point of :attr:`build`.
+
+        Raises PassError.
+        """
         self.build.location = op.location
         handler = self.handler_of(op.name)
         try:
@@ -112,7 +115,9 @@ class Lowering:
         return new
 
     def clone(self, op: Operation) -> Operation | None:
-        """Make the same op over lowered values and types; integer ops on constants are folded inside unrolled loops."""
+        """Clone an op with lowered operands and types; inside unrolled loops, integer ops on constants are
+        folded.
+        """
         if op.name.startswith(("cute.", "cute_nvgpu.")):
             raise PassError(f"'{op.name}' cannot be lowered here; run the earlier cute passes first", op)
         operands = [self.value(o) for o in op.operands]
@@ -124,7 +129,7 @@ class Lowering:
         types = [lowered(r.type) for r in op.results]
         properties = {k: lowered_attribute(v) for k, v in op.properties.items()}
         if op.name.startswith("nvvm.convert."):
-            properties = dict(op.properties)  # the types in them say which format is meant, not what holds it
+            properties = dict(op.properties)  # these types name the format of the numbers, not the type that holds them
         if op.attributes or op.successors or op.regions:
             new = type(op).create(
                 operands=operands,
@@ -149,8 +154,10 @@ class Lowering:
         self.rest_of_region(old, new, None)
 
     def rest_of_region(self, old: Region, new: Region, entry: Block | None) -> None:
-        """Lower all blocks of a region that can be reached, each after what dominates it; ``entry`` is the new first
-        block if the caller has made it already."""
+        """Lower all reachable blocks of a region, in an order compatible with dominance.
+
+        ``entry`` is the new first block if the caller has created it already.
+        """
         order = reverse_post_order(old)
         reached = set(order)
         for block in old.blocks:
@@ -170,21 +177,22 @@ class Lowering:
                     self.lower(op)
 
     def _forget_across_blocks(self) -> None:
-        # In a region with a control-flow graph a fragment's state is known within one block only.
+        # With a control-flow graph, the state of a fragment is known only within one block.
         for fragment in self.registers.cells:
             raise NeedsMemory(fragment.op, "it lives across the blocks of a control-flow graph")
 
     # ------------------------------------------------------------------------------------------------- leaves, offsets
 
     def leaves(self, ssa: SSAValue, payload: Payload, paths: Sequence[Path]) -> list[SSAValue]:
-        """Take the dynamic leaves of ``payload`` out of the lowered value, at ``paths``."""
+        """Extract the dynamic leaves of ``payload`` from the lowered value, at ``paths``."""
         new = self.value(ssa)
         return [self.build.part(new, p, integer(d.width)) for p, d in zip(paths, dynamic_leaves(payload))]
 
     def bound(self, ssa: SSAValue, payload: Payload | None = None, paths: Sequence[Path] | None = None) -> Payload:
-        """Return the payload of a value, its dynamic leaves bound to lowered values; constants become static.
+        """Return the payload of a value with its dynamic leaves bound to lowered values; constants become
+        static.
 
-        For address computation only: no type depends on what comes out.
+        Use it for address computation only, where no type depends on the result.
         """
         t = ssa.type
         if payload is None:
@@ -201,13 +209,13 @@ class Lowering:
         return bind(payload, bound)
 
     def ssa(self, leaf: Leaf, width: int = 32) -> SSAValue:
-        """Return a leaf as an SSA value; a static one becomes a constant of ``width`` bits."""
+        """Return a leaf as an SSA value; a static leaf becomes a constant of ``width`` bits."""
         if isinstance(leaf, int):
             return self.build.constant(leaf, integer(width))
         return ssa_value(leaf)
 
     def tensor_layout(self, tensor: SSAValue) -> AnyLayout:
-        """Return the layout of a tensor operand, its dynamic leaves bound."""
+        """Return the layout of a tensor operand with bound dynamic leaves."""
         t = tensor.type
         assert isinstance(t, MemRefType | CoordTensorType)
         if is_static(t.layout):
@@ -220,7 +228,9 @@ class Lowering:
         return layout
 
     def address(self, base: SSAValue, p: Ptr, offset: Leaf, *, small: bool) -> SSAValue:
-        """Compute the pointer ``offset`` elements after ``base``; in 64 bits unless ``small`` proves that 32 do."""
+        """Return the pointer ``offset`` elements after ``base``, with a 64-bit offset unless ``small`` allows
+        32 bits.
+        """
         bits = element_bits(p.element)
         memory = memory_type(p.element)
         if bits < 8:
@@ -240,7 +250,7 @@ class Lowering:
         return self.build.gep(base, index, memory)
 
     def swizzled(self, address: SSAValue, swizzle: Swizzle | None) -> SSAValue:
-        """Compute the address that a swizzled pointer really means."""
+        """Return the address that a swizzled pointer refers to."""
         if swizzle is None:
             return address
         from cute_dialect.passes.lowering.swizzling import swizzled_address
@@ -249,17 +259,17 @@ class Lowering:
 
 
 def memory_type(element: Attribute) -> Attribute:
-    """Return the type by which one element lies in memory: its own if LLVM has it, else an integer of its width."""
+    """Return the type of an element in memory: the lowered type, and ``i8`` for ``i1``."""
     return i8 if element == i1 else lowered(element)
 
 
 def lowered_attribute(attribute: Attribute) -> Attribute:
-    """Convert a type attribute; others stay."""
+    """Lower a type attribute; other attributes are unchanged."""
     return lowered(attribute) if isinstance(attribute, TypeAttribute) else attribute
 
 
 def owner_op(value: SSAValue) -> Operation | None:
-    """Return the op that defines a value; for a block argument, the op that the block is in."""
+    """Return the op that defines a value; for a block argument, the parent op of the block."""
     owner = value.owner
     return owner if isinstance(owner, Operation) else owner.parent_op()
 

@@ -1,10 +1,10 @@
-"""Addresses are computed wide enough: 64-bit twins of 32-bit index arithmetic.
+"""64-bit address arithmetic: computes 32-bit index expressions again in ``i64``.
 
-An offset that a type shows as ``?`` is an ``i32``; in memory it may still pass 2^31.  The arithmetic that expansion
-emits is ``nsw`` (overflow is undefined), so ``sext(a * b)`` equals ``sext(a) * sext(b)``: the offset that enters an
-address is recomputed in ``i64`` from the leaves of its expression, and the narrow twin dies if nothing else uses it.
-The leaves (kernel arguments, thread and block ids, quotients and remainders) are 32-bit values that do not overflow:
-the launcher checks arguments, the others are bounded by them.
+A ``?`` in a type is an ``i32``, but an offset into memory may exceed 2^31.  Expansion emits ``nsw`` arithmetic
+(overflow is undefined), so ``sext(a * b)`` equals ``sext(a) * sext(b)``.  An offset of an address is therefore computed
+again in ``i64`` from the leaves of its expression, and the 32-bit version is erased if it is unused.  The leaves
+(kernel arguments, thread and block ids, quotients and remainders) do not overflow: the launcher checks the arguments,
+which bound the others.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SAME = ("arith.addi", "arith.subi", "arith.muli")
 
 
 class Widener:
-    """Gives the ``i64`` twin of an integer value, made next to the value itself and shared."""
+    """Cache of ``i64`` versions of integer values, each placed next to the original."""
 
     def __init__(self) -> None:
         self._twins: dict[SSAValue, SSAValue] = {}
 
     def twin(self, value: SSAValue) -> SSAValue:
-        """Compute ``value`` as ``i64``, exact even where the 32-bit expression would pass 2^31."""
+        """Return ``value`` as ``i64``, exact even if the 32-bit expression would overflow."""
         if value.type == i64:
             return value
         value = stored(value)
@@ -65,7 +65,7 @@ class Widener:
 
 
 def stored(value: SSAValue) -> SSAValue:
-    """Return the value that was put into a struct where ``value`` takes it out again; ``value`` itself otherwise."""
+    """Return the value that was inserted into a struct where ``value`` extracts it; otherwise ``value`` itself."""
     found, path = inserted_at(value, ())
     return value if path else found
 

@@ -130,7 +130,7 @@ func.func @f(%a: !at, %g: !g, %s: !s) {
 !g = !cute.memref<f32, gmem, align<16>, "64:1">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%a: !at, %g: !g, %s: !s) {
-  // expected-error @below {{this copy needs the barrier that counts its bytes: expected cute.atom.set_value … {field = tma_bar} between the atom and the copy, in the same function}}
+  // expected-error @below {{this copy needs the mbarrier that counts its bytes: set it with cute.atom.set_value … {field = tma_bar} between the atom and the copy, in the same function}}
   cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
   return
 }

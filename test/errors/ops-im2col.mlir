@@ -42,7 +42,7 @@ func.func @f(%a: !load, %c: !c, %s: !s) {
 !s = !cute.memref<f16, smem, align<128>, "(64,16):(1,64)">
 !c = !cute.coord_tensor<"(0,0,0)", "(64,16):(1@0,0)">
 func.func @f(%a: !load, %c: !c, %s: !s) {
-  // expected-error @below {{this copy needs the barrier that counts its bytes: expected cute.atom.set_value … {field = tma_bar} between the atom and the copy, in the same function}}
+  // expected-error @below {{this copy needs the mbarrier that counts its bytes: set it with cute.atom.set_value … {field = tma_bar} between the atom and the copy, in the same function}}
   cute.copy(%a, %c, %s) : (!load, !c, !s) -> ()
   return
 }

@@ -35,7 +35,7 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
-  // expected-error @below {{expected no workgroup or private attributions: use cute.memref.alloc_smem and alloca}}
+  // expected-error @below {{workgroup and private attributions are not supported; use cute.memref.alloc_smem and alloca}}
   gpu.func @k() workgroup(%w: memref<4xf32, 3>) kernel {
 //^
     gpu.return
@@ -66,7 +66,7 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
-  // expected-error @below {{expected at most 232448 bytes of shared memory in a kernel, got 262144 in @k: %s 131072 bytes, %t 131072 bytes}}
+  // expected-error @below {{kernel @k uses 262144 bytes of shared memory, at most 232448 are available: %s 131072 bytes, %t 131072 bytes}}
   gpu.func @k() kernel {
 //^
     %s = cute.memref.alloc_smem() : !cute.memref<f32, smem, "32768:1">
@@ -109,7 +109,7 @@ func.func @f(%s: !cute.memref<f32, gmem, "(4,8):(8,1) o 0 o (4,8):(1,4)">) {
 // -----
 
 func.func @f() {
-  // expected-error @below {{cannot lower 'arith.constant': expected a constant of f8E4M3FN with all elements equal, got dense<[1.000000e+00, 2.000000e+00]> : vector<2xf8E4M3FN>}}
+  // expected-error @below {{cannot lower 'arith.constant': a constant of f8E4M3FN must have equal elements, got dense<[1.000000e+00, 2.000000e+00]> : vector<2xf8E4M3FN>}}
   %x = arith.constant dense<[1.0, 2.0]> : vector<2xf8E4M3FN>
 //     ^
   return
@@ -206,7 +206,7 @@ gpu.module @m {
 // -----
 
 func.func @f(%s: !cute.memref<i4, gmem, "8:4">) {
-  // expected-error @below {{cannot lower 'cute.memref.load_vec': expected whole bytes of elements of 4 bits that lie side by side, got !cute.memref<i4, gmem, "8:4">}}
+  // expected-error @below {{cannot lower 'cute.memref.load_vec': elements of 4 bits must form whole contiguous bytes, got !cute.memref<i4, gmem, "8:4">}}
   %x = cute.memref.load_vec %s : !cute.memref<i4, gmem, "8:4">
 //     ^
   return
@@ -215,7 +215,7 @@ func.func @f(%s: !cute.memref<i4, gmem, "8:4">) {
 // -----
 
 func.func @f(%s: !cute.memref<i4, gmem, "(2,4):(2,1)">) {
-  // expected-error @below {{cannot lower 'cute.memref.load_vec': expected whole bytes of elements of 4 bits that lie side by side, got !cute.memref<i4, gmem, "(2,4):(2,1)">}}
+  // expected-error @below {{cannot lower 'cute.memref.load_vec': elements of 4 bits must form whole contiguous bytes, got !cute.memref<i4, gmem, "(2,4):(2,1)">}}
   %x = cute.memref.load_vec %s : !cute.memref<i4, gmem, "(2,4):(2,1)">
 //     ^
   return
@@ -237,7 +237,7 @@ func.func @f(%s: !cute.memref<f32, gmem, "(4,8):(8,1)">, %p: !cute.memref<i1, rm
 
 func.func @f(%s: !cute.memref<f32, gmem, "1000000:2">, %d: !cute.memref<f32, gmem, "1000000:1">) {
   %a = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-  // expected-error @below {{cannot lower 'cute.copy': it is unrolled to more than 32768 ops of a thread: write a loop over parts of its tensors, or share them among more threads}}
+  // expected-error @below {{cannot lower 'cute.copy': it is unrolled to more than 32768 ops per thread: write a loop over parts of its tensors, or use more threads}}
   cute.copy(%a, %s, %d) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, gmem, "1000000:2">, !cute.memref<f32, gmem, "1000000:1">) -> ()
 //^
   return
@@ -247,7 +247,7 @@ func.func @f(%s: !cute.memref<f32, gmem, "1000000:2">, %d: !cute.memref<f32, gme
 
 func.func @f(%s: !cute.memref<f32, gmem, "20000:2">, %d: !cute.memref<f32, gmem, "20000:1">) {
   %a = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-  // expected-error @below {{cannot lower 'cute.copy': it is unrolled to more than 32768 ops of a thread: write a loop over parts of its tensors, or share them among more threads}}
+  // expected-error @below {{cannot lower 'cute.copy': it is unrolled to more than 32768 ops per thread: write a loop over parts of its tensors, or use more threads}}
   cute.copy(%a, %s, %d) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, gmem, "20000:2">, !cute.memref<f32, gmem, "20000:1">) -> ()
 //^
   return
@@ -257,7 +257,7 @@ func.func @f(%s: !cute.memref<f32, gmem, "20000:2">, %d: !cute.memref<f32, gmem,
 
 gpu.module @m {
   gpu.func @k(%n: i32) kernel {
-    // expected-error @below {{expected 'cute.unroll' from 0 to 4096, got -1}}
+    // expected-error @below {{'cute.unroll' must be from 0 to 4096, got -1}}
     scf.for %i = %n to %n step %n : i32 {
 //  ^
     } {cute.unroll = -1 : i32}
@@ -269,7 +269,7 @@ gpu.module @m {
 
 gpu.module @m {
   gpu.func @k(%n: i32) kernel {
-    // expected-error @below {{expected 'cute.unroll' to be an integer of type i32, got 4 : i64}}
+    // expected-error @below {{'cute.unroll' must be an integer of type i32, got 4 : i64}}
     scf.for %i = %n to %n step %n : i32 {
 //  ^
     } {cute.unroll = 4}
@@ -281,7 +281,7 @@ gpu.module @m {
 
 gpu.module @m {
   gpu.func @k(%n: i32) kernel {
-    // expected-error @below {{expected 'cute.unroll' on scf.for, got it on 'scf.while'}}
+    // expected-error @below {{'cute.unroll' applies to scf.for only, found it on 'scf.while'}}
     scf.while : () -> () {
 //  ^
       %false = arith.constant false
@@ -298,7 +298,7 @@ gpu.module @m {
 gpu.module @m {
   gpu.func @k(%n: i32) kernel {
     scf.for %i = %n to %n step %n : i32 {
-      // expected-error @below {{expected at most 4096 copies of a loop's body, the loops around it counted, got 101000: 'cute.unroll' is 1000 here}}
+      // expected-error @below {{'cute.unroll' = 1000 gives 101000 copies of a loop's body, including the loops around it; at most 4096 are allowed: use a smaller factor}}
       scf.for %j = %n to %n step %n : i32 {
 //    ^
       } {cute.unroll = 1000 : i32}

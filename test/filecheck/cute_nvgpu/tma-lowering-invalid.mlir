@@ -7,7 +7,7 @@
 gpu.module @m {
   gpu.func @k(%a: !load, %x: !xy) kernel {
     %s = cute.memref.alloc_smem() : !s
-    // expected-error @below {{this copy needs the barrier that counts its bytes: expected cute.atom.set_value … {field = tma_bar} between the atom and the copy, in the same function}}
+    // expected-error @below {{this copy needs the mbarrier that counts its bytes: set it with cute.atom.set_value … {field = tma_bar} between the atom and the copy, in the same function}}
     cute.copy(%a, %x, %s) : (!load, !xy, !s) -> ()
     gpu.return
   }

@@ -242,7 +242,7 @@ def test_nibbles_are_moved_as_whole_bytes_or_refused() -> None:
         v = f"vector<{n}xi4>"
         text = f"func.func @f(%a: {t}) -> {v} {{\n %v = cute.memref.load_vec %a : {t}\n return %v : {v}\n}}"
         if t is odd:
-            with pytest.raises(PassError, match="expected whole bytes of elements of 4 bits"):
+            with pytest.raises(PassError, match="elements of 4 bits must form whole contiguous bytes"):
                 lower(text)
         else:
             assert "vector<4xi8>" in lower(text)
