@@ -1,8 +1,8 @@
 """Random host programs of cute ops that print everything they compute, and what they must print.
 
-A program takes the numbers of its dynamic leaves as arguments, so that nothing is known when it is compiled.  What
+A program takes the numbers of its dynamic leaves as arguments, so that nothing is known at compile time.  The output
 it must print is computed by the eager algebra from the same values with every leaf known: the inference of an op over
-static types is a call of :mod:`cute_dialect.algebra`.  Where the form of a result depends on what is known
+static types is a call of :mod:`cute_dialect.algebra`.  If the form of a result depends on known values
 (``coalesce`` cannot merge what it does not know to fit), that says nothing; such a result is printed, but no other op
 takes it.  Values are printed where they are made, or go through a call, a loop or a branch first.
 """

@@ -1,6 +1,6 @@
 """Host functions run: random programs print what the eager algebra says, whatever the order of the passes.
 
-The code that runs is compiled by upstream's execution engine from what our passes made.
+Upstream's execution engine compiles the output of our passes.
 """
 
 from __future__ import annotations

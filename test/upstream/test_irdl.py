@@ -30,7 +30,7 @@ def upstream(ir):
 
 
 def read(upstream, text: str) -> str:
-    """What upstream prints of a text; raises MLIRError."""
+    """Return a text as upstream prints it.  Raises MLIRError."""
     from mlir import ir
 
     with upstream:

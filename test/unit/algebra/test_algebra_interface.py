@@ -1,4 +1,4 @@
-"""What ``cute_dialect.algebra`` offers under which name."""
+"""Public names of ``cute_dialect.algebra``."""
 
 from __future__ import annotations
 

@@ -394,7 +394,7 @@ def test_pictures() -> None:
 
 
 def test_the_newest_chip_with_atoms_is_stated() -> None:
-    """Of later chips there are copies of 256 bits alone."""
+    """The table has only 256-bit copies of later chips."""
     from cute_dialect.arch.table import ATOMS
     from cute_dialect.arch.targets import NEWEST_ATOMS, TARGETS
     from cute_dialect.lang.unsupported import LATER_CHIPS

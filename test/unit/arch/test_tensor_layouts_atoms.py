@@ -44,7 +44,7 @@ SHARED = sorted(n for n in THEIRS if reason(n) is None)
 
 
 def same_function(ours: Layout, other: object) -> None:
-    """Equal for all threads and values: a layout is the sum of what the thread and the value contribute."""
+    """Assert that both layouts agree for all threads and values. A layout is a sum of a thread and a value term."""
     threads, values = ours
     assert (size(threads), size(values)) == (their_size(mode(other, 0)), their_size(mode(other, 1)))  # type: ignore
     for t in range(size(threads)):  # type: ignore[arg-type]

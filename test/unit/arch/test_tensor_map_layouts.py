@@ -19,7 +19,7 @@ from cute_dialect.arch.tma import derive, scalars
 
 
 def tma_coordinates(layout: Layout, coord: object, rank: int) -> list[int]:
-    """What a layout with basis strides says, as ``rank`` numbers."""
+    """Return the value of a layout with basis strides as ``rank`` coordinates."""
     out = [0] * rank
 
     def walk(value: object, path: tuple[int, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Each copy atom, from the language to what it moved on the CPU interpreter, element by element."""
+"""Every copy atom, written in the language and run on the CPU interpreter, moves the right elements."""
 
 # pyright: basic
 
@@ -71,7 +71,7 @@ SWIZZLED = {
 
 
 def loaded(op: Any, tv: str, tile: tuple[int, int], shared: SharedTile, x: np.ndarray) -> np.ndarray:
-    """What threads get of a tile (32, 64): to shared memory by elements, to registers; ``[thread, value]``."""
+    """Return the values per thread, ``[thread, value]``, of a (32, 64) tile copied through shared memory."""
     rest = (32 // tile[0], 64 // tile[1])
     per = 64 // (rest[0] * rest[1])
 

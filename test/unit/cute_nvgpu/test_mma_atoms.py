@@ -36,7 +36,7 @@ def test_the_descriptor_of_the_language_is_that_of_the_row(case: MmaCase) -> Non
 def test_every_row_of_the_table_has_a_descriptor() -> None:
     rows = [atom for atom in (ATOMS[name] for name in ATOMS) if isinstance(atom, MmaAtom)]
     made = [cute.make_mma_atom(descriptor(row)).type.row for row in rows]  # type: ignore[attr-defined]
-    # What two generations have is one atom, that of the older.
+    # An atom that two generations share appears once, under the older generation.
     assert all(m.name.partition("_")[2] == row.name.partition("_")[2] for m, row in zip(made, rows))
     assert len({m.name for m in made}) == len(rows) - 19
 

@@ -487,7 +487,7 @@ def test_other_forms_of_the_instruction(instruction: str) -> None:
     rng = np.random.default_rng(0)
     dense, a, bits = sparse_rows(rng, "i8", 16, 64)
     b = rng.integers(-128, 128, (8, 64))
-    # PTX ISA 9.7.14.6.2.6: row g + 8*(r % 2), columns 4t + 16*(r // 2) of what is kept; B likewise, of all of it.
+    # PTX ISA 9.7.14.6.2.6: row g + 8*(r % 2), columns 4t + 16*(r // 2) of the kept elements. B uses all elements.
     lane, r = np.arange(32)[:, None, None], np.arange(4)[None, :, None]
     g, t, i = lane // 4, lane % 4, np.arange(4)
     held_a = a[g + 8 * (r % 2), 4 * t + 16 * (r // 2) + i].astype(np.int8).view(np.int32)[..., 0]

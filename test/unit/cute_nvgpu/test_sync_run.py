@@ -1,4 +1,4 @@
-"""What the machine-level ops do, on the CPU interpreter."""
+"""Machine-level ops on the CPU interpreter."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_a_whole_tile_at_once(smem: SharedTile, atom: Any, vector: int) -> None:
 
 @pytest.mark.parametrize("per_instruction", [False, True])
 def test_flags_of_asynchronous_copies(per_instruction: bool) -> None:
-    """Two instructions in mode 0, four rows: a flag an iteration, or one an instruction."""
+    """Two instructions in mode 0, four rows: a predicate per iteration, or per instruction."""
 
     @cute.kernel
     def flagged(x: Any, out: Any):

@@ -1,4 +1,4 @@
-"""Which boxes a copy takes: against brute force, for random tiles whose map was derived from the same layouts."""
+"""Boxes of TMA copies, compared with brute force for random tiles whose map is derived from the same layouts."""
 
 from __future__ import annotations
 

@@ -317,8 +317,8 @@ OTHER = "!cute_nvgpu.atom.tma_load<f16, box = (64, 64), swizzle = 128>"
     [
         (("cute.fallback = @launch_any", "cute.fallback = @launch"), "@launch falls back to itself"),
         (
-            ("cute.fallback = @launch_any", "cute.fallback = @nobody"),
-            "falls back to @nobody, which is no function",
+            ("cute.fallback = @launch_any", "cute.fallback = @missing"),
+            "falls back to @missing, which is no function",
         ),
         (
             (f'{{cute.args = ["{LOAD}", "!cute.coord', f'{{cute.args = ["{OTHER}", "!cute.coord'),

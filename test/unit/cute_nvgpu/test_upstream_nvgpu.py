@@ -50,7 +50,7 @@ def by_way_of_nvgpu(text: str) -> CompiledModule:
 
 
 def instructions(ptx: str) -> Counter[str]:
-    """How often each instruction of PTX stands there, without moves of registers."""
+    """Count each instruction in the PTX, without register moves."""
     found = re.findall(r"^\s+(?:@!?%p\d+ )?([a-z][\w.:]+)[\s;]", ptx, re.MULTILINE)
     return Counter(x for x in found if not x.startswith(("mov.", "cvta")))
 

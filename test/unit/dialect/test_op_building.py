@@ -127,7 +127,7 @@ def test_only_the_divisions_and_print_are_not_pure_by_trait() -> None:
 
 
 class Recorder:
-    """An emitter whose values are the texts of what they compute."""
+    """An emitter whose values are the expressions that compute them, as text."""
 
     def binary(self, op: str, a: object, b: object, width: int) -> object:
         return f"{op}({_value(a)},{_value(b)}):i{width}"

@@ -1,4 +1,4 @@
-"""What the verifier says: at which op, what was expected and what was found."""
+"""Errors of the verifier: the op they point at, the expected and the actual value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn of a type: of a tensor, where its elements lie, with the swizzle of its pointer."""
+"""Drawings of types. A tensor shows the locations of its elements, with the swizzle of its pointer."""
 
 from __future__ import annotations
 

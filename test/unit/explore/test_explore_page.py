@@ -1,6 +1,6 @@
 """The page of a kernel: its data against the places that the artefacts carry, and the page in a real browser.
 
-Where there is no Chromium these are skipped, and say so; CUTE_TEST_BROWSER (CI sets it) makes that a failure.
+These tests are skipped without Chromium, unless CUTE_TEST_BROWSER is set, as in CI.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def test_each_line_has_its_groups(data: dict[str, Any]) -> None:
 
 
 def test_the_line_of_the_conflict_becomes_loads_of_shared_memory(data: dict[str, Any]) -> None:
-    """Of line and instruction, both ways, in every pane; the other lines' accesses are not among them."""
+    """The line maps to its instructions and back in every pane, without the accesses of other lines."""
     at = LINE - 1
     (load,) = [x for x in lines_of(data, "trace", "source", at) if "cute.memref.load" in x]
     assert "%shared" in load
@@ -181,7 +181,7 @@ def click(driver: Any, pane: str, text: str) -> None:
 
 
 def panes(driver: Any) -> dict[str, int]:
-    """How many lines each column that is shown has in the document."""
+    """Return the number of lines of each visible pane."""
     return driver.execute_script(
         "return Object.fromEntries([...document.querySelectorAll('.pane:not([hidden])')]"
         ".map(p => [p.dataset.pane, p.querySelectorAll('.ln').length]))"
@@ -217,7 +217,7 @@ def test_links_lead_both_ways(slow: Any) -> None:
 
 
 def test_pointing_with_the_mouse(slow: Any) -> None:
-    """What the pointer is on is lit while it is there, in all columns; a click keeps it."""
+    """Lines linked to the one under the pointer are highlighted in all panes; a click keeps them highlighted."""
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
@@ -319,7 +319,7 @@ DOCS = re.findall(r"^cute-explore (.*)$", (ROOT / "docs" / "explore.md").read_te
 
 
 def test_the_documents_first_command_is_this_page(data: dict[str, Any]) -> None:
-    """What it says of the page is so."""
+    """The figures that docs/explore.md states match the page."""
     assert DOCS[0] == "examples/slow_transpose.py -o slow.html" and len(DOCS) == 3
     text = (ROOT / "docs" / "explore.md").read_text()
     assert f"line {LINE}, 6144 transactions, ideally 192" in text
@@ -409,7 +409,7 @@ def test_what_bounds_a_run() -> None:
 
 @pytest.mark.parametrize("program", ["ptxas", "nvdisasm"])
 def test_without_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
-    """Where there is no ptxas, or no nvdisasm, the column of machine code says so; all else is there."""
+    """Without ptxas or nvdisasm the pane of machine code says so, and the other panes are complete."""
     from cute_dialect.pipelines import cuda_programs, ptxas
 
     find = cuda_programs.find_program

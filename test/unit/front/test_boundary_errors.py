@@ -1,4 +1,4 @@
-"""The whole texts of what the boundary refuses: functions, launches, arguments, generics."""
+"""Full messages of errors at the language boundary: functions, launches, arguments, generics."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ ARRAY = np.zeros(32, np.float32)
 
 
 def cases() -> list[tuple[Any, str, str]]:
-    """What is called, the line it is about, and the text after that."""
+    """Return (call, reported line, message after the location)."""
     return [
         (
             lambda: forgets(ARRAY, device="cpu"), "    k(x)",

@@ -24,7 +24,7 @@ def work(x: cute.Tensor, y: cute.Tensor):
 
     In two paragraphs.
     """
-    # Where we are,
+    # Compute the position,
     # in two lines.
     i = cute.arch.thread_idx().x
     first = x[i]
@@ -34,11 +34,11 @@ def work(x: cute.Tensor, y: cute.Tensor):
     # pyright: basic
     value = doubled(value)
     value = doubled(value)
-    # Of the branch itself.
+    # About the branch itself.
     if value > 3:
         # In the branch.
         value = value - 1
-    # Of the last store.
+    # About the last store.
 
     y[i] = value
 
@@ -70,10 +70,10 @@ def after_each_comment() -> list[tuple[str, str]]:
 def test_where_comments_stand() -> None:
     assert after_each_comment() == [
         ("Do a little of everything. |  | In two paragraphs.", "gpu.func"),
-        ("Where we are, | in two lines.", "nvvm.read.ptx.sreg.tid.x"),
+        ("Compute the position, | in two lines.", "nvvm.read.ptx.sreg.tid.x"),
         ("the product", "arith.mulf"),
         ("Twice, in the helper.", "arith.addf"),
-        ("Of the branch itself.", "arith.cmpf"),
+        ("About the branch itself.", "arith.cmpf"),
         ("In the branch.", "arith.subf"),
         ("Launch it.", "func.func"),
         ("One block.", "gpu.launch_func"),

@@ -308,7 +308,7 @@ def test_a_matrix_transposed_in_registers() -> None:
 
 
 def test_the_smallest_copy_of_accumulators() -> None:
-    """What an epilogue stores by: the values of one ``stmatrix``, retiled from all accumulators."""
+    """An epilogue stores the values of one ``stmatrix``, retiled from all accumulators."""
 
     def body(x: Tensor, y: Tensor) -> None:
         tid = arch.thread_idx().x

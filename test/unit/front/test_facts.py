@@ -1,4 +1,4 @@
-"""What is known of integers that a kernel computes: each rule holds for all numbers, and saves what it should."""
+"""Ranges and divisibility of integers in kernels: each rule holds for all numbers and simplifies the code."""
 
 from __future__ import annotations
 

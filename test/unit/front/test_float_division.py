@@ -86,7 +86,7 @@ def test_static_numbers(ours: type[Numeric], kind: Any) -> None:
 
 
 def test_the_reference_is_pythons() -> None:
-    """Of f64, numpy gives what Python does, where Python gives something."""
+    """In f64, numpy's division equals Python's wherever Python does not raise."""
     x, y = pairs(np.float64, 200)
     for a, b, q, r in zip(x, y, *expected(x, y)):
         if b != 0:

@@ -1,4 +1,4 @@
-"""What control flow refuses where a case of ``test/errors/lang`` cannot show it: changed files, values that leak."""
+"""Control-flow errors that cases of ``test/errors/lang`` cannot show: changed files, values that leak."""
 
 from __future__ import annotations
 

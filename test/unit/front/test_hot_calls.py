@@ -222,7 +222,7 @@ def test_what_a_call_leaves_out_costs_nothing(gpu: FakeDriver) -> None:
 
 
 class Reads:
-    """How often calls were read in full."""
+    """Counts full reads of calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         from cute_dialect.front import specializations
@@ -237,7 +237,7 @@ class Reads:
         monkeypatch.setattr(specializations, "read_call", counted)
 
     def of(self, call: Callable[[], object]) -> int:
-        """Return how many reads a call needs."""
+        """Return the number of full reads that a call needs."""
         before = self.count
         call()
         return self.count - before
@@ -299,7 +299,7 @@ def test_methods(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]
         return [(reads.of(call), gpu.launches[-1]["grid"][0]) for _ in range(n)]
 
     assert grids(lambda: one(x, y)) == [(0, 10), (0, 10)] and grids(lambda: two(x, y)) == [(0, 13), (0, 13)]
-    # What a receiver holds is compared at each call, as deep as it goes; so is its class.
+    # Values that a receiver holds are compared at each call, recursively, and so is its class.
     one.by = 3
     assert grids(lambda: one(x, y)) == [(1, 11), (0, 11)]
     one.tiles[0] = 9

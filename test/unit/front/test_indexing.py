@@ -1,4 +1,4 @@
-"""Tensors are read, written and sliced by coordinates; what does not fit is told with both."""
+"""Tensors are read, written and sliced by coordinates; an error for a mismatch shows shape and coordinate."""
 
 from __future__ import annotations
 

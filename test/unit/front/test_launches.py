@@ -1,4 +1,4 @@
-"""Host functions and the kernels they launch, from Python's call to what the kernel wrote."""
+"""Host functions and the kernels that they launch, called from Python."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_integers_compute_as_python_does(seed: int) -> None:
 
 
 def test_chains_of_integers_whose_ranges_are_known() -> None:
-    """What folds because of a range, a divisor or a power of two gives what the operations give."""
+    """Folding by ranges, divisors and powers of two does not change results."""
     rng = random.Random(11)
     chains = [[(rng.choice(OPERATIONS), rng.choice([1, 2, 3, 4, 6, 8, 12, 32])) for _ in range(5)] for _ in range(120)]
     starts = [(rng.choice([cute.Int32, cute.Uint32, cute.Int64]), rng.randrange(0, 1 << 14)) for _ in chains]

@@ -1,4 +1,4 @@
-"""What a host function hands to a kernel: objects with dynamic parts are the kernel's own."""
+"""Objects with dynamic parts that a host function passes to a kernel belong to the kernel."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_the_same_as_one_after_the_other(monkeypatch: pytest.MonkeyPatch, cache:
     y = np.zeros(32, np.float32)
     made[3](X + 2, y, device="cpu")
     assert (y == np.where(np.arange(32) < 7, 6, 0)).all()
-    if cache == "1":  # and is found by whoever comes next
+    if cache == "1":  # later calls find it in the cache
         run.cache_clear()
         refuse(monkeypatch)
         assert all(map(same, [cute.compile(f, *args) for f, args in CALLS], wanted))

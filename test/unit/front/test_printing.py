@@ -24,7 +24,7 @@ def wrap(ssa: Any) -> Any:
 
 
 def printed(body: Any, capsys: pytest.CaptureFixture[str], threads: int = 1) -> str:
-    """Return what a body prints; its parameters are a 3x4 matrix of 0.5, 1.5, … and an integer 7."""
+    """Return the output of a body. Its parameters are a 3x4 matrix of 0.5, 1.5, … and an integer 7."""
     module = trace_kernel(body, {"x": X, "n": "i32"}, wrap, threads=threads)
     run_kernel_on_cpu(module, [np.arange(12, dtype=np.float32).reshape(3, 4) + 0.5, 7], threads=threads)
     return capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What programs written for CuTe DSL say: traced, run on the interpreter, compared with numpy."""
+"""Programs written for CuTe DSL: traced, run on the interpreter, compared with numpy."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def some_dynamic(rng: random.Random, tree: Tree, zero: Any) -> Tree:
 
 
 def holds_none(tree: Tree) -> bool:
-    """Tell whether a mode stays open."""
+    """Return True if a mode stays open."""
     return any(map(holds_none, tree)) if isinstance(tree, tuple) else tree is None
 
 

@@ -1,4 +1,4 @@
-"""What the front-end says of a trace that is no error: remarks R1, R2 and R4 (R3 is that of the cache on disk)."""
+"""Remarks R1, R2 and R4 of the front-end. R3 is the remark of the disk cache."""
 
 from __future__ import annotations
 

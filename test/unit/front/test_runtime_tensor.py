@@ -1,4 +1,4 @@
-"""What of an array is static: raw arrays, from_dlpack and its marks, fakes, symbols; and what a launch checks."""
+"""Static parts of an array (raw arrays, from_dlpack and its marks, fakes, symbols), and the checks of a launch."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_tensors_in_shared_memory() -> None:
 
 
 class InC(ctypes.Structure):
-    """What the structure below is to a C compiler."""
+    """The ctypes equivalent of the structure below."""
 
     _fields_ = (
         ("flag", ctypes.c_bool),

@@ -11,7 +11,7 @@ from cute_dialect.front.source import compiled_in, node_of
 
 
 def test_a_method_of_an_imported_module_is_called(tmp_path: Path) -> None:
-    """CPython compiles ``module.name()`` in one way where the module is imported at the top, in another elsewhere."""
+    """CPython compiles ``module.name()`` differently depending on whether the module is imported at the top level."""
     text = (
         "try:\n    import math as m\nexcept ImportError:\n    m = None\n\n\ndef f(x):\n    return m.floor(m.sqrt(x))\n"
     )

@@ -1,4 +1,4 @@
-"""What a function names without being given it may change between calls: variables, lists, dicts, arrays, objects."""
+"""Variables, lists, dicts, arrays and objects that a function reads without receiving may change between calls."""
 
 import threading
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Lines of Python reach what is told of a kernel: line info of its code, and reports of the interpreter."""
+"""Python line numbers reach the line info of kernels and the reports of the interpreter."""
 
 from __future__ import annotations
 

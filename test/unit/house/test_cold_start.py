@@ -1,4 +1,4 @@
-"""What a run imports: a file that uses no extension imports none, and the tables that say where things are hold."""
+"""Imports of a run: a file without extensions imports none, and the tables of module names are correct."""
 
 import subprocess
 import sys

@@ -25,7 +25,7 @@ DRIVER = ("runtime",)
 
 
 RECORDS = ("cute_nvgpu.FAMILIES", "cute_nvgpu.TO_NVGPU", "cute_nvgpu.family")
-"""What of the families their dialect and passes may import: the records, from which they reach the rest by name."""
+"""Records that dialect and passes may import from the families. The records name everything else as strings."""
 
 BY_NAME = {
     "cute_dialect.dialect": "module_of_op, module_of_type, modules_of_ops, modules_of_types",
@@ -37,7 +37,7 @@ BY_NAME = {
 
 
 def layer_of(module: str) -> str | None:
-    """The layer of a module of the package; None for what belongs to none (universe, the package itself)."""
+    """Return the layer of a module of the package, or None for universe and the package itself."""
     parts = module.split(".")[1:]
     if not parts:
         return None
@@ -51,7 +51,7 @@ def layer_of(module: str) -> str | None:
 
 
 WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
-"""What holds statements: an import stands in no expression."""
+"""Nodes that contain statements. An import never stands in an expression."""
 
 
 def modules() -> Iterator[tuple[str, Path]]:

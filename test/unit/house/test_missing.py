@@ -1,4 +1,4 @@
-"""What is not installed, not set right or not writable is said, with what to do, before work is done for nothing."""
+"""A missing program, a wrong setting or an unwritable folder is reported, with the cure, before work is wasted."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def test_sizes_and_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_every_variable_is_read_by_one_module() -> None:
-    """What the package reads of the environment is in ``settings.py``, and described there."""
+    """Every environment variable is read in ``settings.py`` and documented there."""
     root = Path(settings.__file__).resolve().parents[2]
     paths = [p for name in ("cute_dialect", "passes", "pipelines", "tools") for p in (root / name).rglob("*.py")]
     reads = re.compile(r"""environ(\.get\(|\[)["']CUTE_""")

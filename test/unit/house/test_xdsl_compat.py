@@ -33,7 +33,7 @@ NAMES: dict[type, str] = {
     Block: "_first_op _last_op",
     Use: "_next_use _prev_use",
 }
-"""What xDSL must have, by class."""
+"""Private names that xDSL must have, by class."""
 
 
 @cache
@@ -61,7 +61,7 @@ def test_every_name_that_is_used_is_listed() -> None:
 
 
 def is_of_the_class(node: ast.expr) -> bool:
-    """Tell whether an expression is ``self``, ``cls`` or ``super()``."""
+    """Return True if an expression is ``self``, ``cls`` or ``super()``."""
     if isinstance(node, ast.Call) and not node.args and not node.keywords:
         return isinstance(node.func, ast.Name) and node.func.id == "super"
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
@@ -82,7 +82,7 @@ def named(node: ast.ClassDef) -> Iterator[tuple[str, int]]:
 
 
 def taken(path: Path, module: str) -> list[str]:
-    """Where the classes of a module override or use a private name that they have from xDSL."""
+    """Return the places where classes of a module override or use a private name inherited from xDSL."""
     found: list[str] = []
     for node in ast.parse(text_of(path)).body:
         if isinstance(node, ast.ClassDef) and node.bases:

@@ -650,7 +650,7 @@ def test_storing_poison_is_a_warning() -> None:
 
 
 def test_an_unused_index_may_overflow() -> None:
-    """cute-to-base computes i32 twins of i64 offsets; what nobody reads must not raise."""
+    """cute-to-base computes i32 twins of i64 offsets. An unread twin that overflows must not raise."""
     body = """
         %big = arith.constant 2147483647 : i32
         %x = arith.addi %big, %ntid overflow<nsw> : i32

@@ -119,7 +119,7 @@ def test_right(schedule: str) -> None:
     assert run(original(), schedule)
 
 
-# -- blocks that share K and meet through a counter in global memory ---------------------------------------------------
+# -- split-K blocks that meet at a counter in global memory ------------------------------------------------------------
 
 SPLIT = [
     Broken("no release fence", ARCH + "fence_acq_rel", 0, None, "race", "in another block"),

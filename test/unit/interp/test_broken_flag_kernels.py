@@ -16,7 +16,7 @@ FAR = "nothing orders this access after the one in another block"
 UNFENCED = "missing fence .* between the read of the flag .* and this access"
 EITHER = f"{FAR}|{UNFENCED}"
 ORDER = {"message: does not wait": "reverse", "turns: out of turn": "random", "lock: no lock": "random"}
-"""What is right when blocks run one after the other, so that only another order shows it."""
+"""Cases that are right when blocks run one after the other, and the schedule that shows the error."""
 
 CORPUS = [
     Broken("message", "no release fence", ((RELEASE, ""),), "race", f"read-after-write .* {FAR}"),

@@ -517,7 +517,7 @@ CORPUS = [
     # -- registers
     Broken(
         "registers",
-        "nobody gives registers back",
+        "registers are not given back",
         (("nvvm.setmaxregister decrease 40", ""),),
         "deadlock",
         "more registers per thread",

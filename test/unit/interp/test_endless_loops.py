@@ -1,4 +1,4 @@
-"""Loops that never end are told so soon, loops that come closer to their end run as long as they need."""
+"""Endless loops are reported soon, and loops that approach their end run as long as they need."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_endless(name: str, block: int) -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("body", [POLLS, POLLS_AND_STORES, LOCK.replace("arith.subi %v0, %c1", "arith.subi %c1, %v0")])
 def test_endless_polls(body: str, schedule: str) -> None:
-    """A flag that nobody sets, a lock that nobody gives back: what 8 warps wait for."""
+    """8 warps wait for a flag that is never set, or for a lock that is never released."""
     with pytest.raises(InterpError) as e:
         run_kernel(
             kernel(f"{HEAD}{body}\nllvm.return", "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>"),

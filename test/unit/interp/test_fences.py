@@ -1,4 +1,4 @@
-"""What each fence orders: every form before copies of the asynchronous proxy, and those that are not modelled."""
+"""Ordering of every fence before copies of the asynchronous proxy, and fences that are not modelled."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ REMOTE = (
 
 
 def run(body: str, blocks: int = 1, cluster: int = 1) -> str:
-    """Run a kernel of 32 threads a block; what was reported."""
+    """Run a kernel of 32 threads per block and return its report, or ""."""
     module = kernel(body, "%a: !llvm.ptr<1>", DSMEM)
     try:
         run_kernel(

@@ -51,7 +51,7 @@ EXPECTED = (
 
 
 def run(release: str, acquire: str, again: str = "", writes: bool = True) -> str:
-    """What is said of a copy by a map that other threads of the block have written; empty for nothing."""
+    """Return the report on a copy by a map that other threads of the block have written, or ""."""
     text = COPY.replace("RELEASE", release).replace("ACQUIRE", acquire).replace("AGAIN", again)
     if not writes:
         text = text.replace("llvm.store %v, %to : i64, !llvm.ptr<1>", "").replace("%there, %bar", "%m, %bar")

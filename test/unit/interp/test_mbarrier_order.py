@@ -69,7 +69,7 @@ NO_ORDER = "missing barrier, or mbarrier arrive and wait, between the two thread
 
 
 def run(arrive: str, wait: str, before: str = "", after: str = "", meet: str = "", *, other: bool = False) -> str:
-    """What is missing in a hand-over from one thread to another, of the block or of the cluster; empty for nothing."""
+    """Return the report on a hand-over between two threads of a block or a cluster, or ""."""
     words = dict(OTHER if other else OWN)
     words |= {"ARRIVE": arrive, "WAIT": wait, "MEET": meet}
     words["BEFORE"], words["AFTER"] = (f'{PTX} "{t};"' if t else "" for t in (before, after))

@@ -1,4 +1,4 @@
-"""What the race detectors hold of the PTX memory model: scopes, widths, all readers, invariant loads; warp and wide."""
+"""Race detection under the PTX memory model: scopes, widths, all readers, invariant loads, in both execution modes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEAD = """
 
 
 def run(body: str, blocks: int = 2, width: str = "auto", threads: int = 32) -> str:
-    """Run a kernel; the first line of what was reported, empty if nothing was."""
+    """Run a kernel and return the first line of its report, or ""."""
     module = kernel(f"{HEAD}{body}\nllvm.return", f"%a: {P}, %b: {P}", DSMEM)
     arrays = [Pointer(np.zeros(64, np.int64)) for _ in range(2)]
     try:
@@ -114,7 +114,7 @@ def test_a_weak_write_after_a_strong_read(read: str) -> None:
 
 
 def test_lanes_that_do_not_share_what_one_has_acquired() -> None:
-    """Lane 0 takes the flag; all lanes read one word of what it stands for."""
+    """Lane 0 acquires the flag, and all lanes read a word that the flag protects."""
     body = f"""
         %flag = llvm.getelementptr %b[8] : ({P}) -> {P}, i32
         scf.if %first {{
@@ -375,7 +375,7 @@ def test_copies_keep_the_attributes_of_arguments(way: str, attribute: str) -> No
 
 @pytest.mark.parametrize("way", WAYS)
 def test_copies_and_noalias(way: str) -> None:
-    """A copy, and then a store of the same memory through another argument, or of what a map describes through one."""
+    """A copy, then a store to the same memory through another argument, or to memory of a tensor map."""
     tma = way.startswith("TMA")
     rest = f"llvm.store %c1, {'%a' if tma else '%b'} : i32, !llvm.ptr<1>"
     assert copied(way, "{llvm.noalias}", rest) == (

@@ -54,7 +54,7 @@ THREAD = """
     ],
 )
 def test_coordinates(type_: str, coord: IntTuple) -> None:
-    """Where the algebra puts a coordinate, and where the diagnostic finds it again."""
+    """The diagnostic recovers the coordinate from the address that the algebra computes."""
     quoted = type_.split('"')[1]
     index = evaluate(coord, text.parse_composed_layout(quoted))
     assert isinstance(index, int)

@@ -100,7 +100,7 @@ def test_what_atomics_and_copies_write() -> None:
 
 
 def test_a_missing_partner_is_named() -> None:
-    """A block polls for what another, which was not chosen, would write."""
+    """A block polls for a value that a block outside of the sample would write."""
     body = """
       %c0 = arith.constant 0 : i32
       %one = arith.constant 1 : i32

@@ -1,4 +1,4 @@
-"""What bytes of shared memory hold on the interpreter: mbarriers that are also data, reads of what nobody wrote."""
+"""Bytes of shared memory on the interpreter: mbarriers that are also data, and unwritten bytes that are read."""
 
 from __future__ import annotations
 

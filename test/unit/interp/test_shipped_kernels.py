@@ -37,7 +37,7 @@ class Family(NamedTuple):
     exact: bool = True
     kernel: str = "launch"
     numbers: tuple[float, ...] = ()
-    """Arguments behind the arrays."""
+    """Scalar arguments, passed after the arrays."""
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

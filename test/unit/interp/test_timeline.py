@@ -51,7 +51,7 @@ def test_what_is_recorded(reports: dict[str, Any], schedule: str) -> None:
     for group in (1, 2):
         products = [p for p in record.products if p.warpgroup == group]
         assert len(products) == K // 16 and {p.shape for p in products} == {"m64n128k16 f32 f16 f16"}
-    # No more than so many stages are under way, and nobody goes on before what it waits for has arrived.
+    # At most 2 * STAGES loads are in flight, and no wait ends before its data has arrived.
     for at in sorted({c.start for c in loads}):
         assert sum(c.start <= at < c.end for c in loads) <= 2 * STAGES
     full = [w for w in record.waits if "bytes missing" in w.what or "arrivals missing" in w.what]

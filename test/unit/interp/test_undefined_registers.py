@@ -282,10 +282,10 @@ def test_a_register_tensor_is_named(written: str) -> None:
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FIRST = re.compile(  # the first product of a tile, which does not read the sums
+FIRST = re.compile(  # the first MMA of a tile, which does not read the accumulator
     r"cute\.gemm\((%\d+), %acc, (%\d+), (%\d+)\) : \((!\w+), !acc, (!\w+), (!\w+)\) -> \(\)\n( *cute_nvgpu\.arch\.wg)"
 )
-UNWRITTEN_SUMS = {  # of an example what is replaced by what, and the error with the text of its line
+UNWRITTEN_SUMS = {  # example: replacements, the line of the error, the message, the end of the report
     "sm_80": (
         "gemm_sm80.mlir", [(re.compile(r" +cute\.fill\(%acc, .*\n"), "")],
         r"cute\.copy\(%21, ",

@@ -28,7 +28,7 @@ HEAD = """
     %s = llvm.getelementptr %d[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
     llvm.store %x, %s : i32, !llvm.ptr<3>
 """
-READS = {  # of the first 16 bytes of an array, and what is said of it
+READS = {  # accesses of the first 16 bytes of an array, and their names in the report
     "load": ("%v = llvm.load %p : !llvm.ptr<1> -> i32", "load of 4 bytes"),
     "uniform load": ("%v = llvm.load %a : !llvm.ptr<1> -> i32", "load of 4 bytes"),
     "vector load": ("%v = llvm.load %a : !llvm.ptr<1> -> vector<4xi32>", "load of 16 bytes"),
@@ -60,7 +60,7 @@ READS = {  # of the first 16 bytes of an array, and what is said of it
         "bulk reduction of 16 bytes",
     ),
 }
-WRITES = {  # of what the reads read
+WRITES = {  # writes of the same bytes
     "store": "llvm.store %x, %p : i32, !llvm.ptr<1>\n",
     "vector store": (
         "%w = arith.constant dense<1> : vector<32xi32>\n"

@@ -413,7 +413,7 @@ def test_poison_that_a_select_discards(
 
 
 BIG = 1 << 62
-# (flags, indices and element type, the numbers of %i and %j that break it, those that do not, what is said)
+# (flags, indices and element type, values of %i and %j that break it, values that do not, message)
 ADDRESSES = [
     ("nusw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32", (BIG, 0), (-8, 0), "+ 4611686018427387904 * 4 wraps, which nusw"),
     ("nusw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8", (-BIG, 0), (-1, 0), "+ -4611686018427387904 * 1 wraps, which nusw"),
@@ -561,7 +561,7 @@ def test_promises_of_vectors_of_addresses(lanes: bool) -> None:
 
 
 def test_a_loop_that_moves_from_one_array_to_another() -> None:
-    """What the pointer was derived from at first bounds nothing later, and a pointer that walks to the end is right."""
+    """The pointer's first array does not bound later accesses, and a pointer that stops at the end is valid."""
     from interp_support import kernel, run_kernel
 
     from cute_dialect.interp import Pointer

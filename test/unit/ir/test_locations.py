@@ -1,4 +1,4 @@
-"""Locations in the text: aliases before and after their definition, every kind, ranges; what is wrong is said."""
+"""Locations in the text: aliases before and after their definition, every kind, ranges, and errors."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_text_with_a_percent_sign_is_not_a_value() -> None:
 
 
 def test_a_form_is_used_again() -> None:
-    """What is read the second time is no other object than the first: nothing was parsed."""
+    """The second use of a form gives the same object, so nothing is parsed again."""
     line = "arith.addi %a, %b overflow<nsw> : i32\n"
     text = f"func.func @f(%a: i32, %b: i32) {{\n  %0 = {line}  %1 = {line}  %2 = {line}  return\n}}\n"
     module = parse_module(make_context("all"), Source("f", text), DiagnosticEngine())

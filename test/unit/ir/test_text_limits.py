@@ -15,7 +15,7 @@ Told = Callable[..., str]
 
 @pytest.fixture
 def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
-    """The first line of what ``cute-opt`` says of a text it must refuse."""
+    """Return the first line of the error of ``cute-opt`` for a text."""
 
     def run(text: str | bytes, *options: str) -> str:
         path = tmp_path / "in.mlir"
@@ -30,7 +30,7 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
 
 @pytest.fixture
 def accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What ``cute-opt`` makes of a text it must accept."""
+    """Return the output of ``cute-opt`` for a valid text."""
 
     def run(text: str | bytes, *options: str) -> str:
         path = tmp_path / "in.mlir"

@@ -132,7 +132,7 @@ def test_other_matrices_are_refused() -> None:
 
 @pytest.mark.slow
 def test_the_launch_tells_which_copies_may_be() -> None:
-    """What is known of fake matrices makes the widest copies the only ones; nothing spills, nothing is in memory."""
+    """The facts of fake matrices allow the widest copies only; nothing spills to local memory."""
     m, n, k = cute.sym_int(), cute.sym_int(divisibility=8), cute.sym_int(divisibility=8)
     fake, row = cute.runtime.make_fake_tensor, cute.sym_int(divisibility=8)
     a, b, c = (fake(cute.Float16, (x, y), (row, 1), assumed_align=16) for x, y in ((m, k), (n, k), (m, n)))

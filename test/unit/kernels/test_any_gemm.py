@@ -50,7 +50,7 @@ def test_every_8_bit_float(element: str) -> None:
 
 
 def test_matrices_without_a_contiguous_mode() -> None:
-    """Every other element of A, B and C; what lies between those of C stays."""
+    """A, B and C have gaps in both modes, and the gaps of C keep their values."""
     m, n, k = 66, 70, 35
     a, b = (np.random.default_rng(rows).integers(-2, 3, (2 * rows, 3 * k)).astype(np.float16) for rows in (m, n))
     a, b = a[::2, ::3], b[1::2, ::3]

@@ -62,7 +62,7 @@ def run(plan: SumsPlan, m: int, n: int, matrices: int, pitch: int) -> None:
 
 
 ALL = (True, True, True, False, False)
-"""Of the inputs, which are accessed by vectors."""
+"""True for the inputs that are accessed by vectors."""
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_elements_and_sums(width: int, vectors: tuple[bool, ...], batch: bool, m
 
 @pytest.mark.slow
 def test_pairs() -> None:
-    """Of two neighbours one value, and its sums; a matrix of half of the columns beside one of all."""
+    """One result and its sums per pair of neighbours; one matrix with half of the columns and one with all."""
     make = Builder()
     x, half = make.load(Input("aux", "f16", order="n")), make.load(Input("aux", "f16", order="n", half=True))
     even, odd = make.pair(x)

@@ -1,4 +1,4 @@
-"""Activations and their derivatives as kernels compute them, on the interpreter, beside float64."""
+"""Activations and their derivatives in kernels on the interpreter, compared with float64."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARAMETERS = (0.25,)
 
 @cute.kernel
 def elements(x: cute.Tensor, y: cute.Tensor, name: cute.Constexpr[str], parameters: cute.Constexpr[Any]):
-    """Compute an element a thread."""
+    """Compute one element per thread."""
     i = cute.arch.block_idx().x * 128 + cute.arch.thread_idx().x
     if i < cute.size(x):
         y[i] = cute.Float32(FUNCTIONS[name].in_kernel(x[i], *parameters))

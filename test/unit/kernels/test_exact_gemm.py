@@ -67,7 +67,7 @@ def test_products(major_a: str, major_b: str, shape: tuple[int, int, int], kerne
 
 @pytest.mark.slow
 def test_odd_extents_in_lines_of_whole_16_bytes() -> None:
-    """As copies of what TMA cannot read lie: it fills up with zeros; vectors are stored where all of one is inside."""
+    """Rows padded to 16 bytes, as copies for TMA have them. Vectors are stored only if they are fully inside."""
     m, n, k = 131, 133, 35
     a, b = data(m, n, k)
     lines = [np.full((rows, columns), np.nan, np.float32) for rows, columns in ((m, 36), (k, 136), (m, 136))]
@@ -124,7 +124,7 @@ def small(major_a: str, major_b: str, parts: int) -> CompiledModule:
     ],
 )  # fmt: skip
 def test_small_tiles(major_a: str, major_b: str, shape: tuple[int, int, int], kernel: str, parts: int) -> None:
-    """Also those of which blocks share K, of fewer tiles of it than blocks; runs alike."""
+    """Includes split-K, fewer K tiles than blocks, and bitwise equal results in repeated runs."""
     module = small(major_a, major_b, parts)
     assert module.report.count("0 bytes spilled, 0 bytes stack") == (2 if (major_a, major_b) == ("k", "n") else 1)
     a, b = data(*shape)

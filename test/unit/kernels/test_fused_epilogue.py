@@ -1,4 +1,4 @@
-"""The epilogue of a warp's registers, apart from any GEMM: 16 rows and 32 columns beside float64."""
+"""The epilogue on a warp's registers without a GEMM: 16 rows and 32 columns, compared with float64."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_addends_that_do_not_fit() -> None:
 
 @pytest.mark.slow
 def test_what_is_one_a_column_is_read_once_by_a_warp_before_it_multiplies() -> None:
-    """Of 256 columns a lane reads eight, and gets 64; beside a matrix that is read too, each thread reads its own."""
+    """A lane reads eight of 256 bias columns and receives 64. If C is read too, each thread reads its own columns."""
     exchanged = list[int]()
     for beta, before in ((0.0, 8), (1.0, 0)):
         config = GemmConfig(cluster_m=1, deferred=False, epilogue=Epilogue(bias="n", beta=beta))

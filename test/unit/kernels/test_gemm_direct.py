@@ -53,7 +53,7 @@ def test_no_epilogue() -> None:
 
 @pytest.mark.slow
 def test_dependent_launch() -> None:
-    """Nothing is touched before the launch before has ended: the check ``race`` sees to it; blocks share K, too."""
+    """No memory is accessed before the previous launch has ended, with split-K too; the ``race`` check verifies it."""
     base = F16._replace(direct=False, dependent=True, deferred=False, serpentine=False)
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-2, 3, (rows, 264)).astype(np.float16) for rows in (72, 40))

@@ -1,4 +1,4 @@
-"""Epilogues of the Hopper GEMM on the CPU interpreter, beside float64."""
+"""Epilogues of the Hopper GEMM on the CPU interpreter, compared with float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Hopper GEMM falls back to: matrices that TMA cannot read, on the CPU interpreter."""
+"""Fallback of the Hopper GEMM for matrices that TMA cannot read, on the CPU interpreter."""
 
 from __future__ import annotations
 

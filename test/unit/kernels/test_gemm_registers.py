@@ -36,7 +36,7 @@ CASES: dict[str, tuple[GemmConfig | SplitConfig, tuple[int, ...]]] = {
     "B shared, in turns": (TF32._replace(tile=(64, 48, 32), cluster_m=2, schedule="pingpong", sms=2), (264, 56, 72)),
     "batch": (TF32._replace(batch=True, tile=(64, 32, 32)), (72, 40, 40, 2)),
     "bytes, columns of C": (INTEGERS, (144, 40, 272)),
-    "bytes, lines of 64, parts of K": (
+    "bytes, lines of 64, split-K": (
         SplitConfig(INTEGERS._replace(tile=(192, 32, 128), major_c="n", serpentine=False), 2), (208, 40, 528),
     ),
     "bytes to bytes, A shared": (
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[GemmConfig | SplitConfig, tuple[int, ...]]] = {
     ),
     "8-bit floats, A shared by lines of K": (FLOATS._replace(cluster_n=2, deferred=True, sms=2), (144, 72, 272)),
     "8-bit floats in two levels": (FLOATS._replace(promote=True, major_c="n"), (80, 40, 272)),
-    "parts of K": (SplitConfig(TF32._replace(tile=(64, 64, 32), serpentine=False), 3), (72, 72, 200)),
+    "split-K": (SplitConfig(TF32._replace(tile=(64, 64, 32), serpentine=False), 3), (72, 72, 200)),
 }  # fmt: skip
 
 

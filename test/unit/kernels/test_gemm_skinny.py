@@ -72,7 +72,7 @@ def test_product(name: str) -> None:
     a, b = (rng.integers(-2, 3, (rows, k)).astype(DTYPES[c.element]) for rows in (m, n))
     out = np.full((m, n), np.nan, DTYPES[c.output], order="C" if c.major_c == "n" else "F")
     x, y = (v if major == "k" else np.asfortranarray(v) for v, major in ((a, c.major_a), (b, c.major_b)))
-    # What is not loaded of a stage is multiplied, to rows that are not stored.
+    # The part of a stage that is not loaded is multiplied into rows that are not stored.
     checks = ("race", "sync", "oob") if c.live else ("race", "sync", "oob", "uninit")
     module.kernel("launch")(x, y, out, device="cpu", checks=checks)
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
@@ -149,7 +149,7 @@ def test_bad_configurations(change: dict[str, object], says: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "kernel"), [(20, 264, "y"), (264, 40, "yw")])
 def test_what_becomes_of_the_sums(m: int, n: int, kernel: str) -> None:
-    """Of ``op.mm``: A along M, B along N, few rows or few columns."""
+    """Epilogue of ``op.mm`` with A along M and B along N, for few rows or few columns."""
     rng = np.random.default_rng(m)
     a, b = rng.integers(-2, 3, (328, m)).astype(np.float16).T, rng.integers(-2, 3, (328, n)).astype(np.float16)
     a = np.asfortranarray(np.pad(a, ((0, -m % 8), (0, 0))))
@@ -163,7 +163,7 @@ def test_what_becomes_of_the_sums(m: int, n: int, kernel: str) -> None:
 
 
 def test_a_description_of_a_tile_for_few_rows() -> None:
-    """Of matrices of any layout, not of a batch."""
+    """It accepts matrices of any layout, but no batch."""
     instruction = op.MathInstruction([64, 16, 16], "f16", "f16", "f32", op.OpcodeClass.TensorOp)
     tile = op.TileDescription([64, 16, 64], 4, None, instruction, kernel_schedule="few_rows")
     asked = KernelRequest("f16", "f16", "f32", "f32", "row", "row", "row", batch=False)

@@ -242,7 +242,7 @@ def test_bad_configurations(change: dict[str, object], says: str) -> None:
 
 @pytest.mark.slow
 def test_tma_rounds_to_tf32() -> None:
-    """A load of tf32 elements rounds to nearest, ties to even; what lies between two of them shows it."""
+    """A TMA load of tf32 elements rounds to nearest, ties to even, as values between two tf32 numbers show."""
     c = CASES["tf32"][0]
     module = compile(gemm_text(c), emit="base")
     a, b, out = np.zeros((64, 32), np.float32), np.eye(256, 32, dtype=np.float32), np.zeros((64, 256), np.float32)

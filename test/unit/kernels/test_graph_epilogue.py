@@ -53,7 +53,7 @@ KERNELS: dict[str, Any] = {
 
 
 def arrays_of(graph: Graph, m: int, n: int, rng: np.random.Generator) -> list[Any]:
-    """What a graph reads, small integers, then what it writes."""
+    """Return the inputs of a graph, small integers, followed by its outputs."""
     found: list[Any] = []
     shapes = {"aux": (m, n), "row": (n,), "column": (m,), "scalar": (1,)}
     for x in graph.inputs:
@@ -119,7 +119,7 @@ def test_every_kernel(name: str) -> None:
 
 @pytest.mark.slow
 def test_edges_and_races() -> None:
-    """Odd extents are no vectors of neighbours; what lies outside is neither read nor written."""
+    """Odd extents are accessed by elements, and memory past the edge is neither read nor written."""
     graph = everything()
     odd = Graph(
         graph.nodes,
@@ -151,7 +151,7 @@ BESIDE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BESIDE)
 def test_results_by_tma(name: str) -> None:
-    """Other results of D's type leave as D does, in the buffers' turn, of several tiles a block; also f32 beside."""
+    """More results of D's type use the staging buffers of D, for several tiles per block; one result is f32."""
     make = Builder()
     row = make.load(Input("row", "f16", order="n"))
     f = make.call("add", make.accum(), row)

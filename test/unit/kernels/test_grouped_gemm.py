@@ -1,5 +1,5 @@
-"""The grouped Hopper GEMM on the interpreter: small integers, so that results are exact; what no group owns is NaN
-before and after, and what lies beside a group is NaN or infinite.
+"""The grouped Hopper GEMM on the interpreter, with small integers so that results are exact. Rows of no group are NaN
+before and after, and the padding around a group is NaN or infinite.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_groups_of_rows(base: GemmConfig) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("tile", "deferred"), [((64, 80, 128), True), ((128, 176, 128), False)])
 def test_groups_with_scales(tile: tuple[int, int, int], deferred: bool) -> None:
-    """Tiles that have parts of two or three blocks of columns; scales beside a group are NaN."""
+    """Tiles that cross two or three blocks of columns; scales outside of a group are NaN."""
     ends, parts = stretches(SIZES)
     n, k = 248, 656
     rng, rows = np.random.default_rng(n), ends[-1] + 12

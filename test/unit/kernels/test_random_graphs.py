@@ -1,4 +1,4 @@
-"""Thirty random epilogues on the interpreter, each beside the same function of numpy: small integers, exactly."""
+"""Thirty random epilogues on the interpreter, with small integers, match the same function of numpy exactly."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Program:
                 values.append(UNARY[function](values[i] + 0.0 * accum))
             else:
                 values.append(BINARY[function - len(UNARY)](values[i] + 0.0, values[j] + 0.0 * accum))
-        # Whatever it was, it is used.
+        # Every value is used in the result.
         last = minimum(maximum(values[-1] + values[3], -500.0), 500.0)
         return {"D": last, **{f"r{k}": values[k] for k in self.results}}
 

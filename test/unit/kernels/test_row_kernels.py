@@ -255,7 +255,7 @@ def test_long_rows_go_round_a_loop() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [9, 333, 1024])
 def test_cross_entropy(n: int) -> None:
-    """Of each row, and over those whose target is not ignored."""
+    """The loss of each row, and the total over rows whose target is not ignored."""
     x = matrix("bf16", 5, n, n)
     target = np.array([0, n - 1, -100, n // 2, 3])
     losses, lse, count = (np.full(size, np.nan, np.float32) for size in (5, 5, 1))
@@ -322,7 +322,7 @@ def test_numbers_of_extremes() -> None:
     "config", [None, RowConfig(128), RowConfig(32, 2, 1, 2), RowConfig(64, 2, shared=2, groups=2)], ids=str
 )
 def test_layernorm_does_not_cancel(config: RowConfig | None) -> None:
-    """A mean that is large beside the deviation: sums of squares would lose all digits."""
+    """The mean is large compared with the deviation, so that sums of squares would lose all digits."""
     for n in (300, 301):
         rng = np.random.default_rng(1)
         x = (1000 + rng.standard_normal((3, n))).astype(np.float32)

@@ -79,7 +79,7 @@ def test_equal_to_numpy(
 
 
 def test_called_from_python() -> None:
-    """Whatever the strides, one kind an element type is compiled; wrong shapes are refused."""
+    """One specialization per element type serves all strides, and wrong shapes are refused."""
     launch.cache_clear()
     for shape, a_strides, b_strides, offset, _ in CASES:
         (a, a_bits), (b, b_bits) = (

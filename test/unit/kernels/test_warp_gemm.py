@@ -70,7 +70,7 @@ def test_products_are_exact(element: str, output: str, majors: tuple[str, str]) 
 
 
 def shared(config: WarpConfig, m: int, n: int, matrices: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Memory of blocks that share K: what is not written of it is no number."""
+    """Return the split-K workspace, filled with NaN, and the counters."""
     size, counters = config.workspace(m, n, matrices)
     return np.full(size, np.nan, np.float32), np.zeros(counters, np.int32)
 
@@ -151,7 +151,7 @@ def test_batches(shared: str) -> None:
 
 
 def test_tf32_is_rounded_to_nearest() -> None:
-    """Factors have 10 bits behind the point: what is cut off would make all sums too small."""
+    """Factors have 10 fraction bits. Truncation would make all results too small."""
     a, b = np.full((64, 32), 1 + 2.0**-11 + 2.0**-12, np.float32), np.ones((64, 32), np.float32)
     out = np.zeros((64, 64), np.float32)
     config = WarpConfig("tf32", "f32", tile=(64, 64), warps=(2, 2))

@@ -49,7 +49,7 @@ def make(**more: Any) -> autotuning.Autotuned:
 
 
 def clock(order: list[dict[str, Any]]) -> Callable[[Any, int], list[float]]:
-    """Two elements a thread take 3 us, one takes 5; what is asked is written down."""
+    """Return a fake clock that records its calls: two elements per thread take 3 us, one takes 5."""
     rng = random.Random(0)
 
     def measure(run: Any, count: int) -> list[float]:
@@ -124,7 +124,7 @@ class FakeClock:
 
 
 def test_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What one process found, another takes; a table of other candidates, or a damaged one, is not asked."""
+    """Another process uses a saved table. A table of other candidates, or a damaged one, is ignored."""
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
     monkeypatch.setattr(autotuning, "GpuClock", FakeClock)
     monkeypatch.setattr(autotuning, "_gpu_name", lambda: "NVIDIA H999 (test)")

@@ -1,8 +1,8 @@
 """The table of ``docs/porting.md`` that says which of NVIDIA's examples run is true.
 
 ``CUTE_DSL_EXAMPLES`` names the folder ``examples/python/CuTeDSL`` of a checkout of NVIDIA/cutlass.  Every program of
-the table runs there, on the interpreter: one that is said to run succeeds, any other ends with the error that the table
-quotes.  Without a checkout only the form of the table is checked.
+the table runs there, on the interpreter. A program listed as running succeeds, and any other ends with the
+error that the table quotes.  Without a checkout only the form of the table is checked.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def test_a_gemm_too_large_to_interpret_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_stream_may_be_left_out() -> None:
-    """What was compiled with a stream's stand-in takes the current stream where a call gives none."""
+    """A function compiled with a placeholder stream uses the current stream if a call passes none."""
     import torch
 
     row_sum = runpy.run_path(str(EXAMPLES / "row_sum.py"))["row_sum"]

@@ -22,7 +22,7 @@ SCALE = """
     import cutlass.torch as cutlass_torch
     from cutlass import Int32
     from cutlass.cute.runtime import from_dlpack
-    from elsewhere.kernels.factor import factor
+    from another.kernels.factor import factor
     import shared_name
 
 
@@ -89,7 +89,7 @@ def test_a_program_runs_as_it_stands(folder: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.endswith("PASS\n")
     # Nothing of it stays in this process.
     assert (list(sys.meta_path), list(sys.argv), sys.modules["__main__"]) == before
-    assert not [m for m in sys.modules if m.partition(".")[0] in ("cutlass", "elsewhere", "shared_name")]
+    assert not [m for m in sys.modules if m.partition(".")[0] in ("cutlass", "another", "shared_name")]
     assert not torch.cuda.is_available() and "is_available" not in vars(type(torch.cuda))
 
 

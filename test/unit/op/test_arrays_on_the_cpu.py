@@ -154,7 +154,7 @@ def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
 
 @pytest.mark.slow
 def test_options() -> None:
-    """All checks find nothing, in any order of the blocks; reports reach whoever asks."""
+    """No check reports anything under any schedule, and ``report`` receives the reports."""
     reports: list[Any] = []
     for schedule in ("round-robin", "reverse", "random", "adversarial"):
         found = op.mm(
@@ -173,7 +173,7 @@ def test_options() -> None:
 
 @pytest.mark.slow
 def test_blocks_that_share_k() -> None:
-    """The kernel that would be chosen: here parts of K, whose blocks meet."""
+    """The chosen kernel, here split-K, runs on the interpreter."""
     a, b = integers(32, 8192), integers(8192, 40)
     found = op.explain(op.mm, a, b)
     assert found.choice is not None and found.choice.parts > 1

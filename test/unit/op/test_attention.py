@@ -107,7 +107,7 @@ def test_no_race_and_nothing_read_before_it_is_written() -> None:
 
 @pytest.mark.slow
 def test_packed_sequences_do_not_see_each_other() -> None:
-    """Of several lengths, none too; what is behind a sequence's keys may be anything."""
+    """Sequences of several lengths, empty ones included, ignore all memory past the end of their keys."""
     lengths = [(70, 100), (0, 30), (130, 37), (5, 0)]
     c = default_config()._replace(packed=True, tile_n=64, lse=True, sms=3)
     begins = [np.cumsum([0, *x]).astype(np.int32) for x in zip(*lengths)]
@@ -336,7 +336,7 @@ def test_empty_arrays_and_no_keys() -> None:
 
 
 def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of packed sequences it counts what the host can read."""
+    """For packed sequences, work is counted if the host can read the lengths."""
     begins = np.array([0, 5, 8], np.int32), np.array([0, 1, 8], np.int32)
     given: dict[str, Any] = {"cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1]}
     found = op.explain(op.attention, PACKED_Q, PACKED_K, **given, causal=True, max_seqlen_q=5)
@@ -440,7 +440,7 @@ def test_torch_takes_it() -> None:
 
 
 def test_tiles_of_heads_of_64() -> None:
-    """Of 192 queries, but where short sequences would leave much of one empty, or the diagonal cuts much of it off."""
+    """Tiles have 192 queries, unless short sequences would leave one mostly empty or the diagonal would cut it."""
     for queries, causal, rows in (
         (1024, False, 192), (1024, True, 128), (4096, True, 192), (256, False, 128), (192, False, 192),
     ):  # fmt: skip

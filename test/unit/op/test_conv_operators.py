@@ -44,7 +44,7 @@ def test_gradients(activation: str) -> None:
 
 @pytest.mark.slow
 def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where something learns, a step has three convolutions; of the operator itself four."""
+    """A step with gradients runs three convolutions; with the operator itself it runs four."""
     from cute_dialect.op.conv import functions, operators
 
     seen: list[str] = []
@@ -79,7 +79,7 @@ def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_compiled_layer() -> None:
-    """All of it is one graph; the result has the memory format that was said."""
+    """The layer compiles to one graph, and its result is channels-last."""
     layer = op.nn.Conv2d(16, 8, 3, padding=1, activation="relu", dtype=torch.float16, run_on="cpu")
     x = tensor(1, 16, 3, 3)
     y = torch.compile(layer, fullgraph=True, backend="aot_eager")(x)

@@ -1,4 +1,4 @@
-"""What planned and described convolutions refuse, with whole messages, before anything is compiled."""
+"""Errors of planned and described convolutions, with whole messages, raised before anything is compiled."""
 
 # pyright: basic
 
@@ -267,7 +267,7 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
 
 
 def reducing() -> op.Conv2dOperation:
-    """Return an operation that sums up columns of pixels of several kinds, for a problem that is told."""
+    """Return an operation with a stride and a column reduction, for a known problem size."""
     plan = op.Conv2d("dgrad", element="f16")
     plan.epilogue_visitor = op.epilogue.trace(summed, {"accum": half(98, 64)})
     plan.iterator_algorithm, plan.tile_description = "optimized", TILE

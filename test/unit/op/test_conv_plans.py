@@ -63,7 +63,7 @@ def test_a_description_of_flat_arrays() -> None:
 
 @pytest.mark.slow
 def test_kernels_of_sm_80() -> None:
-    """A gradient of images with a stride by mma.sync, of what the taps see; channels that no TMA reads."""
+    """A strided input gradient by mma.sync from unfolded columns, with channels that TMA cannot read."""
     rng, h = np.random.default_rng(2), how(1, 2, groups=2)
     x, f = small(rng, 1, 4, 3, 6), small(rng, 4, 3, 3, 3)
     y = small(rng, *forward(x, f, h).shape)
@@ -81,7 +81,7 @@ def test_kernels_of_sm_80() -> None:
 
 @pytest.mark.slow
 def test_a_plan_in_parts() -> None:
-    """The gradient of filters: parts are images, added up by a second kernel, which has what becomes of the sums."""
+    """Filter gradient split by images. A second kernel adds the slices and applies the epilogue."""
     rng, h = np.random.default_rng(3), how()
     x, f, y = small(rng, 3, 3, 4, 64), small(rng, 64, 3, 3, 64), small(rng, 3, 3, 4, 64)
     df, c = gradients(x, f, y, h)[1], small(rng, 64, 3, 3, 64)

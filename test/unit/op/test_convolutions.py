@@ -70,7 +70,7 @@ def test_forward_and_gradients(name: str, launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_gradients_are_added(launched: list[str]) -> None:
-    """Of pixels of several kinds and of filters: to ``c``, times numbers."""
+    """Strided input gradients and filter gradients are added to ``c``, scaled."""
     rng, h = np.random.default_rng(4), how(1, 2)
     x, f, y = small(rng, 1, 5, 4, 40), small(rng, 8, 3, 3, 40), small(rng, 1, 3, 2, 8)
     dx, df = gradients(x, f, y, h)
@@ -98,7 +98,7 @@ def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.slow
 def test_what_becomes_of_the_sums(launched: list[str]) -> None:
-    """Of im2col loads and of columns: bias, activation, c, numbers; and an epilogue with a sum of each channel."""
+    """Bias, activation, c and scalars with im2col loads and with columns, and an epilogue with a sum per channel."""
     rng = np.random.default_rng(5)
     x, f = small(rng, 1, 4, 3, 16), small(rng, 64, 2, 3, 16)
     bias, c = np.arange(64, dtype=np.float32) - 30, small(rng, 1, 5, 3, 64)
@@ -121,7 +121,7 @@ def test_what_becomes_of_the_sums(launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_what_becomes_of_sums_that_lie_elsewhere(launched: list[str]) -> None:
-    """In the kernel: of pixels of several kinds, of the taps of filters, of groups; results beside D."""
+    """In the kernel: strided input gradients, filter gradients and groups, with results other than D."""
     rng = np.random.default_rng(6)
 
     def beside(accum: Any, c: Any) -> Any:
@@ -148,7 +148,7 @@ def test_what_becomes_of_sums_that_lie_elsewhere(launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_groups_whose_blocks_share_the_pixels() -> None:
-    """Of filters' gradients: some blocks add up the sums of a tile, with an epilogue."""
+    """Split-K slices of grouped filter gradients add up their tile, with an epilogue."""
     rng, h = np.random.default_rng(9), how(groups=2)
     x, f = small(rng, 2, 9, 11, 96), small(rng, 128, 3, 2, 48)
     y, c = small(rng, *forward(x, f, h).shape), small(rng, *f.shape)
@@ -162,7 +162,7 @@ def test_groups_whose_blocks_share_the_pixels() -> None:
 
 @pytest.mark.slow
 def test_what_becomes_of_the_sums_of_single_channels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of depthwise convolutions: bias, c and an activation in the kernel, a result beside D; not sums of channels."""
+    """Depthwise convolutions apply bias, c and an activation in the kernel, but not sums per channel."""
     from cute_dialect.op.conv import depthwise
 
     names, given = list[str](), depthwise.kernel_of
@@ -210,7 +210,7 @@ def test_torch(launched: list[str]) -> None:
 
 
 def test_explained() -> None:
-    """Which kernel, why, and what is copied; arrays or shapes, forward and gradients; nothing is computed."""
+    """Kernel, reason and copies, for arrays or shapes, forward and gradients, without computing anything."""
     found = op.explain(op.conv2d, (8, 56, 56, 64), (64, 3, 3, 64), padding=1)
     assert found.kernel.startswith("fprop-f16-f16-3x3-p1x1-") and not found.copies and found.microseconds > 1
     assert "M 25088, N 64, K 576" in str(found) and found.flops == 2 * 25088 * 64 * 576

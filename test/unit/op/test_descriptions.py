@@ -127,7 +127,7 @@ def test_epilogues() -> None:
 
 @pytest.mark.slow
 def test_modes() -> None:
-    """Serial and parallel parts of K, a batch, matrices anywhere."""
+    """Serial and parallel split-K, a batch, and an array of pointers."""
     m, n, k, batch = 40, 72, 520, 3
     found = operation(TABLE[8], "rcr")
     a, b, c = (flat("f16", batch * x) for x in (m * k, k * n, m * n))
@@ -228,7 +228,7 @@ def test_batches_share_k(split: Any, layout: str) -> None:
 
 @pytest.mark.slow
 def test_equal_parts_of_a_batch_are_one_launch() -> None:
-    """Of rows between which others lie; torch's as numpy's."""
+    """The rows have gaps between them; torch and numpy arrays give the same launch."""
     torch = pytest.importorskip("torch")
     a, b = flat("f16", 3 * 40 * 300).reshape(3, 40, 300), flat("f16", 3 * 256 * 48).reshape(3, 256, 48)
     plan = op.Gemm(element="f16", layout="row")
@@ -263,7 +263,7 @@ def test_no_k_and_no_factor() -> None:
 
 @pytest.mark.slow
 def test_sums_that_saturate_are_not_shared() -> None:
-    """The sums of parts of K would stick, and what adds them up would wrap."""
+    """Each split-K slice would saturate, while their sum would wrap."""
     for row in [r for r in TABLE if "multiply_add_saturate" in r]:
         found = operation(row)
         assert "saturate" in found.ir()

@@ -1,4 +1,4 @@
-"""Functions of elements over arrays, on the interpreter, beside numpy and torch; what is refused."""
+"""Elementwise functions over arrays on the interpreter, compared with numpy and torch, and their errors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_rows_of_any_length() -> None:
 
 @pytest.mark.slow
 def test_types() -> None:
-    """Of one type the result's; rounded once, saturating; of several f32, but 8 bits give way."""
+    """Equal types give that type, mixed types f32, but 8-bit types give way. Results round once and saturate."""
     e4, bf = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
     x, y = integers(3, 48, dtype=np.float32) * 37, integers(48, dtype=np.int8)
     for kind, limit in ((np.int8, 127), (np.uint8, 255), (e4, 448), (bf, None), (np.float16, None)):

@@ -95,7 +95,7 @@ KINDS = (
 
 @pytest.mark.slow
 def test_promotion_of_two_tensors_is_torchs() -> None:
-    """Of all pairs but 8-bit integers with each other, and truths alone, whose results are torch's type."""
+    """All pairs promote as in torch, except two different 8-bit integers, and two booleans."""
     for a in KINDS:
         for b in KINDS:
             narrow = (torch.int8, torch.uint8)

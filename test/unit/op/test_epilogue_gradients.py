@@ -1,4 +1,4 @@
-"""Gradients through ``epilogue=``: beside those of torch, of the same function on tensors of f64."""
+"""Gradients through ``epilogue=``, compared with torch's gradients of the same function on f64 tensors."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def check_twice(function: Callable[..., Any], args: dict[str, torch.Tensor], wit
 
 @pytest.mark.slow
 def test_second_derivatives() -> None:
-    """Gradients of gradients: of activations, of what rows share, of pairs, and of what chance drops."""
+    """Second derivatives of activations, per-row arguments, pairs and dropout."""
 
     def f(accum: Any, bias: Any, scale: Any) -> Any:
         gate, up = pairs(accum + bias)
@@ -201,7 +201,7 @@ def test_second_derivatives() -> None:
 
 @pytest.mark.slow
 def test_curves() -> None:
-    """The rules of the derivatives of activations, beside differences of these."""
+    """Derivative rules of activations match finite differences."""
     import numpy as np
 
     from cute_dialect.op.epilogue.derivative import SECOND

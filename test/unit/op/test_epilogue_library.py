@@ -1,4 +1,4 @@
-"""The ready epilogues, each on the interpreter beside what it gives for arrays of numpy in float64."""
+"""The library of epilogues on the interpreter, compared with the same functions on numpy arrays in float64."""
 
 from __future__ import annotations
 

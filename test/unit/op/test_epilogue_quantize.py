@@ -1,5 +1,5 @@
-"""``quantize`` in epilogues: results of 8 bits with a scale for each block of columns, beside what the same function
-gives for arrays of numpy in f64.
+"""``quantize`` in epilogues: 8-bit results with a scale for each block of columns, compared with the same function
+on numpy arrays in f64.
 """
 
 # Functions that are traced have no types.
@@ -92,7 +92,7 @@ def test_rows_that_tma_cannot_read() -> None:
 
 @pytest.mark.slow
 def test_two_products() -> None:
-    """What one product quantizes another one multiplies."""
+    """The quantized result of one GEMM is the operand of another."""
     rng = np.random.default_rng(5)
     a, b, w = (rng.integers(-2, 3, s).astype(np.float16) for s in ((64, 32), (32, 256), (256, 64)))
 

@@ -1,4 +1,4 @@
-"""Sums, maxima and minima of rows, columns and all, beside what the same function gives for arrays of numpy."""
+"""Sums, maxima and minima over rows, columns and all elements, compared with the same function on numpy arrays."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def gated(accum: Any, bias: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_beside_pairs(dtype: Any) -> None:
-    """Of what has half of the columns, and of the sums themselves, over several tiles."""
+    """Reductions of a result with half of the columns, and of the accumulator, over several tiles."""
     a, b, bias = integers(72, 16), integers(16, 336), integers(336, dtype=np.float32)
     found = op.mm(a, b, epilogue=gated, args={"bias": bias}, dtype=dtype, device="cpu", checks=["race", "oob"])
     want = gated(wide(a) @ wide(b), wide(bias))
@@ -169,7 +169,7 @@ def softmax(accum: Any, bias: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_whole_rows(dtype: Any) -> None:
-    """What becomes of a row is computed with: beside the function in f64; results of 8 bits are rounded as D's are."""
+    """A softmax over whole rows matches f64, and 8-bit results are rounded like D."""
     a, b, bias = integers(40, 48), integers(48, 72), integers(72, dtype=np.float32)
     want = softmax(wide(a) @ wide(b), wide(bias))
     e4m3 = numpy_dtype("f8E4M3FN")

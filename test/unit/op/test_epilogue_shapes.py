@@ -1,5 +1,5 @@
-"""``reshape`` and ``permute`` in epilogues: results and arguments of other shapes of the same elements, beside what the
-same function gives for arrays of numpy.
+"""``reshape`` and ``permute`` in epilogues: results and arguments of other shapes of the same elements,
+compared with the same function on numpy arrays.
 """
 
 # Functions that are traced have no types.
@@ -48,7 +48,7 @@ def heads(accum: Any, bias: Any) -> Any:
 
 
 def everything(accum: Any, scale: Any, angle: Any, skip: Any, bias: Any) -> Any:
-    """Arguments of a value a head, one of each row and place in a head, one an element, and one a column."""
+    """Per-head, per-row-and-head, per-element and per-column arguments."""
     m, n = accum.shape
     x = permute(reshape(accum + bias, (m, n // 16, 16)), (1, 0, 2))
     x = x * (scale * 2.0) + reshape(angle, (m, 16)) + skip
@@ -102,7 +102,7 @@ def test_memory_of_yours() -> None:
 
 @pytest.mark.slow
 def test_matrices() -> None:
-    """What is a matrix, or a batch, in another shape or order is stored as one."""
+    """A result that is a matrix or a batch in another shape or order is stored as one."""
     a, b = integers(48, 40), integers(40, 64)
     check(lambda accum: reshape(accum, (2, 24, 4, 16)), a, b, {})
     check(lambda accum: permute(accum, (1, 0)), a, b, {})
@@ -117,14 +117,14 @@ def test_matrices() -> None:
 
 @pytest.mark.slow
 def test_squares() -> None:
-    """An argument as large as the sums is what its shape says, after the function has turned it."""
+    """A square argument keeps its shape when the function transposes it."""
     a, b, s = integers(32, 16), integers(16, 32), integers(32, 32, seed=5)
     check(lambda accum, s: accum + permute(s, (1, 0)) * 2.0, a, b, {"s": s}, checks=ALL)
 
 
 @pytest.mark.slow
 def test_pairs_and_columns() -> None:
-    """What pairs() makes has heads, too; and results with contiguous columns are the transposed product."""
+    """Results of pairs() can be reshaped into heads, and results with contiguous columns use the transposed GEMM."""
 
     def gated(accum: Any, s: Any) -> Any:
         gate, up = pairs(accum)
@@ -218,7 +218,7 @@ def of_groups(accum: Any, bias: Any, scale: Any) -> Any:
 
 @pytest.mark.slow
 def test_groups() -> None:
-    """What is no group's stays as it is, in its own shape, or becomes zeros."""
+    """Rows of no group keep their values, in the new shape, or become zeros."""
     a, b, ends = integers(40, 24), integers(2, 24, 32), [17, 33]
     args = {"bias": integers(32), "scale": integers(2, 40, 1, seed=3)}
     sums = np.zeros((40, 32))
@@ -368,7 +368,7 @@ def _factors(rng: np.random.Generator, extent: int) -> tuple[int, ...]:
 
 
 def test_explain() -> None:
-    """What is told is the kernel that the call takes."""
+    """``explain`` reports the kernel that the call takes."""
     a, b = integers(64, 64), integers(64, 128)
     told = op.explain(op.mm, a, b, epilogue=lambda accum: permute(reshape(accum, (64, 2, 64)), (1, 0, 2)))
     assert told.kernel.startswith("f16-f16-kn-") and "-g-" in told.kernel and not told.copies

@@ -1,4 +1,4 @@
-"""What tracing an epilogue makes of a Python function, and what it refuses."""
+"""Graphs traced from Python epilogue functions, and the errors of tracing."""
 
 from __future__ import annotations
 

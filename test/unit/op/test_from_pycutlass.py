@@ -42,7 +42,7 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def test_names_of_the_table() -> None:
-    """What the right column names is there."""
+    """Every name in the right column exists."""
     table = PAGE.partition("### From PyCUTLASS")[2].partition("\n\n")[2].partition("\n\n")[0]
     rows = [row.split(" | ") for row in table.splitlines()[2:]]
     assert len(rows) > 12
@@ -142,7 +142,7 @@ def test_f32_without_tensor_cores(shape: list[int], stages: int, warps: list[int
 
 @pytest.mark.slow
 def test_who_makes_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvcc and nvrtc of PyCUTLASS: ptxas and the driver; or nobody, for the interpreter."""
+    """nvcc and nvrtc of PyCUTLASS select ptxas and the driver; the interpreter needs no assembler."""
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     assert op.compiler.backend() == "ptxas"
     instruction = op.MathInstruction([1, 1, 1], "f32", "f32", "f32", "simt")
@@ -172,7 +172,7 @@ def test_who_makes_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.slow
 def test_arguments_and_modes() -> None:
-    """Batches and matrices anywhere with their swizzle, serial and parallel parts of K with the reduction kernel."""
+    """Batches and pointer arrays with their swizzle, and serial and parallel split-K with the reduction kernel."""
     found = universal(swizzle=op.BatchedIdentitySwizzle)
     a, b, c = flat("f16", 2 * M * K), flat("f16", 2 * N * K), flat("f16", 2 * M * N)
     halves = [x.reshape(2, -1) for x in (a, b, c)]

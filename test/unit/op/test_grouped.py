@@ -298,7 +298,7 @@ def test_small_groups_have_small_tiles() -> None:
 
 
 def powers(*shape: int) -> np.ndarray:
-    """Powers of two: the sums stay exact."""
+    """Return powers of two, with which accumulators stay exact."""
     return np.exp2(np.random.default_rng(sum(shape)).integers(-3, 4, shape)).astype(np.float32)
 
 

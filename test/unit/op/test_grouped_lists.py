@@ -412,5 +412,5 @@ def test_lists_that_are_known() -> None:
             assert where == [t[i].data_ptr() for t in (x, y, found)]
         assert given[3] + 4 * int(mine[2, columns[2]]) == found[2].data_ptr()
     assert calls.again(x, y, "otherwise") is None and calls.again(x[:3], y[:3], "as ever") is None
-    x[0] = torch.zeros(25)[1:].view(3, 8)  # begins elsewhere
+    x[0] = torch.zeros(25)[1:].view(3, 8)  # another alignment
     assert calls.again(x, y, "as ever") is None and len(calls) == 1 and len(launched) == 2

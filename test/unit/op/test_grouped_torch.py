@@ -121,7 +121,7 @@ def test_calls_that_are_known() -> None:
     x, y, ends = (t.data_ptr() for t in others)
     assert found.shape == (8, 8) and launched == [(77, x, y, found.data_ptr(), ends + 4, 0)]
     assert calls.again(others, "otherwise") is None and calls.again([*others[:2], offs.long()], "as ever") is None
-    assert calls.again([torch.ones(129)[1:].view(8, 16), *others[1:]], "as ever") is None  # begins elsewhere
+    assert calls.again([torch.ones(129)[1:].view(8, 16), *others[1:]], "as ever") is None  # another alignment
     own = [Launch(launch, [a.data_ptr(), torch.ones(3).data_ptr()])]
     assert not calls.remember([a, b, offs], "copied", result, own)
     assert not calls.remember([a, a, offs], "twice", result, first) and len(calls) == 1

@@ -145,7 +145,7 @@ class FakeRunner:
 
 @pytest.fixture
 def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """What the kernels are measured to reach, 100 where nothing is said; negative: wrong results."""
+    """Speeds that kernels reach when measured, 100 by default. A negative speed stands for wrong results."""
     found: dict[str, float] = {}
 
     def check(runner: FakeRunner, shape: object, *, integers: bool, repeats: int) -> float:

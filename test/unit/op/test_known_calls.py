@@ -1,4 +1,4 @@
-"""Calls that were made before are done again at other addresses; no other call is."""
+"""Cached calls are replayed at other addresses, and other calls are not."""
 
 # pyright: basic
 
@@ -169,8 +169,8 @@ UNKNOWN: dict[str, Callable[[Noted], Any]] = {
     "a value is changed": lambda kernel: multiplied(kernel, A, B).add_(1),
     "a value is read": lambda kernel: (float(A[0, 0]), multiplied(kernel, A, B))[1],
     "nothing is launched": lambda kernel: torch.empty(3),
-    "memory of nobody": lambda kernel: multiplied(kernel, A, OUT),
-    "a result of nobody": lambda kernel: (multiplied(kernel, A, B), OUT)[1],
+    "memory of no argument": lambda kernel: multiplied(kernel, A, OUT),
+    "a result of no launch": lambda kernel: (multiplied(kernel, A, B), OUT)[1],
     "a part of a result": lambda kernel: multiplied(kernel, A, B)[1:],
     "an argument seen otherwise": lambda kernel: (multiplied(kernel, A, B), A.t())[1],
     "a list of results": lambda kernel: [multiplied(kernel, A, B)],
@@ -214,7 +214,7 @@ def test_steps_between_launches(kernel: Noted) -> None:
 
 
 def test_calls_within_calls(kernel: Noted) -> None:
-    """Are computed there, so that they are written down."""
+    """An inner call is computed, so that the outer call records its launches."""
     inner, outer = calls_of(kernel), KnownCalls()
 
     def compute() -> Any:
@@ -314,7 +314,7 @@ def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_scaled_product_unlike_another(idle: Seen) -> None:
-    """Of other scales, bias or types it is computed the long way; scales are read at each call."""
+    """Other scales, bias or types miss the cache, and scales are read at each call."""
     a, b, x, y = of_scales("row")()
     call = lambda *more, **how: op.scaled_mm(*(more or (a, b, x, y)), **how)  # noqa: E731
     call()

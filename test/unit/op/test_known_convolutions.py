@@ -1,6 +1,6 @@
 """Convolutions that were computed before are launched after one look-up; kernels that a call asks for.
 
-Nothing is launched: what would be is written down.
+Nothing is launched. The tests record the launches instead.
 """
 
 # pyright: basic
@@ -64,7 +64,7 @@ def addresses(*tensors: Any) -> tuple[int, ...]:
 
 
 def test_calls_like_earlier_ones(launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all kinds, with what becomes of the sums, to memory that is given; and products of one tap."""
+    """Every kind of convolution, with epilogues and with ``out``, and GEMMs for filters of one tap."""
     like, taps, grad, one = X.clone(), F.clone(), Y.clone(), image(32, 64, 1, 1)
     calls: list[tuple[Any, Any]] = [
         (lambda x, f, y: op.conv2d(x, f, None, 1, 1), lambda d: (like, taps, d)),
@@ -171,7 +171,7 @@ def test_a_kernel_of_another_convolution(launched: list[Any]) -> None:
 
 
 def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """With invented times: what is the fastest is taken from then on, also with what becomes of the sums."""
+    """With fake times, the fastest kernel is taken from then on, with epilogues too."""
     from cute_dialect.op.kernel_prefetch import Prefetch
     from cute_dialect.op.select import kernel_choice, tuning
     from cute_dialect.op.select.timing import Sample
@@ -213,7 +213,7 @@ def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels of what op.explain tells: with im2col loads and their epilogue, of one channel each, of image tiles."""
+    """Kernels of explanations: im2col with an epilogue, depthwise, and image tiles."""
     from cute_dialect.op import kernel_prefetch
 
     made: list[Any] = []

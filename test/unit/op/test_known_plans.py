@@ -24,7 +24,7 @@ BIAS = torch.zeros(16, dtype=torch.float16)
 
 
 class Kernel:
-    """What a launch is made of: it notes addresses."""
+    """A fake kernel that records the addresses of its launches."""
 
     alignment = 16
 

@@ -68,7 +68,7 @@ def test_products(
 
 @pytest.mark.end_to_end
 def test_gradients() -> None:
-    """Of what is mapped, and of what is the same for all; the derivative of an activation is mapped, too."""
+    """Gradients of mapped and of shared operands; derivatives of activations are mapped too."""
     x, w = A.clone().requires_grad_(), B[0].clone().requires_grad_()
     vmap(mm, (0, None))(x, w).backward(GRAD)
     assert x.grad is not None and w.grad is not None

@@ -1,4 +1,4 @@
-"""Equal products of matrices that lie anywhere: one launch, on the interpreter."""
+"""Equal GEMMs over an array of pointers run in one launch, on the interpreter."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_traced_epilogues(lies: str) -> None:
         np.testing.assert_array_equal(found["rows"], sums.sum(-1, keepdims=True))
         launches = op.explain(op.mm_array, a, b, epilogue=shifted, args=args).launches
         assert launches == ((1, "") if lies == "together" else (3, "the matrices of A have different strides"))
-    # Of a launch and what combines sums of rows behind it, the last one's; of a call each product, both.
+    # A launch reports its last kernel, which combines the row sums. A call per product reports both kernels.
     assert len(reports) == {"together": 1, "apart": 6, "anyhow": 1}[lies]
 
 

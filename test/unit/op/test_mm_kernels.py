@@ -1,4 +1,4 @@
-"""Which kernel ``mm`` and ``bmm`` take for which matrices."""
+"""The kernels that ``mm`` and ``bmm`` choose."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_epilogues_have_kernels_of_their_own() -> None:
 
 
 def test_what_is_copied() -> None:
-    """Of 8- and 32-bit elements one factor is multiplied where it is contiguous along K, the other need not be."""
+    """With 8- and 32-bit elements one operand must be contiguous along K. The other one is not copied."""
     f32 = row_major(2048, 2048, 4)
     odd = row_major(2048, 2049, 4)
     wide = row_major(2048, 4096, 4)
@@ -109,7 +109,7 @@ def test_what_is_copied() -> None:
         assert way.copied == (() if out is odd else large)
         assert way.other is not None
         assert way.other.name == ("f32-f32-kk-exact-64x64" if out is odd else "f32-f32-kn-exact")
-    # What a swapped problem, whose rows are through registers, cannot have.
+    # Epilogues that the transposed problem, whose rows go through registers, does not support.
     source = Epilogue(beta="arg")
     assert way_of(f32, f32, f32, "f32", "f32", source, arithmetic="tf32").copied == ("b",)
     assert way_of(transposed(f32), transposed(f32), f32, "f32", "f32", source, arithmetic="tf32").copied == ()
@@ -126,7 +126,7 @@ def test_what_is_copied() -> None:
 
 
 def test_batches() -> None:
-    """Which are one product; what the kernel is given."""
+    """Folding of batches into one GEMM, and the resulting kernel problem."""
     a, out = row_major(64, 32)._replace(matrices=8, step=64 * 32), row_major(64, 48)._replace(matrices=8, step=64 * 48)
     b = row_major(32, 48)
     for x, y, z, folded, sizes in (
@@ -143,7 +143,7 @@ def test_batches() -> None:
         assert way.folded == folded and (p.m, p.n, p.k, p.matrices) == sizes
         assert way.choice is not None and way.choice.config.batch == (p.matrices > 1)
         way.choice.config.check()
-    # What counts rows counts those of a matrix.
+    # Epilogues that index rows need the rows of one matrix.
     for e in (Epilogue(bias="m"), Epilogue(hook=lambda x, row, column: x)):
         assert not way_of(a, b, out, "f16", "f16", e).folded
     assert way_of(a, b, out, "f16", "f16", Epilogue(bias="n")).folded

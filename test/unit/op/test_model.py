@@ -1,4 +1,4 @@
-"""Which kernel is predicted to be the fastest; costs of other GPUs in files."""
+"""Predicted fastest kernels, and costs of other GPUs from files."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_costs_of_another_gpu() -> None:
     assert choose(p, gpu=GPU) == best(p, costs_of(GPU)) and choose(p, gpu=GPU).config.sms == 66
     assert 1.7 < predict(best(p, half), p, half) / predict(best(p), p) < 2.3
     assert costs_of("another", sms=114) == COSTS._replace(sms=114, fours=25, eights=12)
-    # Where meeting costs nothing K is shared; where it costs much it is not.
+    # Split-K is chosen if combining the slices is free, and not if it is expensive.
     q = Problem(128, 512, 16384)
     free = COSTS._replace(split=0.0, split_tile=0.0, few_split=0.0)
     dear = COSTS._replace(split=900.0, few_split=900.0, stream=900.0)

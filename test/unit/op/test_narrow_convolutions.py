@@ -82,7 +82,7 @@ def test_what_becomes_of_the_sums(launched: list[str]) -> None:
 
 
 def test_explained() -> None:
-    """The kernel of what is left, and what is written before."""
+    """The kernel of the reduced convolution, and the columns that are written first."""
     found = op.explain(op.conv2d, (32, 224, 224, 3), (64, 7, 7, 3), stride=2, padding=3)
     assert found.kernel.startswith("fprop-f16-f16-7x1-p3x0-s2x1-") and found.why.startswith("the taps of a row become")
     assert found.copies == (("columns", 32 * 224 * 112 * 32 * 2),) and [k.name for k in found.kernels][1] == "unfold-16"

@@ -54,7 +54,7 @@ def problem(m: int, n: int, k: int, kind: Any = torch.bfloat16) -> tuple[Any, ..
 def wanted(
     a: Any, b: Any, c: Any = None, bias: Any = None, activation: str = "", alpha: float = 1.0, beta: float = 1.0
 ) -> Any:
-    """Return the exact result, and the magnitudes of what is added."""
+    """Return the exact result, and the sum of the magnitudes of the terms."""
     x, terms = alpha * (a.double() @ b.double()), abs(alpha) * (a.double().abs() @ b.double().abs())
     for t, factor in ((c, beta), (bias, 1.0)):
         if t is not None:
@@ -161,7 +161,7 @@ def test_a_source_of_another_type(n: int, kind: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [64, 18])
 def test_epilogues_that_are_traced(n: int) -> None:
-    """Pairs of columns, reductions and results beside D, of aligned rows and of others."""
+    """Pairs of columns, reductions and results other than D, for aligned and unaligned rows."""
     a, b, _, bias = problem(24, n, 40 if n == 64 else 17)
 
     def gated(accum: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What products refuse: class and message, before anything is compiled or written."""
+"""Errors of products: class and message, raised before anything is compiled or written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(compiled, "by_name", failing)
     monkeypatch.setattr(cuda, "driver", lambda: Gpu())
     monkeypatch.setattr(occupancy, "clusters_at_once", lambda number, size: 120 // size)
-    monkeypatch.setattr(gemm_dispatch, "tell_clusters", lambda *_: None)  # not to whoever is tested next
+    monkeypatch.setattr(gemm_dispatch, "tell_clusters", lambda *_: None)  # must not affect later tests
     gemm_dispatch.gpu_of.cache_clear()
     yield
     gemm_dispatch.gpu_of.cache_clear()
@@ -185,7 +185,7 @@ CASES: list[Case] = [
      "mm_array: D shares memory with bias; only C may be D"),
     (op.conv2d, (IMAGE, FILTER), {"out": PIXELS[0], "epilogue": ADDED, "args": {"C": PIXELS[1]}}, op.LayoutError,
      "conv2d: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
-    # what becomes of the sums
+    # epilogues
     (op.scaled_mm, (A8, B8, np.ones((128, 8), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
      "scaled_mm: scale_a has shape (128, 8), scales of blocks of 32 along K, which need Blackwell (sm_100); use one "
      "scale per matrix, per row, or per block of 128 along K"),
@@ -348,7 +348,7 @@ def test_a_plan_of_groups_is_bound_to_arrays_on_a_gpu() -> None:
 
 
 def test_what_fits_gets_a_kernel() -> None:
-    """Also a result between the columns of an operand, and beside it; and what an epilogue reads may be the result."""
+    """The result may lie next to the columns of an operand, or be an argument of the epilogue itself."""
     whole = half(128, 512)
     d = whole[:, :256]
     for function, args in (

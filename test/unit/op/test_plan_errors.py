@@ -1,4 +1,4 @@
-"""What plans and descriptions refuse: message and class, before anything is compiled or written."""
+"""Errors of plans and descriptions: message and class, raised before anything is compiled or written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans and descriptions with traced epilogues, on the interpreter, beside the function itself in f64."""
+"""Plans and descriptions with traced epilogues on the interpreter, compared with the same function in f64."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def test_parts_of_k(batch: tuple[int, ...], split: tuple[str, int]) -> None:
 
 def test_parts_of_k_have_the_tile_that_is_best_for_them() -> None:
     """Not that of a product without parts, which is small where there are few tiles: so all blocks run at once."""
-    a, b = np.empty((4, 256, 16384), np.float16), np.empty((4, 16384, 256), np.float16)  # nobody touches them
+    a, b = np.empty((4, 256, 16384), np.float16), np.empty((4, 16384, 256), np.float16)  # never accessed
     plan = op.Gemm(element="f16", layout="row")
     serial, parallel = (
         [v.name for v in plan.arguments(a, b, split_k=(mode, 8), device="cpu").sources()]

@@ -128,7 +128,7 @@ def test_batches(of_a: tuple[int, ...], of_b: tuple[int, ...], batches: str, spl
 
 @pytest.mark.slow
 def test_nothing_is_multiplied() -> None:
-    """What A and B hold does not matter."""
+    """With alpha = 0, A and B may hold NaN."""
     plan, c = planned(), normal(70, 68)
     nothing = np.full_like(A, np.nan)
     assert error(plan.run(nothing, B, c, alpha=0.0, beta=1.0, device="cpu").D, c) == 0
@@ -269,7 +269,7 @@ def tile(columns: int) -> op.TileDescription:
 
 @pytest.mark.slow
 def test_described_operations() -> None:
-    """As any other: kernels for compilers, parts of K in a workspace, batches, arrays of matrices."""
+    """Kernels for the compiler, split-K with a workspace, batches and pointer arrays."""
     operands = [op.TensorDescription("f32", layout, 4) for layout in ("row", "column", "row")]
     functor = op.LinearCombination("f32", 4, "f32", "f32")
     operation = op.GemmOperationUniversal(90, tile(64), *operands, functor)

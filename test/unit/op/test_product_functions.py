@@ -1,4 +1,4 @@
-"""``addmm``, ``baddbmm``, ``linear``, ``matmul`` beside torch, with CPU tensors on the interpreter."""
+"""``addmm``, ``baddbmm``, ``linear`` and ``matmul`` on CPU tensors on the interpreter, compared with torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What descriptions, plans and saved plans refuse, each with its whole message: a call for each raise."""
+"""Errors of descriptions, plans and saved plans with their whole messages, one call for each raise."""
 
 # pyright: reportPrivateUsage=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 
@@ -198,7 +198,7 @@ def saturating() -> op.Gemm:
 
 
 def with_few_rows_that_saturate() -> object:
-    """A tile of few rows whose instruction is said to saturate."""
+    """A tile of few rows whose instruction saturates."""
     plan = op.Gemm(element="f16", layout_A="row", layout_B="column", layout="row")
     few = describe(few_rows(SkinnyConfig()), plan.asked())
     assert few.math_instruction is not None

@@ -1,4 +1,4 @@
-"""What functions on arrays refuse, each with its whole message: a call for each raise that no other file gets to."""
+"""Errors of functions on arrays with their whole messages, one call for each raise that no other file covers."""
 
 # pyright: reportPrivateUsage=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -109,7 +109,7 @@ class Device(NamedTuple):
 
 
 def on(kind: str, dtype: str) -> Any:
-    """Return what is said to be a tensor on a device of some kind."""
+    """Return a fake tensor on a device of some kind."""
     return SimpleNamespace(dtype=dtype, device=Device(kind))
 
 
@@ -510,7 +510,7 @@ def test_refused(kind: type[Exception], message: str, do: Do) -> None:
 
 
 def of_torch() -> list[Case]:
-    """Return what needs tensors: those on "meta" have no memory, so nothing is computed."""
+    """Return the cases that need tensors. Tensors on "meta" have no memory, so nothing is computed."""
     torch = pytest.importorskip("torch")
     import cute_dialect.op.conv.operators
     import cute_dialect.op.grouped.operators

@@ -1,4 +1,4 @@
-"""Rows at the edge, forward and backward, beside torch: infinities, NaN, equal numbers, one element, huge and tiny."""
+"""Row functions and gradients at the edges, compared with torch: infinities, NaN, equal, huge and tiny numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions on rows beside torch's own, on the interpreter; what does not fit is refused."""
+"""Row functions on the interpreter, compared with torch, and their errors."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_what_does_not_fit(call: Any, kind: type[Exception], message: str) -> No
 
 
 def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """What is said is what is compiled; classes, alignment, refusals."""
+    """``explain`` reports the kernels that ``prefetch`` compiles, with classes of lengths, alignment and errors."""
     found = op.explain(op.softmax, (8192, 50257), element="bf16")
     assert (found.rows, found.n, found.whole, found.bytes) == (8192, 50257, False, 4 * 8192 * 50257)
     assert 50257 in found.lengths and "in registers" in str(found) and "anywhere" in str(found)

@@ -1,4 +1,4 @@
-"""Gradients of the functions on rows beside torch's own in float64, and the operators of torch, on the interpreter."""
+"""Gradients of row functions, compared with torch in float64, and their torch operators, on the interpreter."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_numpy_and_no_rows() -> None:
 
 @pytest.mark.slow
 def test_a_gradient_with_zeros_for_steps() -> None:
-    """What ``y.sum().backward()`` gives: one number, expanded."""
+    """``y.sum().backward()`` gives one expanded number as the gradient."""
     x = data(3, 50)
     op.rms_norm(x, eps=1e-5, device="cpu").sum().backward()
     same(x.grad, exact(lambda x: F.rms_norm(x, (50,), None, 1e-5), [x], [torch.ones(3, 50)])[0])

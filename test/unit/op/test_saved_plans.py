@@ -203,7 +203,7 @@ def test_a_function_in_the_language(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_another_tile_is_taken_where_it_was(tmp_path: Path) -> None:
-    """What this machine would choose is not there: the kernel that was taken is."""
+    """The loaded plan uses the saved kernel, even if this machine would choose another tile."""
     plan = op.Gemm(**F16)
     plan.tile_description = {"threadblock_shape": [128, 64, 64]}
     a, b = integers(40, 64), integers(64, 72)

@@ -20,7 +20,7 @@ def factors(m: int, n: int, k: int, of_b: Any = E4) -> tuple[np.ndarray, np.ndar
 
 
 def powers(*shape: int, seed: int = 0) -> np.ndarray:
-    """Powers of two: the sums stay exact."""
+    """Return powers of two, with which accumulators stay exact."""
     return np.exp2(np.random.default_rng(seed).integers(-3, 4, shape)).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""``torch.ops.cute`` on the interpreter: gradients beside those of float64, ``opcheck``, ``torch.compile``, export."""
+"""``torch.ops.cute`` on the interpreter: gradients compared with float64, ``opcheck``, ``torch.compile``, export."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_products(dtype: torch.dtype, out: torch.dtype) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("of_a", "of_b"), [(3, 3), (1, 3), (3, 1), (1, 1)])
 def test_batches(of_a: int, of_b: int) -> None:
-    """One matrix for all gets the sum of what all give it."""
+    """The gradient of a shared matrix is summed over the batch."""
     a, b = integers(of_a, 24, 40), integers(of_b, 40, 32)
     check(lambda a, b: bmm(a, b, alpha=2.0), lambda a, b: 2.0 * torch.matmul(a, b), a, b)
     check(
@@ -100,7 +100,7 @@ def test_what_is_added(shape: tuple[int, ...], rows: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "softplus"])
 def test_activations(activation: str) -> None:
-    """Their derivatives are of what the product has kept."""
+    """Derivatives use the values that the forward product kept."""
     x, weight, bias = integers(2, 12, 40, dtype=f32), integers(32, 40, dtype=f32) / 8, integers(32, dtype=f32)
     gelu_tanh = partial(torch.nn.functional.gelu, approximate="tanh")
     functions = {"gelu_tanh": gelu_tanh, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
@@ -208,8 +208,8 @@ SAMPLES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 
 @pytest.mark.slow
 def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where something learns, three products a step; the operator itself makes the sums again.  A bias of columns is
-    added up with the derivative; one of rows, and what is of 8 bits, have gradients, too.
+    """A step with gradients runs three GEMMs, and the operator itself four. The derivative kernel reduces a per-column
+    bias. A per-row bias and 8-bit results have gradients too.
     """
     seen: list[str] = []
     product = operators.gemm.product

@@ -48,7 +48,7 @@ def gpu_of(device: object) -> tuple[str, int]:
 
 @pytest.fixture
 def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, float]]:
-    """Microseconds of kernels by name, 10 where nothing is said."""
+    """Times of kernels by name in microseconds, 10 by default."""
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
     found: dict[str, float] = {}
 

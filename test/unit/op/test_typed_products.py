@@ -62,7 +62,7 @@ def test_defaults() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(40, 88, 71), (39, 87, 72), (1, 1, 1)])
 def test_any_rows_and_majors(m: int, n: int, k: int) -> None:
-    """What is copied, and what torch then does: integers stay exact."""
+    """Integer operands give exact results for unaligned rows too."""
     for case in (TypedProduct(I8, I8, I32, (m, n, k)), TypedProduct(E4, E5, F32, (m, n, k))):
         a, b = case.operands("cpu")
         c = (torch.arange(m * n).reshape(m, n) * 1000003 % 2**30).to(case.out)

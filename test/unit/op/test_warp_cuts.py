@@ -1,4 +1,4 @@
-"""How products without wgmma are cut, and whether they are sooner than copies."""
+"""Tiles of GEMMs without wgmma, and whether they are faster than copying the operands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lying(m: int, n: int, k: int, majors: str, item: int, pad: int = 0) -> tuple
 
 
 def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) -> GemmDispatch:
-    """How ``mm`` computes a product on an H200."""
+    """Return the dispatch of ``mm`` on an H200."""
     item, output = (4, "f32") if dtype == "f32" else (1, "i32" if dtype == "i8" else "bf16")
     out = Matrix((m, n), (n + pad, 1), 4 if output != "bf16" else 2, 0)
     return way_of(*lying(m, n, k, majors, item, pad), out, dtype, output, arithmetic="tf32" if dtype == "f32" else "")
@@ -35,7 +35,7 @@ def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_each_cut_is_a_kernel(seed: int) -> None:
-    """Of drawn problems: what a block needs of shared memory is there, and blocks that share K have steps of it."""
+    """Random problems: the tile fits into shared memory, and every split-K slice has steps of K."""
     rng = random.Random(seed)
     for element, output in ELEMENTS:
         m, n, k = (round(2 ** rng.uniform(0, 14)) for _ in range(3))
@@ -86,7 +86,7 @@ def test_small_products_are_not_copied(dtype: str) -> None:
 
 @pytest.mark.slow
 def test_bytes_that_come_one_by_one_are_copied_sooner() -> None:
-    """Of 8-bit floats across K fragments are single bytes: a copy is worth it for less work than of tf32."""
+    """8-bit floats not contiguous along K load single bytes, so a copy pays off earlier than with tf32."""
     sizes = 1024, 8192, 256
     assert way(*sizes, "f8E4M3FN").copied == ("a",) and way(64, 64, 64, "f8E4M3FN").copied == ()
     p = Problem(*sizes, "f8E4M3FN", "bf16", "m", "n")

@@ -1,4 +1,4 @@
-"""What a loop carries of a register tensor: 32-bit registers of small elements where whole ones are written."""
+"""Register tensors carried by loops: small elements are packed in 32-bit registers if whole registers are written."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PAIRS = {
     ("gemm_sm90", "sm_100a"): "refused",
     ("tma_copy", "sm_120f"): "ptx",
 }
-"""Example and chip -> what becomes of it; ``test/oracle/target_grid.py`` has them all."""
+"""Example and chip -> outcome; ``test/oracle/target_grid.py`` has all pairs."""
 
 
 @pytest.mark.sample("elementwise_add-sm_50")

@@ -47,7 +47,7 @@ N, M = -7, 5_000_000_000
 
 
 def expected(t: int) -> list[str]:
-    """What thread ``t`` prints."""
+    """Return the output of thread ``t``."""
     layout = f"({t},(8,{M})):(1,({N},{M}))"
     return [
         f"({N},({M},4),{t})", f"({t},(8,{M}))", f"({t}@0,1@1)", f"(_,{t})", layout, f"[({t},3):(1,{N});_]", "S<2,3,3>",
@@ -72,7 +72,7 @@ def test_base_ir_on_the_interpreter() -> None:
 
 @pytest.mark.skipif(not is_available(), reason="upstream MLIR is not installed")
 def test_vprintf_on_the_interpreter() -> None:
-    """What upstream makes of gpu.printf: a buffer, laid out as C passes variadic arguments."""
+    """Upstream lowers gpu.printf to vprintf with a buffer of C variadic arguments."""
     upstream = UpstreamModule.from_text(lower_to_base(TEXT, pipeline="base"))
     upstream.run("base-prepare")
     upstream.run("one-shot-convert-to-llvm")

@@ -61,7 +61,7 @@ def same_function(got: L | C, values: object, size: int) -> None:
 def fits(a: L | C, through: tuple[int, int | E]) -> bool:
     """Whether steps of a mode stay on the grid of the extents of ``a``: then composition is that of functions.
 
-    What a type does not show cannot be checked, so an op accepts more than that.
+    Ops check this only as far as the types show it.
     """
     s, d = through
     extents = brute.leaves(brute.outer(a).shape)
@@ -88,7 +88,7 @@ def fits(a: L | C, through: tuple[int, int | E]) -> bool:
 
 
 def composed_mode_by_mode(a: L | C, b: L, got: L | C) -> None:
-    """``got`` at a coordinate is the sum over the modes of ``b`` of what ``a`` gives for each."""
+    """Assert that ``got`` at a coordinate is the sum of ``a`` over the modes of ``b``."""
     inner, got_inner = brute.outer(a), brute.outer(got)
     assert brute.size(got_inner.shape) == brute.size(b.shape)
     if isinstance(a, C):
@@ -258,7 +258,7 @@ def test_group_modes():
 
 
 def recast(new: int, old: int, s: int, d: int, dynamic: bool) -> tuple[int, int]:
-    """One leaf mode of ``old`` bits an element, in elements of ``new`` bits."""
+    """Convert one leaf mode from elements of ``old`` bits to elements of ``new`` bits."""
     if new == old:
         return s, d
     if old % new == 0:
@@ -400,7 +400,7 @@ def in_bounds(c: object, s: object) -> list[tuple[int, int]]:
 
 
 def pointer_offset(case: Case, out: Outcome) -> int:
-    """What the slice leaves to the pointer, by the case that the result shows."""
+    """Return the offset that the slice adds to the pointer, for a plain or composed result."""
     (_, a), (_, c) = case.operands
     (got,) = out.results
     if set(brute.leaves(c)) == {ALL}:

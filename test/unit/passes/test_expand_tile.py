@@ -40,7 +40,7 @@ def repeats(a: L, b: L) -> list[tuple[int, int]]:
 
 
 def repeated(c: object, b: L, m: Sequence[tuple[int, int]]) -> int:
-    """Where the copy at a coordinate of ``b`` starts."""
+    """Return the offset of the copy at a coordinate of ``b``."""
     return sum(brute.at_modes(i * d, list(m)) for i, (_, d) in zip(brute.leaves(c), brute.flat(b)))
 
 
@@ -173,14 +173,14 @@ def tiler_for(r: Random, n: int, *, exact: bool = True) -> L:
 
 
 def tiled_offset(t: L, n: int, i: int, j: int) -> int:
-    """Which element of ``n`` is number ``i`` of tile ``j``: a tile and its complement cover the elements once."""
+    """Return the offset in ``n`` of element ``i`` of tile ``j``. A tile and its complement cover each element once."""
     gap = t.stride if t.shape != 1 else 1
     rest = [(gap, 1), (1, gap * t.shape)] if t.shape != 1 else [(1, 1)]
     return i * t.stride + brute.at_modes(j, rest)
 
 
 def pieces(t: L, n: int) -> int:
-    """How many tiles cover ``n`` elements."""
+    """Return the number of tiles that cover ``n`` elements."""
     return brute.ceil(n, t.shape * t.stride) * t.stride if t.shape != 1 else n
 
 
@@ -239,7 +239,7 @@ def mode_wise(r: Random, kind: str, *, underscores: bool) -> Case:
 
 
 def divided(mode: L, t: object, p: object) -> tuple[int, int, object] | None:
-    """Tile size, number of tiles, offset of (i, j) for one mode; None where nothing can be said."""
+    """Return tile size, number of tiles and offset of (i, j) for one mode, or None if they are undefined."""
     t = L(t, 1) if isinstance(t, int) else t
     n = brute.size(mode.shape)
     extent = p if not hasattr(p, "shape") else p.shape

@@ -58,7 +58,7 @@ def unsigned(value: int) -> int:
 
 
 def binary(name: str, a: int, b: int) -> int:
-    """One op of arith on two's complement numbers, written down from its definition."""
+    """Evaluate one op of arith on two's complement numbers by its definition."""
     if name in ("divsi", "remsi", "ceildivsi", "floordivsi", "divui", "remui") and (
         b == 0 or (b == -1 and a == -(1 << (WIDTH - 1)))
     ):
@@ -99,7 +99,7 @@ def compare(predicate: str, a: int, b: int) -> bool:
 
 
 def evaluate(parsed: ModuleOp, arguments: tuple[int, ...]) -> int:
-    """What the one function of the module gives.  Raises Undefined."""
+    """Return the result of the only function of the module.  Raises Undefined."""
     (function,) = parsed.body.block.ops
     block = function.regions[0].block
     values: dict[SSAValue, int] = dict(zip(block.args, arguments, strict=True))

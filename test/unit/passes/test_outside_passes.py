@@ -298,7 +298,7 @@ def test_the_program_finds_it(opt: Tool):
 
 
 def test_embedded_and_in_a_list(opt: Tool):
-    """What upstream's Python calls takes them too."""
+    """A pipeline embedded in upstream's Python accepts outside passes too."""
     pytest.importorskip("mlir.ir")
     import mlir.ir as ir
 

@@ -1,4 +1,4 @@
-"""Tensors in shared memory: what lies where, through swizzles and composed layouts, whoever reads and writes."""
+"""Layout of tensors in shared memory, with swizzles and composed layouts, for all kinds of reads and writes."""
 
 from __future__ import annotations
 

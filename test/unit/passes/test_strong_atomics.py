@@ -64,7 +64,7 @@ def kernel(name: str, space: str, t: str, text: str) -> str:
 
 @cache
 def instructions(texts: tuple[str, ...], chip: str = "sm_90a") -> tuple[tuple[str, ...], ...]:
-    """What each of these kernels does to memory and order, in PTX, without the store of its result."""
+    """Return the memory and ordering instructions in the PTX of each kernel, without the store of its result."""
     compiled = compile_cute(module(*texts), emit="ptx", cache=False, chip=chip, features=default_features(chip))
     assert assemble(compiled.ptx, chip).warnings == ()
     parts = re.split(r"\.visible \.entry \w+", compiled.ptx)[1:]
@@ -78,7 +78,7 @@ def expected(order: str, scope: str) -> tuple[str, str]:
 
 
 def agrees(found: tuple[str, ...], order: str, scope: str, space: str, bits: int) -> bool:
-    """Whether these instructions, the last of which is the store of the result, are no weaker than was said."""
+    """Return True if the instructions, ending with the store of the result, are as strong as specified."""
     fence, words = expected(order, scope)
     atom = next(i for i in found if i.startswith("atom"))
     fences = [i for i in found if i.startswith("fence")]
@@ -119,7 +119,7 @@ def test_sixteen_bit_floats_on_a_chip_without_the_instruction(t: str) -> None:
 
 
 def test_loads_stores_and_fences() -> None:
-    """What LLVM keeps: if a later one does not, this fails."""
+    """LLVM keeps these. The test fails if a later LLVM does not."""
     texts: list[str] = []
     wanted: list[tuple[str, ...]] = []
     for scope in SCOPES:

@@ -31,8 +31,10 @@ class Loop(NamedTuple):
 
 
 def kernel(loop: Loop, by_thread: bool) -> str:
-    """Each thread stores a number that all turns of the loop and their order make; ``by_thread`` adds its number to the
-    lower bound."""
+    """Each thread stores a number that depends on all iterations and their order.
+
+    ``by_thread`` adds the thread number to the lower bound.
+    """
     t = loop.t
     names = [n for n in ("lower", "upper", "step") if n not in loop.known]
     arguments = "".join(f", %{n}_given: i64" for n in names)
@@ -213,7 +215,7 @@ gpu.module @m {{
 
 
 def shape(text: str) -> tuple[int, int]:
-    """How many loops a lowered kernel has, and how many stores."""
+    """Return the numbers of loops and of stores in a lowered kernel."""
     return len(re.findall(r"scf\.for", text)), len(re.findall(r"llvm\.store", text))
 
 

@@ -141,7 +141,7 @@ VALUES = {
 
 
 def made(value: Value, number: str, at: str) -> str:
-    """What makes ``%v`` + ``at`` of ``number``."""
+    """Return the ops that define ``%v`` + ``at`` from ``number``."""
     return (
         value.make.replace("$", at)
         .replace("%s)", f"{number})")
@@ -151,7 +151,7 @@ def made(value: Value, number: str, at: str) -> str:
 
 
 def region(kind: str, value: Value) -> str:
-    """What makes ``%w`` in a region of this kind."""
+    """Return the ops that define ``%w`` in a region of this kind."""
     t = value.type
     first, again = made(value, "%sa", "a"), made(value, "%sb", "b")
     start = f"%sa = arith.addi %tid, %c1 : i32\n{first}"

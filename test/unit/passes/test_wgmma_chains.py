@@ -56,7 +56,7 @@ def program(form: Instruction, body: str) -> ModuleOp:
 
 
 def lengths(m: ModuleOp) -> list[int]:
-    """How many instructions each chain of a module has."""
+    """Return the number of instructions in each chain of a module."""
     types = RegisterTypes()
     holders = [op for op in m.ops if op.name == "gpu.module"]
     return [len(chain) for h in holders for f in h.regions[0].block.ops for chain in find_chains(f, types)]

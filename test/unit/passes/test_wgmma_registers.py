@@ -75,7 +75,7 @@ def while_(carried: str, before: str, after: str, passed: str, result: str = "r"
     )
 
 
-# One wait after a loop and another one in it are told apart: else LLVM makes them one, in front of the branch.
+# The wait after a loop differs from a wait in the loop. Otherwise LLVM would merge them in front of the branch.
 WAIT = "wgmma.wait_group.sync.aligned 0;"
 REGISTERS_OF_A = (
     "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "

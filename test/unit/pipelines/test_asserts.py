@@ -142,7 +142,7 @@ def test_a_cell_of_a_notebook() -> None:
 
 
 def test_passes_show_the_source(tmp_path: Path) -> None:
-    """What a chip has not is told at the callee, with the call."""
+    """An op that the chip lacks is reported in the callee, with the call."""
     file = tmp_path / "x.py"
     file.write_text(SOURCE)
     module = with_places(str(file))

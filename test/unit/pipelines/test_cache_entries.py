@@ -50,7 +50,7 @@ def everything(folder: str | Path) -> list[str]:
 
 
 def said(cache: Cache, key: str = KEY) -> list[str]:
-    """What a look-up of a damaged entry says."""
+    """Return the warnings of a look-up of a damaged entry."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         assert cache.get(key) is None
@@ -327,7 +327,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, 
 
 
 def test_killed_between_any_two_steps_of_a_write(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there is whole, old or new; the next one clears the rest away."""
+    """The entry is whole, old or new, and the next write removes leftovers."""
     number = 0
     while True:
         with monkeypatch.context() as m:
@@ -477,7 +477,7 @@ def test_a_writer_at_work_is_left_alone(cache: Cache, monkeypatch: pytest.Monkey
 
 
 def test_times_to_come(cache: Cache) -> None:
-    """An entry that another machine's clock (or nobody) put years ahead is not kept for ever; minutes do not matter."""
+    """An entry dated far in the future is not kept forever. A clock that is minutes ahead does not matter."""
     assert cache.put(OTHER, artifact())
     marker = at(cache) / "cute-cache-entry"
     ahead = time.time() + 600
@@ -511,5 +511,5 @@ def test_random_damage(cache: Cache) -> None:
 
 @pytest.mark.slow
 def test_random_faults() -> None:
-    """Some of what ``test/oracle/cache_fuzz.py`` tries."""
+    """A few cases of ``test/oracle/cache_fuzz.py``."""
     cache_fuzz.run(30, seed=4)

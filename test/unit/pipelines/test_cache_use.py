@@ -46,7 +46,7 @@ def stages_of(text: str, **options: object) -> list[str]:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another process would see: nothing in memory."""
+    """Clear the in-memory cache, as in another process."""
     monkeypatch.setattr(recall, "_MEMORY", {})
 
 

@@ -184,7 +184,7 @@ def test_what_is_borrowed_at_a_time_is_apart(keeps: list[isolate.Worker]) -> Non
 
 
 def test_the_python_beside_is_found(keeps: list[isolate.Worker], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the program is not Python itself."""
+    """If sys.executable embeds Python, as Blender does, the Python next to it is used."""
     monkeypatch.setattr(sys, "executable", "/usr/bin/blender")
     with isolate.borrowed() as worker:
         assert "llvm.store" in worker.module(KERNEL).text()

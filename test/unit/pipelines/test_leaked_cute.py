@@ -1,4 +1,4 @@
-"""What may not be handed over to upstream is found wherever it stands."""
+"""Cute ops, types and attributes that may not reach upstream MLIR are found anywhere in a module."""
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp

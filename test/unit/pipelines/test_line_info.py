@@ -85,7 +85,7 @@ def test_off_by_default() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["elementwise_add.mlir", "gemm_sm90.mlir"])
 def test_instructions_are_the_same(name: str) -> None:
-    """What line info adds are lines of its own and labels, nothing else."""
+    """Line info adds only directives and labels."""
 
     def instructions(ptx: str) -> list[str]:
         kept = [
@@ -148,7 +148,7 @@ def test_old_versions_of_ptx_have_no_chains() -> None:
 
 
 def test_a_file_that_is_named_like_a_call_site() -> None:
-    """The mark counts for what was handed over only."""
+    """A file name with the mark of a call site is kept if that call site was not recorded."""
     sites = CallSites()
     ptx = '\t.loc\t1 3 5\n\t.file\t1 "h.py (call site 7)"\n'
     assert sites.restore(ptx) == ptx

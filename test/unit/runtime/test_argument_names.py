@@ -78,9 +78,7 @@ def test_what_a_kernel_does_not_take_has_no_name_there() -> None:
 
 @pytest.mark.parametrize("names", ['["a", "b"]', '["a", "b", "c", "a"]', '["a", "b", "c", 3]', '"a"'])
 def test_names_that_name_nothing(names: str) -> None:
-    with pytest.raises(
-        CompileError, match=r"@launch: cute.names needs 4 different strings, one per argument"
-    ):
+    with pytest.raises(CompileError, match=r"@launch: cute.names needs 4 different strings, one per argument"):
         compiled(f"cute.names = {names}")
 
 
@@ -88,7 +86,7 @@ SYMBOLS = 'cute.symbols = ["n: 0.shape[0] = 2.shape[0]", "ld: 0.stride[0] = 2.st
 
 
 def test_numbers_that_are_one(tmp_path: Path) -> None:
-    """What the language says of names of extents holds for who loads the kernel, too."""
+    """Equal names of extents are checked for loaded kernels too."""
     module = compiled(f"{NAMES}, {SYMBOLS}")
     module.save(tmp_path / "saved")
     for call in (module.kernel("launch"), load(tmp_path / "saved").kernel("launch")):
@@ -103,9 +101,18 @@ def test_numbers_that_are_one(tmp_path: Path) -> None:
         ('["n"]', r'cute.symbols needs strings like "n: 0.shape\[0\] = 1.shape\[0\]", got "n"'),
         ('["n: 0.shape[0]"]', "cute.symbols needs strings like"),
         ("3 : i32", "cute.symbols needs strings like"),
-        ('["n: 0.shape[0] = 2.shape[1]"]', "'n' refers to mode 1 of argument 2, which is not an array with such a mode"),
-        ('["n: 0.shape[0] = 3.shape[0]"]', "'n' refers to mode 0 of argument 3, which is not an array with such a mode"),
-        ('["n: 0.shape[0] = 9.shape[0]"]', "'n' refers to mode 0 of argument 9, which is not an array with such a mode"),
+        (
+            '["n: 0.shape[0] = 2.shape[1]"]',
+            "'n' refers to mode 1 of argument 2, which is not an array with such a mode",
+        ),
+        (
+            '["n: 0.shape[0] = 3.shape[0]"]',
+            "'n' refers to mode 0 of argument 3, which is not an array with such a mode",
+        ),
+        (
+            '["n: 0.shape[0] = 9.shape[0]"]',
+            "'n' refers to mode 0 of argument 9, which is not an array with such a mode",
+        ),
     ],
 )
 def test_symbols_that_say_nothing(said: str, message: str) -> None:

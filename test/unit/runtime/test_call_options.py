@@ -380,7 +380,7 @@ def test_views_that_share_memory_on_the_cpu(which: str) -> None:
 
 @pytest.mark.parametrize("which", ["part", "part, the later first", "backwards"])
 def test_an_output_over_an_input_is_one_memory_for_the_race_check(which: str) -> None:
-    """What one thread writes another reads: the interpreter sees it through both arrays."""
+    """The interpreter reports a race between accesses through both arrays."""
     a, c = overlaps(which)
     with pytest.raises(InterpError) as e:
         shipped()(a, matrices()[0], c, device="cpu", checks=("race",))

@@ -584,7 +584,7 @@ def test_the_quick_way_makes_several_launches(gpu: FakeDriver, monkeypatch: pyte
 
 
 def test_the_quick_way_tells_calls_apart(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever differs from the call before is seen: shape, strides, type, alignment, GPU, number of arguments."""
+    """Any difference from the previous call is noticed: shape, strides, type, alignment, GPU, number of arguments."""
     seen: list[list[bytes]] = []
     gpu.kernels = {n: lambda record: seen.append(parameters(record)) for n in ("add", "add_v")}
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)

@@ -79,7 +79,7 @@ def test_variants_shapes_and_refusals(add: CompiledModule, folder: Path) -> None
 
 @pytest.mark.slow
 def test_tensor_maps_and_the_fallback(folder: Path) -> None:
-    """A Hopper GEMM: maps are told as Python tells them; rows that TMA cannot read take the other kernel."""
+    """A Hopper GEMM in C encodes the same tensor maps as Python, and unaligned rows take the fallback."""
     exported = Exported(compile_cute(str(EXAMPLES / "gemm_sm90.mlir")).kernel("launch"), folder, "gemm")
     ended: list[str] = []
     for m, n, k, ld, shift in ((256, 512, 192, 0, 0), (72, 264, 64, 8, 16), (72, 264, 63, 0, 0), (8, 8, 8, 0, 2),

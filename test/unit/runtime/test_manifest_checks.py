@@ -138,8 +138,8 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
             f"kernels[1].params[0].type: {MEMREF} does not lower to !llvm.struct<(i32)>: no pointer at its start",
         ),
         (
-            lambda d: d["hosts"][0].update(fallback="nobody"),
-            "host function @launch falls back to @nobody, which is no function here that launches",
+            lambda d: d["hosts"][0].update(fallback="missing"),
+            "host function @launch falls back to @missing, which is no function here that launches",
         ),
         (
             lambda d: d["hosts"][0]["program"].update(arguments=3),
@@ -268,6 +268,6 @@ def test_what_is_no_file(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_random_changes() -> None:
-    """Some of what ``test/oracle/artifact_fuzz.py`` tries."""
+    """A few cases of ``test/oracle/artifact_fuzz.py``."""
     counts = artifact_fuzz.run(400, seed=3)
     assert counts["refused"] > 300 and counts["taken"] > 3

@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, nothing elsewhere, events that parse and add up, ``Ctrl-C``."""
+"""Progress of long work: a bar on terminals only, JSON events that parse and add up, ``Ctrl-C``."""
 
 from __future__ import annotations
 

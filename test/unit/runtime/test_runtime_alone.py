@@ -17,7 +17,7 @@ ALONE = """
 import sys
 
 class OnlyTheRuntime:
-    # Finds nothing itself, and lets nobody after it find what a launch must not need.
+    # Finds nothing itself, and hides modules that a launch must not need from later finders.
     def find_spec(self, name, path=None, target=None):
         top, _, rest = name.partition(".")
         ours = ("runtime", "algebra", "arch", "errors", "exports", "files", "tracebacks")

@@ -49,7 +49,7 @@ def chosen(k: int) -> list[str]:
 
 
 def after(x: np.ndarray, z: np.ndarray, k: int, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """What y and z hold after these launches, by numpy."""
+    """Return y and z after these launches, computed by numpy."""
     y = x
     for name in names:
         if name == "add":
@@ -282,7 +282,7 @@ def test_more_shared_memory_is_never_taken_back(gpu: FakeDriver) -> None:
 
 
 def test_a_large_cluster_after_a_small_one(gpu: FakeDriver) -> None:
-    """The driver is told at the first launch with more than eight blocks in a cluster, once."""
+    """The first launch with more than eight blocks per cluster sets the driver's attribute, once."""
     body = "    %wide = arith.muli %blocks, %c64 : i32\n" + "".join(
         f"    %x{size}{i} = arith.constant {size} : i32\n    "
         + launch("copy", "%mX, %mY", grid="%wide").replace(" blocks", f" clusters in (%x{size}{i}, %one, %one) blocks")

@@ -20,7 +20,7 @@ from cute_dialect.tools.bench_gemm_batched import ODD, PROBLEMS, candidates  # n
 
 
 class Runs:
-    """What stands for a kernel that is ready to be called."""
+    """A fake kernel, ready to be called."""
 
     def __init__(self, choice: Choice, call: Any):
         self.choice, self._call = choice, call
@@ -31,7 +31,7 @@ class Runs:
 
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked for on the GPU is made on the CPU."""
+    """Allocate tensors on the CPU instead of the GPU."""
     for name in ("randint", "randn", "full", "empty"):
         make = getattr(torch, name)
         monkeypatch.setattr(torch, name, lambda *args, make=make, device=None, **options: make(*args, **options))

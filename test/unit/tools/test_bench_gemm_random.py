@@ -44,7 +44,7 @@ def test_each_has_a_kernel() -> None:
         assert isinstance(kernel, WarpConfig | SkinnyConfig | GemmConfig)
         kernel.check()
         assert (way.copied == ()) == (BITS[p.element] == 16 or p.major_a == "k" or p.major_b == "k" or not way.choice)
-    # Of 16 bits nothing is as it was not when others had one major only.
+    # The 16-bit problems are the same as before other types had several majors.
     assert problems(2, 20) == [
         Problem(1856, 4488, 9648, "f16", "f16", "m", "k"), Problem(849, 160, 624, "bf16", "bf16", "k", "k"),
     ]  # fmt: skip

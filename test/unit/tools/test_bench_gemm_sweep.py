@@ -96,7 +96,7 @@ def test_building_and_reading_what_to_time(tmp_path: Path, monkeypatch: pytest.M
     found = read_plan(str(tmp_path), 2, 5)
     assert found.rows == wanted.rows and found.failed == made.failed
     assert found.menu == {n: c for n, c in wanted.menu.items() if n != name}  # that one no file can name
-    # Where it is timed, one more is gone by then.
+    # On the machine that times, one more kernel is missing.
     gone = next(n for n in found.rows[0][1] if n != name)
     shutil.rmtree(tmp_path / gone)
 
@@ -188,7 +188,7 @@ def test_what_crashes_or_hangs_is_left_out(tmp_path: Path) -> None:
     assert f"  BROKEN: {crashing}: its process ended with -11" in said
     assert f"  LOST: {wanted.rows[3][0].key}: out of luck" in said
     assert any(line.startswith("timed 4 of 5 problems in ") for line in said)
-    # What is written is a sweep.
+    # The written file is a sweep.
     path = tmp_path / "out.json"
     path.write_text(json.dumps({"machine": {"gpu": "X"}, **found}))
     sweep = read_sweeps([path])
@@ -269,7 +269,7 @@ def test_only_kernels_that_are_right_are_timed(monkeypatch: pytest.MonkeyPatch) 
         raise ValueError("expected other\nrows")
 
     class Kernel:
-        """What a runner is here."""
+        """A fake runner."""
 
         def __init__(self, call: Callable[[Any, Any, Any], None]):
             self.choice, self._call = SimpleNamespace(name=call.__name__), call
@@ -348,7 +348,7 @@ def test_the_command_builds_for_the_gpu_of_a_file(tmp_path: Path, capsys: pytest
 def test_the_command_writes_a_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the GPU would do is invented."""
+    """The behaviour of the GPU is fake."""
     made = plan(3, 2, COSTS, 4)
 
     (tmp_path / "k").mkdir()

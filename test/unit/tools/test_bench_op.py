@@ -1,4 +1,4 @@
-"""``cute-bench op``: groups are modules, kernels are built once, wrong results are said and the rest is measured."""
+"""``cute-bench op``: modules as groups, kernels built once, and wrong results reported while the rest is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cute-bench``: options that are wrong or contradict each other are said before anything is compiled."""
+"""``cute-bench``: wrong or contradictory options are reported before anything is compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cute-bench tune``: candidates are compiled without a GPU; what is asked wrongly is told."""
+"""``cute-bench tune``: candidates are compiled without a GPU, and wrong requests are reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_is_asked_wrongly(what: str, message: str, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nobody", "expected a function nobody() that returns the arguments"), ("main", "expected a list of tuples of")],
+    [("absent", "expected a function absent() that returns the arguments"), ("main", "expected a list of tuples of")],
 )
 def test_arguments_that_are_none(
     name: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

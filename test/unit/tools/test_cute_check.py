@@ -74,7 +74,7 @@ MODULE = """func.func @f(%l: !cute.layout<"(6,5):(5,1)">) {
 
 
 def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
-    """Return what ``cute-check --json`` tells, which is all that it prints."""
+    """Return the output of ``cute-check --json``, which prints nothing else."""
     status = main(["--json", *arguments])
     told = json.loads(capsys.readouterr().out)
     assert status == any(t["severity"] == "error" for t in told)
@@ -109,7 +109,7 @@ def test_functions_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_file_without_examples_is_told_how_to_give_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is advised is right: with values for the names it is checked."""
+    """The suggested example is correct: with values for the names the file is checked."""
     file = tmp_path / "bare.py"
     kernel = "@cute.kernel\ndef fill_kernel(x, by):\n    x[0] = by\n\n"
     function = "@cute.jit\ndef fill(x, by):\n    fill_kernel(x, by).launch(grid=1, block=32)\n"

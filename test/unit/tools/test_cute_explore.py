@@ -43,7 +43,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What it says on standard error, where it ends with 1 and writes no page."""
+    """Return the standard error of a run that exits with 1 and writes no page."""
     assert main([*arguments]) == 1
     said = capsys.readouterr()
     assert said.out == ""

@@ -89,7 +89,7 @@ def test_a_typo_is_underlined_and_fixed(editor: Editor) -> None:
 
 
 def test_columns_are_the_clients(editor: Editor) -> None:
-    """What stands before in the line may take two units of UTF-16 for one code point."""
+    """Earlier characters in the line may take two UTF-16 units per code point."""
     uri = "file:///unsaved/units.mlir"
     text = 'module {\n  "test.op"() {a = "😀😀"} : () -> () }\n'.replace("test.op", "cute.sise")
     (d,) = editor.checked(uri, text)
@@ -224,7 +224,7 @@ def test_hints_say_what_the_text_does_not(editor: Editor) -> None:
 
 
 def test_a_long_text(editor: Editor) -> None:
-    """What is asked of the last of 2,000 lines is found."""
+    """A request about the last of 2,000 lines is answered."""
     uri, count = "file:///unsaved/long.mlir", 2000
     ops = "".join(f"  %v{i} = arith.addi %v{i - 1}, %n : i32\n" for i in range(1, count))
     text = f"func.func @f(%v0: i32, %n: i32) -> i32 {{\n{ops}  return %v{count - 1} : i32\n}}\n"
@@ -336,7 +336,7 @@ def test_python_without_examples_is_told_how_to_give_some(editor: Editor) -> Non
 
 
 def test_python_that_does_not_parse(editor: Editor) -> None:
-    """What was traced last is still known, and names are completed."""
+    """The values of the last trace are still known, and names are completed."""
     uri = "file:///unsaved/broken.py"
     assert editor.checked(uri, SCALE, "python") == []
     broken = SCALE.replace("    part = ", "    more = tile + cute.arch.\n    part = ")

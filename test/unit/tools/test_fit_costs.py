@@ -37,7 +37,7 @@ GPU = "NVIDIA Test 200"
 TRUTH = COSTS._replace(
     mma=1.3, l2_bytes=12.0, dram=1.4, launch=6.0, store_tile=2.0, split=12.0, clusters_meet=6.0, few_launch=8.0
 )
-"""Of a GPU with a third of the memory speed, where stores take twice as long, and sharing K four times."""
+"""Costs of a GPU with a third of the memory speed, where stores take twice as long and split-K four times."""
 
 
 @pytest.fixture(autouse=True)
@@ -163,7 +163,7 @@ def test_the_command_writes_better_costs_once(folder: Path, capsys: pytest.Captu
     assert told["written"] == str(written) and told["new"]["held out"] == file["held out"]
     held = [r for r in read_sweeps([path]).rows if held_out(r.problem)]
     assert quality(held, found).as_record() == file["held out"]  # of the costs as the file has them
-    # What is in force is now as good as it gets: nothing is written, or something better still.
+    # The costs in force are now the best fit, so the file is unchanged or improved.
     before = written.read_bytes()
     assert main(["gemm", "--fit", str(path)]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
@@ -189,7 +189,7 @@ def test_several_files_are_one_sweep(tmp_path: Path) -> None:
 
 
 def halved(text: str) -> str:
-    """Return what a full disk leaves of a file."""
+    """Return the contents of a file that a full disk cut in half."""
     return text[: len(text) // 2]
 
 
@@ -204,7 +204,7 @@ def test_choices_that_were_not_timed_are_counted(folder: Path, capsys: pytest.Ca
 
 
 def edited(change: Callable[[Any], object]) -> Callable[[str], str]:
-    """Return what changes the text of a sweep by its record."""
+    """Return a function that applies a change to the record of a sweep, as text."""
 
     def edit(text: str) -> str:
         record = json.loads(text)

@@ -1,4 +1,4 @@
-"""What editors colour ``.mlir`` by: the files are current, each op and type of ours has its colour, a typo has none."""
+"""Editor grammars for ``.mlir``: the files are current, each cute op and type has its colour, a typo has none."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_files_are_current(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def first_scope(text: str) -> str:
-    """Return the scope of what begins a text, if all of that is one match: the first pattern counts, as in VS Code."""
+    """Return the scope of the first pattern that matches, as in VS Code, if it matches the whole text."""
     grammar = json.loads(json.dumps(textmate()))
     for pattern in grammar["patterns"]:
         found = re.compile(pattern.get("match") or pattern["begin"]).match(text)

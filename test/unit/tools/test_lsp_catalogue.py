@@ -1,4 +1,4 @@
-"""What can be named and drawn: every op, type, pass and public name has its entry; drawings fit into a message."""
+"""Catalogue of names: every op, type, pass and public name has an entry, and its drawing fits into a message."""
 
 from __future__ import annotations
 

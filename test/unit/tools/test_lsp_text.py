@@ -28,7 +28,7 @@ def innermost(text: MlirText, offset: int) -> Op | None:
 
 
 def braces(text: MlirText, offset: int) -> int:
-    """Return the number of the innermost braces around an offset; a separator belongs to what is before it."""
+    """Return the number of the innermost braces around an offset. A separator belongs to the text before it."""
     tops = [n for n, (start, _) in enumerate(text.opened) if text.parents[n] == -1 and start <= offset]
     inside = [n for n, (start, end) in enumerate(text.opened) if text.parents[n] != -1 and start < offset < end]
     return max(inside, key=lambda n: text.opened[n][0], default=tops[-1])

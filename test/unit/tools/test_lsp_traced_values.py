@@ -1,4 +1,4 @@
-"""What names were bound to: the first time, where the text binds them, whatever the values are."""
+"""Values that names had in a trace: the first value of each binding, of any type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def h(whole):
 
 
 def seen(call: str) -> dict[tuple[int, str], tuple[str, bool]]:
-    """Return what was noted of a call, by line (from 1) and name; each place is where the text has the name."""
+    """Return the values recorded during a call, by line (from 1) and name, after checking their places in the text."""
     with watched("text.py", TEXT) as found:
         scope: dict[str, object] = {}
         exec(compile(TEXT, "text.py", "exec"), scope)

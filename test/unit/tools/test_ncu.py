@@ -23,7 +23,7 @@ echo '"1","copy","{load}","7"'
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What ``--build`` writes, of two cases, and the stand-in on the path."""
+    """A folder that ``--build`` wrote, with two cases, and a fake ncu on the path."""
     ncu = tmp_path / "bin" / "ncu"
     ncu.parent.mkdir()
     ncu.write_text(STAND_IN.replace("{load}", METRICS["global load"]).replace("{store}", METRICS["global store"]))

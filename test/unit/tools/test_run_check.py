@@ -1,4 +1,4 @@
-"""``cute-run --check``: what may be written, that it is said before anything runs, parameters of any name."""
+"""``cute-run --check``: valid expressions, errors before anything runs, parameters of any name."""
 
 from __future__ import annotations
 

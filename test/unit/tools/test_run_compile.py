@@ -1,4 +1,4 @@
-"""What ``cute-run`` compiles and when it objects; as a library it leaves no trace."""
+"""Compilation and argument errors of ``cute-run``; used as a library it leaves no trace."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_library_leaves_the_collector(capsys: pytest.CaptureFixture[str]) ->
 def test_how_far_is_compiled(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], emit: str
 ) -> None:
-    """The CPU needs no machine code, except to tell how many registers a thread has."""
+    """The CPU needs machine code only to report the registers per thread."""
     pytest.importorskip("mlir.ir")
     asked: list[object] = []
 
@@ -81,7 +81,7 @@ def test_arguments_are_checked_before_code_is_made(monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["elementwise_add", "gemm_sm90", "transpose"])
 def test_one_kernel_is_lowered(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a module from the cache the interpreter has only the kernel made that it runs: as it is among the others."""
+    """For a cached module the interpreter lowers only the kernel that runs, to the same code as in the whole module."""
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(recall, "_MEMORY", {})

@@ -1,6 +1,6 @@
 """The documentation site, built as ``make site`` builds it and opened in a browser from its files.
 
-Where there is no Chromium it is not opened, and pytest says so; CUTE_TEST_BROWSER (CI sets it) makes that a failure.
+The browser tests are skipped without Chromium, unless CUTE_TEST_BROWSER is set, as in CI.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def show(driver: Any, page: str, width: int, scheme: str) -> None:
 
 
 def errors(driver: Any) -> list[str]:
-    """What the browser complains of since it was asked last."""
+    """Return the browser's errors since the last call."""
     return [entry["message"] for entry in driver.get_log("browser")]
 
 

@@ -57,7 +57,7 @@ class CountOps(Pass):
 
 
 def context() -> Context:
-    """What xdsl-opt has with the plug-in installed."""
+    """Return the context of xdsl-opt with the plug-in installed."""
     made = Context()
     universe = Universe.get_multiverse()
     for name, factory in universe.all_dialects.items():

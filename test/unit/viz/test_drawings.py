@@ -64,7 +64,7 @@ def test_nested_coordinates_are_told_and_have_heavier_lines() -> None:
 
 
 def test_what_is_not_known() -> None:
-    """Of run-time extents a few cells are drawn, of strides their names; with sizes it is as any other."""
+    """A drawing shows a few cells of run-time extents and the names of strides; with given sizes it is complete."""
     some = cells(draw("(m,4):(ld,1)"))
     assert [some[0, i, 3][1] for i in range(4)] == [["3"], ["ld+3"], ["2ld+3"], ["3ld+3"]]
     assert "⋮" in str(draw("(m,4):(ld,1)")) and "ld: known at run time" in str(draw("(m,4):(ld,1)"))
@@ -301,7 +301,7 @@ def test_latex_of_a_product() -> None:
 
 
 def test_small_cells_of_one_thread_have_one_word() -> None:
-    """Where words of single cells could hardly be read, what a thread holds in a row has its name and the values."""
+    """If the labels of single cells would be too small, each row of cells of a thread has one label with its values."""
     copy = cute.make_tiled_copy_tv(
         cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float16, num_bits_per_copy=128),
         cute.make_layout((16, 8), stride=(8, 1)), cute.make_layout((1, 8)),

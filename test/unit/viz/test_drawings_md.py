@@ -1,4 +1,4 @@
-"""The page of drawings: its blocks run and make the pictures that stand beside it."""
+"""The blocks of docs/drawings.md run and produce the pictures stored in its folder."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_errors_of_cute_opt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     err = capfd.readouterr().err
     named = re.search(r"wrong.mlir:2:8: note: drawn in (\S+\.svg)", err)
     assert named is not None
-    # What was expected, (((2,3),5),1) of 30 in one column, and what stands there.
+    # The expected layout, (((2,3),5),1), is one column of 30. The actual layout is the second panel.
     found = cells(Path(named[1]).read_text())
     assert len([k for k in found if k[0] == 0]) == 30 and [found[1, 0, j][1] for j in range(6)] == [
         [str(5 * j)] for j in range(6)

@@ -35,7 +35,7 @@ def holders(said: str) -> set[str]:
 
 
 def oracle(layout: Any) -> tuple[Any, int]:
-    """Return a row's layout as that of another library, and how many values a thread has."""
+    """Return a row of the table as a layout of another library, and the number of values per thread."""
     made = Oracle(layout.shape, layout.stride)
     return made, size(made) // size(mode(made, 0))
 
@@ -67,7 +67,7 @@ def test_products_are_as_the_table_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", COPY_ATOMS)
 def test_copies_are_as_the_table_says(name: str) -> None:
-    """Elements lie in rows of what a thread has on the wider side; both sides agree on which element is which."""
+    """A row of the drawing has the values per thread of the wider side, and both sides show the same elements."""
     atom = ATOMS[name]
     assert isinstance(atom, CopyAtom)
     bits = int(atom.element[1:])
