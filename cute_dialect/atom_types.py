@@ -1,4 +1,4 @@
-"""Types of atoms, and of what repeats them: the bases of the atom types, and tiled copies.
+"""Base classes of the atom types, and types that repeat an atom over a tile.
 
 * ``!cute.tiled_copy<ATOM, layout_copy_tv = <"…">, tiler_mn = <"…">>``: an atom, the (thread, value) layout over a tile,
   and the tile.
@@ -24,20 +24,20 @@ from cute_dialect.memory_types import parse_layout_string
 
 
 class AtomType(TypeAttribute):
-    """Base of the atom types of ``cute_nvgpu``: what one instruction copies or multiplies."""
+    """Base of the atom types of ``cute_nvgpu``, which describe a single copy or MMA instruction."""
 
     def fields(self) -> tuple[str, ...]:
-        """Name the fields of its run-time state, which ``cute.atom.set_value`` sets."""
+        """Return the names of the run-time state fields that ``cute.atom.set_value`` sets."""
         return ()
 
     def takes(self, field: str, value: Attribute) -> bool:
-        """Tell whether a field of its state may have a value of this type."""
+        """Return True if a state field accepts a value of this type."""
         from cute_dialect.ops.atom_state import fits
 
         return fits(field, value)
 
     def accumulator_registers(self) -> int:
-        """Count the registers that a thread's accumulators take in one instruction; for atoms that multiply."""
+        """Return the number of accumulator registers per thread and instruction; only for MMA atoms."""
         raise NotImplementedError(self.name)
 
 
@@ -46,11 +46,11 @@ class TiledType(TypeAttribute):
 
     @property
     def atom(self) -> Attribute:
-        """The type of the atom."""
+        """Type of the atom."""
         raise NotImplementedError(self.name)
 
     def block_size(self) -> int:
-        """Return the least block size that has all thread indices of the slices."""
+        """Return the smallest block size that contains all thread indices of the slices."""
         raise NotImplementedError(self.name)
 
     def thread_indices(self) -> frozenset[int]:
@@ -62,7 +62,7 @@ class TiledType(TypeAttribute):
         raise NotImplementedError(self.name)
 
     def shared_slice(self, operand: str) -> int:
-        """Return the number of consecutive threads whose slices of an operand (A, B, C, S, D, …) are one."""
+        """Return the number of consecutive threads that share a slice of an operand (A, B, C, S, D, …)."""
         return 1
 
 
@@ -70,20 +70,22 @@ class CopyAtomType(AtomType):
     """Base of the copy atom types."""
 
     ONE_THREAD: ClassVar[bool] = False
-    """True if one thread has all of a tile moved, so that no thread passes the end of a tensor."""
+    """True if one thread starts the copy of a whole tile, so that no thread exceeds the tensor's bounds."""
     TENSOR_MAP: ClassVar[bool] = False
-    """True if its value is a tensor map, and the side in global memory a tensor of coordinates."""
+    """True if the value of the atom is a tensor map, and its global side a coordinate tensor."""
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
-        """Raise AlgebraError unless ``cute.copy`` by the atom takes ``(_, source, destination[, predicate])``."""
+        """Raise AlgebraError unless ``cute.copy`` with the atom accepts ``(_, source, destination[,
+        predicate])``.
+        """
         raise NotImplementedError(self.name)
 
     def threads(self) -> int:
-        """Count the threads that one instruction takes."""
+        """Return the number of threads that execute one instruction."""
         raise NotImplementedError
 
     def values(self) -> int:
-        """Count the values, of the atom's value type, that a thread moves in one instruction."""
+        """Return the number of values, of the atom's value type, that a thread moves per instruction."""
         raise NotImplementedError
 
     @property
@@ -92,19 +94,25 @@ class CopyAtomType(AtomType):
         raise NotImplementedError
 
     def side_values(self, side: str) -> int:
-        """Count a thread's values of one instruction on side "src" or "dst"; :meth:`values` counts the reference's."""
+        """Return a thread's values per instruction on side "src" or "dst"; :meth:`values` is for the reference
+        side.
+        """
         return self.values()
 
     def reference_map(self, side: str) -> Layout | None:
-        """Map each (thread, value) of side "src" or "dst" to its index in (thread, value) of the reference side.
+        """Return the map from (thread, value) of side "src" or "dst" to the index in (thread, value) of the
+        reference side.
 
-        Values are in units of the value type; ``None`` where the two are the same.
+        Values are in units of the value type.  ``None`` means that both sides are equal.
         """
         return None
 
 
 class TiledCopy(NamedTuple):
-    """``layout_tv``: (thread, value) -> column-major index in the tile; ``tiler``: one layout a mode of the tile."""
+    """``layout_tv``:
+
+    (thread, value) -> column-major index in the tile; ``tiler``: one layout per mode of the tile.
+    """
 
     atom: Attribute
     layout_tv: Layout
@@ -154,7 +162,7 @@ class TiledCopyType(Data[TiledCopy], TiledType):
 
     @property
     def atom(self) -> Attribute:
-        """The type of the atom."""
+        """Type of the atom."""
         return self.data.atom
 
     def block_size(self) -> int:
@@ -166,7 +174,7 @@ class TiledCopyType(Data[TiledCopy], TiledType):
 
     def thread_indices(self) -> frozenset[int]:
         threads = layout_modes(self.data.layout_tv)[0]
-        first: dict[int, int] = {}  # of threads that copy the same elements one is enough
+        first: dict[int, int] = {}  # threads that copy the same elements count once
         for i in range(cast("int", size(threads))):
             first.setdefault(cast("int", evaluate(i, threads)), i)
         return frozenset(first.values())
@@ -210,7 +218,7 @@ def verify_tiled_copy(tc: TiledCopy) -> None:
 
 
 def is_tensor_map(t: Attribute) -> bool:
-    """Tell whether values of a type are tensor maps."""
+    """Return True if values of this type are tensor maps."""
     return isinstance(t, CopyAtomType) and t.TENSOR_MAP
 
 

@@ -1,7 +1,7 @@
-"""The dialects ``cute`` and ``cute_nvgpu``: their ops, types and attributes.
+"""The dialects ``cute`` and ``cute_nvgpu``: ops, types and attributes.
 
-Everything is imported when a dialect is asked for, not before: give the functions themselves to xDSL's ``Context``.
-(The contexts of :mod:`cute_dialect.ir.context` import an extension when a name of it is met.)
+Modules are imported when a dialect is used, so pass the functions of this module to xDSL's ``Context``.  Contexts of
+:mod:`cute_dialect.ir.context` import an extension when a file uses one of its names.
 
 >>> from xdsl.context import Context
 >>> context = Context()
@@ -24,11 +24,11 @@ from cute_dialect.ir.context import LazyDialect
 from cute_dialect.types import CuteType
 
 CORE_MODULES = ("make", "access", "algebra", "size_index", "arith", "tile", "diag")
-"""The modules of :mod:`cute_dialect.ops` that hold the core ops, in the order of the documentation."""
+"""Modules of :mod:`cute_dialect.ops` with the core ops, in the order of the documentation."""
 
 
 class CuteConstants(ConstantMaterializationInterface):
-    """Makes a ``cute.static`` of what a ``cute.static`` folds to."""
+    """Materializes a folded ``cute.static``."""
 
     def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
         from cute_dialect.ops.make import StaticOp
@@ -39,7 +39,7 @@ class CuteConstants(ConstantMaterializationInterface):
 
 
 def core_ops() -> list[type[Operation]]:
-    """List the 63 ops of the core dialect in the order of the documentation; ops of other names are left out."""
+    """Return the 63 ops of the core dialect in the order of the documentation, without aliases."""
     from cute_dialect.ops import access, algebra, arith, diag, make, sizes, tile
 
     return [op for m in (make, access, algebra, sizes, arith, tile, diag) for op in m.OPS]
@@ -47,7 +47,7 @@ def core_ops() -> list[type[Operation]]:
 
 @cache
 def get_core_dialect(name: str) -> Dialect:
-    """Build ``cute`` or ``cute_nvgpu`` without the extensions (:mod:`.extensions`): enough for nearly every file."""
+    """Build ``cute`` or ``cute_nvgpu`` without extensions (:mod:`.extensions`), which suffices for most files."""
     from cute_dialect import atom_types, memory_types, types, universal_copy
 
     if name == "cute_nvgpu":
@@ -65,9 +65,10 @@ def get_core_dialect(name: str) -> Dialect:
 
 
 class ExtensibleDialect(LazyDialect):
-    """A dialect of this project: its core, and extensions (:mod:`.extensions`), each imported when a file names it.
+    """A dialect of this project: its core, and extensions (:mod:`.extensions`) that are imported when a file
+    names them.
 
-    A name that no table lists imports everything.
+    An unknown name imports all extensions.
     """
 
     def __init__(self, name: str, whole: Callable[[], Dialect], interfaces: Sequence[CuteConstants] = ()):
@@ -79,12 +80,12 @@ class ExtensibleDialect(LazyDialect):
 
     @property
     def operations(self) -> Iterator[type[Operation]]:
-        """Every op."""
+        """All ops."""
         return self._whole().operations
 
     @property
     def attributes(self) -> Iterator[type[Attribute]]:
-        """Every attribute and type."""
+        """All attributes and types."""
         return self._whole().attributes
 
     def find_op(self, name: str) -> type[Operation] | None:
@@ -110,7 +111,7 @@ T = TypeVar("T")
 
 
 def _held(module: str, what: str, kind: type[T]) -> list[type[T]]:
-    """Return the classes that a module lists."""
+    """Return the classes in a list of a module."""
     return getattr(import_module(module), what)
 
 
@@ -122,12 +123,12 @@ def get_cute_dialect() -> Dialect:
 
 @cache
 def get_cute_nvgpu_dialect() -> Dialect:
-    """Build the dialect ``cute_nvgpu``: atoms of copy and matrix multiply, and what one architecture alone has."""
+    """Build the dialect ``cute_nvgpu``: copy and MMA atoms, and ops of a single architecture."""
     return _whole("cute_nvgpu", [])
 
 
 def _whole(name: str, interfaces: list[DialectInterface]) -> Dialect:
-    """Return the core of a dialect and all extensions."""
+    """Build a dialect from its core and all extensions."""
     core = get_core_dialect(name)
     ops = [op for m in modules_of_ops() for op in _held(m, "OPS", Operation) if _is_of(name, op)]
     attributes = [a for m in modules_of_types() for a in _held(m, "ATTRS", Attribute) if _is_of(name, a)]
@@ -142,4 +143,4 @@ LAZY_DIALECTS: Mapping[str, Callable[[], Dialect]] = {
     "cute": lambda: ExtensibleDialect("cute", get_cute_dialect, [CuteConstants()]),
     "cute_nvgpu": lambda: ExtensibleDialect("cute_nvgpu", get_cute_nvgpu_dialect),
 }
-"""The dialects that a context of :mod:`cute_dialect.ir.context` registers: each is built when it is first needed."""
+"""Dialects that a context of :mod:`cute_dialect.ir.context` registers; each is built on first use."""

@@ -1,9 +1,10 @@
-"""The public names of a package, written once: in the stub ``__init__.pyi`` beside its ``__init__.py``.
+"""Lazy public names of a package, defined in its stub ``__init__.pyi``.
 
-The stub holds imports, ``from package.module import name as name`` (``from package import module as module`` for one of
-its modules, or for one beside the package), and second names, ``other = name``.  Type checkers and editors read it in
-place of the package; at run time the package reads the same text when one of its names is first asked for, so that
-importing one of its modules loads no other.
+The stub holds imports, ``from package.module import name as name``, and aliases, ``other = name``.  A module of the
+package, or one next to it, is imported with ``from package import module as module``.
+
+Type checkers and editors read the stub in place of the package.  At run time the package reads the stub when one of its
+names is first used, so importing one of its modules loads no other.
 
 >>> from cute_dialect import algebra
 >>> dir(algebra)[:3], algebra.Layout.__module__
@@ -18,9 +19,9 @@ from collections.abc import Callable
 def exports(
     package: str, guard: Callable[[str, object], object] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package whose public names stand in its stub.
+    """Return ``__getattr__`` and ``__dir__`` of a package whose stub defines its public names.
 
-    ``guard`` takes the name of a public definition and the definition, and returns what users of the package get.
+    ``guard`` takes the name of a public definition and the definition, and returns the object that users get.
     """
     homes: dict[str, tuple[str, str]] = {}
     """Public name -> the module that defines it, and its name there."""
@@ -51,7 +52,7 @@ def exports(
         if name.startswith("__") or name not in read():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, own = homes[name]
-        is_module = f"{package}.".startswith(f"{module}.")  # of the package itself, or of one that holds it
+        is_module = f"{package}.".startswith(f"{module}.")  # a module of the package itself, or next to it
         value: object = import_module(f"{module}.{own}") if is_module else getattr(import_module(module), own)
         value = value if guard is None else guard(name, value)
         setattr(sys.modules[package], name, value)

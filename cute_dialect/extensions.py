@@ -1,7 +1,7 @@
-"""Which module holds an op or a type that few files use, and what lowers it: imported when a file names it.
+"""Modules of rarely used ops and types and of their lowerings, imported when a file names one.
 
-The core of ``cute`` (layout algebra, tensors, universal copies) is always there; the rest is described by records, one
-a family of instructions (:mod:`cute_dialect.cute_nvgpu`) and one for what of ``cute`` itself is not always needed.
+The core of ``cute`` (layout algebra, tensors, universal copies) is always loaded.  Records describe the rest: one per
+instruction family (:mod:`cute_dialect.cute_nvgpu`), and one for the optional part of ``cute``.
 
 >>> module_of_op("cute.gemm"), module_of_op("cute.make_layout"), module_of_type("cute.tiled_mma")
 ('cute_dialect.cute_nvgpu.tiled_mma.gemm', None, 'cute_dialect.cute_nvgpu.tiled_mma.types')
@@ -35,10 +35,10 @@ OF_CUTE = Family(
     tile={"ops.tile_copies": "passes.lowering.tile_copies", "ops.atom_state": "passes.lowering.atom_state"},
     lower={"ops.shared_memory": "passes.lowering.smem"},
 )  # fmt: skip
-"""The part of ``cute`` itself that most files do not need."""
+"""The part of ``cute`` that most files do not use."""
 
 EXTENSIONS = (OF_CUTE, *FAMILIES)
-"""The records, in the order of the documentation."""
+"""All records, in the order of the documentation."""
 
 
 def _by_name(tables: list[tuple[Family, Mapping[str, tuple[str, ...]]]]) -> dict[str, str]:
@@ -56,7 +56,7 @@ _INSTRUCTIONS = {atom: op for f in EXTENSIONS for atom, op in f.instructions.ite
 
 @cache
 def module_of_op(name: str) -> str | None:
-    """Return the module that holds an op, by the op's name; ``None`` for ops of the core and names that no op has."""
+    """Return the module of an op; ``None`` for core ops and unknown names."""
     found = _MODULE_OF_OP.get(name)
     if found is None:
         found = next((_MODULE_OF_OP[prefix + "*"] for prefix in _PREFIXES if name.startswith(prefix)), None)
@@ -64,29 +64,29 @@ def module_of_op(name: str) -> str | None:
 
 
 def module_of_type(name: str) -> str | None:
-    """Return the module that holds a type or attribute, by its name; ``None`` for those of the core, unknown names."""
+    """Return the module of a type or attribute; ``None`` for those of the core and unknown names."""
     return _MODULE_OF_TYPE.get(name)
 
 
 def module_of_atom(name: str) -> str:
-    """Return the module that has ``copy`` or ``multiply`` for atoms of a type, by the type's name."""
+    """Return the module that defines ``copy`` or ``multiply`` for an atom type."""
     return _ATOMS[name]
 
 
 def instruction_of_atom(name: str) -> type[Operation]:
-    """Return the op that is one instruction of an atom, by the name of the atom's type; see ``Family.instructions``."""
+    """Return the op of an atom type that stands for a single instruction; see ``Family.instructions``."""
     op = _INSTRUCTIONS[name]
     ops: Sequence[type[Operation]] = import_module(module_of_op(op) or "").OPS
     return next(cls for cls in ops if cls.name == op)
 
 
 def tile_of_op(name: str) -> str | None:
-    """Return the module with the handler of an op in ``convert-cute-algo-to-arch``; ``None`` for one of the core."""
+    """Return the module that lowers an op in ``convert-cute-algo-to-arch``; ``None`` for core ops."""
     return _TILE.get(module_of_op(name) or "")
 
 
 def lower_of_op(name: str) -> str | None:
-    """Return the module with the handler of an op in ``cute-to-base``; ``None`` for one of the core."""
+    """Return the module that lowers an op in ``cute-to-base``; ``None`` for core ops."""
     return _LOWER.get(module_of_op(name) or "")
 
 

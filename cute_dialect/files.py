@@ -1,4 +1,4 @@
-"""Writing files that others may read meanwhile: they see the old one or the new one, never half of one; their names."""
+"""Atomic replacement of files, so that concurrent readers see the old or the new file; names of GPU tables."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 __all__ = ["PACKAGE", "gpu_file_name", "replace_file"]
 
 PACKAGE = os.path.dirname(__file__) + "/"
-"""The folder of the package as its code objects spell it: a path like ``./cute_dialect/`` is not normalised."""
+"""Folder of the package as in its code objects: a path like ``./cute_dialect/`` is not normalized."""
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name beside it, then rename it; makes the folder.  Raises OSError.
+    """Write a file under a temporary name in the same folder, then rename it.  Raises OSError.
 
-    Its permissions are those of any new file.
+    Creates the folder if needed.  The permissions are those of any new file.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def gpu_file_name(gpu: str) -> str:
-    """Return the name of a table of a GPU.
+    """Return the file name of a GPU's table.
 
     >>> gpu_file_name("NVIDIA H200")
     'nvidia-h200.json'

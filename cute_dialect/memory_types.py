@@ -1,9 +1,9 @@
-"""Types of the memory half: constrained integers, pointers, tensors.
+"""Memory types: constrained integers, pointers, tensors.
 
 * ``!cute.i32<divby N>``, ``!cute.i64<divby N>``: an integer known to be a multiple of ``N``.
-* ``!cute.ptr<f32, gmem, align<16>>``: a typed pointer; alignment in bytes, default the natural one of the element.
-* ``!cute.memref<f32, gmem, "(?,?):(?,1)">``: a pointer with a layout; element coordinate ``c`` lives ``L(c)`` elements
-  after the pointer.
+* ``!cute.ptr<f32, gmem, align<16>>``: a typed pointer; alignment in bytes, by default the natural one of the element.
+* ``!cute.memref<f32, gmem, "(?,?):(?,1)">``: a pointer with a layout; the element at coordinate ``c`` is ``L(c)``
+  elements after the pointer.
 * ``!cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">``: an arithmetic tuple with a basis-stride layout; element ``c`` is
   ``iter + L(c)``.
 """
@@ -35,7 +35,7 @@ _NARROW_FLOATS = {"tf32": 32, "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8}
 
 
 def integer_width(t: Attribute) -> int | None:
-    """Return the bits of an integer type; ``None`` for any other attribute.
+    """Return the width of an integer type in bits; ``None`` for any other attribute.
 
     >>> from xdsl.dialects.builtin import f32, i64
     >>> integer_width(i64), integer_width(f32)
@@ -45,7 +45,7 @@ def integer_width(t: Attribute) -> int | None:
 
 
 def element_bits(element: Attribute) -> int:
-    """Return the bits that one element takes in memory: 8 for ``i1``, 32 for ``tf32``.  Raises AlgebraError."""
+    """Return the bits of an element in memory: 8 for ``i1``, 32 for ``tf32``.  Raises AlgebraError."""
     width = integer_width(element)
     if width is not None:
         return 8 if width == 1 else width
@@ -72,7 +72,7 @@ def natural_alignment(element: Attribute) -> int:
 def derived_alignment(align: int, offset: Leaf, element: Attribute) -> int:
     """Return the alignment in bytes of ``p + offset`` (elements) for a pointer aligned to ``align`` bytes.
 
-    ``gcd(align, d(offset) * size)`` rounded down to a power of two, at least the natural alignment.
+    This is ``gcd(align, d(offset) * size)`` rounded down to a power of two, at least the natural alignment.
 
     >>> from cute_dialect.algebra.leaf import Dyn
     >>> from xdsl.dialects.builtin import f32
@@ -109,7 +109,7 @@ class _ConstrainedInt(Data[int], TypeAttribute):
 
 
 class ConstrainedIntType(_ConstrainedInt):
-    """Base of ``!cute.i32<divby N>`` and ``!cute.i64<divby N>``: fields ``width`` (bits) and ``divisor``."""
+    """Base of ``!cute.i32<divby N>`` and ``!cute.i64<divby N>``, with ``width`` in bits and ``divisor``."""
 
 
 @irdl_attr_definition
@@ -129,7 +129,7 @@ class ConstrainedI64Type(ConstrainedIntType):
 
 
 def constrained_int(width: int, divisor: int) -> Attribute:
-    """Build the integer type of this width that is known to be a multiple of ``divisor``."""
+    """Build the integer type of this width with this divisor."""
     if divisor <= 1:
         return IntegerType(width)
     return ConstrainedI32Type(divisor) if width == 32 else ConstrainedI64Type(divisor)
@@ -139,7 +139,7 @@ def constrained_int(width: int, divisor: int) -> Attribute:
 
 
 class Ptr(NamedTuple):
-    """The parameters of a pointer type.  ``align``: bytes, 0 for the natural alignment."""
+    """Parameters of a pointer type; ``align`` in bytes, 0 for the natural alignment."""
 
     element: Attribute
     space: str
@@ -153,7 +153,7 @@ class Ptr(NamedTuple):
 
 
 def ptr(element: Attribute, space: str, align: int = 0, swizzle: Swizzle | None = None) -> Ptr:
-    """Describe a pointer in canonical form: the natural alignment and an identity swizzle are left out."""
+    """Build pointer parameters in canonical form, without natural alignment and identity swizzle."""
     if align == natural_alignment(element):
         align = 0
     if swizzle is not None and swizzle.bits == 0:
@@ -162,7 +162,7 @@ def ptr(element: Attribute, space: str, align: int = 0, swizzle: Swizzle | None 
 
 
 def _parse_ptr(parser: AttrParser) -> Ptr:
-    """``elt, space [, align<N>] [, S<b,m,s>]``; a following comma that starts neither is left."""
+    """Parse ``elt, space``; options follow."""
     at = parser.pos
     element = parser.parse_type()
     try:
@@ -201,7 +201,7 @@ def _parse_ptr_options(parser: AttrParser, base: Ptr, *, more: bool) -> Ptr:
             with parser.in_angle_brackets():
                 numbers = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_integer)
             if base.space != "smem":
-                parser.raise_error(f"expected a swizzle on smem only, got one on {base.space}", at, parser.pos)
+                parser.raise_error(f"a swizzle needs an smem pointer, got {base.space}", at, parser.pos)
             try:
                 swizzle = text.parse_swizzle(f"S<{','.join(map(str, numbers))}>")
             except AlgebraError as e:
@@ -248,7 +248,7 @@ class TensorType(TypeAttribute):
 
     @property
     def layout(self) -> AnyLayout:
-        """The layout (elements)."""
+        """The layout, in elements."""
         raise NotImplementedError
 
     def with_layout(self, layout: AnyLayout) -> TensorType:
@@ -257,14 +257,14 @@ class TensorType(TypeAttribute):
 
 
 class MemRef(NamedTuple):
-    """A pointer and the layout over it."""
+    """A pointer and its layout."""
 
     ptr: Ptr
     layout: AnyLayout
 
 
 def parse_layout_string(parser: AttrParser) -> AnyLayout:
-    """Parse a layout in quotes, composed or not; errors are at the place in the text."""
+    """Parse a quoted layout, plain or composed; errors have their position in the text."""
     at = parser.pos
     string = parser.parse_str_literal(" layout")
     try:
@@ -399,7 +399,7 @@ class CoordTensorType(Data[CoordTensor], TensorType):
         return CoordTensorType(CoordTensor(self.data.iter, layout))
 
     def is_static(self) -> bool:
-        """Tell whether neither iterator nor layout has a dynamic leaf."""
+        """Return True if neither iterator nor layout has a dynamic leaf."""
         return is_static(self.data.iter) and is_static(self.data.layout)
 
 
@@ -414,7 +414,9 @@ def _verify_coord_tensor(it: IntTuple, layout: AnyLayout) -> None:
 
 
 def tensor_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
-    """Tell whether a written memory type promises no more than the inferred one (weaker ``div``, smaller alignment)."""
+    """Return True if a declared memory type claims no more than the inferred one (weaker ``div``, smaller
+    alignment).
+    """
     from cute_dialect.ops.typed_values import weaker_or_equal
 
     if isinstance(written, PtrType) and isinstance(inferred, PtrType):

@@ -1,8 +1,8 @@
 """The eight value types of the dialect and their attributes.
 
-A type and the attribute of the same name wrap one payload of :mod:`cute_dialect.algebra` and are written
-``!cute.layout<"(8,?):(?,1)">`` and ``#cute.layout<"(8,?):(?,1)">``.  The text says everything that is known at compile
-time; an SSA value of the type carries one integer for each ``?`` and nothing else.
+A type and the attribute of the same name wrap one payload of :mod:`cute_dialect.algebra`.  Their syntax is
+``!cute.layout<"(8,?):(?,1)">`` and ``#cute.layout<"(8,?):(?,1)">``.  The text holds everything known at compile time;
+an SSA value of the type carries one integer per ``?`` and nothing else.
 
 Memory types (pointers, memrefs, coordinate tensors) are in :mod:`cute_dialect.memory_types`.
 """
@@ -52,7 +52,7 @@ def _static(payload: Payload) -> bool:
 
 
 class _Wrapper(Data[Payload]):
-    """One payload in angle brackets and quotes."""
+    """One payload in quotes and angle brackets."""
 
     kind: ClassVar[str]
     verified: ClassVar[bool]
@@ -80,7 +80,7 @@ class _Wrapper(Data[Payload]):
         printer.print_string(f'<"{text.to_text(self.data, self.kind)}">')
 
     def is_static(self) -> bool:
-        """Tell whether everything is known from the type alone."""
+        """Return True if the type determines the value completely."""
         return _static(self.data)
 
     def __str__(self) -> str:
@@ -99,12 +99,12 @@ class CuteType(_Wrapper, TypeAttribute):
             raise VerifyException(f"invalid {self.kind} '{text.to_text(self.data, self.kind)}': {e}") from None
 
     def value_attr(self) -> CuteAttr:
-        """Build the attribute with the same payload, to which a ``cute.static`` of this type folds."""
+        """Build the attribute with the same payload; ``cute.static`` of this type folds to it."""
         return ATTRS[self.kind](self.data)
 
 
 class CuteAttr(_Wrapper):
-    """Base of the eight attributes; they are not verified beyond parsing."""
+    """Base of the eight attributes, which only the parser checks."""
 
     verified = False
 
@@ -246,7 +246,7 @@ TYPES: dict[str, type[CuteType]] = {
         IntTupleType, ShapeType, CoordType, StrideType, LayoutType, TileType, ComposedLayoutType, SwizzleType,
     )
 }  # fmt: skip
-"""Kind -> type class."""
+"""Type classes by kind."""
 
 ATTRS: dict[str, type[CuteAttr]] = {
     a.kind: a
@@ -254,9 +254,9 @@ ATTRS: dict[str, type[CuteAttr]] = {
         IntTupleAttr, ShapeAttr, CoordAttr, StrideAttr, LayoutAttr, TileAttr, ComposedLayoutAttr, SwizzleAttr,
     )
 }  # fmt: skip
-"""Kind -> attribute class."""
+"""Attribute classes by kind."""
 
 
 def is_static_type(attribute: Attribute) -> bool:
-    """Tell whether a type is a value type without a dynamic leaf."""
+    """Return True for a value type without dynamic leaves."""
     return isinstance(attribute, CuteType) and attribute.is_static()

@@ -1,4 +1,4 @@
-"""Atom types of ``cute_nvgpu``: what one instruction copies or multiplies."""
+"""The universal copy atom of ``cute_nvgpu``."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class UniversalCopy(NamedTuple):
 
 @irdl_attr_definition
 class UniversalCopyType(Data[UniversalCopy], CopyAtomType):
-    """``!cute_nvgpu.atom.universal_copy<T [, N b]>``: plain loads and stores of ``N`` bits, one thread.
+    """``!cute_nvgpu.atom.universal_copy<T [, N b]>``: plain loads and stores of ``N`` bits by one thread.
 
-    Without a width the atom moves one element at a time; ``cute.copy`` may widen the accesses as far as divisibility,
-    alignment and layouts of both sides prove.
+    Without a width, the atom moves one element at a time.  ``cute.copy`` may widen the accesses as far as divisibility,
+    alignment and layouts of both sides allow.
     """
 
     name = "cute_nvgpu.atom.universal_copy"

@@ -1,13 +1,13 @@
-"""The plug-in for xDSL: what ``xdsl-opt`` and other tools of xDSL see of this project (entry point ``xdsl.universe``).
+"""xDSL plug-in: dialects and passes for ``xdsl-opt`` and other xDSL tools (entry point ``xdsl.universe``).
 
     xdsl-opt layouts.mlir -p cute-fold-static,cute-expand-ops,cute-to-base,canonicalize
 
-:data:`CUTE_UNIVERSE` leaves out dialects and passes that xDSL has under the same name, because xDSL refuses two of one
-name: ``canonicalize`` and ``cse`` are xDSL's there, and so are the dialects ``llvm``, ``gpu`` and ``arith``.
-``cute-to-base`` makes the ``llvm`` ops of :mod:`cute_dialect.upstream`, which print as upstream MLIR reads them.
-xDSL's ``gpu`` dialect reads generic form only, as ``cute-opt --mlir-print-op-generic`` prints it.
+:data:`CUTE_UNIVERSE` omits dialects and passes whose names xDSL uses itself, because xDSL rejects duplicates.  In
+``xdsl-opt``, ``canonicalize``, ``cse`` and the dialects ``llvm``, ``gpu`` and ``arith`` are therefore xDSL's.
+``cute-to-base`` creates ``llvm`` ops of :mod:`cute_dialect.upstream`, which print in upstream MLIR's syntax.  xDSL's
+``gpu`` dialect parses generic form only, as printed by ``cute-opt --mlir-print-op-generic``.
 
-The universe holds factories only: a dialect is imported when it is used.
+The universe holds factories, so a dialect is imported on first use.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def _cute_nvgpu() -> Dialect:
 
 
 def _nvvm() -> Dialect:
-    """``nvvm``, with the attributes of ``llvm`` that its ops take and xDSL's ``llvm`` lacks (``constant_range``)."""
+    """Build ``nvvm`` with the ``llvm`` attributes that its ops need and xDSL's ``llvm`` lacks
+    (``constant_range``).
+    """
     theirs = {attribute.name for attribute in XDSL_UNIVERSE.all_dialects["llvm"]().attributes}
     lacking = [attribute for attribute in BASE_DIALECTS["llvm"]().attributes if attribute.name not in theirs]
     nvvm = BASE_DIALECTS["nvvm"]()
@@ -53,7 +55,7 @@ def _nvvm() -> Dialect:
 
 
 def _missing_upstream() -> dict[str, Callable[[], Dialect]]:
-    """The dialects of upstream MLIR that this version of xDSL does not have."""
+    """Return the dialects of upstream MLIR that this version of xDSL lacks."""
     missing = {name: get for name, get in BASE_DIALECTS.items() if name not in XDSL_UNIVERSE.all_dialects}
     return {**missing, "nvvm": _nvvm}
 
@@ -62,4 +64,4 @@ CUTE_UNIVERSE = Universe(
     all_dialects={"cute": _cute, "cute_nvgpu": _cute_nvgpu, **_missing_upstream()},
     all_passes={row.name: _pass_factory(row.name) for row in PASSES.values() if row.scope == "cute"},
 )
-"""The dialects ``cute`` and ``cute_nvgpu`` with the passes on them, and ``nvvm``, ``nvgpu``, ``index``."""
+"""The dialects ``cute`` and ``cute_nvgpu`` with their passes, and ``nvvm``, ``nvgpu``, ``index``."""

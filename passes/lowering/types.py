@@ -97,7 +97,7 @@ _UNCHANGED = frozenset({
 
 
 def lowered(attribute: Attribute) -> Attribute:
-    """Return the lowered form of a type; a type that contains no cute type is unchanged."""
+    """Return the lowered form of a type; a type that LLVM can represent is unchanged."""
     kind = type(attribute)
     if kind in _UNCHANGED:
         return attribute

@@ -61,7 +61,7 @@ func.func private @f(!cute.ptr<f32, gmem, align<2>>)
 
 // -----
 
-// expected-error @below {{expected a swizzle on smem only, got one on gmem}}
+// expected-error @below {{a swizzle needs an smem pointer, got gmem}}
 func.func private @f(!cute.ptr<f32, gmem, S<3,4,3>>)
 //                                        ^
 

@@ -38,5 +38,5 @@ func.func @vector(%t: !t, %v: vector<4xf32>) {
 
 // -----
 
-// expected-error @below {{expected a swizzle on smem only, got one on tmem}}
+// expected-error @below {{a swizzle needs an smem pointer, got tmem}}
 func.func private @swizzled(!cute.ptr<f32, tmem, align<1024>, S<3,4,3>>)

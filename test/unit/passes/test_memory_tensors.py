@@ -220,7 +220,7 @@ module attributes {gpu.container_module} {
   }
 }
 """
-    with pytest.raises(PassError, match=r"at most 232448 .* got 233472 in @k: %as 131072 bytes, %bs 102400 bytes"):
+    with pytest.raises(PassError, match=r"233472 bytes .* at most 232448 .*: %as 131072 bytes, %bs 102400 bytes"):
         lower(text)
 
 
