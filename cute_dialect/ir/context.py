@@ -1,6 +1,6 @@
-"""Which dialects a tool knows: made lazily, so that a file pays for the dialects, and of these the ops, that it uses.
+"""Lazy loading of dialects.  A file loads only the dialects, and of these the ops, that it uses.
 
-Dialects are named by strings here, and what they define is imported when a file names it.
+Dialects are registered by name, and their modules are imported when a file refers to them.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _OWN_REGISTRY = "cute_dialect.dialect"
 
 
 class LazyDialect(Dialect, ABC):
-    """A dialect that gives its classes by name, each imported or made when it is asked for.
+    """A dialect that imports or creates each of its classes on first use.
 
-    ``operations`` and ``attributes`` import or make all.
+    ``operations`` and ``attributes`` load all classes.
     """
 
     @abstractmethod
     def find_op(self, name: str) -> type[Operation] | None:
-        """Return the op ``dialect.name``, or ``None``."""
+        """Return the class of op ``dialect.name``, or None."""
 
     @abstractmethod
     def find_attributes(self, name: str) -> Sequence[type[Attribute]]:
-        """Return the attribute and the type ``dialect.name``, as far as there are such."""
+        """Return the classes of the attribute and the type ``dialect.name``, if they exist."""
 
 
 class CuteContext(OpenContext):
-    """A context that asks a :class:`LazyDialect` for a class when a name of it is met.
+    """A context that loads classes of a :class:`LazyDialect` by name on first use.
 
-    A question for all ops or attributes that there are (the nearest name, in a message) asks for all.
+    A query for all ops or attributes, such as for a spelling suggestion in a message, loads all classes.
     """
 
     def __init__(self, allow_unregistered: bool = False):
@@ -56,7 +56,7 @@ class CuteContext(OpenContext):
         self._lazy: dict[str, LazyDialect] = {}
 
     def load_registered_dialect(self, name: str) -> None:
-        """Load a dialect; of a lazy one no class yet."""
+        """Load a dialect.  A lazy dialect loads none of its classes yet."""
         factory = self.dialect_factories.get(name)
         dialect = factory() if factory is not None else None
         if isinstance(dialect, LazyDialect):
@@ -65,7 +65,7 @@ class CuteContext(OpenContext):
             super().load_registered_dialect(name)
 
     def clone(self) -> Context:
-        """Return a copy; what it loads later is its own."""
+        """Return a copy that loads further dialects independently."""
         made = type(self)(self.allow_unregistered)
         made.dialect_factories.update(self.dialect_factories)
         made.dialects_by_name.update(self.dialects_by_name)
@@ -76,7 +76,7 @@ class CuteContext(OpenContext):
         return made
 
     def get_known_op(self, name: str) -> type[Operation] | None:
-        """Return the class of an op by its whole name, or ``None``."""
+        """Return the class of an op by its full name, or None."""
         found = super().get_known_op(name)
         if found is None:
             prefix, _, rest = name.partition(".")
@@ -87,37 +87,37 @@ class CuteContext(OpenContext):
         return found
 
     def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
-        """Return the class of a type, or ``None``."""
+        """Return the class of a type by its full name, or None."""
         if name not in self.types_by_name:
             self._find_attributes(name)
         return super().get_optional_type(name)
 
     def get_optional_attr(self, name: str) -> type[Attribute] | None:
-        """Return the class of an attribute, or ``None``."""
+        """Return the class of an attribute by its full name, or None."""
         if name not in self.attrs_by_name:
             self._find_attributes(name)
         return super().get_optional_attr(name)
 
     @property
     def loaded_ops(self) -> Iterable[type[Operation]]:
-        """All ops of the dialects met so far."""
+        """All ops of the dialects loaded so far."""
         self._load_rest()
         return self.ops_by_name.values()
 
     @property
     def loaded_attrs(self) -> Iterable[type[Attribute]]:
-        """All attributes of the dialects met so far."""
+        """All attributes of the dialects loaded so far."""
         self._load_rest()
         return self.attrs_by_name.values()
 
     @property
     def loaded_types(self) -> Iterable[type[TypeAttribute]]:
-        """All types of the dialects met so far."""
+        """All types of the dialects loaded so far."""
         self._load_rest()
         return self.types_by_name.values()
 
     def _find_attributes(self, name: str) -> None:
-        """See to it that a type or attribute of a lazy dialect is there."""
+        """Load the type and the attribute of this name if they belong to a lazy dialect."""
         prefix, _, rest = name.partition(".")
         if rest and prefix in self.dialect_factories:
             if prefix not in self.dialects_by_name:
@@ -139,10 +139,12 @@ class CuteContext(OpenContext):
 
 
 def make_context(dialects: DialectScope = "all", *, allow_unregistered: bool = False) -> Context:
-    """Make a context in which the dialects of a scope can be used.
+    """Return a context with the dialects of a scope.
 
-    ``cute`` is what a program is written in before it is lowered, ``base`` what is left after ``cute-to-base`` (so that
-    a cute op that leaked is an unregistered one), ``all`` both.
+    Args:
+        dialects: ``cute`` for programs before lowering, ``base`` for the output of ``cute-to-base``, in which a
+            remaining cute op counts as unregistered, or ``all`` for both.
+        allow_unregistered: accept ops of unregistered dialects.
     """
     context = CuteContext(allow_unregistered)
     import_module(_UPSTREAM_REGISTRY).register(context, _UPSTREAM[dialects])

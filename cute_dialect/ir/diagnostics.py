@@ -1,15 +1,15 @@
-"""Diagnostics: errors, warnings, remarks and notes with a position, and how they are shown.
+"""Diagnostics: errors, warnings, remarks and notes with a source position, and their rendering.
 
-A diagnostic prints the way compilers print it, with the source line and a caret::
+A diagnostic is rendered in the usual format of compilers, with the source line and a caret::
 
     gemm.mlir:12:8: error: 'cute.size' op mode index 5 out of range [0, 2)
       %0 = cute.size<[5]>(%l) : (!cute.layout<"(6,5):(5,1)">) -> !cute.int_tuple<"5">
            ^~~~~~~~~
     gemm.mlir:3:1: note: …
 
-An :class:`DiagnosticEngine` receives them in the order in which they arise and hands each to one handler: the driver
-prints (:class:`StreamHandler`), ``--verify-diagnostics`` compares, tests collect.  Lines and columns start at 1;
-columns count Unicode code points; 0 means unknown.
+A :class:`DiagnosticEngine` passes diagnostics in order of occurrence to one handler.  The driver prints them
+(:class:`StreamHandler`), ``--verify-diagnostics`` compares them with expectations, and tests collect them.  Lines and
+columns start at 1, and 0 means unknown.  Columns count Unicode code points.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 Severity: TypeAlias = Literal["error", "warning", "remark", "note"]
 
 _WORD = re.compile(r'["%@!#^]?[\w.$]+"?')
-"""What is marked at a position without an end: the name of an op, of a value …"""
+"""Text that is underlined at a position without an end: the name of an op, of a value …"""
 
 _AROUND = 120
-"""How much of a long line is shown before what is marked; after it twice as much."""
+"""Number of characters of a long line shown before the position; twice as many follow it."""
 
 _COLORS: Mapping[str, str] = {"error": "\33[1;31m", "warning": "\33[1;35m", "remark": "\33[1;34m", "note": "\33[1;30m"}
 
 
 class Position(NamedTuple):
-    """A place in a source file; ``end`` is the column after the last marked character (0: mark one character)."""
+    """A position in a source file.  ``end`` is the column after the last underlined character, or 0 for one
+    character.
+    """
 
     file: str
     line: int = 0
@@ -44,12 +46,12 @@ class Position(NamedTuple):
     end: int = 0
 
     def __str__(self) -> str:
-        """``file:line:col``, or ``file`` alone when the line is unknown."""
+        """Return ``file:line:col``, or ``file`` if the line is unknown."""
         return f"{self.file}:{self.line}:{self.col}" if self.line else self.file
 
 
 class Diagnostic(NamedTuple):
-    """One message.  ``context`` marks a note that only shows where we are; tests of diagnostics need not expect it."""
+    """A message.  ``context`` marks notes that only give context, which tests of diagnostics need not expect."""
 
     severity: Severity
     message: str
@@ -59,14 +61,14 @@ class Diagnostic(NamedTuple):
 
 
 class Source:
-    """A source text, and the line and column of each offset into it.
+    """A source text with a map from offsets to lines and columns.
 
     >>> Source("f", "ab\\ncd\\n").line_col(4)
     (2, 2)
     """
 
     def __init__(self, name: str, text: str, line_offset: int = 0):
-        """``line_offset`` is added to each line number: the text may be a piece of a larger file."""
+        """``line_offset`` is added to line numbers if the text is a piece of a larger file."""
         self.name = name
         self.text = text
         self.line_offset = line_offset
@@ -78,22 +80,22 @@ class Source:
         self._starts = starts
 
     def line_col(self, offset: int) -> tuple[int, int]:
-        """Line and column (from 1) of an offset (from 0)."""
+        """Return line and column (from 1) of an offset (from 0)."""
         index = bisect_right(self._starts, offset) - 1
         return index + 1 + self.line_offset, offset - self._starts[index] + 1
 
     def position(self, start: int, end: int | None = None) -> Position:
-        """Return the position of ``text[start:end]``; what is marked stays on one line."""
+        """Return the position of ``text[start:end]``; only its first line is underlined."""
         line, col = self.line_col(min(start, len(self.text)))
         return Position(self.name, line, col, 0 if end is None or end <= start else col + end - start)
 
     def offset(self, line: int, column: int) -> int:
-        """Return the offset of a line and column, the inverse of :meth:`line_col`; 0 of a line that is not there."""
+        """Return the offset of a line and column, or 0 if there is no such line: the inverse of :meth:`line_col`."""
         index = line - 1 - self.line_offset
         return self._starts[index] + column - 1 if 0 <= index < len(self._starts) else 0
 
     def line(self, number: int) -> str | None:
-        """Return the text of a line by its number, without its end; None if there is no such line."""
+        """Return a line by its number, without its line break, or None if there is no such line."""
         index = number - 1 - self.line_offset
         if not 0 <= index < len(self._starts):
             return None
@@ -102,17 +104,18 @@ class Source:
 
 
 class Frame(NamedTuple):
-    """A place in a source and the function that it is in, as far as the location names it."""
+    """A position and the name of the function that contains it, if the location has one."""
 
     position: Position
     function: str = ""
 
 
 def location_frames(location: Attribute) -> tuple[Frame, ...]:
-    """Return the places that a location stands for: the innermost first, then where each was called from.
+    """Return the frames of a location: the innermost first, then its callers.
 
-    Of a fused location the first part that is known counts.  A name around a place is that of the function that it is
-    in, where the place was called (``callsite("f"("x.py":3:5) at "x.py":9:1)``); else it names a value, and is dropped.
+    A fused location is represented by its first known part.  A named callee
+    (``callsite("f"("x.py":3:5) at "x.py":9:1)``) gives the name of the function.  Any other name is that of a value and
+    is dropped.
 
     >>> location_frames(CallSiteLoc(FileLineColLoc("x.py", 3, 5), FileLineColLoc("x.py", 9, 1)))      # doctest: +SKIP
     (Frame("x.py:3:5"), Frame("x.py:9:1"))
@@ -137,14 +140,15 @@ def location_frames(location: Attribute) -> tuple[Frame, ...]:
 
 
 def location_position(location: Attribute) -> Position | None:
-    """Return the position that a location stands for: of a call site its callee, of a fused one the first known."""
+    """Return the position of a location: the callee of a call site, the first known part of a fused location."""
     frames = location_frames(location)
     return frames[0].position if frames else None
 
 
 def op_frames(op: Operation) -> tuple[Frame, ...]:
-    """Return the places of an op in the source, as :func:`location_frames` lists them; an op made without a location
-    takes those of the nearest op around it.
+    """Return the frames of an op, as :func:`location_frames`.
+
+    An op without a location has those of the nearest enclosing op with one.
     """
     here: Operation | None = op
     while here is not None:
@@ -156,13 +160,13 @@ def op_frames(op: Operation) -> tuple[Frame, ...]:
 
 
 def op_position(op: Operation) -> Position | None:
-    """Return where an op stands in the source; an op made without a location takes that of the nearest op around it."""
+    """Return the position of an op, or that of the nearest enclosing op with one."""
     frames = op_frames(op)
     return frames[0].position if frames else None
 
 
 def callers(frames: Sequence[Frame]) -> list[tuple[str, Position]]:
-    """Return what to say of the places from which the innermost one was reached, and where they are."""
+    """Return the text and position of the "called from here" notes of the frames."""
     return [
         (f"in '{inner.function}', called from here" if inner.function else "called from here", outer.position)
         for inner, outer in pairwise(frames)
@@ -170,13 +174,13 @@ def callers(frames: Sequence[Frame]) -> list[tuple[str, Position]]:
 
 
 _LARGEST = 1 << 22
-"""Bytes of a file that is read for a line of it."""
+"""Largest file, in bytes, that is read to show a line of it."""
 
 
 def source_line(file: str, number: int) -> str | None:
-    """Return a line of a file or of a cell of a notebook, without its end; None where it cannot be had.
+    """Return a line of a file or notebook cell without its line break, or None if it is not available.
 
-    Cells, and what else is no file, are those that :mod:`linecache` was told of.
+    Cells and other sources that are not files are read from the cache of :mod:`linecache`.
     """
     import linecache
     import os
@@ -191,13 +195,13 @@ def source_line(file: str, number: int) -> str | None:
 
 
 def block_position(block: Block) -> Position | None:
-    """Return the position of the op that holds a block."""
+    """Return the position of the op that contains a block."""
     parent = block.parent_op()
     return op_position(parent) if parent is not None else None
 
 
 def op_summary(op: Operation, limit: int = 200) -> str:
-    """Return one line of an op in generic form, its regions left out, for ``see current operation: …``.
+    """Return an op in generic form on one line without its regions, for ``see current operation: …``.
 
     >>> op_summary(add)                                                             # doctest: +SKIP
     '%2 = "arith.addi"(%0, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32'
@@ -227,7 +231,9 @@ def op_summary(op: Operation, limit: int = 200) -> str:
 
 
 def render(diagnostic: Diagnostic, sources: Mapping[str, Source] | None = None, color: bool = False) -> str:
-    """Return the text of a diagnostic and its notes, with source lines that ``sources`` has; ends with a newline."""
+    """Return the text of a diagnostic and its notes, with source lines from ``sources`` or files.  Ends with a
+    newline.
+    """
     position = diagnostic.position
     kind = f"{diagnostic.severity}: "
     if color:
@@ -245,7 +251,7 @@ def render(diagnostic: Diagnostic, sources: Mapping[str, Source] | None = None, 
 
 
 def marked_line(text: str, position: Position) -> list[str]:
-    """Return a line of a source, or a part of a long one, and below it the mark of a position in it."""
+    """Return a source line, or a part of a long one, and the line that underlines a position in it."""
     at = max(min(position.col - 1, len(text)), 0)
     start = at - _AROUND if at > 2 * _AROUND else 0
     text, at = text[start : at + 2 * _AROUND], at - start
@@ -260,17 +266,17 @@ Handler: TypeAlias = Callable[[Diagnostic], None]
 
 
 class DiagnosticEngine:
-    """Receives diagnostics, counts errors, hands each to its handler (by default it keeps them in :attr:`seen`)."""
+    """Counts errors and passes diagnostics to a handler.  All diagnostics are also kept in :attr:`seen`."""
 
     def __init__(self, handler: Handler | None = None, file: str = "-"):
         self.file = file
-        """The file that a diagnostic without a position of its own is about."""
+        """File of diagnostics that have no position."""
         self.seen: list[Diagnostic] = []
         self.errors = 0
         self._handler = handler
 
     def emit(self, diagnostic: Diagnostic) -> None:
-        """Take one diagnostic."""
+        """Record a diagnostic and pass it to the handler."""
         self.errors += diagnostic.severity == "error"
         self.seen.append(diagnostic)
         if self._handler is not None:
@@ -283,7 +289,7 @@ class DiagnosticEngine:
         at: Operation | Position | None = None,
         notes: Iterable[Diagnostic] = (),
     ) -> None:
-        """Make a diagnostic at an op or a position, and take it; an op that was inlined has notes of the calls."""
+        """Report a diagnostic at an op or position.  An inlined op gets notes with its call sites."""
         frames = op_frames(at) if at is not None and not isinstance(at, Position) else ()
         calls = [Diagnostic("note", text, where, (), True) for text, where in callers(frames)]
         position = frames[0].position if frames else self.position(at if isinstance(at, Position) else None)
@@ -302,18 +308,18 @@ class DiagnosticEngine:
         self.report("remark", message, at, notes)
 
     def note(self, message: str, at: Operation | Position | None = None, *, context: bool = False) -> Diagnostic:
-        """Make a note (to be attached to a diagnostic); nothing is reported."""
+        """Return a note, to be attached to a diagnostic, without reporting it."""
         return Diagnostic("note", message, self.position(at), (), context)
 
     def position(self, at: Operation | Position | None) -> Position:
-        """Return the position of what a message is about."""
+        """Return the position at which a diagnostic is shown."""
         if isinstance(at, Position):
             return at
         return (op_position(at) if at is not None else None) or Position(self.file)
 
 
 class StreamHandler:
-    """A handler that prints each diagnostic to a stream as it comes."""
+    """A handler that prints each diagnostic to a stream."""
 
     def __init__(self, stream: IO[str], sources: Mapping[str, Source], color: bool = False):
         self._stream = stream
@@ -321,7 +327,7 @@ class StreamHandler:
         self._color = color
 
     def __call__(self, diagnostic: Diagnostic) -> None:
-        """Print one; with ``CUTE_ERROR_SVG``, the layouts that an error names are drawn and their file is noted."""
+        """Print a diagnostic.  With ``CUTE_ERROR_SVG`` draw the layouts in an error and add a note with the file."""
         if diagnostic.severity == "error" and "CUTE_ERROR_SVG" in os.environ:
             from cute_dialect.runtime.error_pictures import error_picture
 
@@ -333,7 +339,7 @@ class StreamHandler:
 
 
 def limit_message(error: BaseException) -> str | None:
-    """Say which limit of this machine an input has met, if that is what an exception means; None if it is a bug.
+    """Return the message for an exception caused by a resource limit of this machine, or None for any other exception.
 
     >>> limit_message(RecursionError("maximum recursion depth exceeded"))
     'the IR is nested too deeply'
@@ -341,16 +347,16 @@ def limit_message(error: BaseException) -> str | None:
     if isinstance(error, RecursionError):
         return "the IR is nested too deeply"
     if isinstance(error, MemoryError):
-        return "the IR needs more memory than there is"
+        return "the IR needs more memory than is available"
     if isinstance(error, ValueError) and "integer string conversion" in str(error):
-        return "the IR holds an integer of too many digits"
+        return "the IR contains an integer with too many digits"
     if isinstance(error, OverflowError) and "index-sized integer" in str(error):
-        return "the IR asks for more elements than memory has"
+        return "the IR has more elements than fit in memory"
     return None
 
 
 def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:
-    """Return the known words most like ``word``, best first; empty if none is close.
+    """Return the known words most similar to ``word``, best first, or an empty list if none is similar.
 
     >>> nearest("cute-expand-op", ["cute-expand-ops", "cse"])
     ['cute-expand-ops']
@@ -362,6 +368,6 @@ def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"``, or nothing when no known word is close."""
+    """Return ``"; did you mean 'x'?"``, or an empty string if no known word is similar."""
     found = nearest(word, known)
     return f"; did you mean '{found[0]}'?" if found else ""

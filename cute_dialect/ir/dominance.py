@@ -1,8 +1,8 @@
-"""Which blocks of a region come before which, whatever way control takes.
+"""Dominance between the blocks of a region.
 
-Dominators are those of Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979), in its
-simple form: n log n steps for n branches, whatever they look like.  (The iteration of Cooper, Harvey and Kennedy is
-shorter, but quadratic in chains of blocks that branch back.)
+Dominators are computed by the simple form of the algorithm of Lengauer and Tarjan, "A Fast Algorithm for Finding
+Dominators in a Flowgraph" (1979), in O(n log n) steps for n branches.  The iterative algorithm of Cooper, Harvey and
+Kennedy is shorter, but quadratic for chains of blocks with back edges.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ __all__ = ["dominators", "reverse_post_order"]
 
 
 class _Walk(NamedTuple):
-    """A walk over the blocks that can be reached, depth first."""
+    """A depth-first traversal of the reachable blocks."""
 
     entered: dict[Block, int]
-    """When the walk entered each block: 0, 1, 2 …"""
+    """Preorder number of each block."""
     left: list[Block]
-    """The blocks in the order in which it left them."""
+    """The blocks in postorder."""
     parents: list[int]
-    """From which block it entered each."""
+    """Preorder number of the parent of each block in the traversal."""
     predecessors: list[list[int]]
-    """Which blocks branch to each."""
+    """Preorder numbers of the predecessors of each block."""
 
 
 def dominators(region: Region) -> dict[Block, tuple[int, int]]:
-    """Return when a walk over the tree of dominators enters and leaves each block of the region that can be reached.
+    """Return the times at which a traversal of the dominator tree enters and leaves each reachable block.
 
-    A block dominates another if the walk is in it when it enters the other.
+    A block dominates another if the traversal enters the other between the two times.
     """
     entry = region.first_block
     assert entry is not None
@@ -54,7 +54,7 @@ def dominators(region: Region) -> dict[Block, tuple[int, int]]:
 
 
 def reverse_post_order(region: Region) -> list[Block]:
-    """Return the blocks of a region that can be reached, each after those that dominate it."""
+    """Return the reachable blocks of a region in reverse postorder, in which dominators come first."""
     return _walk(region.first_block).left[::-1] if region.first_block is not None else []
 
 
@@ -80,14 +80,14 @@ def _walk(entry: Block) -> _Walk:
 
 
 def _immediate(parents: Sequence[int], predecessors: Sequence[Sequence[int]]) -> list[int]:
-    """The nearest dominator of each block; blocks are numbered as a walk depth first enters them."""
+    """Return the immediate dominator of each block; blocks are numbered in preorder."""
     n = len(parents)
     semi, label, ancestor = list(range(n)), list(range(n)), [-1] * n
     waiting: list[list[int]] = [[] for _ in range(n)]
     found = [0] * n
 
     def least(v: int) -> int:
-        """The block with the least semidominator on the way up from ``v`` in the forest so far; shortens the way."""
+        """Return the block with the least semidominator on the path from ``v`` to its root, and compress the path."""
         if ancestor[v] < 0:
             return v
         path: list[int] = []

@@ -1,7 +1,8 @@
-"""Writing the generic form of IR: for people, and for upstream MLIR to read.
+"""Fast writer of the generic form of IR, for users and for upstream MLIR.
 
-xDSL's printer takes about 70 µs an op, most of it for types and attributes that repeat; a kernel before folding has
-thousands of ops.  Here every type and attribute is written once, and the text is joined at the end: a third of that.
+xDSL's printer takes about 70 µs per op, mostly for types and attributes, which repeat.  A kernel has thousands of ops
+before folding.  This writer formats every type and attribute once and joins the text at the end, which takes a third of
+the time.
 
     %5 = "arith.addi"(%3, %4) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32
 """
@@ -31,15 +32,17 @@ if TYPE_CHECKING:
 
 
 class GenericWriter:
-    """Writes an op and all that is in it; values and blocks get numbers unless they have a name.
+    """Writes an op with all nested ops.  Values and blocks without a name are numbered.
 
-    ``locations`` writes where each op comes from, ``unknown_locations`` says so where that is not known.
+    Args:
+        locations: write the location of each op.
+        unknown_locations: also write unknown locations.
     """
 
     def __init__(self, *, locations: bool = False, unknown_locations: bool = False):
         self._parts: list[str] = []
         self._values: dict[int, str] = {}
-        """By identity, as types and attributes are: the module is there as long as the writer is."""
+        """Names by the identity of the value.  The writer does not outlive the module, so identities are stable."""
         self._blocks: dict[Block, str] = {}
         self._texts: dict[int, str] = {}
         self._by_value: dict[Attribute, str] = {}
@@ -47,26 +50,26 @@ class GenericWriter:
         self._unknown_locations = unknown_locations
 
     def write(self, op: Operation) -> str:
-        """Return the text of an op; the last line does not end."""
+        """Return the text of an op without a line break at its end."""
         self._op(op, "\n")
         return "".join(self._parts)
 
-    # ------------------------------------------------------------------------------------ what a use of it may change
+    # ------------------------------------------------------------------------------------------ hooks of subclasses
 
     def name_value(self, value: SSAValue) -> str:
-        """Return the name of a value that has none."""
+        """Return the name for a value that has none."""
         return f"%{len(self._values)}"
 
     def name_block(self, block: Block) -> str:
-        """Return the label of a block that has none."""
+        """Return the label for a block that has none."""
         return f"^bb{len(self._blocks)}"
 
     def write_attribute(self, attribute: Attribute) -> str:
-        """Return the text of a type or attribute that was not written before."""
+        """Return the text of a type or attribute that has not been written before."""
         return str(attribute)
 
     def write_op_location(self, op: Operation) -> str:
-        """Return ``loc(…)`` of an op."""
+        """Return the ``loc(…)`` of an op."""
         return self._location(op.location)
 
     def write_location(self, location: Attribute) -> str:
@@ -79,7 +82,7 @@ class GenericWriter:
 
     def _attribute(self, attribute: Attribute) -> str:
         text = self._texts.get(id(attribute))
-        if text is None and type(attribute) is DictionaryAttr:  # its parts are shared more often than it is
+        if text is None and type(attribute) is DictionaryAttr:  # Its parts repeat more often than the dictionary.
             text = self._texts[id(attribute)] = self._dictionary(attribute.data)
         if text is None:
             text = self._by_value.get(attribute)
@@ -101,7 +104,7 @@ class GenericWriter:
         return name
 
     def _dictionary(self, given: Mapping[str, Attribute]) -> str:
-        """Return ``{key = value, unit}``, sorted as upstream's dictionaries are."""
+        """Return ``{key = value, unit}``, sorted by key as in upstream MLIR."""
         texts, items = self._texts, list[str]()
         for key in sorted(given) if len(given) > 1 else given:
             value = given[key]
@@ -112,7 +115,7 @@ class GenericWriter:
         return "{" + ", ".join(items) + "}"
 
     def _names(self, values: Sequence[SSAValue]) -> str:
-        """Return the names of values.  Where blocks branch, a use may come before the definition."""
+        """Return the names of values.  With several blocks, a use may come before the definition."""
         known = self._values
         found: list[str] = []
         for value in values:
@@ -123,7 +126,7 @@ class GenericWriter:
         return ", ".join(found)
 
     def _results(self, results: Sequence[SSAValue]) -> str:
-        """Return the names that an op defines: ``%0:2`` where two have one."""
+        """Return the names of an op's results: ``%0:2`` for two results."""
         names = self._names(results)
         return f"{names.partition('#')[0]}:{len(results)}" if "#" in names else names
 
@@ -132,7 +135,7 @@ class GenericWriter:
         return ", ".join([texts.get(id(t)) or self._attribute(t) for t in [v.type for v in values]])
 
     def _op(self, op: Operation, line: str) -> None:
-        """Write an op with its regions; ``line`` begins a line as this one does."""
+        """Write an op with its regions; ``line`` is the line break with the current indentation."""
         operands, results, attributes = tuple(op.operands), op.results, op.attributes
         name = op.name
         if name == "builtin.unregistered":
@@ -168,7 +171,7 @@ class GenericWriter:
         self._parts.append(head)
 
     def _region(self, region: Region, line: str) -> None:
-        """Write a region; every block has its label, but for an entry block that takes nothing and is not empty."""
+        """Write a region.  Every block has a label, except a nonempty entry block without arguments."""
         out = self._parts.append
         out("{")
         inner = line + "  "
@@ -183,13 +186,13 @@ class GenericWriter:
         out(line + "}")
 
     def _argument(self, argument: BlockArgument) -> str:
-        """Return the type of a block argument with its location; without it, upstream takes a place in the text."""
+        """Return the type and location of a block argument.  Without a location, upstream assigns one in the text."""
         text = self._attribute(argument.type)
         return f"{text} {self._location(argument.location)}" if self._locations else text
 
 
 def _number_text(attribute: Attribute) -> str | None:
-    """Return the text of an integer attribute or of an array of integers, of which there are the most."""
+    """Return the text of an integer attribute or an integer array, the most frequent kinds."""
     if isinstance(attribute, IntegerAttr):
         bits = _width(cast("IntegerAttr[IntegerType]", attribute).type)
         return None if bits is None else f"{attribute.value.data} : i{bits}"
@@ -202,7 +205,7 @@ def _number_text(attribute: Attribute) -> str | None:
 
 
 def _width(t: Attribute) -> int | None:
-    """Return the bits of a signless integer type whose values are written as numbers; None for another type."""
+    """Return the width of a signless integer type whose values are written as numbers, or None for another type."""
     if not isinstance(t, IntegerType):
         return None
     integer = cast("IntegerType[int, Signedness]", t)
@@ -225,5 +228,5 @@ def _escaped(byte: int) -> str:
 
 @lru_cache(maxsize=64)
 def _is_plain(text: str) -> bool:
-    """Tell whether a text stands for itself between quotes."""
+    """Return True if a string needs no escapes between quotes."""
     return text.isascii() and text.isprintable() and '"' not in text and "\\" not in text

@@ -1,8 +1,8 @@
-"""Tokens: what every one of them passes through in xDSL's lexer and parser, in fewer steps.
+"""Fast lexer and token-level parser methods, equivalent to those of xDSL.
 
-A file of 600 ops has 8,000 tokens, and each is looked at several times.  :class:`QuickLexer` finds the common ones by
-one pattern and makes :class:`QuickToken`; :class:`QuickParser` asks of a token what xDSL's parser asks, without the
-methods between.  Both give what xDSL's give, errors included.
+A file of 600 ops has 8,000 tokens, and each is examined several times.  :class:`QuickLexer` recognizes the common
+tokens with one pattern and returns :class:`QuickToken`.  :class:`QuickParser` implements the token methods of xDSL's
+parser without intermediate calls.  Both return what xDSL returns, including errors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _COMMON = re.compile(
     rf'|("[^"\\\n\v\f]*+")|([0-9]{{1,{MAX_DIGITS}}}+(?![.x0-9]))|(@[a-zA-Z_][a-zA-Z0-9_$.]*+))',
     re.ASCII,
 )
-"""White space and comments, then one of the tokens that files consist of.  Nothing in it backtracks."""
+"""White space and comments, followed by one of the common tokens.  The pattern never backtracks."""
 _KINDS = (
     None,
     MLIRTokenKind.PERCENT_IDENT,
@@ -53,11 +53,11 @@ _KINDS = (
     MLIRTokenKind.INTEGER_LIT,
     MLIRTokenKind.AT_IDENT,
 )
-"""Group of the pattern -> kind of token; ``None``: punctuation, which says it itself."""
+"""Group of the pattern -> kind of token, or None for punctuation, whose text determines the kind."""
 
 
 class QuickToken(Token[MLIRTokenKind, str]):
-    """A token that has its text; its span, which few ask for, is made when it is asked for."""
+    """A token that stores its text.  The span is rarely needed and is created on demand."""
 
     __slots__ = ("_input", "end", "kind", "start", "text")
 
@@ -70,12 +70,12 @@ class QuickToken(Token[MLIRTokenKind, str]):
 
     @property
     def span(self) -> Span[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Where it stands."""
+        """The span of the token."""
         return Span(self.start, self.end, self._input)
 
 
 class QuickOperand(UnresolvedOperand):
-    """A name of a value with its token."""
+    """The name of a value with its token."""
 
     __slots__ = ("index", "operand_name", "token")
 
@@ -86,12 +86,12 @@ class QuickOperand(UnresolvedOperand):
 
     @property
     def span(self) -> Span[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Where the name stands."""
+        """The span of the name."""
         return self.token.span
 
 
 class QuickLexer(OpenLexer):
-    """xDSL's lexer, with a pattern for strings that does not backtrack (xDSL's: exponential time on an open quote)."""
+    """xDSL's lexer with a string pattern that does not backtrack; xDSL's is exponential in an unterminated string."""
 
     unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
@@ -100,12 +100,12 @@ class QuickLexer(OpenLexer):
         self._content = input.content
 
     def lex(self) -> QuickToken:
-        """Return the next token: the common ones by one pattern, everything else as xDSL does."""
+        """Return the next token.  Uncommon tokens are lexed by xDSL."""
         found = _COMMON.match(self._content, self.pos)
         if found is None:
             token = super().lex()
             text, span = token.text, token.span
-            if token.kind is MLIRTokenKind.INTEGER_LIT and not text.isascii():  # xDSL takes digits of any script
+            if token.kind is MLIRTokenKind.INTEGER_LIT and not text.isascii():  # xDSL accepts digits of any script.
                 raise ParseError(span, f"expected digits 0 to 9 in a number, got '{text}'")
             if token.kind is MLIRTokenKind.INTEGER_LIT and len(text) > MAX_DIGITS:
                 raise ParseError(span, too_long(len(text)))
@@ -118,7 +118,7 @@ class QuickLexer(OpenLexer):
 
 
 class QuickParser(OpenParser):
-    """xDSL's parser over tokens of :class:`QuickLexer`."""
+    """xDSL's parser on tokens of :class:`QuickLexer`."""
 
     if TYPE_CHECKING:
         state: _State  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -130,11 +130,11 @@ class QuickParser(OpenParser):
 
     @property
     def pos(self) -> int:
-        """Where the next token begins."""
+        """Offset of the next token."""
         return self.current_token.start
 
     def consume_token(self, expected_kind: MLIRTokenKind | None = None) -> QuickToken:
-        """Take the next token."""
+        """Consume the next token."""
         state = self.state
         token = state.current_token
         assert expected_kind is None or token.kind is expected_kind
@@ -142,7 +142,7 @@ class QuickParser(OpenParser):
         return token
 
     def parse_optional_token(self, expected_kind: MLIRTokenKind) -> QuickToken | None:
-        """Take the next token if it is of this kind."""
+        """Consume the next token if it has this kind."""
         state = self.state
         token = state.current_token
         if token.kind is not expected_kind:
@@ -151,14 +151,14 @@ class QuickParser(OpenParser):
         return token
 
     def parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> QuickToken:
-        """Take the next token.  Raises ParseError if it is of another kind."""
+        """Consume the next token.  Raises ParseError if it has another kind."""
         token = self.parse_optional_token(expected_kind)
         if token is None:
             self.raise_error(error_msg, self.current_token.span)
         return token
 
     def parse_optional_characters(self, text: str) -> str | None:
-        """Parse the token ``text``, if it is next."""
+        """Consume the token ``text`` if it is next."""
         state = self.state
         if state.current_token.text != text:
             return None
@@ -166,7 +166,7 @@ class QuickParser(OpenParser):
         return text
 
     def parse_characters(self, text: str, context_msg: str = "") -> str:
-        """Parse the token ``text``.  Raises ParseError."""
+        """Consume the token ``text``.  Raises ParseError if it is not next."""
         state = self.state
         if state.current_token.text != text:
             self.raise_error(f"'{text}' expected" + context_msg)
@@ -174,7 +174,7 @@ class QuickParser(OpenParser):
         return text
 
     def parse_optional_punctuation(self, punctuation: PunctuationSpelling) -> PunctuationSpelling | None:
-        """Parse a punctuation, if it is next: no other token has its text."""
+        """Consume a punctuation token if it is next.  Its text identifies it, as no other token has the same text."""
         assert punctuation in KIND_BY_PUNCTUATION_SPELLING
         state = self.state
         if state.current_token.text != punctuation:
@@ -183,7 +183,7 @@ class QuickParser(OpenParser):
         return punctuation
 
     def parse_punctuation(self, punctuation: PunctuationSpelling, context_msg: str = "") -> PunctuationSpelling:
-        """Parse a punctuation.  Raises ParseError."""
+        """Consume a punctuation token.  Raises ParseError if it is not next."""
         assert punctuation in KIND_BY_PUNCTUATION_SPELLING
         state = self.state
         if state.current_token.text != punctuation:
@@ -192,7 +192,7 @@ class QuickParser(OpenParser):
         return punctuation
 
     def parse_optional_keyword(self, keyword: str) -> str | None:
-        """Parse an identifier, if it is next."""
+        """Consume a keyword if it is next."""
         state = self.state
         token = state.current_token
         if token.text != keyword or token.kind is not MLIRTokenKind.BARE_IDENT:
@@ -203,7 +203,7 @@ class QuickParser(OpenParser):
     def parse_list(
         self, delimiter: Parser.Delimiter, parse: Callable[[], T], separator: str = ",", context_msg: str = ""
     ) -> list[T]:
-        """Parse one element or more with separators between; between delimiters none or more.  Raises ParseError."""
+        """Parse a separated list, which may be empty only if it has delimiters.  Raises ParseError."""
         ends = delimiter._value_
         if ends is not None:
             self.parse_characters(ends[0], context_msg)
@@ -219,14 +219,14 @@ class QuickParser(OpenParser):
     def parse_optional_comma_separated_list(
         self, delimiter: Parser.Delimiter, parse: Callable[[], T], context_msg: str = ""
     ) -> list[T] | None:
-        """Parse elements between delimiters, if the first of these is next.  Raises ParseError."""
+        """Parse a delimited list if its opening delimiter is next.  Raises ParseError."""
         ends = delimiter._value_
         if ends is None or self.state.current_token.text == ends[0]:
             return super().parse_optional_comma_separated_list(delimiter, parse, context_msg)
         return None
 
     def parse_optional_str_literal(self) -> str | None:
-        """Parse a string literal, if it is next; without its quotes and escapes."""
+        """Parse a string literal if one is next, and return its value without quotes and escapes."""
         token = self.current_token
         if token.kind is MLIRTokenKind.STRING_LIT and "\\" not in token.text:
             self.consume_token()
@@ -234,7 +234,7 @@ class QuickParser(OpenParser):
         return super().parse_optional_str_literal()
 
     def parse_optional_unresolved_operand(self) -> UnresolvedOperand | None:
-        """Parse ``%name`` or ``%name#2``, if it is next."""
+        """Parse ``%name`` or ``%name#2`` if it is next."""
         token = self.parse_optional_token(MLIRTokenKind.PERCENT_IDENT)
         if token is None:
             return None

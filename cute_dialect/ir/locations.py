@@ -1,9 +1,9 @@
-"""Locations written in a text, read as upstream reads them.
+"""Parsing of locations, as in upstream MLIR.
 
-Upstream prints the aliases of locations after the ops that use them, so ``loc(#loc3)`` may come long before
-``#loc3 = loc("f.mlir":1:2)``.  Such a use is kept as a placeholder, and once the text is read,
-:meth:`LocationReader.resolve_locations` puts in what it stands for.  Of a range (``"f.mlir":1:2 to :9``) the start is
-kept, of a fused location the parts.
+Upstream prints location aliases after the ops that use them, so ``loc(#loc3)`` may come long before
+``#loc3 = loc("f.mlir":1:2)``.  The parser records such a use as a placeholder, which
+:meth:`LocationReader.resolve_locations` replaces at the end.  A range (``"f.mlir":1:2 to :9``) is reduced to its start,
+and a fused location keeps its parts.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from cute_dialect.ir.aliases import AliasReader
 
 _PLACEHOLDER = "\0alias "
-"""How the name of a placeholder begins; no text can hold it."""
+"""Prefix of the name of a placeholder, which cannot occur in a text."""
 
 
 class LocationReader(AliasReader):
-    """What xDSL's parser lacks of locations."""
+    """xDSL's parser with support for all locations of upstream MLIR."""
 
     waiting: dict[str, Span]
-    """Aliases of locations that were used before they were defined, and where that was first."""
+    """Location aliases used before their definition, with the span of the first use."""
 
     def parse_location(self) -> LocationAttr:
-        """Parse what stands in ``loc(…)``."""
+        """Parse the content of ``loc(…)``."""
         token = self.current_token
         if token.kind is MLIRTokenKind.HASH_IDENT and token.text not in self.attribute_aliases:
             self.consume_token()
@@ -60,14 +60,14 @@ class LocationReader(AliasReader):
         return location
 
     def resolve_locations(self, op: Operation) -> None:
-        """Put the locations in place that ``op`` and what it holds only had by name.  Raises ParseError."""
+        """Replace the placeholders in the locations of ``op`` and all nested ops.  Raises ParseError."""
         if not self.waiting:
             return
         for name, span in self.waiting.items():
             if name not in self.attribute_aliases:
                 self.raise_error(f"undefined symbol alias '{name}'", span)
             if not isa(self.attribute_aliases[name], LocationAttr):
-                self.raise_error(f"expected a location, got the alias '{name}' of something else", span)
+                self.raise_error(f"expected a location, but the alias '{name}' is another kind of attribute", span)
         resolved: dict[str, LocationAttr | None] = {}
         for inner in op.walk():
             inner.location = self._known(inner.location, resolved)
@@ -77,7 +77,9 @@ class LocationReader(AliasReader):
                         argument.location = self._known(argument.location, resolved)
 
     def _known(self, location: Attribute, resolved: dict[str, LocationAttr | None]) -> LocationAttr:
-        """A location with placeholders replaced; ``resolved`` keeps what each stands for, None while that is made."""
+        """Return a location with placeholders replaced; ``resolved`` is the cache, with None for aliases in
+        progress.
+        """
         if isinstance(location, NameLoc):
             if location.desc.data.startswith(_PLACEHOLDER):
                 return self._named(location.desc.data.removeprefix(_PLACEHOLDER), resolved)
@@ -91,7 +93,7 @@ class LocationReader(AliasReader):
         return cast("LocationAttr", location)
 
     def _named(self, name: str, resolved: dict[str, LocationAttr | None]) -> LocationAttr:
-        """The location that an alias stands for, which was used before it was defined.  Raises ParseError."""
+        """Return the location of an alias that was used before its definition.  Raises ParseError."""
         span = self.waiting[name]
         if name not in resolved:
             resolved[name] = None
@@ -101,6 +103,6 @@ class LocationReader(AliasReader):
             self.expanded = before
         found = resolved[name]
         if found is None:
-            self.raise_error(f"the alias '{name}' stands for itself", span)
+            self.raise_error(f"the alias '{name}' refers to itself", span)
         self.use_alias(name, span)
         return found

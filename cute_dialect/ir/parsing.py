@@ -1,15 +1,15 @@
-"""Reading IR: xDSL's parser, with the position of every op and block argument kept, and with messages that help.
+"""Parser for IR: xDSL's parser extended with locations and better error messages.
 
-:class:`LocatedParser` differs from xDSL's in what follows, and in nothing else:
+:class:`LocatedParser` differs from xDSL's parser in the following points only:
 
-* each op gets the location of its name (of the quoted name in generic form), each block argument that of its ``%name``,
-  as upstream MLIR does; a location written in the text (``loc("f":1:2)``) wins, its alias may be defined later;
-* unknown ops, types, attributes and dialects are named, with the nearest name that there is; that a context lets
-  unregistered dialects through does not excuse unknown ops of a dialect that it knows;
-* a value that is used and never defined is an error at its first use, within the function around it;
-* with ``core_only`` a divisibility (``?{div=8}``) is a parse error: the dialect's core does not have it.
+* Each op has the location of its name, and each block argument that of its ``%name``, as in upstream MLIR.  An explicit
+  location (``loc("f":1:2)``) takes precedence, and its alias may be defined later.
+* Errors for unknown ops, types, attributes and dialects suggest the most similar name.  Unknown ops of a registered
+  dialect are errors even if the context allows unregistered dialects.
+* A value that is used but never defined is reported at its first use, within the enclosing function.
+* With ``core_only`` a divisibility (``?{div=8}``) is an error, because it is not part of the core dialect.
 
-:func:`parse_module` turns whatever goes wrong into diagnostics.
+:func:`parse_module` reports all errors as diagnostics.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from cute_dialect.ir.locations import LocationReader
 from cute_dialect.ir.suggestions import meant_op, no_type
 
 MAX_INTEGER_WIDTH = (1 << 24) - 1
-"""The widest integer type, as in upstream MLIR; without a limit xDSL would compute with numbers of any size."""
+"""Largest width of an integer type, as in upstream MLIR.  xDSL itself has no limit."""
 
 _SIMPLE_BODY = re.compile(r'<(?:[^<>"#!\\/]|"[^"\\]*+")*+>')
 _INTEGER_TYPE = re.compile(r"[su]?i(\d+)")
@@ -67,14 +67,14 @@ _NEXT = re.compile(
     rf"{_VALUE.pattern}(?::[0-9]++)?(?:\s*+,\s*+{_VALUE.pattern}(?::[0-9]++)?)*+\s*+=)",
     re.ASCII,
 )
-"""What follows an op that ended on the line before: the end of its block, or the results or the name of another."""
+"""The text after an op that is complete at the end of its line: the end of its block, or the start of the next op."""
 _MAX_LINE = 2000
 _NO_TYPE = ("type expected", "Expected shape type.", "Expected vector element type", "Expected argument or type")
-"""What xDSL says where a type is missing."""
+"""Messages of xDSL for a missing type."""
 
 
 class _Form(NamedTuple):
-    """An op but for its operands and its place."""
+    """An op without its operands and location."""
 
     op_type: type[Operation]
     operand_types: tuple[Attribute, ...]
@@ -83,9 +83,9 @@ class _Form(NamedTuple):
 
 
 class LocatedParser(LocationReader):
-    """xDSL's parser that knows where things stand (see the module's docstring).
+    """xDSL's parser with locations and better error messages, as described in the module's docstring.
 
-    ``source`` is what is parsed; its name and line offset go into the locations.
+    ``source`` is the text to parse.  Its name and line offset appear in the locations.
     """
 
     def __init__(self, ctx: Context, source: Source, *, core_only: bool = False):
@@ -107,8 +107,9 @@ class LocatedParser(LocationReader):
         self._forms: dict[str, _Form] = {}
 
     def location(self, offset: int) -> FileLineColLoc:
-        """Return the location attribute of an offset into the text."""
-        found = object.__new__(FileLineColLoc)  # without the verifier: every op has a location, and this one is right
+        """Return the location of an offset in the text."""
+        # The verifier is skipped because every op has a location, and this one is valid.
+        found = object.__new__(FileLineColLoc)
         for name, value in zip(("line", "column"), self._source.line_col(offset)):
             number = self._numbers.get(value)
             if number is None:
@@ -120,7 +121,7 @@ class LocatedParser(LocationReader):
     # -------------------------------------------------------------------------------------------------------- modules
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        """Parse the whole text: one ``builtin.module``, or a list of ops that are then wrapped in one; may be empty."""
+        """Parse the whole text: one ``builtin.module``, or any number of ops, which are wrapped in a module."""
         ops: list[Operation] = []
         while self.current_token.kind is not MLIRTokenKind.EOF:
             kind = self.current_token.kind
@@ -147,7 +148,7 @@ class LocatedParser(LocationReader):
         return module
 
     def _check_all_defined(self) -> None:
-        """Raise a ParseError at the first use of a value that was never defined."""
+        """Raise a ParseError at the first use of a value that has no definition."""
         if self.forward_ssa_references:
             name = min(self.forward_ssa_references, key=lambda n: self._first_use[n].start)
             self.raise_error(f"use of undeclared SSA value name '%{name}'", self._first_use[name])
@@ -155,7 +156,7 @@ class LocatedParser(LocationReader):
     # ------------------------------------------------------------------------------------------------------------ ops
 
     def parse_operation(self) -> Operation:
-        """Parse one op, custom or generic, with the names it binds."""
+        """Parse an op in custom or generic form, and define its results."""
         start = self.current_token
         bound = self._results() if start.kind is MLIRTokenKind.PERCENT_IDENT else ()
         name = self.current_token
@@ -173,7 +174,7 @@ class LocatedParser(LocationReader):
         return op
 
     def _read_operation(self, name: QuickToken) -> tuple[Operation, LocationAttr | None]:
-        """An op from its name on, token by token, and the location written after it."""
+        """Parse an op from its name on, and return it with its explicit location, if any."""
         stack = self.state.dialect_stack
         try:
             if self.parse_optional_token(MLIRTokenKind.BARE_IDENT) is not None:
@@ -199,7 +200,7 @@ class LocatedParser(LocationReader):
 
     @contextmanager
     def _isolated(self, op_type: type[Operation]) -> Generator[None]:
-        """Parse an op; one that is isolated from above neither sees nor defines the forward references around it."""
+        """Parse an op.  If it is isolated from above, its region has a separate scope of forward references."""
         if not op_type.has_trait(IsolatedFromAbove, value_if_unregistered=False):
             yield
             return
@@ -208,12 +209,14 @@ class LocatedParser(LocationReader):
         self._check_all_defined()
         self.forward_ssa_references = outer
 
-    # Most ops of a file are written as another one is, but for the names of their operands.  The rest of such a line
-    # need not be read again.
+    # Most lines of a file differ from another line only in the names of operands.  Such a line is not parsed again; its
+    # op is built from the cached form.
 
     def _line(self, name: QuickToken) -> tuple[str, list[str], int] | None:
-        """The text of an op to the end of its line, with the names of values taken out, these names, and the offset of
-        that end.  None if the text does not say all: what ``return`` means depends on where it stands.
+        """Return the line of an op without the names of values, these names, and the offset of the end of the line.
+
+        The result is None for a very long line, and for a name without dialect, such as ``return``, whose meaning
+        depends on the enclosing op.
         """
         if "." not in name.text:
             return None
@@ -224,7 +227,7 @@ class LocatedParser(LocationReader):
         return "%".join(parts[::2]), parts[1::2], end
 
     def _from_form(self, text: str, names: Sequence[str], end: int) -> Operation | None:
-        """The op that such a line stands for, if one with the same text was read before."""
+        """Build an op from the cached form of an equal line, if there is one."""
         form = self._forms.get(text)
         if form is None or _NEXT.match(self._source.text, end) is None:
             return None
@@ -238,8 +241,10 @@ class LocatedParser(LocationReader):
         return make_op(form.op_type, operands, form.result_types, form.properties)
 
     def _keep_form(self, op: Operation, text: str, names: Sequence[str], end: int) -> None:
-        """Keep what was read, if it was all on its line, has nothing but operands, types and properties, and each name
-        is the operand at its place.
+        """Cache the form of an op if its line determines it.
+
+        The line must contain the whole op, which may have only operands, types and properties, and the names must be
+        the operands in order.
         """
         operands = op.operands
         if op.regions or op.successors or op.attributes or len(names) != len(operands) or "%#" in text:
@@ -254,7 +259,7 @@ class LocatedParser(LocationReader):
         self._forms[text] = _Form(type(op), types, tuple(r.type for r in op.results), dict(op.properties))
 
     def _results(self) -> list[tuple[QuickToken, int]]:
-        """``%a, %b:2 =``: the names and how many values each stands for."""
+        """Parse ``%a, %b:2 =`` and return the names with their numbers of results."""
         first = self.current_token
         found = _EQUALS.match(self._source.text, first.end)
         if found is not None:
@@ -268,7 +273,7 @@ class LocatedParser(LocationReader):
             size = self.parse_token(MLIRTokenKind.INTEGER_LIT, "Expected SSA value tuple size")
             count = size.kind.get_int_value(size.span)
             if count < 1:
-                self.raise_error(f"expected a name to stand for at least 1 result, got {count}", size.span)
+                self.raise_error(f"expected at least 1 result per name, got {count}", size.span)
             return name, count
 
         bound = [one()]
@@ -278,7 +283,7 @@ class LocatedParser(LocationReader):
         return bound
 
     def _bind(self, bound: Sequence[tuple[QuickToken, int]], op: Operation, start: QuickToken) -> None:
-        """Give the results of an op the names written before it."""
+        """Assign the names before an op to its results."""
         values = op.results
         count = sum(size for _, size in bound)
         if count != len(values):
@@ -299,7 +304,7 @@ class LocatedParser(LocationReader):
             first += size
 
     def _op_type(self, token: QuickToken, name: str, *, custom: bool) -> type[Operation]:
-        """The class of an op by its name; without one, an error that says what is there instead."""
+        """Return the class of an op by its name.  Raises ParseError with a suggestion if there is none."""
         stack = self.state.dialect_stack if custom else ()
         op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
         if op_type is not None and op_type.name != UnregisteredOp.name:
@@ -307,7 +312,7 @@ class LocatedParser(LocationReader):
         span = token.span
         dialect, _, rest = name.partition(".")
         if op_type is not None:
-            if dialect in set(self.ctx.registered_dialect_names):  # as upstream: only unknown dialects are let through
+            if dialect in set(self.ctx.registered_dialect_names):  # As upstream: only unknown dialects are allowed.
                 op_type = None
             elif custom:
                 self.raise_error(f"unregistered operation '{name}' must be written in generic form", span)
@@ -322,12 +327,12 @@ class LocatedParser(LocationReader):
         self.raise_error(f"custom operation '{name}' is unknown{hint}", span)
 
     def _every_op(self) -> list[str]:
-        """The names of all ops of the registered dialects."""
+        """Return the names of all ops of the registered dialects."""
         self._load_all()
         return [op.name for op in self.ctx.loaded_ops]
 
     def _load_all(self) -> None:
-        """Load all dialects, to say what there is."""
+        """Load all dialects, so that a message can list their names."""
         for dialect in self.ctx.registered_dialect_names:
             self.ctx.get_optional_op(f"{dialect}.there_is_none")
 
@@ -338,7 +343,7 @@ class LocatedParser(LocationReader):
         )
 
     def register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
-        """Give values their name.  Raises ParseError where it is taken, or was used otherwise before."""
+        """Define a name.  Raises ParseError if it is already defined, or was used with another type or index."""
         if name in self.ssa_values:
             defined = self._definition(name, self.ssa_values[name])
             self._raise_with_note(f"redefinition of SSA value '%{name}'", span, defined, "previously defined here")
@@ -355,7 +360,7 @@ class LocatedParser(LocationReader):
             values[0].location = self.location(span.start)
 
     def resolve_operand(self, operand: UnresolvedOperand, type: Attribute) -> SSAValue:  # pyright: ignore
-        """Return the value of that name; its first use is remembered, in case that no definition follows."""
+        """Return the value of an operand.  The first use of an undefined name is recorded for a later error."""
         name = operand.operand_name
         values = self.ssa_values.get(name)
         if values is None:
@@ -382,14 +387,14 @@ class LocatedParser(LocationReader):
     def raise_error(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, msg: str, at_position: Span | int | None = None, end_position: int | None = None
     ) -> NoReturn:
-        """Raise a ParseError; where a type is missing, it says what stands there and what that may mean."""
+        """Raise a ParseError.  If a type is missing, the message has the token found instead and a suggestion."""
         if msg in _NO_TYPE:
             self._load_all()
             msg = no_type(self.current_token.text, [t.name for t in self.ctx.loaded_types])
         super().raise_error(msg, at_position, end_position)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
     def _definition(self, name: str, values: Sequence[SSAValue]) -> Span:
-        """Where a value is defined: its name on the line of its op or block argument."""
+        """Return the span of the name in the line that defines a value."""
         first = values[0]
         if isinstance(first, BlockArgument):
             position = location_position(first.location)
@@ -409,14 +414,14 @@ class LocatedParser(LocationReader):
     # ------------------------------------------------------------------------------------------- types and attributes
 
     def parse_block(self) -> Block:
-        """Parse a block; one whose label has stood in a branch before is known as defined, too."""
+        """Parse a block.  Its label is recorded as defined even if a branch has referred to it before."""
         label = self.current_token
         block = super().parse_block()
         self.blocks[label.text[1:]] = (block, label.span)
         return block
 
     def parse_optional_type(self) -> TypeAttribute | None:
-        """Parse a type, if one is next; one that was read before by its text."""
+        """Parse a type if one is next.  A type whose text was parsed before is taken from a cache."""
         token = self.current_token
         if token.kind is MLIRTokenKind.BARE_IDENT:
             known = self._known_scalars.get(token.text)
@@ -434,7 +439,7 @@ class LocatedParser(LocationReader):
     def parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ):
-        """Parse a type or attribute from what follows its name; one that was read before by its text."""
+        """Parse the body of a type or attribute.  One whose text was parsed before is taken from a cache."""
         whole = self._body_text(attr_name, self.pos)
         known = self._known_bodies.get((attr_name, is_type, whole)) if whole else None
         if known is not None:
@@ -456,8 +461,9 @@ class LocatedParser(LocationReader):
             self.raise_error(one_line(str(e)), start.start, max(self.pos, start.end))
 
     def _body_text(self, name: str, at: int) -> str:
-        """The text ``<…>`` of a type or attribute of this project that stands at an offset, if it is simple enough to
-        say where it ends and that its meaning is in the text alone (no alias, nothing nested); else nothing.
+        """Return the body ``<…>`` of a type or attribute of this project at an offset, or an empty string.
+
+        The text must determine the end and the meaning of the body: it contains no alias and nothing nested.
         """
         if not name.startswith(("cute.", "cute_nvgpu.")) or self._core_only:
             return ""
@@ -465,7 +471,7 @@ class LocatedParser(LocationReader):
         return found.group() if found is not None else ""
 
     def _is_cute(self, name: str) -> bool:
-        """Whether a name belongs to one of the dialects of this project, known here."""
+        """Return True if a name belongs to a registered dialect of this project."""
         dialect = name.partition(".")[0]
         return dialect in ("cute", "cute_nvgpu") and dialect in set(self.ctx.registered_dialect_names)
 
@@ -480,7 +486,7 @@ class LocatedParser(LocationReader):
         self.raise_error(f"unregistered {what} '{mark}{name}'{did_you_mean(name, [a.name for a in loaded])}", span)
 
     def parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
-        """Parse a scalar type, if one is next."""
+        """Parse a scalar type if one is next."""
         token = self.current_token
         if token.kind is not MLIRTokenKind.BARE_IDENT:
             return None
@@ -499,17 +505,17 @@ class LocatedParser(LocationReader):
         return made
 
     def parse_builtin_densearray_attr(self) -> DenseArrayBase | None:
-        """Parse ``<i32: 1, 2>`` of an array."""
+        """Parse the body ``<i32: 1, 2>`` of an array attribute."""
         at = self.pos
         try:
             return super().parse_builtin_densearray_attr()
-        except ZeroDivisionError:  # xDSL divides by the size of the element
+        except ZeroDivisionError:  # xDSL divides by the size of the element.
             self.raise_error("dense array element type must have a size, got i0", at, self.pos)
-        except NotImplementedError:  # nor does it store wider ones
+        except NotImplementedError:  # xDSL cannot store wider elements.
             self.raise_error("dense array element type must have at most 64 bits", at, self.pos)
 
     def parse_optional_str_literal(self) -> str | None:
-        """Parse a string literal; under ``core_only`` one that holds a divisibility is an error."""
+        """Parse a string literal.  With ``core_only``, a divisibility in it is an error."""
         token = self.current_token
         if self._core_only and token.kind is MLIRTokenKind.STRING_LIT:
             found = _DIV.search(token.text)
@@ -521,12 +527,12 @@ class LocatedParser(LocationReader):
 
 
 def op_name(op: Operation) -> str:
-    """Return the name of an op, of an unregistered one the name it was written with."""
+    """Return the name of an op.  An unregistered op has the name in its text."""
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 def one_line(message: str) -> str:
-    """Return a message of xDSL in one line: what follows a colon goes after it, other lines after a semicolon."""
+    """Join the lines of a message of xDSL: with a space after a colon or comma, else with a semicolon."""
     lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
     out = lines[0] if lines else "unknown error"
     for line in lines[1:]:
@@ -535,9 +541,9 @@ def one_line(message: str) -> str:
 
 
 def parse_module(ctx: Context, source: Source, engine: DiagnosticEngine, *, core_only: bool = False) -> ModuleOp | None:
-    """Parse a text into a module.  What is wrong is reported to ``engine``, and the result is then None.
+    """Parse a text into a module.  On error report to ``engine`` and return None.
 
-    The verifier is not run (see :func:`cute_dialect.ir.verifier.verify`).
+    The verifier is not run; see :func:`cute_dialect.ir.verifier.verify`.
     """
     parser = None
     try:

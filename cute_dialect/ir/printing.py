@@ -1,10 +1,10 @@
-"""Printing IR: one function, so that every tool prints alike, and as upstream MLIR does.
+"""Printer for IR, used by all tools, with the same output as upstream MLIR.
 
-* The prefix of an op's name is left out where upstream leaves it out: ``module``, and ``return`` and ``call`` right
+* The dialect of an op's name is omitted where upstream omits it: in ``module``, and in ``return`` and ``call`` directly
   inside a ``func.func``.
-* Values are named as upstream names them (``AsmPrinter``, "SSA name state"): ``%arg0`` for the arguments of entry
-  blocks, ``%c4_i32``, ``%true``, ``%cst`` for constants, numbers for the rest, ``%0:2`` for an op with two results.
-  With ``source_names`` (``--mlir-use-nameloc-as-prefix``) values keep the names that the source gave them.
+* Values are named as by upstream's ``AsmPrinter``: ``%arg0`` for arguments of entry blocks; ``%c4_i32``, ``%true`` and
+  ``%cst`` for constants; numbers for all others; ``%0:2`` for an op with two results.  With ``source_names``
+  (``--mlir-use-nameloc-as-prefix``) values keep their names in the source.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cute_dialect.ir.xdsl_compat import OpenPrinter
 
 
 class IRPrinter(OpenPrinter):
-    """xDSL's printer, op names shortened and values named as upstream does."""
+    """xDSL's printer with op names shortened and values named as in upstream MLIR."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class IRPrinter(OpenPrinter):
         self._comments = comments or {}
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
-        """Print a string; see xDSL's."""
+        """Print a string, as xDSL does."""
         if "\n" in text:
             super().print_string(text, indent=indent)
         else:
             self._write(text)
 
     def text_of(self, print_it: Callable[[], object]) -> str:
-        """Return what a method of this printer prints, and print nothing."""
+        """Return the text that a method of this printer prints, without printing it."""
         stream, write = self.stream, self._write
         self.stream = out = StringIO()
         self._write = out.write
@@ -66,7 +66,7 @@ class IRPrinter(OpenPrinter):
         return out.getvalue()
 
     def print_attribute(self, attribute: Attribute) -> None:
-        """Print an attribute, by its alias if it has one."""
+        """Print an attribute, or its alias if it has one."""
         alias = self._aliases.get(attribute) if self._aliases else None
         if alias is not None:
             self.print_string(alias)
@@ -74,7 +74,7 @@ class IRPrinter(OpenPrinter):
             super().print_attribute(attribute)
 
     def print_root(self, op: Operation) -> None:
-        """Print an op and all that is in it."""
+        """Print an op with all nested ops."""
         namer = _Namer(self._names, self._block_labels, self._source_names, self.print_generic_format)
         namer.op(op)
         if self.print_generic_format:
@@ -83,7 +83,7 @@ class IRPrinter(OpenPrinter):
             self.print_op(op)
 
     def print_op(self, op: Operation) -> None:
-        """Print an op, its name shortened if the op around it allows, below its comments."""
+        """Print the comments of an op and the op, with its name shortened if the enclosing op allows it."""
         for line in self._comments.get(op, ()):
             self.print_string(f"// {line}".rstrip() + "\n")
         if type(op).print is Operation.print or not _elided(op):
@@ -102,7 +102,7 @@ class IRPrinter(OpenPrinter):
             self.exit_scope()
 
     def print_results(self, op: Operation) -> None:
-        """Print the names that an op defines, and ``=``."""
+        """Print the names of an op's results and ``=``."""
         results = op.results
         if len(results) > 1 and results[0] in self._names:
             base = self._names[results[0]].split("#", 1)[0]
@@ -111,17 +111,17 @@ class IRPrinter(OpenPrinter):
             super().print_results(op)
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
-        """Print a dictionary, sorted by name as upstream's dictionaries are."""
+        """Print a dictionary, sorted by name as in upstream MLIR."""
         super().print_attr_dict(dict(sorted(attr_dict.items())))
 
     def print_successors(self, successors: Sequence[Block]) -> None:
-        """Print ``[^bb1]``, without a space before it."""
+        """Print ``[^bb1]`` without a leading space."""
         if successors:
             with self.in_square_brackets():
                 self.print_list(successors, self.print_block_name)
 
     def print_ssa_value(self, value: SSAValue) -> str:
-        """Print a value; gives its name."""
+        """Print a value and return its name."""
         name = self._names.get(value)
         if name is None:
             return super().print_ssa_value(value)
@@ -129,7 +129,7 @@ class IRPrinter(OpenPrinter):
         return name
 
     def print_block_name(self, block: Block) -> str:
-        """Print a block's label; gives its name."""
+        """Print the label of a block and return it."""
         number = self._block_labels.get(block)
         if number is None:
             return super().print_block_name(block)
@@ -139,7 +139,7 @@ class IRPrinter(OpenPrinter):
 
 
 class _ReadableGeneric(GenericWriter):
-    """Writes generic form with the names and labels that upstream would give, attributes as a printer prints them."""
+    """Writer of the generic form with upstream's names and labels, and with attributes as a printer prints them."""
 
     def __init__(self, printer: IRPrinter, names: Mapping[SSAValue, str], labels: Mapping[Block, int]):
         super().__init__(locations=printer.print_debuginfo, unknown_locations=True)
@@ -158,10 +158,10 @@ class _ReadableGeneric(GenericWriter):
 
 
 class _Namer:
-    """Gives every value its name: first all values of a region, then those of the regions in it.
+    """Assigns a name to every value: first to all values of a region, then to those of nested regions.
 
-    In generic form numbers are not used again in another region, regions are named last first, and constants have
-    numbers like all the others.
+    In generic form numbers are not reused in sibling regions, regions are visited last first, and constants are
+    numbered like all other values.
     """
 
     def __init__(self, names: dict[SSAValue, str], labels: dict[Block, int], source_names: bool, generic: bool):
@@ -175,7 +175,7 @@ class _Namer:
         self._used: list[set[str]] = [set()]
 
     def op(self, op: Operation) -> None:
-        """Name the results of an op, then what is in its regions."""
+        """Name the results of an op and the values in its regions."""
         self._results(op)
         if not self._generic:
             self._regions(op)
@@ -247,7 +247,7 @@ class _Namer:
 
 
 def _constant_name(op: Operation) -> str | None:
-    """What upstream suggests for a constant: ``c4_i32``, ``c4`` (index), ``true``, ``cst``."""
+    """Return upstream's name for a constant: ``c4_i32``, ``c4`` (index), ``true``, ``cst``."""
     if op.name != "arith.constant":
         return None
     value = op.properties.get("value")
@@ -263,7 +263,7 @@ def _constant_name(op: Operation) -> str | None:
 
 
 def _elided(op: Operation) -> bool:
-    """Whether upstream leaves out the dialect of this op's name here."""
+    """Return True if upstream omits the dialect of the op's name."""
     parent = op.parent_op()
     if op.name.startswith("builtin."):
         return parent is None or parent.name == "builtin.module"
@@ -279,10 +279,15 @@ def ir_text(
     aliases: Mapping[str, Attribute] | None = None,
     comments: Mapping[Operation, Sequence[str]] | None = None,
 ) -> str:
-    """Return the text of an op; ends with a newline.
+    """Return the text of an op, which ends with a newline.
 
-    ``debuginfo`` adds ``loc(…)`` to every op and block argument; ``source_names`` keeps the source's value names;
-    ``aliases`` gives types a name each, defined at the top; ``comments`` stand above ops (not in generic form).
+    Args:
+        op: op to print.
+        generic: print the generic form.
+        debuginfo: print the location of every op and block argument.
+        source_names: keep the names of values in the source.
+        aliases: names for types, which are defined at the top.
+        comments: comment lines above ops; ignored in generic form.
     """
     out = StringIO()
     IRPrinter(

@@ -1,4 +1,4 @@
-"""What a reader of IR may have meant: the op of an unknown name, the type of a word that is none.
+"""Suggestions for misspelled IR: the intended op for an unknown name, the intended type for an unknown word.
 
 >>> meant_type("float32", ()), meant_type("cute.layout", ["cute.layout"]), meant_type("F16", ())
 ('f32', '!cute.layout', 'f16')
@@ -21,7 +21,7 @@ _MEANT: Mapping[str, str] = {
     "e5m2": "f8E5M2", "f8e5m2": "f8E5M2", "tfloat32": "tf32", "ptr": "!llvm.ptr", "pointer": "!llvm.ptr",
     "array": "memref", "buffer": "memref", "vec": "vector",
 }  # fmt: skip
-"""What other languages call them."""
+"""Names of types in other languages -> types of MLIR."""
 _SIZED: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"(?:float|fp|f)_?(16|32|64|128)(?:_t)?"), r"f\1"),
     (re.compile(r"(?:u?int|integer|[usi])_?(\d{1,4})(?:_t)?"), r"i\1"),
@@ -31,7 +31,7 @@ _EXAMPLES = 'i32, index, f16, bf16, f32, vector<4xf32>, memref<4xf32>, !llvm.ptr
 
 
 def meant_type(word: str, types: Collection[str]) -> str:
-    """Return the type that a word stands for elsewhere, or is nearly; or nothing.  ``types``: the dialects' names."""
+    """Return the type that a word denotes in other languages or resembles, or "".  ``types``: types of all dialects."""
     bare = word.lstrip("!")
     if bare in types:
         return f"!{bare}"
@@ -48,19 +48,19 @@ def meant_type(word: str, types: Collection[str]) -> str:
 
 
 def no_type(word: str, types: Collection[str]) -> str:
-    """Return the message where no type stands and one should: what was seen, what it may mean, what there is.
+    """Return the message for a missing type: the token found, and a suggestion or examples.
 
     >>> no_type("half", ())
     "type expected, got 'half'; did you mean 'f16'?"
     """
     seen = f"'{word}'" if word else "the end of the input"
     meant = meant_type(word, types) if word[:1].isalpha() else ""
-    hint = f"; did you mean '{meant}'?" if meant else f" (types are written {_EXAMPLES})"
+    hint = f"; did you mean '{meant}'?" if meant else f" (examples of types: {_EXAMPLES})"
     return f"type expected, got {seen}{hint}"
 
 
 def meant_op(name: str, known: Iterable[str]) -> str:
-    """Return the op that an unknown name may mean: one of another dialect that ends alike, or the nearest; or nothing.
+    """Return the op that an unknown name most likely means, or "": a similar name, or the same name in another dialect.
 
     >>> meant_op("cute.addi", ["arith.addi", "cute.dice"]), meant_op("addi", ["arith.addi"])
     ('arith.addi', 'arith.addi')

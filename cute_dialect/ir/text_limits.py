@@ -1,7 +1,7 @@
-"""Limits of a text, and whether one that is not parsed here, because upstream MLIR is about to read it, keeps them.
+"""Limits on input text, also for text that is passed to upstream MLIR without being parsed here.
 
-Upstream keeps each type once, but prints it in full (:mod:`.aliases` says what is wrong with that), and takes a minute
-over a number of 20,000 digits.
+Upstream stores each type once but prints it in full (:mod:`.aliases` explains the problem), and takes a minute to read
+a number of 20,000 digits.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 from typing import NamedTuple
 
 MAX_DIGITS = 600
-"""The longest number, in digits.  Python refuses to turn longer ones to text and back; 640 is the least limit that it
-can be given."""
+"""Maximum number of digits of a number.  Python refuses to convert longer numbers to and from text; its limit can be
+set to 640 or more."""
 ROOM = 1 << 22
-"""How many characters and elements any file may leave to aliases and dense constants."""
+"""Number of characters and elements to which aliases and dense constants may expand in any file."""
 ROOM_A_CHARACTER = 64
-"""How many more it may for each character that it has."""
+"""Additional number per character of the file."""
 
 _LONG = re.compile(rf"[0-9]{{{MAX_DIGITS + 1}}}")
 _STRING_OR_NUMBER = re.compile(
@@ -30,25 +30,25 @@ _TOKEN = re.compile(
 
 
 def room(length: int) -> int:
-    """Return how many characters and elements a file of that length may leave to aliases and dense constants."""
+    """Return the number of characters and elements to which aliases may expand in a file of ``length`` characters."""
     return ROOM + ROOM_A_CHARACTER * length
 
 
 def too_much(what: str, got: int, length: int) -> str:
-    """Return the message for a file in which ``what`` is more than there is room for."""
+    """Return the message for a file in which ``what`` exceeds the limit."""
     return (
-        f"expected aliases and dense constants that stand for at most {room(length)} characters and elements in a file "
+        f"expected aliases and dense constants that expand to at most {room(length)} characters and elements in a file "
         f"of this length, got {got} with {what}"
     )
 
 
 def too_long(digits: int) -> str:
-    """Return the message for a number of so many digits."""
+    """Return the message for a number of ``digits`` digits."""
     return f"expected a number of at most {MAX_DIGITS} digits, got {digits}"
 
 
 class Overflow(NamedTuple):
-    """What is too much: where it stands, and the message."""
+    """A violation of a limit: its span and the message."""
 
     start: int
     end: int
@@ -63,7 +63,7 @@ class _Definition:
 
 
 def text_overflow(text: str) -> Overflow | None:
-    """Return the first number that is too long, or the first alias that stands for too much; None if there is neither.
+    """Return the first number that is too long, or the first alias that expands too far, or None.
 
     >>> text_overflow("!a = i32\\n!b = tuple<!a, !a>\\n")
     """
@@ -103,7 +103,7 @@ def _alias_overflow(text: str) -> Overflow | None:
 
 
 def _definitions(text: str) -> dict[str, _Definition]:
-    """The aliases that a text defines.  A definition goes to the end of the line on which its brackets are closed."""
+    """Return the aliases that a text defines.  A definition ends at the end of the line that closes its brackets."""
     definitions: dict[str, _Definition] = {}
     here: _Definition | None = None
     depth = 0

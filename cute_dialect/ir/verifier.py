@@ -1,8 +1,8 @@
-"""The verifier: every op by itself, values before their uses, terminators; a concise error at each place.
+"""Verifier: checks each op, dominance and terminators, and reports one short error per violation.
 
-xDSL's own ``op.verify()`` raises at the first violation with a dump of the module around it, and does not check
-dominance.  Here each op whose types or properties are wrong is reported, at the op, in one line, but for those that use
-the results of wrong ones; in each isolated op (each function) up to the first violation of structure or dominance.
+xDSL's ``op.verify()`` raises at the first violation with a dump of the enclosing module, and does not check dominance.
+This verifier reports every op with wrong types or properties on one line, except ops that use results of wrong ops.
+Within each isolated op, such as a function, it stops at the first violation of structure or dominance.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from cute_dialect.ir.dominance import dominators as find_dominators
 from cute_dialect.ir.parsing import one_line, op_name
 
 MOST = 20
-"""How many errors are reported at most."""
+"""Maximum number of errors that are reported."""
 
 
 class VerifiedForms:
-    """What earlier verifications found sound, so as not to ask again: forms of ops (class, types, properties).
+    """Cache of verified forms of ops (class, types, properties).
 
-    A form is looked for by the identity of its attributes first, which passes hand on from op to op: hashing types is
-    most of what the equality of forms costs.
+    A form is looked up by the identity of its attributes first, because passes propagate attributes from op to op and
+    hashing types is most of the cost of comparing forms.
     """
 
     def __init__(self) -> None:
         self._sound: set[tuple[object, ...]] = set()
         self._identical: dict[tuple[object, ...], tuple[object, ...]] = {}
-        """The same forms with identities in place of attributes; the attributes, so that their identities stay."""
+        """Forms with identities in place of attributes -> the attributes, which keeps the identities valid."""
 
     def holds(self, key: tuple[object, ...], attributes: tuple[object, ...]) -> bool:
-        """Tell whether a form (see :func:`_form`) is among them."""
+        """Return True if a form (see :func:`_form`) is in the cache."""
         if key in self._identical:
             return True
         if (*key[: len(key) - len(attributes)], *attributes) not in self._sound:
@@ -48,26 +48,26 @@ class VerifiedForms:
         return True
 
     def add(self, key: tuple[object, ...], attributes: tuple[object, ...]) -> None:
-        """Add a form."""
+        """Add a form to the cache."""
         self._identical[key] = attributes
         self._sound.add((*key[: len(key) - len(attributes)], *attributes))
 
 
 class _Kind(NamedTuple):
-    """What the verifier asks of a class of ops."""
+    """Properties of a class of ops that the verifier needs."""
 
     terminates: bool
     isolated: bool
     registered: bool
     by_form: bool
-    """Types and properties alone decide whether an op without regions is sound: ops of this project but those that look
-    at what defines their operands (``LOOKS_BACK``), and ops without effects."""
+    """True if types and properties alone decide whether an op without regions is valid: ops of this project, except
+    those that inspect the definitions of their operands (``LOOKS_BACK``), and ops without effects."""
     in_parent: bool
-    """As ``by_form``, but for the class of the op around it."""
+    """True if the class of the enclosing op decides as well."""
 
 
 _IN_PARENT = frozenset({"scf.yield"})
-"""Terminators of which the verifier asks no more than where they stand."""
+"""Terminators whose verifiers depend only on the enclosing op."""
 
 
 @lru_cache(maxsize=1024)
@@ -90,10 +90,14 @@ def _kind(op_class: type[Operation]) -> _Kind:
 def verify(
     op: Operation, engine: DiagnosticEngine, *, show_op: bool = False, known: VerifiedForms | None = None
 ) -> bool:
-    """Check ``op`` and all that is in it; report violations to ``engine``; give whether there were none.
+    """Verify ``op`` and all nested ops, and return True if there are no violations.
 
-    ``show_op`` attaches a note with the op as it is now: of use when passes have rewritten it, so that the source line
-    does not show it any more.  ``known`` is shared by verifications of the same module after each pass.
+    Args:
+        op: op to verify.
+        engine: receives the violations.
+        show_op: attach a note with the current form of the op, for ops that passes have rewritten and that no longer
+            match the source line.
+        known: cache, shared by the verifications of one module after each pass.
     """
     before = engine.errors
     verifier = _Verifier(engine, show_op, known or VerifiedForms())
@@ -116,15 +120,18 @@ class _Verifier:
         self._visible: set[int] = set()
         self._dominance: dict[Region, dict[Block, tuple[int, int]]] = {}
         self._doubtful: set[int] = set()
-        """Results of ops that are wrong: what uses them is not asked, it may be right."""
+        """Results of wrong ops.  Their users are not checked, because the users may be correct."""
         self._known = known
         self.crash: Exception | None = None
-        """The first exception of a verifier that read a malformed op elsewhere, such as the function a launch names.
-        It is our bug only if no error was reported."""
+        """The first exception of a verifier that read another malformed op, such as the function a launch names.
+        It is a bug of ours only if no error was reported."""
 
     def op(self, op: Operation) -> bool | None:
-        """Check an op and its regions; False (and reported) if types or properties are wrong, of it or of an op in it;
-        None if the structure is, so that what follows cannot be judged."""
+        """Check an op and its regions.
+
+        The result is False if types or properties of the op or of a nested op are wrong, which has been reported.  It
+        is None if the structure is wrong, so that the ops after it cannot be checked.
+        """
         kind = _kind(type(op))
         operands = tuple(op.operands)
         message = None
@@ -170,8 +177,10 @@ class _Verifier:
         return True
 
     def _ops(self, block: Block) -> bool | None:
-        """Check the ops of a block, but those that use results of wrong ones: whether all are sound; None if the
-        structure is not, or :data:`MOST` errors were found."""
+        """Check the ops of a block, except those that use results of wrong ops, and return True if all are valid.
+
+        The result is None if the structure is wrong, or :data:`MOST` errors have been reported.
+        """
         visible = self._visible
         here = [id(a) for a in block.args]
         visible.update(here)
@@ -216,10 +225,10 @@ class _Verifier:
         return None
 
     def _dominates(self, value: SSAValue, user: Operation) -> str | None:
-        """Why ``value``, which was not met before in an open block, may not be used by ``user``; None if it may."""
+        """Return the reason why ``user`` may not use ``value``, which no open block defines, or None if it may."""
         defined = value.owner if isinstance(value, BlockArgument) else value.owner.parent  # pyright: ignore
         if defined is None:
-            return "is defined by an op that is in no block"
+            return "is defined by an op outside any block"
         region = defined.parent
         assert region is None or isinstance(region, Region)
         here: Operation | None = user
@@ -230,16 +239,16 @@ class _Verifier:
                 break
             block = here.parent
         if here is None or block is None:
-            return "is defined in a region that does not hold this use"
+            return "is defined in a region that does not contain this use"
         if isinstance(region.parent if region else None, ModuleOp):
-            return None  # a graph region: order does not matter
+            return None  # The order of ops does not matter in a graph region.
         if block is defined:
             return "does not dominate this use"
         assert region is not None
         dominators = self._dominance.get(region)
         if dominators is None:
             dominators = self._dominance[region] = find_dominators(region)
-        if block not in dominators:  # anything goes in a block that is never reached
+        if block not in dominators:  # An unreachable block is not checked.
             return None
         if isinstance(defined, Block) and defined in dominators:
             first, last = dominators[defined]
@@ -249,7 +258,7 @@ class _Verifier:
 
 
 def _form(op: Operation, kind: _Kind, operands: tuple[SSAValue, ...]) -> tuple[tuple[object, ...], tuple[object, ...]]:
-    """The form of an op, with identities in place of attributes at its end, and the attributes."""
+    """Return the form of an op, which ends with the identities of its attributes, and these attributes."""
     properties, results = op.properties, op.results
     attributes = (*[o.type for o in operands], *[r.type for r in results], *properties.values())
     around = type(op.parent_op()) if kind.in_parent else None
@@ -257,10 +266,10 @@ def _form(op: Operation, kind: _Kind, operands: tuple[SSAValue, ...]) -> tuple[t
 
 
 def _itself(op: Operation) -> str | None:
-    """What is wrong with properties and regions of an op, as far as what is in the regions does not matter.
+    """Return the first violation in the properties and regions of an op, ignoring the contents of the regions.
 
-    The verifiers of ops in a region ask the op around them (``func.return`` for the function's type), so this comes
-    first, as in upstream.
+    It is checked before the regions, as in upstream, because verifiers of nested ops query the enclosing op:
+    ``func.return`` needs the type of the function.
     """
     try:
         if isinstance(op, IRDLOperation):
@@ -282,7 +291,7 @@ def _itself(op: Operation) -> str | None:
 
 
 def _structure(op: Operation, kind: _Kind) -> str | None:
-    """What is wrong with successors and terminators, seen from the op."""
+    """Return the first violation in the successors of an op and in its position as a terminator."""
     block = op.parent
     region = block.parent if block is not None else None
     last = op.next_op is None
@@ -308,10 +317,10 @@ def _structure(op: Operation, kind: _Kind) -> str | None:
 
 
 def _block(block: Block) -> str | None:
-    """What is wrong with an empty block, seen from the op that holds it."""
+    """Return the violation if a block is empty but needs a terminator."""
     if block.first_op is not None:
         return None
     parent = block.parent_op()
     if parent is None or parent.has_trait(NoTerminator, value_if_unregistered=True):
         return None
-    return "holds an empty block: it must end with a terminator"
+    return "contains an empty block; a block must end with a terminator"

@@ -1,12 +1,12 @@
-"""Give names of our own to the private parts of xDSL that this project uses; no other module names one.
+"""Public names for the private parts of xDSL that this project uses.  No other module uses private names.
 
-A subclass of one of the ``Open…`` classes overrides and calls a private method of xDSL's by its name without the
-underscore: ``def parse_block`` stands for ``_parse_block``, ``super().parse_block()`` calls xDSL's.  The class gets the
-same function under both names when it is made, so neither way costs a call.  Fields have public names in the same way,
-where what they hold is never replaced.
+A subclass of one of the ``Open…`` classes overrides and calls a private method of xDSL by its name without the
+underscore: ``def parse_block`` overrides ``_parse_block``, and ``super().parse_block()`` calls xDSL's method.  The
+class has the same function under both names, so there is no extra call.  Private fields that are never reassigned have
+public names as well.
 
-xDSL's version is fixed in ``pyproject.toml``; ``test_xdsl_compat`` says which of these names a new one does not have.
-``docs/upstream.md`` says what xDSL would have to offer for this module to go.
+``pyproject.toml`` pins the version of xDSL; ``test_xdsl_compat`` lists the names that a new version lacks.
+``docs/upstream.md`` lists the features of xDSL that would make this module unnecessary.
 """
 
 # pyright: reportPrivateUsage=false
@@ -36,14 +36,16 @@ if TYPE_CHECKING:
 
 
 def _open(cls: type, base: type) -> None:
-    """Set what a class defines anew of what ``base`` opens under the private name as well, by which xDSL calls it."""
+    """Bind methods of ``cls`` that override methods of ``base`` to the private names as well, by which xDSL calls
+    them.
+    """
     for name in vars(cls).keys() & vars(base).keys():
         if hasattr(base, "_" + name):
             setattr(cls, "_" + name, vars(cls)[name])
 
 
 class OpenLexer(MLIRLexer):
-    """xDSL's lexer."""
+    """xDSL's lexer with public names."""
 
     unescaped_characters_regex: re.Pattern[str] = MLIRLexer._unescaped_characters_regex
 
@@ -52,7 +54,7 @@ class OpenLexer(MLIRLexer):
 
 
 class OpenParser(Parser):
-    """xDSL's parser.  ``state``: its lexer, the next token and the stack of dialects."""
+    """xDSL's parser with public names.  ``state`` holds the lexer, the next token and the stack of dialects."""
 
     current_token = Parser._current_token
     consume_token = Parser._consume_token
@@ -76,12 +78,12 @@ class OpenParser(Parser):
         _open(cls, OpenParser)
 
     def __init__(self, state: ParserState[MLIRTokenKind, str], context: Context):
-        super(Parser, self).__init__(state, context)  # not Parser's, which makes a lexer of xDSL's
+        super(Parser, self).__init__(state, context)  # Parser.__init__ would create xDSL's own lexer.
         self.state = state
 
 
 class OpenPrinter(Printer):
-    """xDSL's printer."""
+    """xDSL's printer with public names."""
 
     print_results = Printer._print_results
 
@@ -90,7 +92,7 @@ class OpenPrinter(Printer):
 
 
 class OpenContext(Context):
-    """xDSL's context: the dialects registered and loaded, and the classes loaded, each by its name."""
+    """xDSL's context with public names for its registered and loaded dialects and its loaded classes."""
 
     get_known_op = Context._get_known_op
 
@@ -106,40 +108,40 @@ class OpenContext(Context):
         self.types_by_name: dict[str, type[TypeAttribute]] = self._loaded_types
 
 
-# Parsers of attributes and ops are handed xDSL's own parser, too, when xDSL's tools have this project as a plug-in.
+# These functions take xDSL's own parser, which is used if xDSL's tools load this project as a plug-in.
 
 
 def resume_from(parser: AttrParser, pos: int) -> None:
-    """Go on reading at an offset of the text."""
+    """Continue parsing at an offset of the text."""
     parser._resume_from(pos)
 
 
 def next_kind(parser: AttrParser) -> MLIRTokenKind:
-    """Return the kind of the next token, which is not consumed."""
+    """Return the kind of the next token without consuming it."""
     return parser._current_token.kind
 
 
 def parse_symbol_body(parser: AttrParser) -> str:
-    """Parse ``<…>`` and return the text between."""
+    """Parse ``<…>`` and return the text in between."""
     return parser._parse_dialect_symbol_body()
 
 
 def scan_balanced(parser: AttrParser, pos: int) -> int:
-    """Return the offset of the bracket that closes the one before an offset; nothing is consumed."""
+    """Return the offset of the bracket that closes the one before an offset, without consuming tokens."""
     return parser._raw_scan_balanced(pos)
 
 
-# Links between ops, and between values and their uses.  xDSL's methods first take back what was there, and its
-# iterators hand each step up through generators: twice the time.
+# Links between ops, and between values and their uses.  xDSL's methods first detach the old value, and its iterators
+# are nested generators, which takes twice the time.
 
 if TYPE_CHECKING:
 
     def stored_operands(op: Operation) -> SSAValues[SSAValue]:
-        """Return the operands of an op; they cannot be assigned to."""
+        """Return the operands of an op.  The result cannot be assigned to."""
         raise NotImplementedError
 
     def following_op(op: Operation) -> Operation | None:
-        """Return the next op of the block."""
+        """Return the next op of the block, or None."""
         raise NotImplementedError
 else:
     stored_operands = attrgetter("_operands")
@@ -153,7 +155,7 @@ def set_fields(
     properties: Mapping[str, Attribute] | None = None,
     location: LocationAttr = UNKNOWN_LOC,
 ) -> None:
-    """Set all fields of an op that was just allocated and has no attributes, successors and regions."""
+    """Set all fields of a newly allocated op that has no attributes, successors and regions."""
     op._operands = values = SSAValues(operands)
     op._operand_uses = uses = tuple([Use(op, i) for i in range(len(values))])
     for value, use in zip(values, uses):
@@ -169,7 +171,7 @@ def set_fields(
 
 
 def append_op(block: Block, op: Operation) -> None:
-    """Put an op that was just made at the end of a block; it is in no block, and no block is in it."""
+    """Append a new op, without regions, to a block."""
     last = block._last_op
     op.parent = block
     if last is None:
@@ -181,7 +183,7 @@ def append_op(block: Block, op: Operation) -> None:
 
 
 def insert_op(op: Operation, before: Operation) -> None:
-    """Put an op that was just made before another; it is in no block, and no block is in it."""
+    """Insert a new op, without regions, before another op."""
     block, previous = before.parent, before._prev_op
     assert block is not None
     op.parent = block

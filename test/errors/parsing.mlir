@@ -136,7 +136,7 @@ func.func @f(%a: i32) attributes {a = dense<[1, 2]> : tensor<3xi32>} {
 
 // -----
 
-// expected-error @below {{type expected, got '?' (types are written i32, }}
+// expected-error @below {{type expected, got '?' (examples of types: i32, }}
 func.func @f(%a: vector<0x?xi32>) {
 //                        ^
   return
@@ -207,7 +207,7 @@ func.func @f(%a: i32) {
 
 // -----
 
-  // expected-error @below {{expected a location, got the alias '#a' of something else}}
+  // expected-error @below {{expected a location, but the alias '#a' is another kind of attribute}}
   func.func private @f() loc(#a)
 //                           ^
 #a = 3 : i32
@@ -392,7 +392,7 @@ func.func private @f(cute.layout<"4:1">)
 
 // -----
 
-// expected-error @below {{type expected, got ')' (types are written i32, index, f16, bf16, f32, vector<4xf32>, memref<4xf32>, !llvm.ptr, !cute.layout<"4:1">, (i32) -> f32)}}
+// expected-error @below {{type expected, got ')' (examples of types: i32, index, f16, bf16, f32, vector<4xf32>, memref<4xf32>, !llvm.ptr, !cute.layout<"4:1">, (i32) -> f32)}}
 func.func private @f(i32, )
 //                        ^
 
@@ -458,13 +458,13 @@ func.func private @f() attributes {a = dense<0> : vector<4xi128>}
 
 // -----
 
-// expected-error @below {{expected aliases and dense constants that stand for at most 4215104 characters and elements in a file of this length, got 2147483648 with a dense constant of 2147483648}}
+// expected-error @below {{expected aliases and dense constants that expand to at most 4215104 characters and elements in a file of this length, got 2147483648 with a dense constant of 2147483648}}
 func.func private @f() attributes {a = dense<0> : vector<2147483648xi8>}
 //                                                ^
 
 // -----
 
-// expected-error @below {{the alias '#a' stands for itself}}
+// expected-error @below {{the alias '#a' refers to itself}}
 func.func private @f() loc(#a)
 //                         ^
 #a = loc(callsite(#a at unknown))
@@ -472,7 +472,7 @@ func.func private @f() loc(#a)
 // -----
 
 func.func @f() {
-  // expected-error @below {{expected a name to stand for at least 1 result, got 0}}
+  // expected-error @below {{expected at least 1 result per name, got 0}}
   %r:0 = arith.constant 1 : i32
   return
 }

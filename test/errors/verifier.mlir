@@ -30,7 +30,7 @@ func.func @f(%a: i32) {
 
 // -----
 
-  // expected-error @below {{'func.func' op holds an empty block: it must end with a terminator}}
+  // expected-error @below {{'func.func' op contains an empty block; a block must end with a terminator}}
   "func.func"() <{sym_name = "f", function_type = () -> ()}> ({
 //^
   ^x:
@@ -38,7 +38,7 @@ func.func @f(%a: i32) {
 
 // -----
 
-  // expected-error @below {{'func.func' op holds an empty block: it must end with a terminator}}
+  // expected-error @below {{'func.func' op contains an empty block; a block must end with a terminator}}
   func.func @f(%a: i32) {
 //^
     cf.br ^x

@@ -72,4 +72,4 @@ def test_an_alias_of_something_else() -> None:
     engine = DiagnosticEngine()
     source = Source("in.mlir", '"x.y"() : () -> () loc(#a)\n#a = 3 : i32\n')
     assert parse_module(make_context(allow_unregistered=True), source, engine) is None
-    assert engine.seen[0].message == "expected a location, got the alias '#a' of something else"
+    assert engine.seen[0].message == "expected a location, but the alias '#a' is another kind of attribute"

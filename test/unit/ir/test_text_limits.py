@@ -118,21 +118,21 @@ def test_aliases_that_double_are_refused(first: str, pattern: str, use: str, for
         assert "undefined symbol alias" in told(text)
     else:
         said = told(text, "--mlir-print-debuginfo")
-        assert "error: expected aliases and dense constants that stand for at most 42" in said
+        assert "error: expected aliases and dense constants that expand to at most 42" in said
         assert "characters and elements in a file of this length, got " in said
 
 
 def test_what_an_alias_stands_for_is_told_in_full(told: Told) -> None:
     lines = ["!a0 = i32", *(f"!a{i} = tuple<!a{i - 1}, !a{i - 1}>" for i in range(1, 41))]
     assert told("\n".join(lines)) == (
-        "in.mlir:18:14: error: expected aliases and dense constants that stand for at most 4257024 characters and "
+        "in.mlir:18:14: error: expected aliases and dense constants that expand to at most 4257024 characters and "
         "elements in a file of this length, got 6291387 with the alias '!a16' of 2097383"
     )
 
 
 def test_a_location_that_stands_for_itself_is_refused(told: Told) -> None:
     text = "func.func private @f() loc(#a)\n#a = loc(callsite(#b at unknown))\n#b = loc(callsite(#a at unknown))\n"
-    assert told(text) == "in.mlir:2:19: error: the alias '#b' stands for itself"
+    assert told(text) == "in.mlir:2:19: error: the alias '#b' refers to itself"
 
 
 @pytest.mark.slow
@@ -152,9 +152,9 @@ def test_aliases_as_they_are_used_are_accepted(accepted: Callable[..., str]) -> 
     [
         (
             "dense<0> : tensor<2147483648xi32>",
-            "1:49: error: expected aliases and dense constants that stand for at most ",
+            "1:49: error: expected aliases and dense constants that expand to at most ",
         ),
-        ("dense<1.0> : vector<65536x65536xf32>", "1:51: error: expected aliases and dense constants that stand for "),
+        ("dense<1.0> : vector<65536x65536xf32>", "1:51: error: expected aliases and dense constants that expand to "),
         (
             'dense<"0x00000000"> : tensor<9999999999999999999999xf32>',
             "1:60: error: expected aliases and dense constants ",
@@ -176,7 +176,7 @@ def test_constants_that_cannot_be_held_are_told(constant: str, said: str, told: 
 
 def test_how_many_elements_a_constant_has_is_told(told: Told) -> None:
     assert told("func.func @f() { %c = arith.constant dense<0> : tensor<2147483648xi32>\n  return }") == (
-        "in.mlir:1:49: error: expected aliases and dense constants that stand for at most 4199488 characters and "
+        "in.mlir:1:49: error: expected aliases and dense constants that expand to at most 4199488 characters and "
         "elements in a file of this length, got 2147483648 with a dense constant of 2147483648"
     )
 
@@ -291,7 +291,7 @@ UPSTREAM = ("--mem2reg", "--base-prepare", "--pipeline=host")
 def test_what_upstream_would_read_itself_keeps_the_same_limits(option: str, told: Told) -> None:
     doubling = "!a0 = i32\n" + "".join(f"!a{i} = tuple<!a{i - 1}, !a{i - 1}>\n" for i in range(1, 41))
     said = told(doubling + "func.func private @f(!a40)\n", option)
-    assert "error: expected aliases and dense constants that stand for at most " in said
+    assert "error: expected aliases and dense constants that expand to at most " in said
     said = told(f"func.func private @f(tensor<4x{LONG}xi32>)\n", option)
     assert said == "in.mlir:1:31: error: expected a number of at most 600 digits, got 5000"
 
@@ -378,7 +378,7 @@ def test_values_used_in_blocks_before_the_one_that_defines_them_are_right(
 
 def test_a_name_of_no_results_is_refused(told: Told) -> None:
     text = "func.func private @g() -> (i32, f32)\nfunc.func @f() {\n  %r:0 = func.call @g() : () -> (i32, f32)\n"
-    said = "in.mlir:3:6: error: expected a name to stand for at least 1 result, got 0"
+    said = "in.mlir:3:6: error: expected at least 1 result per name, got 0"
     assert told(text + "  return\n}\n") == said
     assert told(text + "  %0 = arith.addi %r#0, %r#1 : i32\n  return\n}\n") == said
     assert told("func.func @f() {\n  %r:0 = func.return\n}\n") == said.replace("3:6", "2:6")
