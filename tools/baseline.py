@@ -34,6 +34,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from importlib import import_module, metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -184,7 +185,8 @@ def record_names() -> dict[str, str]:
     names = dict[str, str]()
     for package in PACKAGES:
         module = import_module(f"cute_dialect.{package}")
-        names[package] = " ".join(sorted(x for x in dir(module) if not x.startswith("_")))
+        public = (x for x in dir(module) if not x.startswith("_"))
+        names[package] = " ".join(sorted(x for x in public if not isinstance(getattr(module, x), ModuleType)))
     return names
 
 

@@ -1,9 +1,12 @@
 """A pytest plug-in that measures the CPU time of tests and fails the run when the quick tests take too much.
 
-CPU time is that of the test's process and of its finished children.  Unlike wall time it hardly depends on the load of
-the machine.  A test is charged for its call.  Fixtures, imports at the top of test modules and
-collection count for the suite only, because they serve several tests.  If tests share a result through
-``functools.cache``, the first one is charged: mark it ``end_to_end`` when the others need it.
+CPU time is that of the test's process and of its finished children.  Limits are for a machine that runs a short loop
+in :data:`REFERENCE` seconds.  Workers measure that loop now and then, and a slower or shared CPU gets proportionally
+more time.
+
+A test is charged for its call.  Fixtures, imports at the top of test modules and collection count for the suite only,
+because they serve several tests.  If tests share a result through ``functools.cache``, the first one is charged: mark
+it ``end_to_end`` when the others need it.
 
 The plug-in reports the total of each run.  It fails a run of the quick tests if ``CUTE_TEST_BUDGET=1``,
 as ``.ci/run`` sets it.  ``--cpu-report N`` lists the N most expensive tests.
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import os
 import resource
+import statistics
 import time
 from collections.abc import Generator, Sequence
 from typing import Any
@@ -23,6 +27,10 @@ __all__ = ["CpuBudget", "cpu_seconds", "excess"]
 
 TEST_LIMIT = 1.5
 """CPU seconds of the call of a quick test that is not marked ``end_to_end``."""
+REFERENCE = 0.005
+"""CPU seconds of :func:`loop_seconds` on the machine for which the limits are."""
+SAMPLED = 50
+"""Tests between two measurements of the loop."""
 SUITE_LIMIT = 400.0
 """CPU seconds of pytest over all quick tests.  ``make test`` may take 480; lit takes the other 80."""
 
@@ -33,20 +41,30 @@ def cpu_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def excess(calls: Sequence[tuple[str, float, bool]], total: float) -> list[str]:
+def loop_seconds() -> float:
+    """Return the CPU seconds of a fixed loop."""
+    start, x = time.process_time(), 0
+    for i in range(150_000):
+        x += i & 3
+    return time.process_time() - start
+
+
+def excess(calls: Sequence[tuple[str, float, bool]], total: float, slowdown: float = 1.0) -> list[str]:
     """Return one line per violated limit.
 
     Args:
         calls: Name, CPU seconds and whether the test is marked ``end_to_end``, of each quick test.
         total: CPU seconds of the suite.
+        slowdown: CPU time of a fixed loop here, relative to the machine for which the limits are.
     """
-    late = sorted(((s, name) for name, s, end_to_end in calls if s > TEST_LIMIT and not end_to_end), reverse=True)
+    limit, suite = TEST_LIMIT * max(1.0, slowdown), SUITE_LIMIT * max(1.0, slowdown)
+    late = sorted(((s, name) for name, s, end_to_end in calls if s > limit and not end_to_end), reverse=True)
     lines = [
-        f"{name}: {s:.1f} s of CPU, the limit of a quick test is {TEST_LIMIT}: make it smaller, or mark it slow"
+        f"{name}: {s:.1f} s of CPU, the limit of a quick test is {limit:.1f}: make it smaller, or mark it slow"
         for s, name in late
     ]
-    if total > SUITE_LIMIT:
-        lines.append(f"the quick tests took {total:.0f} s of CPU, the limit is {SUITE_LIMIT:.0f}")
+    if total > suite:
+        lines.append(f"the quick tests took {total:.0f} s of CPU, the limit is {suite:.0f}")
     return lines
 
 
@@ -59,10 +77,15 @@ class CpuBudget:
         self.is_quick = not (config.getoption("--slow") or config.getoption("--all"))
         self.calls: list[tuple[str, float, bool]] = []
         self.workers = 0.0
+        self.loops: list[float] = [loop_seconds()]
+        self.ran = 0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
         """Measure the call of a test."""
+        self.ran += 1
+        if self.ran % SAMPLED == 0:
+            self.loops.append(loop_seconds())
         start = cpu_seconds()
         try:
             yield
@@ -87,19 +110,22 @@ class CpuBudget:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Add what a worker of xdist took."""
-        self.workers += getattr(node, "workeroutput", {}).get("cpu_seconds", 0.0)
+        output = getattr(node, "workeroutput", {})
+        self.workers += output.get("cpu_seconds", 0.0)
+        self.loops += output.get("loops", [])
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Fail a run of quick tests that takes too much."""
         if self.is_worker:
-            self.config.workeroutput["cpu_seconds"] = cpu_seconds()  # type: ignore[attr-defined]
+            self.config.workeroutput |= {"cpu_seconds": cpu_seconds(), "loops": self.loops}  # type: ignore[attr-defined]
         elif self._excess() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Report the CPU time of the run, and what exceeds a limit."""
-        terminalreporter.write_line(f"CPU time: {self._total():.0f} s")
+        slowdown = f", on a CPU that is {self._slowdown():.1f} times slower than the reference"
+        terminalreporter.write_line(f"CPU time: {self._total():.0f} s{slowdown if self._slowdown() > 1.1 else ''}")
         for name, seconds, _ in sorted(self.calls, key=lambda x: -x[1])[: self.config.getoption("--cpu-report")]:
             terminalreporter.write_line(f"{seconds:7.2f} s {name}")
         for line in self._excess():
@@ -108,10 +134,13 @@ class CpuBudget:
     def _total(self) -> float:
         return time.process_time() + self.workers if self.workers else cpu_seconds()
 
+    def _slowdown(self) -> float:
+        return statistics.mean(self.loops) / REFERENCE
+
     def _excess(self) -> list[str]:
         if not self.is_quick or os.environ.get("CUTE_TEST_BUDGET") != "1":
             return []
-        return excess(self.calls, self._total())
+        return excess(self.calls, self._total(), self._slowdown())
 
 
 _CALL = pytest.StashKey[float]()
