@@ -1,10 +1,14 @@
-"""The machinery of the tests themselves: lit's forks."""
+"""The machinery of the tests themselves: forks of lit, CPU limits, sampled grids."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import combinations, product
 from pathlib import Path
+
+from cpu_budget import SUITE_LIMIT, TEST_LIMIT, excess
+from tiers import pairwise
 
 LIT_CONFIG = """
 import sys
@@ -42,3 +46,19 @@ def test_lit_tests_in_forks(tmp_path: Path) -> None:
     lines = [line.split() for line in done.stdout.splitlines() if " of " in line]
     results = {words[3].removesuffix(".test"): words[0] for words in lines}
     assert results == {name: ("PASS:" if name.startswith("pass") else "FAIL:") for name in LIT_TESTS}, done.stdout
+
+
+def test_cpu_limits() -> None:
+    calls = [("quick", TEST_LIMIT / 2, False), ("late", TEST_LIMIT * 2, False), ("program", TEST_LIMIT * 9, True)]
+    assert [line.split(":")[0] for line in excess(calls, 1.0)] == ["late"]
+    assert not excess(calls, 1.0, slowdown=3.0)
+    assert len(excess(calls, SUITE_LIMIT + 1)) == 2
+    assert len(excess(calls, SUITE_LIMIT + 1, slowdown=1.5)) == 1
+
+
+def test_a_sample_covers_all_pairs() -> None:
+    cases = list(product("ab", "cde", "fgh", "ij"))
+    chosen = [cases[n] for n in pairwise(cases)]
+    assert len(chosen) < len(cases) / 2
+    for i, j in combinations(range(4), 2):
+        assert {(c[i], c[j]) for c in chosen} == {(c[i], c[j]) for c in cases}
