@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TypeAlias
 
+from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.pointer_array_gemm import ListedConfig
 from cute_dialect.kernels.split_tf32 import PartsConfig
 from cute_dialect.op import compiled
 from cute_dialect.op.attending.report import AttentionExplanation
 from cute_dialect.op.conv.compiled import ConvKernel, kernel_library
 from cute_dialect.op.conv.report import ConvExplanation
+from cute_dialect.op.grouped.kernels import library_of
+from cute_dialect.op.grouped.report import GroupedExplanation
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.rows.call import RowKernel, library
 from cute_dialect.op.rows.report import RowExplanation
@@ -26,9 +30,10 @@ from cute_dialect.runtime.launch import CompiledModule
 __all__ = ["Prefetch", "Wanted", "prefetch"]
 
 Wanted: TypeAlias = (
-    "Problem | Choice | Explanation | RowExplanation | AttentionExplanation | ConvExplanation | RowKernel | ConvKernel"
+    "Problem | Choice | Explanation | GroupedExplanation | RowExplanation | AttentionExplanation | ConvExplanation | "
+    "RowKernel | ConvKernel"
 )
-_Kernel: TypeAlias = "Choice | compiled.AnyConfig | PartsConfig | RowKernel | ConvKernel"
+_Kernel: TypeAlias = "Choice | compiled.AnyConfig | PartsConfig | GroupedConfig | ListedConfig | RowKernel | ConvKernel"
 
 
 class Prefetch:
@@ -101,6 +106,8 @@ def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
         return wanted.kernels
     if isinstance(wanted, ConvKernel):
         return [wanted]
+    if isinstance(wanted, GroupedExplanation):
+        return [wanted.config]
     before = wanted.parts if isinstance(wanted, Explanation) else ()
     return [*before, wanted if isinstance(wanted, RowKernel) else _kernel(wanted)]
 
@@ -127,6 +134,8 @@ def _made(kernel: _Kernel) -> CompiledModule:
         return library(kernel, elsewhere=True)
     if isinstance(kernel, ConvKernel):
         return kernel_library(kernel, elsewhere=True)
+    if isinstance(kernel, GroupedConfig | ListedConfig):
+        return library_of(kernel, elsewhere=True)
     if isinstance(kernel, Choice):
         return compiled.library(kernel, elsewhere=True)
     if isinstance(kernel, PartsConfig):

@@ -14,6 +14,7 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op import compiled as kernels
+from cute_dialect.op.grouped.kernels import library_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.pipelines import recall, stages
 from cute_dialect.pipelines.upstream import is_available
@@ -116,3 +117,12 @@ def test_what_splits_f32_is_compiled_too(compiled: list[str]) -> None:
     assert len(found) == 3
     found.wait(300)
     assert all([kernels.splitter_library(c).ptx for c in wanted.parts]) and compiled == []
+
+
+@pytest.mark.parametrize("element", ["bf16", "f64"])
+def test_kernels_of_grouped_gemms(compiled: list[str], element: str) -> None:
+    found = op.explain(op.grouped_mm, (256, 64), (4, 64, 128), offs=(4,), element=element)
+    pending = op.prefetch([found, found])
+    assert len(pending) == 1
+    pending.wait(300)
+    assert library_of(found.config).ptx and compiled == []
