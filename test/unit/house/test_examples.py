@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the tutorial of layouts hold."""
+"""The examples in docstrings and in two pages of documentation hold."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def test_there_are_many() -> None:
     assert len([name for folder in FOLDERS for name in modules(folder)]) > 60
 
 
-def test_tutorial() -> None:
-    failed, attempted = doctest.testfile(str(ROOT / "docs" / "layouts.md"), module_relative=False)
+@pytest.mark.parametrize(("page", "least"), [("layouts.md", 40), ("atoms.md", 20)])
+def test_pages(page: str, least: int) -> None:
+    failed, attempted = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert failed == 0
-    assert attempted > 40
+    assert attempted >= least
