@@ -1,9 +1,9 @@
-"""The dialect ``cute_nvgpu``: a folder for each family of instructions, and their records.
+"""The dialect ``cute_nvgpu``: one folder for each family of instructions.
 
-A family has ``types.py`` (its atoms), ``ops.py`` (its instructions and what makes them), ``tile.py`` (how they go
-through ``convert-cute-algo-to-arch``) and ``lower.py`` (through ``cute-to-base``), as far as it needs them, and its
-``__init__.py`` is a record of these.  What several families share has a folder of the same kind:
-``instruction_copy``, ``tiled_mma``.
+A family has up to four modules: ``types.py`` (its atoms), ``ops.py`` (its instructions and their constructors),
+``tile.py`` (lowering in ``convert-cute-algo-to-arch``) and ``lower.py`` (lowering in ``cute-to-base``). Its
+``__init__.py`` is a :class:`~.family.Family` record of these modules. Code that several families share is in the
+folders ``instruction_copy`` and ``tiled_mma``.
 """
 
 from cute_dialect.cute_nvgpu.bulk import FAMILY as BULK
@@ -22,7 +22,7 @@ from cute_dialect.cute_nvgpu.wgmma import FAMILY as WGMMA
 FAMILIES = (
     SYNC, INSTRUCTION_COPY, CP_ASYNC, MATRIX, SHUFFLE, BULK, TMA, TILED_MMA, MMA, WGMMA, SPARSE, COOPERATIVE_GEMM,
 )  # fmt: skip
-"""The families, in the order of the documentation."""
+"""All families, in the order of the documentation."""
 
 TO_NVGPU = "cute_dialect.cute_nvgpu.to_nvgpu"
-"""The module of the way to upstream's ``nvgpu``, for ``cute-to-base`` with ``arch-dialect=nvgpu``."""
+"""Module that lowers to upstream's ``nvgpu`` dialect, for ``cute-to-base`` with ``arch-dialect=nvgpu``."""

@@ -1,7 +1,7 @@
-"""The record of a family of instructions: strings, from which all lists of ops, types and handlers are derived.
+"""Record of a family of instructions, from which the lists of ops, types and lowerings are derived.
 
-A family is a folder.  Its record is read whenever a program starts, its modules are imported when a file names an op or
-a type of theirs; so a record holds names, and nothing of the family.
+Every program reads all records when it starts, but imports the modules of a family only when a file uses one of its ops
+or types. Therefore a record contains names only.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ _NO_NAMES: Mapping[str, tuple[str, ...]] = {}
 
 
 class Family(NamedTuple):
-    """What a family has, each by the module of ``package`` that holds it.
+    """Modules and names of one family.
 
-    ``types``, ``ops``: module -> names of the types in its ``ATTRS``, of the ops in its ``OPS``; a name that ends in
-    ``*`` stands for all that begin so and that no other record names.
-    ``tile``, ``lower``: module of ops -> module whose ``HANDLERS`` take these ops through
-    ``convert-cute-algo-to-arch`` and ``cute-to-base``.
-    ``atoms``: module that has ``copy`` (how ``cute.copy`` is lowered by an atom of the family) or ``multiply`` (how
-    ``cute.gemm`` is); ``FAMILY.MODULE`` for that of another family, which makes ``instructions``: name of an atom's
-    type -> name of the op, one an instruction.
-    ``uses``: the families that its modules may import.
+    Args:
+        package: the folder of the family. All modules below are relative to it.
+        types: module -> names of the types in its ``ATTRS``. A name that ends in ``*`` matches all names with this
+            prefix that no other record lists.
+        ops: module -> names of the ops in its ``OPS``, with the same use of ``*``.
+        tile: module of ops -> module whose ``HANDLERS`` lower them in ``convert-cute-algo-to-arch``.
+        lower: module of ops -> module whose ``HANDLERS`` lower them in ``cute-to-base``.
+        atoms: module with a function ``copy`` or ``multiply``, which lowers ``cute.copy`` or ``cute.gemm`` with an atom
+            of the family. ``FAMILY.MODULE`` selects a module of another family.
+        instructions: name of an atom type -> name of the op for one instruction. The module of another family uses it.
+        uses: other families that the modules of this family may import.
     """
 
     package: str
@@ -37,13 +40,13 @@ class Family(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The folder's name."""
+        """Name of the folder."""
         return self.package.rpartition(".")[2]
 
     def module(self, name: str) -> str:
-        """Return the whole name of a module of the family."""
+        """Return the qualified name of a module of the family."""
         return f"{self.package}.{name}"
 
     def module_of_atoms(self) -> str:
-        """Return the whole name of the module that ``atoms`` names."""
+        """Return the qualified name of the module that ``atoms`` selects."""
         return f"{self.package.rpartition('.')[0]}.{self.atoms}" if "." in self.atoms else self.module(self.atoms)

@@ -1,20 +1,21 @@
-"""``cute-to-base{arch-dialect=nvgpu}``: instructions as ops of upstream's ``nvgpu``, where it carries them rightly.
+"""``cute-to-base{arch-dialect=nvgpu}``: lowering of instructions to ops of upstream's ``nvgpu`` dialect.
 
-Another MLIR compiler can take over from there; upstream's ``convert-nvgpu-to-nvvm`` goes on to ``nvvm``.  ``nvgpu``
-names memory by memrefs, which here come from lowered pointers: each access has a memref of just the elements that it
-moves, a cast of the descriptor that MLIR's own lowering of memrefs makes; ``reconcile-unrealized-casts`` removes it::
+Another MLIR compiler can process the result; upstream's ``convert-nvgpu-to-nvvm`` lowers it to ``nvvm``. The ops of
+``nvgpu`` take memrefs, but pointers have already been lowered here. Each access therefore gets a memref of exactly the
+elements that it moves, cast from a memref descriptor. ``reconcile-unrealized-casts`` removes the cast::
 
     %m = builtin.unrealized_conversion_cast %descriptor : !llvm.struct<(ptr<3>, ptr<3>, i64, array<1 x i64>,
            array<1 x i64>)> to memref<8xf16, #gpu.address_space<workgroup>>
     %a = nvgpu.ldmatrix %m[%c0] {numTiles = 4 : i32, transpose = false} : … -> vector<4x2xf16>
     %d = nvgpu.mma.sync(%a, %b, %c) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, …) -> vector<2x2xf32>
 
-So do mbarriers (``!nvgpu.mbarrier.group`` of one) and tensor maps (``!nvgpu.tensormap.descriptor``, from the pointer to
-it).  A token of ``device_async_wait`` orders nothing in MLIR 22, the number of groups does: it is the token of the last
-group of the same block, or one cast from a constant where there is none.
+Mbarriers (``!nvgpu.mbarrier.group`` of size one) and tensor maps (``!nvgpu.tensormap.descriptor``) are cast from
+pointers in the same way. In MLIR 22 the token of ``device_async_wait`` has no effect; only its number of groups
+matters. The token is that of the last group in the same block, or a cast from a constant if there is none.
 
-:data:`NOT_CARRIED` lists what stays as it is without ``arch-dialect``, and why; the pass says it in remarks.  So does
-what an op of ``nvgpu`` could carry only in part: :func:`mma_obstacle`, :func:`tma_obstacle`.
+:data:`NOT_CARRIED` lists the ops that are lowered as without ``arch-dialect``, with the reason, which the pass emits as
+a remark. The functions :func:`mma_obstacle` and :func:`tma_obstacle` return the reason for ops that ``nvgpu`` supports
+only in part.
 """
 
 from __future__ import annotations
@@ -67,39 +68,39 @@ NOT_CARRIED: Mapping[str, str] = {
     "bulk_copy": "nvgpu has no bulk copy without a tensor map",
     "bulk_reduce": "nvgpu has no bulk reduction",
     "bulk_prefetch": "nvgpu has no bulk prefetch",
-    "dot_product": "nvgpu has no dp2a and dp4a",
+    "dot_product": "nvgpu has no dp2a or dp4a",
     "mma_sp": "nvgpu.mma.sp.sync has no ordered metadata",
     "wgmma": "nvgpu.warpgroup.mma multiplies whole tiles, waits for them itself and takes its layout from a tensor map",
     "wgmma_sp": "nvgpu.warpgroup.mma has no sparse operand",
-    "wgmma_fence": "nvgpu.warpgroup.mma holds its own fence",
-    "wgmma_commit_group": "nvgpu.warpgroup.mma holds its own group",
-    "wgmma_wait_group": "nvgpu.warpgroup.mma holds its own wait",
+    "wgmma_fence": "nvgpu.warpgroup.mma contains its own fence",
+    "wgmma_commit_group": "nvgpu.warpgroup.mma contains its own commit",
+    "wgmma_wait_group": "nvgpu.warpgroup.mma contains its own wait",
     "tma_reduce": "nvgpu.tma.async.store cannot reduce",
     "tma_prefetch": "nvgpu has no prefetch of boxes",
     "tma_load_im2col": "nvgpu.tma.async.load has no im2col mode",
     "tma_store_im2col": "nvgpu.tma.async.store has no im2col mode",
     "tma_reduce_im2col": "nvgpu.tma.async.store cannot reduce",
     "tma_prefetch_im2col": "nvgpu has no prefetch of boxes",
-    "mbarrier_inval": "nvgpu cannot end the life of an mbarrier",
-    "mbarrier_try_wait": "nvgpu.mbarrier.try_wait.parity blocks and gives no answer",
+    "mbarrier_inval": "nvgpu cannot invalidate an mbarrier",
+    "mbarrier_try_wait": "nvgpu.mbarrier.try_wait.parity blocks and returns no result",
     "mbarrier_expect_tx": "nvgpu.mbarrier.arrive.expect_tx always arrives",
-    "mbarrier_arrive_cluster": "an mbarrier group of nvgpu is that of the block itself",
-    "cp_async_mbarrier_arrive": "nvgpu does not join asynchronous copies and mbarriers",
+    "mbarrier_arrive_cluster": "nvgpu.mbarrier ops reach only the mbarriers of their own block",
+    "cp_async_mbarrier_arrive": "nvgpu cannot signal an mbarrier from cp.async",
     "bulk_commit_group": "nvgpu has no groups of bulk stores",
     "bulk_wait_group": "nvgpu has no groups of bulk stores",
-    "fence_proxy_async": "nvgpu has no fence between proxies",
-    "fence_mbarrier_init": "nvgpu has no fence of mbarriers",
+    "fence_proxy_async": "nvgpu has no proxy fence",
+    "fence_mbarrier_init": "nvgpu has no fence for mbarrier initialization",
 }
-"""Ops of ``cute_nvgpu.arch`` in the province of nvgpu that it cannot carry -> why."""
+"""Op of ``cute_nvgpu.arch`` that ``nvgpu`` does not support -> reason."""
 
 Report = Callable[[Operation, str], None]
-"""Takes an op that stays as it is, and why."""
+"""Function that reports an op that is not lowered to ``nvgpu``, with the reason."""
 
 
 def handlers(base: Callable[[str], Handler | None], report: Report) -> Callable[[str], Handler | None]:
-    """Tell how the ops of one function are lowered: as in ``base``, but for what nvgpu carries.
+    """Return the lowering of each op of a function: the one of ``base``, unless ``nvgpu`` supports the op.
 
-    ``report`` hears of every op of nvgpu's province that is lowered as in ``base`` nevertheless.
+    ``report`` is called for each op that belongs to an area of ``nvgpu`` but is lowered by ``base``.
     """
     tokens = _Tokens()
 
@@ -158,7 +159,7 @@ def _cast(low: Lowering, value: SSAValue, t: Attribute) -> SSAValue:
 
 
 def _index(low: Lowering, value: SSAValue | int) -> SSAValue:
-    """A number as ``index``: a coordinate, a count, a size."""
+    """Convert a number to ``index``."""
     known = value if isinstance(value, int) else constant_of(value)
     if known is not None:
         return low.build.constant(known, IndexType())
@@ -168,7 +169,7 @@ def _index(low: Lowering, value: SSAValue | int) -> SSAValue:
 
 
 def _descriptor(low: Lowering, address: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """What MLIR lowers a compact row-major memref of ``shape`` at ``address`` to."""
+    """Build the LLVM descriptor of a compact row-major memref of ``shape`` at ``address``."""
     rank = len(shape)
     numbers = llvm.LLVMArrayType(rank, i64)
     t = struct([address.type, address.type, i64, numbers, numbers])
@@ -178,7 +179,7 @@ def _descriptor(low: Lowering, address: SSAValue, shape: Sequence[int]) -> SSAVa
     for i in range(rank - 2, -1, -1):
         strides[i] = strides[i + 1] * shape[i + 1]
     held = build.once((key, "none"), lambda: _poison(t))
-    # What does not depend on the address is made once.
+    # Build the fields that do not depend on the address once.
     for path, n in [
         ((2,), 0),
         *(((3, i), n) for i, n in enumerate(shape)),
@@ -206,7 +207,7 @@ def _insert(value: SSAValue, container: SSAValue, path: Sequence[int]) -> Operat
 
 
 def _memref(low: Lowering, address: SSAValue, element: Attribute, shape: Sequence[int], space: str) -> SSAValue:
-    """A memref of the elements at ``address``; ``space``: ``workgroup`` or ``global``."""
+    """Build a memref of the elements at ``address``; ``space`` is ``workgroup`` or ``global``."""
     t = BuiltinMemRef(element, shape, memory_space=attr("gpu.address_space", space))
     key = ("memref", address, t)
     known = low.build.once(key, lambda: UnrealizedConversionCastOp.get([_descriptor(low, address, shape)], [t]))
@@ -217,14 +218,14 @@ def _memref(low: Lowering, address: SSAValue, element: Attribute, shape: Sequenc
 
 
 class _Tokens:
-    """Copies and groups of each block so far."""
+    """Asynchronous copies and groups of each block so far."""
 
     def __init__(self) -> None:
         self.copies: dict[Block, list[SSAValue]] = {}
         self.groups: dict[Block, SSAValue] = {}
 
     def copy(self, low: Lowering, op: Operation) -> None:
-        """``cp_async`` to ``nvgpu.device_async_copy``."""
+        """Lower ``cp_async`` to ``nvgpu.device_async_copy``."""
         atom = op.properties["atom"]
         assert isinstance(atom, SimtAsyncCopyType)
         t = op.operands[0].type
@@ -243,12 +244,12 @@ class _Tokens:
         self.copies.setdefault(low.build.block, []).append(low.build.emit(make))
 
     def commit(self, low: Lowering, op: Operation) -> None:
-        """``cp_async_commit_group`` to ``nvgpu.device_async_create_group`` of the block's copies since the last."""
+        """Lower ``cp_async_commit_group`` to ``nvgpu.device_async_create_group`` of the copies since the last group."""
         block = low.build.block
         self.groups[block] = low.build.emit(_nvgpu("device_async_create_group")(self.copies.pop(block, [])))
 
     def wait(self, low: Lowering, op: Operation) -> None:
-        """``cp_async_wait_group`` to ``nvgpu.device_async_wait``."""
+        """Lower ``cp_async_wait_group`` to ``nvgpu.device_async_wait``."""
         assert isinstance(op, ArchOp)
         token = self.groups.get(low.build.block)
         if token is None:
@@ -275,7 +276,7 @@ def _ldmatrix(low: Lowering, op: Operation) -> None:
     assert isinstance(atom, MatrixCopyType) and isinstance(t, MemRefType)
     element = memory_type(t.element)
     bits = element_bits(t.element)
-    # Each lane gives the address of one row of 16 bytes.
+    # Each lane passes the address of one row of 16 bytes.
     rows = _memref(low, memory_address(low, op.operands[0]), element, [128 // bits], "workgroup")
     n = atom.data.matrices
     result = VectorType(element, [n, 32 // bits])
@@ -284,7 +285,7 @@ def _ldmatrix(low: Lowering, op: Operation) -> None:
 
 
 def _rows(low: Lowering, matrix: SSAValue) -> list[SSAValue]:
-    """The rows of a vector of two dimensions."""
+    """Return the rows of a two-dimensional vector."""
     t = matrix.type
     assert isinstance(t, VectorType)
     count, width = t.get_shape()
@@ -294,7 +295,7 @@ def _rows(low: Lowering, matrix: SSAValue) -> list[SSAValue]:
 
 
 def _matrix(low: Lowering, rows: Sequence[SSAValue]) -> SSAValue:
-    """A vector of two dimensions from its rows: the one that they were taken from, or a new one."""
+    """Build a two-dimensional vector from its rows, or reuse the vector from which all of them were extracted."""
     t = rows[0].type
     assert isinstance(t, VectorType)
     result = VectorType(cast("VectorType[Attribute]", t).element_type, [len(rows), *t.get_shape()])
@@ -323,11 +324,11 @@ _MMA_SHAPES: Mapping[str, tuple[tuple[int, int, int], ...]] = {
     "i8": ((8, 8, 16), (16, 8, 16), (16, 8, 32)),
     "f64": ((8, 8, 4),),
 }
-"""Element of A and B -> the shapes that ``nvgpu.mma.sync`` brings to PTX in MLIR 22."""
+"""Element type of A and B -> shapes of ``nvgpu.mma.sync`` that MLIR 22 lowers to PTX."""
 
 
 def mma_obstacle(row: MmaAtom) -> str:
-    """Tell why ``nvgpu.mma.sync`` cannot carry an atom; empty if it can.
+    """Return the reason why ``nvgpu.mma.sync`` does not support an atom, or an empty string.
 
     >>> from cute_dialect.arch import mma_atom
     >>> mma_obstacle(mma_atom("SM80_16x8x16_F32F16F16F32_TN"))
@@ -346,7 +347,7 @@ def mma_obstacle(row: MmaAtom) -> str:
         m, n, k = row.shape_mnk
         return f"nvgpu.mma.sync of MLIR 22 does not lower the shape {m}x{n}x{k} of {row.a}"
     if row.d == "i32" and not row.emit["saturate"]:
-        return "nvgpu.mma.sync saturates sums of integers, and this atom wraps"
+        return "nvgpu.mma.sync saturates integer accumulators, but this atom wraps around"
     return ""
 
 
@@ -371,7 +372,7 @@ def _mma_sync(low: Lowering, op: Operation) -> None:
     element = types[row.a]
     width = max(1, 32 // element_bits(element))
     operands = [_operand(low, a, element, width), _operand(low, b, element, width)]
-    # An accumulator has two columns side by side.
+    # An accumulator holds two adjacent columns.
     operands.append(_operand(low, c, types[row.c], 2))
     held: Registers = row.registers_d
     result = VectorType(types[row.d], [held.count * held.values // 2, 2])
@@ -390,7 +391,7 @@ def _group_type() -> Attribute:
 
 
 def _group(low: Lowering, bar: SSAValue) -> SSAValue:
-    """A group of one mbarrier, from the pointer to it."""
+    """Cast the pointer to an mbarrier to a group of one mbarrier."""
     address = low.value(bar)
     t = _group_type()
     return low.build.once(
@@ -430,7 +431,7 @@ def _mbarrier_wait(low: Lowering, op: Operation) -> None:
 
 
 def tma_obstacle(t: TmaAtomType) -> str:
-    """Tell why a tensor map cannot be one of nvgpu; empty if it can."""
+    """Return the reason why ``nvgpu`` cannot represent a tensor map, or an empty string."""
     m = t.data
     inner = m.box[0] * element_bits(m.element) // 8
     if m.swizzle and inner != 128:
@@ -449,7 +450,7 @@ def _tma_op_obstacle(op: Operation) -> str:
 
 
 def _map(low: Lowering, op: Operation) -> tuple[SSAValue, Attribute, list[int]]:
-    """The tensor map as a descriptor, and the element and shape of its box."""
+    """Return the tensor map as a descriptor, with the element type and the shape of its box."""
     t = op.operands[0].type
     assert isinstance(t, TmaAtomType)
     m = t.data
@@ -465,7 +466,7 @@ def _map(low: Lowering, op: Operation) -> tuple[SSAValue, Attribute, list[int]]:
 
 
 def _tma_parts(low: Lowering, op: Operation) -> tuple[SSAValue, list[SSAValue], SSAValue, list[SSAValue]]:
-    """Descriptor, coordinates, memref of the box, the rest."""
+    """Return the descriptor, the coordinates, the memref of the box and the other operands."""
     t = op.operands[0].type
     assert isinstance(t, TmaAtomType)
     described, element, shape = _map(low, op)

@@ -549,6 +549,5 @@ OPS: list[type[CuteOp]] = [
     ToStrideOp,
     ToCoordOp,
 ]
-"""All ops of this module."""
 ALIASES: list[type[CuteOp]] = [GetStridesOp]
 """Alternative op names that the parser accepts."""

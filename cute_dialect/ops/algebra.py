@@ -421,4 +421,3 @@ OPS: list[type[CuteOp]] = [
     RightInverseOp,
     LeftInverseOp,
 ]
-"""All ops of this module."""

@@ -263,4 +263,3 @@ class EqualOp(ComparisonOp):
 
 
 OPS: list[type[CuteOp]] = [TupleAddOp, TupleSubOp, ShapeDivOp, CeilDivOp, ElemLessOp, EqualOp]
-"""All ops of this module."""

@@ -106,4 +106,3 @@ class AtomSetValueOp(MachineOp):
 
 
 OPS: list[type[Operation]] = [AtomSetValueOp]
-"""The ops of this module."""

@@ -60,4 +60,3 @@ class PrintOp(CuteOp):
 
 
 OPS: list[type[CuteOp]] = [PrintOp]
-"""All ops of this module."""

@@ -477,4 +477,3 @@ OPS: list[type[CuteOp]] = [
     MakeOrderedLayoutOp,
     MakeIdentityLayoutOp,
 ]
-"""All ops of this module."""

@@ -411,4 +411,3 @@ OPS: list[type[CuteOp]] = [
     AppendToRankOp,
     PrependToRankOp,
 ]
-"""All ops of this module."""

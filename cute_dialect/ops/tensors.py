@@ -303,4 +303,3 @@ OPS: list[type[Operation]] = [
     DomainOffsetOp,
     RecastTensorOp,
 ]
-"""The ops of this module."""

@@ -289,4 +289,3 @@ OPS: list[type[CuteOp]] = [
     FlatDivideOp,
     TileToShapeOp,
 ]
-"""All ops of this module."""

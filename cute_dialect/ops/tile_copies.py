@@ -290,4 +290,3 @@ class CooperativeCopyOp(MemoryOp):
 
 
 OPS: list[type[Operation]] = [MakeTiledCopyTvOp, RetileOp, TiledCopyOp, CooperativeCopyOp]
-"""The ops of this module."""

@@ -74,7 +74,7 @@ func.func @f(%s: !cute.memref<f16, smem, align<16>, "(4,2):(2,1) o 0 o 8:1">, %d
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, smem, "8:1">, %b: !cute.memref<f16, rmem, "4:1">, %c: !cute.memref<f32, rmem, "4:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected A in rmem as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> takes it, got smem}}
+  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected A in rmem for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got smem}}
   "cute_nvgpu.arch.mma_sync"(%d, %a, %b, %c) <{atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}> : (!cute.memref<f32, rmem, "4:1">, !cute.memref<f16, smem, "8:1">, !cute.memref<f16, rmem, "4:1">, !cute.memref<f32, rmem, "4:1">) -> ()
 //^
   return
@@ -92,7 +92,7 @@ func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, rmem, "(4
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, rmem, "4:1">, %b: !cute.memref<f16, rmem, "4:1">, %c: !cute.memref<f32, rmem, "4:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected 8 values of A as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> takes, got 4 in 4:1}}
+  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected 8 values of A for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got 4 in 4:1}}
   "cute_nvgpu.arch.mma_sync"(%d, %a, %b, %c) <{atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}> : (!cute.memref<f32, rmem, "4:1">, !cute.memref<f16, rmem, "4:1">, !cute.memref<f16, rmem, "4:1">, !cute.memref<f32, rmem, "4:1">) -> ()
 //^
   return
@@ -101,7 +101,7 @@ func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<f16, rmem, "4:
 // -----
 
 func.func @f(%d: !cute.memref<f32, rmem, "4:1">, %a: !cute.memref<bf16, rmem, "8:1">, %b: !cute.memref<f16, rmem, "4:1">, %c: !cute.memref<f32, rmem, "4:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected operand A of elements f16 as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> says, got bf16}}
+  // expected-error @below {{'cute_nvgpu.arch.mma_sync' op expected operand A of elements f16 for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got bf16}}
   "cute_nvgpu.arch.mma_sync"(%d, %a, %b, %c) <{atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}> : (!cute.memref<f32, rmem, "4:1">, !cute.memref<bf16, rmem, "8:1">, !cute.memref<f16, rmem, "4:1">, !cute.memref<f32, rmem, "4:1">) -> ()
 //^
   return
@@ -125,7 +125,7 @@ func.func @f(%d: !d, %a: !ab, %b: !ab, %s: i32) {
 !d = !cute.memref<f32, rmem, "32:1">
 !ab = !cute.memref<f16, smem, align<128>, "((8,8),(8,2)):((8,64),(1,512))">
 func.func @f(%d: !d, %a: !ab, %b: !ab, %s: i1) {
-  // expected-error @below {{'cute_nvgpu.arch.wgmma' op expected accumulate = true beside a scale_d operand, got false}}
+  // expected-error @below {{'cute_nvgpu.arch.wgmma' op expected accumulate = true with a scale_d operand, got false}}
   "cute_nvgpu.arch.wgmma"(%d, %a, %b, %s) <{atom = !atom, accumulate = false}> : (!d, !ab, !ab, i1) -> ()
 //^
   return
@@ -170,7 +170,7 @@ func.func @f(%d: !cute.memref<f32, rmem, "32:1">) {
 // -----
 
 func.func @f(%a: i32, %b: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.shfl_sync' op expected no property but mode, width, got the property 'kind'}}
+  // expected-error @below {{'cute_nvgpu.arch.shfl_sync' op unknown property 'kind'; allowed: mode, width}}
   "cute_nvgpu.arch.shfl_sync"(%a, %b) <{kind = "sideways"}> : (i32, i32) -> i32
 //^
   return
@@ -197,7 +197,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'cute_nvgpu.arch.cluster_arrive' op expected no property but relaxed, got the property 'tight'}}
+  // expected-error @below {{'cute_nvgpu.arch.cluster_arrive' op unknown property 'tight'; allowed: relaxed}}
   "cute_nvgpu.arch.cluster_arrive"() <{tight}> : () -> ()
 //^
   return
@@ -233,7 +233,7 @@ func.func @f(%p: !cute.ptr<f32, gmem>, %v: i32) {
 // -----
 
 func.func @f(%p: !cute.ptr<i64, gmem>, %v: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.store_release' op operand #1 must be i64 as operand #0 points at, got i32}}
+  // expected-error @below {{'cute_nvgpu.arch.store_release' op operand #1 must be i64, the element type of operand #0, got i32}}
   "cute_nvgpu.arch.store_release"(%p, %v) <{scope = "gpu"}> : (!cute.ptr<i64, gmem>, i32) -> ()
 //^
   return
@@ -251,7 +251,7 @@ func.func @f(%p: !cute.ptr<i32, gmem>, %v: i32) {
 // -----
 
 func.func @f(%p: !cute.ptr<f32, gmem>, %v: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.atomic_add' op operand #1 must be f32 as operand #0 points at, got i32}}
+  // expected-error @below {{'cute_nvgpu.arch.atomic_add' op operand #1 must be f32, the element type of operand #0, got i32}}
   %r = "cute_nvgpu.arch.atomic_add"(%p, %v) : (!cute.ptr<f32, gmem>, i32) -> f32
 //     ^
   return

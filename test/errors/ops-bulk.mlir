@@ -11,7 +11,7 @@ func.func private @f(!cute_nvgpu.atom.bulk_reduce<f32, mul>)
 
 // -----
 
-// expected-error @below {{expected elements that cp.reduce.async.bulk.max has (f16, bf16, s32, u32, s64, u64), got f32}}
+// expected-error @below {{expected elements that cp.reduce.async.bulk.max supports (f16, bf16, s32, u32, s64, u64), got f32}}
 func.func private @f(!cute_nvgpu.atom.bulk_reduce<f32, max>)
 
 // -----
@@ -20,7 +20,7 @@ func.func private @f(!cute_nvgpu.atom.bulk_reduce<f32, max>)
 !g = !cute.memref<f32, gmem, align<16>, "64:1">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%a: !at, %g: !g, %s: !s, %p: !cute.memref<i1, rmem, "1:0">) {
-  // expected-error @below {{expected no predicate tensor with a bulk atom: one flag for all, cute.atom.set_value 'pred'}}
+  // expected-error @below {{a copy with a bulk atom takes no predicate tensor; set one flag for all elements with cute.atom.set_value 'pred'}}
   cute.copy(%a, %s, %g, pred = %p) : (!at, !s, !g, !cute.memref<i1, rmem, "1:0">) -> ()
   return
 }
@@ -64,7 +64,7 @@ func.func @f(%a: !at, %g: !g, %s: !s) {
 !g = !cute.memref<f32, gmem, align<16>, "64:1">
 !s = !cute.memref<f32, smem, align<16>, "64:1">
 func.func @f(%a: !at, %g: !g, %s: !s) {
-  // expected-error @below {{expected a copy that cute_nvgpu.atom.bulk_reduce has (smem to gmem), got gmem to smem}}
+  // expected-error @below {{expected a copy that cute_nvgpu.atom.bulk_reduce supports (smem to gmem), got gmem to smem}}
   cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
   return
 }

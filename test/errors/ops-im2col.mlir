@@ -6,12 +6,12 @@ func.func private @f(!cute_nvgpu.atom.tma_reduce_im2col<f16, mul, channels = 64,
 
 // -----
 
-// expected-error @below {{expected a reduction that there is for f32 (add), got max}}
+// expected-error @below {{expected a reduction that TMA supports for f32 (add), got max}}
 func.func private @f(!cute_nvgpu.atom.tma_reduce_im2col<f32, max, channels = 32, pixels = 128, lower = (0), upper = (0)>)
 
 // -----
 
-// expected-error @below {{expected a lower corner of numbers from 0 on in what is written, got (-1, 0)}}
+// expected-error @below {{expected a nonnegative lower corner for a store or reduction, got (-1, 0)}}
 func.func private @f(!cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 128, lower = (-1, 0), upper = (0, 0)>)
 
 // -----
@@ -31,7 +31,7 @@ func.func @f(%a: !load, %c: !c, %s: !s) {
 !s = !cute.memref<f16, smem, align<128>, "(64,32):(1,64)">
 !c = !cute.coord_tensor<"(0,0,0)", "(64,32):(1@0,0)">
 func.func @f(%a: !load, %c: !c, %s: !s) {
-  // expected-error @below {{expected 16 pixels in the tile, as the tensor map has (those of the next instruction are no step of the coordinates), got (64,32):(1@0,0)}}
+  // expected-error @below {{expected 16 pixels in the tile, the number in the tensor map (the coordinates of a second instruction have no constant offset), got (64,32):(1@0,0)}}
   cute.copy(%a, %c, %s) : (!load, !c, !s) -> ()
   return
 }
@@ -97,7 +97,7 @@ func.func @f(%a: !load, %c: i32) {
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 16)>
 func.func @f(%a: !load, %c: i32) {
-  // expected-error @below {{expected 2 coordinates, got 1 of these}}
+  // expected-error @below {{expected 2 coordinates after the map, got 1 operands}}
   cute_nvgpu.arch.tma_prefetch(%a, %c) : (!load, i32) -> ()
   return
 }

@@ -26,7 +26,7 @@ func.func @f(%a: !st, %m: !mma) {
 !mma = !cute.tiled_mma<!atom, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
 !tc = !cute.tiled_copy<!st, layout_copy_tv = <"(32,8):(8,1)">, tiler_mn = <"[256:1]">>
 func.func @f(%a: !st, %m: !mma) {
-  // expected-error @below {{expected an operand A in registers, which a copy can fill, got !cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>}}
+  // expected-error @below {{expected an operand A in registers, because the copy writes it, got !cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>}}
   %c = cute.make_tiled_copy_A(%a, %m) : (!st, !mma) -> !tc
   return
 }

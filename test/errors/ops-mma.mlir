@@ -73,7 +73,7 @@ func.func @f(%m: !mma, %s: !cute.memref<f16, smem, "(8,?,4):(1,8,?)">) {
 
 !mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
 func.func @f(%m: !mma, %s: !cute.memref<f16, smem, "(4,2,4):(1,4,8)">) {
-  // expected-error @below {{'cute.tiled.mma.make_fragment_A' op expected 8 values of A in mode 0 as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> takes, got 4 in (4,2,4)}}
+  // expected-error @below {{'cute.tiled.mma.make_fragment_A' op expected 8 values of A in mode 0 for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got 4 in (4,2,4)}}
   %r = cute.tiled.mma.make_fragment_A(%m, %s) : (!mma, !cute.memref<f16, smem, "(4,2,4):(1,4,8)">) -> !cute.memref<f16, rmem, "8:1">
 //     ^
   return
@@ -99,7 +99,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected 8 values of A in mode V as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> takes, got 4 in (4,1,1)}}
+  // expected-error @below {{'cute.gemm' op expected 8 values of A in mode V for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got 4 in (4,1,1)}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return
@@ -125,7 +125,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected A in rmem as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> takes it, got smem}}
+  // expected-error @below {{'cute.gemm' op expected A in rmem for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got smem}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return

@@ -13,7 +13,7 @@ func.func @f() {
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 func.func @f(%m: !load, %a: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.tma_load' op expected 2 coordinates and shared memory, got 1 of these}}
+  // expected-error @below {{'cute_nvgpu.arch.tma_load' op expected 2 coordinates and shared memory after the map, got 1 operands}}
   "cute_nvgpu.arch.tma_load"(%m, %a) : (!load, i32) -> ()
 //^
   return
@@ -203,7 +203,7 @@ func.func @f(%a: !load, %c: !xy, %s: !cute.memref<f16, smem, align<128>, "(64,8)
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 func.func @f(%a: !load, %c: !xy, %s: !cute.memref<f16, smem, align<16>, "(8,64):(64,1)">) {
-  // expected-error @below {{'cute.copy' op expected smem aligned to 128 bytes, which TMA needs, got 16 bytes (!cute.memref<f16, smem, align<16>, "(8,64):(64,1)">): say align<128>}}
+  // expected-error @below {{'cute.copy' op expected smem aligned to 128 bytes, as TMA requires, got 16 bytes (!cute.memref<f16, smem, align<16>, "(8,64):(64,1)">); write align<128>}}
   cute.copy(%a, %c, %s) : (!load, !xy, !cute.memref<f16, smem, align<16>, "(8,64):(64,1)">) -> ()
 //^
   return

@@ -137,7 +137,7 @@ gpu.module @m {
     %d = cute.memref.alloca() : !cute.memref<i32, rmem, "2:1">
     %a = cute.memref.alloca() : !cute.memref<i1, rmem, "32:1">
     %b = cute.memref.alloca() : !cute.memref<i1, rmem, "32:1">
-    // expected-error @below {{cannot lower 'cute_nvgpu.arch.mma_sync': expected single bits in registers, not in local memory: !cute.memref<i1, rmem, "32:1">}}
+    // expected-error @below {{cannot lower 'cute_nvgpu.arch.mma_sync': single-bit operands must stay in registers, but this one is in local memory: !cute.memref<i1, rmem, "32:1">}}
     cute_nvgpu.arch.mma_sync(%d, %a, %b, %d) {atom = !atom} : (!cute.memref<i32, rmem, "2:1">, !cute.memref<i1, rmem, "32:1">, !cute.memref<i1, rmem, "32:1">, !cute.memref<i32, rmem, "2:1">) -> ()
 //  ^
     %x = cute.memref.load(%a, %c) : (!cute.memref<i1, rmem, "32:1">, !cute.coord<"?">) -> i1

@@ -337,7 +337,7 @@ func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16
 
 // -----
 
-// expected-error @below {{expected 2 pixel strides as numbers in a corner, got 3}}
+// expected-error @below {{expected 2 pixel strides, one per number of the lower corner, got 3}}
 func.func private @f(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 64, lower = (0, 0), upper = (0, 0), pixel_strides = (1, 1, 1)>)
 //                                                    ^
 

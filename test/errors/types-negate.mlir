@@ -8,7 +8,7 @@ func.func private @f(!cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), negate_a
 
 // -----
 
-// expected-error @below {{expected floats where operands are negated, got i8 and i8}}
+// expected-error @below {{negated operands must be floating-point, got i8 and i8}}
 func.func private @f(!cute_nvgpu.atom.wgmma<64x8x32, (i32,i8,i8,i32), negate_a>)
 
 // -----

@@ -1,4 +1,4 @@
-"""Copies and reductions of runs of bytes, ``cp.async.bulk``, and prefetches."""
+"""Bulk copies and reductions of contiguous runs of bytes (``cp.async.bulk``), and prefetches."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

@@ -1,4 +1,4 @@
-"""``cute-to-base`` of copies of runs of bytes, and of prefetches."""
+"""``cute-to-base`` lowering of bulk copies, bulk reductions and prefetches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cute_dialect.upstream.nvvm import OPS, InlinePtxOp, nvvm_attr
 
 
 def _cluster_address(low: Lowering, address: SSAValue) -> SSAValue:
-    """The address as one of the cluster's shared memory, of which the block's own is a part."""
+    """Convert an address in the block's own shared memory to an address in the shared memory of the cluster."""
     cluster = LLVMPointerType(7)
     if address.type == cluster:
         return address
@@ -49,7 +49,7 @@ def _bulk_copy(low: Lowering, op: Operation) -> None:
 
 
 def _bulk_reduce(low: Lowering, op: Operation) -> None:
-    """nvvm has the reductions of boxes only, so inline PTX."""
+    """Lower to inline PTX, because nvvm has bulk reductions of TMA boxes only."""
     t, word = op.operands[0].type, op.properties["reduction"]
     assert isinstance(t, MemRefType) and isinstance(word, StringAttr)
     source, destination = (memory_address(low, o) for o in op.operands[:2])
@@ -81,4 +81,4 @@ HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.bulk_prefetch": _bulk_prefetch,
     "cute_nvgpu.arch.prefetch": _prefetch,
 }
-"""Op name -> how it is lowered."""
+"""Op name -> lowering function."""

@@ -1,4 +1,4 @@
-"""Copies of runs of bytes, ``cute_nvgpu.arch.bulk_*``, and prefetches."""
+"""Bulk copies and reductions of runs of bytes, ``cute_nvgpu.arch.bulk_*``, and prefetches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cute_dialect.ops.views import InstructionOp
 
 
 class _RunOp(InstructionOp):
-    """An op on contiguous runs of bytes."""
+    """Base of the ops on contiguous runs of bytes."""
 
     def verify_(self) -> None:
         try:
@@ -27,15 +27,15 @@ class _RunOp(InstructionOp):
             raise VerifyException(f"'{self.name}' op {e}") from None
 
     def check(self) -> None:
-        """Raise AlgebraError unless the operands fit."""
+        """Raise AlgebraError unless the operands are valid."""
         raise NotImplementedError(self.name)
 
 
 def run_bytes(t: Attribute, what: str, spaces: tuple[str, ...]) -> int:
-    """Return bytes of a tensor that is one contiguous run, as bulk copies move it.
+    """Return the size in bytes of a tensor that is one contiguous run, as bulk copies require.
 
-    Raises AlgebraError unless it lies in one of ``spaces``, has no swizzle, is static, contiguous, aligned to 16 bytes
-    and a multiple of 16 bytes long.
+    Raises AlgebraError unless the tensor is in one of ``spaces``, has no swizzle, has a static contiguous layout, is
+    aligned to 16 bytes, and has a size that is a multiple of 16 bytes.
     """
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.layout import coalesce
@@ -61,14 +61,18 @@ def run_bytes(t: Attribute, what: str, spaces: tuple[str, ...]) -> int:
 
 @cute_op
 class BulkCopyOp(_RunOp):
-    """Copy a contiguous run asynchronously (``cp.async.bulk``, sm_90); one thread issues it.
+    """Copies a contiguous run asynchronously (``cp.async.bulk``, sm_90). One thread issues it.
 
     Syntax: ``cute_nvgpu.arch.bulk_copy(%src, %dst [, %bar] [, %mask : i16] [, %hint : i64]) : (S, D, …) -> ()``
 
-    gmem to smem, and smem to the shared memory of another block of the cluster (dsmem), signal the bytes on the
-    mbarrier ``%bar``; smem to gmem is completed by ``bulk_commit_group`` and ``bulk_wait_group``.  Both sides are runs of
-    equally many bytes, a multiple of 16, aligned to 16.  ``%mask`` (gmem to smem): the blocks of the cluster that get
-    the run, each at the same place.  ``%hint`` (to or from gmem): an L2 cache policy.
+    Copies from gmem to smem, and from smem to the shared memory of another block of the cluster (dsmem), signal
+    completion on the mbarrier ``%bar``. Copies from smem to gmem are completed with ``bulk_commit_group`` and
+    ``bulk_wait_group``.
+
+    * Both runs have the same size in bytes, a multiple of 16, and are aligned to 16 bytes.
+    * ``%mask`` (gmem to smem) selects the blocks of the cluster that receive the run, each at the same offset of its
+      shared memory.
+    * ``%hint`` (to or from gmem) is an L2 cache policy.
 
     Example:
         cute_nvgpu.arch.bulk_copy(%g, %s, %bar) : (!cute.memref<f32, gmem, align<16>, "256:1">, !cute.memref<f32, smem, align<16>, "256:1">, !cute.ptr<i64, smem>) -> ()
@@ -115,12 +119,12 @@ class BulkCopyOp(_RunOp):
 
 @cute_op
 class BulkReduceOp(_RunOp):
-    """Combine a contiguous run of shared memory with one of global memory (``cp.reduce.async.bulk``, sm_90).
+    """Combines a contiguous run of shared memory with a run of global memory (``cp.reduce.async.bulk``, sm_90).
 
     Syntax: ``cute_nvgpu.arch.bulk_reduce(%src, %dst [, %hint : i64]) {reduction = "add"} : (S, D [, i64]) -> ()``
 
-    Element by element, atomically, in the bulk group at hand; one thread issues it, after a fence of the async proxy.
-    ``reduction``: add, min, max, inc, dec, and, or, xor, of those that the element type has.
+    The reduction is atomic for each element and belongs to the current bulk group. One thread issues it, after a fence
+    of the async proxy. ``reduction`` is add, min, max, inc, dec, and, or, xor, if the element type supports it.
 
     PTX ISA 9.7.9.25.4.2 "cp.reduce.async.bulk".
 
@@ -153,7 +157,7 @@ class BulkReduceOp(_RunOp):
 
 @cute_op
 class BulkPrefetchOp(_RunOp):
-    """Bring a contiguous run of global memory into the L2 cache (``cp.async.bulk.prefetch``, sm_90).
+    """Prefetches a contiguous run of global memory into the L2 cache (``cp.async.bulk.prefetch``, sm_90).
 
     Syntax: ``cute_nvgpu.arch.bulk_prefetch(%t) : (T) -> ()``
 
@@ -170,7 +174,7 @@ class BulkPrefetchOp(_RunOp):
 
 @cute_op
 class PrefetchOp(_RunOp):
-    """Bring the cache line of the first element of a tensor into a cache.
+    """Prefetches the cache line of the first element of a tensor.
 
     Syntax: ``cute_nvgpu.arch.prefetch(%t) {level = "L1"|"L2"} : (T) -> ()``
 
@@ -192,4 +196,3 @@ class PrefetchOp(_RunOp):
 
 
 OPS: list[type[Operation]] = [BulkCopyOp, BulkReduceOp, BulkPrefetchOp, PrefetchOp]
-"""The ops of this module."""

@@ -1,7 +1,7 @@
-"""``cute.copy`` by a bulk atom: what both sides must be, and the runs of bytes that it takes.
+"""Division of a ``cute.copy`` with a bulk atom into contiguous runs of bytes, and its checks.
 
-Both sides are tensors of static shape in memory, without swizzle.  Their modes are split until they agree; those that
-are contiguous on both sides, one after the other, make a run, the others count the instructions.
+Both sides are tensors of static shape in memory, without a swizzle. Their modes are split until both sides have the
+same modes. Adjacent modes that are contiguous on both sides form a run; the other modes iterate over instructions.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ __all__ = ["Runs", "check_copy", "needs_barrier", "runs"]
 
 
 class Runs(NamedTuple):
-    """``elements`` of one instruction; ``loops``: the instructions, with the steps of source and destination."""
+    """The runs of a copy: each instruction moves ``elements`` elements; ``loops`` are the loops over instructions, with
+    the strides of source and destination.
+    """
 
     elements: int
     loops: tuple[Mode, ...]
 
     def offsets(self) -> Iterator[tuple[Leaf, Leaf]]:
-        """Tell where each instruction begins on both sides, in elements."""
+        """Yield the offset of each instruction in the source and in the destination, in elements."""
         for step in product(*[range(m.extent) for m in reversed(self.loops)]):
             yield cast("tuple[Leaf, Leaf]", tuple([_dot(step[::-1], self.loops, side) for side in (0, 1)]))
 
@@ -46,19 +48,23 @@ def _dot(step: Sequence[int], modes: Sequence[Mode], side: int) -> Leaf:
 
 
 def needs_barrier(destination: MemRefType) -> bool:
-    """Tell whether a barrier counts the bytes of copies to there; else a bulk group completes them."""
+    """Return True if an mbarrier counts the bytes of copies to this destination. Otherwise a bulk group completes
+    them.
+    """
     return destination.space in ("smem", "dsmem")
 
 
 _SPACES = {False: {"gmem": ("smem",), "smem": ("gmem", "dsmem")}, True: {"smem": ("gmem",)}}
-"""Whether the atom reduces -> space of the source -> spaces of the destination."""
+"""Whether the atom reduces -> source space -> allowed destination spaces."""
 
 
 def check_copy(atom: BulkAtomType, operand_types: Sequence[Attribute]) -> None:
-    """Raise AlgebraError unless the atom copies between tensors of types ``(_, source, destination)``."""
+    """Raise AlgebraError unless the atom can copy between tensors of the types ``(_, source, destination)``."""
     if len(operand_types) != 3:
-        one = "one flag for all, cute.atom.set_value 'pred'"
-        raise AlgebraError(f"expected no predicate tensor with a bulk atom: {one}")
+        raise AlgebraError(
+            "a copy with a bulk atom takes no predicate tensor; "
+            "set one flag for all elements with cute.atom.set_value 'pred'"
+        )
     source, destination = operand_types[1:]
     for i, t in enumerate((source, destination), 1):
         if not isinstance(t, MemRefType):
@@ -71,14 +77,16 @@ def check_copy(atom: BulkAtomType, operand_types: Sequence[Attribute]) -> None:
     spaces = _SPACES[bool(atom.data.reduction)]
     if destination.space not in spaces.get(source.space, ()):
         pairs = ", ".join(f"{a} to {b}" for a, to in spaces.items() for b in to)
-        raise AlgebraError(f"expected a copy that {atom.name} has ({pairs}), got {source.space} to {destination.space}")
+        raise AlgebraError(
+            f"expected a copy that {atom.name} supports ({pairs}), got {source.space} to {destination.space}"
+        )
     runs(atom, (source, destination), (source.layout, destination.layout))
 
 
 def runs(atom: BulkAtomType, types: tuple[MemRefType, MemRefType], layouts: tuple[AnyLayout, AnyLayout]) -> Runs:
-    """Return the instructions of a copy; ``layouts`` may have leaves bound to run-time values.
+    """Return the runs of a copy. ``layouts`` may have leaves bound to run-time values.
 
-    Raises AlgebraError, naming the side that does not fit.
+    Raises AlgebraError that names the invalid side.
     """
     names = ("source", "destination")
     plain: list[Layout] = []
@@ -88,7 +96,7 @@ def runs(atom: BulkAtomType, types: tuple[MemRefType, MemRefType], layouts: tupl
             raise AlgebraError(f"expected a static shape of the {what}, got {payload_text(layout.shape)}")
         plain.append(layout)
     bits = element_bits(atom.element)
-    rest = [m for m in common_modes(plain) if m.strides[1] != 0]  # what repeats in the destination is written once
+    rest = [m for m in common_modes(plain) if m.strides[1] != 0]  # Stride 0 in the destination: write once.
     limit, width = atom.data.bits // bits, 1
     while not limit or width < limit:
         at = next((i for i, m in enumerate(rest) if m.strides == (width, width)), None)

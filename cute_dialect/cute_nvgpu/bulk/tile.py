@@ -1,15 +1,15 @@
-"""``convert-cute-algo-to-arch`` of copies by a bulk atom: one arch op a run of bytes.
+"""``convert-cute-algo-to-arch`` lowering of copies with a bulk atom: one arch op per run of bytes.
 
-A run is what is contiguous on both sides (:mod:`.runs`); the op gets a view of it on each side::
+A run is contiguous on both sides (:mod:`.runs`). The arch op gets a view of the run on each side. For example,
 
     cute.copy(%at, %g, %s) : (!cute_nvgpu.atom.bulk_copy<f32>,
         !cute.memref<f32, gmem, align<16>, "(64,8):(1,?{div=4})">, !cute.memref<f32, smem, align<16>, "(64,8):(1,68)">)
 
-becomes eight of::
+becomes eight ops of the form
 
     cute_nvgpu.arch.bulk_copy(%row, %there, %bar) : (!cute.memref<f32, gmem, align<16>, "64:1">, …, …) -> ()
 
-The state of the atom is what ``cute.atom.set_value`` gave it on the way; a predicate becomes ``scf.if``.
+The barrier and other fields come from ``cute.atom.set_value``. The field ``pred`` becomes an ``scf.if``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["copy"]
 
 
 def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:
-    """Lower a ``cute.copy`` by a bulk atom: one instruction a run."""
+    """Lower a ``cute.copy`` with a bulk atom to one instruction per run."""
     assert isinstance(atom, BulkAtomType)
     _, state = atom_state(op.atom)
     site = InsertionPoint(op)

@@ -1,8 +1,9 @@
-"""Atoms of the copies that move runs of bytes asynchronously: ``cp.async.bulk``, ``cp.reduce.async.bulk`` (sm_90).
+"""Atom types of asynchronous copies of runs of bytes: ``cp.async.bulk``, ``cp.reduce.async.bulk`` (sm_90).
 
-* ``!cute_nvgpu.atom.bulk_copy<f32>``: global to shared memory and back, or shared memory to that of another block of
-  the cluster, by as few instructions as the layouts of both sides allow; ``<f32, 4096 b>``: 4096 bits each.
-* ``!cute_nvgpu.atom.bulk_reduce<f32, add>``: shared memory combined with global memory.
+* ``!cute_nvgpu.atom.bulk_copy<f32>``: copies between global and shared memory, or from shared memory to that of another
+  block of the cluster. It uses as few instructions as the layouts of both sides allow. ``<f32, 4096 b>`` moves 4096
+  bits per instruction.
+* ``!cute_nvgpu.atom.bulk_reduce<f32, add>``: combines shared memory with global memory.
 
 Source: PTX ISA 9.0, 9.7.9.25.4 "Non-tensor copy instructions".
 """
@@ -27,13 +28,17 @@ if TYPE_CHECKING:
     from cute_dialect.arch.atom import CopyAtom
 
 UNIT_BITS = 128
-"""Bulk copies move multiples of 16 bytes between addresses that are multiples of 16 bytes."""
+"""Granularity of size and address of a bulk copy in bits (16 bytes)."""
 
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
 class BulkCopy(NamedTuple):
-    """``bits`` of one instruction, 0: as many as are contiguous; ``reduction``: a word of ``REDUCTIONS``, or none."""
+    """Parameters of a bulk atom.
+
+    ``bits`` is the size of one instruction, or 0 for the longest contiguous run. ``reduction`` is one of
+    ``REDUCTIONS``, or empty.
+    """
 
     element: Attribute
     bits: int = 0
@@ -41,7 +46,7 @@ class BulkCopy(NamedTuple):
 
 
 def reduced_as(element: Attribute, reduction: str) -> str:
-    """Return the PTX type that a reduction has for an element type.  Raises AlgebraError if it has none.
+    """Return the PTX type of a reduction of an element type. Raises AlgebraError if there is none.
 
     >>> from xdsl.dialects.builtin import f32, i32
     >>> reduced_as(f32, "add"), reduced_as(i32, "xor")
@@ -60,13 +65,13 @@ def reduced_as(element: Attribute, reduction: str) -> str:
     found = next((name for name in names if name in known), None)
     if found is None:
         raise AlgebraError(
-            f"expected elements that cp.reduce.async.bulk.{reduction} has ({', '.join(known)}), got {element}"
+            f"expected elements that cp.reduce.async.bulk.{reduction} supports ({', '.join(known)}), got {element}"
         )
     return found
 
 
 def check_bulk(b: BulkCopy) -> None:
-    """Raise AlgebraError unless there are such copies."""
+    """Raise AlgebraError unless there are instructions with these parameters."""
     natural = element_bits(b.element)
     if b.bits % UNIT_BITS or b.bits % natural or b.bits < 0:
         raise AlgebraError(f"expected a multiple of {UNIT_BITS} bits, of whole elements of {b.element}, got {b.bits}")
@@ -75,7 +80,7 @@ def check_bulk(b: BulkCopy) -> None:
 
 
 class BulkAtomType(Data[BulkCopy], CopyAtomType):
-    """Base of both."""
+    """Base of the bulk atom types."""
 
     ONE_THREAD = True
     REDUCES = False
@@ -139,7 +144,9 @@ class BulkAtomType(Data[BulkCopy], CopyAtomType):
         return max(1, self.data.bits // element_bits(self.data.element))
 
     def row(self) -> CopyAtom:
-        """Return the atom in the table; of those that move between global and shared memory the load."""
+        """Return the row of the atom in the table. For copies between global and shared memory it is the row of the
+        load.
+        """
         from cute_dialect.arch import copy_atom
 
         b = self.data
@@ -150,11 +157,11 @@ class BulkAtomType(Data[BulkCopy], CopyAtomType):
 
 @irdl_attr_definition
 class BulkCopyType(BulkAtomType):
-    """``!cute_nvgpu.atom.bulk_copy<T [, N b]>``: runs of bytes, by one thread; ``N`` bits an instruction, or as many as
-    are contiguous on both sides.
+    """``!cute_nvgpu.atom.bulk_copy<T [, N b]>``: copies runs of bytes, issued by one thread. Each instruction moves
+    ``N`` bits, or as many as are contiguous on both sides.
 
-    gmem to smem and smem to dsmem count their bytes at a barrier, smem to gmem is in a bulk group.
-    Its state: ``tma_bar`` (where bytes are counted), ``multicast_mask`` (gmem to smem), ``cache_hint``, ``pred``.
+    Copies from gmem to smem and from smem to dsmem signal an mbarrier. Copies from smem to gmem belong to a bulk group.
+    Fields: ``tma_bar`` (the mbarrier), ``multicast_mask`` (gmem to smem), ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.bulk_copy"
@@ -162,10 +169,10 @@ class BulkCopyType(BulkAtomType):
 
 @irdl_attr_definition
 class BulkReduceType(BulkAtomType):
-    """``!cute_nvgpu.atom.bulk_reduce<T, add|min|max|inc|dec|and|or|xor [, N b]>``: runs of shared memory combined with
-    global memory element by element, atomically, in a bulk group.
+    """``!cute_nvgpu.atom.bulk_reduce<T, add|min|max|inc|dec|and|or|xor [, N b]>``: combines runs of shared memory with
+    global memory in a bulk group, atomically for each element.
 
-    Its state: ``cache_hint``, ``pred``.
+    Fields: ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.bulk_reduce"

@@ -1,4 +1,4 @@
-"""The product of whole tiles by all threads of a tiled MMA, ``cute.cooperative_gemm``."""
+"""Product of whole tiles by all threads of a tiled MMA: ``cute.cooperative_gemm``."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

@@ -1,4 +1,4 @@
-"""``cute.cooperative_gemm``: the product of two tiles by all threads of a tiled MMA, and what the tiles must be."""
+"""``cute.cooperative_gemm``: the product of two tiles by all threads of a tiled MMA, and its checks."""
 
 from __future__ import annotations
 
@@ -36,21 +36,25 @@ from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_r
 from cute_dialect.types import CoordType
 
 PARTITIONS = {"A": PartitionAOp, "B": PartitionBOp, "C": PartitionCOp}
-"""Operand -> the op that gives a thread its part."""
+"""Operand -> op that returns a thread's part of it."""
 
 
 class Part(NamedTuple):
-    """A thread's part of an operand: of the tile (``None`` for accumulators), and the tensor that ``gemm`` takes."""
+    """A thread's part of an operand.
+
+    ``tile`` is the part of the tile in memory, or None for accumulators. ``fragment`` is the tensor that ``gemm``
+    takes.
+    """
 
     tile: MemRefType | None
     fragment: MemRefType
 
 
 def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
-    """Tell what each thread has of A, B and C.
+    """Return each thread's parts of A, B and C.
 
-    ``types``: of the tiled MMA, C, A, B and the thread index.  Raises AlgebraError, naming operand and mode, for tiles
-    that do not fit.
+    ``types`` are the types of the tiled MMA, C, A, B and the thread index. Raises AlgebraError that names the operand
+    and mode for tiles that do not fit.
     """
     expect_operands(types, 5)
     mma, c, a, b, tid = types
@@ -60,7 +64,7 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
     if mma.atom.SPARSE:
         raise AlgebraError(f"expected a tiled MMA of a dense atom (see cute.sparse_gemm), got {mma}")
     if size(layout_modes(mma.tiled.threads)[3]) != 1:
-        raise AlgebraError(f"expected an MMA with one atom along K, got {mma}: its threads would hold parts of sums")
+        raise AlgebraError(f"expected an MMA with one atom along K, got {mma}, whose threads would hold partial sums")
     parts: dict[str, Part] = {}
     extents: dict[str, tuple[str, int]] = {}
     for i, (operand, t) in enumerate((("C", c), ("A", a), ("B", b)), 1):
@@ -84,7 +88,7 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
 
 def _fragment(mma: TiledMmaType, operand: str, tile: MemRefType) -> MemRefType:
     if not mma.atom.in_shared_memory(operand) and tile.element != mma.atom.element(operand):
-        return fragment_like(tile)  # tf32 comes, and stays, as f32
+        return fragment_like(tile)  # tf32 operands are loaded and kept as f32.
     made = fragment(mma, operand, tile)
     assert isinstance(made, MemRefType)
     return made
@@ -105,7 +109,7 @@ def _check_tile(mma: TiledMmaType, operand: str, t: MemRefType, extents: dict[st
         n, whole = cast("int", size(mode)), cast("int", mma.tiled.tile_size[at])
         if n % whole:
             raise AlgebraError(
-                f"expected a multiple of {whole} along {name} in {operand}, as all threads of the MMA cover at once, "
+                f"expected a multiple of {whole} along {name} in {operand}, the tile of the MMA, "
                 f"got {n} in {payload_text(layout.shape)}"
             )
         other, same = extents.setdefault(name, (operand, n))
@@ -115,18 +119,19 @@ def _check_tile(mma: TiledMmaType, operand: str, t: MemRefType, extents: dict[st
 
 @cute_op
 class CooperativeGemmOp(MemoryOp):
-    """Multiply whole tiles with all threads of a tiled MMA: ``C = C + A * B``.
+    """Multiplies whole tiles with all threads of a tiled MMA: ``C = C + A * B``.
 
     Syntax: ``cute.cooperative_gemm(%mma, %C, %A, %B, %tid) [{accumulate = false}] : (TM, C, A, B, !cute.coord<"?">) -> ()``
 
-    ``%A`` is a tile ``(M,K)`` and ``%B`` one ``(N,K)`` in memory that the threads share; each extent is static and a
-    multiple of what the threads of the MMA cover at once.  ``%C`` is either a tile ``(M,N)`` in such memory, which each
-    thread reads and writes in its own part, or the thread's accumulators (``make_fragment_C``).  With
-    ``accumulate = false`` it is ``C = A * B``.
+    ``%A`` is a tile ``(M,K)`` and ``%B`` a tile ``(N,K)`` in global or shared memory. Each extent is static and a
+    multiple of the extent that all threads of the MMA cover. ``%C`` is a tile ``(M,N)`` in such memory, or the
+    accumulators of the thread (``make_fragment_C``). A thread reads and writes only its own part of a tile ``%C``. With
+    ``accumulate = false`` the op computes ``C = A * B``.
 
-    Fragments are loaded with ``ldmatrix`` where alignment, layout and swizzle allow it, else with the widest loads that
-    both sides prove.  Operands that ``wgmma`` reads itself are not loaded; the product is complete when the op is.
-    Nothing else is synchronised: the tiles are written, and visible (for ``wgmma`` to the async proxy), before.
+    Fragments are loaded with ``ldmatrix`` if alignment, layout and swizzle allow it. Otherwise the widest access that
+    the types of both sides allow is used. Operands that ``wgmma`` reads from shared memory are not loaded. The product
+    is complete when the op returns. The op does not synchronize otherwise. The tiles must be written and visible (to
+    the async proxy, for ``wgmma``) before it.
 
     Example:
         cute.cooperative_gemm(%mma, %c, %sA, %sB, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f32, smem, align<16>, "(64,32):(32,1)">, !cute.memref<f16, smem, align<16>, "(64,32):(32,1)">, !cute.memref<f16, smem, align<16>, "(32,32):(32,1)">, !cute.coord<"?">) -> ()
@@ -143,7 +148,7 @@ class CooperativeGemmOp(MemoryOp):
 
     @property
     def accumulates(self) -> bool:
-        """Whether C is added to."""
+        """True if the product is added to C."""
         return not isinstance(self.accumulate, IntegerAttr) or bool(self.accumulate.value.data)
 
     @classmethod
@@ -170,4 +175,3 @@ class CooperativeGemmOp(MemoryOp):
 
 
 OPS: list[type[Operation]] = [CooperativeGemmOp]
-"""The ops of this module."""

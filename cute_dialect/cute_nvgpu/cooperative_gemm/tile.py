@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch`` of ``cute.cooperative_gemm``: partitions, fragments, copies and a ``cute.gemm``.
+"""``convert-cute-algo-to-arch`` lowering of ``cute.cooperative_gemm`` to partitions, fragments, copies and a gemm.
 
     cute.cooperative_gemm(%mma, %acc, %sA, %sB, %tid)
     →
@@ -8,7 +8,7 @@
     …  the same for B
     cute.gemm(%mma, %acc, %a, %b, %acc)
 
-each of which is lowered at once.
+These ops are then lowered in the same step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from cute_dialect.universal_copy import UniversalCopy, UniversalCopyType
 
 
 class _Steps:
-    """Ops of the tiled layer in the place of one, lowered when all are there."""
+    """Ops of the tiled layer that replace one op, and that are lowered together."""
 
     def __init__(self, op: Operation):
         self.site = InsertionPoint(op)
@@ -50,7 +50,7 @@ class _Steps:
         return self.add(op).results[0]
 
     def lower(self) -> None:
-        """Lower what was made, in order."""
+        """Lower the added ops in order, and erase them."""
         from cute_dialect.passes.algo_to_arch import handler_of
 
         lowered: list[Operation] = []
@@ -64,14 +64,14 @@ class _Steps:
             op.erase()
 
     def copy(self, source: SSAValue, destination: SSAValue) -> None:
-        """At the widest access that both sides prove."""
+        """Copy with the widest access that the types of both sides allow."""
         assert isinstance(source.type, MemRefType)
         atom = self.emit(tiled.AtomOp(UniversalCopyType(UniversalCopy(source.type.element, 0))))
         self.add(tiled.CopyOp(atom, source, destination))
 
 
 def _matrix_copies(mma: TiledMmaType, operand: str, tile: MemRefType) -> Iterator[TiledCopyType]:
-    """Tiled copies by ``ldmatrix`` of the fragments of an operand, the largest first."""
+    """Yield the tiled copies of an operand's fragments with ``ldmatrix``, largest first."""
     bits = element_bits(tile.element)
     if tile.space != "smem" or bits not in (8, 16, 32):
         return
@@ -90,9 +90,9 @@ def _matrix_copies(mma: TiledMmaType, operand: str, tile: MemRefType) -> Iterato
 def matrix_copy(
     mma: TiledMmaType, operand: str, types: tuple[MemRefType, MemRefType, Attribute]
 ) -> TiledCopyType | None:
-    """Return the tiled copy by ``ldmatrix`` that loads the fragments of a tile, if there is one.
+    """Return the tiled copy that loads the fragments of a tile with ``ldmatrix``, or None if there is none.
 
-    ``types``: of the tile, the fragment and the thread index.
+    ``types`` are the types of the tile, the fragment and the thread index.
     """
     tile, fragment, tid = types
     for tc in _matrix_copies(mma, operand, tile):
@@ -107,7 +107,7 @@ def matrix_copy(
 
 
 def _operand(steps: _Steps, op: CooperativeGemmOp, operand: str, tile: SSAValue, part: Part) -> SSAValue:
-    """What ``gemm`` takes of A or B."""
+    """Return operand A or B of the ``gemm``: a fragment loaded from the tile, or the partition in shared memory."""
     mma = op.mma.type
     assert isinstance(mma, TiledMmaType) and isinstance(tile.type, MemRefType)
     if mma.atom.in_shared_memory(operand):
@@ -151,4 +151,4 @@ def _cooperative_gemm(op: Operation) -> None:
 
 
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {"cute.cooperative_gemm": _cooperative_gemm}
-"""Op name -> how it is lowered in place."""
+"""Op name -> function that lowers it in place."""

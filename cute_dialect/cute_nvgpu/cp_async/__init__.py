@@ -1,4 +1,4 @@
-"""The copy ``cp.async``: one thread, gmem to smem."""
+"""Asynchronous copies from global to shared memory by one thread: ``cp.async``."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

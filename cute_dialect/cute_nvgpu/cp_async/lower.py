@@ -1,4 +1,4 @@
-"""``cute-to-base`` of ``cp.async``."""
+"""``cute-to-base`` lowering of ``cp.async``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _cp_async(low: Lowering, op: Operation) -> None:
     size = atom.data.bits // 8
     read: SSAValue | None = None
     if len(op.operands) == 3:
-        # Bytes that are read; the rest of the destination becomes 0.
+        # Number of bytes to read; the instruction zero-fills the other bytes of the destination.
         flag = low.value(op.operands[2])
         whole, none = low.build.constant(size, i32), low.build.constant(0, i32)
         read = low.build.once(("bytes", flag, size), lambda: arith.SelectOp(flag, whole, none))
@@ -32,4 +32,4 @@ def _cp_async(low: Lowering, op: Operation) -> None:
 HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.cp_async": _cp_async,
 }
-"""Op name -> how it is lowered."""
+"""Op name -> lowering function."""

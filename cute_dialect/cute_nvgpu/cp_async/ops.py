@@ -16,7 +16,8 @@ from cute_dialect.ops.base import cute_op
 
 @cute_op
 class CpAsyncOp(CopyInstructionOp):
-    """One ``cp.async``; with a predicate the destination is zero-filled where it is false, and nothing is read.
+    """Issues one ``cp.async``. If the optional predicate is false, the source is not read and the destination is
+    zero-filled.
 
     Syntax: ``cute_nvgpu.arch.cp_async(%gmem, %smem [, %pred]) {atom = ATOM} : (G, S [, i1]) -> ()``
 
@@ -33,4 +34,3 @@ class CpAsyncOp(CopyInstructionOp):
 
 
 OPS: list[type[Operation]] = [CpAsyncOp]
-"""The ops of this module."""

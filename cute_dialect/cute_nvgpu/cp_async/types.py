@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class AsyncCopy(NamedTuple):
-    """``cache``: "always" (L1 and L2) or "global" (L2 only); ``bits``: 32, 64 or 128 a thread."""
+    """Parameters of the atom.
+
+    ``cache`` is "always" (L1 and L2) or "global" (L2 only). ``bits`` is the size of one thread's access: 32, 64 or 128.
+    """
 
     element: Attribute
     cache: str
@@ -29,9 +32,9 @@ class AsyncCopy(NamedTuple):
 class SimtAsyncCopyType(Data[AsyncCopy], InstructionCopyType):
     """``!cute_nvgpu.atom.simt_async_copy<T, cache = always|global, N b>``: ``cp.async`` of 32, 64 or 128 bits.
 
-    gmem to smem, one thread; both addresses aligned to the width.  ``cache = global`` (``.cg``, around L1) has 128 bits
-    only.  Under a predicate (one flag an instruction) it fills the destination with zeros where the flag is false.
-    Completion: ``cute_nvgpu.arch.cp_async_commit_group`` and ``cp_async_wait_group``.
+    One thread copies from gmem to smem. Both addresses must be aligned to the width. ``cache = global`` (``.cg``,
+    bypasses L1) requires 128 bits. A predicate has one flag per instruction; if the flag is false, the destination is
+    zero-filled. Completion: ``cute_nvgpu.arch.cp_async_commit_group`` and ``cp_async_wait_group``.
     """
 
     name = "cute_nvgpu.atom.simt_async_copy"
@@ -74,4 +77,3 @@ class SimtAsyncCopyType(Data[AsyncCopy], InstructionCopyType):
 
 
 ATTRS: list[type[Attribute]] = [SimtAsyncCopyType]
-"""The types of this module."""

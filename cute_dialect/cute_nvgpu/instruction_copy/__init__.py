@@ -1,4 +1,4 @@
-"""What copies share that are one machine instruction each, with spaces, alignment and layouts of their own."""
+"""Base of copies that consist of machine instructions with their own memory spaces, alignment and layouts."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

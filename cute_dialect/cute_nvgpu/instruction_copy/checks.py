@@ -1,8 +1,8 @@
-"""Whether ``cute.copy`` can move one tensor to another by instructions with spaces and alignments of their own.
+"""Checks of ``cute.copy`` with an atom that is one machine instruction (``cp.async``, ``ldmatrix``, …).
 
-A copy by such an atom is a sequence of instructions.  Both sides are cut into *pieces* of exactly the values that a
-thread has in one instruction on that side: mode 0 into one piece after the other, then every coordinate of the other
-modes.  On a side in memory a piece is contiguous and aligned; on a side in registers it may lie anyhow.
+Such a copy is a sequence of instructions. Each side is cut into *pieces*: the values of one thread in one instruction.
+The pieces are numbered along mode 0 first, then along the other modes. On a side in memory a piece must be contiguous
+and aligned; on a side in registers it may have any layout.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from cute_dialect.ops.typed_values import payload_text
 
 
 class Pieces(NamedTuple):
-    """A side of a copy, cut: the layout of one piece, and that of the pieces (mode 0 among them, the other modes)."""
+    """A side of a copy after cutting: the layout of one piece, and the layout of the pieces (mode 0, then the
+    others).
+    """
 
     piece: Layout
     others: Layout
@@ -34,11 +36,11 @@ class Pieces(NamedTuple):
 
     @property
     def counts(self) -> list[int]:
-        """Pieces in mode 0, and the size of each other mode."""
+        """Number of pieces in mode 0, followed by the sizes of the other modes."""
         return [cast("int", size(m)) for m in layout_modes(self.others)]
 
     def offset(self, number: int) -> Leaf:
-        """Tell where a piece begins, in elements; pieces are counted colexicographically."""
+        """Return the offset of a piece in elements. Pieces are numbered colexicographically."""
         found = evaluate(number, self.others)
         at: Leaf = 0 if isinstance(found, tuple) else found  # type: ignore[assignment]
         if self.swizzled is None:
@@ -48,12 +50,12 @@ class Pieces(NamedTuple):
 
 
 def outer_layout(layout: AnyLayout) -> Layout:
-    """Return the layout itself, or the one that a swizzle is composed with."""
+    """Return the layout itself, or the outer layout of a swizzled layout."""
     return layout.outer if isinstance(layout, ComposedLayout) else layout
 
 
 def cut(layout: AnyLayout, values: int) -> Pieces:
-    """Cut a side into pieces of ``values`` values.  Raises AlgebraError if mode 0 has no whole number of them.
+    """Cut a side into pieces of ``values`` values. Raises AlgebraError if mode 0 is not a multiple of ``values``.
 
     ``layout`` may have leaves bound to run-time values.
     """
@@ -72,7 +74,7 @@ def cut(layout: AnyLayout, values: int) -> Pieces:
 def check_copy(
     atom: CopyAtomType, source: Attribute, destination: Attribute, pred: Attribute | None
 ) -> tuple[Pieces, Pieces]:
-    """Raise AlgebraError unless the copy is one instruction of ``atom`` after the other; gives both sides, cut."""
+    """Return both sides of a copy, cut into pieces. Raises AlgebraError unless ``atom`` can move each piece."""
     assert isinstance(atom, InstructionCopyType)
     row = atom.row()
     cuts: list[Pieces] = []
@@ -115,8 +117,8 @@ def _cut_side(atom: InstructionCopyType, what: str, side: str, t: MemRefType) ->
         return cut(t.layout, values)
     except AlgebraError:
         raise AlgebraError(
-            f"expected a multiple of {values} values in mode 0 of the {what}, as many as a thread has in one "
-            f"{atom.row().emit.kind} by {atom}, got {payload_text(shape)}"
+            f"expected a multiple of {values} values in mode 0 of the {what}, the values of a thread in one "
+            f"{atom.row().emit.kind} with {atom}, got {payload_text(shape)}"
         ) from None
 
 
@@ -127,7 +129,7 @@ def _check_counts(atom: InstructionCopyType, cuts: list[Pieces], sides: tuple[Me
         raise AlgebraError(f"expected tensors of equal rank, got {shapes}")
     if a[0] != b[0]:
         raise AlgebraError(
-            f"expected as many instructions in mode 0 of both sides, got {a[0]} at the source "
+            f"expected the same number of instructions in mode 0 of both sides, got {a[0]} at the source "
             f"({atom.side_values('src')} values each) and {b[0]} at the destination "
             f"({atom.side_values('dst')} values each) of {shapes}"
         )
@@ -137,7 +139,7 @@ def _check_counts(atom: InstructionCopyType, cuts: list[Pieces], sides: tuple[Me
 
 
 def check_memory_side(kind: str, what: str, t: MemRefType, pieces: Pieces, align: int) -> None:
-    """Raise AlgebraError unless every piece is contiguous and begins at a multiple of ``align`` bytes."""
+    """Raise AlgebraError unless each piece is contiguous and starts at a multiple of ``align`` bytes."""
     values = cast("int", size(pieces.piece))
     bits = element_bits(t.element)
     run = coalesce(pieces.piece)
@@ -189,8 +191,8 @@ def _leaf(x: object) -> Leaf:
 def _check_predicate(kind: str, pred: Attribute, counts: list[int]) -> None:
     if kind != "cp_async":
         raise AlgebraError(
-            f"expected no predicate for {kind}, which all threads of the warp execute together; guard it with an "
-            "scf.if on a condition that the warp shares"
+            f"{kind} takes no predicate, because all threads of the warp execute it together; "
+            "use an scf.if with a warp-uniform condition"
         )
     if not (isinstance(pred, MemRefType) and pred.element == i1 and pred.space == "rmem"):
         raise AlgebraError(f"operand #3 must be an rmem tensor of i1, got {pred}")
@@ -201,7 +203,7 @@ def _check_predicate(kind: str, pred: Attribute, counts: list[int]) -> None:
         rest = "".join(f",{c}" for c in counts[1:])
         wanted = " or ".join(f"({n}{rest})" for n in dict.fromkeys((counts[0], 1)))
         raise AlgebraError(
-            f"expected a predicate with one flag an instruction, of sizes {wanted}, got {payload_text(shape)}"
+            f"expected a predicate with one flag per instruction, of sizes {wanted}, got {payload_text(shape)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""What the lowerings of copy instructions share."""
+"""Helpers of the lowerings of copy instructions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def copy_atom(op: Operation) -> InstructionCopyType:
 
 
 def memory_address(low: Lowering, tensor: SSAValue) -> SSAValue:
-    """Return the address of the first element of a tensor in memory, swizzled."""
+    """Return the swizzled address of the first element of a tensor in memory."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     base = low.build.part(low.value(tensor), (0,), pointer(t.space))

@@ -1,4 +1,4 @@
-"""The base of copy instructions: one op an instruction, over views of the values a thread has in it."""
+"""Base of the copy instructions: one op per instruction, on views of a thread's values."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 
 class CopyInstructionOp(InstructionOp):
-    """One instruction of a copy atom; both sides hold exactly the values of one thread in one instruction."""
+    """One instruction of a copy atom. Both sides hold exactly the values of one thread in one instruction."""
 
     MOST: ClassVar[int] = 2
-    """How many operands there may be: a predicate after the two sides."""
+    """Maximum number of operands: 3 if the instruction accepts a predicate, otherwise 2."""
     source = operand_def(MemRefType)
     destination = operand_def(MemRefType)
 
@@ -46,7 +46,7 @@ class CopyInstructionOp(InstructionOp):
 
 
 def _as_values(t: Attribute) -> Attribute:
-    """The same tensor with one mode, that of the values."""
+    """Return the tensor type with a single mode of values."""
     assert isinstance(t, MemRefType)
     layout = t.layout
     if isinstance(layout, ComposedLayout) or not isinstance(layout.shape, tuple):

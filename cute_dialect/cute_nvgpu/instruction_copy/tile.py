@@ -1,11 +1,11 @@
-"""``convert-cute-algo-to-arch`` of copies by an atom: one arch op an instruction.
+"""``convert-cute-algo-to-arch`` lowering of copies with an instruction atom: one arch op per instruction.
 
-Each side is cut into pieces of the values a thread has in one instruction (:mod:`.checks`); the op gets a view of one
-piece on each side::
+Each side is cut into pieces, the values of one thread in one instruction (:mod:`.checks`). The arch op gets a view of
+one piece of each side. For example,
 
     cute.copy(%at, %s, %r) : (!ldsm4, !cute.memref<f16, smem, "((8,1),2):((1,0),512)">, !cute.memref<f16, rmem, …>)
 
-becomes two of::
+becomes two ops of the form
 
     cute_nvgpu.arch.ldmatrix(%row, %regs) {atom = !ldsm4} : (!cute.memref<f16, smem, align<16>, "8:1">, …) -> ()
 """
@@ -33,7 +33,7 @@ from cute_dialect.types import LayoutType
 
 
 class _SidePieces:
-    """Makes the view of one piece after the other of a side."""
+    """Builds the views of the pieces of one side."""
 
     def __init__(self, site: InsertionPoint, tensor: SSAValue, values: int):
         self.site = site
@@ -50,7 +50,7 @@ class _SidePieces:
         self.iter = site.emit(views.GetIterOp(tensor))
 
     def view(self, number: int) -> SSAValue:
-        """The tensor of one piece."""
+        """Return the view of one piece."""
         site = self.site
         offset: Leaf = self.pieces.offset(number)
         at = self.iter
@@ -61,9 +61,9 @@ class _SidePieces:
 
 
 def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:
-    """Lower a ``cute.copy``: one op an instruction, as the atom's record says.
+    """Lower a ``cute.copy`` to one op per instruction, as the record of the atom's family specifies.
 
-    Raises AlgebraError if its sides do not fit the atom.
+    Raises AlgebraError if the sides do not fit the atom.
     """
     assert isinstance(atom, InstructionCopyType)
     make = instruction_of_atom(atom.name)

@@ -1,4 +1,4 @@
-"""Bases of the copy atoms that are one machine instruction each, with spaces, alignment and layouts of their own."""
+"""Base of the atom types of copies that are one machine instruction."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 
 class InstructionCopyType(CopyAtomType):
-    """Base of the copies that are one machine instruction with spaces, alignment and layouts of its own."""
+    """Base of the atom types of copies that are one machine instruction with its own memory spaces, alignment and
+    layouts.
+    """
 
     def row(self) -> CopyAtom:
-        """Return the atom in the table of instructions."""
+        """Row of the atom in the table of instructions."""
         raise NotImplementedError
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
@@ -68,7 +70,7 @@ def _reference_map(name: str, side: str, bits: int) -> Layout | None:
 
 
 def parse_element(parser: AttrParser) -> tuple[Attribute, int]:
-    """Parse an element type; return it and its bits."""
+    """Parse an element type and return it with its width in bits."""
     at = parser.pos
     element = parser.parse_type()
     try:
@@ -78,7 +80,7 @@ def parse_element(parser: AttrParser) -> tuple[Attribute, int]:
 
 
 def parse_word(parser: AttrParser, what: str, words: tuple[str, ...]) -> str:
-    """Parse one of some words; ``what`` says what it is, in a message."""
+    """Parse one of the given words; ``what`` describes it in error messages."""
     at = parser.pos
     word = parser.parse_identifier(f" {what}")
     if word not in words:
@@ -87,7 +89,7 @@ def parse_word(parser: AttrParser, what: str, words: tuple[str, ...]) -> str:
 
 
 def parse_value_type(parser: AttrParser, wanted: int) -> Attribute:
-    """Parse ``val_type = T`` with a ``T`` of so many bits."""
+    """Parse ``val_type = T`` and check that ``T`` has a supported width."""
     parser.parse_keyword("val_type")
     parser.parse_punctuation("=")
     at = parser.pos

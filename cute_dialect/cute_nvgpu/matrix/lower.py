@@ -1,4 +1,4 @@
-"""``cute-to-base`` of copy instructions."""
+"""``cute-to-base`` lowering of ``ldmatrix``, ``stmatrix`` and ``movmatrix``."""
 
 from __future__ import annotations
 
@@ -58,4 +58,4 @@ HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.stmatrix": _stmatrix,
     "cute_nvgpu.arch.movmatrix": _movmatrix,
 }
-"""Op name -> how it is lowered."""
+"""Op name -> lowering function."""

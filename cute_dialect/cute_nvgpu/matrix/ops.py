@@ -1,4 +1,4 @@
-"""Copy instructions, ``cute_nvgpu.arch.*``: one op an instruction, over views of the values a thread has in it."""
+"""Matrix copy instructions ``cute_nvgpu.arch.*``: one op per instruction, on views of a thread's values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cute_dialect.ops.base import cute_op
 
 @cute_op
 class LdmatrixOp(CopyInstructionOp):
-    """One ``ldmatrix``: ``%smem`` is the row whose address this thread gives, ``%rmem`` what it gets.
+    """Issues one ``ldmatrix``. ``%smem`` is the row whose address this thread passes, ``%rmem`` its result registers.
 
     Syntax: ``cute_nvgpu.arch.ldmatrix(%smem, %rmem) {atom = ATOM} : (S, R) -> ()``
 
@@ -26,7 +26,8 @@ class LdmatrixOp(CopyInstructionOp):
 
 @cute_op
 class StmatrixOp(CopyInstructionOp):
-    """One ``stmatrix`` (sm_90): ``%smem`` is the row whose address this thread gives, ``%rmem`` what it holds.
+    """Issues one ``stmatrix`` (sm_90). ``%smem`` is the row whose address this thread passes, ``%rmem`` its source
+    registers.
 
     Syntax: ``cute_nvgpu.arch.stmatrix(%rmem, %smem) {atom = ATOM} : (R, S) -> ()``
 
@@ -41,7 +42,7 @@ class StmatrixOp(CopyInstructionOp):
 
 @cute_op
 class MovmatrixOp(CopyInstructionOp):
-    """One ``movmatrix``: the 8x8 matrix that the registers of a warp hold, transposed.
+    """Issues one ``movmatrix``, which transposes the 8x8 matrix in the registers of a warp.
 
     Syntax: ``cute_nvgpu.arch.movmatrix(%from, %to) {atom = ATOM} : (R, R) -> ()``
 
@@ -54,4 +55,3 @@ class MovmatrixOp(CopyInstructionOp):
 
 
 OPS: list[type[Operation]] = [LdmatrixOp, StmatrixOp, MovmatrixOp]
-"""The ops of this module."""

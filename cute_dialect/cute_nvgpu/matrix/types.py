@@ -1,13 +1,11 @@
-"""Copy atom types of ``cute_nvgpu`` beyond plain loads and stores.
+"""Atom types of the matrix copies of a warp: ``ldsm``, ``stsm``, ``movm``.
 
-* ``!cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>``: ``cp.async`` of one thread, gmem to smem.
 * ``!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>``: ``ldmatrix``, smem to registers; ``t`` transposes.
 * ``!cute_nvgpu.atom.stsm<val_type = f16, num_matrices = 4, n>``: ``stmatrix``, registers to smem.
-* ``!cute_nvgpu.atom.movm<val_type = f16>``: ``movmatrix``, an 8x8 matrix in registers transposed.
-* ``!cute_nvgpu.atom.shuffle<val_type = f32, transpose = 1>``: 2x2 blocks of a warp's values transposed by shuffles;
-  ``broadcast``: those of lane 0 to all lanes.
+* ``!cute_nvgpu.atom.movm<val_type = f16>``: ``movmatrix``, transposes an 8x8 matrix in registers.
 
-What an atom does is a row of :mod:`cute_dialect.arch`; the layouts here are that row's in units of the value type.
+Each atom is a row of the table in :mod:`cute_dialect.arch`. The layouts here are the layouts of the row, in units of
+the value type.
 """
 
 from __future__ import annotations
@@ -32,7 +30,11 @@ from cute_dialect.cute_nvgpu.instruction_copy.types import (
 
 
 class MatrixCopy(NamedTuple):
-    """``matrices``: 8x8 matrices of 16-bit elements (1, 2, 4); ``transposed``: each one on its way."""
+    """Parameters of the atom.
+
+    ``matrices`` is the number of 8x8 matrices of 16-bit elements (1, 2, 4). ``transposed`` is True if each matrix is
+    transposed.
+    """
 
     element: Attribute
     matrices: int
@@ -90,9 +92,9 @@ class MatrixCopyType(Data[MatrixCopy], InstructionCopyType):
 class LdsmType(MatrixCopyType):
     """``!cute_nvgpu.atom.ldsm<val_type = T, num_matrices = 1|2|4, n|t>``: ``ldmatrix``, executed by a warp.
 
-    Thread ``t`` gives the address of row ``t mod 8`` of matrix ``t div 8`` (16 bytes, aligned) and gets, in register
-    ``j``, 32 bits of matrix ``j``: of row ``t div 4`` plain, of column ``t div 4`` transposed.  A thread-value layout
-    of a tiled copy refers to the registers.
+    Thread ``t`` passes the address of row ``t mod 8`` of matrix ``t div 8``: 16 aligned bytes. It receives 32 bits of
+    matrix ``j`` in register ``j``, from row ``t div 4`` (``n``) or from column ``t div 4`` (``t``). A thread-value
+    layout of a tiled copy refers to the registers.
     """
 
     name = "cute_nvgpu.atom.ldsm"
@@ -101,7 +103,9 @@ class LdsmType(MatrixCopyType):
 
 @irdl_attr_definition
 class StsmType(MatrixCopyType):
-    """``!cute_nvgpu.atom.stsm<val_type = T, num_matrices = 1|2|4, n|t>``: ``stmatrix`` (sm_90), ``ldsm`` backwards."""
+    """``!cute_nvgpu.atom.stsm<val_type = T, num_matrices = 1|2|4, n|t>``: ``stmatrix`` (sm_90), the inverse of
+    ``ldsm``.
+    """
 
     name = "cute_nvgpu.atom.stsm"
     STORES = True
@@ -112,9 +116,10 @@ class StsmType(MatrixCopyType):
 
 @irdl_attr_definition
 class MovmType(Data[Attribute], InstructionCopyType):
-    """``!cute_nvgpu.atom.movm<val_type = T>``: ``movmatrix``, the 8x8 matrix of 16-bit elements of a warp transposed.
+    """``!cute_nvgpu.atom.movm<val_type = T>``: ``movmatrix``, transposes the 8x8 matrix of 16-bit elements of a warp.
 
-    Before, thread ``t`` holds elements ``2(t mod 4)`` and the next of row ``t div 4``, after it of column ``t div 4``.
+    Thread ``t`` holds elements ``2(t mod 4)`` and ``2(t mod 4) + 1`` of row ``t div 4`` before the instruction, and of
+    column ``t div 4`` after it.
     """
 
     name = "cute_nvgpu.atom.movm"
@@ -140,4 +145,3 @@ class MovmType(Data[Attribute], InstructionCopyType):
 
 
 ATTRS: list[type[Attribute]] = [LdsmType, StsmType, MovmType]
-"""The types of this module."""

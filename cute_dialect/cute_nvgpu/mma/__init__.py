@@ -1,4 +1,4 @@
-"""Matrix instructions of a thread and of a warp: ``fma``, ``dp4a``, ``mma.sync``."""
+"""Matrix instructions of one thread and of one warp: ``fma``, ``dp4a``, ``mma.sync``."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

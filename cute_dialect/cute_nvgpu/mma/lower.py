@@ -1,4 +1,6 @@
-"""``cute-to-base`` of matrix instructions of a thread and of a warp: ``nvvm`` where MLIR 22 has it, else intrinsics."""
+"""``cute-to-base`` lowering of ``fma``, ``dp4a`` and ``mma.sync``: ``nvvm`` ops where MLIR 22 has them, else
+intrinsics.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def _dot_product(low: Lowering, op: Operation) -> None:
         if not held.spare:
             operands += read_packed(low, tensor, None, t)
             continue
-        # The bytes that the instruction does not look at.
+        # The instruction ignores the upper bytes of this register.
         two = read_packed(low, tensor, None, i16)[0]
         wide = low.build.emit(arith.ExtUIOp(two, i32))
         operands.append(bits_as(low.build, wide, t))
@@ -101,4 +103,4 @@ HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.dot_product": _dot_product,
     "cute_nvgpu.arch.mma_sync": _mma_sync,
 }
-"""Op name -> how it is lowered."""
+"""Op name -> lowering function."""

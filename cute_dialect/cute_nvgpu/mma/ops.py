@@ -1,4 +1,4 @@
-"""Matrix instructions of a thread and of a warp: ``fma``, ``dp4a``, ``mma.sync``."""
+"""Matrix instructions of one thread and of one warp: ``fma``, ``dp4a``, ``mma.sync``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cute_dialect.ops.base import cute_op
 
 
 class _SumOp(ProductOp):
-    """``(%D, %A, %B, %C)``: the sum C stands beside the result."""
+    """Instruction ``(%D, %A, %B, %C)`` whose result D and accumulator C are separate operands."""
 
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)
@@ -22,7 +22,7 @@ class _SumOp(ProductOp):
 
 @cute_op
 class FmaOp(_SumOp):
-    """One multiply-add of a thread.
+    """Issues one multiply-add of a thread.
 
     Syntax: ``cute_nvgpu.arch.fma(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
 
@@ -36,7 +36,7 @@ class FmaOp(_SumOp):
 
 @cute_op
 class DotProductOp(_SumOp):
-    """``dp4a`` or ``dp2a`` of a thread.
+    """Issues one ``dp4a`` or ``dp2a`` of a thread.
 
     Syntax: ``cute_nvgpu.arch.dot_product(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
     """
@@ -47,7 +47,8 @@ class DotProductOp(_SumOp):
 
 @cute_op
 class MmaSyncOp(_SumOp):
-    """``mma.sync`` of a warp: views hold what one thread has of one atom, values in the order of the atom.
+    """Issues one ``mma.sync`` of a warp. Each operand is a view of one thread's values of one atom, in the order of the
+    atom.
 
     Syntax: ``cute_nvgpu.arch.mma_sync(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
 
@@ -60,4 +61,3 @@ class MmaSyncOp(_SumOp):
 
 
 OPS: list[type[Operation]] = [FmaOp, DotProductOp, MmaSyncOp]
-"""The ops of this module."""

@@ -1,4 +1,4 @@
-"""MMA atoms of a thread and of a warp: ``universal_fma``, ``dot_product``, ``mma_sync``."""
+"""MMA atoms of one thread and of one warp: ``universal_fma``, ``dot_product``, ``mma_sync``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _find_by_types(key: MmaKey, names: tuple[str, ...], prefix: str, what: str) 
 
 @irdl_attr_definition
 class UniversalFmaType(MmaAtomType):
-    """``!cute_nvgpu.atom.universal_fma<1x1x1, (D,A,B,C)>``: ``fma`` of one thread, ``mad`` for i32."""
+    """``!cute_nvgpu.atom.universal_fma<1x1x1, (D,A,B,C)>``: ``fma`` of one thread; ``mad`` for i32."""
 
     name = "cute_nvgpu.atom.universal_fma"
 
@@ -49,7 +49,9 @@ class UniversalFmaType(MmaAtomType):
 
 @irdl_attr_definition
 class DotProductType(MmaAtomType):
-    """``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a``; 1x1x2 on (i32,i16,i8,i32): ``dp2a.lo``."""
+    """``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a``; 1x1x2 with (i32,i16,i8,i32) is
+    ``dp2a.lo``.
+    """
 
     name = "cute_nvgpu.atom.dot_product"
 
@@ -62,8 +64,8 @@ class DotProductType(MmaAtomType):
 class MmaSyncType(MmaAtomType):
     """``!cute_nvgpu.atom.mma_sync<MxNxK, (D,A,B,C) [, major = (k|mn, k|mn)] [, saturate] [, xor|and]>``
 
-    ``saturate``: integer sums stick at the ends of their range.  ``xor``, ``and``: how single bits are combined before
-    they are counted.  Majors other than ``(k, k)`` exist for 8x8x4 on f16 alone.
+    ``saturate`` clamps integer accumulators to their range. ``xor`` and ``and`` select the operation on single bits,
+    before the population count. Majors other than ``(k, k)`` exist only for 8x8x4 with f16.
     """
 
     name = "cute_nvgpu.atom.mma_sync"
@@ -77,4 +79,3 @@ class MmaSyncType(MmaAtomType):
 
 
 ATTRS: list[type[Attribute]] = [UniversalFmaType, DotProductType, MmaSyncType]
-"""The types of this module."""

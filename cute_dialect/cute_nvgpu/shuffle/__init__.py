@@ -1,4 +1,4 @@
-"""Copies from registers to registers by shuffles of a warp."""
+"""Copies between the registers of a warp by shuffles."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

@@ -1,4 +1,4 @@
-"""``cute-to-base`` of shuffles that are copies."""
+"""``cute-to-base`` lowering of the shuffle copies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _shuffle(low: Lowering, op: Operation) -> None:
         zero = build.constant(0, i32)
         results = [build.emit(ShflSyncOp(everyone, held[0], zero, clamp, "idx", i32))]
     else:
-        # A lane that has the bit sends the value that its partner keeps, and keeps the other.
+        # A lane whose bit is set sends its first value and keeps the second; the other lanes send the second.
         lane = build.once("lane", lambda: LaneIdOp())
         n, zero = build.constant(distance, i32), build.constant(0, i32)
         bit = build.once(("and", lane, n), lambda: arith.AndIOp(lane, n))
@@ -41,4 +41,4 @@ def _shuffle(low: Lowering, op: Operation) -> None:
 HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.shuffle": _shuffle,
 }
-"""Op name -> how it is lowered."""
+"""Op name -> lowering function."""

@@ -1,4 +1,4 @@
-"""Shuffles of a warp as copies from registers to registers."""
+"""Shuffles of a warp as copies between registers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cute_dialect.ops.base import cute_op
 
 @cute_op
 class ShuffleOp(CopyInstructionOp):
-    """One shuffle of a warp: 2x2 blocks transposed, or the value of lane 0 for all.
+    """Issues one shuffle of a warp that transposes 2x2 blocks, or broadcasts the value of lane 0.
 
     Syntax: ``cute_nvgpu.arch.shuffle(%from, %to) {atom = ATOM} : (R, R) -> ()``
 
@@ -25,4 +25,3 @@ class ShuffleOp(CopyInstructionOp):
 
 
 OPS: list[type[Operation]] = [ShuffleOp]
-"""The ops of this module."""

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Shuffle(NamedTuple):
-    """``transpose``: distance of the lanes that exchange, 1 or 4; 0 broadcasts lane 0."""
+    """Parameters of the atom.
+
+    ``transpose`` is the distance between exchanging lanes, 1 or 4; 0 means a broadcast of lane 0.
+    """
 
     element: Attribute
     transpose: int
@@ -28,8 +31,8 @@ class Shuffle(NamedTuple):
 class ShuffleType(Data[Shuffle], InstructionCopyType):
     """``!cute_nvgpu.atom.shuffle<val_type = T, transpose = 1|4>`` or ``<val_type = T, broadcast>``; T of 32 bits.
 
-    ``transpose``: of two values a thread, lanes ``t`` and ``t xor N`` exchange one each, so that 2x2 blocks are
-    transposed (one ``shfl.sync`` and three selects).  ``broadcast``: every lane gets the value of lane 0.
+    ``transpose = N``: each thread holds two values. Lanes ``t`` and ``t xor N`` exchange one value each, which
+    transposes 2x2 blocks (one ``shfl.sync`` and three selects). ``broadcast``: each lane receives the value of lane 0.
     """
 
     name = "cute_nvgpu.atom.shuffle"
@@ -67,4 +70,3 @@ class ShuffleType(Data[Shuffle], InstructionCopyType):
 
 
 ATTRS: list[type[Attribute]] = [ShuffleType]
-"""The types of this module."""

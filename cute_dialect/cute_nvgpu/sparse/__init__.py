@@ -1,4 +1,4 @@
-"""Matrix instructions whose A is sparse, with the metadata E beside it: ``mma.sp``, ``wgmma.sp``."""
+"""Matrix instructions with a sparse operand A and its metadata E: ``mma.sp``, ``wgmma.sp``."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

@@ -1,5 +1,7 @@
-"""``cute-to-base`` of matrix instructions whose A is sparse: ``nvvm.mma.sp.sync`` where MLIR 22 carries the atom, else
-an intrinsic; ``wgmma.mma_async.sp``, which it has not, is inline PTX::
+"""``cute-to-base`` lowering of matrix instructions with a sparse A.
+
+``mma.sp`` becomes ``nvvm.mma.sp.sync`` if MLIR 22 supports the atom, otherwise an intrinsic. ``wgmma.mma_async.sp`` has
+no op in MLIR 22 and becomes inline PTX. For example,
 
     cute_nvgpu.arch.mma_sp(%d, %a, %b, %c, %e) {atom = !cute_nvgpu.atom.mma_sp<16x8x16, (f16,f16,f16,f16)>} : …
     →
@@ -73,7 +75,7 @@ def _wgmma_sp(low: Lowering, op: Operation) -> None:
     if flag or accumulate.value.data:
         struct = read_unit(low.build, low.registers, view, unit)
     else:
-        struct = low.build.emit(llvm.UndefOp(unit.type))  # what the registers hold does not matter
+        struct = low.build.emit(llvm.UndefOp(unit.type))  # The contents are overwritten.
     scale_d = low.value(flag[0]) if flag else None
     held = (metadata, atom.data.selector)
     new = wgmma_asm(low, row, struct, first, second, scale_d, bool(accumulate.value.data), held, atom.data.negate)
@@ -81,4 +83,4 @@ def _wgmma_sp(low: Lowering, op: Operation) -> None:
 
 
 HANDLERS: Mapping[str, Handler] = {"cute_nvgpu.arch.mma_sp": _mma_sp, "cute_nvgpu.arch.wgmma_sp": _wgmma_sp}
-"""Op name -> how it is lowered."""
+"""Op name -> lowering function."""

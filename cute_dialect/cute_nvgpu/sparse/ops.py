@@ -1,8 +1,8 @@
-"""Products whose A is sparse: the metadata E of a tiled MMA, ``cute.sparse_gemm``.
+"""Products with a sparse A: the metadata E of a tiled MMA, and ``cute.sparse_gemm``.
 
-A sparse atom takes the kept half of A, ``(M, K/2)``, and a matrix E of words, ``(M, K / columns)``, that says which
-elements of A they are.  ``partition_A`` and ``partition_E`` take these two as they lie in memory, row by row: nothing
-need be reordered for the threads.  B, C and D are those of a dense product.
+A sparse atom takes the compressed A, ``(M, K/2)``, and a matrix E of words, ``(M, K / columns)``, with the positions of
+the kept elements. ``partition_A`` and ``partition_E`` take both in row-major order in memory; no reordering for the
+threads is needed. B, C and D are the same as in a dense product.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_r
 
 @cute_op
 class PartitionEOp(PartitionOp, operand="E"):
-    """A thread's part of the metadata E of a sparse tiled MMA, a tensor of words ``(M, K / columns, …)``.
+    """Returns a thread's part of the metadata E of a sparse tiled MMA, a tensor of words ``(M, K / columns, …)``.
 
     Syntax: ``%t = cute.tiled.mma.partition_E(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
 
-    Words are i16 for 16-bit and 32-bit elements of A, i32 for smaller ones, and speak of 16, 8 (tf32), 32 or 64 (4-bit
-    integers) elements of a row of A.  All threads of four that might be asked for a word hold it, so any sparsity
-    selector serves.
+    Words are i16 for 16-bit and 32-bit elements of A, and i32 for narrower elements. One word describes 16 elements of
+    a row of A (8 of tf32, 32 of 8-bit types, 64 of 4-bit integers). All four threads of a group that the sparsity
+    selector can choose from hold the word, so that any selector is correct.
 
     Example:
         %t = cute.tiled.mma.partition_E(%mma, %e, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.memref<i16, gmem, "(64,4):(4,1)">, !cute.coord<"?">) -> !cute.memref<i16, gmem, "(2,2,2):(32,128,2)">
@@ -55,12 +55,12 @@ class PartitionEOp(PartitionOp, operand="E"):
 
 @cute_op
 class PartitionShapeEOp(PartitionShapeOp, operand="E"):
-    """The shape of ``partition_E`` of a tensor of that shape; see ``partition_shape_A``."""
+    """Returns the shape that ``partition_E`` of a tensor of that shape has; see ``partition_shape_A``."""
 
 
 @cute_op
 class MakeFragmentEOp(MakeFragmentOp, operand="E"):
-    """Registers for a partition of the metadata E (or for its shape).
+    """Allocates registers for a partition of the metadata E, or for its shape.
 
     Example:
         %f = cute.tiled.mma.make_fragment_E(%mma, %t) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.memref<i16, gmem, "(2,2,2):(32,128,2)">) -> !cute.memref<i16, rmem, align<16>, "(2,2,2):(1,2,4)">
@@ -69,7 +69,7 @@ class MakeFragmentEOp(MakeFragmentOp, operand="E"):
 
 @cute_op
 class LayoutEOp(LayoutTvOp, operand="E"):
-    """(thread, value) -> column-major index in the tile of words of the metadata E; see ``layout_A_tv``.
+    """Returns the map (thread, value) -> column-major index in the tile of words of E; see ``layout_A_tv``.
 
     Example:
         %l = cute.tiled.mma.layout_E_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,i8,i32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.layout<"((4,8),(1,(1,1))):((8,1),(0,(16,32)))">
@@ -82,9 +82,9 @@ class LayoutEOp(LayoutTvOp, operand="E"):
 def sparse_gemm_operands(
     types: Sequence[Attribute],
 ) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
-    """Return the atom and the layouts (V, first, second) of D, A, B, E (and C) of a sparse gemm of these types.
+    """Return the atom and the layouts (V, first, second) of D, A, B, E, and C if given, of a sparse gemm.
 
-    ``types``: of the MMA, D, A, B, E and perhaps C.  Raises AlgebraError for operands that do not fit.
+    ``types`` are the types of the MMA, D, A, B, E and optionally C. Raises AlgebraError for operands that do not fit.
     """
     expect_operands(types, 5, 6)
     mma, d, a, b, e, *c = types
@@ -96,7 +96,7 @@ def sparse_gemm_operands(
     wanted = atom_values(atom, "E")
     if size(values) != wanted:
         raise AlgebraError(
-            f"expected {wanted} values of E in mode V as the atom {atom} takes, got {payload_text(size(values))} in "
+            f"expected {wanted} values of E in mode V for the atom {atom}, got {payload_text(size(values))} in "
             f"{payload_text(layout.shape)}"
         )
     for mode, mine, other in (("M", m, modes["A"][1]), ("K", k, modes["A"][2])):
@@ -111,10 +111,12 @@ def sparse_gemm_operands(
 def _like_a(layout: Layout, a: tuple[Layout, Layout, Layout]) -> tuple[Layout, Layout, Layout]:
     rank = len(layout.shape) if isinstance(layout.shape, tuple) else 1
     if rank > 3:
-        raise AlgebraError(f"expected a layout (V,M,K) of E, as of A, got rank {rank}: {payload_text(layout.shape)}")
+        raise AlgebraError(
+            f"expected a layout (V,M,K) of E like that of A, got rank {rank}: {payload_text(layout.shape)}"
+        )
     if rank < 3 and size(a[2]) != 1:
         raise AlgebraError(
-            f"expected a layout (V,M,K) of E, as of A, which has {payload_text(size(a[2]))} steps along K, got "
+            f"expected a layout (V,M,K) of E like that of A, which has {payload_text(size(a[2]))} steps along K, got "
             f"{payload_text(layout.shape)}"
         )
     return gemm_modes((3, 3, 3), "E", layout)
@@ -122,12 +124,12 @@ def _like_a(layout: Layout, a: tuple[Layout, Layout, Layout]) -> tuple[Layout, L
 
 @cute_op
 class SparseGemmOp(MemoryOp):
-    """Multiply the parts of a thread where A is sparse: ``D = A * B + C``; without C ``D = A * B``.
+    """Multiplies a thread's parts with a sparse A: ``D = A * B + C``, or ``D = A * B`` without C.
 
     Syntax: ``cute.sparse_gemm(%mma, %D, %A, %B, %E [, %C]) : (TM, D, A, B, E [, C]) -> ()``
 
-    As ``cute.gemm`` with an atom whose A is sparse: A holds the kept elements, E, ``(V)``, ``(V,M)`` or ``(V,M,K)`` as
-    A, the words that say which they are.
+    The op is the counterpart of ``cute.gemm`` for an atom with a sparse A. A holds the kept elements. E holds the
+    metadata words and has the modes of A: ``(V)``, ``(V,M)`` or ``(V,M,K)``.
 
     Example:
         cute.sparse_gemm(%mma, %d, %a, %b, %e, %d) : (!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">, !cute.memref<f16, rmem, align<32>, "((2,2,2),2,4):((1,2,4),8,16)">, !cute.memref<f16, rmem, align<32>, "((2,4),2,4):((1,2),8,16)">, !cute.memref<i16, rmem, align<16>, "(2,2,4):(1,2,4)">, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">) -> ()
@@ -160,11 +162,12 @@ class SparseGemmOp(MemoryOp):
 
 @cute_op
 class MmaSpOp(ProductOp):
-    """``mma.sp::ordered_metadata`` of a warp: A holds the kept half of its rows, E the words that say which half.
+    """Issues one ``mma.sp::ordered_metadata`` of a warp. A holds the kept elements of its rows, E the metadata words.
 
     Syntax: ``cute_nvgpu.arch.mma_sp(%D, %A, %B, %C, %E) {atom = ATOM} : (D, A, B, C, E) -> ()``
 
-    Views hold what one thread has of one atom.  E is one register: a word of i32, or two of i16, the first lowest.
+    Each operand is a view of one thread's values of one atom. E is one register: one word of i32, or two words of i16,
+    of which the first is in the low half.
 
     Example:
         cute_nvgpu.arch.mma_sp(%d, %a, %b, %d, %e) {atom = !cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>} : (!cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<f16, rmem, align<16>, "(2,2,2):(1,2,4)">, !cute.memref<f16, rmem, align<16>, "(2,4):(1,2)">, !cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<i16, rmem, align<4>, "2:1">) -> ()
@@ -182,12 +185,14 @@ class MmaSpOp(ProductOp):
 
 @cute_op
 class WgmmaSpOp(ProductOp):
-    """``wgmma.mma_async.sp`` of a warp group: ``D = A * B + D`` if it accumulates, else ``D = A * B``, A being sparse.
+    """Issues one ``wgmma.mma_async.sp`` of a warp group: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
+    A is sparse.
 
     Syntax: ``cute_nvgpu.arch.wgmma_sp(%D, %A, %B, %E [, %scale_d]) {accumulate = true, atom = ATOM} : (D, A, B, E [, i1]) -> ()``
 
-    As ``cute_nvgpu.arch.wgmma``, fence, commit and wait included.  A is the kept half, 32 bytes of each row; B, in shared
-    memory, 64 bytes deep behind one matrix descriptor; E one register, as that of ``cute_nvgpu.arch.mma_sp``.
+    The rules of ``cute_nvgpu.arch.wgmma`` for fence, commit and wait apply. A holds the kept elements, 32 bytes per
+    row. B is in shared memory, 64 bytes deep, with one matrix descriptor. E is one register, in the format of
+    ``cute_nvgpu.arch.mma_sp``.
 
     Example:
         cute_nvgpu.arch.wgmma_sp(%d, %a, %b, %e) {accumulate = false, atom = !cute_nvgpu.atom.wgmma_sp<64x8x32, (f32,f16,f16,f32), A = smem, major = (k, k)>} : (!cute.memref<f32, rmem, align<16>, "(2,2,1):(1,2,0)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(8,32):(64,1)">, !cute.memref<i16, rmem, align<4>, "2:1">) -> ()
@@ -220,4 +225,3 @@ OPS: list[type[Operation]] = [
     MmaSpOp,
     WgmmaSpOp,
 ]
-"""The ops of this module."""

@@ -1,6 +1,6 @@
-"""``convert-cute-algo-to-arch`` of products whose A is sparse: as :mod:`cute_dialect.cute_nvgpu.tiled_mma.tile`, with the metadata E beside A.
+"""``convert-cute-algo-to-arch`` lowering of products with a sparse A.
 
-Each instruction takes the E of its rows and of its step along K::
+Each instruction takes the words of E for its rows and its step along K::
 
     cute.sparse_gemm(%mma, %d, %a, %b, %e, %d)         with d (V,1,1), a (V,1,2), b (V,1,2), e (V,1,2)
     →
@@ -51,4 +51,4 @@ HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute.tiled.mma.layout_E_tv": query,
     "cute.sparse_gemm": _sparse_gemm,
 }
-"""Op name -> how it is lowered in place."""
+"""Op name -> function that lowers it in place."""

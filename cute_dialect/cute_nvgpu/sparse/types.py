@@ -1,4 +1,4 @@
-"""MMA atoms whose A is sparse."""
+"""MMA atom types with a sparse A: ``mma_sp``, ``wgmma_sp``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from cute_dialect.cute_nvgpu.wgmma.types import wgmma_key
 class MmaSpType(MmaAtomType):
     """``!cute_nvgpu.atom.mma_sp<MxNxK, (D,A,B,C) [, saturate] [, selector = S]>``: ``mma.sp::ordered_metadata``.
 
-    A is sparse: of each group of 4 elements of a row (2 of tf32, 8 of 4-bit integers) half are kept, so that A is
-    ``(M, K/2)``; the metadata E says which (:class:`cute_dialect.arch.atom.Metadata`).  ``selector``: which threads of
-    each four are asked for it; any one serves where E comes from ``cute.tiled.mma.partition_E``.
+    Half of each group of 4 elements in a row of A (2 of tf32, 8 of 4-bit integers) is kept, so that A is ``(M, K/2)``.
+    The metadata E holds the positions of the kept elements (:class:`cute_dialect.arch.atom.Metadata`). ``selector``
+    chooses the threads of each group of four whose metadata is used. Any selector is correct for an E from
+    ``cute.tiled.mma.partition_E``.
     """
 
     name = "cute_nvgpu.atom.mma_sp"
@@ -37,10 +38,10 @@ class MmaSpType(MmaAtomType):
 
 @irdl_attr_definition
 class WgmmaSpType(MmaAtomType):
-    """``!cute_nvgpu.atom.wgmma_sp<64xNxK, (D,A,B,C), A = smem|rmem, major = (k|mn, k|mn) [, saturate]
-    [, selector = S] [, negate_a] [, negate_b]>``
+    """``!cute_nvgpu.atom.wgmma_sp<64xNxK, (D,A,B,C), A = smem|rmem, major = (k|mn, k|mn) [, saturate] [, selector = S]
+    [, negate_a] [, negate_b]>``
 
-    ``wgmma`` with a sparse A, as :class:`MmaSpType`; K is twice that of the dense atom.
+    ``wgmma`` with a sparse A in the format of ``mma_sp``. K is twice the K of the dense atom.
     """
 
     name = "cute_nvgpu.atom.wgmma_sp"
@@ -58,7 +59,7 @@ class WgmmaSpType(MmaAtomType):
 
 
 def check_selector(row: MmaAtom, selector: int) -> None:
-    """Raise AtomError unless a sparse atom has that sparsity selector."""
+    """Raise AtomError unless the sparse atom has this sparsity selector."""
     from cute_dialect.arch.errors import AtomError
 
     assert row.metadata is not None
@@ -70,4 +71,3 @@ def check_selector(row: MmaAtom, selector: int) -> None:
 
 
 ATTRS: list[type[Attribute]] = [MmaSpType, WgmmaSpType]
-"""The types of this module."""

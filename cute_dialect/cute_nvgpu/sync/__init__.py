@@ -1,4 +1,4 @@
-"""Synchronisation, warps and clusters: one row of a table an instruction."""
+"""Synchronisation, warp, cluster and atomic instructions, defined by a table."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

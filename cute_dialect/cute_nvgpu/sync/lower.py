@@ -1,7 +1,7 @@
-"""``cute-to-base`` of synchronisation, warp and cluster ops: one instruction each.
+"""``cute-to-base`` lowering of synchronisation, warp and cluster ops: one instruction per op.
 
-Ops of nvvm and llvm where there are such, since these keep LLVM from moving or doubling what the threads of a warp must
-execute together; inline PTX for what has no op, which is nothing that converges. Communication Instructions".
+The lowering uses nvvm and llvm ops if they exist, because they keep LLVM from moving or duplicating convergent
+instructions. The other ops, none of which is convergent, become inline PTX.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm, nvvm
 
 Lower = Callable[[Lowering, ArchOp, list[SSAValue]], SSAValue | None]
-"""Emits what an op stands for, given its lowered operands; gives the lowered result."""
+"""Function that emits an op from its lowered operands, and returns the lowered result."""
 
 WAIT_HINT = 10_000_000
-"""How long one ``mbarrier.try_wait`` may suspend the thread, in nanoseconds, before the loop around it asks again."""
+"""Maximum time in nanoseconds that one ``mbarrier.try_wait`` suspends the thread before the loop around it retries."""
 
 ALL_LANES = -1
-"""The member mask of a whole warp."""
+"""Member mask of a full warp."""
 
 _SCOPES = {"cta": "block", "cluster": "cluster", "gpu": "device", "sys": None}
-"""Scope -> what LLVM calls it."""
+"""Scope -> LLVM sync scope."""
 
 _ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 
 
 def _effect(name: str) -> Lower:
-    """``nvvm.NAME`` on the same operands, without a result."""
+    """Lower to ``nvvm.NAME`` on the same operands, without a result."""
 
     def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
         low.build.add(nvvm.OPS[name](*operands, result_types=[]))
@@ -50,7 +50,7 @@ def _effect(name: str) -> Lower:
 
 
 def _value(name: str, t: Attribute) -> Lower:
-    """``nvvm.NAME`` on the same operands, with a result of this type."""
+    """Lower to ``nvvm.NAME`` on the same operands, with a result of this type."""
 
     def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
         return low.build.emit(nvvm.OPS[name](*operands, result_types=[t]))
@@ -59,7 +59,7 @@ def _value(name: str, t: Attribute) -> Lower:
 
 
 def _intrinsic(name: str, *, result: Attribute | None = None) -> Lower:
-    """The LLVM intrinsic ``llvm.nvvm.NAME`` on the same operands."""
+    """Lower to the LLVM intrinsic ``llvm.nvvm.NAME`` on the same operands."""
 
     def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue | None:
         call = low.build.add(llvm.CallIntrinsicOp(f"llvm.nvvm.{name}", operands, result))
@@ -88,8 +88,8 @@ def _mbarrier_wait(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
 
 
 def _arrive_cluster(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-    # Of block scope, as in CUTLASS: ".release.cluster" would cost a fence of all the thread's writes, and what arrives
-    # here says that something was read.
+    # The arrival has block scope, as in CUTLASS. It only signals that data was read, so the fence of all writes that
+    # ".release.cluster" implies would be wasted.
     bar, cta, *pred = operands
     remote = low.build.emit(nvvm.OPS["mapa"](bar, cta, result_types=[pointer("dsmem")]))
     if pred:
@@ -179,8 +179,10 @@ def _reduce_async(operation: str, letter: str) -> Lower:
 
 
 def _setmaxnreg(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-    """ptxas drops the instruction (note C7508) unless it can tell how many registers a thread begins with: that takes
-    the block size and a number of blocks per SM, and no limit of registers.
+    """Lower ``setmaxnreg``.
+
+    ptxas drops the instruction (note C7508) unless it knows the initial number of registers per thread. It does if the
+    block size and the number of blocks per SM are given, and no register limit.
     """
     function = low.entry.parent_op() if low.entry is not None else None
     if function is not None and function.name == "llvm.func":
@@ -196,14 +198,17 @@ def _setmaxnreg(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
 
 
 def _warp_id(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
-    # The shuffle tells ptxas that the number is the same for the warp, which then keeps it in a uniform register.
+    # The shuffle tells ptxas that the number is warp-uniform, so that ptxas keeps it in a uniform register.
     tid = low.build.emit(nvvm.ThreadIdXOp(DEFAULT_TARGET.threads))
     warp = low.build.emit(arith.ShRUIOp(tid, _constant(low, 5)))
     return _shuffle(low, warp, _constant(low, 0), "idx", 32)
 
 
 def _shuffle(low: Lowering, value: SSAValue, index: SSAValue, mode: str, width: int) -> SSAValue:
-    """Of a 32-bit value.  PTX ISA "shfl.sync": bits 8-12 of the clamp are a mask of lanes that stay, 0-4 the bound."""
+    """Shuffle a 32-bit value.
+
+    PTX ISA "shfl.sync": bits 8-12 of the clamp are the segment mask, bits 0-4 the bound.
+    """
     clamp = (32 - width) << 8 | (0 if mode == "up" else 31)
     operands = [_constant(low, ALL_LANES), value, index, _constant(low, clamp)]
     return low.build.emit(nvvm.ShflSyncOp(*operands, kind=mode, type=value.type))
@@ -252,7 +257,7 @@ _INTEGER_ATOMICS = {
     "add": "add", "min": "min", "max": "max", "umin": "umin", "umax": "umax", "and": "_and", "or": "_or",
     "xor": "_xor", "exch": "xchg",
 }  # fmt: skip
-"""Atomic -> what LLVM calls it."""
+"""Atomic -> name in LLVM."""
 
 
 def _atomic(name: str) -> Lower:
@@ -312,7 +317,7 @@ def _store_release(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
 
 
 def _opaque(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
-    """An empty piece of assembly around each register: LLVM keeps nothing that it made of them before."""
+    """Pass each register through an empty inline assembly, so that LLVM recomputes values derived from it."""
     build, (x,) = low.build, operands
 
     def hidden(word: SSAValue) -> SSAValue:
@@ -379,7 +384,7 @@ LOWER: Mapping[str, Lower] = {
     "rsqrt_approx": _intrinsic("rsqrt.approx.ftz.f", result=f32),
     "tanh_approx": _ptx("tanh.approx.f32 $0, $1;", result=f32),
 }
-"""Op, without ``cute_nvgpu.arch.`` -> how it is lowered."""
+"""Op name without ``cute_nvgpu.arch.`` -> lowering function."""
 
 
 def _handler(lower: Lower) -> Handler:

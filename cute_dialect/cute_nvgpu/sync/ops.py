@@ -1,8 +1,8 @@
-"""Synchronisation, warp and cluster ops, ``cute_nvgpu.arch.*``: one row of :data:`ROWS` an op.
+"""Synchronisation, warp, cluster and atomic ops ``cute_nvgpu.arch.*``, one for each row of :data:`ROWS`.
 
-A row says what an op takes and gives, its properties with their defaults, and the section of the PTX ISA it comes from;
-parser, verifier, builder and documentation read it.  The ops survive every pass up to ``cute-to-base``, which turns
-each into one instruction (``cute_dialect/cute_nvgpu/sync/lower.py``).
+A row specifies the operands and result of an op, its properties with their defaults, and the section of the PTX ISA.
+The parser, the verifier, the builder and the documentation use it. The ops are kept until ``cute-to-base``, which
+lowers each to one instruction (``cute_dialect/cute_nvgpu/sync/lower.py``).
 
 >>> from xdsl.dialects.test import TestOp
 >>> from xdsl.dialects.builtin import f32, i32
@@ -60,7 +60,7 @@ def _same_element(allowed: Sequence[str]) -> Callable[[Sequence[Attribute]], Non
             raise AlgebraError(f"expected a pointer to one of {', '.join(allowed)}, got {p}")
         for i, t in enumerate(types[1:], 1):
             if t != p.data.element:
-                raise AlgebraError(f"operand #{i} must be {p.data.element} as operand #0 points at, got {t}")
+                raise AlgebraError(f"operand #{i} must be {p.data.element}, the element type of operand #0, got {t}")
 
     return check
 
@@ -107,7 +107,7 @@ def _atomic(
         (f"ptr:{'int_ptr' if ints else 'ptr'}", *(f"{v}:{element}" for v in values)),
         "*",
         _ATOMIC,
-        sm=60,  # what ".scope" needs
+        sm=60,  # ".scope" requires sm_60.
         check=_same_element(allowed),
         example=f"(%ptr, {listed}) : ({p}{f', {example}' * len(values)}) -> {example}",
     )
@@ -116,8 +116,8 @@ def _atomic(
 def _reduce_async(name: str, what: str, kind: str = "", allowed: Sequence[str] = ("i32",)) -> Row:
     return Row(
         f"reduce_async_{name}",
-        f"``{what}``{kind and f' ({kind})'} in shared memory of a block of the cluster, without waiting; the mbarrier "
-        "``bar`` of that block counts the bytes, and whoever waits for that sees the result.",
+        f"Performs ``{what}``{kind and f' ({kind})'} asynchronously in the shared memory of a block of the cluster. "
+        "The mbarrier ``bar`` of that block counts the bytes; the result is visible after a wait on it.",
         '"red.async"',
         ("ptr:int_ptr", "value:int_element", "bar:int_ptr"),
         sm=90,
@@ -129,60 +129,66 @@ def _reduce_async(name: str, what: str, kind: str = "", allowed: Sequence[str] =
 _FLOATS = ("f16", "bf16", "f32", "f64")
 
 ROWS: tuple[Row, ...] = (
-    # mbarriers
-    Row("mbarrier_init", "Makes an mbarrier that waits for ``count`` arrivals.  One thread does it; "
-        "``fence_mbarrier_init`` and a barrier follow.",
+    # Mbarriers.
+    Row("mbarrier_init", "Initializes an mbarrier that expects ``count`` arrivals. One thread issues it, followed by "
+        "``fence_mbarrier_init`` and a barrier.",
         '"mbarrier.init"', ("bar:bar", "count:i32"), sm=80),
-    Row("mbarrier_inval", "Ends the life of an mbarrier; its memory may then serve otherwise.",
+    Row("mbarrier_inval", "Invalidates an mbarrier, so that its memory can be reused.",
         '"mbarrier.inval"', ("bar:bar",), sm=80),
-    Row("mbarrier_arrive", "One arrival.", '"mbarrier.arrive"', ("bar:bar",), sm=80),
+    Row("mbarrier_arrive", "Arrives at an mbarrier.", '"mbarrier.arrive"', ("bar:bar",), sm=80),
     Row("mbarrier_arrive_cluster",
-        "One arrival at the barrier at the same place in block ``cta`` of the cluster; none where ``pred`` is false.",
+        "Arrives at the mbarrier at the same offset in block ``cta`` of the cluster, unless ``pred`` is false.",
         '"mbarrier.arrive", "mapa"', ("bar:bar", "cta:i32", "pred:i1?"), sm=90),
-    Row("mbarrier_arrive_expect_tx", "Makes the phase wait for ``bytes`` more bytes, and arrives.",
+    Row("mbarrier_arrive_expect_tx", "Increases the transaction count of the phase by ``bytes``, and arrives.",
         '"mbarrier.arrive"', ("bar:bar", "bytes:i32"), sm=90),
-    Row("mbarrier_expect_tx", "Makes the phase wait for ``bytes`` more bytes.",
+    Row("mbarrier_expect_tx", "Increases the transaction count of the phase by ``bytes``.",
         '"mbarrier.expect_tx"', ("bar:bar", "bytes:i32"), sm=90),
-    Row("mbarrier_wait", "Waits until the phase of this parity (0 for the first) is complete.",
+    Row("mbarrier_wait", "Waits until the phase with this parity (0 for the first phase) is complete.",
         '"mbarrier.try_wait"', ("bar:bar", "parity:i32"), sm=90),
-    Row("mbarrier_try_wait", "Whether the phase of this parity is complete; may wait for a while.",
+    Row("mbarrier_try_wait",
+        "Returns true if the phase with this parity is complete. The thread may be suspended for a short time.",
         '"mbarrier.try_wait"', ("bar:bar", "parity:i32"), "i1", sm=90),
-    # fences
-    Row("fence_mbarrier_init", "Makes initialised mbarriers visible to the cluster and to asynchronous copies.",
+    # Fences.
+    Row("fence_mbarrier_init", "Makes initialized mbarriers visible to the cluster and to asynchronous copies.",
         '"fence.mbarrier_init"', sm=90),
     Row("fence_proxy_async",
-        "Orders ordinary accesses before those of asynchronous copies and matrix instructions (the async proxy).",
+        "Orders earlier generic accesses before accesses of asynchronous copies and ``wgmma`` (the async proxy).",
         '"fence.proxy.async"',
         properties=(Words("space", ("shared_cta", "shared_cluster", "global", "all"), "shared_cta"),), sm=90),
-    Row("fence_acq_rel", "Acquire and release fence for the threads of a scope.", '"fence.acq_rel"',
+    Row("fence_acq_rel", "Acquire-release fence for the threads of a scope.", '"fence.acq_rel"',
         properties=(_SCOPE,)),
-    # barriers
-    Row("barrier", "Waits for all threads of the block; orders their memory accesses.",
+    # Barriers.
+    Row("barrier", "Waits for all threads of the block, and orders their memory accesses.",
         '"bar, barrier"'),
     Row("named_barrier", "Waits at barrier ``id`` (0 to 15) until ``threads`` threads (a multiple of 32) have arrived.",
         '"bar, barrier"', ("id:i32", "threads:i32")),
     Row("named_barrier_arrive", "Arrives at barrier ``id`` without waiting.",
         '"bar, barrier"', ("id:i32", "threads:i32")),
-    Row("syncwarp", "Waits for all threads of the warp; orders their memory accesses.",
+    Row("syncwarp", "Waits for all threads of the warp, and orders their memory accesses.",
         '"bar.warp.sync"'),
-    Row("cluster_arrive", "Arrives at the barrier of the cluster; releases earlier accesses unless ``relaxed``.",
+    Row("cluster_arrive",
+        "Arrives at the barrier of the cluster, and releases earlier accesses unless ``relaxed`` is set.",
         '"barrier.cluster"', properties=(Flag("relaxed"),), sm=90),
     Row("cluster_wait", "Waits until all threads of the cluster have arrived.", '"barrier.cluster"', sm=90),
-    # who am I
-    Row("cluster_rank", "The number of this block in its cluster.", '"%cluster_ctarank"', (), "i32", sm=90,
+    # Ranks and indices.
+    Row("cluster_rank", "Returns the rank of this block in its cluster.", '"%cluster_ctarank"', (), "i32", sm=90,
         pure=True),
-    Row("cluster_size", "How many blocks the cluster has.", '"%cluster_nctarank"', (), "i32", sm=90, pure=True),
-    Row("elect_one", "True for one thread of the warp, all of which execute it.", '"elect.sync"', (), "i1",
+    Row("cluster_size",
+        "Returns the number of blocks in the cluster.",
+        '"%cluster_nctarank"', (), "i32", sm=90, pure=True),
+    Row("elect_one",
+        "Returns true for one thread of the warp. All threads of the warp must execute it.",
+        '"elect.sync"', (), "i1",
         sm=90),
-    Row("warp_id", "The number of the warp, ``tid.x / 32``, in a register that is known to be the same for the warp.",
+    Row("warp_id", "Returns the index of the warp, ``tid.x / 32``, in a warp-uniform register.",
         '"shfl.sync"', (), "i32"),
-    Row("lane_id", "The number of the thread in its warp.", '"%laneid"', (), "i32", pure=True),
-    Row("map_cluster", "The address of the same place in the shared memory of block ``cta`` of the cluster.",
+    Row("lane_id", "Returns the index of the thread in its warp.", '"%laneid"', (), "i32", pure=True),
+    Row("map_cluster", "Returns the address of the same offset in the shared memory of block ``cta`` of the cluster.",
         '"mapa"', ("ptr:smem", "cta:i32"), _mapped, sm=90, pure=True,
         example="(%ptr, %cta) : (!cute.ptr<f32, smem, align<16>>, i32) -> !cute.ptr<f32, dsmem, align<16>>"),
     Row("store_async",
-        "Writes shared memory of a block of the cluster without waiting; the mbarrier ``bar`` of that block counts its "
-        "bytes, and whoever waits for that sees the value.",
+        "Stores a value asynchronously to the shared memory of a block of the cluster. The mbarrier ``bar`` of that "
+        "block counts the bytes; the value is visible after a wait on it.",
         '"st.async"', ("ptr:ptr", "value:element", "bar:int_ptr"), sm=90,
         check=_sent_to_cluster(("i32", "i64", "f32", "f64")),
         example="(%ptr, %value, %bar) : (!cute.ptr<f32, dsmem>, f32, !cute.ptr<i64, dsmem>) -> ()"),
@@ -196,97 +202,127 @@ ROWS: tuple[Row, ...] = (
     _reduce_async("xor", "*ptr ^= value"),
     _reduce_async("inc", "*ptr = *ptr >= value ? 0 : *ptr + 1", "unsigned"),
     _reduce_async("dec", "*ptr = *ptr == 0 || *ptr > value ? value : *ptr - 1", "unsigned"),
-    # registers, dependent launches
-    Row("setmaxnreg", "Changes how many registers each thread of the warp group has; the kernel needs its block size.",
+    # Register counts, dependent launches.
+    Row("setmaxnreg",
+        "Changes the number of registers per thread of a warp group. The kernel must have ``known_block_size``.",
         '"setmaxnreg"',
         properties=(
             Number("count", "a multiple of 8 from 24 to 256", register_count),
             Words("action", ("increase", "decrease")),
         ), sm=90, example='() {count = 240 : i32, action = "increase"} : () -> ()'),
-    Row("griddepcontrol_wait", "Waits until the grids that this one depends on have finished and their writes show.",
+    Row("griddepcontrol_wait", "Waits until the prerequisite grids have completed and their writes are visible.",
         '"griddepcontrol"', sm=90),
-    Row("griddepcontrol_launch_dependents", "Lets the dependent grids start.", '"griddepcontrol"', sm=90),
-    # groups of asynchronous copies
-    Row("cp_async_commit_group", "Makes a group of the thread's ``cp_async`` since the last one.",
+    Row("griddepcontrol_launch_dependents", "Allows the dependent grids to start.", '"griddepcontrol"', sm=90),
+    # Groups of asynchronous copies.
+    Row("cp_async_commit_group", "Commits the thread's ``cp_async`` since the last commit to a group.",
         '"cp.async.commit_group"', sm=80),
-    Row("cp_async_wait_group", "Waits until at most ``n`` of the thread's latest groups are under way.",
+    Row("cp_async_wait_group", "Waits until at most ``n`` of the thread's most recent groups are pending.",
         '"cp.async.wait_group"', properties=(_GROUPS,), sm=80, example="() {n = 1 : i32} : () -> ()"),
     Row("cp_async_mbarrier_arrive",
-        "Makes an mbarrier wait for the thread's earlier ``cp_async``; with ``noinc`` the arrival counts as one of "
-        "those that the barrier was made for.",
+        "Arrives at an mbarrier when the thread's earlier ``cp_async`` are complete. With ``noinc`` the arrival is "
+        "one of the expected arrivals; otherwise the op also increments the pending count.",
         '"cp.async.mbarrier.arrive"', ("bar:bar",), properties=(Flag("noinc"),), sm=80),
-    Row("bulk_commit_group", "Makes a group of the thread's bulk stores since the last one.",
+    Row("bulk_commit_group", "Commits the thread's bulk stores since the last commit to a group.",
         '"cp.async.bulk.commit_group"', sm=90),
     Row("bulk_wait_group",
-        "Waits until at most ``n`` of the thread's latest groups are under way; with ``read`` until the others have "
-        "read their sources.",
+        "Waits until at most ``n`` of the thread's most recent groups are pending. With ``read``, it waits only until "
+        "the other groups have read their sources.",
         '"cp.async.bulk.wait_group"', properties=(_GROUPS, Flag("read")), sm=90,
         example="() {n = 0 : i32, read} : () -> ()"),
-    # warps
+    # Warps.
     Row("shfl_sync",
-        "The value of another lane: ``lane ^ index`` (bfly), ``lane - index`` (up), ``lane + index`` (down) or "
-        "``index``, within groups of ``width`` lanes; where there is none, the thread's own.",
+        "Returns the value of another lane: ``lane ^ index`` (bfly), ``lane - index`` (up), ``lane + index`` (down) or "
+        "``index`` (idx), within groups of ``width`` lanes. If that lane is out of range, returns the thread's own "
+        "value.",
         '"shfl.sync"', ("value:value", "index:i32"), "=",
         (Words("mode", ("bfly", "up", "down", "idx"), "bfly"),
          Number("width", "1, 2, 4, 8, 16 or 32", shuffle_width, 32)),
         example='(%v, %i) {mode = "bfly"} : (f32, i32) -> f32'),
-    Row("vote_any", "Whether it holds for a thread of the warp.", '"vote.sync"', ("flag:i1",), "i1"),
-    Row("vote_all", "Whether it holds for all threads of the warp.", '"vote.sync"', ("flag:i1",), "i1"),
-    Row("ballot", "One bit for each thread of the warp.", '"vote.sync"', ("flag:i1",), "i32"),
-    Row("redux_sync", "Combines an integer over the warp.", '"redux.sync"', ("value:word",), "i32",
+    Row("vote_any", "Returns true if the flag is true for any thread of the warp.", '"vote.sync"', ("flag:i1",), "i1"),
+    Row("vote_all", "Returns true if the flag is true for all threads of the warp.", '"vote.sync"', ("flag:i1",), "i1"),
+    Row("ballot",
+        "Returns a mask with the flag of each thread of the warp, one bit per lane.",
+        '"vote.sync"', ("flag:i1",), "i32"),
+    Row("redux_sync", "Reduces an integer over the warp.", '"redux.sync"', ("value:word",), "i32",
         (Words("kind", ("add", "and", "or", "xor", "min", "max", "umin", "umax")),), sm=80,
         example='(%value) {kind = "add"} : (i32) -> i32'),
-    # atomics: all give the value that was there before
-    _atomic("add", "``*ptr += value`` in one step; gives what was there before.", ("i32", "i64", *_FLOATS)),
-    _atomic("min", "``*ptr = min(*ptr, value)`` (signed), as ``atomic_add``; a loop for floats.",
+    # Atomics; each returns the old value.
+    _atomic("add", "Atomically performs ``*ptr += value``, and returns the old value.", ("i32", "i64", *_FLOATS)),
+    _atomic("min",
+            "Atomically performs ``*ptr = min(*ptr, value)`` (signed), and returns the old value; a loop for floats.",
             ("i32", "i64", "f32", "f64")),
-    _atomic("max", "``*ptr = max(*ptr, value)`` (signed), as ``atomic_add``; a loop for floats.",
+    _atomic("max",
+            "Atomically performs ``*ptr = max(*ptr, value)`` (signed), and returns the old value; a loop for floats.",
             ("i32", "i64", "f32", "f64")),
-    _atomic("umin", "``*ptr = min(*ptr, value)`` (unsigned), as ``atomic_add``.", INTEGERS, element="int_element"),
-    _atomic("umax", "``*ptr = max(*ptr, value)`` (unsigned), as ``atomic_add``.", INTEGERS, element="int_element"),
-    _atomic("and", "``*ptr &= value``, as ``atomic_add``.", INTEGERS, element="int_element"),
-    _atomic("or", "``*ptr |= value``, as ``atomic_add``.", INTEGERS, element="int_element"),
-    _atomic("xor", "``*ptr ^= value``, as ``atomic_add``.", INTEGERS, element="int_element"),
-    _atomic("exch", "``*ptr = value``, as ``atomic_add``.", ("i32", "i64", "f32", "f64")),
-    _atomic("cas", "``*ptr = value`` if ``*ptr == expected``, as ``atomic_add``.", INTEGERS, ("expected",),
+    _atomic("umin",
+            "Atomically performs ``*ptr = min(*ptr, value)`` (unsigned), and returns the old value.",
+            INTEGERS, element="int_element"),
+    _atomic("umax",
+            "Atomically performs ``*ptr = max(*ptr, value)`` (unsigned), and returns the old value.",
+            INTEGERS, element="int_element"),
+    _atomic("and",
+            "Atomically performs ``*ptr &= value``, and returns the old value.",
+            INTEGERS, element="int_element"),
+    _atomic("or", "Atomically performs ``*ptr |= value``, and returns the old value.", INTEGERS, element="int_element"),
+    _atomic("xor",
+            "Atomically performs ``*ptr ^= value``, and returns the old value.",
+            INTEGERS, element="int_element"),
+    _atomic("exch", "Atomically performs ``*ptr = value``, and returns the old value.", ("i32", "i64", "f32", "f64")),
+    _atomic("cas",
+            "Atomically performs ``*ptr = value`` if ``*ptr == expected``, and returns the old value.",
+            INTEGERS, ("expected",),
             element="int_element"),
-    Row("load_acquire", "Reads a flag; later accesses of the thread see what was written before the flag was released.",
+    Row("load_acquire",
+        "Loads a flag with acquire semantics: later accesses see the writes before the matching release.",
         '"ld"', ("ptr:int_ptr",), "*", (_SCOPE,), sm=70,
         example="(%flag) : (!cute.ptr<i32, gmem>) -> i32"),
-    Row("store_release", "Writes a flag after everything that the thread has written before.",
+    Row("store_release", "Stores a flag with release semantics: earlier writes of the thread are visible before it.",
         '"st"', ("ptr:int_ptr", "value:int_element"), "", (_SCOPE,), sm=70,
         check=_same_element(INTEGERS),
         example="(%flag, %value) : (!cute.ptr<i32, gmem>, i32) -> ()"),
     Row("opaque",
-        "The same value, of which the optimiser does not know where it comes from.  What is made of it, the conversion "
-        "of a 16-bit element say, is made again rather than kept in registers since it was first made.",
+        "Returns its operand, and hides its origin from the optimizer. Values derived from the result, such as the "
+        "conversion of a 16-bit element, are then recomputed instead of kept in registers.",
         "", ("x:held",), "=", pure=True, example="(%x) : (f32) -> f32"),
-    # fast functions, denormals flushed to zero
-    Row("exp2_approx", "``2^x`` to 2 ulp, denormals to zero.", '"ex2"', ("x:f32",), "f32", pure=True),
-    Row("log2_approx", "``log2(x)`` with an absolute error of 2^-22, denormals to zero.", '"lg2"', ("x:f32",),
+    # Approximate functions that flush denormals to zero.
+    Row("exp2_approx",
+        "Returns ``2^x`` with an error of 2 ulp; flushes denormals to zero.",
+        '"ex2"', ("x:f32",), "f32", pure=True),
+    Row("log2_approx",
+        "Returns ``log2(x)`` with an absolute error of 2^-22; flushes denormals to zero.",
+        '"lg2"', ("x:f32",),
         "f32", pure=True),
-    Row("rcp_approx", "``1 / x`` to 1 ulp, denormals to zero.", '"rcp"', ("x:f32",), "f32", pure=True),
-    Row("sqrt_approx", "``sqrt(x)`` with a relative error of 2^-23, denormals to zero.", '"sqrt"', ("x:f32",),
+    Row("rcp_approx",
+        "Returns ``1 / x`` with an error of 1 ulp; flushes denormals to zero.",
+        '"rcp"', ("x:f32",), "f32", pure=True),
+    Row("sqrt_approx",
+        "Returns ``sqrt(x)`` with a relative error of 2^-23; flushes denormals to zero.",
+        '"sqrt"', ("x:f32",),
         "f32", pure=True),
-    Row("rsqrt_approx", "``1 / sqrt(x)`` with a relative error of 2^-22.9, denormals to zero.", '"rsqrt"',
+    Row("rsqrt_approx",
+        "Returns ``1 / sqrt(x)`` with a relative error of 2^-22.9; flushes denormals to zero.",
+        '"rsqrt"',
         ("x:f32",), "f32", pure=True),
-    Row("tanh_approx", "``tanh(x)`` with a relative error of 2^-11.", '"tanh"', ("x:f32",), "f32", sm=75,
+    Row("tanh_approx", "Returns ``tanh(x)`` with a relative error of 2^-11.", '"tanh"', ("x:f32",), "f32", sm=75,
         pure=True),
 )  # fmt: skip
-"""Every op of this module."""
+"""All ops of this module."""
 
 
 # ------------------------------------------------------------------------------------------------------------- the ops
 
 
 class ArchOp(MachineOp):
-    """``%r = cute_nvgpu.arch.NAME(%a, …) {prop = …} : (T, …) -> R``, ``-> ()`` without a result; see :class:`Row`."""
+    """Op of the form ``%r = cute_nvgpu.arch.NAME(%a, …) {prop = …} : (T, …) -> R``, described by a :class:`Row`.
+
+    An op without a result has the type ``-> ()``.
+    """
 
     ROW: ClassVar[Row]
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
-        """Return the declaration, for tools that read it; the op itself goes by its row."""
+        """Return the xDSL definition for tools that read it. The op itself uses its row."""
         return _definition(cls)
 
     def __post_init__(self) -> None:
@@ -295,7 +331,7 @@ class ArchOp(MachineOp):
     # ------------------------------------------------------------------------------------------------- properties
 
     def word(self, name: str) -> str:
-        """Return a property of words, its default if it is not given."""
+        """Return a string property, or its default."""
         value = self.properties.get(name)
         if isinstance(value, StringAttr):
             return value.data
@@ -304,7 +340,7 @@ class ArchOp(MachineOp):
         return row.default
 
     def number(self, name: str) -> int:
-        """Return an integer property, its default if it is not given."""
+        """Return an integer property, or its default."""
         value = self.properties.get(name)
         if isinstance(value, IntegerAttr):
             return value.value.data
@@ -313,7 +349,7 @@ class ArchOp(MachineOp):
         return row.default
 
     def flag(self, name: str) -> bool:
-        """Tell whether a flag is set."""
+        """Return True if a flag is set."""
         value = self.properties.get(name)
         return bool(value.value.data) if isinstance(value, IntegerAttr) else value is not None
 
@@ -348,7 +384,7 @@ class ArchOp(MachineOp):
             known = [p.name for p in self.ROW.properties]
             for name in self.properties:
                 if name not in known:
-                    raise AlgebraError(f"expected {_list(known)}, got the property '{name}'")
+                    raise AlgebraError(f"unknown property '{name}'; {_list(known)}")
             self.check_types()
         except AlgebraError as e:
             raise VerifyException(f"'{self.name}' op {e}") from None
@@ -357,17 +393,17 @@ class ArchOp(MachineOp):
 
     @classmethod
     def parse_entries(cls, parser: Parser) -> dict[str, Attribute]:
-        """Parse a dictionary as xDSL writes it: words in quotes, flags alone."""
+        """Parse an attribute dictionary: strings in quotes, flags without a value."""
         return parser.parse_optional_attr_dict()
 
     def print_entries(self, printer: Printer) -> None:
-        """Print the dictionary, if there is anything in it."""
+        """Print the attribute dictionary unless it is empty."""
         if self.properties or self.attributes:
             printer.print_op_attributes({**self.properties, **self.attributes})
 
 
 def _list(names: Sequence[str]) -> str:
-    return f"no property but {', '.join(names)}" if names else "no property"
+    return f"allowed: {', '.join(names)}" if names else "the op has no properties"
 
 
 def _results() -> dict[str, Attribute]:
@@ -443,10 +479,10 @@ OPS: list[type[Operation]] = [_class(row) for row in ROWS]
 
 
 def make(name: str, *operands: SSAValue, **properties: PropertyArg) -> ArchOp:
-    """Return the op ``cute_nvgpu.arch.NAME``, its result type inferred.
+    """Build the op ``cute_nvgpu.arch.NAME`` and infer its result type.
 
-    Properties: words and integers as they are, flags as ``True``; ``None`` leaves one out.  Raises AlgebraError where
-    operands or properties do not fit.
+    Properties are passed as str or int, flags as True. None omits a property. Raises AlgebraError if operands or
+    properties are invalid.
     """
     found = next((cls for cls in OPS if cls.name == f"cute_nvgpu.arch.{name}"), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""What a row of a table of machine-level ops says: operands, result, properties, source."""
+"""Rows of the table of machine-level ops: operands, result, properties and source of each op."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cute_dialect.ops.machine import is_barrier
 
 
 class Words(NamedTuple):
-    """A property that is one of some words; without a default it must be given."""
+    """String property with a fixed set of values. It is required unless there is a default."""
 
     name: str
     allowed: tuple[str, ...]
     default: str | None = None
 
     def check(self, value: Attribute | None) -> str | None:
-        """Tell what is wrong with the attribute, if anything."""
+        """Return the error message for an invalid attribute, or None."""
         if value is None and self.default is not None:
             return None
         if isinstance(value, StringAttr) and value.data in self.allowed:
@@ -30,7 +30,7 @@ class Words(NamedTuple):
 
 
 def i32_value(value: Attribute | None) -> int | None:
-    """Return the number that an ``i32`` attribute is; ``None`` for any other."""
+    """Return the value of an ``i32`` attribute, or None for any other attribute."""
     if not isinstance(value, IntegerAttr):
         return None
     number = cast("IntegerAttr", value)
@@ -38,7 +38,10 @@ def i32_value(value: Attribute | None) -> int | None:
 
 
 class Number(NamedTuple):
-    """A property that is an ``i32``; without a default it must be given.  ``fits`` says which.  ``what``: in words."""
+    """``i32`` property. It is required unless there is a default.
+
+    ``fits`` returns True for allowed values; ``what`` describes them in error messages.
+    """
 
     name: str
     what: str
@@ -46,7 +49,7 @@ class Number(NamedTuple):
     default: int | None = None
 
     def check(self, value: Attribute | None) -> str | None:
-        """Tell what is wrong with the attribute, if anything."""
+        """Return the error message for an invalid attribute, or None."""
         if value is None and self.default is not None:
             return None
         number = i32_value(value)
@@ -56,12 +59,12 @@ class Number(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """A property that is there (or ``true``) or not."""
+    """Optional flag, written alone or as ``true`` or ``false``."""
 
     name: str
 
     def check(self, value: Attribute | None) -> str | None:
-        """Tell what is wrong with the attribute, if anything."""
+        """Return the error message for an invalid attribute, or None."""
         if value is None or isinstance(value, UnitAttr) or value in _TRUTH:
             return None
         return f"expected {self.name} alone, or {self.name} = true or false, got {shown(value)}"
@@ -73,7 +76,7 @@ PropertyRow: TypeAlias = Words | Number | Flag
 
 
 def shown(value: Attribute | None) -> str:
-    """Return an attribute in a message."""
+    """Format an attribute for an error message."""
     return "nothing" if value is None else str(value)
 
 
@@ -81,7 +84,10 @@ def shown(value: Attribute | None) -> str:
 
 
 class Operand(NamedTuple):
-    """What an operand may be: ``accepts`` of its type; ``what`` for messages; ``example`` a type."""
+    """Kind of an operand.
+
+    ``accepts`` returns True for allowed types, ``what`` describes them in error messages, ``example`` is one of them.
+    """
 
     what: str
     accepts: Callable[[Attribute], bool]
@@ -105,12 +111,12 @@ def _points_at_integers(t: Attribute) -> bool:
 
 
 def register_count(n: int) -> bool:
-    """Tell whether ``setmaxnreg`` takes this number of registers."""
+    """Return True if ``setmaxnreg`` accepts this number of registers."""
     return 24 <= n <= 256 and n % 8 == 0
 
 
 def shuffle_width(n: int) -> bool:
-    """Tell whether groups of this many lanes can be shuffled."""
+    """Return True if a shuffle accepts groups of this many lanes."""
     return n in (1, 2, 4, 8, 16, 32)
 
 
@@ -130,7 +136,7 @@ _SHUFFLED = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 REGISTERS: dict[str, str] = {
     "f16": "h", "bf16": "h", "i16": "h", "i32": "r", "f32": "f", "i64": "l", "f64": "d",
 }  # fmt: skip
-"""What a register of PTX holds, and the letter that inline assembly has for it."""
+"""Type of a PTX register -> constraint letter in inline assembly."""
 
 
 def _held(t: Attribute) -> bool:
@@ -158,18 +164,27 @@ KINDS: dict[str, Operand] = {
     "element": Operand("the element type of the pointer", _named(*_SHUFFLED), "f32"),
     "int_element": Operand("the element type of the pointer", _named("i32", "i64"), "i32"),
 }
-"""Operand kinds by the word that rows use."""
+"""Word used in the rows -> kind of operand."""
 
 
 Inference: TypeAlias = Callable[[Sequence[Attribute]], list[Attribute]]
 
 
 class Row(NamedTuple):
-    """One op.
+    """Description of one op.
 
-    ``operands``: ``name:kind``, ``name:kind?`` where it may be left out.  ``result``: a type, ``=`` for the type of
-    operand 0, ``*`` for the element type that operand 0 points at, or a function.  ``sm``: the first architecture that
-    has the instruction.  ``pure``: no effect, may be moved and dropped.  ``checks``: what must hold beyond kinds.
+    Args:
+        name: name without ``cute_nvgpu.arch.``.
+        summary: first paragraph of the documentation.
+        isa: section of the PTX ISA, in quotes.
+        operands: ``name:kind``, or ``name:kind?`` for an optional operand.
+        result: a type; ``=`` for the type of operand 0; ``*`` for the element type of the pointer operand 0; or a
+            function.
+        properties: the properties of the op.
+        sm: first architecture that has the instruction.
+        pure: True if the op has no effect, so that it can be moved or removed.
+        check: further check of the operand types.
+        example: text after the op name in the example of the documentation.
     """
 
     name: str
@@ -185,6 +200,6 @@ class Row(NamedTuple):
 
     @property
     def kinds(self) -> list[tuple[str, str, bool]]:
-        """Name, kind, and whether it may be left out, of each operand."""
+        """Name and kind of each operand, and whether it is optional."""
         parts = [o.rstrip("?").split(":") for o in self.operands]
         return [(n, k, o.endswith("?")) for (n, k), o in zip(parts, self.operands)]

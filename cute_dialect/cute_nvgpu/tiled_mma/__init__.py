@@ -1,4 +1,4 @@
-"""Tiled MMAs: partitions, fragments, ``cute.gemm``; what the families of matrix instructions share."""
+"""Tiled MMAs: partitions, fragments and ``cute.gemm``, shared by the families of matrix instructions."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

@@ -39,12 +39,14 @@ class _MakeFromMmaOp(OperandOp):
         expect(mma, TiledMmaType, 1, "a !cute.tiled_mma")
         assert isinstance(atom, CopyAtomType) and isinstance(mma, TiledMmaType)
         element = mma.atom.element(cls.OPERAND)
-        # Accumulators may be narrowed on their way.
+        # Accumulators may be converted to a narrower type before the copy.
         if cls.OPERAND != "C" and element_bits(atom.element) != element_bits(element):
             raise AlgebraError(f"expected an atom of elements as wide as {cls.OPERAND}'s {element}, got {atom}")
         row, tiled = mma.atom.row, mma.tiling(cls.OPERAND)
         if mma.atom.in_shared_memory(cls.OPERAND):
-            raise AlgebraError(f"expected an operand {cls.OPERAND} in registers, which a copy can fill, got {mma.atom}")
+            raise AlgebraError(
+                f"expected an operand {cls.OPERAND} in registers, because the copy writes it, got {mma.atom}"
+            )
         i, j = OPERAND_MODES[cls.OPERAND]
         layout = tiled.layout_tv(cls.OPERAND, row.layout(cls.OPERAND))
         return [made_copy(atom, layout, (tiled.tile_size[i], tiled.tile_size[j]))]
@@ -52,11 +54,12 @@ class _MakeFromMmaOp(OperandOp):
 
 @cute_op
 class MakeTiledCopyAOp(_MakeFromMmaOp, operand="A"):
-    """The tiled copy that moves exactly the fragments of operand A of a tiled MMA.
+    """Builds the tiled copy that moves exactly the fragments of operand A of a tiled MMA.
 
     Syntax: ``%tc = cute.make_tiled_copy_A(%atom, %mma) : (ATOM, MMA) -> TC``
 
-    Inference: the thread-value layout is that of A (``cute.tiled.mma.layout_A_tv``), the tile that of the MMA in M and K.
+    Inference:
+        The thread-value layout is that of A (``cute.tiled.mma.layout_A_tv``). The tile is that of the MMA in M and K.
 
     Example:
         %tc = cute.make_tiled_copy_A(%a, %mma) : (!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),((2,2,2),(1,1))):((32,1),((16,8,128),(16,256)))">, tiler_mn = <"[16:1;16:1]">>
@@ -65,16 +68,15 @@ class MakeTiledCopyAOp(_MakeFromMmaOp, operand="A"):
 
 @cute_op
 class MakeTiledCopyBOp(_MakeFromMmaOp, operand="B"):
-    """The tiled copy that moves exactly the fragments of operand B of a tiled MMA; see ``make_tiled_copy_A``."""
+    """Builds the tiled copy that moves exactly the fragments of operand B of a tiled MMA; see ``make_tiled_copy_A``."""
 
 
 @cute_op
 class MakeTiledCopyCOp(_MakeFromMmaOp, operand="C"):
-    """The tiled copy that moves exactly the accumulators of a tiled MMA; see ``make_tiled_copy_A``.
+    """Builds the tiled copy that moves exactly the accumulators of a tiled MMA; see ``make_tiled_copy_A``.
 
-    The atom's elements may be narrower than the accumulators: a result is converted before it is stored.
+    The elements of the atom may be narrower than the accumulators, because results may be converted before the store.
     """
 
 
 OPS: list[type[Operation]] = [MakeTiledCopyAOp, MakeTiledCopyBOp, MakeTiledCopyCOp]
-"""The ops of this module."""

@@ -1,4 +1,4 @@
-"""``cute.gemm``: the product of two threads' parts, dispatched by their ranks, and what its operands must be."""
+"""``cute.gemm``: the product of a thread's parts, selected by their ranks, and the checks of its operands."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _RANKS = {
     (2, 2, 3): "(V,M) and (V,N)",
     (3, 3, 3): "(V,M,K) and (V,N,K)",
 }
-"""Ranks of A, B and D that gemm takes."""
+"""Ranks of A, B and D that gemm supports -> description for error messages."""
 
 
 def gemm_modes(ranks: tuple[int, int, int], operand: str, layout: Layout) -> tuple[Layout, Layout, Layout]:
-    """Return a layout as (V, first, second) for the ranks of A, B and D: modes that it lacks have extent 1.
+    """Return a layout as (V, first, second) for the ranks of A, B and D. Missing modes have extent 1.
 
     >>> gemm_modes((2, 2, 2), "A", Layout("(8,4):(1,8)"))
     (Layout("1:0"), Layout("8:1"), Layout("4:8"))
@@ -53,10 +53,13 @@ def _rank(layout: Layout) -> int:
 def gemm_operands(
     types: Sequence[Attribute], *, sparse: bool = False
 ) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
-    """Return the atom and the layouts (V, first, second) of D, A, B (and C) of a gemm with these operand types.
+    """Return the atom and the layouts (V, first, second) of D, A, B, and C if given, of a gemm.
 
-    ``types``: of the MMA, D, A, B and perhaps C.  ``sparse``: whether A must be sparse, or must not.  Raises
-    AlgebraError, which names both sides and the mode, for operands that do not fit.
+    Raises AlgebraError, which names both sides and the mode, for operands that do not fit.
+
+    Args:
+        types: the types of the MMA, D, A, B and optionally C.
+        sparse: True if A must be sparse, False if it must be dense.
     """
     expect_operands(types, 4, 5)
     mma = types[0]
@@ -83,7 +86,7 @@ def gemm_operands(
         wanted, have = atom_values(atom, operand), size(values)
         if have != wanted:
             raise AlgebraError(
-                f"expected {wanted} values of {operand} in mode V as the atom {atom} takes, got {payload_text(have)} "
+                f"expected {wanted} values of {operand} in mode V for the atom {atom}, got {payload_text(have)} "
                 f"in {payload_text(plain[operand].shape)}"
             )
     for mode, one, other in (("M", ("A", 1), ("D", 1)), ("N", ("B", 1), ("D", 2)), ("K", ("A", 2), ("B", 2))):
@@ -103,7 +106,7 @@ def gemm_operands(
 
 
 def plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
-    """Return the layout of an operand of a gemm.  Raises AlgebraError for one that the atom cannot take."""
+    """Return the layout of an operand of a gemm. Raises AlgebraError if the atom does not support it."""
     layout = t.layout
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(
@@ -111,7 +114,7 @@ def plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
         )
     space = "smem" if atom.in_shared_memory(operand) else "rmem"
     if t.space != space:
-        raise AlgebraError(f"expected {operand} in {space} as the atom {atom} takes it, got {t.space}")
+        raise AlgebraError(f"expected {operand} in {space} for the atom {atom}, got {t.space}")
     check_element(atom, operand, t)
     if not is_static(layout.shape) or (space == "rmem" and not is_static(layout)):
         raise AlgebraError(f"expected a static layout of {operand}, got {payload_text(layout)}")
@@ -141,7 +144,7 @@ def _same_extents(c: tuple[Layout, Layout, Layout], d: tuple[Layout, Layout, Lay
 
 
 def check_descriptor(atom: MmaAtomType, operand: str, t: MemRefType, modes: tuple[Layout, Layout, Layout]) -> None:
-    """Raise AlgebraError unless the tensor core can read an operand from shared memory; the text says why not."""
+    """Raise AlgebraError unless the tensor core can read the operand from shared memory."""
     from cute_dialect.algebra.leaf import divisibility
 
     bits = element_bits(t.element)
@@ -158,9 +161,9 @@ def check_descriptor(atom: MmaAtomType, operand: str, t: MemRefType, modes: tupl
 
 
 def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout) -> int:
-    """Return the 64-bit descriptor (at address 0) of mode V of an operand, one instruction's tile.
+    """Return the 64-bit matrix descriptor, for address 0, of mode V of an operand: the tile of one instruction.
 
-    Raises AlgebraError for a layout that has none.
+    Raises AlgebraError for a layout that no descriptor can represent.
     """
     from cute_dialect.arch.descriptors import derive, expect_depth
     from cute_dialect.arch.errors import DescriptorError
@@ -184,21 +187,21 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
 
 @cute_op
 class GemmOp(MemoryOp):
-    """Multiply the parts of a thread: ``D = A * B + C``; without C ``D = A * B``.
+    """Multiplies a thread's parts of two operands: ``D = A * B + C``, or ``D = A * B`` without C.
 
     Syntax: ``cute.gemm(%mma, %D, %A, %B [, %C]) : (TM, D, A, B [, C]) -> ()``
 
-    ``%mma`` is a tiled MMA or an MMA atom.  Shapes are static; the ranks of A, B and D say what is multiplied:
+    ``%mma`` is a tiled MMA or an MMA atom. Shapes are static. The ranks of A, B and D select the kind of product:
 
     * ``(V)``, ``(V)``, ``(V)``: one atom;
-    * ``(M)``, ``(N)``, ``(M,N)``: an outer product, for atoms with one value a thread;
-    * ``(M,K)``, ``(N,K)``, ``(M,N)``: the same for each k;
-    * ``(V,M)``, ``(V,N)``, ``(V,M,N)``: all pairs;
-    * ``(V,M,K)``, ``(V,N,K)``, ``(V,M,N)``: the same for each k, in order.
+    * ``(M)``, ``(N)``, ``(M,N)``: an outer product, for atoms with one value per thread;
+    * ``(M,K)``, ``(N,K)``, ``(M,N)``: the outer product for each k, accumulated;
+    * ``(V,M)``, ``(V,N)``, ``(V,M,N)``: one atom for each pair (m, n);
+    * ``(V,M,K)``, ``(V,N,K)``, ``(V,M,N)``: one atom for each pair (m, n) and each k, in the order of k.
 
-    Operands are registers; those that ``wgmma`` reads from shared memory are views of it, from which the matrix
-    descriptors are derived.  With ``wgmma`` the products are asynchronous: fence, commit and wait are ops of their own
-    (``cute_nvgpu.arch.wgmma_fence``, ``wgmma_commit_group``, ``wgmma_wait_group``).
+    Operands are in registers, except that ``wgmma`` reads A and B from views of shared memory; the matrix descriptors
+    are derived from these views. Products with ``wgmma`` are asynchronous. Separate ops are needed for fence, commit
+    and wait (``cute_nvgpu.arch.wgmma_fence``, ``wgmma_commit_group``, ``wgmma_wait_group``).
 
     Example:
         cute.gemm(%mma, %d, %a, %b, %d) : (!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">, !cute.memref<f16, rmem, align<32>, "((2,2,2),2,4):((1,2,4),8,16)">, !cute.memref<f16, rmem, align<32>, "((2,2),2,4):((1,2),4,8)">, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">) -> ()
@@ -229,4 +232,3 @@ class GemmOp(MemoryOp):
 
 
 OPS: list[type[Operation]] = [GemmOp]
-"""The ops of this module."""

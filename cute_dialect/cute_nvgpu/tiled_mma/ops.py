@@ -1,7 +1,8 @@
-"""Tiled matrix multiply: partitions, fragments, ``cute.gemm``.
+"""Tiled MMA: partitions and fragments of its operands, and its layouts.
 
-A tiled MMA repeats an atom over threads and values.  ``partition_A/B/C`` give a thread its part ``(V, Rest0, …)`` of
-an operand tile: V are the values of one atom.  ``gemm`` multiplies such parts.
+A tiled MMA repeats an atom over threads and values. ``partition_A``, ``partition_B`` and ``partition_C`` return a
+thread's part ``(V, Rest0, …)`` of an operand tile, where V are the values of one atom. ``cute.gemm`` multiplies such
+parts.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ from cute_dialect.ops.views import (
 from cute_dialect.types import CoordType, LayoutType, ShapeType
 
 MODES = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N"), "E": ("M", "K")}
-"""Operand -> the names of its two modes."""
+"""Operand -> names of its two modes."""
 
 
 @cute_op
 class MakeTiledMmaOp(MemoryOp):
-    """A tiled MMA of an atom; atom layout and permutation are in the type.
+    """Builds a tiled MMA of an atom. The result type contains the atom layout and the permutation.
 
     Syntax: ``%mma = cute.make_tiled_mma(%atom) : !cute.tiled_mma<…>``
 
@@ -84,7 +85,10 @@ class MakeTiledMmaOp(MemoryOp):
 
 
 class OperandOp(MemoryOp):
-    """An op of one operand of a tiled MMA, ``operand="A"``, which stands for the ``{}`` in the name of its base."""
+    """Base of the ops of one operand of a tiled MMA.
+
+    A subclass passes ``operand="A"``, which replaces the ``{}`` in the name of the base class.
+    """
 
     OPERAND: ClassVar[str] = ""
 
@@ -96,7 +100,7 @@ class OperandOp(MemoryOp):
 
 
 class TiledMmaOp(OperandOp):
-    """What a tiled MMA is asked, of one of its operands or of all."""
+    """Base of the ops whose first operand is a tiled MMA."""
 
     def __init__(self, mma: SSAValue, *others: SSAValue):
         operands = [mma, *others]
@@ -109,12 +113,14 @@ class TiledMmaOp(OperandOp):
         expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
         assert isinstance(mma, TiledMmaType)
         if cls.OPERAND == "E" and not mma.atom.SPARSE:
-            raise AlgebraError(f"operand #0 must be a tiled MMA of a sparse atom, which has an operand E, got {mma}")
+            raise AlgebraError(
+                f"operand #0 must be a tiled MMA of a sparse atom, because a dense atom has no operand E, got {mma}"
+            )
         return [cls.answer(mma, others)]
 
     @classmethod
     def answer(cls, mma: TiledMmaType, others: Sequence[Attribute]) -> Attribute:
-        """Return the type of the result; ``others``: types of the operands after the MMA.  Raises AlgebraError."""
+        """Return the result type. ``others`` are the types of the operands after the MMA. Raises AlgebraError."""
         raise NotImplementedError(cls.name)
 
 
@@ -122,12 +128,14 @@ class TiledMmaOp(OperandOp):
 
 
 def atom_layout(atom: MmaAtomType, operand: str) -> Layout:
-    """Return the atom's thread-value layout of operand A, B, C or D; E of a sparse product."""
+    """Return the thread-value layout of operand A, B, C or D of an atom, or of E of a sparse atom."""
     return atom.row.layout(operand)
 
 
 def atom_values(atom: MmaAtomType, operand: str) -> int:
-    """Tell how many values of an operand one thread has in one atom; the whole tile for one in shared memory.
+    """Return the number of values of an operand per thread in one atom.
+
+    For an operand in shared memory this is the number of elements of the whole tile.
 
     >>> from xdsl.dialects.builtin import f16, f32
     >>> from cute_dialect.cute_nvgpu.mma.types import MmaSyncType
@@ -143,9 +151,9 @@ def atom_values(atom: MmaAtomType, operand: str) -> int:
 def partition(
     mma: TiledMmaType, operand: str, tensor: TensorType, layout: Payload, tid: Payload
 ) -> tuple[AnyLayout, IntTuple]:
-    """Return one thread's part of an operand: the layout ``(V, Rest0, Rest1, …)`` and the offset of the thread.
+    """Return a thread's part of an operand: the layout ``(V, Rest0, Rest1, …)`` and the offset of the thread.
 
-    ``layout``: the tensor's, possibly with leaves bound to SSA values.  Raises AlgebraError.
+    ``layout`` is the layout of the tensor, possibly with leaves bound to SSA values. Raises AlgebraError.
     """
     atom = mma.atom
     thread = cast("Leaf", tracked(tid))
@@ -165,24 +173,25 @@ def partition(
 
 
 def check_shared_operand(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
-    """Raise AlgebraError unless a tensor can be an operand that the atom reads from shared memory."""
+    """Raise AlgebraError unless the tensor can be an operand that the atom reads from shared memory."""
     if tensor.space != "smem":
         raise AlgebraError(f"expected operand {operand} of {atom} in smem, got {tensor.space}")
     check_element(atom, operand, tensor)
 
 
 def check_element(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
-    """Raise AlgebraError unless a tensor has the element type of an operand; f32 serves as tf32, i8 as ui8."""
+    """Raise AlgebraError unless the tensor has the element type of the operand. f32 is accepted for tf32, and i8 for
+    ui8.
+    """
     wanted, got = element_name(atom.element(operand)), element_name(tensor.element)
     if got != wanted and (wanted, got) != ("tf32", "f32") and wanted != f"u{got}":
         raise AlgebraError(
-            f"expected operand {operand} of elements {atom.element(operand)} as the atom {atom} says, "
-            f"got {tensor.element}"
+            f"expected operand {operand} of elements {atom.element(operand)} for the atom {atom}, got {tensor.element}"
         )
 
 
 class PartitionOp(TiledMmaOp):
-    """A thread's part of one operand."""
+    """Base of ``partition_A``, ``partition_B`` and ``partition_C``."""
 
     name = "cute.tiled.mma.partition_{}"
     mma = operand_def(TiledMmaType)
@@ -205,12 +214,13 @@ class PartitionOp(TiledMmaOp):
 
 @cute_op
 class PartitionAOp(PartitionOp, operand="A"):
-    """A thread's part of operand A of a tiled MMA, a tensor ``(M, K, …)``.
+    """Returns a thread's part of operand A of a tiled MMA, a tensor ``(M, K, …)``.
 
     Syntax: ``%t = cute.tiled.mma.partition_A(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
 
-    Inference: ``(V, RestM, RestK, …)``; ``V`` the values of one atom, or the whole ``(M, K)`` tile of one instruction
-    where the atom reads A from shared memory.  Threads along N see the same part.  A swizzle stays on the pointer.
+    Inference:
+        ``(V, RestM, RestK, …)``. ``V`` are the values of one atom, or the whole ``(M, K)`` tile of one instruction if
+        the atom reads A from shared memory. Threads along N get the same part. A swizzle remains on the pointer.
 
     Example:
         %t = cute.tiled.mma.partition_A(%mma, %s, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,64):(64,1)">, !cute.coord<"?">) -> !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),2,4):((64,1),4096,16)">
@@ -219,7 +229,7 @@ class PartitionAOp(PartitionOp, operand="A"):
 
 @cute_op
 class PartitionBOp(PartitionOp, operand="B"):
-    """A thread's part of operand B of a tiled MMA, a tensor ``(N, K, …)``; see ``partition_A``.
+    """Returns a thread's part of operand B of a tiled MMA, a tensor ``(N, K, …)``; see ``partition_A``.
 
     Example:
         %t = cute.tiled.mma.partition_B(%mma, %s, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f16, gmem, "(32,16):(?,1)">, !cute.coord<"?">) -> !cute.memref<f16, gmem, "((2,2),2,1):((1,8),?{div=16},0)">
@@ -228,7 +238,8 @@ class PartitionBOp(PartitionOp, operand="B"):
 
 @cute_op
 class PartitionCOp(PartitionOp, operand="C"):
-    """A thread's part of operand C (or D) of a tiled MMA, a tensor ``(M, N, …)`` of any element type, or coordinates.
+    """Returns a thread's part of operand C or D of a tiled MMA: a tensor ``(M, N, …)`` of any element type, or a
+    coordinate tensor.
 
     Syntax: ``%t = cute.tiled.mma.partition_C(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
 
@@ -238,7 +249,7 @@ class PartitionCOp(PartitionOp, operand="C"):
 
 
 def partition_shape(mma: TiledMmaType, operand: str, shape: Payload) -> IntTuple:
-    """Return the shape of a partition of a tensor of that shape.  Raises AlgebraError."""
+    """Return the shape that a partition of a tensor of this shape has. Raises AlgebraError."""
     if not isinstance(shape, tuple) or len(shape) < 2:
         raise AlgebraError(
             f"expected a shape ({','.join(MODES[operand])},…) of rank 2 or more, got {payload_text(shape)}"
@@ -253,7 +264,7 @@ def _zeros(shape: IntTuple) -> Stride:
 
 
 class PartitionShapeOp(TiledMmaOp):
-    """The shape of a thread's part of one operand."""
+    """Base of the ops that return the shape of a partition."""
 
     name = "cute.tiled.mma.partition_shape_{}"
     mma = operand_def(TiledMmaType)
@@ -271,7 +282,7 @@ class PartitionShapeOp(TiledMmaOp):
 
 @cute_op
 class PartitionShapeAOp(PartitionShapeOp, operand="A"):
-    """The shape of ``partition_A`` of a tensor of that shape.
+    """Returns the shape that ``partition_A`` of a tensor of that shape has.
 
     Syntax: ``%s = cute.tiled.mma.partition_shape_A(%mma, %shape) : (TM, !cute.shape<"…">) -> !cute.shape<"…">``
     """
@@ -279,12 +290,12 @@ class PartitionShapeAOp(PartitionShapeOp, operand="A"):
 
 @cute_op
 class PartitionShapeBOp(PartitionShapeOp, operand="B"):
-    """The shape of ``partition_B`` of a tensor of that shape; see ``partition_shape_A``."""
+    """Returns the shape that ``partition_B`` of a tensor of that shape has; see ``partition_shape_A``."""
 
 
 @cute_op
 class PartitionShapeCOp(PartitionShapeOp, operand="C"):
-    """The shape of ``partition_C`` of a tensor of that shape; see ``partition_shape_A``.
+    """Returns the shape that ``partition_C`` of a tensor of that shape has; see ``partition_shape_A``.
 
     Example:
         %s = cute.tiled.mma.partition_shape_C(%mma, %mn) : (!cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x256x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.shape<"(128,256)">) -> !cute.shape<"((2,2,32),1,1)">
@@ -295,9 +306,10 @@ class PartitionShapeCOp(PartitionShapeOp, operand="C"):
 
 
 def fragment(mma: TiledMmaType, operand: str, source: Attribute) -> Attribute:
-    """Return the fragment of a partition (or its shape): registers, or the view that the atom reads in shared memory.
+    """Return the type of the fragment of a partition or of its shape: registers, or the view of shared memory for the
+    atom.
 
-    Values lie in the order in which the atom has them, so those of one register side by side.  Raises AlgebraError.
+    Values are in the order of the atom, so that the values of one register are adjacent. Raises AlgebraError.
     """
     atom = mma.atom
     if atom.in_shared_memory(operand):
@@ -328,7 +340,7 @@ def _check_values(atom: MmaAtomType, operand: str, layout: Payload) -> None:
     have = size(shape[0] if isinstance(shape, tuple) else shape)
     if have != values:
         raise AlgebraError(
-            f"expected {values} values of {operand} in mode 0 as the atom {atom} takes, got {payload_text(have)} in "
+            f"expected {values} values of {operand} in mode 0 for the atom {atom}, got {payload_text(have)} in "
             f"{payload_text(shape)}"
         )
 
@@ -338,7 +350,7 @@ def _ones(shape: IntTuple) -> Stride:
 
 
 def _compact(layout: Layout) -> Layout:
-    """The shape in column-major order; modes of stride 0, and those of extent 1, stand still.
+    """Return the layout with compact column-major strides. Modes of stride 0 or extent 1 get stride 0.
 
     >>> _compact(Layout("((2,2),4,1):((1,64),0,8)"))
     Layout("((2,2),4,1):((1,2),0,0)")
@@ -361,7 +373,7 @@ def _compact(layout: Layout) -> Layout:
 
 
 class MakeFragmentOp(TiledMmaOp):
-    """Registers for a thread's part of one operand."""
+    """Base of the ops that allocate registers for a thread's part of an operand."""
 
     name = "cute.tiled.mma.make_fragment_{}"
     mma = operand_def(TiledMmaType)
@@ -376,12 +388,14 @@ class MakeFragmentOp(TiledMmaOp):
 
 @cute_op
 class MakeFragmentAOp(MakeFragmentOp, operand="A"):
-    """Registers for a partition of A (or for its shape); the partition itself where the atom reads A from smem.
+    """Allocates registers for a partition of A or for its shape. If the atom reads A from smem, returns the partition
+    itself.
 
     Syntax: ``%f = cute.tiled.mma.make_fragment_A(%mma, %part) : (TM, T) -> T'``
 
-    Inference: an rmem tensor of the partition's shape and of the atom's element type, compact in the order of its
-    modes, so that the values of one register lie side by side.
+    Inference:
+        A register tensor with the shape of the partition and the element type of the atom. It is compact in the order
+        of its modes, so that the values of one register are adjacent.
 
     Example:
         %f = cute.tiled.mma.make_fragment_A(%mma, %t) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f16, smem, "((2,2,2),2,4):((1,512,8),2048,16)">) -> !cute.memref<f16, rmem, align<32>, "((2,2,2),2,4):((1,2,4),8,16)">
@@ -390,12 +404,15 @@ class MakeFragmentAOp(MakeFragmentOp, operand="A"):
 
 @cute_op
 class MakeFragmentBOp(MakeFragmentOp, operand="B"):
-    """Registers for a partition of B (or for its shape); the partition itself where the atom reads B from smem."""
+    """Allocates registers for a partition of B; see ``make_fragment_A``. If the atom reads B from smem, returns the
+    partition itself.
+    """
 
 
 @cute_op
 class MakeFragmentCOp(MakeFragmentOp, operand="C"):
-    """Accumulators for a partition of C (or for its shape): an rmem tensor of the atom's accumulator type.
+    """Allocates the accumulators for a partition of C or for its shape: a register tensor of the atom's accumulator
+    type.
 
     Syntax: ``%f = cute.tiled.mma.make_fragment_C(%mma, %part) : (TM, T) -> T'``
 
@@ -409,7 +426,7 @@ class MakeFragmentCOp(MakeFragmentOp, operand="C"):
 
 @cute_op
 class ThreadLayoutOp(TiledMmaOp):
-    """The threads of a tiled MMA: (ThrV, ThrM, ThrN, ThrK) -> thread.
+    """Returns the thread layout of a tiled MMA: (ThrV, ThrM, ThrN, ThrK) -> thread.
 
     Example:
         %l = cute.tiled.mma.thr_layout_vmnk(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>) -> !cute.layout<"(32,2,2,1):(1,32,64,0)">
@@ -427,7 +444,7 @@ class ThreadLayoutOp(TiledMmaOp):
 
 @cute_op
 class TileShapeOp(TiledMmaOp):
-    """The (M, N, K) that all threads of a tiled MMA cover at once.
+    """Returns the tile (M, N, K) that all threads of a tiled MMA cover in one step.
 
     Example:
         %s = cute.tiled.mma.tile_shape_mnk(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>) -> !cute.shape<"(32,16,16)">
@@ -444,7 +461,7 @@ class TileShapeOp(TiledMmaOp):
 
 
 class LayoutTvOp(TiledMmaOp):
-    """The (thread, value) layout of one operand."""
+    """Base of the ops that return the (thread, value) layout of an operand."""
 
     name = "cute.tiled.mma.layout_{}_tv"
     mma = operand_def(TiledMmaType)
@@ -458,17 +475,19 @@ class LayoutTvOp(TiledMmaOp):
 
 @cute_op
 class LayoutAOp(LayoutTvOp, operand="A"):
-    """(thread, value) -> column-major index in the (M, K) tile of A: a tiled copy with it loads the fragments of A."""
+    """Returns the map (thread, value) -> column-major index in the (M, K) tile of A. A tiled copy with this layout
+    loads the fragments of A.
+    """
 
 
 @cute_op
 class LayoutBOp(LayoutTvOp, operand="B"):
-    """(thread, value) -> column-major index in the (N, K) tile of B; see ``layout_A_tv``."""
+    """Returns the map (thread, value) -> column-major index in the (N, K) tile of B; see ``layout_A_tv``."""
 
 
 @cute_op
 class LayoutCOp(LayoutTvOp, operand="C"):
-    """(thread, value) -> column-major index in the (M, N) tile of C; see ``layout_A_tv``.
+    """Returns the map (thread, value) -> column-major index in the (M, N) tile of C; see ``layout_A_tv``.
 
     Example:
         %l = cute.tiled.mma.layout_C_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>) -> !cute.layout<"((4,8,2,2),((2,2),(1,1))):((64,1,16,256),((32,8),(32,512)))">
@@ -492,4 +511,3 @@ OPS: list[type[Operation]] = [
     LayoutBOp,
     LayoutCOp,
 ]
-"""The ops of this module."""

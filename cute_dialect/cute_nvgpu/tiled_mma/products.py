@@ -1,4 +1,4 @@
-"""The base of matrix instructions, ``cute_nvgpu.arch.*``: one op an instruction, over views of one atom's values."""
+"""Base of the matrix instructions ``cute_nvgpu.arch.*``: one op per instruction, on views of one atom's values."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 
 class ProductOp(InstructionOp):
-    """One instruction ``D = A * B + C``; operands hold exactly one atom's values."""
+    """One instruction ``D = A * B + C``. Each operand holds exactly the values of one atom."""
 
     WRITES = "first"
     OPERANDS: ClassVar[str] = "DABC"
     FLAGS: ClassVar[int] = 0
-    """How many operands may follow that are no tensors."""
+    """Maximum number of trailing operands that are not tensors."""
 
     def check_types(self) -> None:
         """Raise AlgebraError unless atom and operands fit."""
@@ -44,10 +44,10 @@ class ProductOp(InstructionOp):
 
 
 def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
-    """Raise AlgebraError unless a tensor holds exactly one atom's values of an operand."""
+    """Raise AlgebraError unless a tensor holds exactly the values of an operand in one atom."""
     space = "smem" if atom.in_shared_memory(operand) else "rmem"
     if t.space != space:
-        raise AlgebraError(f"expected {operand} in {space} as the atom {atom} takes it, got {t.space}")
+        raise AlgebraError(f"expected {operand} in {space} for the atom {atom}, got {t.space}")
     check_element(atom, operand, t)
     layout = t.layout
     if isinstance(layout, ComposedLayout) or not is_static(layout):
@@ -56,7 +56,7 @@ def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
     wanted = atom_values(atom, operand)
     if size(layout.shape) != wanted:
         raise AlgebraError(
-            f"expected {wanted} values of {operand} as the atom {atom} takes, got {size(layout.shape)} in "
+            f"expected {wanted} values of {operand} for the atom {atom}, got {size(layout.shape)} in "
             f"{payload_text(layout)}"
         )
     if space == "smem":

@@ -1,4 +1,4 @@
-"""Operands of matrix instructions in registers."""
+"""Reads and writes of the register operands of matrix instructions."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ REGISTERS: Mapping[str, Attribute] = {
 
 
 def row_of(op: Operation) -> tuple[MmaAtomType, MmaAtom]:
-    """Return the atom of an instruction and its row."""
+    """Return the atom of an instruction and its row in the table."""
     atom = op.properties["atom"]
     assert isinstance(atom, MmaAtomType)
     return atom, atom.row
 
 
 def read_operand(low: Lowering, tensor: SSAValue, held: Registers) -> list[SSAValue]:
-    """Return the values of a tensor in the registers of an operand."""
+    """Return the values of a tensor, packed in the registers of an operand."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     if t.element == i1:
         return _read_bits(low, tensor, t)
     register = REGISTERS[held.mlir]
     if held.mlir.startswith("vector") and not _in_structs(low, tensor):
-        # A wide vector is cut into words at once.
+        # Cut a wide vector into words directly.
         return [as_type(low.build, word, register) for word in read_packed(low, tensor, None, i32)]
     return read_packed(low, tensor, None, register)
 
@@ -57,7 +57,7 @@ def _in_structs(low: Lowering, tensor: SSAValue) -> bool:
 def _read_bits(low: Lowering, tensor: SSAValue, t: MemRefType) -> list[SSAValue]:
     view = low.views.get(tensor)
     if view is None:
-        raise AlgebraError(f"expected single bits in registers, not in local memory: {t}")
+        raise AlgebraError(f"single-bit operands must stay in registers, but this one is in local memory: {t}")
     offsets = cells_of(t)
     cells = low.registers.cells[view.fragment]
     words: list[SSAValue] = []
@@ -81,7 +81,7 @@ def _word(low: Lowering, vector: SSAValue, number: int, count: int) -> SSAValue:
 
 
 def write_struct(low: Lowering, tensor: SSAValue, held: Registers, struct: SSAValue) -> None:
-    """Write the registers of a result struct to a tensor: its cells become the members."""
+    """Write the result struct of an instruction to a tensor. Its cells become the struct members."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     view = low.views.get(tensor)

@@ -1,7 +1,8 @@
-"""``convert-cute-algo-to-arch`` of tiled matrix multiplies: one arch op an instruction.
+"""``convert-cute-algo-to-arch`` lowering of tiled matrix products: one arch op per instruction.
 
-``cute.gemm`` is unrolled: k in order, and within a k all (m, n), for ``mma.sync`` in serpentine order so that two
-neighbours share an operand.  Each operand of an instruction is a view of one atom's values; a view is made once.
+``cute.gemm`` is unrolled over k, and for each k over all (m, n). For ``mma.sync`` the (m, n) are in serpentine order,
+so that consecutive instructions share an operand. Each operand of an instruction is a view of one atom's values. Each
+view is created once.
 
     cute.gemm(%mma, %d, %a, %b, %d)         with d (V,2,1), a (V,2,1), b (V,1,1)
     →
@@ -9,8 +10,8 @@ neighbours share an operand.  Each operand of an instruction is a view of one at
     cute_nvgpu.arch.mma_sync(%d0, %a0, %b0, %d0) {atom = …} : …
     cute_nvgpu.arch.mma_sync(%d1, %a1, %b0, %d1) {atom = …} : …
 
-Without C the first product of each accumulator starts from zero: a C of zeros for ``mma.sync`` and ``fma``, scale-d 0
-for ``wgmma``.
+Without C the first product of each accumulator starts from zero: with a C of zeros for ``mma.sync`` and ``fma``, with
+scale-d 0 for ``wgmma``.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from cute_dialect.types import CuteType, LayoutType, ShapeType
 
 
 def _nothing(op: Operation) -> None:
-    """Leave a tiled MMA or a tiled copy: all about it is in its type."""
+    """Keep a tiled MMA or a tiled copy, whose type describes it completely."""
 
 
 def partition(op: Operation) -> None:
-    """Return a thread's part of an operand: a view."""
+    """Replace a partition by a view of the thread's part."""
     assert isinstance(op, mma.PartitionOp)
     tiled, tensor, tid = op.operands
     site = InsertionPoint(op)
@@ -57,7 +58,7 @@ def partition(op: Operation) -> None:
 
 
 def partition_shape(op: Operation) -> None:
-    """Return the shape of a part."""
+    """Replace the op by the shape of the thread's part."""
     assert isinstance(op, mma.PartitionShapeOp)
     site = InsertionPoint(op)
     declared, tiled = op.results[0].type, op.operands[0].type
@@ -69,7 +70,7 @@ def partition_shape(op: Operation) -> None:
 
 
 def make_fragment(op: Operation) -> None:
-    """Make registers for a part, or give the part itself in shared memory."""
+    """Allocate registers for a part, or return the part in shared memory itself."""
     assert isinstance(op, mma.MakeFragmentOp)
     t = op.results[0].type
     assert isinstance(t, MemRefType)
@@ -78,7 +79,7 @@ def make_fragment(op: Operation) -> None:
 
 
 def query(op: Operation) -> None:
-    """Tell what is known of a tiled MMA: a static value."""
+    """Replace a query of a tiled MMA by its static value."""
     t = op.results[0].type
     assert isinstance(t, CuteType)
     op.results[0].replace_all_uses_with(InsertionPoint(op).static(t))
@@ -88,7 +89,7 @@ def query(op: Operation) -> None:
 
 
 class Tiles:
-    """Views of one atom's values of an operand, made when they are first asked for."""
+    """Views of one atom's values of an operand, created on first use."""
 
     def __init__(self, site: InsertionPoint, tensor: SSAValue, modes: tuple[Layout, Layout, Layout]):
         self._site = site
@@ -100,7 +101,7 @@ class Tiles:
         self._whole = all(size(m) == 1 for m in self._rest) and t.layout == self._values
 
     def at(self, first: int, second: int) -> SSAValue:
-        """Return the view of the atom at these coordinates of the two modes."""
+        """Return the view of the atom at these coordinates in the two modes."""
         if self._whole:
             return self._tensor
         site = self._site
@@ -120,7 +121,7 @@ class Tiles:
 
         if is_static(layout):
             return layout
-        # A mode of a shared-memory operand with run-time strides.
+        # A shared-memory operand may have a mode with dynamic strides.
         ssa = self._site.once(("layout", self._tensor), lambda: views.GetLayoutOp(self._tensor))
         whole = self._site.bound(ssa)
         assert isinstance(whole, Layout)
@@ -134,7 +135,8 @@ def _value(coordinate: int, mode: Layout) -> Leaf:
 
 
 def order(m: int, n: int, *, serpentine: bool) -> Iterator[tuple[int, int]]:
-    """Return all (i, j) of m times n; ``serpentine``: every other row backwards, so that neighbours share an operand.
+    """Return all (i, j) of an m by n grid. With ``serpentine``, every other row is reversed, so that neighbours share
+    an operand.
 
     >>> list(order(2, 2, serpentine=True))
     [(0, 0), (0, 1), (1, 1), (1, 0)]
@@ -145,17 +147,17 @@ def order(m: int, n: int, *, serpentine: bool) -> Iterator[tuple[int, int]]:
 
 
 def extent(mode: Layout) -> int:
-    """Return the size of a mode, which is static."""
+    """Return the size of a static mode."""
     n = size(mode)
     assert isinstance(n, int)
     return n
 
 
 class Product(NamedTuple):
-    """A ``cute.gemm`` or ``cute.sparse_gemm`` to be lowered.
+    """A ``cute.gemm`` or ``cute.sparse_gemm`` that is being lowered.
 
-    ``c``: the tensor C, if there is one.  ``tiles``: of D, A, B, of E of a sparse product, and of C where it is another
-    tensor than D.  ``extents``: of M, N, K in atoms.
+    ``c`` is the tensor C, or None. ``tiles`` are the views of D, A and B, of E for a sparse product, and of C if it
+    differs from D. ``extents`` are M, N and K in atoms.
     """
 
     site: InsertionPoint
@@ -167,11 +169,11 @@ class Product(NamedTuple):
 
 
 Multiply: TypeAlias = Callable[[Product], None]
-"""Lowers a product by the atoms of a family; each family's ``tile`` has one."""
+"""Function that lowers a product with the atoms of a family, in the family's module ``tile``."""
 
 
 def multiply_by(make: type[Operation], product: Product) -> None:
-    """Lower a product whose instructions take D, A, B, C (and E): each an op ``make``."""
+    """Lower a product to one op ``make`` per instruction, with the operands D, A, B, C, and E if sparse."""
     site, _, c_tensor, atom, tiles, (m, n, k) = product
     c = tiles.get("C", tiles["D"])
     zero = zeros(site, atom) if c_tensor is None else None
@@ -185,7 +187,7 @@ def multiply_by(make: type[Operation], product: Product) -> None:
 
 
 def multiply(product: Product) -> None:
-    """Lower a ``cute.gemm``: one op an instruction, as the atom's record says."""
+    """Lower a ``cute.gemm`` to one op per instruction, as selected by the family of the atom."""
     multiply_by(instruction_of_atom(product.atom.name), product)
 
 
@@ -202,7 +204,7 @@ def _gemm(op: Operation) -> None:
 
 
 def zeros(site: InsertionPoint, atom: MmaAtomType) -> SSAValue:
-    """Return a fragment of zeros, one atom's C."""
+    """Return a fragment of zeros for the C of one atom."""
     element = atom.element("C")
     n = mma.atom_values(atom, "C")
     fragment = site.emit(memory.AllocaOp(memory.rmem_type(element, Layout(n, 1 if n > 1 else 0))))
@@ -240,4 +242,4 @@ HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute.tiled.mma.layout_C_tv": query,
     "cute.gemm": _gemm,
 }
-"""Op name -> how it is lowered in place."""
+"""Op name -> function that lowers it in place."""

@@ -1,16 +1,16 @@
-"""MMA atom types of ``cute_nvgpu``, and the tiled MMA.
+"""MMA atom types of ``cute_nvgpu``, and the tiled MMA type.
 
-An atom type is a key into the table of :mod:`cute_dialect.arch`: which instruction, which shape, which element types.
-The row itself (fragments, registers, how it is emitted) is looked up when it is first needed.
+An atom type is a key into the table of :mod:`cute_dialect.arch`: the instruction, its shape and its element types. The
+row of the table (fragments, registers, lowering) is looked up on first use.
 
 * ``!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>``: one multiply-add of one thread;
 * ``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a`` and ``dp2a`` of one thread;
 * ``!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>``: ``mma.sync`` of a warp (of a quad-pair for 8x8x4 on f16);
-* ``!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>``: ``mma.sp`` of a warp, whose A is sparse;
+* ``!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>``: ``mma.sp`` of a warp, with a sparse A;
 * ``!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` of a warp group;
-* ``!cute_nvgpu.atom.wgmma_sp<64x128x32, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: the same with a sparse A.
+* ``!cute_nvgpu.atom.wgmma_sp<64x128x32, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` with a sparse A.
 
-The element types are those of (D, A, B, C); single bits are ``i1``.
+The element types are those of (D, A, B, C). Single bits are ``i1``.
 """
 
 from __future__ import annotations
@@ -43,11 +43,16 @@ _NEGATES = {"negate_a": "A", "negate_b": "B"}
 
 
 class MmaKey(NamedTuple):
-    """What an MMA atom type says.
+    """Parameters of an MMA atom type.
 
-    ``types``: elements of D, A, B, C.  ``source_a``: "smem" or "rmem" (wgmma).  ``majors``: of A and B, "k" or "mn".
-    ``bit_op``: "xor" or "and" for single bits.  ``selector``: which threads are asked for the metadata of a sparse A.
-    ``negate``: operands that enter with the opposite sign, "A", "B" or "AB".
+    Args:
+        shape: M, N and K of one instruction.
+        types: elements of D, A, B, C.
+        source_a: "smem" or "rmem", for wgmma.
+        majors: majors of A and B, "k" or "mn".
+        bit_op: "xor" or "and", for single bits.
+        selector: the sparsity selector of a sparse A.
+        negate: operands that are negated, "A", "B" or "AB".
     """
 
     shape: tuple[int, int, int]
@@ -73,11 +78,13 @@ class MmaAtomType(Data[MmaKey], AtomType):
     """Base of the MMA atom types."""
 
     OPTIONS: ClassVar[frozenset[str]] = frozenset()
-    """Which of ``A``, ``major``, ``saturate``, ``bit_op``, ``selector``, ``negate`` may follow the types."""
+    """Options that may follow the types: a subset of ``A``, ``major``, ``saturate``, ``bit_op``, ``selector``,
+    ``negate``.
+    """
     ASYNCHRONOUS: ClassVar[bool] = False
-    """Whether its products are those of a warp group, which wait for nothing."""
+    """True if the instruction is executed by a warp group, asynchronously."""
     SPARSE: ClassVar[bool] = False
-    """Whether A is sparse: then it comes with an operand E."""
+    """True if A is sparse; the instruction then has an operand E."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> MmaKey:
@@ -146,22 +153,24 @@ class MmaAtomType(Data[MmaKey], AtomType):
 
     @property
     def row(self) -> MmaAtom:
-        """The row of the table."""
+        """Row of the atom in the table."""
         return find_atom(type(self), self.data)
 
     @staticmethod
     def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        """Return the row of the table for a key; ``names``: its element types.  Raises AlgebraError."""
+        """Return the row of the table for a key. ``names`` are its element types. Raises AlgebraError if there is
+        none.
+        """
         raise NotImplementedError
 
     def element(self, operand: str) -> Attribute:
-        """Return the element type of operand A, B, C or D; E of a sparse product."""
+        """Return the element type of operand A, B, C or D, or of E of a sparse atom."""
         if operand == "E":
             return {"i16": i16, "i32": i32}[self.row.element("E")]
         return self.data.types["DABC".index(operand)]
 
     def threads(self) -> int:
-        """Return threads that execute it together."""
+        """Number of threads that execute the instruction together."""
         return self.row.threads
 
     def fields(self) -> tuple[str, ...]:
@@ -171,14 +180,14 @@ class MmaAtomType(Data[MmaKey], AtomType):
         return self.row.registers_d.count
 
     def in_shared_memory(self, operand: str) -> bool:
-        """Tell whether it reads the operand from shared memory."""
+        """Return True if the instruction reads the operand from shared memory."""
         row = self.row
         return {"A": row.source_a, "B": row.source_b}.get(operand) == "smem"
 
 
 @lru_cache(maxsize=1024)
 def find_atom(cls: type[MmaAtomType], key: MmaKey) -> MmaAtom:
-    """Return the row of the table.  Raises AlgebraError where the table has none."""
+    """Return the row of the table. Raises AlgebraError if there is none."""
     from cute_dialect.arch.errors import AtomError
 
     names = tuple(element_name(t) for t in key.types)
@@ -210,7 +219,11 @@ def _parse_word(parser: AttrParser, words: tuple[str, ...]) -> str:
 
 
 class TiledMmaData(NamedTuple):
-    """``atom_layout``: (M, N, K) of atoms -> atom; ``permutation``: one tile a mode, ``_`` for what the atoms cover."""
+    """Parameters of a tiled MMA.
+
+    ``atom_layout`` maps the (M, N, K) coordinate of an atom to its index. ``permutation`` has one tile per mode; ``_``
+    means the tile that the atoms cover.
+    """
 
     atom: MmaAtomType
     atom_layout: Layout
@@ -257,12 +270,12 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
 
     @property
     def atom(self) -> MmaAtomType:
-        """The atom's type."""
+        """Type of the atom."""
         return self.data.atom
 
     @property
     def tiled(self) -> TiledMma:
-        """How it partitions its operands."""
+        """Partitioning of the operands."""
         return tiled(self.data)
 
     def block_size(self) -> int:
@@ -279,9 +292,9 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
         return self.atom.threads() if self.atom.in_shared_memory(operand) else 1
 
     def tiling(self, operand: str) -> TiledMma:
-        """Tell how it partitions operand A, B, C or E.
+        """Return the partitioning of operand A, B, C or E.
 
-        As :attr:`tiled`, but K counts what is kept of a sparse A, or the elements of its E.
+        In contrast to :attr:`tiled`, K counts the kept elements of a sparse A, or the words of E.
         """
         return tiled_operand(self.data, operand)
 
@@ -292,7 +305,7 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
         atom_layout: Layout,
         permutation: tuple[Tile | IntTuple, ...] = (UNDERSCORE, UNDERSCORE, UNDERSCORE),
     ) -> Self:
-        """Return the type, checked.  Raises AlgebraError."""
+        """Return the type after checking it. Raises AlgebraError."""
         data = TiledMmaData(atom, atom_layout, permutation)
         tiled(data)
         return cls(data)
@@ -300,7 +313,7 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
 
 @lru_cache(maxsize=256)
 def tiled(data: TiledMmaData) -> TiledMma:
-    """Return the partitioning of a tiled MMA.  Raises AlgebraError where atom layout or permutation do not fit."""
+    """Return the partitioning of a tiled MMA. Raises AlgebraError if the atom layout or the permutation is invalid."""
     from cute_dialect.algebra.tiled_mma import TiledMma
     from cute_dialect.algebra.trees import is_static, product
 
@@ -349,4 +362,3 @@ def _parse_string(parser: AttrParser, parse: Callable[[str], _Parsed], what: str
 
 
 ATTRS: list[type[Attribute]] = [TiledMmaType]
-"""The types of this module."""

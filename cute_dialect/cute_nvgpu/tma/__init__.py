@@ -1,4 +1,4 @@
-"""TMA: tensor maps, copies and reductions of boxes and of columns of pixels (im2col)."""
+"""TMA: tensor maps, and copies and reductions of boxes and of im2col pixel columns."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

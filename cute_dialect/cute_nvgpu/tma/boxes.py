@@ -1,8 +1,9 @@
-"""``cute.copy`` by a TMA atom: what both sides must be, and the boxes that it takes.
+"""Division of a ``cute.copy`` with a TMA atom into boxes, and its checks.
 
-One side is a coordinate tensor (its iterator the TMA coordinates of the tile, its layout steps in TMA dimensions), the
-other a tensor in shared memory.  Shapes and strides of both are static; the iterator is not.  Of columns of pixels the
-coordinates are those of the first pixel: base pixels follow each other in an order of their own.
+One side is a coordinate tensor: its iterator holds the TMA coordinates of the tile, and its layout has strides in TMA
+dimensions. The other side is a tensor in shared memory. Shapes and strides of both sides are static; the iterator is
+not. For im2col the coordinates are those of the first pixel, because the following base pixels have no constant
+coordinate offset.
 """
 
 from __future__ import annotations
@@ -24,19 +25,21 @@ if TYPE_CHECKING:
 
 
 class Box(NamedTuple):
-    """One instruction: TMA coordinates relative to the tile, elements in shared memory from the tensor's iterator."""
+    """One instruction: TMA coordinates relative to the tile, and the offset from the shared-memory iterator in
+    elements.
+    """
 
     coords: tuple[int, ...]
     offset: int
 
 
 def loads(atom: Attribute) -> bool:
-    """Tell whether the atom moves from global to shared memory."""
+    """Return True if the atom copies from global to shared memory."""
     return atom.name.startswith("cute_nvgpu.atom.tma_load")
 
 
 def sides(operand_types: Sequence[Attribute]) -> tuple[CoordTensorType, MemRefType]:
-    """Return the coordinate side and the shared side of ``(atom, source, destination)``.  Raises AlgebraError."""
+    """Return the coordinate side and the shared-memory side of ``(atom, source, destination)``. Raises AlgebraError."""
     atom = operand_types[0]
     there, here = (1, 2) if loads(atom) else (2, 1)
     coords, smem = operand_types[there], operand_types[here]
@@ -51,9 +54,9 @@ def sides(operand_types: Sequence[Attribute]) -> tuple[CoordTensorType, MemRefTy
 
 
 def shared_layout(smem: MemRefType) -> tuple[int, Layout, Leaf]:
-    """Return the width of a tensor's swizzle in bytes, its layout without it, and the offset inside a composed layout.
+    """Return the swizzle width in bytes of a tensor, its layout without swizzle, and the offset in a composed layout.
 
-    Raises AlgebraError for a swizzle that TMA does not have.
+    Raises AlgebraError for a swizzle that TMA does not support.
     """
     from cute_dialect.arch.errors import DescriptorError
     from cute_dialect.arch.gmma import swizzle_width
@@ -72,14 +75,17 @@ def shared_layout(smem: MemRefType) -> tuple[int, Layout, Leaf]:
 
 
 def check_copy(operand_types: Sequence[Attribute]) -> None:
-    """Raise AlgebraError unless an atom of this type copies between tensors of these types."""
+    """Raise AlgebraError unless an atom of this type can copy between tensors of these types."""
     if len(operand_types) != 3:
-        raise AlgebraError("expected no predicate tensor with a TMA atom: one flag for all, cute.atom.set_value 'pred'")
+        raise AlgebraError(
+            "a copy with a TMA atom takes no predicate tensor; "
+            "set one flag for all elements with cute.atom.set_value 'pred'"
+        )
     plan(operand_types[0], *sides(operand_types))
 
 
 def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box]:
-    """Return the boxes of a copy.  Raises AlgebraError, naming the side that does not fit and the mode or dimension."""
+    """Return the boxes of a copy. Raises AlgebraError that names the invalid side and the mode or dimension."""
     if isinstance(atom, TmaAtomType):
         m = atom.data
         tile, here = _tile(m, coords, smem)
@@ -92,14 +98,14 @@ def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box
     found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.pixels), (1, 1))
     if any(box.coords[1] for box in found):
         raise AlgebraError(
-            f"expected {pixels.pixels} pixels in the tile, as the tensor map has (those of the next instruction are no "
-            f"step of the coordinates), got {payload_text(coords.layout)}"
+            f"expected {pixels.pixels} pixels in the tile, the number in the tensor map (the coordinates of a second "
+            f"instruction have no constant offset), got {payload_text(coords.layout)}"
         )
     return [Box((box.coords[0], *[0] * (pixels.rank - 1)), box.offset) for box in found]
 
 
 def _numbered_pixels(tile: Layout) -> Layout:
-    """Im2col coordinates step along the channels; the modes of the pixels, whose stride is 0, get a number a pixel.
+    """Replace the stride 0 of the pixel modes of im2col coordinates by the number of the pixel.
 
     >>> from cute_dialect.algebra.text import parse_layout
     >>> _numbered_pixels(parse_layout("(64,(8,2)):(1@0,0)"))
@@ -144,20 +150,22 @@ def _boxes(
 
 
 def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> tuple[Layout, Layout]:
-    """The static layouts of both sides, which agree with the map.  Raises AlgebraError."""
+    """Return the static layouts of both sides. Raises AlgebraError if they disagree with the tensor map."""
     width, layout, inner = shared_layout(smem)
     if smem.element != m.element:
-        raise AlgebraError(f"expected smem elements of {m.element}, as the tensor map has, got {smem.element}")
+        raise AlgebraError(
+            f"expected smem elements of {m.element}, the element type of the tensor map, got {smem.element}"
+        )
     if width != m.swizzle:
         raise AlgebraError(
-            f"expected smem with a swizzle of {m.swizzle} bytes, as the tensor map has, got {width} ({smem})"
+            f"expected smem with a swizzle of {m.swizzle} bytes, the swizzle of the tensor map, got {width} ({smem})"
         )
     check_alignment(m, smem.alignment, str(smem))
     size = element_bits(m.element) // 8
     if divisibility(inner) * size % m.smem_alignment:
         raise AlgebraError(
             f"expected an offset in the composed layout that is a multiple of {m.smem_alignment // size} elements, "
-            f"the repeat of the swizzle, got {payload_text(smem.layout)}"
+            f"the period of the swizzle, got {payload_text(smem.layout)}"
         )
     for what, given in (("coordinates", coords.layout), ("smem", layout)):
         if isinstance(given, ComposedLayout) or not is_static(given):
@@ -166,17 +174,17 @@ def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> t
     rank = len(it) if isinstance(it, tuple) else 0
     if rank != m.rank or any(isinstance(x, tuple) for x in it):  # type: ignore[union-attr]
         raise AlgebraError(
-            f"expected an iterator of {m.rank} coordinates, as the tensor map has dimensions, got {payload_text(it)}"
+            f"expected an iterator of {m.rank} coordinates, one per dimension of the tensor map, got {payload_text(it)}"
         )
     assert isinstance(coords.layout, Layout)
     return coords.layout, layout
 
 
 def check_alignment(m: TmaMap | Im2colMap, alignment: int, shown: str) -> None:
-    """Raise AlgebraError unless shared memory aligned to so many bytes can hold a tile of this map."""
+    """Raise AlgebraError unless shared memory with this alignment in bytes can hold a tile of the map."""
     if alignment % m.smem_alignment:
-        why = f"the repeat of its {m.swizzle}-byte swizzle" if m.swizzle else "which TMA needs"
+        why = f"the period of its {m.swizzle}-byte swizzle" if m.swizzle else "as TMA requires"
         raise AlgebraError(
-            f"expected smem aligned to {m.smem_alignment} bytes, {why}, got {alignment} bytes ({shown}): "
-            f"say align<{m.smem_alignment}>"
+            f"expected smem aligned to {m.smem_alignment} bytes, {why}, got {alignment} bytes ({shown}); "
+            f"write align<{m.smem_alignment}>"
         )

@@ -1,4 +1,4 @@
-"""``cute-to-base`` of TMA copies of columns of pixels."""
+"""``cute-to-base`` lowering of im2col TMA copies; the counterpart of :mod:`.lower`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _load(low: Lowering, op: Operation) -> None:
 
 
 def _parts(low: Lowering, op: Operation) -> tuple[Im2colMap, SSAValue, list[SSAValue], list[SSAValue]]:
-    """The static part of the map, the map, coordinates, the rest."""
+    """Return the static part of the map, the map, the coordinates and the other operands."""
     atom = op.operands[0].type
     assert isinstance(atom, Im2colAtomType)
     tensor_map, *values = [low.value(o) for o in op.operands]
@@ -100,4 +100,4 @@ HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.tma_reduce_im2col": _store,
     "cute_nvgpu.arch.tma_prefetch_im2col": _prefetch,
 }
-"""Op name -> how it is lowered."""
+"""Op name -> lowering function."""

@@ -39,7 +39,7 @@ class _MakeIm2colOp(MachineOp):
     traits = traits_def(Pure())
 
     def check_types(self) -> None:
-        """Raise AlgebraError unless the tensor can have such a map."""
+        """Raise AlgebraError unless a tensor map of the atom's type can describe the tensor."""
         expect_operands(self.operand_types, 1)
         gmem, atom = self.operand_types[0], self.result_types[0]
         if not isinstance(atom, self.ATOM):
@@ -53,22 +53,22 @@ class _MakeIm2colOp(MachineOp):
         wanted = {3: "(C,W,N)", 4: "(C,W,H,N)", 5: "(C,W,H,D,N)"}[m.rank]
         plain = isinstance(layout, Layout) and isinstance(layout.shape, tuple) and depth(layout.shape) == 1
         if not plain or len(layout.shape) != m.rank:  # type: ignore[arg-type,union-attr]
-            raise AlgebraError(f"expected modes {wanted} of operand #0, as the atom has, got {payload_text(layout)}")
+            raise AlgebraError(f"expected modes {wanted} of operand #0 for the atom, got {payload_text(layout)}")
         assert isinstance(layout, Layout) and isinstance(layout.stride, tuple)
         if layout.stride[0] != 1:
-            raise AlgebraError(f"expected stride 1 in mode 0 of operand #0, the channels, got {payload_text(layout)}")
+            raise AlgebraError(f"expected stride 1 in mode 0 (channels) of operand #0, got {payload_text(layout)}")
 
 
 @cute_op
 class MakeTmaLoadIm2colOp(_MakeIm2colOp):
-    """A tensor map for loads of columns of pixels of activations; on the host.
+    """Builds, on the host, a tensor map for im2col loads of activations.
 
     Syntax: ``%atom = cute_nvgpu.make_tma_load_im2col(%gmem) : (G) -> ATOM``
 
-    ``%gmem`` has modes (C, W, N), (C, W, H, N) or (C, W, H, D, N), of which C is contiguous; the type of the atom says
-    what is static: channels and pixels of one instruction, the corners of the box of base pixels, the strides of the
-    convolution, the swizzle.  For a filter of S taps along W, padding p and dilation d: ``lower`` is -p,
-    ``upper`` p - (S - 1) * d, and tap s has the offset s * d in the instruction.
+    ``%gmem`` has modes (C, W, N), (C, W, H, N) or (C, W, H, D, N), of which C is contiguous. The atom type contains the
+    static parameters: channels and pixels per instruction, the corners of the box of base pixels, the strides of the
+    convolution, and the swizzle. For a filter of S taps along W with padding p and dilation d, ``lower`` is -p and
+    ``upper`` is p - (S - 1) * d. The offset of tap s in the instruction is s * d.
 
     Example:
         %atom = cute_nvgpu.make_tma_load_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?,?):(1,?{div=8},?{div=8},?{div=8})">) -> !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1), swizzle = 128>
@@ -81,7 +81,7 @@ class MakeTmaLoadIm2colOp(_MakeIm2colOp):
 
 @cute_op
 class MakeTmaStoreIm2colOp(_MakeIm2colOp):
-    """A tensor map for stores of columns of pixels; on the host.  See ``make_tma_load_im2col``.
+    """Builds, on the host, a tensor map for im2col stores. See ``make_tma_load_im2col``.
 
     Example:
         %atom = cute_nvgpu.make_tma_store_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) -> !cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 128, lower = (0), upper = (0)>
@@ -94,7 +94,7 @@ class MakeTmaStoreIm2colOp(_MakeIm2colOp):
 
 @cute_op
 class MakeTmaReduceIm2colOp(_MakeIm2colOp):
-    """A tensor map for reductions of columns of pixels; on the host.  See ``make_tma_load_im2col``.
+    """Builds, on the host, a tensor map for im2col reductions. See ``make_tma_load_im2col``.
 
     Example:
         %atom = cute_nvgpu.make_tma_reduce_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) -> !cute_nvgpu.atom.tma_reduce_im2col<f16, add, channels = 64, pixels = 128, lower = (0), upper = (0)>
@@ -107,9 +107,10 @@ class MakeTmaReduceIm2colOp(_MakeIm2colOp):
 
 @cute_op
 class MakeIm2colMapOp(MapOfNumbersOp):
-    """A tensor map from numbers: address, extents in elements, strides of dimensions 1 and up in bytes (all ``i64``).
+    """Builds an im2col tensor map from numbers: the address, the extents in elements, and the strides of dimensions 1
+    and up in bytes (all ``i64``).
 
-    What ``make_tma_load_im2col`` becomes.  Lowers to a call of ``cute_tensor_map_im2col_<rank>d``.
+    ``make_tma_load_im2col`` is lowered to this op, and this op to a call of ``cute_tensor_map_im2col_<rank>d``.
 
     Example:
         %atom = cute_nvgpu.arch.make_im2col_map(%p, %m, %n, %m, %s, %s) : (!cute.ptr<f16, gmem>, i64, i64, i64, i64, i64) -> !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (0), upper = (0)>
@@ -120,11 +121,14 @@ class MakeIm2colMapOp(MapOfNumbersOp):
 
 
 class _Im2colInstruction(MachineOp):
-    """``(%map, %c0, …)``: i32 coordinates of the first channel and the first base pixel, then what the op says."""
+    """Op of the form ``(%map, %c0, …)`` with the i32 coordinates of the first channel and the first base pixel.
+
+    The other operands depend on the op.
+    """
 
     ATOM: ClassVar[type[Im2colAtomType]]
     WANTS: ClassVar[str]
-    """What follows the coordinates at least; ``{}`` is the number of spatial dimensions."""
+    """Required operands after the coordinates. ``{}`` is replaced by the number of spatial dimensions."""
     args = var_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
@@ -151,7 +155,9 @@ class _Im2colInstruction(MachineOp):
 
     @classmethod
     def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
-        """Raise AlgebraError unless what follows the coordinates, from operand ``at`` on, is as it should be."""
+        """Raise AlgebraError unless the operands after the coordinates are valid. The first of them is operand
+        ``at``.
+        """
         raise NotImplementedError(cls.name)
 
 
@@ -161,11 +167,11 @@ _WANTED = ("shared memory", "barrier", "offsets")
 def check_smem(m: Im2colMap, smem: Attribute, at: int) -> None:
     """Raise AlgebraError unless operand ``at`` points to shared memory that can hold the pixels of one instruction."""
     if check_shared(m, smem, at).data.alignment % 128:
-        raise AlgebraError(f"expected smem aligned to 128 bytes, which TMA needs, got {smem}")
+        raise AlgebraError(f"expected smem aligned to 128 bytes, as TMA requires, got {smem}")
 
 
 def check_offsets(m: Im2colMap, types: Sequence[Attribute], at: int) -> list[Attribute]:
-    """Raise AlgebraError unless the first operands from ``at`` on are offsets; gives the others."""
+    """Check the offsets, which start at operand ``at``, and return the types after them. Raises AlgebraError."""
     for i, t in enumerate(types[: m.spatial], at):
         if t != i16:
             raise AlgebraError(f"operand #{i} must be an i16 offset ({m.spatial} of them), got {t}")
@@ -174,14 +180,15 @@ def check_offsets(m: Im2colMap, types: Sequence[Attribute], at: int) -> list[Att
 
 @cute_op
 class ArchTmaLoadIm2colOp(_Im2colInstruction):
-    """Load the pixels of one instruction, from a base pixel on; the barrier counts its bytes.  One thread issues it.
+    """Loads the pixels of one instruction, starting at a base pixel. The mbarrier counts the bytes. One thread issues
+    it.
 
     Syntax: ``cute_nvgpu.arch.tma_load_im2col(%map, %c, %w [, %h [, %d]], %n, %smem, %bar, %ow [, %oh [, %od]]
     [, %mask : i16] [, %hint : i64]) : (…) -> ()``
 
-    The i32 coordinates are those of the first channel and the first base pixel; base pixels follow in the order W, H,
-    D, N within the box of corners.  The i16 offsets move all of them: taps of the filter times the dilation.  Shared
-    memory holds (pixels, channels), channels contiguous, swizzled as the map says.
+    The i32 coordinates are those of the first channel and the first base pixel. Base pixels follow in the order W, H,
+    D, N within the box of corners. The i16 offsets, filter tap times dilation, are added to the coordinates of all base
+    pixels. Shared memory holds (pixels, channels) with contiguous channels and the swizzle of the map.
 
     PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor", 5.5.5 "Im2col mode".
 
@@ -203,7 +210,7 @@ class ArchTmaLoadIm2colOp(_Im2colInstruction):
 
 
 class _Im2colWrite(_Im2colInstruction):
-    """From shared to global memory."""
+    """Base of the stores and reductions from shared to global memory."""
 
     WANTS = "shared memory"
 
@@ -215,11 +222,12 @@ class _Im2colWrite(_Im2colInstruction):
 
 @cute_op
 class ArchTmaStoreIm2colOp(_Im2colWrite):
-    """Store the pixels of one instruction, from a base pixel on, in the bulk group at hand; what lies outside is dropped.
+    """Stores the pixels of one instruction, starting at a base pixel, in the current bulk group. Pixels out of bounds
+    are not stored.
 
     Syntax: ``cute_nvgpu.arch.tma_store_im2col(%map, %c, %w [, %h [, %d]], %n, %smem [, %hint : i64]) : (…) -> ()``
 
-    One thread issues it, after a fence of the async proxy.  PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor".
+    One thread issues it, after a fence of the async proxy. PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor".
 
     Example:
         cute_nvgpu.arch.tma_store_im2col(%map, %c, %w, %n, %smem) : (!cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 128, lower = (0), upper = (0)>, i32, i32, i32, !cute.ptr<f16, smem, align<128>>) -> ()
@@ -231,7 +239,7 @@ class ArchTmaStoreIm2colOp(_Im2colWrite):
 
 @cute_op
 class ArchTmaReduceIm2colOp(_Im2colWrite):
-    """Combine the pixels of one instruction with global memory, in the bulk group at hand; as ``tma_store_im2col``.
+    """Combines the pixels of one instruction with global memory, in the current bulk group; see ``tma_store_im2col``.
 
     PTX ISA 9.7.9.25.5.3 "cp.reduce.async.bulk.tensor".
 
@@ -245,7 +253,7 @@ class ArchTmaReduceIm2colOp(_Im2colWrite):
 
 @cute_op
 class ArchTmaPrefetchIm2colOp(_Im2colInstruction):
-    """Bring the pixels of one instruction into the L2 cache.
+    """Prefetches the pixels of one instruction into the L2 cache.
 
     Syntax: ``cute_nvgpu.arch.tma_prefetch_im2col(%map, %c, %w [, %h [, %d]], %n, %ow [, %oh [, %od]] [, %hint : i64])
     : (…) -> ()``
@@ -275,4 +283,3 @@ OPS: list[type[Operation]] = [
     ArchTmaReduceIm2colOp,
     ArchTmaPrefetchIm2colOp,
 ]
-"""The ops of this module."""

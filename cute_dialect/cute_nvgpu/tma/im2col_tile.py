@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch`` of ``make_tma_load_im2col`` and its like: the numbers that the tensor map takes."""
+"""``convert-cute-algo-to-arch`` lowering of ``make_tma_load_im2col``, ``…_store_…`` and ``…_reduce_…`` to numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _make(op: Operation) -> None:
 
 
 def _wide(site: InsertionPoint, leaf: Leaf, times: int) -> SSAValue:
-    """A leaf times a number as an i64."""
+    """Return a leaf times a number as an i64."""
     if isinstance(leaf, int):
         return site.constant(leaf * times, i64)
     return site.emitter.value(leaf, 64) if times == 1 else site.emitter.binary("mul", leaf, times, 64)
@@ -44,4 +44,4 @@ HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute_nvgpu.make_tma_store_im2col": _make,
     "cute_nvgpu.make_tma_reduce_im2col": _make,
 }
-"""Op name -> how it is lowered in place."""
+"""Op name -> function that lowers it in place."""

@@ -1,6 +1,6 @@
-"""The TMA atoms that move columns of pixels (im2col), for convolutions: what their tensor maps say that is static.
+"""Atom types of im2col TMA copies for convolutions, with the static part of their tensor maps.
 
-Dimensions are those of TMA, the contiguous one first: (C, W, N), (C, W, H, N) or (C, W, H, D, N).
+Dimensions are in TMA order, contiguous first: (C, W, N), (C, W, H, N) or (C, W, H, D, N).
 
 Source: CUDA driver API, cuTensorMapEncodeIm2col; PTX ISA 9.0, 5.5.5 "Im2col mode".
 """
@@ -24,12 +24,19 @@ from cute_dialect.types import CoordType
 
 
 class Im2colMap(NamedTuple):
-    """The static part of a tensor map.
+    """Static part of an im2col tensor map.
 
-    ``channels``, ``pixels``: what one instruction moves, pixel by pixel.  ``lower``, ``upper``: corners of the box of
-    base pixels relative to those of the tensor, W first; ``pixel_strides``: from one base pixel to the next, W first
-    (``()``: 1), the strides of a convolution.  ``swizzle``: 0, 32, 64 or 128 bytes.  ``oob``: what loads give outside
-    of the tensor, "zero" or "nan".  ``l2``: bytes fetched into L2 at least.  ``reduction``: of a reduce atom.
+    Args:
+        element: the element type.
+        channels: number of channels per instruction.
+        pixels: number of pixels per instruction.
+        lower: lower corner of the box of base pixels, relative to that of the tensor, W first.
+        upper: upper corner of the box of base pixels, relative to that of the tensor, W first.
+        pixel_strides: distance between base pixels, W first: the strides of a convolution. ``()`` means 1.
+        swizzle: 0, 32, 64 or 128 bytes.
+        oob: value of loads out of bounds, "zero" or "nan".
+        l2: minimum size of a fetch into L2 in bytes.
+        reduction: the reduction of a reduce atom.
     """
 
     element: Attribute
@@ -45,12 +52,12 @@ class Im2colMap(NamedTuple):
 
     @property
     def spatial(self) -> int:
-        """Dimensions besides channels and batch, each of which has an offset in the instruction."""
+        """Number of spatial dimensions. The instruction has one offset for each of them."""
         return len(self.lower)
 
     @property
     def rank(self) -> int:
-        """Dimensions of the map."""
+        """Number of dimensions of the map."""
         return len(self.lower) + 2
 
     @property
@@ -60,20 +67,21 @@ class Im2colMap(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Bytes that one instruction moves and a barrier counts."""
+        """Number of bytes that one instruction moves and a barrier counts."""
         return self.channels * self.pixels * element_bits(self.element) // 8
 
     @property
     def smem_alignment(self) -> int:
-        """Bytes to which a tile in shared memory must be aligned: 128, or the repeat of the swizzle pattern."""
+        """Required alignment of a tile in shared memory, in bytes: 128, or the period of the swizzle."""
         return max(128, 8 * self.swizzle)
 
 
 def check_im2col(m: Im2colMap, writes: bool = False) -> None:
-    """Raise AlgebraError (a TmaError's text) unless some tensor has such a map; ``writes``: for a store or reduction.
+    """Raise AlgebraError, with the text of the TmaError, if no tensor has such a map.
 
-    Base pixels before the first are for loads only: writing from one is an illegal instruction (measured on an H200;
-    the PTX ISA, 9.7.9.27 "cp.async.bulk.tensor", is silent about it).
+    ``writes`` is True for a store or a reduction. Base pixels before the first pixel are allowed for loads only: a
+    write from one is an illegal instruction (measured on an H200; PTX ISA 9.7.9.27 "cp.async.bulk.tensor" does not
+    mention it).
     """
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.tensor_map import Im2colMapSpec
@@ -81,9 +89,11 @@ def check_im2col(m: Im2colMap, writes: bool = False) -> None:
     if not 1 <= m.spatial <= 3:
         raise AlgebraError(f"expected a lower corner of 1 to 3 numbers (W, H, D), got {m.spatial}")
     if m.pixel_strides and len(m.pixel_strides) != m.spatial:
-        raise AlgebraError(f"expected {m.spatial} pixel strides as numbers in a corner, got {len(m.pixel_strides)}")
+        raise AlgebraError(
+            f"expected {m.spatial} pixel strides, one per number of the lower corner, got {len(m.pixel_strides)}"
+        )
     if writes and min(m.lower) < 0:
-        raise AlgebraError(f"expected a lower corner of numbers from 0 on in what is written, got {m.lower}")
+        raise AlgebraError(f"expected a nonnegative lower corner for a store or reduction, got {m.lower}")
     pitch = max(1, 128 // element_bits(m.element))
     try:
         Im2colMapSpec(
@@ -111,12 +121,12 @@ _WORDS = (*_NEEDED, "pixel_strides", "swizzle", "oob", "l2")
 
 
 class Im2colAtomType(Data[Im2colMap], CopyAtomType):
-    """Base of the three; ``data`` is an :class:`Im2colMap`."""
+    """Base of the three im2col atom types; ``data`` is an :class:`Im2colMap`."""
 
     ONE_THREAD = True
     TENSOR_MAP = True
     LOADS: ClassVar[bool] = False
-    """Whether it moves from global to shared memory."""
+    """True if the atom copies from global to shared memory."""
     REDUCES: ClassVar[bool] = False
 
     def fields(self) -> tuple[str, ...]:
@@ -208,11 +218,11 @@ class Im2colAtomType(Data[Im2colMap], CopyAtomType):
 
 @irdl_attr_definition
 class TmaLoadIm2colType(Im2colAtomType):
-    """``!cute_nvgpu.atom.tma_load_im2col<T, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1)
-    [, pixel_strides = (2, 2)] [, swizzle = 32|64|128] [, oob = nan] [, l2 = 0|64|256]>``: columns of pixels from global
-    to shared memory.
+    """``!cute_nvgpu.atom.tma_load_im2col<T, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1) [,
+    pixel_strides = (2, 2)] [, swizzle = 32|64|128] [, oob = nan] [, l2 = 0|64|256]>``: im2col load from global to
+    shared memory.
 
-    Its state: ``tma_bar`` (needed), ``im2col_offsets``, ``multicast_mask``, ``cache_hint``, ``pred``.
+    Fields: ``tma_bar`` (required), ``im2col_offsets``, ``multicast_mask``, ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_load_im2col"
@@ -221,10 +231,10 @@ class TmaLoadIm2colType(Im2colAtomType):
 
 @irdl_attr_definition
 class TmaStoreIm2colType(Im2colAtomType):
-    """``!cute_nvgpu.atom.tma_store_im2col<T, channels = 64, …>``: columns of pixels from shared to global memory, in a
-    bulk group.  Corners and coordinates are not negative.
+    """``!cute_nvgpu.atom.tma_store_im2col<T, channels = 64, …>``: im2col store from shared to global memory, in a bulk
+    group. Corners and coordinates must not be negative.
 
-    Its state: ``cache_hint``, ``pred``.
+    Fields: ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_store_im2col"
@@ -232,10 +242,11 @@ class TmaStoreIm2colType(Im2colAtomType):
 
 @irdl_attr_definition
 class TmaReduceIm2colType(Im2colAtomType):
-    """``!cute_nvgpu.atom.tma_reduce_im2col<T, add|min|max|inc|dec|and|or|xor, channels = 64, …>``: columns of pixels of
-    shared memory combined with global memory, atomically, in a bulk group.  Corners and coordinates are not negative.
+    """``!cute_nvgpu.atom.tma_reduce_im2col<T, add|min|max|inc|dec|and|or|xor, channels = 64, …>``: im2col reduction of
+    shared memory into global memory, atomic for each element, in a bulk group. Corners and coordinates must not be
+    negative.
 
-    Its state: ``cache_hint``, ``pred``.
+    Fields: ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_reduce_im2col"

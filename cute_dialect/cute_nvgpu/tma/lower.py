@@ -1,12 +1,13 @@
-"""``cute-to-base`` of tensor maps and TMA copies.
+"""``cute-to-base`` lowering of tensor maps and TMA copies.
 
-A tensor map is a pointer: on the host to 128 bytes that the runtime made, in a kernel to its parameter, which is passed
-by value (``llvm.byval``, ``nvvm.grid_constant``).  ``arch.make_tensor_map`` calls the runtime, an external function
-(:data:`cute_dialect.arch.tensor_map_codes.FUNCTION`)::
+A tensor map is a pointer. On the host it points to 128 bytes that the runtime encoded. In a kernel it points to a
+parameter that is passed by value (``llvm.byval``, ``nvvm.grid_constant``). ``arch.make_tensor_map`` becomes a call of
+an external function of the runtime (:data:`cute_dialect.arch.tensor_map_codes.FUNCTION`)::
 
     %map = llvm.call @cute_tensor_map_tiled_2d(%address, %k, %m, %bytes, %c64, %c128, …) : (…) -> !llvm.ptr
 
-In a kernel: ``nvvm.cp.async.bulk.tensor.…`` (the ``.shared::cluster`` form, which PTX 8.3 has), ``nvvm.prefetch``.
+Copies in a kernel become ``nvvm.cp.async.bulk.tensor.…`` (in the ``.shared::cluster`` form, which PTX 8.3 has), and
+prefetches become ``nvvm.prefetch``.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def declare(op: Operation, name: str, types: list[Attribute]) -> None:
 
 
 def _parts(low: Lowering, op: Operation) -> tuple[list[SSAValue], SSAValue, SSAValue, list[SSAValue]]:
-    """Coordinates, tensor map, shared memory, the rest."""
+    """Return the coordinates, the tensor map, the shared memory and the other operands."""
     t = op.operands[0].type
     assert isinstance(t, TmaAtomType)
     tensor_map, *values = [low.value(o) for o in op.operands]
@@ -90,7 +91,7 @@ def _load(low: Lowering, op: Operation) -> None:
     from cute_dialect.upstream import nvvm
 
     coords, tensor_map, smem, rest = _parts(low, op)
-    # The CTA's own shared memory is part of the cluster's.
+    # The shared memory of the CTA is part of the shared memory of the cluster.
     cluster = low.build.once(
         ("shared::cluster", smem),
         lambda: make_op(llvm.OPS["addrspacecast"], [smem], [llvm.LLVMPointerType(7)]),
@@ -135,7 +136,7 @@ def _prefetch(low: Lowering, op: Operation) -> None:
     from cute_dialect.upstream import nvvm
 
     tensor_map = low.value(op.operands[0])
-    # Of a generic pointer to a parameter LLVM fetches twice, from the parameters' space and from the generic one.
+    # For a generic pointer to a parameter LLVM emits two prefetches: in parameter space and in generic space.
     kernel = tensor_map.block.parent_op() if isinstance(tensor_map, BlockArgument) else None
     given = kernel is not None and "gpu.kernel" in kernel.attributes
     low.build.add(nvvm.OPS["prefetch"](tensor_map, None, tensormap=True, in_param_space=True if given else None))

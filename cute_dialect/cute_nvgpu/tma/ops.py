@@ -1,7 +1,7 @@
-"""TMA: tensor maps made on the host, the run-time state of their atoms, the instructions.
+"""TMA ops: tensor maps built on the host, and the instructions.
 
-On the host ``cute_nvgpu.make_tma_load`` (``…_store``, ``…_reduce``) makes an atom and a tensor of coordinates of a
-global tensor; both go to a kernel as arguments.  There ``cute.copy`` moves tiles of the coordinate tensor::
+On the host, ``cute_nvgpu.make_tma_load`` (``…_store``, ``…_reduce``) builds an atom and a coordinate tensor for a
+global tensor. Both are passed to a kernel as arguments, where ``cute.copy`` moves tiles of the coordinate tensor::
 
     %a = cute.atom.set_value(%atom, %bar) {field = tma_bar} : (!load, !bar) -> !load
     cute.copy(%a, %tile_of_coords, %smem) : (!load, !coords, !smem) -> ()
@@ -60,14 +60,14 @@ def _word(properties: Properties, name: str, default: str) -> str:
 
 
 def modes_of(layout: Layout) -> Layout:
-    """Return a layout of modes: one of a single leaf gets a mode of its own."""
+    """Return a layout with at least one mode: a single leaf becomes a mode."""
     if isinstance(layout.shape, tuple):
         return layout
     return raw_layout((layout.shape,), (layout.stride,))  # type: ignore[arg-type]
 
 
 def derived(operand_types: Sequence[Attribute], properties: Properties) -> object:
-    """Return the :class:`~cute_dialect.arch.tensor_map.TensorMapSpec` of a ``make_tma_*`` op.  Raises AlgebraError."""
+    """Return the :class:`~cute_dialect.arch.tensor_map.TensorMapSpec` of a ``make_tma_*`` op. Raises AlgebraError."""
     from cute_dialect.algebra.values import Swizzle
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.gmma import SWIZZLES
@@ -156,18 +156,24 @@ class _MakeTmaOp(MachineOp):
 
 @cute_op
 class MakeTmaLoadOp(_MakeTmaOp):
-    """A tensor map for loads of tiles of a global tensor, and the tensor of its coordinates; on the host.
+    """Builds, on the host, a tensor map for loads of tiles of a global tensor, and the coordinate tensor of the global
+    tensor.
 
     Syntax: ``%atom, %coords = cute_nvgpu.make_tma_load(%gmem, %smem_layout, %tiler) {…} : (G, L, T) -> (ATOM, COORDS)``
 
-    ``%smem_layout`` is the layout of one tile in shared memory, plain or swizzled (``S<b,m,s> o 0 o L`` on elements);
-    ``swizzle = 32|64|128 : i32`` (bytes) says it of a plain one, for memory whose pointer carries the swizzle.
-    Further properties: ``multicast = N : i32`` (a tile is loaded in N slices, one a CTA, each for all of them),
-    ``interleave = 16|32 : i32``, ``oob = nan``, ``l2 = 0|64|256 : i32`` (bytes).
+    ``%smem_layout`` is the layout of one tile in shared memory, either plain or swizzled (``S<b,m,s> o 0 o L``, in
+    elements). ``swizzle = 32|64|128 : i32`` (bytes) sets the swizzle for a plain layout, if the pointer carries the
+    swizzle. The other properties are:
 
-    Inference: the box, the order of dimensions and the coordinates as ``cute_dialect.arch.tma.derive`` gives them; TMA
-    dimension 0 is the contiguous one.  Static limits are errors here, the others of the launch: it then fails with the
-    reason, or takes the host function's ``cute.fallback``.
+    * ``multicast = N : i32``: a tile is loaded in N slices. Each CTA loads one slice and multicasts it to all N CTAs.
+    * ``interleave = 16|32 : i32``
+    * ``oob = nan``
+    * ``l2 = 0|64|256 : i32`` (bytes)
+
+    Inference:
+        ``cute_dialect.arch.tma.derive`` computes the box, the order of dimensions and the coordinates. TMA dimension 0
+        is the contiguous one. A violation of a static limit is an error of the op. Other limits are checked at launch:
+        the launch fails with the reason, or runs the ``cute.fallback`` of the host function.
 
     Example:
         %atom, %coords = cute_nvgpu.make_tma_load(%g, %l, %t) {swizzle = 128 : i32} : (!cute.memref<f16, gmem, "(?,?):(?,1)">, !cute.layout<"(128,64):(64,1)">, !cute.tile<"[128:1;64:1]">) -> (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>, !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">)
@@ -185,7 +191,8 @@ class MakeTmaLoadOp(_MakeTmaOp):
 
 @cute_op
 class MakeTmaStoreOp(_MakeTmaOp):
-    """A tensor map for stores of tiles to a global tensor, and the tensor of its coordinates; see ``make_tma_load``.
+    """Builds, on the host, a tensor map for stores of tiles to a global tensor, and the coordinate tensor; see
+    ``make_tma_load``.
 
     Example:
         %atom, %coords = cute_nvgpu.make_tma_store(%g, %l, %t) : (!cute.memref<f32, gmem, "(?,?):(?{div=4},1)">, !cute.layout<"(64,32):(32,1)">, !cute.shape<"(64,32)">) -> (!cute_nvgpu.atom.tma_store<f32, box = (32, 64)>, !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">)
@@ -198,9 +205,10 @@ class MakeTmaStoreOp(_MakeTmaOp):
 
 @cute_op
 class MakeTmaReduceOp(_MakeTmaOp):
-    """A tensor map for reductions of tiles into a global tensor, and its coordinates; see ``make_tma_load``.
+    """Builds, on the host, a tensor map for reductions of tiles into a global tensor, and the coordinate tensor; see
+    ``make_tma_load``.
 
-    ``reduction = add|min|max|inc|dec|and|or|xor``; default ``add``.
+    ``reduction = add|min|max|inc|dec|and|or|xor``; the default is ``add``.
 
     Example:
         %atom, %coords = cute_nvgpu.make_tma_reduce(%g, %l, %t) {reduction = add} : (!cute.memref<f32, gmem, "(?,?):(?{div=4},1)">, !cute.layout<"(64,32):(32,1)">, !cute.shape<"(64,32)">) -> (!cute_nvgpu.atom.tma_reduce<f32, add, box = (32, 64)>, !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">)
@@ -213,11 +221,11 @@ class MakeTmaReduceOp(_MakeTmaOp):
 
 
 class MapOfNumbersOp(MachineOp):
-    """A tensor map from an address in gmem and its extents and strides, all ``i64``."""
+    """Base of the ops that build a tensor map from a gmem address and its extents and strides, all ``i64``."""
 
     ATOM: ClassVar[type[TmaAtomType] | type[Im2colAtomType]]
     WHAT: ClassVar[str]
-    """The atom in messages."""
+    """Name of the atom in error messages."""
     address = operand_def(PtrType)
     numbers = var_operand_def(i64)
     atom = result_def()
@@ -233,7 +241,7 @@ class MapOfNumbersOp(MachineOp):
         super().__init__(operands=[address, [*extents, *strides]], result_types=[atom])
 
     def check_types(self) -> None:
-        """Raise AlgebraError unless there are as many numbers as the atom has dimensions and strides."""
+        """Raise AlgebraError unless the numbers of extents and strides match the dimensions of the atom."""
         atom, address = self.result_types[0], self.operand_types[0]
         if not isinstance(atom, self.ATOM):
             raise AlgebraError(f"result #0 must be {self.WHAT} atom, got {atom}")
@@ -251,9 +259,11 @@ class MapOfNumbersOp(MachineOp):
 
 @cute_op
 class MakeTensorMapOp(MapOfNumbersOp):
-    """A tensor map from numbers: address, extents in elements, strides of dimensions 1 and up in bytes (all ``i64``).
+    """Builds a tensor map from numbers: the address, the extents in elements, and the strides of dimensions 1 and up in
+    bytes (all ``i64``).
 
-    What ``make_tma_load`` and its like become.  Lowers to a call of ``cute_tensor_map_tiled_<rank>d``.
+    ``make_tma_load``, ``make_tma_store`` and ``make_tma_reduce`` are lowered to this op, and this op to a call of
+    ``cute_tensor_map_tiled_<rank>d``.
 
     Example:
         %atom = cute_nvgpu.arch.make_tensor_map(%p, %m, %n, %s) : (!cute.ptr<f16, gmem>, i64, i64, i64) -> !cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>
@@ -267,36 +277,38 @@ class MakeTensorMapOp(MapOfNumbersOp):
 
 
 def check_coordinates(types: Sequence[Attribute]) -> None:
-    """Raise AlgebraError unless the operands after the map, one a dimension, are coordinates."""
+    """Raise AlgebraError unless the operands after the map are coordinates, one per dimension."""
     for i, t in enumerate(types, 1):
         if (t.width if isinstance(t, ConstrainedIntType) else integer_width(t)) != 32:
             raise AlgebraError(f"operand #{i} must be an i32 coordinate ({len(types)} dimensions), got {t}")
 
 
 def check_shared(m: TmaMap | Im2colMap, smem: Attribute, at: int) -> PtrType:
-    """Raise AlgebraError unless operand ``at`` points to shared memory with the element and swizzle of the map."""
+    """Raise AlgebraError unless operand ``at`` points to shared memory with the element type and swizzle of the map."""
     from cute_dialect.arch.gmma import SWIZZLES
 
     if not isinstance(smem, PtrType) or smem.data.space != "smem" or smem.data.element != m.element:
         raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.element}, smem>, got {smem}")
     swizzle = smem.data.swizzle
     if swizzle is not None and (swizzle.base, swizzle.shift, SWIZZLES[min(swizzle.bits, 3)]) != (4, 3, m.swizzle):
-        raise AlgebraError(f"expected smem with a swizzle of {m.swizzle} bytes, as the tensor map has, got {smem}")
+        raise AlgebraError(
+            f"expected smem with a swizzle of {m.swizzle} bytes, the swizzle of the tensor map, got {smem}"
+        )
     return smem
 
 
 def expect_rest(types: Sequence[Attribute], allowed: tuple[list[Attribute], ...], what: str, at: int) -> None:
-    """Raise AlgebraError unless what follows, from operand ``at`` on, is allowed."""
+    """Raise AlgebraError unless the types of the operands from ``at`` on are one of the allowed lists."""
     if list(types) not in allowed:
         raise AlgebraError(f"expected at most {what} from operand #{at}, got {', '.join(map(str, types))}")
 
 
 class _TmaInstruction(MachineOp):
-    """``(%map, %c0, …, %smem …)``: i32 coordinates, innermost first; shared memory that holds one box."""
+    """Op of the form ``(%map, %c0, …, %smem …)``: i32 coordinates, innermost first, and shared memory for one box."""
 
     ATOM: ClassVar[type[TmaAtomType]]
     SMEM: ClassVar[bool] = True
-    """Whether shared memory follows the coordinates."""
+    """True if shared memory follows the coordinates."""
     args = var_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
@@ -313,7 +325,7 @@ class _TmaInstruction(MachineOp):
         rank = atom.data.rank
         if len(operand_types) < rank + 1 + cls.SMEM:
             wanted = f"{rank} coordinates and shared memory" if cls.SMEM else f"{rank} coordinates"
-            raise AlgebraError(f"expected {wanted}, got {len(operand_types) - 1} of these")
+            raise AlgebraError(f"expected {wanted} after the map, got {len(operand_types) - 1} operands")
         check_coordinates(operand_types[1 : 1 + rank])
         if cls.SMEM:
             smem = check_shared(atom.data, operand_types[1 + rank], 1 + rank)
@@ -324,13 +336,13 @@ class _TmaInstruction(MachineOp):
 
     @classmethod
     def check_rest(cls, types: Sequence[Attribute], at: int) -> None:
-        """Raise AlgebraError unless what follows shared memory is as it should be."""
+        """Raise AlgebraError unless the operands after the shared memory are valid."""
         expect_rest(types, ([], [i64]), "an i64 cache hint", at)
 
 
 @cute_op
 class ArchTmaLoadOp(_TmaInstruction):
-    """Load one box; the barrier counts its bytes.  One thread issues it.
+    """Loads one box. The mbarrier counts the bytes. One thread issues it.
 
     Syntax: ``cute_nvgpu.arch.tma_load(%map, %c0, …, %smem, %bar [, %mask : i16] [, %hint : i64]) : (…) -> ()``
 
@@ -353,7 +365,7 @@ class ArchTmaLoadOp(_TmaInstruction):
 
 @cute_op
 class ArchTmaStoreOp(_TmaInstruction):
-    """Store one box, in the bulk group at hand.  One thread issues it, after a fence of the async proxy.
+    """Stores one box, in the current bulk group. One thread issues it, after a fence of the async proxy.
 
     Syntax: ``cute_nvgpu.arch.tma_store(%map, %c0, …, %smem [, %hint : i64]) : (…) -> ()``
 
@@ -369,7 +381,7 @@ class ArchTmaStoreOp(_TmaInstruction):
 
 @cute_op
 class ArchTmaReduceOp(_TmaInstruction):
-    """Combine one box with global memory, in the bulk group at hand; as ``tma_store``.
+    """Combines one box with global memory, in the current bulk group; see ``tma_store``.
 
     PTX ISA 9.7.9.25.5.3 "cp.reduce.async.bulk.tensor".
 
@@ -383,7 +395,7 @@ class ArchTmaReduceOp(_TmaInstruction):
 
 @cute_op
 class ArchPrefetchTensormapOp(MachineOp):
-    """Fetch a tensor map into the cache, before its first use.
+    """Prefetches a tensor map into the cache, before its first use.
 
     PTX ISA 9.7.9.16 "prefetch, prefetchu".
 
@@ -409,7 +421,7 @@ class ArchPrefetchTensormapOp(MachineOp):
 
 @cute_op
 class ArchTmaPrefetchOp(_TmaInstruction):
-    """Bring one box into the L2 cache.
+    """Prefetches one box into the L2 cache.
 
     Syntax: ``cute_nvgpu.arch.tma_prefetch(%map, %c0, … [, %hint : i64]) : (…) -> ()``
 
@@ -435,4 +447,3 @@ OPS: list[type[Operation]] = [
     ArchTmaPrefetchOp,
     ArchPrefetchTensormapOp,
 ]
-"""The ops of this module."""

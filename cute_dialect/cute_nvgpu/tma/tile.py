@@ -1,12 +1,12 @@
-"""``convert-cute-algo-to-arch`` of TMA: tensor maps on the host, copies of boxes in a kernel.
+"""``convert-cute-algo-to-arch`` lowering of TMA: tensor maps on the host, copies of boxes in a kernel.
 
-``make_tma_load`` becomes ``arch.make_tensor_map`` of the numbers that a tensor map takes, and a view of coordinates::
+``make_tma_load`` becomes an ``arch.make_tensor_map`` with the numbers of the tensor map, and a view of coordinates::
 
     %map = cute_nvgpu.arch.make_tensor_map(%ptr, %k, %m, %bytes) : (…, i64, i64, i64) -> !load
     %xy  = cute.make_view(%zeros, %layout) : !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">
 
-A copy becomes one instruction a box; the coordinates of a box are those of the tile's iterator plus a constant.  The
-state of the atom is what ``cute.atom.set_value`` gave it on the way; a predicate becomes ``scf.if``.
+A copy becomes one instruction per box. The coordinates of a box are those of the tile's iterator plus a constant. The
+fields of the atom come from ``cute.atom.set_value``; the field ``pred`` becomes an ``scf.if``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from cute_dialect.types import IntTupleType, LayoutType
 
 
 def _make(op: Operation) -> None:
-    """``make_tma_load``, ``make_tma_store``, ``make_tma_reduce``."""
+    """Lower ``make_tma_load``, ``make_tma_store`` or ``make_tma_reduce``."""
     from cute_dialect.arch.tensor_map import TensorMapSpec
 
     site = InsertionPoint(op)
@@ -51,7 +51,7 @@ def _make(op: Operation) -> None:
     extents: list[SSAValue] = []
     strides: list[SSAValue] = []
     for i, d in enumerate(spec.dims):
-        # Dimensions of several modes are static.
+        # Dimensions that consist of several modes are static.
         single = len(d.modes) == 1
         extents.append(_wide(site, tree_get(modes.shape, d.modes[0]) if single else d.extent))  # type: ignore[arg-type]
         if i:
@@ -69,12 +69,12 @@ def _make(op: Operation) -> None:
 
 
 def _wide(site: InsertionPoint, leaf: Leaf) -> SSAValue:
-    """A leaf as an i64."""
+    """Return a leaf as an i64."""
     return site.constant(leaf, i64) if isinstance(leaf, int) else site.emitter.value(leaf, 64)
 
 
 def _bytes(site: InsertionPoint, stride: Leaf, size: int) -> SSAValue:
-    """A stride in elements as bytes, an i64."""
+    """Return a stride in bytes, as an i64, from a stride in elements."""
     if isinstance(stride, int):
         return site.constant(stride * size, i64)
     return site.emitter.binary("mul", stride, size, 64)
@@ -84,7 +84,7 @@ def _bytes(site: InsertionPoint, stride: Leaf, size: int) -> SSAValue:
 
 
 def copy(op: CopyOp, _: CopyAtomType) -> None:
-    """Lower a ``cute.copy`` by a TMA atom: one instruction a box."""
+    """Lower a ``cute.copy`` with a TMA atom to one instruction per box."""
     atom, state = atom_state(op.operands[0])
     t = atom.type
     loads = boxes_of.loads(t)
@@ -114,7 +114,7 @@ def copy(op: CopyOp, _: CopyAtomType) -> None:
 
 
 def _instruction(kind: str) -> Callable[[Sequence[SSAValue]], Operation]:
-    """Return the op of an atom."""
+    """Return the op class for an atom."""
     if kind.endswith("_im2col"):
         from cute_dialect.cute_nvgpu.tma import im2col_ops as im2col
 
@@ -135,7 +135,7 @@ _INSTRUCTIONS: Mapping[str, Callable[[Sequence[SSAValue]], Operation]] = {
 
 
 def _offsets(site: InsertionPoint, atom: Attribute, state: Mapping[str, SSAValue]) -> list[SSAValue]:
-    """By how much an im2col load moves its pixels, an i16 a spatial dimension."""
+    """Return the im2col offsets, one i16 per spatial dimension."""
     from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType
 
     assert isinstance(atom, Im2colAtomType)
@@ -154,7 +154,7 @@ def _offsets(site: InsertionPoint, atom: Attribute, state: Mapping[str, SSAValue
 
 
 def _start(site: InsertionPoint, smem: SSAValue, t: MemRefType) -> SSAValue:
-    """The pointer to the tile: the tensor's iterator, moved by the offset of a composed layout."""
+    """Return the pointer to the tile: the tensor's iterator, advanced by the offset of a composed layout."""
     start = site.emit(views.GetIterOp(smem))
     layout = t.layout
     if isinstance(layout, ComposedLayout) and layout.offset != 0:
@@ -170,7 +170,9 @@ def _coordinate(site: InsertionPoint, leaf: Leaf, step: int) -> SSAValue:
     if isinstance(total, int):
         return site.constant(total, i32)
     if total.width > 32:
-        raise AlgebraError(f"expected TMA coordinates of 32 bits, got {total.width}: divide the tensor as ?{{i32}}")
+        raise AlgebraError(
+            f"expected TMA coordinates of 32 bits, got {total.width}; use tile coordinates of type ?{{i32}}"
+        )
     return site.emitter.value(total, 32)
 
 
@@ -179,4 +181,4 @@ HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute_nvgpu.make_tma_store": _make,
     "cute_nvgpu.make_tma_reduce": _make,
 }
-"""Op name -> how it is lowered in place."""
+"""Op name -> function that lowers it in place."""

@@ -1,8 +1,9 @@
-"""TMA atom types of ``cute_nvgpu``: what a tensor map says that is static.
+"""TMA atom types, with the static part of their tensor maps.
 
-The value of such a type is a tensor map, 128 bytes that the host makes (``cute_nvgpu.make_tma_load`` and its like) and
-a kernel takes by value.  Address, extents and strides of the global tensor are in the map alone; the type tells all the
-instruction and the copy need to know: element, box, swizzle.  Dimensions are those of TMA, the contiguous one first.
+The value of such a type is a tensor map: 128 bytes that the host builds (``cute_nvgpu.make_tma_load``, ``…_store``,
+``…_reduce``) and passes to a kernel by value. Only the map contains the address, the extents and the strides of the
+global tensor. The type contains the other parameters of the instruction and of the copy: element type, box and swizzle.
+Dimensions are in TMA order, contiguous first.
 
 Source: CUDA driver API, cuTensorMapEncodeTiled; PTX ISA 9.0, 5.5 "Tensors", 9.7.9.25.5 (the instructions).
 """
@@ -23,7 +24,7 @@ from cute_dialect.atom_types import CopyAtomType
 from cute_dialect.memory_types import element_bits
 
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-"""What a TMA reduction does to memory (PTX ISA 9.7.9.25.5.3)."""
+"""Operations of a TMA reduction (PTX ISA 9.7.9.25.5.3)."""
 
 _LOGIC = ("and", "or", "xor")
 _REDUCTIONS_OF = {
@@ -34,16 +35,21 @@ _REDUCTIONS_OF = {
     "ui32": ("add", "min", "max", "inc", "dec", *_LOGIC),
     "i64": ("add", "min", "max", *_LOGIC),
 }
-"""Element -> the reductions that there are for it."""
+"""Element type -> supported reductions."""
 
 
 class TmaMap(NamedTuple):
-    """The static part of a tensor map.
+    """Static part of a tensor map.
 
-    ``box``: elements an instruction walks over, one extent a dimension, innermost first; ``element_strides``: every
-    how many-th of them it moves (``()``: each).  ``swizzle``: 0, 32, 64 or 128 bytes.  ``interleave``: 0, 16 or 32
-    bytes.  ``oob``: what loads give outside of the tensor, "zero" or "nan".  ``l2``: bytes fetched into L2 at least.
-    ``reduction``: of a reduce atom.
+    Args:
+        element: the element type.
+        box: extents of the box of one instruction in elements, innermost first.
+        element_strides: the instruction moves each n-th element of a dimension of the box. ``()`` means each element.
+        swizzle: 0, 32, 64 or 128 bytes.
+        interleave: 0, 16 or 32 bytes.
+        oob: value of loads out of bounds, "zero" or "nan".
+        l2: minimum size of a fetch into L2 in bytes.
+        reduction: the reduction of a reduce atom.
     """
 
     element: Attribute
@@ -57,22 +63,22 @@ class TmaMap(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Dimensions of the map."""
+        """Number of dimensions of the map."""
         return len(self.box)
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Elements that one instruction moves along each dimension."""
+        """Number of elements that one instruction moves along each dimension."""
         return tuple([-(-b // s) for b, s in zip(self.box, self.strides)])
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Element strides, written out."""
+        """Element strides of all dimensions."""
         return self.element_strides or (1,) * len(self.box)
 
     @property
     def elements(self) -> int:
-        """Elements that one instruction moves."""
+        """Number of elements that one instruction moves."""
         n = 1
         for c in self.counts:
             n *= c
@@ -80,22 +86,22 @@ class TmaMap(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Bytes that one instruction moves and a barrier counts."""
+        """Number of bytes that one instruction moves and a barrier counts."""
         return self.elements * element_bits(self.element) // 8
 
     @property
     def smem_alignment(self) -> int:
-        """Bytes to which a tile in shared memory must be aligned: 128, or the repeat of the swizzle pattern."""
+        """Required alignment of a tile in shared memory, in bytes: 128, or the period of the swizzle."""
         return max(128, 8 * self.swizzle)
 
 
 def check_map(m: TmaMap) -> None:
-    """Raise AlgebraError (a TmaError's text) unless some tensor has such a map."""
+    """Raise AlgebraError, with the text of the TmaError, if no tensor has such a map."""
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.tensor_map import TensorDim, TensorMapSpec
 
     if m.element_strides and len(m.element_strides) != len(m.box):
-        raise AlgebraError(f"expected {len(m.box)} element strides, one a dimension, got {len(m.element_strides)}")
+        raise AlgebraError(f"expected {len(m.box)} element strides, one per dimension, got {len(m.element_strides)}")
     unit = max(16, m.interleave) * 8
     try:
         TensorMapSpec(
@@ -113,11 +119,11 @@ def check_map(m: TmaMap) -> None:
 
 
 def check_reduction(element: Attribute, reduction: str) -> None:
-    """Raise AlgebraError unless TMA has this reduction of this element type."""
+    """Raise AlgebraError unless TMA supports this reduction for this element type."""
     known = _REDUCTIONS_OF.get(str(element), ())
     if reduction not in known:
         these = ", ".join(known) or "none"
-        raise AlgebraError(f"expected a reduction that there is for {element} ({these}), got {reduction}")
+        raise AlgebraError(f"expected a reduction that TMA supports for {element} ({these}), got {reduction}")
 
 
 def _numbers(parser: AttrParser) -> tuple[int, ...]:
@@ -133,7 +139,7 @@ class TmaAtomType(Data[TmaMap], CopyAtomType):
     ONE_THREAD = True
     TENSOR_MAP = True
     LOADS: ClassVar[bool] = False
-    """Whether it moves from global to shared memory."""
+    """True if the atom copies from global to shared memory."""
 
     def fields(self) -> tuple[str, ...]:
         return ("tma_bar", "multicast_mask", "cache_hint", "pred") if self.LOADS else ("cache_hint", "pred")
@@ -220,16 +226,16 @@ def _tuple(numbers: tuple[int, ...]) -> str:
 
 
 def canonical(m: TmaMap) -> TmaMap:
-    """Return the map with what is said by default left out."""
+    """Return the map with default values removed."""
     return m._replace(element_strides=()) if all(s == 1 for s in m.element_strides) else m
 
 
 @irdl_attr_definition
 class TmaLoadType(TmaAtomType):
-    """``!cute_nvgpu.atom.tma_load<T, box = (64, 128) [, swizzle = 32|64|128] [, interleave = 16|32]
-    [, element_strides = (…)] [, oob = nan] [, l2 = 0|64|256]>``: one box from global to shared memory.
+    """``!cute_nvgpu.atom.tma_load<T, box = (64, 128) [, swizzle = 32|64|128] [, interleave = 16|32] [, element_strides
+    = (…)] [, oob = nan] [, l2 = 0|64|256]>``: load of one box from global to shared memory.
 
-    Its state: ``tma_bar`` (the barrier that counts its bytes; needed), ``multicast_mask``, ``cache_hint``, ``pred``.
+    Fields: ``tma_bar`` (the mbarrier that counts the bytes; required), ``multicast_mask``, ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_load"
@@ -238,9 +244,10 @@ class TmaLoadType(TmaAtomType):
 
 @irdl_attr_definition
 class TmaStoreType(TmaAtomType):
-    """``!cute_nvgpu.atom.tma_store<T, box = (64, 128), …>``: one box from shared to global memory, in a bulk group.
+    """``!cute_nvgpu.atom.tma_store<T, box = (64, 128), …>``: store of one box from shared to global memory, in a bulk
+    group.
 
-    Its state: ``cache_hint``, ``pred``.
+    Fields: ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_store"
@@ -248,10 +255,10 @@ class TmaStoreType(TmaAtomType):
 
 @irdl_attr_definition
 class TmaReduceType(TmaAtomType):
-    """``!cute_nvgpu.atom.tma_reduce<T, add|min|max|inc|dec|and|or|xor, box = (64, 128), …>``: one box of shared memory
-    combined with global memory element by element, atomically, in a bulk group.
+    """``!cute_nvgpu.atom.tma_reduce<T, add|min|max|inc|dec|and|or|xor, box = (64, 128), …>``: reduction of one box of
+    shared memory into global memory, atomic for each element, in a bulk group.
 
-    Its state: ``cache_hint``, ``pred``.
+    Fields: ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_reduce"

@@ -1,4 +1,4 @@
-"""Matrix instructions of a warp group, which are asynchronous."""
+"""Asynchronous matrix instructions of a warp group: ``wgmma``."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

@@ -1,10 +1,10 @@
 """Matrix descriptors of ``wgmma`` operands in shared memory.
 
-The layout, major and swizzle of a tile say all but its address: the high word is a constant, the low word is
-``(address & 0x3FFFF) >> 4`` plus a constant (the leading byte offset).  The address of a view is taken apart into the
-start of its buffer and a sum of offsets; the start is shifted once, next to where it is defined, and offsets are added
-in units of 16 bytes.  So stepping along k or to another stage is an integer addition, and ptxas keeps descriptors in
-uniform registers::
+Layout, major and swizzle of a tile determine its descriptor except for the address. The high word is a constant. The
+low word is ``(address & 0x3FFFF) >> 4`` plus a constant (the leading byte offset). The address of a view is split into
+the start of its buffer and a sum of offsets. The start is shifted once, next to its definition, and the offsets are
+added in units of 16 bytes. Stepping along k or to another stage is then one integer addition, and ptxas keeps
+descriptors in uniform registers::
 
     address = smem + 16384*stage + 32
     low     = ((smem & 0x3FFFF) >> 4) + 0x10000 + 1024*stage + 2
@@ -29,11 +29,13 @@ from cute_dialect.upstream import llvm
 
 _UNIT = 16
 _ADDRESS = 0x3FFFF
-"""The bits of a shared address that a descriptor holds (PTX ISA, "Matrix descriptor format")."""
+"""Mask of the shared-memory address bits in a descriptor (PTX ISA, "Matrix descriptor format")."""
 
 
 def descriptor(low: Lowering, atom: MmaAtomType, operand: str, tensor: SSAValue) -> SSAValue:
-    """Return the 64-bit descriptor of the tile of one instruction.  Raises AlgebraError if its layout has none."""
+    """Return the 64-bit descriptor of the tile of one instruction. Raises AlgebraError if no descriptor represents its
+    layout.
+    """
     t = tensor.type
     assert isinstance(t, MemRefType)
     from cute_dialect.algebra.values import Layout
@@ -61,7 +63,7 @@ def _low_word(low: Lowering, address: SSAValue, constant: int) -> SSAValue:
         else:
             odd = add(odd, mul(leaf, scale))
     if not isinstance(odd, int) or odd:
-        # What the type says to be whole units, but no single factor shows it.
+        # The type guarantees that this sum is a multiple of the unit, although no single term shows it.
         shifted = low.build.emit(arith.ShRSIOp(low.ssa(odd), low.build.constant(4, i32)))
         units = add(units, Dyn(32, 1, shifted, low.emitter))
     start = Dyn(32, 1, _start(low, parts.root, constant), low.emitter)
@@ -69,10 +71,11 @@ def _low_word(low: Lowering, address: SSAValue, constant: int) -> SSAValue:
 
 
 def _start(low: Lowering, root: SSAValue, constant: int) -> SSAValue:
-    """``((root & 0x3FFFF) >> 4) + constant``, made next to the definition of ``root`` and shared."""
+    """Return ``((root & 0x3FFFF) >> 4) + constant``, built once, next to the definition of ``root``."""
     build = low.build
     whole = build.beside(("ptrtoint",), root, lambda: make_op(llvm.OPS["ptrtoint"], [root], [i32]))
-    # In a cluster the upper bits of a shared address are the rank of the block; a descriptor has no room for them.
+    # In a cluster, the upper bits of a shared-memory address hold the rank of the block. They do not fit in a
+    # descriptor.
     mask = build.beside(("constant", _ADDRESS), whole, lambda: arith.ConstantOp(IntegerAttr(_ADDRESS, i32), i32))
     number = build.beside(("andi", whole), mask, lambda: arith.AndIOp(whole, mask))
     four = build.beside(("constant", 4), number, lambda: arith.ConstantOp(IntegerAttr(4, i32), i32))

@@ -1,7 +1,7 @@
-"""``cute-to-base`` of matrix instructions: ``nvvm`` ops where MLIR 22 carries the atom, intrinsics or inline PTX else.
+"""``cute-to-base`` lowering of ``wgmma``: ``nvvm`` ops where MLIR 22 supports the atom, else intrinsics or inline PTX.
 
-Operands in registers are read from and written to the cells of register tensors; results stay members of the struct
-that the instruction gives until something reads them.
+Register operands are read from and written to the cells of register tensors. The members of a result struct are
+extracted only when they are read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cute_dialect.upstream import llvm, nvvm
 
 
 def accumulator(low: Lowering, tensor: SSAValue, row: MmaAtom, op: Operation) -> tuple[FragmentView, Unit]:
-    """Tell where the accumulators of an asynchronous product are.  Raises PassError if in memory."""
+    """Return the view and the unit of registers that hold the accumulators. Raises PassError if they are in memory."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     view = low.views.get(tensor)
@@ -60,7 +60,7 @@ def _wgmma(low: Lowering, op: Operation) -> None:
     if flag or accumulate.value.data:
         struct = read_unit(low.build, low.registers, view, unit)
     else:
-        struct = low.build.emit(llvm.UndefOp(unit.type))  # what the registers hold does not matter
+        struct = low.build.emit(llvm.UndefOp(unit.type))  # The contents are overwritten.
     if row.emit.route == "op" and not flag and not row.emit["saturate"]:
         new = _wgmma_op(row, struct, first[0], second, bool(accumulate.value.data), atom.data.negate)
     else:
@@ -99,10 +99,11 @@ def wgmma_asm(
     metadata: tuple[SSAValue, int] | None = None,
     negate: str = "",
 ) -> Operation:
-    """Return one ``wgmma`` as inline PTX: A in registers, scale-d at run time, saturation, or a sparse A.
+    """Build one ``wgmma`` as inline PTX, for A in registers, dynamic scale-d, saturation, or a sparse A.
 
-    ``metadata``: the register of a sparse A and the selector.  ``negate``: operands with the scale -1.  Outputs
-    ``$0 …``, then the same registers as tied inputs, then A, B, the metadata and the flag.
+    ``metadata`` is the register of a sparse A and the selector. ``negate`` lists the operands with a scale of -1. The
+    operands of the assembly are the outputs ``$0 …``, the same registers as tied inputs, then A, B, the metadata and
+    the flag.
     """
     n = row.registers_d.count
     letter = row.registers_d.constraint
@@ -150,9 +151,9 @@ _LETTERS: Mapping[str, str] = {"f32": "f", "i32": "r", "f64": "d", "f16": "h", "
 
 
 def _with_accumulators(low: Lowering, op: Operation, instruction: str, plain: Callable[[], Operation]) -> None:
-    """An instruction that all accumulators pass through: nothing that reads or writes them moves across it.
+    """Emit an instruction with all accumulators as tied operands, so that no access to them moves across it.
 
-    The first struct is tied to the instruction, the others to an empty one right after it.
+    The first struct is tied to the instruction itself, the others to empty assembly directly after it.
     """
     text = instruction
     for tensor in op.operands:
@@ -207,4 +208,4 @@ HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.wgmma_commit_group": _wgmma_commit_group,
     "cute_nvgpu.arch.wgmma_wait_group": _wgmma_wait_group,
 }
-"""Op name -> how it is lowered."""
+"""Op name -> lowering function."""

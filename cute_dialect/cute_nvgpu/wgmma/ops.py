@@ -1,4 +1,4 @@
-"""Matrix instructions, ``cute_nvgpu.arch.*``: one op an instruction, over views of one atom's values."""
+"""Instructions of a warp group, ``cute_nvgpu.arch.wgmma*``: one op per instruction, on views of one atom's values."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 @cute_op
 class WgmmaOp(ProductOp):
-    """``wgmma.mma_async`` of a warp group: ``D = A * B + D`` if it accumulates, else ``D = A * B``.
+    """Issues one ``wgmma.mma_async`` of a warp group: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
 
     Syntax: ``cute_nvgpu.arch.wgmma(%D, %A, %B [, %scale_d]) {accumulate = true, atom = ATOM} : (D, A, B [, i1]) -> ()``
 
-    ``%scale_d`` decides at run time; then ``accumulate`` must be true.  A (unless it is in registers) and B are tiles
-    of one instruction in shared memory: their matrix descriptors come from layout, swizzle and address.  Before the
-    first of a batch stands ``wgmma_fence``; D may be read after ``wgmma_commit_group`` and ``wgmma_wait_group``.
+    ``%scale_d`` selects between the two at run time; ``accumulate`` must then be true. B, and A unless it is in
+    registers, are tiles of one instruction in shared memory; layout, swizzle and address determine their matrix
+    descriptors. A ``wgmma_fence`` must precede the first ``wgmma`` of a batch. D may be read after
+    ``wgmma_commit_group`` and ``wgmma_wait_group``.
 
     Example:
         cute_nvgpu.arch.wgmma(%d, %a, %b) {accumulate = false, atom = !cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>} : (!cute.memref<f32, rmem, align<16>, "(2,2,1):(1,2,0)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(8,16):(64,1)">) -> ()
@@ -52,18 +53,20 @@ class WgmmaOp(ProductOp):
 
 
 def check_scale_d(op: ProductOp) -> None:
-    """Raise AlgebraError unless the flags of an asynchronous product fit."""
+    """Raise AlgebraError unless ``%scale_d`` and ``accumulate`` are consistent."""
     accumulate = op.properties["accumulate"]
     assert isinstance(accumulate, IntegerAttr)
     for i, flag in enumerate(op.operands[len(op.OPERANDS) :], len(op.OPERANDS)):
         if flag.type != i1:
             raise AlgebraError(f"operand #{i} must be an i1, got {flag.type}")
         if not accumulate.value.data:
-            raise AlgebraError("expected accumulate = true beside a scale_d operand, got false")
+            raise AlgebraError("expected accumulate = true with a scale_d operand, got false")
 
 
 class _AccumulatorsOp(InstructionOp):
-    """Accumulators may be operands: they then pass through the instruction, so nothing moves across it."""
+    """Base of the ops with accumulator operands. The accumulators pass through, so that no access to them moves across
+    the op.
+    """
 
     WRITES = "tied"
 
@@ -81,11 +84,12 @@ class _AccumulatorsOp(InstructionOp):
 
 @cute_op
 class WgmmaFenceOp(_AccumulatorsOp):
-    """Orders register accesses before the ``wgmma`` that follow.
+    """Orders register accesses before the following ``wgmma``.
 
     Syntax: ``cute_nvgpu.arch.wgmma_fence(%acc…) : (T…) -> ()``
 
-    Needed before the first ``wgmma`` and wherever other instructions have written the registers of one.
+    The fence is required before the first ``wgmma``, and after other instructions have written registers of a
+    ``wgmma``.
 
     Example:
         cute_nvgpu.arch.wgmma_fence() : () -> ()
@@ -100,7 +104,7 @@ class WgmmaFenceOp(_AccumulatorsOp):
 
 @cute_op
 class WgmmaCommitGroupOp(InstructionOp):
-    """Makes a group of all ``wgmma`` issued since the last one.
+    """Commits all ``wgmma`` issued since the last commit to a group.
 
     Syntax: ``cute_nvgpu.arch.wgmma_commit_group() : () -> ()``
 
@@ -121,11 +125,11 @@ class WgmmaCommitGroupOp(InstructionOp):
 
 @cute_op
 class WgmmaWaitGroupOp(_AccumulatorsOp):
-    """Waits until at most ``n`` groups are under way.
+    """Waits until at most ``n`` of the most recent groups are pending.
 
     Syntax: ``cute_nvgpu.arch.wgmma_wait_group(%acc…) {n = 0 : i32} : (T…) -> ()``
 
-    Give the accumulators that are read afterwards as operands: nothing that reads them can then move before the wait.
+    Pass the accumulators that are read afterwards as operands, so that no read of them moves before the wait.
 
     Example:
         cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
@@ -139,7 +143,7 @@ class WgmmaWaitGroupOp(_AccumulatorsOp):
         super().__init__(operands=[list(accumulators)], properties={"n": IntegerAttr(n, i32)})
 
     def check_types(self) -> None:
-        """Raise AlgebraError unless operands are accumulators and the number is one that the instruction has."""
+        """Raise AlgebraError unless the operands are accumulators and ``n`` is in range."""
         super().check_types()
         n = self.properties["n"]
         if n not in [IntegerAttr(i, i32) for i in range(8)]:
@@ -147,4 +151,3 @@ class WgmmaWaitGroupOp(_AccumulatorsOp):
 
 
 OPS: list[type[Operation]] = [WgmmaOp, WgmmaFenceOp, WgmmaCommitGroupOp, WgmmaWaitGroupOp]
-"""The ops of this module."""

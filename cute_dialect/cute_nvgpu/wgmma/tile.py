@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch`` of products by a warp group.
+"""``convert-cute-algo-to-arch`` lowering of products by a warp group.
 
 Without C the first product of each accumulator has scale-d 0.
 """
@@ -19,12 +19,12 @@ from cute_dialect.passes.lowering.insertion import InsertionPoint
 
 
 def multiply(product: Product) -> None:
-    """Lower a ``cute.gemm``: one ``wgmma`` an instruction."""
+    """Lower a ``cute.gemm`` to one ``wgmma`` per instruction tile."""
     multiply_by_warp_group(WgmmaOp, product)
 
 
 def multiply_by_warp_group(make: type[Operation], product: Product) -> None:
-    """Lower a product of a warp group, whose instructions take D, A, B (and E): each an op ``make``."""
+    """Lower a product to one op ``make`` per instruction, with the operands D, A, B, and E if sparse."""
     site, op, c, atom, tiles, (m, n, k) = product
     mma, d = op.operands[:2]
     scale_d = _accumulate_flag(mma)
@@ -56,7 +56,7 @@ def _copy_accumulators(site: InsertionPoint, source: SSAValue, target: SSAValue)
 
 
 def _accumulate_flag(value: SSAValue) -> SSAValue | None:
-    """Return the flag that ``cute.atom.set_value {field = accumulate}`` has given the MMA, if any."""
+    """Return the flag that ``cute.atom.set_value {field = accumulate}`` has set on the MMA, or None."""
     while isinstance(value.owner, Operation):
         owner = value.owner
         if owner.name == "cute.atom.set_value":

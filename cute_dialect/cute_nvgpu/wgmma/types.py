@@ -1,4 +1,4 @@
-"""The MMA atom of a warp group, ``wgmma``."""
+"""MMA atom type of a warp group: ``wgmma``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, MmaKey
 
 @irdl_attr_definition
 class WgmmaType(MmaAtomType):
-    """``!cute_nvgpu.atom.wgmma<64xNxK, (D,A,B,C), A = smem|rmem, major = (k|mn, k|mn) [, saturate] [, negate_a]
-    [, negate_b]>``
+    """``!cute_nvgpu.atom.wgmma<64xNxK, (D,A,B,C), A = smem|rmem, major = (k|mn, k|mn) [, saturate] [, negate_a] [,
+    negate_b]>``
 
-    ``A`` and ``major`` may be left out: A in shared memory, both k-major.  ``negate_a``, ``negate_b``: -A, -B instead
-    of A, B, of floats (the instruction's scale of -1).
+    ``A`` and ``major`` are optional; the defaults are A in shared memory, and k-major for both operands. ``negate_a``
+    and ``negate_b`` negate A and B, which must be floating-point (an input scale of -1).
     """
 
     name = "cute_nvgpu.atom.wgmma"
@@ -35,7 +35,10 @@ class WgmmaType(MmaAtomType):
 def wgmma_key(
     key: MmaKey, names: tuple[str, str, str, str], depth_bits: int, what: str
 ) -> tuple[int, tuple[str, str, str], str, tuple[str, str], bool]:
-    """Tell what to look up; ``depth_bits``: K elements of A in bits.  Raises AtomError for another shape."""
+    """Return the arguments of ``find_wgmma``. Raises AtomError for a shape that does not exist.
+
+    ``depth_bits`` is the width of K elements of A in bits.
+    """
     from cute_dialect.arch.elements import bits_of
     from cute_dialect.arch.errors import AtomError
 
@@ -47,9 +50,8 @@ def wgmma_key(
     if m != 64 or k != depth:
         raise AtomError(f"expected 64x{n}x{depth} for {what} on {a}, got {m}x{n}x{k}")
     if key.negate and d == "i32":
-        raise AtomError(f"expected floats where operands are negated, got {a} and {b}")
+        raise AtomError(f"negated operands must be floating-point, got {a} and {b}")
     return n, (d, a, b), key.source_a, key.majors, key.saturate
 
 
 ATTRS: list[type[Attribute]] = [WgmmaType]
-"""The types of this module."""

@@ -19,7 +19,7 @@ func.func @fits(%mma: !mma, %a: !a, %b: !b, %c: !c, %t: !cute.coord<"?">) {
 !c = !cute.memref<f32, smem, "(48,32):(32,1)">
 
 func.func @tile(%mma: !mma, %a: !a, %b: !b, %c: !c, %t: !cute.coord<"?">) {
-  // expected-error @below {{expected a multiple of 32 along M in C, as all threads of the MMA cover at once, got 48 in (48,32)}}
+  // expected-error @below {{expected a multiple of 32 along M in C, the tile of the MMA, got 48 in (48,32)}}
   cute.cooperative_gemm(%mma, %c, %a, %b, %t) : (!mma, !c, !a, !b, !cute.coord<"?">) -> ()
   return
 }
@@ -58,7 +58,7 @@ func.func @space(%mma: !mma, %a: !a, %b: !b, %c: !c, %t: !cute.coord<"?">) {
 !c = !cute.memref<f32, smem, "(64,32):(32,1)">
 
 func.func @elements(%mma: !mma, %a: !a, %b: !b, %c: !c, %t: !cute.coord<"?">) {
-  // expected-error @below {{expected operand B of elements f16 as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> says, got bf16}}
+  // expected-error @below {{expected operand B of elements f16 for the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, got bf16}}
   cute.cooperative_gemm(%mma, %c, %a, %b, %t) : (!mma, !c, !a, !b, !cute.coord<"?">) -> ()
   return
 }

@@ -98,7 +98,7 @@ func.func @offset(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memre
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 2, n>
 func.func @instructions(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected as many instructions in mode 0 of both sides, got 1 at the source (8 values each) and 2 at the destination (4 values each) of (8,2) and (8,2)}}
+  // expected-error @below {{expected the same number of instructions in mode 0 of both sides, got 1 at the source (8 values each) and 2 at the destination (4 values each) of (8,2) and (8,2)}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, !cute.memref<f16, rmem, "(8,2):(1,8)">) -> ()
   return
 }
@@ -108,7 +108,7 @@ func.func @instructions(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 func.func @values(%s: !cute.memref<f16, smem, align<16>, "(4,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a multiple of 8 values in mode 0 of the source, as many as a thread has in one ldmatrix by !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, got (4,2)}}
+  // expected-error @below {{expected a multiple of 8 values in mode 0 of the source, the values of a thread in one ldmatrix with !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, got (4,2)}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(4,2):(1,8)">, !cute.memref<f16, rmem, "(8,2):(1,8)">) -> ()
   return
 }
@@ -178,7 +178,7 @@ func.func @coordinates(%s: !cute.coord_tensor<"0", "8:1@0">, %d: !cute.memref<f1
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 func.func @predicate_of_a_warp(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d: !cute.memref<f16, rmem, "8:1">, %p: !cute.memref<i1, rmem, "1:0">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected no predicate for ldmatrix, which all threads of the warp execute together; guard it with an scf.if on a condition that the warp shares}}
+  // expected-error @below {{ldmatrix takes no predicate, because all threads of the warp execute it together; use an scf.if with a warp-uniform condition}}
   cute.copy(%atom, %s, %d, pred = %p) : (!atom, !cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<f16, rmem, "8:1">, !cute.memref<i1, rmem, "1:0">) -> ()
   return
 }
@@ -188,7 +188,7 @@ func.func @predicate_of_a_warp(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d
 !atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
 func.func @predicate_shape(%s: !cute.memref<f16, gmem, align<16>, "(8,3):(1,8)">, %d: !cute.memref<f16, smem, align<16>, "(8,3):(1,8)">, %p: !cute.memref<i1, rmem, "(8,3):(1,8)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a predicate with one flag an instruction, of sizes (1,3), got (8,3)}}
+  // expected-error @below {{expected a predicate with one flag per instruction, of sizes (1,3), got (8,3)}}
   cute.copy(%atom, %s, %d, pred = %p) : (!atom, !cute.memref<f16, gmem, align<16>, "(8,3):(1,8)">, !cute.memref<f16, smem, align<16>, "(8,3):(1,8)">, !cute.memref<i1, rmem, "(8,3):(1,8)">) -> ()
   return
 }

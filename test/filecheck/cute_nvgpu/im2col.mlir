@@ -49,7 +49,7 @@ func.func private @rank(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pix
 
 !load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1)>
 func.func @modes(%g: !cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) {
-  // expected-error @below {{expected modes (C,W,H,N) of operand #0, as the atom has, got (?,?,?):(1,?{div=8},?{div=8})}}
+  // expected-error @below {{expected modes (C,W,H,N) of operand #0 for the atom, got (?,?,?):(1,?{div=8},?{div=8})}}
   %a = cute_nvgpu.make_tma_load_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) -> !load
   return
 }
@@ -58,7 +58,7 @@ func.func @modes(%g: !cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) {
 
 !load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1), upper = (-1)>
 func.func @contiguous(%g: !cute.memref<f16, gmem, "(?,?,?):(?,1,?)">) {
-  // expected-error @below {{expected stride 1 in mode 0 of operand #0, the channels, got (?,?,?):(?,1,?)}}
+  // expected-error @below {{expected stride 1 in mode 0 (channels) of operand #0, got (?,?,?):(?,1,?)}}
   %a = cute_nvgpu.make_tma_load_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?):(?,1,?)">) -> !load
   return
 }
@@ -100,7 +100,7 @@ func.func @offset(%a: !load, %c: i32, %s: !smem, %b: !bar, %o: i32) {
 !smem = !cute.ptr<f16, smem, align<1024>, S<3,4,3>>
 !bar = !cute.ptr<i64, smem>
 func.func @swizzle(%a: !load, %c: i32, %s: !smem, %b: !bar, %o: i16) {
-  // expected-error @below {{expected smem with a swizzle of 0 bytes, as the tensor map has, got !cute.ptr<f16, smem, align<1024>, S<3,4,3>>}}
+  // expected-error @below {{expected smem with a swizzle of 0 bytes, the swizzle of the tensor map, got !cute.ptr<f16, smem, align<1024>, S<3,4,3>>}}
   cute_nvgpu.arch.tma_load_im2col(%a, %c, %c, %c, %s, %b, %o) : (!load, i32, i32, i32, !smem, !bar, i16) -> ()
   return
 }
@@ -111,7 +111,7 @@ func.func @swizzle(%a: !load, %c: i32, %s: !smem, %b: !bar, %o: i16) {
 !smem = !cute.ptr<f16, smem>
 !bar = !cute.ptr<i64, smem>
 func.func @alignment(%a: !load, %c: i32, %s: !smem, %b: !bar, %o: i16) {
-  // expected-error @below {{expected smem aligned to 128 bytes, which TMA needs, got !cute.ptr<f16, smem>}}
+  // expected-error @below {{expected smem aligned to 128 bytes, as TMA requires, got !cute.ptr<f16, smem>}}
   cute_nvgpu.arch.tma_load_im2col(%a, %c, %c, %c, %s, %b, %o) : (!load, i32, i32, i32, !smem, !bar, i16) -> ()
   return
 }

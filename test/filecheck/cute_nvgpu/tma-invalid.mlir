@@ -41,7 +41,7 @@ func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 8), element_strid
 
 // -----
 
-// expected-error @below {{expected 2 element strides, one a dimension, got 1}}
+// expected-error @below {{expected 2 element strides, one per dimension, got 1}}
 func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 8), element_strides = (2)>)
 
 // -----
@@ -61,7 +61,7 @@ func.func private @f(!cute_nvgpu.atom.tma_reduce<f32, mul, box = (32, 8)>)
 
 // -----
 
-// expected-error @below {{expected a reduction that there is for f32 (add), got max}}
+// expected-error @below {{expected a reduction that TMA supports for f32 (add), got max}}
 func.func private @f(!cute_nvgpu.atom.tma_reduce<f32, max, box = (32, 8)>)
 
 // -----
@@ -199,7 +199,7 @@ func.func @f(%a: !store, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<bf16, smem, align<128>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected smem elements of f16, as the tensor map has, got bf16}}
+  // expected-error @below {{expected smem elements of f16, the element type of the tensor map, got bf16}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -210,7 +210,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<1024>, S<2,4,3>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected smem with a swizzle of 128 bytes, as the tensor map has, got 64}}
+  // expected-error @below {{expected smem with a swizzle of 128 bytes, the swizzle of the tensor map, got 64}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -232,7 +232,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, S<3,4,3>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected smem aligned to 1024 bytes, the repeat of its 128-byte swizzle, got 128 bytes}}
+  // expected-error @below {{expected smem aligned to 1024 bytes, the period of its 128-byte swizzle, got 128 bytes}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -243,7 +243,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<16>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected smem aligned to 128 bytes, which TMA needs, got 16 bytes}}
+  // expected-error @below {{expected smem aligned to 128 bytes, as TMA requires, got 16 bytes}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -298,7 +298,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected an iterator of 2 coordinates, as the tensor map has dimensions, got (?,?,?)}}
+  // expected-error @below {{expected an iterator of 2 coordinates, one per dimension of the tensor map, got (?,?,?)}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -331,7 +331,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<1024>, "S<3,3,3> o ?{div=64} o (8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{expected an offset in the composed layout that is a multiple of 512 elements, the repeat of the swizzle}}
+  // expected-error @below {{expected an offset in the composed layout that is a multiple of 512 elements, the period of the swizzle}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -343,7 +343,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !s = !cute.memref<f16, smem, align<128>, "(8,64):(64,1)">
 !p = !cute.memref<i1, rmem, "(1,64):(0,0)">
 func.func @f(%a: !load, %c: !xy, %s: !s, %p: !p) {
-  // expected-error @below {{expected no predicate tensor with a TMA atom: one flag for all, cute.atom.set_value 'pred'}}
+  // expected-error @below {{a copy with a TMA atom takes no predicate tensor; set one flag for all elements with cute.atom.set_value 'pred'}}
   cute.copy(%a, %c, %s, pred = %p) : (!load, !xy, !s, !p) -> ()
   return
 }
@@ -371,7 +371,7 @@ func.func @f(%a: !load, %x: i32, %s: !cute.ptr<f16, smem, align<128>>, %m: i16) 
 
 !store = !cute_nvgpu.atom.tma_store<f16, box = (64, 8), swizzle = 128>
 func.func @f(%a: !store, %x: i32, %s: !cute.ptr<f16, smem, align<128>, S<1,4,3>>) {
-  // expected-error @below {{expected smem with a swizzle of 128 bytes, as the tensor map has, got !cute.ptr<f16, smem, align<128>, S<1,4,3>>}}
+  // expected-error @below {{expected smem with a swizzle of 128 bytes, the swizzle of the tensor map, got !cute.ptr<f16, smem, align<128>, S<1,4,3>>}}
   cute_nvgpu.arch.tma_store(%a, %x, %x, %s) : (!store, i32, i32, !cute.ptr<f16, smem, align<128>, S<1,4,3>>) -> ()
   return
 }

@@ -93,7 +93,7 @@ gpu.module @m {
     cute_nvgpu.arch.mbarrier_arrive(%bar) : (!bar) -> ()
     cute_nvgpu.arch.mbarrier_arrive_expect_tx(%bar, %bytes) : (!bar, i32) -> ()
     cute_nvgpu.arch.mbarrier_wait(%bar, %parity) : (!bar, i32) -> ()
-    // expected-remark @below {{'cute_nvgpu.arch.mbarrier_try_wait' is not lowered to nvgpu: nvgpu.mbarrier.try_wait.parity blocks and gives no answer}}
+    // expected-remark @below {{'cute_nvgpu.arch.mbarrier_try_wait' is not lowered to nvgpu: nvgpu.mbarrier.try_wait.parity blocks and returns no result}}
     %done = cute_nvgpu.arch.mbarrier_try_wait(%bar, %parity) : (!bar, i32) -> i1
     gpu.return
   }

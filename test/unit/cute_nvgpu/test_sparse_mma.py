@@ -190,12 +190,12 @@ def test_sparse_gemm_takes_these() -> None:
         (
             sparse_mma.SparseGemmOp,
             (TM, D, A, B, '!cute.memref<i16, rmem, "(2,2):(1,2)">'),
-            r"layout \(V,M,K\) of E, as of A, which has 4 steps along K, got \(2,2\)",
+            r"layout \(V,M,K\) of E like that of A, which has 4 steps along K, got \(2,2\)",
         ),
         (
             sparse_mma.SparseGemmOp,
             (TM, D, A, B, '!cute.memref<i16, rmem, "(2,2,4,1):(1,2,4,0)">'),
-            r"layout \(V,M,K\) of E, as of A, got rank 4",
+            r"layout \(V,M,K\) of E like that of A, got rank 4",
         ),
         (sparse_mma.SparseGemmOp, (TM, D, A.replace("2,2,2", "2,2,4"), B, E), "expected 8 values of A in mode V"),
         (sparse_mma.SparseGemmOp, (TM, D, A, B, E, D.replace(",2,2)", ",2,3)")), "same extents in C and D"),

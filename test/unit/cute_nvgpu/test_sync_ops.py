@@ -59,7 +59,7 @@ ERRORS = [
     ('%r = cute_nvgpu.arch.redux_sync(%v) {kind = "fmax"} : (i32) -> i32', "expected kind = one of 'add', 'and'"),
     ('%r = cute_nvgpu.arch.redux_sync(%v) {kind = "max"} : (f32) -> f32', r"operand #0 \(value\) must be i32, got f32"),
     ("%r = cute_nvgpu.arch.atomic_add(%p, %v) : (!cute.ptr<f32, gmem>, i32) -> f32",
-     "operand #1 must be f32 as operand #0 points at, got i32"),
+     "operand #1 must be f32, the element type of operand #0, got i32"),
     ("%r = cute_nvgpu.arch.atomic_and(%p, %v) : (!cute.ptr<f32, gmem>, i32) -> i32",
      r"operand #0 \(ptr\) must be a pointer to i32 or i64 in gmem, smem or dsmem, got !cute.ptr<f32, gmem>"),
     ("%r = cute_nvgpu.arch.atomic_max(%p, %v) : (!cute.ptr<f16, gmem>, f16) -> f16",
@@ -89,7 +89,7 @@ def test_misuse_is_told(text: str, message: str) -> None:
 
 def test_an_unknown_property_is_an_error() -> None:
     text = '"cute_nvgpu.arch.barrier"() <{space = "all"}> : () -> ()'
-    with pytest.raises(Exception, match="expected no property, got the property 'space'"):
+    with pytest.raises(Exception, match="unknown property 'space'; the op has no properties"):
         read_example(text).verify()
 
 

@@ -299,10 +299,10 @@ COLUMN_ERRORS = {
     "4": (
         lambda: columns(LOAD, lower=[0] * 4, upper=[0] * 4)
     ),
-    "F250: make_im2col_tma_atom(CopyBulkTensorIm2colS2GOp): expected a lower corner of numbers from 0 on in what is "
-    "written, got (-1,)": lambda: columns(cpasync.CopyBulkTensorIm2colS2GOp()),
-    "F254: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): expected modes (C,W,H,N) of operand #0, as the "
-    "atom has, got (?,?,?):(1,?,?)": (
+    "F250: make_im2col_tma_atom(CopyBulkTensorIm2colS2GOp): expected a nonnegative lower corner for a store or "
+    "reduction, got (-1,)": lambda: columns(cpasync.CopyBulkTensorIm2colS2GOp()),
+    "F254: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): expected modes (C,W,H,N) of operand #0 for the "
+    "atom, got (?,?,?):(1,?,?)": (
         lambda: columns(LOAD, lower=[0, 0], upper=[0, 0])
     ),
     "F254: cute.prefetch by CopyBulkTensorIm2colG2SOp: the coordinates must cover one instruction (256 "
