@@ -1,15 +1,15 @@
-"""``cute-bench accuracy``: errors against float64 of our kernels, and of torch's (cuBLAS's) on the same data.
+"""``cute-bench accuracy``: errors of kernels and of torch (cuBLAS) compared with float64.
 
-Matrix multiply: every kernel of ``cute-bench gemm`` with rows of A and B contiguous along K, ``mma.sync``, SGEMM.
-Rows: every kernel of ``cute-bench rows``.  Data: random normal; normal times ten to a random power between -3 and 3 (-1
-and 1 for 8-bit floats), B scaled so that a 16-bit result does not overflow.  An error is relative to the root mean
-square of the exact results: the largest, and the root mean square of all.  The results are poisoned first.
+GEMM: every kernel of ``cute-bench gemm`` with A and B contiguous along K, ``mma.sync``, SGEMM.  Rows: every kernel of
+``cute-bench rows``.  Inputs are normally distributed, or normal values times ten to a random power between -3 and 3
+(-1 and 1 for 8-bit floats), with B scaled so that a 16-bit result does not overflow.  The report gives the maximum and
+the root mean square (RMS) error, relative to the RMS of the exact results.  Outputs are poisoned before each run.
 
-Besides, small integers must come out exact, and infinities and NaN where float64 has them; of torch that is said.
-``--run`` takes what ``cute-bench all --build`` makes, too.
+In addition, results of small integers must be exact, and infinities and NaN must be where float64 has them; a
+difference of torch is only reported.  ``--run`` also accepts the folder of ``cute-bench all --build``.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -35,15 +35,16 @@ SM80 = ("f16-128x128x32-3-kk", "bf16-128x128x32-3-kk")
 SHAPE = (512, 1024, 4096)
 """(M, N, K)"""
 FEW_ROWS = 16
-"""M for kernels that are made for few rows."""
+"""M for the kernels for few rows."""
 ROW_ELEMENTS = 1 << 21
 DATA = ("normal", "mixed", "integers", "special")
 
 
 class Contest(NamedTuple):
-    """A kernel: what makes its inputs, what it and torch do, and the exact result.
+    """A kernel, its peer and the exact result.
 
-    ``inputs`` takes a word of :data:`DATA`; ``ours`` and ``peer`` take the inputs; ``exact`` too, in float64.
+    ``inputs`` creates the inputs of a kind of :data:`DATA`.  ``ours``, ``peer`` and ``exact`` take the inputs;
+    ``exact`` computes in float64.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Contest(NamedTuple):
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/gemm``, ``gemm_sm80``, ``rows``, ``sgemm``; gives what ptxas says."""
+    """Compile all kernels into ``folder/gemm``, ``gemm_sm80``, ``rows``, ``sgemm``; return the reports of ptxas."""
     said: list[str] = []
     for name in track(list(PARTS), "compiling", "groups"):
         said += PARTS[name](os.path.join(folder, name), chip)
@@ -63,7 +64,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Compare what :func:`build` made with float64 and torch.  Raises ``BenchError`` when a result is wrong."""
+    """Compare the kernels of :func:`build` with float64 and torch.  Raises ``BenchError`` if a result is wrong."""
     rows: list[dict[str, object]] = []
     for contest in track(contests(folder), "measuring", "cases"):
         rows += [measured(contest, data) for data in ("normal", "mixed")]
@@ -80,12 +81,12 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def measured(contest: Contest, data: str) -> dict[str, object]:
-    """Measure one row of the result."""
+    """Return one row of the result."""
     inputs = contest.inputs(data)
     wanted = contest.exact(inputs)
     ours, peer = (_errors(f(inputs), wanted) for f in (contest.ours, contest.peer))
     if not ours[0] < 1:
-        raise BenchError(f"{contest.name}, {data}: the largest error is {ours[0]:.1e} of the results")
+        raise BenchError(f"{contest.name}, {data}: the maximum error is {ours[0]:.1e} relative to the results")
     return {
         "name": f"{contest.name} {data}",
         "rms": ours[1],
@@ -98,19 +99,19 @@ def measured(contest: Contest, data: str) -> dict[str, object]:
 
 
 def _errors(out: torch.Tensor, exact: torch.Tensor) -> tuple[float, float]:
-    """Compute the largest error and the root mean square of all, of that of the exact results."""
+    """Return the maximum and the RMS error, relative to the RMS of the exact results."""
     scale = float(exact.square().mean().sqrt())
     error = out.double() - exact
     return float(error.abs().max()) / scale, float(error.square().mean().sqrt()) / scale
 
 
 def special(contest: Contest) -> str:
-    """Check where infinities and NaN among the inputs lead; tells if torch differs.  Raises :class:`BenchError`."""
+    """Check the propagation of infinities and NaN; return a note if torch differs.  Raises :class:`BenchError`."""
     inputs = contest.inputs("special")
     wanted = contest.exact(inputs)
     if _classes_differ(contest.ours(inputs), wanted):
-        raise BenchError(f"{contest.name}: infinities or NaN are not where float64 has them")
-    return " (not so in torch)" if _classes_differ(contest.peer(inputs), wanted) else ""
+        raise BenchError(f"{contest.name}: infinities or NaN differ from float64")
+    return " (torch differs)" if _classes_differ(contest.peer(inputs), wanted) else ""
 
 
 def _classes_differ(out: torch.Tensor, wanted: torch.Tensor) -> bool:
@@ -132,7 +133,7 @@ def _same(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 
 def contests(folder: str) -> Iterator[Contest]:
-    """Load the kernels one by one and yield them."""
+    """Yield the kernels to compare, loading one at a time."""
     from cute_dialect.runtime import load
 
     for name, choice in bench_gemm.choices().items():
@@ -154,7 +155,7 @@ def contests(folder: str) -> Iterator[Contest]:
 
 
 def _torch_mm(element: str, output: str, *, fast: bool = True) -> Callable[[list[torch.Tensor]], torch.Tensor]:
-    """Compute torch's product of A (M, K) and B (N, K)."""
+    """Return a function that computes torch's product of A (M, K) and B (N, K)."""
     import torch
 
     dtype: torch.dtype = getattr(torch, bench_gemm.TORCH_NAMES[output])
@@ -188,12 +189,12 @@ def _gemm(
     def inputs(data: str) -> list[torch.Tensor]:
         torch.manual_seed(rows)
         a, b = (_filled((size, k), data, 1 if element == "f8E4M3FN" else 3) for size in (rows, n))
-        if data == "mixed":  # a power of two, so that results stay below 2^14
+        if data == "mixed":  # The scale is a power of two, so that results stay below 2^14.
             product = (a.to(dtype).double() @ b.to(dtype).double().t()).abs().max()
             b *= 2.0 ** min(0.0, float(torch.floor(torch.log2(2.0**14 / product))))
         if data == "special":
             a[3, 5], b[2, 11], b[7, 12] = (float(x) for x in ("nan", "nan", "nan"))
-            if element != "f8E4M3FN":  # which has no infinity
+            if element != "f8E4M3FN":  # It has no infinity.
                 a[5, 7], b[7, 12], b[9, 7] = float("inf"), -float("inf"), 0.0
         return [a.to(dtype), b.to(dtype)]
 
@@ -206,7 +207,7 @@ def _gemm(
 
 
 def _filled(shape: tuple[int, int], data: str, digits: int) -> torch.Tensor:
-    """Make ``f32`` numbers of one kind; special ones are added elsewhere."""
+    """Return f32 values of a kind of :data:`DATA`, without special values."""
     import torch
 
     if data == "integers":
@@ -225,7 +226,7 @@ def _rows(case: bench_rows.Case, kernel: Callable[..., object]) -> Contest:
         torch.manual_seed(case.n)
         x = _filled((holder.x.shape[0], holder.x.shape[1]), data, 3)
         if case.op == "sum" and data == "mixed" and case.element == "f16":
-            x *= 2.0**-8  # sums stay finite
+            x *= 2.0**-8  # The sums must stay finite.
         if data == "special":
             inf = float("inf")
             x[0, 17 % case.n], x[1, 5], x[2, 3], x[2, 9] = float("nan"), inf, inf, -inf

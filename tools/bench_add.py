@@ -1,12 +1,12 @@
-"""``cute-bench elementwise_add``: C = A + B for f32, f16 and bf16 beside ``torch.add``.
+"""``cute-bench elementwise_add``: C = A + B for f32, f16 and bf16 compared with ``torch.add``.
 
-Built: for each element type the kernel with the seed's value layout (``seed``) and the one that streams fastest
-(``stream``).  Measured: first that results equal torch's bit for bit on random normal data, over shapes with and
-without edges, with padded rows, misaligned rows, and more than 2^31 elements; outputs are poisoned, padding and guards
-must stay untouched.  Then bandwidth at 4096² and 16384², and what a call costs the host.
+Kernels of two value layouts are built for each element type: ``seed_tile`` (``seed``) and ``streaming_tile``, the one
+with the highest bandwidth (``stream``).  Results must equal torch's bitwise on random normal data, for shapes with and
+without partial tiles, padded and misaligned rows, and more than 2^31 elements.  Outputs are poisoned; padding and guard
+bytes must not change.  Then bandwidth at 4096² and 16384² and the host time of a call are measured.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -31,7 +31,7 @@ BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 
 
 class Case(NamedTuple):
-    """A matrix: rows, columns, elements from row to row, elements between an aligned address and the first element."""
+    """A matrix: rows, columns, row stride in elements, and offset in elements from an aligned address."""
 
     rows: int
     columns: int
@@ -54,13 +54,11 @@ CASES = (
     Case(16384, 16384, 16384),
 )
 LARGE = Case(3 << 15, 1 << 15, 1 << 15)
-"""3·2^30 elements: offsets that do not fit 32 bits."""
+"""3·2^30 elements, so that offsets exceed 32 bits."""
 SIZES = (4096, 16384)
 
 
 class Row(NamedTuple):
-    """One line of the result."""
-
     element: str
     layout: str
     kernel: str
@@ -69,11 +67,11 @@ class Row(NamedTuple):
     torch_microseconds: float
     terabytes: float
     ratio: float
-    """our bandwidth over torch's"""
+    """Bandwidth relative to torch."""
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/ELEMENT-LAYOUT``; gives what ptxas says."""
+    """Compile all kernels into ``folder/ELEMENT-LAYOUT``; return the reports of ptxas."""
     from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile, streaming_tile
     from cute_dialect.pipelines import compile as compile_cute
 
@@ -89,7 +87,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     import torch
 
     from cute_dialect.runtime import load
@@ -102,7 +100,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         for case in (*CASES, *((LARGE,) if large and name.startswith("f16") else ())):
             chosen = check(module, name.split("-")[0], case)
             checked.append(f"{name} {case}: {chosen}")
-            say(f"  equal to torch.add bit for bit: {name} {case}, by @{chosen}")
+            say(f"  bitwise equal to torch.add: {name} {case}, by @{chosen}")
             torch.cuda.empty_cache()
     rows = [row for name in track(names, "measuring", "kernels") for row in measure(modules[name], name, runs)]
     return {
@@ -113,11 +111,11 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 class BenchError(Exception):
-    """A result is wrong, so there is nothing to measure."""
+    """A wrong result, which makes its time meaningless."""
 
 
 def _poisoned(case: Case, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Allocate memory whose every bit is set, guards of 256 bytes included, and the matrix inside it."""
+    """Allocate memory with all bits set, including guards of 256 bytes, and return it and the matrix inside it."""
     import torch
 
     item = dtype.itemsize
@@ -128,7 +126,7 @@ def _poisoned(case: Case, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tenso
 
 
 def check(module: CompiledModule, element: str, case: Case) -> str:
-    """Run one case against torch; gives the kernel that was chosen.  Raises :class:`BenchError`."""
+    """Compare one case with torch and return the kernel variant that ran.  Raises :class:`BenchError`."""
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
@@ -141,21 +139,21 @@ def check(module: CompiledModule, element: str, case: Case) -> str:
     kernel = module.kernel("add")
     kernel(a, b, c)
     torch.cuda.synchronize()
-    step = max(1, (1 << 28) // case.columns)  # in pieces, so that the reference fits beside it
+    step = max(1, (1 << 28) // case.columns)  # Compare in slices, to limit the memory of the reference.
     for start in range(0, case.rows, step):
         rows = slice(start, start + step)
         expected = torch.add(a[rows], b[rows])
         if not torch.equal(c[rows].contiguous().view(bits), expected.view(bits)):
             wrong = int((c[rows].contiguous().view(bits) != expected.view(bits)).sum())
-            raise BenchError(f"{element} {case}: {wrong} elements from row {start} on differ from torch.add")
+            raise BenchError(f"{element} {case}: {wrong} elements after row {start} differ from torch.add")
     c.view(bits).fill_(-1)
     if not bool((storage.view(bits) == -1).all()):
-        raise BenchError(f"{element} {case}: something outside of the matrix was written")
+        raise BenchError(f"{element} {case}: bytes outside the matrix were written")
     return kernel.plan(a, b, c).kernel
 
 
 def measure(module: CompiledModule, name: str, runs: int) -> list[Row]:
-    """Measure the bandwidth of one module beside torch, for each size."""
+    """Measure the bandwidth of one module and of torch for each size."""
     import torch
 
     element, layout = name.split("-")
@@ -181,7 +179,7 @@ def _compare(
     traffic: int,
     runs: int,
 ) -> tuple[float, float]:
-    """Measure microseconds, ours and torch's, medians."""
+    """Return the median times of the kernel and of torch in microseconds."""
     import torch
 
     times = compare(
@@ -193,7 +191,7 @@ def _compare(
 
 
 def overhead(module: CompiledModule) -> dict[str, float]:
-    """Measure the host time of a call, ours and torch's, on a matrix so small that the GPU keeps up."""
+    """Return the host times of a call and of torch's, on a matrix so small that GPU time is hidden."""
     import torch
 
     a, b = (torch.randn(16, 128, device="cuda") for _ in range(2))

@@ -1,11 +1,11 @@
-"""``cute-bench algebra``: time per call of the eager algebra, on inputs not seen before, beside its peers.
+"""``cute-bench algebra``: time per call of the eager layout algebra on new inputs, compared with other packages.
 
-The peers are ``pycute`` (``pip install --no-deps nvidia-cutlass``, BSD-3) and ``tensor-layouts``, each if installed.
-Every call gets another random layout; nothing is memoised.  Microseconds of processor time, best of some rounds
-over the same inputs.
+The other packages are ``pycute`` (``pip install --no-deps nvidia-cutlass``, BSD-3) and ``tensor-layouts``, if
+installed.  Each call gets a new random layout, so that nothing is memoized.  Times are CPU microseconds, the best of
+several rounds over the same inputs.
 """
 
-# The peers may be missing where the types are checked.
+# The other packages may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
 
@@ -28,7 +28,7 @@ CASES = 1000
 
 
 def random_nested(rng: Random) -> Layout:
-    """Draw a layout of rank 2 and depth 2, compact in a random order: as tiles and thread-value layouts look."""
+    """Return a random compact layout of rank 2 and depth 2, similar to tiles and thread-value layouts."""
     extents = [rng.choice([2, 4, 8]) for _ in range(4)]
     order = list(range(4))
     rng.shuffle(order)
@@ -41,7 +41,7 @@ def random_nested(rng: Random) -> Layout:
 
 
 def rearranged(rng: Random, a: Layout) -> Layout:
-    """Make a right operand of the same size that fits."""
+    """Return a random layout of the same size that can be composed with ``a``."""
     n = evaluation.size(a)
     assert type(n) is int
     extents = [2, 2, 4, n // 16]
@@ -54,7 +54,7 @@ def rearranged(rng: Random, a: Layout) -> Layout:
 
 
 def measure(f: Callable[..., object], inputs: list[tuple[object, ...]], rounds: int) -> float:
-    """Measure microseconds per call, the best round."""
+    """Return the CPU microseconds per call of the best round."""
     best = float("inf")
     for _ in range(rounds):
         start = time.process_time()
@@ -65,7 +65,7 @@ def measure(f: Callable[..., object], inputs: list[tuple[object, ...]], rounds: 
 
 
 class Case(NamedTuple):
-    """One function: ours, the peers' by module (a name in it, or a callable over it), and the inputs."""
+    """A function, the equivalents by package (a name, or a callable over the package), and the inputs."""
 
     name: str
     ours: Callable[..., object]
@@ -74,7 +74,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """List what is measured."""
+    """Return the cases."""
     rng = Random(0)
     layouts = [random_nested(rng) for _ in range(CASES)]
     pairs: list[tuple[object, ...]] = [(a, rearranged(rng, a)) for a in layouts]
@@ -110,13 +110,13 @@ def _peer_call(peer: object, name: str) -> Callable[..., object]:
 
 
 def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
-    """Measure all; gives the rows, and which peers were there."""
+    """Measure all cases; return the rows and the installed packages."""
     peers: dict[str, object] = {}
     for name in PEERS:
         try:
             peers[name] = import_module(name)
         except ImportError:
-            say(f"  {name} is not installed: not compared")
+            say(f"  {name} is not installed and not compared")
     rows: list[dict[str, object]] = []
     for case in track(cases(), "measuring", "functions"):
         row: dict[str, object] = {"name": case.name, "ours": measure(case.ours, case.inputs, runs)}
@@ -132,7 +132,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
 
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
-    """Return the heading and the rows, as texts."""
+    """Return the header and the rows of the table."""
     peers, rows = result["peers"], result["rows"]
     assert isinstance(peers, list) and isinstance(rows, list)
     head = ("us per call", "ours", *[x for p in peers for x in (str(p), "ratio")])

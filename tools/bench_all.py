@@ -1,8 +1,7 @@
-"""``cute-bench all``: every benchmark beside its peer, one table, one file of results.
+"""``cute-bench all``: every benchmark compared with torch in one table and one file of results.
 
-``--build DIR`` compiles into ``DIR/NAME``; ``--run DIR`` checks and measures one after the other; ``--json FILE``
-writes ``{"machine": …, "results": [{"name", "ours", "peer", "unit", "ratio"}]}``: a ratio above 1 means that we are
-faster.
+``--build DIR`` compiles into ``DIR/NAME``.  ``--run DIR`` checks and measures all benchmarks.  ``--json FILE`` writes
+``{"machine": …, "results": [{"name", "ours", "peer", "unit", "ratio"}]}``; a ratio above 1 means that ours is faster.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from cute_dialect.runtime.progress import track
 __all__ = ["PARTS", "build", "run"]
 
 PARTS = ("elementwise_add", "transpose", "rows", "sgemm", "gemm_sm80", "gemm")
-"""The benchmarks, in the order in which they run."""
+"""The benchmarks in execution order."""
 
 _MODULES = {"elementwise_add": "add"}
 
@@ -27,7 +26,7 @@ def _part(name: str) -> object:
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile everything; gives what ptxas says."""
+    """Compile all kernels; return the reports of ptxas."""
     said: list[str] = []
     for name in track(PARTS, "compiling", "benchmarks"):
         make = cast("Callable[[str, str], list[str]]", getattr(_part(name), "build"))  # noqa: B009
@@ -36,7 +35,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure everything.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure all benchmarks.  Raises ``BenchError`` if a result is wrong."""
     results: list[dict[str, object]] = []
     for name in track(PARTS, "measuring", "benchmarks"):
         say(f"== {name}")
@@ -47,7 +46,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def _row(row: dict[str, object]) -> dict[str, object]:
-    """Give a row of any benchmark the keys that all have."""
+    """Convert a row of any benchmark to the common keys."""
     if "name" in row:
         return {k: row[k] for k in ("name", "ours", "peer", "unit", "ratio")}
     ours, ratio = cast("float", row["terabytes"]), cast("float", row["ratio"])

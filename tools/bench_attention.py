@@ -1,12 +1,11 @@
-"""``cute-bench attention``: the tiles, stages and schedules of attention, each beside the others and torch's back ends.
+"""``cute-bench attention``: tiles, stages and schedules of attention compared with the back ends of torch.
 
-Without ``--tune`` the configurations that are taken are measured; with it those of :func:`space`, too.  The best of
-each case is what ``kernels.attention.config.default_config`` should give.
-
+Without ``--tune``, the default configurations are measured; with it, also those of :func:`space`.
+``kernels.attention.config.default_config`` should return the fastest of each case.
     cute-bench attention --tune --build build/attention && cute-bench attention --tune --run build/attention
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -29,20 +28,19 @@ CASES = tuple(
     Attention(n, causal, head, heads=2048 // head, heads_k=2048 // head)
     for head in (128, 64, 256) for causal in (False, True) for n in (1024, 4096, 16384)
 )  # fmt: skip
-"""What is measured."""
+"""The cases to measure."""
 
 _TILES = {
     64: ((192, 128), (192, 112), (192, 96), (128, 128), (128, 176), (128, 224)),
     128: ((128, 176), (128, 160), (128, 144), (128, 128), (128, 112), (192, 96), (192, 80)),
     256: ((128, 80), (128, 64), (128, 48)),
 }
-"""Size of a head -> queries and keys of a tile."""
+"""Map head sizes to the query and key extents of the tiles."""
 
 
 def space(head: int, mask: str) -> list[AttentionConfig]:
-    """List the search space: all tiles, with as many stages as there is room for; and of the default tile each way to
-    do without what it does.
-
+    """Return the search space: all tiles with all numbers of stages that fit, and variants of the default with one
+    optimization disabled.
     >>> len(space(128, "full")) > 12
     True
     """
@@ -57,7 +55,7 @@ def space(head: int, mask: str) -> list[AttentionConfig]:
 
 
 def configs(head: int, mask: str, tune: bool) -> list[AttentionConfig]:
-    """List the configurations that are measured, the default first."""
+    """Return the configurations to measure, the default first."""
     return [default_config("bf16", head, mask), *(space(head, mask) if tune else ())]
 
 
@@ -70,7 +68,7 @@ def _is_there(config: AttentionConfig) -> bool:
 
 
 def build(folder: str, chip: str, *, tune: bool = False) -> list[str]:
-    """Compile all kernels into ``folder/NAME``; gives what ptxas says."""
+    """Compile all kernels into ``folder/NAME``; return the reports of ptxas."""
     kinds = dict.fromkeys((case.head, case.explained().config.mask) for case in CASES)
     jobs = [(c, folder, chip) for head, mask in kinds for c in configs(head, mask, tune)]
     return in_processes(_build_one, jobs, [c.name for c, _, _ in jobs])
@@ -89,7 +87,7 @@ def _build_one(job: tuple[AttentionConfig, str, str]) -> str:
 def run(
     folder: str, *, runs: int, large: bool, say: Callable[[str], None], tune: bool = False
 ) -> dict[str, object]:  # fmt: skip
-    """Check and measure what :func:`build` made; what is wrong is left out and said."""
+    """Check and measure the kernels of :func:`build`; wrong kernels are reported and skipped."""
     rows: list[dict[str, object]] = []
     wrong: list[str] = []
     with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
@@ -105,7 +103,7 @@ def run(
 def _measured(
     case: Attention, folder: str, runs: int, tune: bool, wrong: list[str], say: Callable[[str], None]
 ) -> dict[str, object] | None:  # fmt: skip
-    """Measure the kernels of a case in turns with torch; None where there is none that is right."""
+    """Measure the kernels of a case alternating with torch; return None if no kernel is correct."""
     import torch
 
     ours: dict[str, Callable[[], object]] = {}
@@ -117,7 +115,7 @@ def _measured(
         try:
             mine.check()
             ours[c.name] = mine.ours
-        except Exception as e:  # the others are measured all the same
+        except Exception as e:  # The other cases are still measured.
             wrong.append(f"{case.name}, {c.name}: {type(e).__name__}: {e}")
             say(f"  WRONG {wrong[-1]}")
     if not ours:

@@ -1,11 +1,11 @@
-"""``cute-bench chain``: products that follow each other, each on the result of the one before, with programmatic
-dependent launch, as ``op`` launches them, and without, beside ``torch.mm``.
+"""``cute-bench chain``: chains of dependent GEMMs with and without programmatic dependent launch.
 
-Twenty products of N x N matrices of f16 are captured in a CUDA graph and replayed; a row is the time of one product.
-First the results with dependent launch are compared with those without it, bit for bit.
+Each GEMM multiplies the result of the previous one.  Twenty GEMMs of N x N f16 matrices are captured in a CUDA graph
+and replayed; a row is the time per GEMM, compared with ``torch.mm``.  ``op`` uses dependent launch.  First, the results
+with and without dependent launch are compared bitwise.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -30,7 +30,7 @@ LINKS = 20
 
 
 def kernels(size: int) -> list[Choice]:
-    """Return the kernel that is predicted to be the fastest, and the same with dependent launch.
+    """Return the kernel with the lowest predicted time, without and with dependent launch.
 
     >>> [c.config.dependent for c in kernels(512)]
     [False, True]
@@ -42,13 +42,13 @@ def kernels(size: int) -> list[Choice]:
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile the kernels into ``folder/NAME``, in processes; gives what ptxas says."""
+    """Compile the kernels into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
     found = {c.name: c for size in SIZES for c in kernels(size)}
     return in_processes(_build_one, [(c, folder, chip) for c in found.values()], list(found))
 
 
 def _build_one(job: tuple[Choice, str, str]) -> str:
-    """Compile a kernel as its configuration says, which ``op`` launches dependently whatever it says."""
+    """Compile a kernel with its own setting of dependent launch, which ``op`` would override."""
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.kernels.gemm.config import SplitConfig
     from cute_dialect.pipelines import compile as compile_cute
@@ -61,7 +61,7 @@ def _build_one(job: tuple[Choice, str, str]) -> str:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     import torch
 
     from cute_dialect.runtime import load
@@ -90,12 +90,12 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
             rows.append(
                 {"name": f"chain {name} {size}", "ours": ours, "peer": peer, "unit": "us", "ratio": peer / ours}
             )
-            say(f"  {name} {size}: {ours:.2f} us a product, torch {peer:.2f}, {peer / ours:.3f}")
+            say(f"  {name} {size}: {ours:.2f} us per GEMM, torch {peer:.2f}, {peer / ours:.3f}")
     return {"rows": rows}
 
 
 def _captured(call: Callable[[Any, Any, Any], object], first: Any, factor: Any) -> tuple[Any, Any]:
-    """Return a graph of a chain of products, and where the last result is."""
+    """Return a CUDA graph of a chain of GEMMs, and its output tensor."""
     import torch
 
     results: Sequence[Any] = [torch.empty_like(first) for _ in range(2)]
@@ -107,7 +107,7 @@ def _captured(call: Callable[[Any, Any, Any], object], first: Any, factor: Any) 
             x = results[i % 2]
 
     side = torch.cuda.Stream()
-    with torch.cuda.stream(side):  # what is made at the first call is not captured
+    with torch.cuda.stream(side):  # Allocations of the first call must not be captured.
         chain()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()

@@ -1,8 +1,8 @@
-"""``cute-bench choose``: how long choosing a kernel takes; no GPU.
+"""``cute-bench choose``: the time of kernel selection (no GPU).
 
-For each type and major of ``--random``'s problems: the first choice of a process, which makes the menu, then the first
-choice for each problem, the fastest of the menu by prediction (:func:`cute_dialect.op.select.cost_model.best`),
-beside ranking and making all of it.  User time of this process, in microseconds.
+For each element type and layout of the problems of ``--random``: the first selection in a process, which builds the
+menu of kernels; the first selection for each problem, which takes the kernel with the lowest predicted time
+(:func:`cute_dialect.op.select.cost_model.best`); and ranking the whole menu.  Times are user time in microseconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PROBLEMS = 160
 
 
 def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
-    """Measure ``runs`` times each, of which the fastest counts."""
+    """Measure each selection ``runs`` times and return the minimum times."""
     kinds: dict[str, list[Problem]] = {}
     for p in map(of_menu, problems(_PROBLEMS, 1)):
         for q in (p, p._replace(matrices=16)):
@@ -42,7 +42,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
         }  # fmt: skip
         rows.append(row)
     longest = max(cast(float, r["longest"]) for r in rows)
-    say(f"  {len(rows)} kinds; the longest choice of a kernel took {longest:.0f} us")
+    say(f"  {len(rows)} kinds; the longest selection took {longest:.0f} us")
     return {"rows": rows}
 
 
@@ -63,7 +63,7 @@ def _time(work: Callable[[], object]) -> float:
 
 
 def table(result: Mapping[str, object]) -> list[Sequence[str]]:
-    """Return the head and the rows of a table."""
+    """Return the header and the rows of the table."""
     head = ("kind", "kernels", "first of a process, us", "first of a problem, us", "longest", "ranking all, us")
     rows: list[Sequence[str]] = [head]
     for r in cast("list[dict[str, object]]", result["rows"]):

@@ -1,14 +1,15 @@
-"""Bank conflicts and sectors that the interpreter predicts, beside the counters of Nsight Compute.
+"""Bank conflicts and sectors predicted by the interpreter, compared with Nsight Compute counters.
 
-    python -m cute_dialect.tools.bench_counters --build DIR     anywhere: compiles, counts on the interpreter
-    python -m cute_dialect.tools.bench_counters --run DIR       with a GPU and ``ncu``: measures and compares
-    python -m cute_dialect.tools.bench_counters --launch DIR    what ``ncu`` runs: each kernel once
+    python -m cute_dialect.tools.bench_counters --build DIR     compiles and counts on the interpreter (no GPU)
+    python -m cute_dialect.tools.bench_counters --run DIR       measures and compares; needs a GPU and ``ncu``
+    python -m cute_dialect.tools.bench_counters --launch DIR    launches each kernel once; run by ``ncu``
 
-Compared are wavefronts of shared loads and stores (``l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{ld,st}``) and
-sectors of global loads and stores (``l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}``).
+The compared counters are wavefronts of shared loads and stores
+(``l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{ld,st}``) and sectors of global loads and stores
+(``l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}``).
 """
 
-# What comes out of JSON, or goes there, has no types.
+# JSON values are untyped.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ METRICS = {
     "global load": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
     "global store": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
 }
-"""The counts that are compared, and the counter of each. What cp.async reads is among the global loads."""
+"""Kinds of accesses and their counters.  Reads of cp.async count as global loads."""
 
 
 class Case(NamedTuple):
-    """A kernel: file, host function or kernel, shapes of its arrays."""
+    """A kernel: its file, the host function or kernel, and the shapes of its arrays."""
 
     name: str
     text: str
@@ -47,7 +48,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """List kernels of the repository, at small sizes."""
+    """Return kernels of the repository at small sizes."""
     from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.kernels.elementwise import elementwise_add_text
     from cute_dialect.kernels.gemm import gemm_text
@@ -87,7 +88,7 @@ def _kind(space: str, op: str) -> str:
 
 
 def build(folder: str) -> None:
-    """Compile every case into the folder, and count on the interpreter."""
+    """Compile all cases into the folder and count accesses on the interpreter."""
     from cute_dialect.pipelines import compile as compile_cute
 
     told: list[dict[str, object]] = []
@@ -114,7 +115,7 @@ def _read(folder: str) -> list[dict[str, object]]:
 
 
 def launch(folder: str) -> None:
-    """Launch each case once; this is what the profiler watches."""
+    """Launch each case once under the profiler."""
     from cute_dialect.runtime import load
 
     for i, told in enumerate(_read(folder)):
@@ -123,7 +124,7 @@ def launch(folder: str) -> None:
 
 
 def measure(folder: str) -> list[dict[str, object]]:
-    """Run ``ncu`` over all cases; a row a case and kind: ours, the counter's, the ideal."""
+    """Run ``ncu`` over all cases; return a row per case and kind with the predicted, measured and ideal counts."""
     told_cases = _read(folder)
     program = [sys.executable, "-m", "cute_dialect.tools.bench_counters", "--launch", folder]
     found = measured(tuple(METRICS.values()), program, len(told_cases))
@@ -140,7 +141,7 @@ def measure(folder: str) -> list[dict[str, object]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program; give the exit status."""
+    """Run the program and return the exit status."""
     parser = argparse.ArgumentParser(description="Compare predicted with measured memory transactions.")
     parser.add_argument("--build", metavar="DIR")
     parser.add_argument("--run", metavar="DIR")

@@ -1,10 +1,10 @@
-"""``cute-bench energy``: where the joules of a large GEMM go: power, clock and pJ a FLOP of several kernels.
+"""``cute-bench energy``: power, clock and energy per FLOP of large GEMM kernels.
 
-Each is launched without pause on random normal data, torch's product beside it.  A large GEMM draws all the power that
-the chip may, so that what it takes for each FLOP says how fast it is.
+Each kernel is launched without pause on random normal data and compared with torch.  A large GEMM reaches the power
+limit of the GPU, so its energy per FLOP determines its speed.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KERNELS = tuple(
     map(
         Choice,
         (
-            _CONFIG,  # 128x256, two blocks share B
+            _CONFIG,  # 128x256 tile, B is multicast to two blocks
             _CONFIG._replace(cluster_m=1),
             _CONFIG._replace(cluster_m=1, cluster_n=2),
             _CONFIG._replace(group=4),
@@ -46,11 +46,11 @@ KERNELS = tuple(
         ),
     )
 )
-"""What shares more, or less: clusters, tiles, the order of tiles, when results are stored."""
+"""Variants with more or less data sharing: clusters, tiles, tile order, time of the stores."""
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile the kernels into ``folder/NAME``, in processes; gives what ptxas says."""
+    """Compile the kernels into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
     return build_all(KERNELS, folder, chip)
 
 
@@ -62,7 +62,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     peer, _ = peer_of(PROBLEM, a, b)
     m, n, k = PROBLEM[:3]
     flop = 2.0 * m * n * k
-    load(peer, flop, SECONDS)  # warm, so that leakage is the same for all
+    load(peer, flop, SECONDS)  # Warm up, so that leakage is equal for all kernels.
     torch_found = load(peer, flop, SECONDS)
     found = {"torch": torch_found}
     for choice in track(KERNELS, "measuring", "kernels"):

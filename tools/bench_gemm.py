@@ -1,12 +1,12 @@
-"""``cute-bench gemm``: matrix multiply on Hopper beside ``torch`` (cuBLAS).
+"""``cute-bench gemm``: Hopper GEMM compared with ``torch`` (cuBLAS).
 
-Checked first, on random normal and on small-integer data, outputs poisoned: shapes that are no multiples of a tile, the
-float64 product as reference, integers bit for bit, runs alike.  Then TFLOP/s with a cold L2, each contestant on its own
-for a share of the runs (power and clock are its own), in turns.  The kernel is the one that ``cute_dialect.op.gemm``
-chooses for the problem.
+Kernels are first checked against float64 on random normal and small-integer data, with poisoned outputs and shapes that
+are not multiples of a tile.  Integer results must be exact and repeated runs identical.  Then TFLOP/s with a cold L2
+are measured in alternating rounds; each round runs one contestant long enough to reach its own power and clock.
+``cute_dialect.op.gemm`` selects the kernel of each problem.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -53,41 +53,41 @@ PROBLEMS: tuple[Problem, ...] = (
     Problem(4096, 4096, 4096, element="tf32", output="f32"),
 )
 FUSED = Epilogue(bias="n", bias_type="f16", activation="gelu")
-"""Measured beside ``gelu(addmm(bias, a, b))`` on ``SQUARE``."""
+"""Epilogue compared with ``gelu(addmm(bias, a, b))`` on ``SQUARE``."""
 CHECKS = ((64, 256, 64), (128, 256, 192), (200, 264, 72), (256, 512, 64), (1000, 1000, 1000), (4096, 512, 16))
 _LIMITS = {"f16": 4e-3, "bf16": 4e-2, "f32": 1e-2}
-"""Output -> largest error that is allowed, of sqrt(K)."""
+"""Map output types to the maximum error, in units of sqrt(K)."""
 
 
 def choices() -> dict[str, Choice]:
-    """List the kernels that the problems need, and those of the same family that the checks need."""
+    """Return the kernels for the problems and further kernels for the checks, by name."""
     found = [*map(chosen, PROBLEMS), *map(best, PROBLEMS)]
     fp8 = GemmConfig("f8E4M3FN", "bf16", tile=(128, 128, 128), promote=True, deferred=False)
     found.append(Choice(fp8))
     found += [fused(Problem(*shape)) for shape in SQUARE]
     shared = GemmConfig(tile=(128, 128, 64), stages=6, cluster_m=1, deferred=False, serpentine=False)
-    found.append(Choice(shared, 2))  # blocks that share K
+    found.append(Choice(shared, 2))  # split-K
     return {c.name: c for c in found}
 
 
 def chosen(problem: Problem) -> Choice:
-    """Return what ``mm`` takes on an H200 where the user has tuned nothing."""
+    """Return the kernel that ``mm`` selects on an H200 without user tuning."""
     return shipped("NVIDIA H200").get(problem.key) or best(problem)
 
 
 def fused(problem: Problem) -> Choice:
-    """Return the kernel for a problem with ``FUSED``."""
+    """Return the kernel for a problem with the epilogue ``FUSED``."""
     return with_epilogue(chosen(problem), FUSED)
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/NAME``; gives what ptxas says."""
+    """Compile all kernels into ``folder/NAME``; return the reports of ptxas."""
     wanted = choices()
     return in_processes(_build_one, [(choice, folder, chip) for choice in wanted.values()], list(wanted))
 
 
 def _build_one(job: tuple[Choice, str, str]) -> str:
-    """Compile one kernel; gives what ptxas says."""
+    """Compile one kernel and return the report of ptxas."""
     from cute_dialect.op.compiled import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
@@ -98,7 +98,7 @@ def _build_one(job: tuple[Choice, str, str]) -> str:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     from cute_dialect.runtime import load
 
     runners = {name: Runner(c, load(os.path.join(folder, name))) for name, c in choices().items()}
@@ -106,7 +106,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     for name in track(list(runners), "checking", "kernels"):
         runner = runners[name]
         if runner.choice.config.epilogue.active:
-            continue  # checked where it is measured
+            continue  # It is checked when it is measured.
         shapes = [*CHECKS, *((rng.randint(1, 700), 8 * rng.randint(1, 90), 16 * rng.randint(1, 60)) for _ in range(20))]
         worst, done = 0.0, 0
         for shape in shapes:
@@ -138,8 +138,11 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 def matrix(
     rows: int, columns: int, element: str, *, integers: bool, contiguous: bool, matrices: int = 1
 ) -> torch.Tensor:  # fmt: skip
-    """Fill a matrix of ``rows`` by ``columns`` with random elements; ``contiguous`` rows or columns; ``matrices``: so
-    many, the third mode.
+    """Return a random matrix of ``rows`` by ``columns``.
+
+    Args:
+        contiguous: whether rows or columns are contiguous.
+        matrices: the number of matrices, the third mode.
     """
     import torch
 
@@ -154,7 +157,7 @@ def matrix(
 
 
 def inputs(problem: Problem, *, integers: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Make A (M, K), B (N, K) and a poisoned C (M, N); of batches with a third mode."""
+    """Return A (M, K), B (N, K) and a poisoned C (M, N), with a third mode for batches."""
     import torch
 
     m, n, k = problem[:3]
@@ -167,8 +170,9 @@ def inputs(problem: Problem, *, integers: bool) -> tuple[torch.Tensor, torch.Ten
 
 
 def fitting(choice: Choice, shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return a shape like one that a kernel can compute: few rows, and few tiles with much K where they are shared;
-    rows of whole 16 bytes, as TMA wants them.
+    """Return a shape close to ``shape`` that a kernel supports.
+
+    Skinny kernels need few rows, and split-K kernels few tiles and a large K.  TMA needs rows of multiples of 16 bytes.
     """
     m, n, k = shape
     if choice.parts > 1 or choice.skinny is not None:
@@ -180,13 +184,14 @@ def fitting(choice: Choice, shape: tuple[int, int, int]) -> tuple[int, int, int]
     while not suits(choice, Problem(m, n, k)):
         n = n // 16 * 8
         if n == 0:
-            raise BenchError(f"{choice.name}: no shape like {shape} suits it")
+            raise BenchError(f"{choice.name}: supports no shape close to {shape}")
     return m, n, k
 
 
 def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int) -> float:
-    """Return the largest error beside the float64 product, in units of sqrt(K); ``shape``: (M, N, K), and how many
-    matrices.  Raises :class:`BenchError`.
+    """Return the maximum error compared with float64, in units of sqrt(K).
+
+    ``shape`` is (M, N, K) and optionally the number of matrices.  Raises :class:`BenchError`.
     """
     c = runner.choice.config
     m, n, k, matrices = (*shape, 1)[:4]
@@ -197,7 +202,7 @@ def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int)
 def checked(
     problem: Problem, run: Callable[..., object], name: str, *, integers: bool, repeats: int
 ) -> float:  # fmt: skip
-    """Do as :func:`check`, of what computes ``run(a, b, c)`` for a problem, by its name."""
+    """Check a function ``run(a, b, c)`` for a problem like :func:`check`."""
     import torch
 
     k, matrices, shape = problem.k, problem.matrices, problem.key.split()[1]
@@ -216,18 +221,18 @@ def checked(
             raise BenchError(f"{name} {shape}: {wrong} elements are wrong on integer data")
         return 0.0
     error = float((out.double() - exact).abs().max()) / k**0.5
-    if not error < _LIMITS[problem.output]:  # NaN too
+    if not error < _LIMITS[problem.output]:  # This is also true for NaN.
         raise BenchError(f"{name} {shape}: error {error:.2e} of sqrt(K), limit {_LIMITS[problem.output]:.0e}")
     return error
 
 
 def _products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return the products of a batch, (M, K, L) and (N, K, L), as (M, N, L)."""
+    """Return the batched products of (M, K, L) and (N, K, L) as (M, N, L)."""
     return (a.permute(2, 0, 1) @ b.permute(2, 1, 0)).permute(1, 2, 0)
 
 
 def copied_for_torch(problem: Problem) -> tuple[str, ...]:
-    """Return what of a product torch cannot read as it lies: 8-bit floats that are not contiguous along K.
+    """Return the operands that torch must copy: 8-bit floats that are not contiguous along K.
 
     >>> copied_for_torch(Problem(64, 64, 64, "f8E4M3FN", "bf16", "m", "k"))
     ('a',)
@@ -238,7 +243,7 @@ def copied_for_torch(problem: Problem) -> tuple[str, ...]:
 
 
 def peer_of(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callable[[], object], torch.Tensor]:
-    """Return what torch does for the problem, and where its result goes."""
+    """Return torch's call for the problem, and its output."""
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[problem.output])
@@ -268,7 +273,7 @@ def peer_of(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callabl
 
 
 def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
-    """Measure one row of the result."""
+    """Return one row of the result."""
     row = measured(problem, runner, runner.choice.name, runs, integers=integers)
     return {**row, "kernel": runner.choice.name.split("-", 3)[3]}
 
@@ -276,7 +281,7 @@ def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> d
 def measured(
     problem: Problem, run: Callable[..., object], name: str, runs: int, *, integers: bool
 ) -> dict[str, object]:  # fmt: skip
-    """Measure what computes ``run(a, b, c)`` for a problem, by its name, beside torch."""
+    """Measure a function ``run(a, b, c)`` for a problem and torch."""
     import torch
 
     m, n, k = problem[:3]
@@ -290,7 +295,7 @@ def measured(
         rounds=4,
     )
     if not torch.allclose(c.float(), expected.float(), rtol=2e-2, atol=2e-2 * k**0.5):
-        raise BenchError(f"{name} {problem}: differs from torch")
+        raise BenchError(f"{name} {problem}: the result differs from torch")
     flop = 2e-6 * matrices * m * n * k
     ours, theirs = flop / times["ours"].median, flop / times["torch"].median
     data = "int" if integers else "normal"
@@ -305,7 +310,7 @@ def measured(
 
 
 def measure_fused(runner: Runner, problem: Problem, runs: int) -> dict[str, object]:
-    """Measure ``gelu(a b^T + bias)`` in one kernel beside torch's two; gives one row."""
+    """Measure ``gelu(a b^T + bias)`` in one kernel compared with the two of torch; return one row."""
     import torch
 
     m, n, k = problem[:3]

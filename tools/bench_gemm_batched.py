@@ -1,11 +1,11 @@
-"""``cute-bench gemm --batched``: products of batches beside ``torch.bmm`` (cuBLAS).
+"""``cute-bench gemm --batched``: batched GEMMs compared with ``torch.bmm`` (cuBLAS).
 
-Both orders of B, f16 and bf16.  Each kernel is checked first, on the problem's own sizes and on such as are no
-multiples of a tile, against the float64 product: small integers bit for bit, normal data, outputs poisoned, runs alike.
-Then TFLOP/s with a cold L2, in turns.  The kernel is the one that ``op.bmm`` takes where the user has tuned nothing.
+B is row-major or column-major, elements are f16 or bf16.  Each kernel is first checked against float64 on the problem
+sizes and on sizes that are not multiples of a tile: integers exactly, normal data, poisoned outputs, repeated runs.
+Then TFLOP/s with a cold L2 are measured in alternating rounds.  ``op.bmm`` without user tuning selects the kernel.
 
-With ``--kernels N`` also the next kernels of each problem by prediction, N in all, are built, checked and measured: how
-near the choice comes to the best of them.
+``--kernels N`` also builds, checks and measures the kernels with the next lowest predicted times, N in all, to show the
+distance of the selected kernel from the best.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ ODD = ((200, 264, 72, 5), (1, 8, 8, 3), (130, 520, 328, 7))
 
 
 def candidates(problem: Problem, count: int) -> list[Choice]:
-    """Return the kernel that is taken, and the next by prediction, ``count`` in all."""
+    """Return the selected kernel and the next by predicted time, ``count`` in all."""
     found = [chosen(problem), *(c for _, c in ranked(problem, count=count))]
     return list(dict.fromkeys(found))[:count]
 
 
 def build(folder: str, chip: str, kernels: int = 1) -> list[str]:
-    """Compile the kernels into ``folder/NAME``, in processes; gives what ptxas says."""
+    """Compile the kernels into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
     return build_all([c for p in PROBLEMS for c in candidates(p, kernels)], folder, chip)
 
 
 def run(
     folder: str, *, runs: int, large: bool, say: Callable[[str], None], kernels: int = 1
 ) -> dict[str, object]:  # fmt: skip
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     from cute_dialect.runtime import load
 
     wanted = {c.name: c for p in PROBLEMS for c in candidates(p, kernels)}

@@ -1,7 +1,7 @@
-"""``cute-bench gemm --fit FILE...``: fit the costs of the model that chooses kernels to sweeps, and say how good.
+"""``cute-bench gemm --fit FILE...``: fit the kernel selection cost model to sweeps and report its quality.
 
-Costs are written only where they choose better than those in force on the third of the problems that was held out.
-``--regret FILE...`` says how good those in force are.  Neither needs a GPU.
+The fitted costs are written only if they select better kernels than the current costs on the held-out third of the
+problems.  ``--regret FILE...`` reports the quality of the current costs.  Neither needs a GPU.
 """
 
 from __future__ import annotations
@@ -21,18 +21,22 @@ _WORST = 5
 
 
 def costs_in_force(path: str | None, gpu: str, sms: int) -> Costs:
-    """Return the costs that choose on a GPU, or those of a file.  Raises SweepError for a file that is not there, and
-    for costs of another number of multiprocessors; TableError for what are no costs.
+    """Return the current costs for a GPU, or those of a file.
+
+    Raises:
+        SweepError: the file does not exist, or its costs are for another number of SMs.
+        TableError: the file does not hold costs.
     """
     costs = costs_of(gpu, sms) if path is None else _costs_of_file(path)
     if costs.sms != sms:
-        raise SweepError(f"expected costs for {sms} SMs, as {gpu} has, got some for {costs.sms}")
+        raise SweepError(f"expected costs for the {sms} SMs of {gpu}, got costs for {costs.sms}")
     return costs
 
 
 def costs_to_build_for(path: str | None, here: tuple[str, int] | None) -> Costs:
-    """Return the costs that say which kernels a sweep times: those of a file, of the GPU that is ``here`` (name, number
-    of multiprocessors), or an H200's.
+    """Return the costs that select the kernels of a sweep.
+
+    They are those of a file, or of the current GPU ``here`` (name, number of SMs), or of an H200.
     """
     if path is not None:
         return _costs_of_file(path)
@@ -42,18 +46,18 @@ def costs_to_build_for(path: str | None, here: tuple[str, int] | None) -> Costs:
 def _costs_of_file(path: str) -> Costs:
     found = read_costs(Path(path))
     if found is None:
-        raise SweepError(f"--costs: expected a file of costs, got '{path}'")
+        raise SweepError(f"--costs: file '{path}' does not exist")
     return found
 
 
 def regret(paths: Sequence[str], *, costs: str | None, say: Callable[[str], None]) -> dict[str, object]:
-    """Say how near the choices by the costs in force come to the best kernels of sweeps; give the numbers."""
+    """Report and return the quality of the kernels that the current costs select for the problems of sweeps."""
     sweep = read_sweeps(paths)
     judged = costs_in_force(costs, sweep.gpu, sweep.sms)
     found = quality(sweep.rows, judged)
     _about(sweep, say)
     say(_HEAD)
-    say(_line("costs in force", found))
+    say(_line("current costs", found))
     _classes(found, say)
     _kinds(found, judged, say)
     _worst(found, say)
@@ -70,9 +74,11 @@ def fit_files(
     command: str,
     say: Callable[[str], None],
 ) -> dict[str, object]:
-    """Fit costs to sweeps, say how good they are, and write them where they are better; give the numbers.
+    """Fit costs to sweeps, report their quality, and write them if they are better.
 
-    ``costs``: a file of those to begin with, else those in force; ``output``: the file to write, else the user's.
+    Args:
+        costs: a file of the initial costs; default: the current costs.
+        output: the file to write; default: the user's costs for the GPU.
     """
     sweep = read_sweeps(paths)
     before = costs_in_force(costs, sweep.gpu, sweep.sms)
@@ -80,14 +86,14 @@ def fit_files(
     fitted_to = [r for r in sweep.rows if not held_out(r.problem)]
     held = [r for r in sweep.rows if held_out(r.problem)]
     if not fitted_to or not held:
-        raise SweepError(f"{', '.join(paths)}: expected more problems, to fit some and to hold out others, got "
+        raise SweepError(f"{', '.join(paths)}: too few problems to fit and to hold out: "
                          f"{len(fitted_to)} and {len(held)}")  # fmt: skip
     after = _rounded(fit(fitted_to, before, seed))
     old, new = ((quality(fitted_to, c), quality(held, c)) for c in (before, after))
     say(_HEAD)
-    for name, found in zip(("in force, fitted to", "in force, held out", "new, fitted to", "new, held out"), old + new):
+    for name, found in zip(("current, fitted", "current, held out", "new, fitted", "new, held out"), old + new):
         say(_line(name, found))
-    say("held out, by the new costs:")
+    say("held out, new costs:")
     _classes(new[1], say)
     _kinds(new[1], after, say)
     _worst(new[1], say)
@@ -107,7 +113,7 @@ def fit_files(
     }
     path = Path(output) if output else costs_path(sweep.gpu)
     if not new[1].beats(old[1]):
-        say("nothing written: on the problems held out the new costs are not better than those in force")
+        say("nothing written: on the held-out problems, the new costs are not better than the current ones")
         return {**record, "written": None}
     said = {
         "date": datetime.date.today().isoformat(),
@@ -122,7 +128,7 @@ def fit_files(
 
 
 def _rounded(costs: Costs) -> Costs:
-    """Return costs as a file keeps them, so that what is judged is what will be read."""
+    """Return costs rounded as in a file, so that the evaluation uses the stored values."""
     return costs._replace(**{n: float(f"{v:.4g}") for n, v in costs._asdict().items() if isinstance(v, float)})
 
 
@@ -137,7 +143,7 @@ def _about(sweep: Sweep, say: Callable[[str], None]) -> None:
     say(sweep.said)
     if sweep.unknown:
         name, why = next(iter(sweep.unknown.items()))
-        say(f"  one that is left out: {name} ({why})")
+        say(f"  skipped: {name} ({why})")
 
 
 def _line(name: str, q: Quality) -> str:
@@ -146,7 +152,10 @@ def _line(name: str, q: Quality) -> str:
 
 
 def _classes(q: Quality, say: Callable[[str], None]) -> None:
-    """Say it for each type of elements, for large and small problems; "ahead" are choices of the best kernel."""
+    """Report the quality for each element type and for large and small problems.
+
+    "ahead" counts problems whose fastest kernel is selected.
+    """
     rows: list[Mapping[str, object]] = []
     for o in q.outcomes:
         p = o.problem
@@ -157,7 +166,7 @@ def _classes(q: Quality, say: Callable[[str], None]) -> None:
 
 
 def _kinds(q: Quality, costs: Costs, say: Callable[[str], None]) -> None:
-    """Say how the predictions of each kind of kernels err, and what choices lose by it."""
+    """Report the prediction errors of each kind of kernel and the speed lost by selections."""
     say(f"  {'':16} {'times':>6} {'predicted':>10} {'90 of 100':>10} {'lost, taken':>12} {'lost, missed':>13}")
     for name, times, error, error_90, taken, missed in errors_by_kind(q, costs):
         say(f"  {name:16} {times:6} {error:+10.1%} {error_90:10.1%} {taken:12.2%} {missed:13.2%}")
@@ -166,15 +175,15 @@ def _kinds(q: Quality, costs: Costs, say: Callable[[str], None]) -> None:
 def _worst(q: Quality, say: Callable[[str], None]) -> None:
     for o in q.outcomes[:_WORST]:
         if o.of_best < 1:
-            say(f"  {o.of_best:.3f} {o.problem.key}: takes {_timed(o.taken.name, o.taken_times)}, "
+            say(f"  {o.of_best:.3f} {o.problem.key}: selects {_timed(o.taken.name, o.taken_times)}, "
                 f"best {_timed(o.best.name, o.best_times)}")  # fmt: skip
 
 
 def _untimed(q: Quality, costs: Costs, say: Callable[[str], None]) -> None:
-    """Say for how many problems the kernel that would be taken of the whole menu was not timed."""
+    """Report the number of problems whose selected kernel of the whole menu was not timed."""
     untimed = sum(best(row.problem, costs) not in row.kernels for row in q.rows)
     if untimed:
-        say(f"  for {untimed} problems another kernel would be taken, which was not timed; judged is the next that was")
+        say(f"  for {untimed} problems the selected kernel was not timed; the next one that was timed is evaluated")
 
 
 def _timed(name: str, times: tuple[float, float]) -> str:

@@ -1,18 +1,18 @@
-"""``cute-bench gemm --random N --seed S``: matrix multiply on problems that nobody tuned, beside ``torch`` (cuBLAS).
+"""``cute-bench gemm --random N --seed S``: GEMM on random problems without tuning, compared with ``torch`` (cuBLAS).
 
-M is drawn from 16 to 16384, N and K from 64 to 16384, evenly on a logarithmic scale; in a quarter of the problems all
-three are powers of two or three quarters of them.  Elements are f16, bf16, e4m3 and tf32, in turn; A and B have any
-contiguous mode.  Lines are multiples of 16 bytes, as TMA wants them.  A seed always gives the same problems.  The
-kernel is the one that ``mm`` takes where the user has tuned nothing, with the copies that it makes; what cuBLAS cannot
-read (8-bit floats that are not contiguous along K) is copied for it, too.  A row says what was copied, for whom.
+M is drawn from 16 to 16384, N and K from 64 to 16384, log-uniform.  In a quarter of the problems all three are powers
+of two or 3/4 of a power of two.  Elements alternate between f16, bf16, e4m3 and tf32.  A and B are row-major or
+column-major, with leading dimensions of multiples of 16 bytes for TMA.  A seed always gives the same problems.  ``mm``
+without user tuning selects the kernel and copies operands if necessary.  Operands that cuBLAS does not support (8-bit
+floats that are not contiguous along K) are copied for it, too.  Each row reports the copies.
 
-Each result is compared with torch's, and, where that does not take long, with the float64 product on small integers,
-bit for bit.  Then both run with a cold L2, in turns, on the same random normal data.
+Each result is compared with torch's and, if that is fast enough, exactly with the float64 product of small integers.
+Then both run with a cold L2 in alternating rounds on the same random normal data.
 
     cute-bench gemm --random 160 --seed 1 --json random.json
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -38,11 +38,11 @@ __all__ = ["build", "build_all", "computed", "of_menu", "problems", "run", "summ
 
 OUTPUTS = {"f16": "f16", "bf16": "bf16", "f8E4M3FN": "bf16", "tf32": "f32"}
 EXACT = 2e11
-"""Flops of a problem up to which its integers are compared with the float64 product."""
+"""Maximum FLOPs of a problem to compare with the float64 product."""
 
 
 def problems(count: int, seed: int) -> list[Problem]:
-    """Return ``count`` problems of a seed.
+    """Return the first ``count`` problems of a seed.
 
     >>> problems(2, 1) == problems(3, 1)[:2]
     True
@@ -58,10 +58,11 @@ def _around(names: Iterable[str]) -> Iterable[str]:
 
 
 def _problem(rng: random.Random, majors: random.Random, element: str) -> Problem:
-    """Draw a problem; ``majors``: what those of elements that are not of 16 bits are drawn from, so that all else is
-    what it was when these had one major only.
+    """Draw a problem.
+
+    ``majors`` is a separate generator for element types other than 16-bit, to keep the problems of a seed stable.
     """
-    even = 128 // BITS[element]  # elements in 16 bytes
+    even = 128 // BITS[element]  # number of elements in 16 bytes
     if rng.random() < 0.25:
         sizes = [2**p * f // 4 for p in range(6, 15) for f in (3, 4)]
         m, n, k = (rng.choice([s for s in sizes if s >= least]) for least in (16, 64, 64))
@@ -75,7 +76,7 @@ def _problem(rng: random.Random, majors: random.Random, element: str) -> Problem
 
 
 def way_for(problem: Problem) -> GemmDispatch:
-    """Return how ``mm`` computes a problem on an H200 where the user has tuned nothing.
+    """Return the dispatch of ``mm`` for a problem on an H200 without user tuning.
 
     >>> way_for(Problem(4096, 2048, 1024, "tf32", "f32", "m", "n")).copied
     ('b',)
@@ -92,8 +93,9 @@ def way_for(problem: Problem) -> GemmDispatch:
 
 
 def of_menu(problem: Problem) -> Problem:
-    """Return a problem that the menu has kernels for: of elements that are multiplied along K one of two factors that
-    lie along the other mode is copied, the smaller one.
+    """Return the problem after the copies that the menu of kernels requires.
+
+    Element types that need operands contiguous along K have kernels for one other operand; the smaller one is copied.
 
     >>> of_menu(Problem(64, 4096, 256, "tf32", "f32", "m", "n")).key
     'tf32-f32-kn 64x4096x256'
@@ -110,12 +112,12 @@ def _kernel_of(way: GemmDispatch) -> Choice | AnyConfig:
 
 
 def build(folder: str, chip: str, count: int, seed: int) -> list[str]:
-    """Compile the kernels that the problems need into ``folder/NAME``, in processes; gives what ptxas says."""
+    """Compile the kernels of the problems into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
     return build_all([_kernel_of(way_for(p)) for p in problems(count, seed)], folder, chip)
 
 
 def build_all(kernels: Sequence[Choice | AnyConfig], folder: str, chip: str) -> list[str]:
-    """Compile kernels into ``folder/NAME``, each once, in processes; gives what ptxas says."""
+    """Compile kernels into ``folder/NAME``, each once, in parallel processes; return the reports of ptxas."""
     choices = list({c.name: c for c in kernels}.values())
     return in_processes(partial(_build_one, folder=folder, chip=chip), choices, [c.name for c in choices])
 
@@ -137,7 +139,7 @@ def computed(way: GemmDispatch, kernel: Callable[..., object], a: Any, b: Any, c
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None], count: int, seed: int) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     from cute_dialect.runtime import load
 
     kernels: dict[str, Callable[..., object]] = {}

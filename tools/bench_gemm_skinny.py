@@ -1,11 +1,11 @@
-"""``cute-bench gemm_skinny``: products of few rows, where reading B takes the time; kernels beside ``torch``.
+"""``cute-bench gemm_skinny``: GEMMs with few rows, bound by reading B, compared with ``torch``.
 
-What is left in the L2 decides here.  Each kernel is timed after the L2 was overwritten, as everywhere (its modified
-lines have to be written back while B is read), and after it was filled by reading: ``write`` and ``read``.  A row sum
-of B says how long reading alone takes, a kernel without work what a launch takes between two events.
+The state of the L2 cache matters here.  Each kernel is timed after the L2 was overwritten, as in other benchmarks
+(``write``: dirty lines are written back while B is read), and after it was filled by reading (``read``).  A row sum of
+B gives the time of reading alone, and an empty kernel the time of a launch between two events.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -61,7 +61,7 @@ def _text(choice: Choice | SkinnyConfig) -> str:
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile the space into ``folder/NAME``; gives what ptxas says."""
+    """Compile the space into ``folder/NAME``; return the reports of ptxas."""
     from cute_dialect.kernels.row_sums import sum_text
     from cute_dialect.pipelines import compile as compile_cute
 
@@ -76,7 +76,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made; a row for each kernel, shape and state of the L2."""
+    """Check and measure the kernels of :func:`build`; return a row per kernel, shape and state of the L2."""
     from cute_dialect.op.compiled import Runner
     from cute_dialect.runtime import load
 
@@ -95,14 +95,14 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
             try:
                 _check(name, call, matrices)
             except BenchError as e:
-                say(f"  WRONG: {e}")
+                say(f"  wrong result: {e}")
             else:
                 right[name] = call
         for how in ("write", "read"):
             reference = _time("torch", lambda a, b, c: _mm(a, b, c), matrices, how, runs)
             if shape == SHAPES[0]:
                 read, empty = (_time(x, call, matrices, how, runs) for x, call in _bounds(folder, n).items())
-                say(f"  {how}: row sum of B {read:.2f} us, a launch without work {empty:.2f} us")
+                say(f"  {how}: row sum of B {read:.2f} us, an empty launch {empty:.2f} us")
             for name, call in right.items():
                 ours = _time(name, call, matrices, how, runs)
                 row = {"name": f"{m}x{n}x{k} {how}", "kernel": name, "ours": ours, "peer": reference}
@@ -112,7 +112,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def _bounds(folder: str, n: int) -> dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]]:
-    """Load the kernels that only read B, and that do nothing."""
+    """Load the kernel that only reads B and the empty kernel."""
     import torch
 
     from cute_dialect.runtime import load
@@ -127,7 +127,7 @@ def _bounds(folder: str, n: int) -> dict[str, Callable[[torch.Tensor, torch.Tens
 
 
 def suits(choice: Choice | SkinnyConfig, shape: tuple[int, int, int]) -> bool:
-    """Return whether a kernel is for a shape: as few rows, as many blocks as there are multiprocessors, nearly."""
+    """Return True if a kernel fits a shape: its tile height, and a grid of about one block per SM."""
     m, n, _ = shape
     if isinstance(choice, SkinnyConfig):
         c = choice
@@ -158,7 +158,7 @@ def _check(
     call: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object],
     matrices: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
 ) -> None:
-    """Compare random normal data with f32, small integers bit for bit."""
+    """Compare random normal data with f32, and small integers exactly."""
     import torch
 
     a, b, c = matrices
@@ -185,5 +185,5 @@ def _time(
     how: str,
     runs: int,
 ) -> float:
-    """Measure microseconds, the median."""
+    """Return the median time in microseconds."""
     return compare([(name, lambda: call(*matrices))], traffic=0, runs=runs, flush=how)[name].median

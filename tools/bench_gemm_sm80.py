@@ -1,11 +1,11 @@
-"""``cute-bench gemm_sm80``: the GEMM by cp.async and mma.sync beside ``torch.mm`` (cuBLAS).
+"""``cute-bench gemm_sm80``: GEMM with cp.async and mma.sync compared with ``torch.mm`` (cuBLAS).
 
-Checked first against the float64 product on random normal data, outputs poisoned with NaN, padding and guards
-untouched: every variant (16, 8, 4 bytes at a time, and single elements), shapes that are no multiples of a tile, all
-majors; a hundred repeats give the same bits.  Then TFLOP/s with a cold L2.
+Kernels are first checked against float64 on random normal data, with NaN-poisoned outputs and guarded padding: every
+variant (16, 8, 4-byte copies and single elements), shapes that are not multiples of a tile, and all layouts.  A hundred
+runs must give identical results.  Then TFLOP/s with a cold L2 are measured.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -31,8 +31,8 @@ TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16"}
 
 
 class Case(NamedTuple):
-    """A product: ``(M, N, K)``, elements of padding after each row of A, B, C as they are stored, and the elements
-    between an address aligned to 16 bytes and the first one of each; the kernel that must be taken.
+    """A GEMM: ``(M, N, K)``, the row padding of A, B and C, their offsets from a 16-byte aligned address
+    (both in elements), and the variant that must run.
     """
 
     shape: tuple[int, int, int]
@@ -63,7 +63,7 @@ SIZES = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192
 
 
 def configs() -> Mapping[str, AmpereConfig]:
-    """Map the names of the kernels that are built to their configurations."""
+    """Return the configurations to build, by name."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
 
     base = AmpereConfig()
@@ -78,7 +78,7 @@ def configs() -> Mapping[str, AmpereConfig]:
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/NAME``; gives what ptxas says."""
+    """Compile all kernels into ``folder/NAME``; return the reports of ptxas."""
     from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.pipelines import compile as compile_cute
 
@@ -93,7 +93,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     from cute_dialect.runtime import load
 
     modules = {
@@ -102,16 +102,16 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     for name, module in modules.items():
         for case in CHECKS:
             taken, error = check(module, name, case)
-            say(f"  right: {name} {case.shape} by @{taken}, error {error:.2f} of what is allowed")
+            say(f"  right: {name} {case.shape} by @{taken}, error {error:.2f} times the tolerance")
         repeat(module, name)
-        say(f"  the same bits in 100 runs: {name}")
+        say(f"  identical results in 100 runs: {name}")
     pairs = [(name, shape) for name in modules for shape in SIZES]
     rows = [measure(modules[name], name, shape, runs) for name, shape in track(pairs, "measuring", "sizes")]
     return {"rows": rows}
 
 
 def _matrix(dtype: torch.dtype, rows: int, columns: int, pad: int, offset: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Allocate a buffer of NaN and a row-major matrix in it."""
+    """Allocate a buffer of NaN, and return it and a row-major matrix in it."""
     import torch
 
     guard = 64
@@ -131,7 +131,7 @@ def _operand(name: str, which: int, rows: int, depth: int, pad: int, offset: int
 
 
 def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
-    """Return the kernel that was taken, and the largest error as a share of the tolerance.  Raises :class:`BenchError`.
+    """Return the variant that ran, and the maximum error relative to the tolerance.  Raises :class:`BenchError`.
 
     The tolerance is half a unit in the last place of the result, ``2^-20`` of the sum of the magnitudes, and ``2^-24``
     because f16 has no smaller steps.
@@ -150,11 +150,11 @@ def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
     allowed = torch.finfo(c.dtype).eps / 2 * exact.abs() + 2.0**-20 * (a.double().abs() @ b.double().abs().T)
     error = (c.double() - exact).abs()
     share = float((error / (allowed + 2.0**-24)).max())
-    if not share <= 1.0:  # NaN too
-        raise BenchError(f"{name} {case}: the error is {share:.2f} of what is allowed")
+    if not share <= 1.0:  # This is also true for NaN.
+        raise BenchError(f"{name} {case}: the error is {share:.2f} times the tolerance")
     c.fill_(float("nan"))
     if not bool(storage.isnan().all()):
-        raise BenchError(f"{name} {case}: something outside of C was written")
+        raise BenchError(f"{name} {case}: bytes outside C were written")
     taken = kernel.plan(a, b, c).kernel
     if case.kernel and name.split("-")[3] == "kk" and taken != case.kernel:
         raise BenchError(f"{name} {case}: expected @{case.kernel}, got @{taken}")
@@ -178,7 +178,7 @@ def repeat(module: CompiledModule, name: str) -> None:
 
 
 def measure(module: CompiledModule, name: str, shape: tuple[int, int, int], runs: int) -> dict[str, object]:
-    """Measure one row of the result."""
+    """Return one row of the result."""
     import torch
 
     m, n, k = shape

@@ -1,17 +1,17 @@
-"""``cute-bench gemm --fit --random N --seed S``: time many kernels on random problems, to fit costs to.
+"""``cute-bench gemm --fit --random N --seed S``: time many kernels on random problems, to fit the cost model.
 
-Of N problems three quarters are those of ``--random`` (bf16 as f16, for which the kernels are as fast; with the copies
-made that its elements want), the rest have up to 256 rows.  For each the kernels are timed that are predicted to be the
-fastest, at most two of a tile, and a few others at random, so that a fit sees bad ones too.  Building goes problem by
-problem, in processes, and writes what is to be timed beside the kernels; so the machine with the GPU needs no costs of
-its own, and a budget that ends early leaves whole problems.
+Three quarters of the N problems are those of ``--random`` (bf16 as f16, for which the kernels are as fast; operands are
+copied if the element type requires it); the others have up to 256 rows.  For each problem, the kernels with the lowest
+predicted times are timed, at most two per tile, and a few random others, so that a fit also sees slow kernels.  Kernels
+are built problem by problem in parallel processes, and the plan is written next to them.  The machine with the GPU
+therefore needs no costs of its own, and a budget that runs out leaves complete problems.
 
-A result is compared with torch's and, where that does not take long, with the float64 product on small integers, before
-its kernel is timed; all kernels of a problem take turns with torch, with a cold L2.  A kernel that is wrong, crashes or
-hangs is named and left out.
+Before a kernel is timed, its result is compared with torch's and, if that is fast enough, with the float64 product of
+small integers.  All kernels of a problem run in alternating rounds with torch, with a cold L2.  A kernel that is wrong,
+crashes or hangs is reported and skipped.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -58,17 +58,18 @@ __all__ = [
 ]
 
 NEAR = 20
-"""Kernels of a problem, the fastest by prediction first; a fifth as many are drawn from the rest."""
+"""Number of kernels per problem with the lowest predicted times; a fifth as many random kernels are added."""
 PATIENCE = 60.0
-"""Seconds after which a kernel that does not end is given up."""
+"""Seconds after which a kernel is assumed to hang."""
 _PLAN = "sweep.json"
 _FEW = (1, 256)
 _ELEMENTS = ("f16", "f8E4M3FN", "tf32")
 
 
 class Plan(NamedTuple):
-    """What is timed: for each problem the names of its kernels, and those by name; ``failed``: what is not built, and
-    why.
+    """The kernels to time: their names for each problem, and the kernels by name.
+
+    ``failed`` maps kernels that were not built to the reason.
     """
 
     problems: int
@@ -107,7 +108,10 @@ def _few_rows(count: int, seed: int) -> list[Problem]:
 
 
 def plan(count: int, seed: int, costs: Costs, near: int | None = NEAR) -> Plan:
-    """Return what a sweep times; ``near``: how many kernels of a problem by prediction, None for all that suit it."""
+    """Return the plan of a sweep.
+
+    ``near`` is the number of kernels per problem by predicted time; None selects all that support it.
+    """
     menu: dict[str, Choice] = {}
     rows: list[tuple[Problem, tuple[str, ...]]] = []
     for problem in sweep_problems(count, seed):
@@ -126,8 +130,9 @@ def plan(count: int, seed: int, costs: Costs, near: int | None = NEAR) -> Plan:
 
 
 def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Callable[[str], None]) -> Plan:
-    """Compile the kernels of a plan into ``folder/NAME``, in processes, and the plan beside them; what fails, and what
-    the deadline (of ``time.monotonic``) leaves, is in the plan's ``failed``.
+    """Compile the kernels of a plan into ``folder/NAME``, in parallel processes, and write the plan.
+
+    Kernels that fail or are not built by the deadline (of ``time.monotonic``) are recorded in ``failed``.
     """
     os.makedirs(folder, exist_ok=True)
     failed: dict[str, str] = {}
@@ -150,8 +155,8 @@ def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Callabl
                     task.advance(name=jobs[job])
         except TimeoutError:
             late = [name for job, name in jobs.items() if not job.done()]
-            failed |= dict.fromkeys(late, "not built in the time given")
-            say(f"  the time is over: {len(late)} of {len(jobs)} kernels are not built")
+            failed |= dict.fromkeys(late, "not built within the budget")
+            say(f"  budget exhausted: {len(late)} of {len(jobs)} kernels were not built")
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     made = wanted._replace(failed=failed)
@@ -173,7 +178,7 @@ def _short(error: BaseException) -> str:
 
 
 def write_plan(folder: str, made: Plan) -> None:
-    """Write what is timed beside the kernels."""
+    """Write the plan next to the kernels."""
     record: dict[str, object] = {
         "format": FORMAT,
         **made._asdict(),
@@ -185,7 +190,7 @@ def write_plan(folder: str, made: Plan) -> None:
 
 
 def read_plan(folder: str, count: int, seed: int) -> Plan:
-    """Return what :func:`build` wrote.  Raises BenchError where it did not, and for other problems."""
+    """Return the plan that :func:`build` wrote.  Raises BenchError if it is missing or for other problems."""
     path = os.path.join(folder, _PLAN)
     try:
         with open(path, encoding="utf-8") as f:
@@ -198,11 +203,11 @@ def read_plan(folder: str, count: int, seed: int) -> Plan:
         for name, fields in found["menu"].items():
             try:
                 menu[name] = decode(fields)
-            except ValueError as e:  # this version has no such kernel
+            except ValueError as e:  # This version does not support the kernel.
                 failed.setdefault(name, str(e))
         made = Plan(found["problems"], found["seed"], found["sms"], rows, menu, failed)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise BenchError(f"--run: expected what cute-bench gemm --fit --random N --build '{folder}' makes, got "
+        raise BenchError(f"--run: '{folder}' was not built by cute-bench gemm --fit --random N --build: "
                          f"{type(e).__name__}: {e}") from None  # fmt: skip
     if (made.problems, made.seed) != (count, seed):
         raise BenchError(f"--run: '{folder}' was built for --random {made.problems} --seed {made.seed}")
@@ -213,14 +218,15 @@ def read_plan(folder: str, count: int, seed: int) -> Plan:
 
 
 def run(folder: str, wanted: Plan, *, runs: int, deadline: float, say: Callable[[str], None]) -> dict[str, object]:
-    """Time the kernels of a plan that are in a folder; gives what :mod:`cute_dialect.tools.sweeps` says, without the
-    machine.  Raises BenchError on a GPU of another number of multiprocessors.
+    """Time the kernels of a plan in a folder; return the sweep (:mod:`cute_dialect.tools.sweeps`) without the machine.
+
+    Raises BenchError if the GPU has another number of SMs.
     """
     import torch
 
     sms = torch.cuda.get_device_properties(0).multi_processor_count
     if sms != wanted.sms:
-        raise BenchError(f"expected a GPU of {wanted.sms} SMs, for which these kernels are, got {sms}: build with "
+        raise BenchError(f"the kernels are for a GPU of {wanted.sms} SMs, but this one has {sms}; build with "
                          f'--costs FILE, of {{"format": 1, "costs": {{"sms": {sms}}}}}')  # fmt: skip
     return timed(wanted, partial(time_jobs, folder, wanted, runs), deadline=deadline, say=say)
 
@@ -233,7 +239,7 @@ def timed(
     say: Callable[[str], None],
     patience: float = PATIENCE,
 ) -> dict[str, object]:
-    """Do :func:`run` with the function that times, in a process that may crash or hang."""
+    """Implement :func:`run` with a timing function that runs in a child process, which may crash or hang."""
     begin, total = time.monotonic(), len(wanted.rows)
 
     with Task("measuring", total, "problems") as task:
@@ -244,14 +250,14 @@ def timed(
 
         found = supervised(work, total, patience=patience, deadline=deadline, tell=tell)
     if found.stopped and not found.results:
-        raise BenchError(f"nothing can be timed here: {found.stopped}")
+        raise BenchError(f"no kernel could be timed: {found.stopped}")
     for name, why in found.broken.items():
         say(f"  BROKEN: {name}: {why}")
     for job, why in found.lost.items():
         say(f"  LOST: {wanted.rows[job][0].key}: {why}")
     say(f"timed {len(found.results)} of {total} problems in {time.monotonic() - begin:.0f} s")
     if found.left:
-        say(f"{found.stopped or 'the time is over'}: {len(found.left)} problems are left")
+        say(f"{found.stopped or 'budget exhausted'}: {len(found.left)} problems remain")
     return {
         "format": FORMAT,
         "sms": wanted.sms,
@@ -278,14 +284,14 @@ def _told(row: Mapping[str, object]) -> str:
 def time_jobs(
     folder: str, wanted: Plan, runs: int, jobs: Sequence[int], broken: frozenset[str], reporter: Reporter
 ) -> None:
-    """Time all kernels of some problems (in the process that may crash)."""
+    """Time all kernels of some problems; runs in the child process."""
     from cute_dialect.runtime import load
 
     modules: dict[str, CompiledModule] = {}
     for job in jobs:
         problem, names = wanted.rows[job]
         bad: dict[str, str] = {}
-        runners: list[Runner] = []  # new ones for each problem: they keep the memory that their blocks share
+        runners: list[Runner] = []  # Runners are created per problem because they hold workspaces.
         for name in (n for n in names if n not in broken and n not in wanted.failed):
             reporter.at(job, name)
             try:
@@ -299,7 +305,7 @@ def time_jobs(
 
 
 class Timed(TypedDict):
-    """A row of a sweep: microseconds by kernel, and why others were not timed."""
+    """A row of a sweep: microseconds by kernel, and the reasons why kernels were not timed."""
 
     problem: str
     times: dict[str, float]
@@ -313,7 +319,7 @@ def time_problem(
     at: Callable[[str], None],
     last_words: Callable[[str], None],
 ) -> Timed:
-    """Check the kernels of a problem, then time those that are right; gives a row of the sweep."""
+    """Check the kernels of a problem and time the correct ones; return a row of the sweep."""
     import torch
 
     at("")
@@ -344,7 +350,7 @@ def time_problem(
             wrong = f"{type(e).__name__}: {_short(e)}"
             try:
                 torch.cuda.synchronize()
-            except Exception:  # the GPU serves this process no more
+            except Exception:  # The CUDA context is unusable.
                 last_words(wrong)
                 os._exit(1)
         if wrong:

@@ -1,16 +1,16 @@
-"""``cute-bench gemm --tune``: the search space of the Hopper GEMM, each configuration on each problem.
+"""``cute-bench gemm --tune``: the search space of the Hopper GEMM measured on each problem.
 
-The space of a problem is :func:`cute_dialect.op.select.tuning.space` (``op.tune`` measures it on a call's own
-arguments).  First each kernel is compared with ``torch`` alone; then the three
-that are furthest ahead of it run in turns with what the model takes (:mod:`cute_dialect.op.select.cost_model`), see
-:func:`cute_dialect.op.select.tuning.finals`.  The best goes to the user's table
-(``cute_dialect.op.select.kernel_choice``), which ``mm`` asks first; the model's choice stays where nothing is faster
-by one percent.  ``cute-bench gemm_tune`` measures the same and saves nothing.
+:func:`cute_dialect.op.select.tuning.space` is the search space of a problem (``op.tune`` measures it on the arguments
+of a call).  Each kernel is first compared with ``torch``.  The three with the highest speedup then run in alternating
+rounds with the kernel that the cost model selects (:mod:`cute_dialect.op.select.cost_model`); see
+:func:`cute_dialect.op.select.tuning.finals`.  The best kernel is saved in the user's table
+(``cute_dialect.op.select.kernel_choice``), which takes precedence in ``mm``, if it is at least 1 % faster than the
+model's selection.  ``cute-bench gemm_tune`` measures the same and saves nothing.
 
     cute-bench gemm --tune --shapes 128x8192x8192 4096x4096x14336 --element bf16
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -40,14 +40,14 @@ _FINALISTS = 3
 
 
 def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[Problem]:
-    """List what is tuned: rows of A and of B contiguous.  Raises ValueError for an element that ``mm`` lacks."""
+    """Return the problems to tune, with A and B contiguous along K.  Raises ValueError for an unsupported element."""
     if element not in OUTPUTS:
         raise ValueError(f"expected an element of {', '.join(OUTPUTS)}, got {element!r}")
     return [Problem(*shape, element=element, output=OUTPUTS[element]) for shape in shapes or SHAPES]
 
 
 def build(folder: str, chip: str, shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[str]:
-    """Compile what suits any of the shapes into ``folder/NAME``; gives what ptxas says."""
+    """Compile the kernels for any of the shapes into ``folder/NAME``; return the reports of ptxas."""
     from cute_dialect.op.compiled import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
@@ -72,7 +72,7 @@ def run(
     shapes: Sequence[tuple[int, int, int]] = (),
     element: str = "f16",
 ) -> dict[str, object]:
-    """Measure the space; a row for each pair of a kernel that is right and a problem."""
+    """Measure the search space; return a row for each pair of a correct kernel and a problem."""
     from cute_dialect.runtime import load
 
     wanted = problems(shapes, element)
@@ -87,11 +87,11 @@ def run(
                 check(runner, fitting(choice, (1000, 1000, 1008)), integers=True, repeats=2)
                 row = measure(runner, problem, runs, integers=False)
             except BenchError as e:
-                say(f"  WRONG: {e}")
+                say(f"  wrong result: {e}")
                 continue
             found.append((float(str(row["ratio"])), choice, row))
         if not found:
-            raise BenchError(f"{problem.key}: no kernel gives the right result")
+            raise BenchError(f"{problem.key}: all kernels give wrong results")
         found.sort(key=lambda x: x[0], reverse=True)
         finalists = [choice for _, choice, _ in found[:_FINALISTS]]
         if rule not in finalists and any(choice == rule for _, choice, _ in found):
@@ -107,7 +107,9 @@ def run(
 
 
 def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str, float]:
-    """Measure kernels in turns (:func:`cute_dialect.op.select.tuning.finals`): median microseconds, by name."""
+    """Return the median microseconds of kernels by name, measured in alternating rounds by
+    :func:`cute_dialect.op.select.tuning.finals`.
+    """
     m, n, k = problem[:3]
     a, b, c = inputs(problem, integers=False)
 
@@ -119,7 +121,7 @@ def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str
 
 
 def save_best(result: dict[str, object], gpu: str) -> Path:
-    """Save the best kernels of :func:`run` in the user's table for a GPU; gives its path."""
+    """Save the best kernels of :func:`run` in the user's table for a GPU and return its path."""
     found: dict[str, tuple[Choice, float]] = {}
     rows = result["rows"]
     assert isinstance(rows, list)

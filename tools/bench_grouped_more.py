@@ -1,8 +1,6 @@
-"""More of ``cute-bench op --groups grouped``: 8-bit floats with scales, matrices of which some rows are in use, lists
-of products of any sizes.
-"""
+"""Further cases of ``cute-bench op --groups grouped``: scaled 8-bit floats, masked rows, pointer-array GEMM."""
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -24,20 +22,21 @@ __all__ = ["CASES", "Lists", "Masked", "ScaledGroups"]
 
 
 def _kernels(given: GroupedArguments) -> Mapping[str, Callable[[], str]]:
-    """Return the kernels of a call, whose operands nobody reads."""
+    """Return the kernels of a call.  The operands may be uninitialized."""
     return {name_of(c): partial(text_of, c) for c, _ in planned("cute-bench", given, "cpu").launches}
 
 
 def _unread(element: str, *shape: int) -> Any:
-    """Return an array with nothing in it: memory that is never touched takes none."""
+    """Return an uninitialized array; its memory is never touched and takes no pages."""
     from cute_dialect.runtime.arrays import numpy_dtype
 
     return np.empty(shape, numpy_dtype(element))
 
 
 class ScaledGroups(NamedTuple):
-    """``rows`` tokens of e4m3, as many for each of ``groups`` experts of (n, k), to bf16; ``recipe``: ``row`` or
-    ``block``.
+    """``scaled_grouped_mm`` of ``rows`` e4m3 tokens, divided evenly among ``groups`` experts of (n, k), to bf16.
+
+    ``recipe`` is ``row`` or ``block``.
     """
 
     groups: int
@@ -57,7 +56,7 @@ class ScaledGroups(NamedTuple):
         return f"{self.operation} {self.groups}x{self.rows}x{self.n}x{self.k}"
 
     def ends(self) -> list[int]:
-        """Return where groups end."""
+        """Return the end offsets of the groups."""
         return [self.rows // self.groups * (g + 1) for g in range(self.groups)]
 
     def scales(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -68,7 +67,7 @@ class ScaledGroups(NamedTuple):
         return (self.rows, blocks), (self.groups, -(-self.n // 128), blocks)
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel that is launched."""
+        """Return the kernel of the call by name, with a function that generates its text."""
         a = _unread("f8E4M3FN", self.rows, self.k)
         b = _unread("f8E4M3FN", self.groups, self.n, self.k).transpose(0, 2, 1)
         sa, sb = (_unread("f32", *shape) for shape in self.scales())
@@ -79,7 +78,7 @@ class ScaledGroups(NamedTuple):
         ))  # fmt: skip
 
     def trial(self) -> Trial:
-        """Make normal data, scales around one."""
+        """Create normally distributed operands and scales around one."""
         import torch
 
         torch.manual_seed(0)
@@ -107,11 +106,11 @@ class ScaledGroups(NamedTuple):
                 else:
                     x, y = x * sa[rows].double(), y * sb[g].double()[:, None]
                 wanted, spread = x @ y.t(), (x.square() @ y.t().square()).sqrt()
-                # Rounded to bf16; of 128 of K tensor cores cut sums off behind 13 bits (see bench_op_scaled).
+                # The result is rounded to bf16.  Tensor cores truncate sums to 13 bits (see bench_op_scaled).
                 limit = 1.01 * 2.0**-8 * wanted.abs() + 6 * 4 * 2.0**-14 * (wanted.abs() + spread)
                 worst = max(worst, float(((found[rows].double() - wanted).abs() / limit).max()))
             if not worst <= 1:
-                raise BenchError(f"{self.name}: an error of {worst:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {worst:.2f} times the limit")
             return worst
 
         peers: dict[str, Callable[[], Any]] = {}
@@ -125,9 +124,7 @@ class ScaledGroups(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """``groups`` matrices of at most ``most`` rows, of which some are in use, 1 to ``used``, as when tokens are
-    generated; bf16.
-    """
+    """Batches of ``groups`` bf16 matrices with ``most`` rows, of which 1 to ``used`` are valid, as in decoding."""
 
     groups: int
     most: int
@@ -143,16 +140,16 @@ class Masked(NamedTuple):
         return f"{self.operation} {self.groups}x{self.used}/{self.most}x{self.n}x{self.k}"
 
     def lengths(self) -> list[int]:
-        """Return the rows in use of each matrix."""
+        """Return the number of valid rows of each matrix."""
         return [int(x) for x in np.random.default_rng(0).integers(1, self.used + 1, self.groups)]
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel that is launched."""
+        """Return the kernel of the call by name, with a function that generates its text."""
         a, b = _unread("bf16", self.groups, self.most, self.k), _unread("bf16", self.groups, self.k, self.n)
         return _kernels(GroupedArguments(a, b, {"lengths": self.lengths()}))
 
     def trial(self) -> Trial:
-        """Make normal data; torch multiplies all rows."""
+        """Create operands of normally distributed values; torch multiplies all rows."""
         import torch
 
         torch.manual_seed(0)
@@ -171,7 +168,7 @@ class Masked(NamedTuple):
                 limit = 1.01 * 2.0**-8 * wanted.abs() + 8 * self.k**0.5 * 2.0**-13
                 worst = max(worst, float(((found[g, : used[g]].double() - wanted).abs() / limit).max()))
             if not worst <= 1:
-                raise BenchError(f"{self.name}: an error of {worst:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {worst:.2f} times the limit")
             return worst
 
         traffic = 2 * (sum(used) * (self.k + self.n) + self.groups * self.k * self.n)
@@ -179,7 +176,7 @@ class Masked(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """``products`` of M, N and K of 128 to 1024 each, in f16, as in PyCUTLASS' notebook, beside a loop of torch's."""
+    """Pointer-array GEMM of f16 problems with random M, N and K of 128 to 1024, compared with a loop of torch.mm."""
 
     products: int
     multiple: int = 128
@@ -192,12 +189,12 @@ class Lists(NamedTuple):
         return f"{self.operation} {self.products} of 128..1024 by {self.multiple}"
 
     def sizes(self) -> list[tuple[int, int, int]]:
-        """Return M, N and K of each."""
+        """Return M, N and K of each problem."""
         units = np.random.default_rng(0).integers(128 // self.multiple, 1024 // self.multiple + 1, (self.products, 3))
         return [(int(m), int(n), int(k)) for m, n, k in units * self.multiple]
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel that is launched."""
+        """Return the kernel of the call by name, with a function that generates its text."""
         a = [np.empty((m, k), np.float16) for m, _, k in self.sizes()]
         b = [np.empty((k, n), np.float16) for _, n, k in self.sizes()]
         arguments: Any = op.GroupedGemm(element="f16", layout="row", precompute_mode="host").arguments(
@@ -206,7 +203,7 @@ class Lists(NamedTuple):
         return {v.name: v.text for v in arguments.variants}
 
     def trial(self) -> Trial:
-        """Make normal data."""
+        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
@@ -224,7 +221,7 @@ class Lists(NamedTuple):
                 limit = 1.01 * 2.0**-11 * wanted.abs() + 8 * x.shape[1] ** 0.5 * 2.0**-13
                 worst = max(worst, float(((found.double() - wanted).abs() / limit).max()))
             if not worst <= 1:
-                raise BenchError(f"{self.name}: an error of {worst:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {worst:.2f} times the limit")
             return worst
 
         flops = sum([2.0 * m * n * k for m, n, k in self.sizes()])

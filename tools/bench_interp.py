@@ -4,7 +4,7 @@ A lane-op is one op of the lowered kernel for one thread; what a wgmma or a TMA 
 those that the process has used the CPU for, the best of a few runs, compiling left out.
 """
 
-# What comes out of JSON, or goes there, has no types.
+# JSON values are untyped.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def run(*, runs: int, say: Callable[[str], None], cases: Sequence[Case] = CASES)
 
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
-    """Return the heading and the rows, as texts."""
+    """Return the header and the rows of the table."""
     out: list[tuple[str, ...]] = [
         ("kernel", "mode", "CPU s", "blocks", "M lane-ops", "M lane-ops/s", "ms per 128x128x64")
     ]

@@ -266,7 +266,7 @@ def _resident() -> int:
 
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
-    """Return the heading and the rows, as texts."""
+    """Return the header and the rows of the table."""
     rows = cast("list[dict[str, Any]]", result["rows"])
     made = [
         (r["name"], _ms(r["seconds"]), _ms(r["least"]), _ms(r["limit"]) if r["limit"] is not None else "") for r in rows

@@ -12,7 +12,7 @@ of :mod:`cute_dialect.tools.bench_launch_calls`: products with a bias and with a
 rows, elementwise ones.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -66,7 +66,7 @@ class Measured(NamedTuple):
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile the two kernels into ``folder/launch-add`` and ``folder/launch-gemm``; gives what ptxas says."""
+    """Compile the two kernels into ``folder/launch-add`` and ``folder/launch-gemm``; return the reports of ptxas."""
     from cute_dialect.kernels.elementwise import elementwise_add_text, streaming_tile
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.pipelines import compile as compile_cute
@@ -91,7 +91,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     import torch
 
     from cute_dialect.runtime import load

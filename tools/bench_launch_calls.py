@@ -4,7 +4,7 @@ traced epilogues, plans, bound plans, functions on rows, elementwise ones; of se
 All are so small that the GPU does not count, and called like their first call, so that nothing is chosen again.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 

@@ -8,7 +8,7 @@ L2.  The peer of a row is the fastest one; a ratio above 1 means that we are fas
     cute-bench op --build build/op && cute-bench op --run build/op --groups rows --json op.json
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -86,7 +86,7 @@ def cases_of(group: str) -> Sequence[Case]:
 
 
 def build(folder: str, chip: str, groups: Sequence[str] = ()) -> list[str]:
-    """Compile the kernels of some groups, all by default, into ``folder/NAME``; gives what ptxas says."""
+    """Compile the kernels of some groups, all by default, into ``folder/NAME``; return the reports of ptxas."""
     wanted: dict[str, Case] = {}
     for case in [c for group in groups or _all() for c in cases_of(group)]:
         for name in case.kernels():
@@ -125,7 +125,7 @@ def run(
             for case in track(cases_of(group), f"measuring {group}", "cases"):
                 try:
                     rows.append(_measured(group, case, runs, say))
-                except Exception as e:  # the other rows are measured all the same
+                except Exception as e:  # The other cases are still measured.
                     wrong.append(f"{case.name}: {type(e).__name__}: {e}")
                     say(f"  WRONG {wrong[-1]}")
                 _empty_cache()
@@ -153,7 +153,7 @@ def _measured(group: str, case: Case, runs: int, say: Callable[[str], None]) -> 
     beside = ", ".join(f"{k} {speed[k]:.3f}" for k in trial.peers)
     say(
         f"  {case.name}: {speed['ours']:.3f} {trial.unit} ({times['ours']:.1f} us), {beside}, "
-        f"ratio {peer / times['ours']:.3f}; error {share:.2f} of the limit"
+        f"ratio {peer / times['ours']:.3f}; error {share:.2f} times the limit"
     )
     return row
 

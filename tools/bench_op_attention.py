@@ -5,7 +5,7 @@ sequences, few queries of many keys.
 Floating-point operations are counted of the keys that a query sees.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -132,7 +132,7 @@ def _share(case: Attention, found: torch.Tensor, want: torch.Tensor) -> float:
     scale = want.square().mean().sqrt()
     share = float(((found.double() - want).abs() / (LIMITS[case.element] * (want.abs() + scale))).max())
     if not share <= 1:
-        raise BenchError(f"{case.name}: an error of {share:.2f} of the limit")
+        raise BenchError(f"{case.name}: the error is {share:.2f} times the limit")
     return share
 
 

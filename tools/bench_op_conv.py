@@ -2,7 +2,7 @@
 mode.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -173,7 +173,7 @@ class Conv(NamedTuple):
             # Rounded to f16; sums of normal products, cut off behind 13 bits now and then, and those of f32 beside.
             error = (ours().float() - wanted).abs() / (2.0**-10 * wanted.abs() + 2.0**-11 * terms**0.5)
             if not float(error.max()) <= 1:
-                raise BenchError(f"{self.name}: an error of {float(error.max()):.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {float(error.max()):.2f} times the limit")
             return float(error.max())
 
         traffic = 2 * (prod(g.image) + prod(g.filter) + prod(g.result) * (2 if self.fused else 1))

@@ -3,7 +3,7 @@
 TB/s of what has to move: what is read once and what is written once.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -59,7 +59,7 @@ class Elements(NamedTuple):
         return {found.name: found.text}
 
     def trial(self) -> Trial:
-        """Make normal data."""
+        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(self.n)
@@ -76,7 +76,7 @@ class Elements(NamedTuple):
                 limit = LIMITS[self.element] * (wanted.abs() + wanted.square().mean().sqrt())
                 worst = max(worst, float(((found[part].double() - wanted).abs() / limit).max()))
             if not worst <= 1:
-                raise BenchError(f"{self.name}: an error of {worst:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {worst:.2f} times the limit")
             return worst
 
         traffic = BYTES[self.element] * (self.m * self.n * (takes.count("m") + 1) + self.n * takes.count("n"))

@@ -2,7 +2,7 @@
 ``torch.compile``.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -153,7 +153,7 @@ class Fused(NamedTuple):
         return trace(FUNCTIONS[self.function], {"accum": FakeTensor("f32", (self.m, self.n)), **self.described()})
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel that is chosen."""
+        """Return the selected kernel by name, with a function that generates its text."""
         choice = op.explain(
             op.mm, (self.m, self.k), (self.k, self.n), element=self.element, epilogue=self.traced(),
             args=self.described(), gpu="NVIDIA H200",
@@ -167,7 +167,7 @@ class Fused(NamedTuple):
         return found
 
     def trial(self) -> Trial:
-        """Make normal data."""
+        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
@@ -199,7 +199,7 @@ class Fused(NamedTuple):
                 scale = y.square().mean().sqrt()
                 share = max(share, float((error / (limit * (y.abs() + scale))).max()))
             if not share <= 1:
-                raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
             return share
 
         def peer(a: Any, b: Any, bias: Any, skip: Any) -> Any:
@@ -253,7 +253,7 @@ class Learned(NamedTuple):
         return found | {kernel.name: kernel.text for kernel in kernels}
 
     def trial(self) -> Trial:
-        """Make normal data."""
+        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
@@ -280,7 +280,7 @@ class Learned(NamedTuple):
                 error, scale = (x.double() - y).abs(), y.square().mean().sqrt()
                 share = max(share, float((error / (4 * LIMITS[self.element] * (y.abs() + scale))).max()))
             if not share <= 1:
-                raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
             return share
 
         size = 2 * (3 * (m * k + k * n) + 6 * m * n)

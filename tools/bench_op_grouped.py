@@ -2,7 +2,7 @@
 floats, by rows in use, and lists (:mod:`cute_dialect.tools.bench_grouped_more`).
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -57,7 +57,7 @@ class Grouped(NamedTuple):
         return Shapes("m", self.groups, self.rows, self.n, self.k)
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel that is launched."""
+        """Return the kernel of the call by name, with a function that generates its text."""
         majors = ("m", "n") if self.steps else ("k", "n")
         found = choose(average(self.shapes, "bf16", "bf16", majors), self.shapes.form, gpu="NVIDIA H200")
         return {name_of(found): lambda: text_of(found)}
@@ -77,7 +77,7 @@ class Grouped(NamedTuple):
         return [int(x) for x in ends]
 
     def trial(self) -> Trial:
-        """Make normal data."""
+        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
@@ -103,7 +103,7 @@ class Grouped(NamedTuple):
                 limit = 1.01 * 2.0**-8 * wanted.abs() + 8 * length**0.5 * 2.0**-13
                 worst = max(worst, float(((have.double() - wanted).abs() / limit).max()))
             if not worst <= 1:
-                raise BenchError(f"{self.name}: an error of {worst:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {worst:.2f} times the limit")
             return worst
 
         grouped: Any = getattr(torch.nn.functional, "grouped_mm", None)

@@ -6,7 +6,7 @@ backward.  The GPU is idle before each call, so the time is the host's.  A ratio
     rows = measure(print)      # [{"name": "linear forward", "ours": 14.1, "peer": 12.9, "ratio": 0.91, …}, …]
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
 
@@ -175,7 +175,7 @@ def _row(case: HostCase, of: _Way, calls: int, say: Callable[[str], None]) -> di
     row: dict[str, object] = {"name": name, "group": "host", "operation": way}
     try:
         pairs = [(host_time(ours, calls), host_time(torchs, calls)) for _ in range(2)]
-    except Exception as e:  # the other calls are measured all the same
+    except Exception as e:  # The other calls are still measured.
         say(f"  {name:40} FAILED {type(e).__name__}: {e}")
         return {**row, "error": f"{type(e).__name__}: {e}"}
     mine, peer = (min(x) for x in zip(*pairs))

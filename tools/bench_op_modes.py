@@ -2,7 +2,7 @@
 plans.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportPrivateImportUsage=false
@@ -59,7 +59,7 @@ class Mode(NamedTuple):
         return plan
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernels that are launched."""
+        """Return the kernels of the call by name, with functions that generate their texts."""
         import numpy as np
 
         from cute_dialect.runtime.arrays import numpy_dtype
@@ -132,7 +132,7 @@ class Mode(NamedTuple):
                 exact, found = x[rows].double() @ y.double(), z[rows].double()
                 if self.element == "i8":
                     if not torch.equal(exact, found):
-                        raise BenchError(f"{self.name}: sums of integers are not exact")
+                        raise BenchError(f"{self.name}: integer results are not exact")
                     continue
                 scale = exact.square().mean().sqrt()
                 unit = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}[self.element]
@@ -140,7 +140,7 @@ class Mode(NamedTuple):
                 limit = 1.01 * unit * exact.abs() + (6 * narrow + self.k * 2.0**-24) * (scale + exact.abs())
                 worst = max(worst, float(((found - exact).abs() / limit).max()))
             if not worst <= 1:
-                raise BenchError(f"{self.name}: an error of {worst:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {worst:.2f} times the limit")
             return worst
 
         traffic = sum(t.numel() * t.element_size() for t in (a, b, d))

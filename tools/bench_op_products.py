@@ -1,6 +1,6 @@
 """``cute-bench op --groups products``: plain products of ``op.mm`` and ``op.bmm``, alone and with bias and gelu."""
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -43,7 +43,7 @@ class Product(NamedTuple):
         return f"{self.operation} {self.element} {batch}{self.m}x{self.n}x{self.k}"
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel that is chosen."""
+        """Return the selected kernel by name, with a function that generates its text."""
         a, b = (self.m, self.k), (self.k, self.n)
         more: dict[str, Any] = {"element": self.element}
         function: Callable[..., object] = op.mm
@@ -85,7 +85,7 @@ class Product(NamedTuple):
             error = (ours()[..., rows, :].double() - wanted).abs()
             share = float((error / (LIMITS[self.element] * (wanted.abs() + scale))).max())
             if not share <= 1:
-                raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
             return share
 
         size = 2 * self.matrices * (self.m * self.k + self.k * self.n + self.m * self.n)

@@ -3,7 +3,7 @@
 Each on 2^28 elements; TB/s of what has to move: what is read once and what is written once.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -102,7 +102,7 @@ class Rows(NamedTuple):
         return [norm, row_grads.column_kernel(self.element, self.takes, blocks)]
 
     def trial(self) -> Trial:
-        """Make normal data."""
+        """Create operands of normally distributed values."""
         import torch
 
         if self.backward:
@@ -150,7 +150,7 @@ class Rows(NamedTuple):
             total += float(torch.nn.functional.cross_entropy(x, t, reduction="sum"))
         share = abs(found / (total / self.rows) - 1) / LIMITS[self.element]
         if not share <= 1:
-            raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
+            raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
         return share
 
 
@@ -161,11 +161,11 @@ def _share(case: Rows, found: torch.Tensor, wanted: torch.Tensor) -> float:
     scale = wanted.square().mean().sqrt()
     if case.operation == "sum":
         scale = scale + case.n**0.5
-    spacing = torch.finfo(found.dtype).smallest_normal / 1024  # small f16 numbers are multiples of 2^-24
+    spacing = torch.finfo(found.dtype).smallest_normal / 1024  # the spacing of subnormal f16 numbers is 2^-24
     limit = LIMITS[case.element] * (wanted.abs() + scale) + spacing
     share = float(((found.double() - wanted).abs() / limit).max())
     if not share <= 1:
-        raise BenchError(f"{case.name}: an error of {share:.2f} of the limit")
+        raise BenchError(f"{case.name}: the error is {share:.2f} times the limit")
     return share
 
 

@@ -1,6 +1,6 @@
 """``cute-bench op --groups scaled``: products of e4m3 with scales of all, of rows and of blocks."""
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportPrivateImportUsage=false
@@ -39,7 +39,7 @@ class Scaled(NamedTuple):
         return f"{self.operation} {self.m}x{self.n}x{self.k}"
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel that is launched."""
+        """Return the kernel of the call by name, with a function that generates its text."""
         choice = scaled_kernel(self.m, self.n, self.k, self.recipe, fast=self.fast, gpu="NVIDIA H200")
         return {choice.name: lambda: text_of(choice)}
 
@@ -78,7 +78,7 @@ class Scaled(NamedTuple):
                 1.01 * 2.0**-8 * wanted.abs() + of_sums * (wanted.abs() + spread)
             )
             if not float(error.max()) <= 1:
-                raise BenchError(f"{self.name}: an error of {float(error.max()):.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {float(error.max()):.2f} times the limit")
             return float(error.max())
 
         scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)

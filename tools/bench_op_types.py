@@ -1,6 +1,6 @@
 """``cute-bench op --groups types``: products of integers, of 8-bit floats, of results of 8 bits, of f32 and f64."""
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportPrivateImportUsage=false
@@ -93,7 +93,7 @@ class Typed(NamedTuple):
         return getattr(torch, _LONG[self.output])
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernels that are launched."""
+        """Return the kernels of the call by name, with functions that generate their texts."""
         found = op.explain(op.mm, *self._operands("meta"), dtype=self._dtype(), math=self.math, gpu="NVIDIA H200")
         choice, other = found.choice, found.other
         if choice is None:
@@ -120,7 +120,7 @@ class Typed(NamedTuple):
             if not dtype.is_floating_point:
                 info = torch.iinfo(dtype)
                 if not torch.equal(found, wanted.clamp(info.min, info.max)):
-                    raise BenchError(f"{self.name}: sums of integers are not exact")
+                    raise BenchError(f"{self.name}: integer results are not exact")
                 return 0.0
             of_sums = _error_of_sums(self.a, self.math, self.k)
             if dtype.itemsize == 1:
@@ -128,7 +128,7 @@ class Typed(NamedTuple):
             near, scale = wanted.abs(), wanted.square().mean().sqrt()
             error = (found - wanted).abs() / (1.01 * _ROUNDED[self.output] * near + of_sums * (near + scale))
             if not float(error.max()) <= 1:
-                raise BenchError(f"{self.name}: an error of {float(error.max()):.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {float(error.max()):.2f} times the limit")
             return float(error.max())
 
         # What torch does not take is given to it with zeros around.

@@ -122,7 +122,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
 
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
-    """Return the heading and the rows, as texts."""
+    """Return the header and the rows of the table."""
     rows = cast("list[dict[str, object]]", result["rows"])
     return [
         ("what", "median s", "least s"),

@@ -14,7 +14,7 @@ steady load, where the power limit binds on GEMMs.  The second table shows that:
 a second of nothing but launches.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -285,7 +285,7 @@ def _print(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program; give the exit status."""
+    """Run the program and return the exit status."""
     parser = argparse.ArgumentParser(description="What limits the kernels: counters, power and clock.")
     parser.add_argument("folder", metavar="DIR", help="what cute-bench all --build made")
     parser.add_argument("--launch", action="store_true", help="only launch: this is what ncu runs")

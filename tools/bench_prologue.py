@@ -6,7 +6,7 @@ clock of its multiprocessor (``%clock64``) at these places.  A row is the median
 driver and the chip do before the first instruction is not in it.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -78,7 +78,7 @@ mul.wide.u32 %at, %at_block, {size}; mov.u64 %at_base, {_GLOBAL}; add.s64 %at, %
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile the kernels into ``folder/NAME``, in processes; gives what ptxas says."""
+    """Compile the kernels into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
     found = {c.name: c for c in map(kernels, SIZES)}
     return in_processes(_build_one, [(c, folder, chip) for c in found.values()], list(found))
 
@@ -103,7 +103,7 @@ def _build_one(job: tuple[Choice, str, str]) -> str:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     import torch
 
     from cute_dialect.runtime import load
@@ -120,7 +120,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         wanted = a.double() @ b.double().t()
         error = float((c.double() - wanted).abs().max() / wanted.abs().max())
         if not error < 2**-9:
-            raise BenchError(f"prologue {size}: an error of {error:.2g}")
+            raise BenchError(f"prologue {size}: the error is {error:.2g}")
         noted = [_noted(module, lambda run=runner, of=(a, b, c): run(*of)) for _ in range(runs)]
         found = medians(noted)
         for what, us in found.items():

@@ -10,7 +10,7 @@ where float64 would take too long; each group's docstring states its error bound
     cute-bench op --random conv --count 8 --plan               the same kinds, small, on the interpreter (no GPU)
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -93,7 +93,7 @@ def plan(group: str, count: int, seed: int, say: Callable[[str], None]) -> dict[
         say(f"  {number:4} {problem.name}; as {small.name}")
         try:
             share = small.trial("cpu", False).check()
-        except (BenchError, ValueError, RuntimeError, TypeError) as e:  # the others are checked all the same
+        except (BenchError, ValueError, RuntimeError, TypeError) as e:  # The other problems are still checked.
             wrong.append(f"problem {number}, {small.name}: {type(e).__name__}: {e}")
             say(f"  WRONG {wrong[-1]}")
             continue
@@ -147,7 +147,7 @@ def run(group: str, count: int, seed: int, *, runs: int, say: Callable[[str], No
     for number, problem in enumerate(track(drawn, f"measuring {group}", "problems")):
         try:
             rows.append(_measured(group, number, problem, runs, say))
-        except Exception as e:  # the other problems are measured all the same
+        except Exception as e:  # The other problems are still measured.
             refused = "refused: " if isinstance(e, UnsupportedError) else ""
             wrong.append(f"problem {number}, {problem.name}: {refused}{type(e).__name__}: {e}")
             say(f"  WRONG {wrong[-1]}")

@@ -1,6 +1,6 @@
 """Random attention calls, against the back ends of torch's ``scaled_dot_product_attention`` that take them."""
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -118,7 +118,7 @@ class RandomAttention(NamedTuple):
         return seen
 
     def trial(self, device: str, compiled: bool) -> Trial:
-        """Make normal data."""
+        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
@@ -227,7 +227,7 @@ class RandomAttention(NamedTuple):
         limit = times * LIMITS[self.element] * (want.abs() + scale) + 2.0**-24
         share = float(((found.double() - want).abs() / limit).max())
         if not share <= 1:
-            raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
+            raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
         return share
 
 

@@ -1,6 +1,6 @@
 """Random convolutions, forward and both gradients, against cuDNN in benchmark mode."""
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -126,7 +126,7 @@ class RandomConv(NamedTuple):
             error = (ours().double() - wanted).abs()
             share = float((error / (UNITS[self.element] * wanted.abs() + 2.0**-11 * self._terms**0.5)).max())
             if not share <= 1:
-                raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
+                raise BenchError(f"{self.name}: the error is {share:.2f} times the limit")
             return share
 
         return Trial(check, ours, peers, 2 * self.elements, self.flops, "TFLOP/s")

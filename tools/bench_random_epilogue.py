@@ -1,6 +1,6 @@
 """Random epilogues on random GEMMs, against torch and, for every second problem, ``torch.compile``."""
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -139,7 +139,7 @@ class RandomEpilogue(NamedTuple):
             share = float((error / (rounding * (want.abs() + scale) + moved)).max())
             worst = max(worst, share)
             if not share <= 1:
-                raise BenchError(f"{self.name}: {name}: an error of {share:.2f} of the limit")
+                raise BenchError(f"{self.name}: {name}: the error is {share:.2f} times the limit")
         return worst
 
 

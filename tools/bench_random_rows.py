@@ -1,6 +1,6 @@
 """Random row operations, forward and backward, against torch and, for every second problem, ``torch.compile``."""
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -259,11 +259,11 @@ class RandomRows(NamedTuple):
         import torch
 
         scale = wanted.square().mean().sqrt()
-        spacing = torch.finfo(found.dtype).smallest_normal / 1024  # small f16 numbers are multiples of 2^-24
+        spacing = torch.finfo(found.dtype).smallest_normal / 1024  # the spacing of subnormal f16 numbers is 2^-24
         limit = LIMITS[self.element] * (wanted.abs() + scale + extra) + spacing
         share = float(((found.double() - wanted).abs() / limit).max())
         if not share <= 1:
-            raise BenchError(f"{self.name}: {label}: an error of {share:.2f} of the limit")
+            raise BenchError(f"{self.name}: {label}: the error is {share:.2f} times the limit")
         return share
 
 

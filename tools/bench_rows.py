@@ -6,7 +6,7 @@ row length; torch's operation works on the same data in the same process.  ``cut
 row could be shared out.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -83,7 +83,7 @@ CHECKS = ((1, 0, 0), (7, 8, 0), (133, 1, 0), (133, 8, 1))
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/OP-ELEMENT-N``; gives what ptxas says."""
+    """Compile all kernels into ``folder/OP-ELEMENT-N``; return the reports of ptxas."""
     found = {c.folder: (c, class_of(c)) for c in CASES}
     names = track(list(found), "compiling", "kernels")
     return [build_one(os.path.join(folder, name), *found[name], chip) for name in names]
@@ -103,7 +103,7 @@ def build_one(folder: str, case: Case, config: RowConfig, chip: str) -> str:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     from cute_dialect.runtime import load
 
     kernels = {c.folder: load(os.path.join(folder, c.folder)).kernel(c.op) for c in CASES}
@@ -113,7 +113,9 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         chosen = {check(kernel, case, *shape) for shape in CHECKS}
         data = Data(case, case.rows)
         error = data.check(kernel)
-        say(f"  right: {case}, largest error {error:.2f} of the limit, by {', '.join(f'@{c}' for c in sorted(chosen))}")
+        say(
+            f"  right: {case}, largest error {error:.2f} times the limit, by {', '.join(f'@{c}' for c in sorted(chosen))}"
+        )
         rows.append(measure([("ours", kernel)], data, runs)[0])
         say(f"    {rows[-1]['ours']:.3f} TB/s, torch {rows[-1]['peer']:.3f}, {rows[-1]['ratio']:.3f} of torch's speed")
         del data
@@ -199,11 +201,11 @@ class Data:
             part = slice(start, start + step)
             wanted = self.reference(part)
             scale = wanted.square().mean().sqrt()
-            spacing = torch.finfo(self.y.dtype).smallest_normal / 1024  # small f16 numbers are multiples of 2^-24
+            spacing = torch.finfo(self.y.dtype).smallest_normal / 1024  # the spacing of subnormal f16 numbers is 2^-24
             limit = LIMITS[self.case.element] * (wanted.abs() + scale) + spacing
             share = float(((self.y[part].double() - wanted).abs() / limit).max())
             if not share <= 1:
-                raise BenchError(f"{self.case}: from row {start} on an error of {share:.2f} of the limit")
+                raise BenchError(f"{self.case}: from row {start} on the error is {share:.2f} times the limit")
             worst = max(worst, share)
         return worst
 

@@ -4,7 +4,7 @@ Built: for each case the default and the configurations of :func:`space`.  Measu
 in turns, with torch; the best three and the default are shown.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -70,7 +70,7 @@ def _built(folder: str, case: Case) -> list[RowConfig]:
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/OP-ELEMENT-N-THREADSxCHUNKS[xROWS[x…]]``; gives what ptxas says."""
+    """Compile all kernels into ``folder/OP-ELEMENT-N-THREADSxCHUNKS[xROWS[x…]]``; return the reports of ptxas."""
     wanted = {f"{case.folder}-{c.name}": (case, c) for case in CASES for c in _configs(case)}
     names = track(list(wanted), "compiling", "kernels")
     return [build_one(os.path.join(folder, name), *wanted[name], chip) for name in names]

@@ -4,7 +4,7 @@ Checked first against float64 on random normal data: sizes that are no multiples
 outputs poisoned, runs alike.  Then TFLOP/s with a cold L2.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -40,7 +40,7 @@ def sizes(rung: str) -> tuple[int, ...]:
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all rungs into ``folder/RUNG``; gives what ptxas says."""
+    """Compile all rungs into ``folder/RUNG``; return the reports of ptxas."""
     from cute_dialect.kernels.sgemm import sgemm_text
     from cute_dialect.pipelines import compile as compile_cute
 
@@ -52,7 +52,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     import torch
 
     from cute_dialect.runtime import load
@@ -102,7 +102,7 @@ def check(module: CompiledModule, rung: str, m: int, n: int, k: int, more: int) 
         raise BenchError(f"{rung} {(m, n, k)}: the error is {error:.2f} times its bound")
     c.fill_(float("nan"))
     if not bool(storage.isnan().all()):
-        raise BenchError(f"{rung} {(m, n, k)}: something outside of the matrix was written")
+        raise BenchError(f"{rung} {(m, n, k)}: bytes outside the matrix were written")
     return error, f"@{kernel.plan(a, b, c).kernel}"
 
 

@@ -4,7 +4,7 @@ Built: for each element type tiles of different height.  Checked first, bit for 
 edges, rows that no vector fits, column-major sources, outputs poisoned and guarded.  Then TB/s at 8192² and 16384².
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -42,7 +42,7 @@ CASES = (
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/ELEMENT-ROWS``; gives what ptxas says."""
+    """Compile all kernels into ``folder/ELEMENT-ROWS``; return the reports of ptxas."""
     from cute_dialect.kernels.transpose import transpose_text
     from cute_dialect.pipelines import compile as compile_cute
 
@@ -56,7 +56,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []
@@ -107,7 +107,7 @@ def check(
         raise BenchError(f"{element} {shape} {a_strides} to {b_strides}: elements differ from A's")
     b.view(bits).fill_(-1)
     if not bool((storage == 0xFF).all()):
-        raise BenchError(f"{element} {shape}: something outside of the matrix was written")
+        raise BenchError(f"{element} {shape}: bytes outside the matrix were written")
     return f"@{kernel.plan(a, b).kernel}"
 
 

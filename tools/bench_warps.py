@@ -5,7 +5,7 @@ other and, of f64 and tf32, beside ``torch.mm``.  What is fastest is to be the d
 :class:`~cute_dialect.kernels.mma_sync_gemm.WarpConfig`, or one of its ``TILES``.
 """
 
-# torch is not there where the types are checked.
+# torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -81,7 +81,7 @@ def configs() -> dict[str, WarpConfig]:
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/NAME``, in processes; gives what ptxas says."""
+    """Compile all kernels into ``folder/NAME``, in parallel processes; return the reports of ptxas."""
     names = list(configs())
     return in_processes(partial(_build_one, folder=folder, chip=chip), names, names)
 
@@ -95,7 +95,7 @@ def _build_one(name: str, folder: str, chip: str) -> str:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     rows: list[dict[str, object]] = []
     for element, output in track(_KINDS, "measuring", "kinds of products"):
         names = [n for n, c in configs().items() if c.element == element and os.path.isdir(os.path.join(folder, n))]
@@ -129,7 +129,7 @@ def _measured(
         c.fill_(77)
         kernel(a, b.t(), c)
         if not torch.equal(c, wanted):
-            raise BenchError(f"{name} {size}: sums of integers are not exact")
+            raise BenchError(f"{name} {size}: integer results are not exact")
         calls.append((name, lambda kernel=kernel: kernel(a, b.t(), c)))
     if element in ("f64", "tf32"):
         calls.append(("torch", lambda: torch.mm(a, b)))

@@ -321,7 +321,7 @@ def by_module(dialects: Sequence[Dialect]) -> dict[str, list[type[IRDLOperation]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; give the exit status."""
+    """Run the program and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="gen_docs", description="Write docs/dialect.md from the docstrings of the ops."
     )

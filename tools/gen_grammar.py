@@ -157,7 +157,7 @@ def files() -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; give the exit status."""
+    """Run the program and return the exit status."""
     parser = argparse.ArgumentParser(prog="gen_grammar", description="Write the grammars of .mlir for editors.")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a file is out of date")
     parser.add_argument("-o", "--output", type=Path, default=EDITORS, help="the folder (default: editors)")

@@ -161,7 +161,7 @@ def read_file(path: Path) -> ModuleOp | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; give the exit status."""
+    """Run the program and return the exit status."""
     parser = argparse.ArgumentParser(prog="gen_irdl", description="Write the core dialect, or a file of it, for IRDL.")
     parser.add_argument("file", type=Path, nargs="?", help="cute IR to write (default: write the dialect)")
     parser.add_argument("-o", "--output", type=Path, help="where to write (default: standard output)")

@@ -19,7 +19,7 @@ The pages are ``docs/performance.md`` and ``docs/performance/*.md``.  A table st
 =========================================================  ============================================================
 """
 
-# JSON has no types.
+# JSON values are untyped.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ by ours.  A bar spans the 5th to the 95th percentile, and a line marks the media
 (3, True)
 """
 
-# JSON has no types.
+# JSON values are untyped.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
