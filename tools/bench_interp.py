@@ -1,7 +1,7 @@
-"""``cute-bench interp``: how fast the CPU interpreter is, on kernels of this repository, without and with checks.
+"""``cute-bench interp``: speed of the CPU interpreter on kernels of this repository, with and without checks.
 
-A lane-op is one op of the lowered kernel for one thread; what a wgmma or a TMA copy does counts as one.  Seconds are
-those that the process has used the CPU for, the best of a few runs, compiling left out.
+A lane-op is one op of the lowered kernel for one thread; a wgmma or a TMA copy counts as one.  Times are CPU seconds of
+the process, the best of several runs, without compilation.
 """
 
 # JSON values are untyped.
@@ -31,7 +31,7 @@ MODES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 class Case(NamedTuple):
-    """A kernel's file, the kernel or host function in it, its arrays, and how many tile-steps of a GEMM it makes."""
+    """A kernel file, its kernel or host function, its arrays, and the number of 128x128x64 GEMM tile steps."""
 
     name: str
     text: Callable[[], str]

@@ -1,20 +1,20 @@
-"""``cute-bench lang``: what the language costs: imports, traces, compilations, calls.
+"""``cute-bench lang``: costs of the kernel language: imports, traces, compilations and calls.
 
-* ``import``: ``import cute_dialect.lang as cute`` and a name of it, in a new process, Python's own start not counted;
+* ``import``: ``import cute_dialect.lang as cute`` and the use of a name, in a new process, without the start of Python;
 * ``decorate``: ``@cute.kernel`` on a function;
-* ``trace``: ``examples/elementwise_add.py`` and the Hopper GEMM, in a process that has done it before;
-* ``to PTX``: the same and on to PTX, without the cache on disk;
-* ``from disk``: the first call in a new process that finds its code on disk, from after ``import torch`` (without a
-  GPU: until the code is there);
-* ``call``, ``bound``: with three torch tensors (without a GPU only ``call``, which is the interpreter's); also of a
-  method, with tensors of ``from_dlpack``, with a tuple, and of a function that names a dict;
-* ``row sum``: ``examples/row_sum.py`` beside ``torch.sum`` where there is a GPU: on the GPU, and a call's host time;
-* with ``--long``: 10,000 compilations of one function, and how the process has grown since the first 1,000.
+* ``trace``: ``examples/elementwise_add.py`` and the Hopper GEMM, in a warm process;
+* ``to PTX``: the same, compiled to PTX without the disk cache;
+* ``from disk``: the first call in a new process that finds its code in the disk cache, measured after ``import torch``
+  (without a GPU: until the code is loaded);
+* ``call``, ``bound``: with three torch tensors (without a GPU only ``call``, on the interpreter); also of a method,
+  with tensors of ``from_dlpack``, with a tuple, and of a function that reads a global dict;
+* ``row sum``: ``examples/row_sum.py`` compared with ``torch.sum``, on the GPU, and the host time of a call;
+* with ``--long``: 10,000 compilations of one function, and the growth of the process after the first 1,000.
 
-Medians, and the least.  It needs torch (for the CPU is enough) and the ``examples`` of the repository.
+The table gives medians and minima.  The benchmark needs torch (a CPU build suffices) and the ``examples`` folder.
 """
 
-# torch is not there where the types are checked, and the examples are run by their paths.
+# torch is not there where the types are checked; the examples are run by path.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportMissingModuleSource=false
 
@@ -64,7 +64,7 @@ print(perf_counter() - start)
 
 
 def run(*, runs: int, say: Callable[[str], None], long: bool = False) -> dict[str, object]:
-    """Measure all; gives the rows.  Raises ``FileNotFoundError`` without the examples of the repository."""
+    """Measure all costs and return the rows.  Raises ``FileNotFoundError`` without the examples of the repository."""
     with Task("measuring", unit="times") as task:
         return _run(task, runs, say, long)
 
@@ -73,7 +73,7 @@ def _run(task: Task, runs: int, say: Callable[[str], None], long: bool) -> dict[
     import torch
 
     if not EXAMPLES.is_dir():
-        raise FileNotFoundError(f"cute-bench lang measures the programs of the repository: {EXAMPLES} is not there")
+        raise FileNotFoundError(f"cute-bench lang needs the examples of the repository; {EXAMPLES} does not exist")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     rows: list[dict[str, object]] = []
 
@@ -98,7 +98,7 @@ def _run(task: Task, runs: int, say: Callable[[str], None], long: bool) -> dict[
         add(f"to PTX: {name}", _times(kinds[name][1], min(runs, max(3, runs // 2))), limit)
     with tempfile.TemporaryDirectory() as folder:
         again = ["-c", FROM_DISK, str(EXAMPLES / "elementwise_add.py"), device]
-        # As an installed package is: Python's own compiled files are there.
+        # Like an installed package, the process finds compiled bytecode.
         kept = {"CUTE_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}/python"}
         _process(*again, **kept)
         _process(*again, **kept)
@@ -111,7 +111,7 @@ def _run(task: Task, runs: int, say: Callable[[str], None], long: bool) -> dict[
 
 
 def _process(*arguments: str, **environment: str) -> float:
-    """Run Python; returns the seconds that it prints."""
+    """Run Python and return the seconds that it prints."""
     done = subprocess.run(
         [sys.executable, *arguments], check=True, capture_output=True, text=True, env={**os.environ, **environment}
     )
@@ -153,7 +153,7 @@ def _gemm(device: str) -> tuple[Callable[[], object], Callable[[], object]]:
 def _stages(
     traced: Any, arguments: tuple[Any, ...], *, receiver: bool
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Return what traces a function, and what goes on to PTX."""
+    """Return a function that traces, and one that compiles to PTX."""
     from cute_dialect.front.keys import compile_traced
     from cute_dialect.front.options import Options
     from cute_dialect.front.specializations import read_call
@@ -168,7 +168,7 @@ def _stages(
 
 
 def _calls(device: str, add: Callable[..., None], runs: int) -> None:
-    """Measure calls with three torch tensors, and the row sum beside torch's."""
+    """Measure calls with three torch tensors, and the row sum compared with torch."""
     import torch
 
     kernel = runpy.run_path(str(EXAMPLES / "elementwise_add.py"))["elementwise_add"]
@@ -201,7 +201,7 @@ def _calls(device: str, add: Callable[..., None], runs: int) -> None:
 
 
 def _other_calls(add: Any, x: Any, y: Any, z: Any) -> dict[str, Callable[[], object]]:
-    """Return calls whose arguments are taken apart, or where what the function depends on must be looked at."""
+    """Return calls with arguments that are unpacked, or with captured values that must be checked."""
 
     class Adder:
         def __init__(self) -> None:
@@ -233,9 +233,9 @@ def _other_calls(add: Any, x: Any, y: Any, z: Any) -> dict[str, Callable[[], obj
 
 
 def growth(count: int, say: Callable[[str], None]) -> dict[str, object]:
-    """Compile one function ``count`` times, each for another constant; returns how much the process has grown.
+    """Compile one function ``count`` times with different constants and return the growth of the process.
 
-    ``bytes``: resident memory at the end, less that after the first tenth.
+    ``bytes`` is the resident memory at the end minus that after the first tenth.
     """
     import torch
 
@@ -257,7 +257,7 @@ def growth(count: int, say: Callable[[str], None]) -> dict[str, object]:
 
 
 def _resident() -> int:
-    """Return the resident memory of this process, in bytes, after a collection."""
+    """Return the resident memory of this process in bytes, after a garbage collection."""
     import gc
 
     gc.collect()

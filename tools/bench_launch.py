@@ -1,15 +1,15 @@
-"""``cute-bench launch``: what a launch costs the host, beside ``torch.add``, ``torch.mm`` and ``torch.bmm``.
+"""``cute-bench launch``: host time of launches compared with ``torch.add``, ``torch.mm`` and ``torch.bmm``.
 
-Built: elementwise add in f32 (three arrays) and a Hopper GEMM in f16 (three tensor maps).  Measured, in microseconds a
-call, the best of 50 rounds of 200 calls (so that the queue never fills): a call of the kernel on torch tensors, a bound
-launch, a call with one of four output tensors in turn, one with two shapes in turn, and the driver's
-``cuLaunchKernelEx`` alone, its arguments made before.  The differences say where a call's time goes: reading, checking
-and writing the arguments (call - bound), stream and frame (bound - driver), the driver.  The results are compared with
-torch's first, launched plainly, bound, from a CUDA graph, and from two threads.
+The kernels are an f32 elementwise add (three arrays) and an f16 Hopper GEMM (three tensor maps).  The time per call in
+microseconds is the best of 50 rounds of 200 calls, so that the launch queue never fills.  Measured are a call with
+torch tensors, a bound launch, a call that alternates between four output tensors, a call that alternates between two
+shapes, and ``cuLaunchKernelEx`` with prepared arguments.  The differences split the time of a call: reading, checking
+and writing arguments (call - bound), stream and frame (bound - driver), and the driver.  First, results are compared
+with torch for plain and bound launches, from a CUDA graph, and from two threads.
 
-Then whole operations: ``op.mm`` and ``op.bmm``, which allocate their result or are given it, beside torch's; and those
-of :mod:`cute_dialect.tools.bench_launch_calls`: products with a bias and with a traced epilogue, plans, functions on
-rows, elementwise ones.
+Then whole operations are measured: ``op.mm`` and ``op.bmm``, with and without a given output, compared with torch, and
+the calls of :mod:`cute_dialect.tools.bench_launch_calls`: GEMMs with a bias and with a traced epilogue, plans, row
+functions and elementwise functions.
 """
 
 # torch may be missing when types are checked.
@@ -41,14 +41,14 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Measured", "build", "operations", "run"]
 
 OPERATIONS = {"mm": Problem(128, 128, 256, major_b="n"), "bmm": Problem(128, 128, 64, major_b="n", matrices=4)}
-"""What the operations are measured with: so small that the GPU does not count."""
+"""Shapes of the operations, so small that GPU time is negligible."""
 
 
 class Measured(NamedTuple):
-    """Microseconds of host time that a launch takes.
+    """Host time of a launch in microseconds.
 
-    They are those of a call, a bound launch, a call that writes to other memory each time, one that has another shape
-    each time, the driver alone.
+    The fields are a call, a bound launch, calls with alternating outputs, calls with alternating shapes, and the driver
+    call alone.
     """
 
     call: float
@@ -121,7 +121,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object]]:
-    """Check and measure ``op.mm`` and ``op.bmm``, whose kernels are in ``folder``.  Raises :class:`BenchError`."""
+    """Check and measure ``op.mm`` and ``op.bmm`` with the kernels in ``folder``.  Raises :class:`BenchError`."""
     import torch
 
     from cute_dialect import op
@@ -133,11 +133,11 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
         a, b = (torch.randint(-2, 3, (*batch, *s), device="cuda").half() for s in ((p.m, p.k), (p.k, p.n)))
         out = torch.empty((*batch, p.m, p.n), device="cuda", dtype=a.dtype)
         with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
-            for call in range(4):  # the first chooses; then in a memory of one's own and in a given one
+            for call in range(4):  # The first call selects a kernel; later calls allocate or get the output.
                 out.fill_(float("nan"))
                 found = ours(a, b, out) if call % 2 else ours(a, b)
                 if not torch.equal(found, theirs(a, b)):
-                    raise BenchError(f"op.{name}: the result is not torch's")
+                    raise BenchError(f"op.{name}: the result differs from torch")
         say(f"  right: op.{name}")
         for what, calls in (
             (f"op.{name}", (partial(ours, a, b), partial(theirs, a, b))),
@@ -149,11 +149,11 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
     with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
         for each in track(compared(), "measuring", "calls"):
             want = each.theirs()
-            for _ in range(3):  # the first chooses
+            for _ in range(3):  # The first call selects a kernel.
                 if each.check is not None:
                     each.check()
                 elif not torch.allclose(each.ours(), want, rtol=2e-3, atol=2e-3):
-                    raise BenchError(f"{each.name}: the result is not torch's")
+                    raise BenchError(f"{each.name}: the result differs from torch")
             mine, peer = _host(each.ours), _host(each.theirs)
             rows.append({"name": each.name, "ours": mine, "peer": peer, "unit": "us", "ratio": peer / mine})
             say(f"  right: {each.name}: {mine:.2f} us a call; torch {peer:.2f}")
@@ -161,7 +161,7 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
 
 
 def check(kernel: Kernel, inputs: tuple[torch.Tensor, ...], output: torch.Tensor, expected: torch.Tensor) -> None:
-    """Launch plainly, bound and from a CUDA graph.  Raises :class:`BenchError` where the output is another."""
+    """Launch plainly, bound and from a CUDA graph.  Raises :class:`BenchError` if an output is wrong."""
     import torch
 
     bound = kernel.bind(*inputs, output)
@@ -176,13 +176,13 @@ def check(kernel: Kernel, inputs: tuple[torch.Tensor, ...], output: torch.Tensor
         launch()
         torch.cuda.synchronize()
         if not torch.equal(output, expected):
-            raise BenchError(f"{kernel.name}, {name}: the output is not torch's")
+            raise BenchError(f"{kernel.name}, {name}: the output differs from torch")
 
 
 def check_threads(
     kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torch.Tensor], expected: torch.Tensor
 ) -> None:
-    """Call from two threads at once, on other outputs.  Raises :class:`BenchError` where one is another's."""
+    """Call from two threads at once, with different outputs.  Raises :class:`BenchError` if an output is wrong."""
     from threading import Thread
 
     import torch
@@ -201,11 +201,11 @@ def check_threads(
         t.join()
     torch.cuda.synchronize()
     if not all(torch.equal(o, expected) for o in outputs[:2]) or not all(o.isnan().all() for o in outputs[2:]):
-        raise BenchError(f"{kernel.name}, from two threads: the output is not torch's")
+        raise BenchError(f"{kernel.name}, from two threads: the output differs from torch")
 
 
 def measure(kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torch.Tensor]) -> Measured:
-    """Measure the host's time for each way to launch."""
+    """Measure the host time of each kind of launch."""
     bound = kernel.bind(*inputs, outputs[0])
     bound()
     turns = cycle(outputs)
@@ -221,7 +221,7 @@ def measure(kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torc
 
 
 def _halves(rest: tuple[torch.Tensor, ...], output: torch.Tensor, half: int) -> tuple[torch.Tensor, ...]:
-    """Halve the output and, where they have as many elements (an addend, not a GEMM's second matrix), the arguments."""
+    """Return the first half of the output, and of the inputs with the same number of elements (not GEMM operands)."""
     same = output.shape == rest[0].shape
     return (*[x[:half] if same else x for x in rest], output[:half])
 

@@ -1,7 +1,8 @@
-"""``cute-bench launch``: what a call of each kind costs the host beside torch's: products with more than sums,
-traced epilogues, plans, bound plans, functions on rows, elementwise ones; of several launches each; steps of training.
+"""Calls of ``cute-bench launch``: host time of ``op`` compared with torch.
 
-All are so small that the GPU does not count, and called like their first call, so that nothing is chosen again.
+The calls are GEMMs with epilogues, traced epilogues, plans, bound plans, row functions, elementwise functions,
+operations with several launches, and training steps.  All are so small that GPU time is negligible, and they repeat the
+arguments of their first call, so that no kernel is selected again.
 """
 
 # torch may be missing when types are checked.
@@ -26,12 +27,13 @@ from cute_dialect.tools.bench_op_types import Typed
 __all__ = ["Call", "compared", "kernels"]
 
 M, N, K = 128, 128, 256
-"""The product: (M, K) (K, N) -> (M, N) of f16."""
+"""The GEMM: (M, K) (K, N) -> (M, N) of f16."""
 
 
 class Call(NamedTuple):
-    """A call of ours and torch's, which have the same result up to rounding; ``check``: compares results that are
-    several, or of other limits, with float64, and raises BenchError.
+    """A call of ours and the equivalent of torch, with the same result up to rounding.
+
+    ``check`` compares calls with several results or other tolerances with float64, and raises BenchError.
     """
 
     name: str
@@ -48,11 +50,11 @@ CASES: Mapping[str, Case] = {
     "op.conv2d, depthwise": Conv("fprop", 2, 14, 96, 96, groups=96),
     "op.mm, forward and backward": Learned("bias_gelu", M, N, K),
 }
-"""Calls of several launches, of other tables."""
+"""Calls with several launches, from the tables of other benchmarks."""
 
 
 def scaled(accum: Any, bias: Any) -> Any:
-    """Return the sums with a bias: an epilogue to be traced."""
+    """Return the accumulator plus a bias: an epilogue to trace."""
     return accum + bias
 
 
@@ -62,7 +64,7 @@ def _traced() -> Any:
 
 
 def kernels() -> Mapping[str, Callable[[], str]]:
-    """Return the kernels of :func:`compared` by name, and what makes their files."""
+    """Return the kernels of :func:`compared` by name, with functions that compile them."""
     import numpy as np
 
     sizes = (M, K), (K, N)
@@ -85,7 +87,7 @@ def kernels() -> Mapping[str, Callable[[], str]]:
 
 
 def compared() -> list[Call]:
-    """Return the calls, of tensors on the GPU."""
+    """Return the calls, with tensors on the GPU."""
     import torch
 
     functional = torch.nn.functional
@@ -123,6 +125,6 @@ def compared() -> list[Call]:
 
 
 def _of(name: str, case: Case) -> Call:
-    """Return the call of a case of another table."""
+    """Return the call of a case of another benchmark."""
     trial = case.trial()
     return Call(name, trial.ours, next(iter(trial.peers.values())), trial.check)

@@ -1,9 +1,9 @@
-"""``cute-bench op``: the functions of ``cute_dialect.op`` beside torch and ``torch.compile``, group by group.
+"""``cute-bench op``: the functions of ``cute_dialect.op`` compared with torch and ``torch.compile``, by group.
 
-A group is a module ``bench_op_GROUP`` here with ``CASES``; :class:`Case` says what each has.  ``--build DIR`` compiles
-the kernels that the cases need, several at a time, into ``DIR/NAME``; ``--run DIR`` calls the functions with these
-kernels: each case is first checked against float64, then timed in turns with its peers on the same data, with a cold
-L2.  The peer of a row is the fastest one; a ratio above 1 means that we are faster.
+A group is a module ``bench_op_GROUP`` with a list ``CASES`` of :class:`Case`.  ``--build DIR`` compiles the kernels of
+the cases into ``DIR/NAME`` in parallel.  ``--run DIR`` calls the functions with these kernels.  Each case is checked
+against float64 and then timed in alternating rounds with its peers on the same data, with a cold L2.  A row is compared
+with its fastest peer; a ratio above 1 means that ours is faster.
 
     cute-bench op --build build/op && cute-bench op --run build/op --groups rows --json op.json
 """
@@ -33,9 +33,9 @@ __all__ = ["Case", "Trial", "build", "can_compile", "cases_of", "compiled", "gro
 class Trial(NamedTuple):
     """A case with its data on the GPU.
 
-    ``check``: compare a result with float64; gives the largest error as a share of what is allowed, raises
-    ``BenchError``.  ``ours``: the call that is timed; ``peers``: by name, on the same data.  ``traffic``: bytes that
-    have to move.  ``work``: what is done, in bytes or operations, and ``unit``: ``TB/s`` or ``TFLOP/s``.
+    ``check`` compares a result with float64 and returns the largest error relative to the tolerance, or raises
+    ``BenchError``.  ``ours`` is the call to time, ``peers`` the calls of others by name, on the same data.  ``traffic``
+    is the minimum number of bytes to move.  ``work`` is in bytes or operations, ``unit`` is ``TB/s`` or ``TFLOP/s``.
     """
 
     check: Callable[[], float]
@@ -47,29 +47,29 @@ class Trial(NamedTuple):
 
 
 class Case(Protocol):
-    """A row of the table; hashable, and can be sent to another process."""
+    """A row of the table; hashable and picklable."""
 
     @property
     def name(self) -> str:
-        """The row's name: ``softmax bf16 5344x50257``."""
+        """The name of the row, for example ``softmax bf16 5344x50257``."""
         ...
 
     @property
     def operation(self) -> str:
-        """What the geometric means are over: ``softmax``."""
+        """The key of the geometric means, for example ``softmax``."""
         ...
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return what is called on an H200: the names of kernels, and what makes their texts."""
+        """Return the kernels of the call on an H200 by name, with functions that generate their texts."""
         ...
 
     def trial(self) -> Trial:
-        """Make the data."""
+        """Create the data."""
         ...
 
 
 def groups() -> list[str]:
-    """Return the names of the groups of cases; host time (``bench_op_host``) has none.
+    """Return the names of the groups; ``bench_op_host`` measures host time and is not a group.
 
     >>> "products" in groups(), "host" in groups()
     (True, False)
@@ -79,14 +79,14 @@ def groups() -> list[str]:
 
 
 def cases_of(group: str) -> Sequence[Case]:
-    """Return the cases of a group.  Raises ValueError for one that there is not."""
+    """Return the cases of a group.  Raises ValueError for an unknown group."""
     if group not in groups():
         raise ValueError(f"--groups: expected some of {', '.join(groups())}, got {group!r}")
     return import_module(f"cute_dialect.tools.bench_op_{group}").CASES
 
 
 def build(folder: str, chip: str, groups: Sequence[str] = ()) -> list[str]:
-    """Compile the kernels of some groups, all by default, into ``folder/NAME``; return the reports of ptxas."""
+    """Compile the kernels of some or all groups into ``folder/NAME``; return the reports of ptxas."""
     wanted: dict[str, Case] = {}
     for case in [c for group in groups or _all() for c in cases_of(group)]:
         for name in case.kernels():
@@ -111,9 +111,9 @@ def _build_one(job: tuple[Case, str, str, str]) -> str:
 def run(
     folder: str, *, runs: int, large: bool, say: Callable[[str], None], groups: Sequence[str] = ()
 ) -> dict[str, object]:  # fmt: skip
-    """Check and measure the cases of some groups, all by default, with the kernels that :func:`build` made.
+    """Check and measure the cases of some or all groups with the kernels of :func:`build`.
 
-    What is wrong or cannot be run is said, and raised when all the rest is measured (``BenchError``).
+    Errors are reported, and raised as ``BenchError`` after all cases are measured.
     """
     from cute_dialect.tools.bench_add import BenchError
 
@@ -166,7 +166,7 @@ def _empty_cache() -> None:
 
 @cache
 def can_compile() -> bool:
-    """Tell whether ``torch.compile`` works here: it needs a C compiler."""
+    """Return True if ``torch.compile`` works; it needs a C compiler."""
     import torch
 
     def twice(x: torch.Tensor) -> torch.Tensor:
@@ -174,14 +174,14 @@ def can_compile() -> bool:
 
     try:
         torch.compile(twice)(torch.ones(8, device="cuda"))
-    except Exception:  # whatever it lacks
+    except Exception:  # The kind of error depends on what is missing.
         return False
     return True
 
 
 def compiled(function: Callable[..., Any], *args: Any) -> dict[str, Callable[[], object]]:
-    """Return the peers ``torch``, which calls a function with these arguments, and ``compiled``, by ``torch.compile``
-    for these very shapes, where that works.
+    """Return the peers ``torch``, which calls a function with the arguments, and ``compiled``, which uses
+    ``torch.compile`` for static shapes, if it works.
     """
     import torch
 
@@ -195,7 +195,7 @@ def compiled(function: Callable[..., Any], *args: Any) -> dict[str, Callable[[],
 
 
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return lines of a table: each operation's geometric mean, its least ratio and how many rows are ahead.
+    """Return the lines of a table: geometric mean, minimum ratio and number of faster rows of each operation.
 
     >>> row = {"group": "rows", "operation": "softmax", "ratio": 1.21}
     >>> summary([row, {**row, "ratio": 1.0}])[1].split()

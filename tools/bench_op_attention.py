@@ -1,8 +1,8 @@
-"""``cute-bench op --groups attention``: attention forward beside the back ends FLASH and CUDNN of torch's
-``scaled_dot_product_attention``: full and causal, 1k to 16k keys, heads of 64, 128 and 256, shared heads, packed
-sequences, few queries of many keys.
+"""``cute-bench op --groups attention``: attention compared with torch's ``scaled_dot_product_attention``.
 
-Floating-point operations are counted of the keys that a query sees.
+Peers are its back ends FLASH and CUDNN.  The cases are full and causal attention, 1k to 16k keys, heads of 64, 128 and
+256 elements, grouped-query attention, packed sequences, and few queries of many keys.  FLOPs count only the keys that a
+query attends to.
 """
 
 # torch may be missing when types are checked.
@@ -29,14 +29,15 @@ __all__ = ["CASES", "Attention"]
 
 TYPES = {"f16": "float16", "bf16": "bfloat16"}
 LIMITS = {"f16": 2.0**-9, "bf16": 2.0**-6}
-"""Largest error beside float64, of the element and of the result's root mean square: weights and result are rounded."""
+"""Maximum error relative to the element and to the RMS of the result; weights and result are rounded."""
 
 
 class Attention(NamedTuple):
-    """Attention of ``batch`` sequences of ``length`` queries and keys, ``heads`` heads of ``head`` elements, which
-    share those of ``heads_k``; ``causal``; ``layout``: order of the dimensions in memory; ``packed``: sequences of a
-    half and of the double of the length behind each other; ``queries``: so many, which see all keys, in place of
-    as many as keys.
+    """Attention of ``batch`` sequences of ``length`` queries and keys.
+
+    ``heads`` query heads of ``head`` elements share ``heads_k`` key heads.  ``layout`` is the order of dimensions in
+    memory.  ``packed`` sequences have half and twice the length alternately.  ``queries``, if set, is the number of
+    queries, all of which attend to all keys.
     """
 
     length: int
@@ -52,12 +53,12 @@ class Attention(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Queries of a sequence."""
+        """The number of queries of a sequence."""
         return self.queries or self.length
 
     @property
     def operation(self) -> str:
-        """``full 128``: mask and size of a head."""
+        """The mask and the head size, for example ``full 128``."""
         shared = " shared" if self.heads_k < self.heads else ""
         return f"{self._mask} {self.head}{shared}{' packed' if self.packed else ''}"
 
@@ -71,23 +72,23 @@ class Attention(NamedTuple):
         return f"{self.operation} {self.element} {self.batch}x{self.heads}x{self.length}"
 
     def explained(self, config: AttentionConfig | None = None) -> AttentionExplanation:
-        """Return what there is to say of the call, but for its being packed."""
+        """Return the explanation of the call, without packing."""
         q, k = (
             (self.batch, h, n, self.head) for h, n in ((self.heads, self.rows), (self.heads_k, self.length))
         )  # fmt: skip
         return op.explain(op.attention, q, k, causal=self.causal, element=self.element, kernel=config)
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernels."""
+        """Return the kernels by name, with functions that generate their texts."""
         found = way_of(self.explained().form._replace(packed=self.packed))
         return {kernel.name: kernel.text for kernel in found.kernels}
 
     def lengths(self) -> list[int]:
-        """Return how long the sequences are that lie behind each other."""
+        """Return the lengths of the packed sequences."""
         return [self.length // 2 if i % 2 else self.length * 3 // 2 for i in range(self.batch)]
 
     def trial(self, config: AttentionConfig | None = None) -> Trial:
-        """Make normal data; ``config``: the kernel, by default what is chosen."""
+        """Create operands of normally distributed values; ``config`` overrides the selected kernel."""
         import torch
 
         if self.packed:
@@ -118,7 +119,7 @@ class Attention(NamedTuple):
 
 
 def _exact(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rows: torch.Tensor, causal: bool) -> torch.Tensor:
-    """Compute some rows of a head in float64."""
+    """Return some rows of a head in float64."""
     import torch
 
     scores = q[rows].double() @ k.double().T / math.sqrt(q.shape[1])
@@ -128,7 +129,7 @@ def _exact(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rows: torch.Tensor
 
 
 def _share(case: Attention, found: torch.Tensor, want: torch.Tensor) -> float:
-    """Return the largest error as a share of the limit.  Raises :class:`BenchError`."""
+    """Return the largest error relative to the limit.  Raises :class:`BenchError`."""
     scale = want.square().mean().sqrt()
     share = float(((found.double() - want).abs() / (LIMITS[case.element] * (want.abs() + scale))).max())
     if not share <= 1:
@@ -137,7 +138,7 @@ def _share(case: Attention, found: torch.Tensor, want: torch.Tensor) -> float:
 
 
 def _peers(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> dict[str, Callable[[], object]]:
-    """Return the back ends of torch that take the call."""
+    """Return the back ends of torch that support the call."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
 
@@ -151,14 +152,14 @@ def _peers(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> d
 
         try:
             peer()
-        except RuntimeError:  # it does not take this
+        except RuntimeError:  # The back end does not support the call.
             continue
         found[name] = peer
     return found
 
 
 def _packed_trial(case: Attention) -> Trial:
-    """Make normal data of sequences behind each other; torch's peer is what its FLASH back end calls."""
+    """Create packed sequences; the peer is the function that torch's FLASH back end calls."""
     import torch
 
     torch.manual_seed(0)

@@ -1,6 +1,4 @@
-"""``cute-bench op --groups conv``: convolutions of f16 and their gradients, channels last, beside cuDNN in benchmark
-mode.
-"""
+"""``cute-bench op --groups conv``: f16 convolutions and gradients, channels last, compared with cuDNN."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -33,8 +31,9 @@ _NAMES = {"fprop": "conv2d", "dgrad": "conv2d_input", "wgrad": "conv2d_weight"}
 
 
 class Conv(NamedTuple):
-    """A convolution of (N, H, H, C) with K filters of (taps, taps, C / groups); ``fused``: with bias, relu and a
-    residual, or, of a gradient, added to one.
+    """A convolution of (N, H, H, C) with K filters of (taps, taps, C / groups).
+
+    ``fused`` adds a bias, relu and a residual to the forward convolution, or a residual to a gradient.
     """
 
     kind: str
@@ -49,7 +48,7 @@ class Conv(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``fprop 3x3``"""
+        """The pass and the filter, for example ``fprop 3x3``."""
         more = f" s{self.stride}" * (self.stride > 1) + " fused" * self.fused
         more += " depthwise" * (1 < self.groups == self.c) + f" g{self.groups}" * (1 < self.groups < self.c)
         return f"{self.kind} {self.taps}x{self.taps}{more}"
@@ -61,12 +60,11 @@ class Conv(NamedTuple):
 
     @property
     def geometry(self) -> Geometry:
-        """What it is of."""
         image, filters = (self.n, self.size, self.size, self.c), (self.k, self.taps, self.taps, self.c // self.groups)
         return geometry(_NAMES[self.kind], self.kind, image, filters, self.stride, self.taps // 2, 1, self.groups)
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return what is called on an H200, for convolutions that im2col loads serve."""
+        """Return the kernels of the call on an H200, for convolutions with im2col TMA."""
         from cute_dialect.op.known import LinearCombination
         from cute_dialect.op.select.gemm_dispatch import epilogue_of
 
@@ -78,7 +76,7 @@ class Conv(NamedTuple):
         if isinstance(few, PartialWeights):
             return {few.name: partial(kernel_text, few.config)}
         if few is not None and self.fused:
-            added: Any = True  # there is a residual
+            added: Any = True  # A residual is added.
             made = epilogue_of(
                 "conv2d", LinearCombination(c=added, activation="relu"), *g.matrix, (self.k,), "f16", "f16"
             )
@@ -86,7 +84,7 @@ class Conv(NamedTuple):
         if few is not None:
             return {few.name: partial(kernel_text, few)}
         if self.fused:
-            added: Any = True  # there is a residual
+            added: Any = True  # A residual is added.
             forward = self.kind == "fprop"
             extras, bias = (
                 (LinearCombination(c=added, activation="relu"), (self.k,))
@@ -103,7 +101,7 @@ class Conv(NamedTuple):
         return {**written, **self._product(g)}
 
     def _product(self, g: Geometry) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel of a convolution of one tap, or of columns."""
+        """Return the GEMM kernel of a 1x1 convolution or of an explicit im2col."""
         from cute_dialect.op.select.gemm_dispatch import choose
         from cute_dialect.op.select.kernel_choice import Problem
 
@@ -116,7 +114,7 @@ class Conv(NamedTuple):
         return {choice.name: partial(text_of, choice)}
 
     def trial(self) -> Trial:
-        """Make normal data, channels last."""
+        """Create operands of normally distributed values, channels last."""
         import torch
 
         torch.manual_seed(0)
@@ -170,7 +168,7 @@ class Conv(NamedTuple):
             pixels, taps = prod(g.result[:-1]), self.taps**2
             of_kind = {"fprop": taps * self.c, "dgrad": taps * self.k, "wgrad": pixels * self.groups}
             terms = of_kind[self.kind] // self.groups
-            # Rounded to f16; sums of normal products, cut off behind 13 bits now and then, and those of f32 beside.
+            # The limit covers rounding to f16 and occasional truncation of sums to 13 bits, and f32 rounding.
             error = (ours().float() - wanted).abs() / (2.0**-10 * wanted.abs() + 2.0**-11 * terms**0.5)
             if not float(error.max()) <= 1:
                 raise BenchError(f"{self.name}: the error is {float(error.max()):.2f} times the limit")
@@ -187,7 +185,7 @@ _RESNET = (
 _OTHERS = (
     (8, 64, 320, 320), (8, 32, 640, 640), (8, 16, 1280, 1280), (1, 512, 128, 128), (32, 56, 256, 256),
 )  # fmt: skip
-"""Of diffusion models, and a large one."""
+"""Convolutions of diffusion models, and a large one."""
 CASES = (
     *(
         Conv(kind, n, size, c, k, taps, stride)

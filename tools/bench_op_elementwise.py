@@ -1,6 +1,6 @@
-"""``cute-bench op --groups elementwise``: functions of elements, in memory-bound sizes, beside torch.
+"""``cute-bench op --groups elementwise``: memory-bound elementwise functions compared with torch.
 
-TB/s of what has to move: what is read once and what is written once.
+TB/s counts each input and output once.
 """
 
 # torch may be missing when types are checked.
@@ -31,11 +31,11 @@ FUNCTIONS: dict[str, tuple[Elementwise, str]] = {
     "swiglu": (op.elementwise(lambda gate, up: epilogue.silu(gate) * up), "mm"),
     "bias + relu + residual": (op.elementwise(lambda x, b, r: epilogue.relu(x + b) + r), "mnm"),
 }
-"""The functions, and of each argument whether it is a matrix or a value a column."""
+"""The functions, and the kind of each argument: matrix ``m`` or per-column vector ``n``."""
 
 
 class Elements(NamedTuple):
-    """A function on matrices of some rows."""
+    """A function on matrices with a number of rows."""
 
     operation: str
     element: str
@@ -48,7 +48,7 @@ class Elements(NamedTuple):
         return f"{self.operation} {self.element} {self.m}x{self.n}"
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel that is called."""
+        """Return the kernel of the call by name, with a function that generates its text."""
         import ml_dtypes
         import numpy as np
 

@@ -1,6 +1,4 @@
-"""``cute-bench op --groups epilogues``: products with epilogues that are Python functions, beside torch and
-``torch.compile``.
-"""
+"""``cute-bench op --groups epilogues``: GEMMs with Python epilogues compared with torch and ``torch.compile``."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -60,30 +58,30 @@ def swiglu(accum: Any) -> Any:
 
 
 def bias_gelu_aux(accum: Any, bias: Any) -> Any:
-    """Return ``gelu(pre)`` and ``pre``, which training keeps."""
+    """Return ``gelu(pre)`` and ``pre``, which the backward pass needs."""
     pre = accum + bias
     return {"D": gelu(pre), "pre": pre}
 
 
 def squares(accum: Any, bias: Any) -> Any:
-    """Return ``a @ b + bias`` and the sums of its rows' squares, which a norm needs."""
+    """Return ``a @ b + bias`` and the sum of squares of each row, for a norm."""
     D = accum + bias
     return {"D": D, "squares": sum_squares(D, -1)}
 
 
 def heads(accum: Any, bias: Any) -> Any:
-    """Return ``a @ b + bias`` as heads of 128 columns, each a matrix."""
+    """Return ``a @ b + bias`` split into heads of 128 columns, one matrix per head."""
     return permute(reshape(accum + bias, (accum.shape[0], -1, HEAD)), (1, 0, 2))
 
 
 def quantized(accum: Any, bias: Any) -> Any:
-    """Return ``gelu(a @ b + bias)`` as e4m3 with a scale for each 128 columns of a row."""
+    """Return ``gelu(a @ b + bias)`` as e4m3 with a scale per 128 columns of a row."""
     D, scales = quantize(gelu(accum + bias))
     return {"D": D, "scales": scales}
 
 
 def dropped(accum: Any, bias: Any, skip: Any) -> Any:
-    """Return ``a @ b + bias`` without a tenth of its elements, and ``skip``."""
+    """Return ``a @ b + bias`` with a dropout of one tenth, plus ``skip``."""
     return dropout(accum + bias, 0.1, SEED) + skip
 
 
@@ -91,7 +89,7 @@ HEAD, SEED = 128, 2026
 
 
 def _torch(name: str, a: Any, b: Any, bias: Any, skip: Any) -> Any:
-    """Return what torch computes."""
+    """Return the result of torch."""
     import torch
 
     if name == "swiglu":
@@ -117,12 +115,12 @@ def _torch(name: str, a: Any, b: Any, bias: Any, skip: Any) -> Any:
 _ALL = (bias_gelu, residual, gelu_residual, swiglu, bias_gelu_aux, squares, heads, quantized, dropped)
 FUNCTIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in _ALL}
 _OF_ALL_ROWS = ("heads", "quantized", "dropped")
-"""Functions whose rows are not what the function gives for these rows alone."""
+"""Functions whose result on a subset of rows differs from the rows of the full result."""
 _SHAPES: dict[str, Callable[[int, int], tuple[int, ...]]] = {"bias": lambda m, n: (n,), "skip": lambda m, n: (m, n)}
 
 
 class Fused(NamedTuple):
-    """``function`` of ``a @ b``, (M, K) by (K, N)."""
+    """An epilogue ``function`` of ``a @ b``, (M, K) by (K, N)."""
 
     function: str
     m: int
@@ -132,7 +130,7 @@ class Fused(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``mm + residual``"""
+        """The operation and its epilogue, for example ``mm + residual``."""
         return f"mm + {self.function}"
 
     @property
@@ -145,11 +143,11 @@ class Fused(NamedTuple):
         return list(code.co_varnames[1 : code.co_argcount])
 
     def described(self) -> dict[str, FakeTensor]:
-        """Return the arguments as they are."""
+        """Return the arguments as fake tensors."""
         return {p: FakeTensor(self.element, _SHAPES[p](self.m, self.n)) for p in self._parameters()}
 
     def traced(self) -> Traced:
-        """Return the epilogue."""
+        """Return the traced epilogue."""
         return trace(FUNCTIONS[self.function], {"accum": FakeTensor("f32", (self.m, self.n)), **self.described()})
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
@@ -173,7 +171,7 @@ class Fused(NamedTuple):
         torch.manual_seed(0)
         m, n, k = self.m, self.n, self.k
         kind = getattr(torch, TYPES[self.element])
-        # Sums of about 1, as networks have them.
+        # Accumulators are about 1, as in neural networks.
         a, b = torch.randn(m, k, device="cuda").to(kind), (torch.randn(k, n, device="cuda") / k**0.5).to(kind)
         bias, skip = torch.randn(n, device="cuda").to(kind), torch.randn(m, n, device="cuda").to(kind)
         args = {p: {"bias": bias, "skip": skip}[p] for p in self._parameters()}
@@ -189,7 +187,9 @@ class Fused(NamedTuple):
             found: Any = ours()
             share = 0.0
             limit = LIMITS[self.element]
-            if self.function == "quantized":  # as numbers: e4m3 has three bits behind the point
+            if (
+                self.function == "quantized"
+            ):  # e4m3 has three mantissa bits.
                 found, wanted = ({"D": x["D"].double() * x["scales"].double().repeat_interleave(128, -1)}
                                  for x in (found, wanted))  # fmt: skip
                 limit = 2.0**-3
@@ -211,7 +211,7 @@ class Fused(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """``function`` of ``a @ b``, forwards and backwards: gradients of the factors and of all arguments."""
+    """Forward and backward of an epilogue ``function`` of ``a @ b``: gradients of the operands and all arguments."""
 
     function: str
     m: int
@@ -221,7 +221,7 @@ class Learned(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``mm + residual, gradients``"""
+        """The operation, for example ``mm + residual, gradients``."""
         return f"mm + {self.function}, gradients"
 
     @property
@@ -230,7 +230,7 @@ class Learned(NamedTuple):
         return f"{self.operation} {self.element} {self.m}x{self.n}x{self.k}"
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernels: forwards, the derivative of what is kept, the products of the factors' gradients."""
+        """Return the kernels: forward, derivative of the saved results, and GEMMs of the operands' gradients."""
         forward = Fused(self.function, self.m, self.n, self.k, self.element)
         m, n, k, traced, args = self.m, self.n, self.k, forward.traced(), forward.described()
         names = tuple(args)
@@ -276,7 +276,7 @@ class Learned(NamedTuple):
             wide = [t.detach().double().requires_grad_() for t in tensors]
             want = torch.autograd.grad(FUNCTIONS[self.function](wide[0] @ wide[1], *wide[2:]), wide, grad.double())
             share = 0.0
-            for x, y in zip(ours(), want):  # the gradient of the sums is rounded before it is multiplied
+            for x, y in zip(ours(), want):  # The gradient of the accumulator is rounded before the GEMMs.
                 error, scale = (x.double() - y).abs(), y.square().mean().sqrt()
                 share = max(share, float((error / (4 * LIMITS[self.element] * (y.abs() + scale))).max()))
             if not share <= 1:

@@ -1,5 +1,6 @@
-"""``cute-bench op --groups grouped``: layers of experts in bf16, forward and the gradient of their matrices; of 8-bit
-floats, by rows in use, and lists (:mod:`cute_dialect.tools.bench_grouped_more`).
+"""``cute-bench op --groups grouped``: mixture-of-experts layers in bf16, forward and weight gradient.
+
+:mod:`cute_dialect.tools.bench_grouped_more` adds 8-bit floats, masked rows and pointer-array GEMM.
 """
 
 # torch may be missing when types are checked.
@@ -24,12 +25,14 @@ from cute_dialect.tools.bench_op import Trial
 __all__ = ["CASES", "Grouped"]
 
 _ALIGNED = 8
-"""Rows of a group are multiples of this, which the peer wants."""
+"""Rows of a group are multiples of this number, as the peer requires."""
 
 
 class Grouped(NamedTuple):
-    """``rows`` tokens, sorted, for ``groups`` experts of (k, n), ``skew`` of them: ``even``, ``zipf``, ``empty`` (three
-    in ten have none); ``steps``: the gradient of the experts, whose groups are steps of K.
+    """``rows`` sorted tokens for ``groups`` experts of (k, n).
+
+    ``skew`` is the distribution of tokens: ``even``, ``zipf``, or ``empty`` (30 % of the experts have none).  ``steps``
+    selects the weight gradient, whose groups are ranges of K.
     """
 
     groups: int
@@ -41,7 +44,7 @@ class Grouped(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``grouped_mm dW zipf``"""
+        """The operation and the distribution, for example ``grouped_mm dW zipf``."""
         return f"grouped_mm{' dW' * self.steps} {self.skew}"
 
     @property
@@ -51,7 +54,7 @@ class Grouped(NamedTuple):
 
     @property
     def shapes(self) -> Shapes:
-        """What is multiplied."""
+        """The shapes of the grouped GEMM."""
         if self.steps:
             return Shapes("k", self.groups, self.k, self.n, self.rows)
         return Shapes("m", self.groups, self.rows, self.n, self.k)
@@ -63,7 +66,7 @@ class Grouped(NamedTuple):
         return {name_of(found): lambda: text_of(found)}
 
     def ends(self) -> list[int]:
-        """Return where groups end: all rows are some group's."""
+        """Return the end offsets of the groups, which cover all rows."""
         rng, units = np.random.default_rng(0), self.rows // _ALIGNED
         if self.skew == "even":
             shares = np.ones(self.groups)

@@ -1,7 +1,8 @@
-"""Host time of calls of ``cute_dialect.op`` compared with torch: the time until Python gets the result back.
+"""Host time of calls of ``cute_dialect.op`` compared with torch: the time until the call returns.
 
-Every function is called with small arrays in three ways: without gradients, with inputs that need them, and forward and
-backward.  The GPU is idle before each call, so the time is the host's.  A ratio above 1 means that ours is faster::
+Every function is called with small arrays in three ways: without gradients, with inputs that require gradients, and
+forward and backward.  The GPU is idle before each call, so the host determines the time.  A ratio above 1 means that
+ours is faster::
 
     rows = measure(print)      # [{"name": "linear forward", "ours": 14.1, "peer": 12.9, "ratio": 0.91, …}, …]
 """
@@ -24,18 +25,18 @@ __all__ = ["HostCase", "host_cases", "host_time", "measure", "random_rows"]
 
 
 _Way: TypeAlias = "tuple[str, Callable[[], object], Callable[[], object]]"
-"""A way of calling: its name, our call, torch's."""
+"""A kind of call: its name, our call and torch's."""
 
 
 class HostCase(NamedTuple):
-    """A function of ``op`` and torch's on the same tensors."""
+    """A function of ``op`` and its equivalent in torch on the same tensors."""
 
     name: str
     ours: Callable[..., Any]
     torchs: Callable[..., Any]
     inputs: tuple[Any, ...]
     leaves: tuple[int, ...]
-    """Inputs that get gradients; () for a function without any."""
+    """Indices of the inputs that get gradients; empty for functions without gradients."""
 
 
 def host_cases() -> list[HostCase]:
@@ -47,7 +48,7 @@ def host_cases() -> list[HostCase]:
         return torch.randn(*shape, device="cuda").to(dtype)
 
     x, w, bias, batch = normal(256, 256), normal(256, 256), normal(256), normal(4, 128, 128)
-    # Distinct tensors, so that none is given twice by accident.
+    # Distinct tensors, A tensor that is passed twice would prevent a cached call.
     y, weight = normal(256, 256), normal(256)
     q, k, v = (normal(1, 4, 64, 64) for _ in range(3))
     targets = torch.randint(0, 256, (256,), device="cuda")
@@ -129,7 +130,7 @@ def host_cases() -> list[HostCase]:
 
 
 def host_time(call: Callable[[], object], calls: int = 40) -> float:
-    """Return the median microseconds that a call takes until it returns, with nothing left to do on the GPU before."""
+    """Return the median microseconds until a call returns, with an idle GPU before each call."""
     import torch
 
     for _ in range(5):
@@ -145,15 +146,15 @@ def host_time(call: Callable[[], object], calls: int = 40) -> float:
 
 
 def measure(say: Callable[[str], None], names: Sequence[str] = (), calls: int = 40) -> list[dict[str, object]]:
-    """Measure cases, all by default, and report each; a case that fails has ``error`` in place of times."""
+    """Measure and report some or all cases; a case that fails has ``error`` instead of times."""
     cases = [case for case in host_cases() if not names or case.name in names]
     return [_row(case, way, calls, say) for case in cases for way in _ways(case)]
 
 
 def random_rows(count: int, seed: int, say: Callable[[str], None]) -> list[dict[str, object]]:
-    """Measure ``count`` calls in the order of a seed, so that cached calls alternate as they do in a program.
+    """Measure ``count`` calls in random order, so that cached calls alternate as in a program.
 
-    Raises BenchError where calls failed, after the others are measured.
+    Raises BenchError after all calls are measured if some failed.
     """
     from cute_dialect.tools.bench_add import BenchError
 
@@ -184,7 +185,7 @@ def _row(case: HostCase, of: _Way, calls: int, say: Callable[[str], None]) -> di
 
 
 def _ways(case: HostCase) -> list[_Way]:
-    """Return the ways a case is called: a name, our call and torch's."""
+    """Return the kinds of calls of a case: a name, our call and torch's."""
     import torch
 
     inputs = [t.detach() for t in case.inputs]

@@ -1,6 +1,4 @@
-"""``cute-bench op --groups modes``: products of matrices that lie anywhere, parts of K of batches, math operations of
-plans.
-"""
+"""``cute-bench op --groups modes``: pointer-array GEMM, batched split-K, and math modes of plans."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -23,8 +21,10 @@ _TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "i8": "int8"}
 
 
 class Mode(NamedTuple):
-    """``matrices`` products of (M, K) and (K, N): a list of matrices (``array``) or a batch; ``split``: parts of K;
-    ``math``: of the plan; B is contiguous along K of i8, else its rows are.
+    """``matrices`` GEMMs of (M, K) and (K, N), as an array of pointers (``array``) or a batch.
+
+    ``split`` is the number of split-K slices and ``math`` the math mode of the plan.  B is contiguous along K for i8,
+    else along N.
     """
 
     m: int
@@ -38,7 +38,7 @@ class Mode(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``array f16``"""
+        """The kind and the element type, for example ``array f16``."""
         what = "array" if self.array else f"split-K {self.split[0]}" if self.split[1] > 1 else self.math
         return f"{what} {self.element}"
 
@@ -65,7 +65,7 @@ class Mode(NamedTuple):
         from cute_dialect.runtime.arrays import numpy_dtype
 
         def empty(*shape: int, element: str = self.element) -> Any:
-            return np.empty(shape, numpy_dtype(element))  # nobody touches it
+            return np.empty(shape, numpy_dtype(element))  # The memory is never touched.
 
         result = "i32" if self.element == "i8" else self.element
         of_b = (lambda: empty(self.n, self.k).T) if self.element == "i8" else lambda: empty(self.k, self.n)
@@ -86,7 +86,7 @@ class Mode(NamedTuple):
         return {variant.name: variant.text for variant in found}
 
     def trial(self) -> Trial:
-        """Make normal data, or small integers."""
+        """Create operands of normally distributed values or small integers."""
         import torch
 
         torch.manual_seed(0)

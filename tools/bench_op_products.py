@@ -1,4 +1,4 @@
-"""``cute-bench op --groups products``: plain products of ``op.mm`` and ``op.bmm``, alone and with bias and gelu."""
+"""``cute-bench op --groups products``: GEMMs of ``op.mm`` and ``op.bmm``, with and without bias and gelu."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -18,11 +18,11 @@ __all__ = ["CASES", "Product"]
 
 TYPES = {"f16": "float16", "bf16": "bfloat16"}
 LIMITS = {"f16": 2.0**-10, "bf16": 2.0**-7}
-"""Largest error beside float64, of the element and of the result's root mean square: about a unit in the last place."""
+"""Maximum error relative to the element and to the RMS of the result: about one unit in the last place."""
 
 
 class Product(NamedTuple):
-    """``a @ b`` of (M, K) and (K, N), or of batches of ``matrices``; ``fused``: with a bias and gelu."""
+    """``a @ b`` of (M, K) and (K, N), batched if ``matrices`` > 1, with a bias and gelu if ``fused``."""
 
     m: int
     n: int
@@ -56,7 +56,7 @@ class Product(NamedTuple):
         return {choice.name: lambda: text_of(choice)}
 
     def trial(self) -> Trial:
-        """Make normal data, with a cold L2 in mind."""
+        """Create operands of normally distributed values."""
         import torch
 
         torch.manual_seed(0)
@@ -76,7 +76,7 @@ class Product(NamedTuple):
             return torch.nn.functional.gelu(torch.addmm(bias, a, b))
 
         def check() -> float:
-            # Some rows of each matrix: all columns of them.
+            # Compare all columns of some rows of each matrix.
             rows = slice(0, self.m, max(1, self.m // 64))
             wanted = a[..., rows, :].double() @ b.double()
             if bias is not None:

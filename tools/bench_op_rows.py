@@ -1,6 +1,6 @@
-"""``cute-bench op --groups rows``: softmax, norms, sums and losses of rows, even and odd lengths, forward and backward.
+"""``cute-bench op --groups rows``: softmax, norms, sums and losses of rows, forward and backward.
 
-Each on 2^28 elements; TB/s of what has to move: what is read once and what is written once.
+Row lengths are even and odd, with 2^28 elements in all.  TB/s counts each input and output once.
 """
 
 # torch may be missing when types are checked.
@@ -32,7 +32,7 @@ ELEMENTS = 1 << 28
 EPS = 1e-5
 LENGTHS = (768, 4096, 5120, 12288, 32768, 50257, 128256)
 LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
-"""Largest error beside float64, of the element and of the rows' root mean square: about one unit in the last place."""
+"""Maximum error relative to the element and to the RMS of the rows: about one unit in the last place."""
 
 BACKWARD = ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
 TAKES = {"rms_norm": "w", "rms_norm + residual": "wr", "layer_norm": "wb", "layer_norm + residual": "wbr"}
@@ -47,22 +47,22 @@ class Rows(NamedTuple):
 
     @property
     def call(self) -> str:
-        """The function."""
+        """The name of the function."""
         return self.operation.partition(" ")[0]
 
     @property
     def backward(self) -> bool:
-        """Whether it is the gradient."""
+        """True for the backward pass."""
         return self.operation.endswith(" backward")
 
     @property
     def takes(self) -> str:
-        """What it takes beside a row."""
+        """The operands in addition to the rows."""
         return TAKES.get(self.operation.removesuffix(" backward"), "")
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return ELEMENTS // self.n
 
     @property
@@ -72,13 +72,13 @@ class Rows(NamedTuple):
 
     @property
     def traffic(self) -> int:
-        """Bytes that have to move."""
+        """The minimum number of bytes to move."""
         matrices = {"sum": 1, "logsumexp": 1, "cross_entropy": 1}.get(self.call, 2)
         matrices += 2 if "residual" in self.operation else 1 if self.backward else 0
         return BYTES[self.element] * self.n * (matrices * self.rows + len(self.takes.strip("r")))
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernels that are called."""
+        """Return the kernels of the call by name, with functions that generate their texts."""
         call, found = self.call, cast("list[RowKernel]", [])
         if self.backward:
             found += self._gradients()
@@ -92,7 +92,7 @@ class Rows(NamedTuple):
         return {k.name: k.text for k in found}
 
     def _gradients(self) -> list[RowKernel]:
-        """Return the kernels of the gradients."""
+        """Return the kernels of the backward pass."""
         if self.call == "cross_entropy":
             return [row_grads.entropy_kernel(self.element, self.n, self.element, True)]
         if "softmax" in self.call:
@@ -129,7 +129,7 @@ class Rows(NamedTuple):
                 part = slice(start, start + step)
                 of = [(t[part] if t.dim() == 2 else t).double() for t in given]
                 wanted = peer(*of)
-                if "residual" in self.operation:  # the norm is that of the rounded sum, which comes out
+                if "residual" in self.operation:  # The norm uses the rounded sum, which is also an output.
                     total = found[1][part]
                     worst = max(worst, _share(self, total, of[0] + of[-1]))
                     wanted = peer(total.double(), *of[1:-1], torch.zeros_like(of[-1]))[0]
@@ -155,7 +155,7 @@ class Rows(NamedTuple):
 
 
 def _share(case: Rows, found: torch.Tensor, wanted: torch.Tensor) -> float:
-    """Return the largest error as a share of the limit.  Raises :class:`BenchError`."""
+    """Return the largest error relative to the limit.  Raises :class:`BenchError`."""
     import torch
 
     scale = wanted.square().mean().sqrt()
@@ -170,7 +170,7 @@ def _share(case: Rows, found: torch.Tensor, wanted: torch.Tensor) -> float:
 
 
 def _backward_trial(case: Rows) -> Trial:
-    """Make normal data, and what a forward pass leaves; torch's gradients by its autograd, of a graph that is kept."""
+    """Create the data and the results of a forward pass; torch's gradients use autograd with a retained graph."""
     import torch
 
     torch.manual_seed(case.n)
@@ -209,7 +209,7 @@ def _backward_trial(case: Rows) -> Trial:
             if more:
                 result = torch.nn.functional.cross_entropy(of[0], target[part], reduction="sum") / case.rows
                 wanted = torch.autograd.grad(result, of)
-            elif y is not None:  # of the result that there is, which is rounded
+            elif y is not None:  # The gradient uses the rounded result.
                 d, s = dy[part].double(), y[part].double()
                 total = (s * d).sum(-1, keepdim=True) if case.call == "softmax" else d.sum(-1, keepdim=True)
                 wanted = (s * (d - total) if case.call == "softmax" else d - s.exp() * total,)
@@ -227,7 +227,7 @@ def _backward_trial(case: Rows) -> Trial:
     peers = {"torch": graph(peer)}
     if can_compile():
         config: Any = import_module("torch._functorch.config")
-        config.donated_buffer = False  # the graph is kept
+        config.donated_buffer = False  # The graph is retained.
         torch.compiler.reset()
         peers["compiled"] = graph(torch.compile(peer, dynamic=False))
         peers["compiled"]()
@@ -235,7 +235,7 @@ def _backward_trial(case: Rows) -> Trial:
 
 
 def _functions(operation: str, n: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return our function of the data, and torch's."""
+    """Return our function and torch's."""
     import torch
     import torch.nn.functional as F
 

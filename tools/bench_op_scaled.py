@@ -1,4 +1,4 @@
-"""``cute-bench op --groups scaled``: products of e4m3 with scales of all, of rows and of blocks."""
+"""``cute-bench op --groups scaled``: e4m3 GEMMs with scales per tensor, per row and per block."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -30,7 +30,7 @@ class Scaled(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``scaled_mm row fast``"""
+        """The function and the recipe, for example ``scaled_mm row fast``."""
         return f"scaled_mm {self.recipe}{' fast' * self.fast}"
 
     @property
@@ -44,7 +44,7 @@ class Scaled(NamedTuple):
         return {choice.name: lambda: text_of(choice)}
 
     def trial(self) -> Trial:
-        """Make normal data, scales around one."""
+        """Create operands of normally distributed values and scales around one."""
         import torch
 
         torch.manual_seed(0)
@@ -69,8 +69,8 @@ class Scaled(NamedTuple):
             else:
                 s = sa[rows].double() if self.recipe == "row" else sa.double()
                 wanted = x @ y.t() * s * sb.double()
-            # Rounded to bf16; tensor cores cut the sums of 32 products off behind 13 bits, of all K or of 128 of it,
-            # whose errors add up as the products do: to six times the usual one among millions.
+            # The result is rounded to bf16.  Tensor cores truncate sums of 32 products to 13 bits, over all of K or
+            # over 128 of it.  These errors accumulate like a random walk: to six times the usual one among millions.
             spread = (x.square() @ y.t().square()).sqrt()
             spread = spread if self.recipe == "block" else spread * s * sb.double()
             of_sums = (self.k / 32 if self.fast else 6 * 4) * 2.0**-14
@@ -88,13 +88,13 @@ class Scaled(NamedTuple):
 
         peers: dict[str, Callable[[], Any]] = {}
         if self.recipe == "block":
-            # cuBLASLt reads scales along the rows of A; of B along K, four blocks at a time.
+            # cuBLASLt needs scales of A with contiguous columns, and scales of B padded to four blocks along K.
             of_b = torch.zeros(sb.shape[0], -(-blocks // 4) * 4, device="cuda")
             of_b[:, :blocks] = sb
             peers["torch"] = with_scales(sa.t().contiguous().t(), of_b[:, :blocks].t())
             same = (peers["torch"]()[:64].double() - ours()[:64].double()).norm() / ours()[:64].double().norm()
             if not float(same) <= 2.0**-7:
-                raise BenchError(f"{self.name}: torch computes something else, by {float(same):.3g}")
+                raise BenchError(f"{self.name}: the result of torch differs by {float(same):.3g}")
         else:
             peers["torch"] = with_scales(sa, sb) if self.recipe == "row" else with_scales(sa[0], sb[0])
         traffic = self.m * self.k + self.n * self.k + 2 * self.m * self.n

@@ -1,4 +1,4 @@
-"""``cute-bench op --groups types``: products of integers, of 8-bit floats, of results of 8 bits, of f32 and f64."""
+"""``cute-bench op --groups types``: GEMMs of integers, 8-bit floats, 8-bit results, f32 and f64."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -22,15 +22,16 @@ __all__ = ["CASES", "Typed"]
 
 _LONG = {short: long for long, short in OUTPUTS.items()}
 _ROUNDED = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8, "f8E4M3FN": 2.0**-4, "f8E5M2": 2.0**-3}
-"""The largest error of rounding to a type, of the number."""
+"""Maximum relative error of rounding to a type."""
 
 
 def _error_of_sums(element: str, math: str, k: int) -> float:
-    """Return what sums of ``k`` products are off by, of the root mean square.
+    """Return the error of sums of ``k`` products, relative to their RMS.
 
-    Tensor cores cut the sums of 8-bit floats off behind 13 bits, half a unit on average, once for 32 products; they
-    round factors of f32 to 11 bits, each by a quarter of a unit on average, which add up as the products do: six times
-    that at most among some million sums.  Sums in f32 are off by a unit for each product at most, in f64 too.
+    Tensor cores truncate sums of 8-bit floats to 13 bits, once per 32 products, with an error of half a unit on
+    average.  They round f32 operands to 11 bits, with an error of a quarter of a unit on average.  These errors add up
+    like a random walk; the maximum of some million sums is six times as large.  Sums in f32 and f64 are off by at most
+    a unit per product.
     """
     if element.startswith("f8"):
         return k / 32 * 2.0**-14
@@ -40,8 +41,9 @@ def _error_of_sums(element: str, math: str, k: int) -> float:
 
 
 class Typed(NamedTuple):
-    """``a @ b`` of (M, K) and (K, N); types by their short names; ``majors``: the contiguous modes of A and B, ``kk``
-    by default, of f32 and f64 ``kn``.
+    """``a @ b`` of (M, K) and (K, N) with short type names.
+
+    ``majors`` are the contiguous modes of A and B: by default ``kn`` for f32 and f64, else ``kk``.
     """
 
     m: int
@@ -55,13 +57,13 @@ class Typed(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``mm i8 i8 -> i32``"""
+        """The operation, for example ``mm i8 i8 -> i32``."""
         more = f" {self.math}" * (self.math != "default") + f" {self.majors}" * (self.majors != "")
         return f"mm {self.a} {self.b} -> {self.output}{more}"
 
     @property
     def lying(self) -> str:
-        """How A and B lie."""
+        """The contiguous modes of A and B."""
         return self.majors or ("kn" if self.a in ("f32", "f64") else "kk")
 
     @property
@@ -103,11 +105,11 @@ class Typed(NamedTuple):
         return texts | {c.name: partial(split_text, c) for c in found.parts}
 
     def trial(self) -> Trial:
-        """Make normal data, or integers of the whole range."""
+        """Create normally distributed values, or integers of the full range."""
         import torch
 
         torch.manual_seed(0)
-        torch.backends.cuda.matmul.allow_tf32 = self.math == "tf32"  # of torch's product
+        torch.backends.cuda.matmul.allow_tf32 = self.math == "tf32"  # This setting applies to torch's matmul.
         a, b = self._operands("cuda")
         dtype = self._dtype()
 
@@ -131,11 +133,11 @@ class Typed(NamedTuple):
                 raise BenchError(f"{self.name}: the error is {float(error.max()):.2f} times the limit")
             return float(error.max())
 
-        # What torch does not take is given to it with zeros around.
+        # Shapes that torch does not support are padded with zeros.
         short = [-size % 16 if a.dtype.itemsize == 1 else 0 for size in (self.m, self.n, self.k)]
         pad = torch.nn.functional.pad
         aligned = (a, b)
-        if a.dtype.itemsize == 1 and self.lying != "kk":  # nor what is not contiguous along K
+        if a.dtype.itemsize == 1 and self.lying != "kk":  # Torch needs 8-bit operands contiguous along K.
             aligned = (a.contiguous(), b.t().contiguous().t())
         if any(short):
             aligned = (pad(a.view(torch.uint8), (0, short[2], 0, short[0])).view(a.dtype),

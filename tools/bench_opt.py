@@ -1,13 +1,13 @@
-"""``cute-bench opt``: how long ``cute-opt`` takes, each run a process of its own.
+"""``cute-bench opt``: run time of ``cute-opt``, each run in a new process.
 
 * ``start``: parse, verify and print a file with one function;
 * ``passes``: the same file through ``cute-fold-static``, ``cute-expand-ops``, ``cute-to-base``;
-* ``ptx``: ``test/examples/elementwise_add.mlir`` and the Hopper GEMM, text to PTX; the example of the GEMM has a second
-  kernel, for matrices that TMA cannot read; ``warm``: the same in a process that has done it before, without the cache;
-* ``large``: files of 2,500, 5,000 and 10,000 ops through the three passes, to see that time grows as the file does.
+* ``ptx``: ``test/examples/elementwise_add.mlir`` and the Hopper GEMM, text to PTX; the GEMM example has a second kernel
+  for matrices that TMA does not support; ``warm``: the same in a warm process, without the cache;
+* ``large``: files of 2,500, 5,000 and 10,000 ops through the three passes, to check that time is linear in size.
 
-Medians of wall-clock time, and the least; beside them a bare ``import xdsl.parser`` and ``import mlir.ir`` in the same
-interpreter.
+The table gives the median and minimum of wall time, also for ``import xdsl.parser`` and ``import mlir.ir`` alone in the
+same interpreter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PASSES = ("--cute-fold-static", "--cute-expand-ops", "--cute-to-base")
 
 
 def large_file(n: int) -> str:
-    """Write a function of ``n`` ops: evaluation, division, size, arithmetic on what comes out."""
+    """Return a function of ``n`` ops: evaluation, division, size, and arithmetic on the results."""
     layout, coord = '!cute.layout<"(?,8):(8,1)">', '!cute.coord<"(?,3)">'
     head = f'func.func @f(%l: {layout}, %c: {coord}, %s: !cute.shape<"(4,2)">, %x: i32) -> i32 {{'
     divided = '!cute.layout<"((4,2),(?,4)):((8,1),(32,2))">'
@@ -54,17 +54,17 @@ def large_file(n: int) -> str:
 
 
 def timed(command: Sequence[str], runs: int) -> tuple[float, float]:
-    """Return the median and least seconds of a command.  Raises ``CalledProcessError`` when it fails."""
+    """Return the median and minimum seconds of a command.  Raises ``CalledProcessError`` if it fails."""
     times: list[float] = []
     for _ in range(runs + 1):
         start = perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         times.append(perf_counter() - start)
-    return median(times[1:]), min(times[1:])  # the first fills the caches of the file system
+    return median(times[1:]), min(times[1:])  # The first run fills the file system caches.
 
 
 def warm(text: str, runs: int) -> tuple[float, float]:
-    """Return the median and least seconds from text to PTX in this process, which has done it before."""
+    """Return the median and minimum seconds from text to PTX in this warm process."""
     from cute_dialect.pipelines import compile as compile_cute
 
     times: list[float] = []
@@ -76,7 +76,7 @@ def warm(text: str, runs: int) -> tuple[float, float]:
 
 
 def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
-    """Measure all; gives the rows."""
+    """Measure all cases and return the rows."""
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.kernels.gemm.config import GemmConfig
 

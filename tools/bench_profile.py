@@ -1,17 +1,17 @@
-"""What limits the kernels: Nsight Compute's counters of ours and of torch's, and power and clock under a steady load.
+"""Profiles of kernels with Nsight Compute counters, and power and clock under a steady load.
 
-    cute-bench all --build DIR                                          anywhere
-    python -m cute_dialect.tools.bench_profile DIR [--json FILE]        with a GPU, torch and ``ncu``
-    python -m cute_dialect.tools.bench_profile --launch DIR             what ``ncu`` runs: each kernel once
+    cute-bench all --build DIR                                          needs no GPU
+    python -m cute_dialect.tools.bench_profile DIR [--json FILE]        needs a GPU, torch and ``ncu``
+    python -m cute_dialect.tools.bench_profile --launch DIR             run by ``ncu``: each kernel once
 
-and the same counters of cases of ``cute-bench op``, ours and each peer's, all kernels of a call together:
+The same counters for cases of ``cute-bench op`` and their peers, accumulated over the kernels of a call:
 
-    cute-bench op --build DIR                                           anywhere
+    cute-bench op --build DIR                                           needs no GPU
     python -m cute_dialect.tools.bench_profile DIR --cases 'scaled_mm block 4096.*' [--json FILE]
 
-``ncu`` runs each kernel by itself with cold caches and pauses between its passes: the clock is then higher than under a
-steady load, where the power limit binds on GEMMs.  The second table shows that: watts, clock and TFLOP/s (of f16) over
-a second of nothing but launches.
+``ncu`` runs each kernel alone with cold caches and pauses between its passes.  The clock is then higher than under a
+steady load, where GEMMs reach the power limit.  The second table therefore gives watts, clock and TFLOP/s (f16) over a
+second of continuous launches.
 """
 
 # torch may be missing when types are checked.
@@ -51,7 +51,7 @@ METRICS = {
     "issue %": ("sm__issue_active.avg.pct_of_peak_sustained_elapsed", 1.0),
     "warps %": ("sm__warps_active.avg.pct_of_peak_sustained_active", 1.0),
 }
-"""Column -> counter, and the factor to the column's unit."""
+"""Map columns to a counter and the factor to the unit of the column."""
 GEMMS = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (128, 8192, 8192))
 ROWS = (
     ("softmax", "f16", 32768),
@@ -66,7 +66,7 @@ STEADY = ((4096, 4096, 4096), (8192, 8192, 8192))
 
 
 def subjects(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield everything that is profiled, ours and torch's: its name and its launch."""
+    """Yield the name and the launch function of everything to profile, ours and torch's."""
     yield from _gemms(folder, GEMMS)
     yield from _rows(folder)
 
@@ -105,7 +105,7 @@ def _rows(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def launch(folder: str) -> None:
-    """Launch everything once to settle, and once for the profiler."""
+    """Launch everything once to warm up, and once for the profiler."""
     import torch
 
     for _, run in subjects(folder):
@@ -118,7 +118,7 @@ def launch(folder: str) -> None:
 
 
 def counters(folder: str) -> list[dict[str, object]]:
-    """Profile the kernels in a folder; gives a row a launch: subject, kernel, the columns.  Raises ``SystemExit``."""
+    """Profile the kernels in a folder; return a row of counters per launch.  Raises ``SystemExit``."""
     names = {metric: (column, factor) for column, (metric, factor) in METRICS.items()}
     program = [sys.executable, "-m", "cute_dialect.tools.bench_profile", "--launch", folder]
     more = ("--profile-from-start", "off", "--print-units", "base")
@@ -134,8 +134,9 @@ def counters(folder: str) -> list[dict[str, object]]:
 
 
 def launch_cases(folder: str, pattern: str) -> list[str]:
-    """Call all contestants of some cases of ``cute-bench op`` for the profiler, with a kernel of torch's after each;
-    gives their names.
+    """Call ours and the peers of some cases of ``cute-bench op`` for the profiler; return their names.
+
+    A marker kernel of torch separates the calls.
     """
     names: list[str] = []
     with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
@@ -146,10 +147,10 @@ def launch_cases(folder: str, pattern: str) -> list[str]:
 
 
 def _profiled(run: Callable[[], object]) -> None:
-    """Call it to settle, and once for the profiler."""
+    """Call a function to warm up, and once for the profiler."""
     import torch
 
-    for _ in range(3):  # the first calls compile, choose and allocate
+    for _ in range(3):  # The first calls compile, select kernels and allocate.
         run()
     torch.cuda.synchronize()
     torch.cuda.profiler.start()
@@ -161,21 +162,21 @@ def _profiled(run: Callable[[], object]) -> None:
 
 
 _BETWEEN = "spin_kernel"
-"""What ``torch.cuda._sleep`` launches."""
+"""The kernel that ``torch.cuda._sleep`` launches."""
 
 
 def _cases(pattern: str) -> list[Case]:
-    """Return the cases of ``cute-bench op`` whose names match.  Raises ``SystemExit`` where none does."""
+    """Return the cases of ``cute-bench op`` with matching names.  Raises ``SystemExit`` if there are none."""
     from cute_dialect.tools.bench_op import cases_of, groups
 
     found = [c for group in groups() for c in cases_of(group) if re.search(pattern, c.name)]
     if not found:
-        raise SystemExit(f"--cases: expected a pattern of names of cases of cute-bench op, got {pattern!r}")
+        raise SystemExit(f"--cases: no case of cute-bench op matches {pattern!r}")
     return found
 
 
 def _contestants(pattern: str) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield the calls that are profiled, each with its name; their data is made when they are asked for."""
+    """Yield the names and calls to profile; each creates its data when requested."""
     for case in _cases(pattern):
         trial = case.trial()
         for name, run in (("ours", trial.ours), *trial.peers.items()):
@@ -183,8 +184,10 @@ def _contestants(pattern: str) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def of_cases(folder: str, pattern: str) -> list[dict[str, object]]:
-    """Profile cases of ``cute-bench op``; gives a row a call: its name, how many kernels it launched, the columns: sums
-    of times and bytes, means of the others over time.  Raises ``SystemExit``.
+    """Profile cases of ``cute-bench op``; return a row per call.
+
+    A row has the name, the number of kernels and the columns: sums of times and bytes, and time-weighted means of the
+    other counters.  Raises ``SystemExit``.
     """
     more = ("--profile-from-start", "off", "--print-units", "base")
     metrics = [metric for metric, _ in METRICS.values()]
@@ -199,12 +202,12 @@ def of_cases(folder: str, pattern: str) -> list[dict[str, object]]:
             names: list[str] = json.load(f)
     found = calls([launches[i] for i in sorted(launches)])
     if len(found) != len(names):
-        raise SystemExit(f"ncu saw {len(found)} calls, of {len(names)}")
+        raise SystemExit(f"ncu reported {len(found)} calls, expected {len(names)}")
     return [{"name": name, **together(call)} for name, call in zip(names, found)]
 
 
 def calls(launches: Iterable[Mapping[str, str]]) -> list[list[Mapping[str, str]]]:
-    """Return the launches of each call: between two calls there is one of :data:`_BETWEEN`.
+    """Split the launches into calls, which are separated by a launch of :data:`_BETWEEN`.
 
     >>> one, end = {"Kernel Name": "gemm"}, {"Kernel Name": "at::cuda::spin_kernel(long)"}
     >>> [len(x) for x in calls([one, one, end, one, end])]
@@ -220,7 +223,7 @@ def calls(launches: Iterable[Mapping[str, str]]) -> list[list[Mapping[str, str]]
 
 
 def together(launches: Sequence[Mapping[str, str]]) -> dict[str, object]:
-    """Return the columns of all kernels of a call.
+    """Return the columns of all kernels of a call together.
 
     >>> names = {c: m for c, (m, _) in METRICS.items()}
     >>> a = {"Kernel Name": "a", names["us"]: "3000", names["tensor %"]: "90", names["read MB"]: "2e6"}
@@ -243,7 +246,7 @@ def together(launches: Sequence[Mapping[str, str]]) -> dict[str, object]:
 
 
 def load(run: Callable[[], object], flop: float, seconds: float) -> dict[str, float]:
-    """Launch without pause for some seconds; gives power, clock and speed of the second half: ``W``, ``MHz``,
+    """Launch without pause for some seconds; return power, clock and speed of the second half: ``W``, ``MHz``,
     ``TFLOP/s``.
     """
     import torch
@@ -267,7 +270,7 @@ def load(run: Callable[[], object], flop: float, seconds: float) -> dict[str, fl
 
 
 def steady(folder: str, seconds: float = 1.5) -> list[dict[str, object]]:
-    """Measure power and clock of GEMMs over some seconds of launches, on normal and on small-integer data."""
+    """Measure power and clock of GEMMs during seconds of launches, on normal and on small-integer data."""
     rows: list[dict[str, object]] = []
     for integers in (False, True):
         for name, run in track(list(_gemms(folder, STEADY, integers)), "launching without pause", "kernels"):
@@ -286,14 +289,14 @@ def _print(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return the exit status."""
-    parser = argparse.ArgumentParser(description="What limits the kernels: counters, power and clock.")
-    parser.add_argument("folder", metavar="DIR", help="what cute-bench all --build made")
-    parser.add_argument("--launch", action="store_true", help="only launch: this is what ncu runs")
+    parser = argparse.ArgumentParser(description="Profile kernels: counters, power and clock.")
+    parser.add_argument("folder", metavar="DIR", help="folder of cute-bench all --build")
+    parser.add_argument("--launch", action="store_true", help="only launch the kernels (run by ncu)")
     parser.add_argument(
         "--cases", metavar="PATTERN",
-        help="cases of cute-bench op, whose --build made DIR, with such names (a regular expression)",
+        help="profile the cases of cute-bench op that match a regular expression; DIR is from cute-bench op --build",
     )  # fmt: skip
-    parser.add_argument("--json", metavar="FILE", help="write the numbers there")
+    parser.add_argument("--json", metavar="FILE", help="write the results to FILE")
     add_options(parser)
     options = parser.parse_args(argv)
     if options.launch:
@@ -321,7 +324,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _write(path: str | None, found: object) -> None:
-    """Write the numbers to a file that is asked for."""
+    """Write the results to a file if ``path`` is given."""
     if path:
         with open(path, "w", encoding="utf-8") as f:
             json.dump(found, f, indent=1)

@@ -1,9 +1,8 @@
-"""``cute-bench prologue``: what a product's kernel does before its first ``wgmma``: time from a block's first
-instruction to its first load, to its first ``wgmma``, and to its end.
+"""``cute-bench prologue``: time from a block's first instruction to its first load, first ``wgmma`` and end.
 
-The kernels are those of ``cute-bench chain``, N x N matrices of f16, each with counters in its PTX: a block notes the
-clock of its multiprocessor (``%clock64``) at these places.  A row is the median over blocks and launches; what the
-driver and the chip do before the first instruction is not in it.
+The GEMM kernels are those of ``cute-bench chain`` for N x N f16 matrices, with counters added to their PTX.  A block
+records the clock of its SM (``%clock64``) at these points.  A row is the median over blocks and launches; it excludes
+the launch time before the first instruction.
 """
 
 # torch may be missing when types are checked.
@@ -32,21 +31,21 @@ __all__ = ["FIELDS", "build", "kernels", "run", "with_clocks"]
 
 SIZES = (128, 256, 512, 1024, 4096)
 FIELDS = ("begin", "load", "wgmma", "end", "time", "sm")
-"""What a block notes, 64 bits each: clocks of its first instruction, first load, first ``wgmma`` and last instruction;
-nanoseconds (``%globaltimer``) at the first one; its multiprocessor."""
+"""64-bit fields that a block records: clocks of the first instruction, first load, first ``wgmma`` and last
+instruction; ``%globaltimer`` nanoseconds at the first instruction; the SM."""
 _MOST = 4096
-"""Blocks that may note something."""
+"""Maximum number of recorded blocks."""
 _NEVER = (1 << 64) - 1
 _GLOBAL = "block_clocks"
 
 
 def kernels(size: int) -> Choice:
-    """Return the kernel of a product of ``size`` each."""
+    """Return the kernel of a GEMM with M = N = K = ``size``."""
     return bench_chain.kernels(size)[0]
 
 
 def with_clocks(ptx: str) -> str:
-    """Return a kernel's PTX with counters: of its producer's and its first consumer's first thread.
+    """Insert counters into the PTX of a kernel, for the first threads of the producer and of the first consumer.
 
     >>> text = ".address_size 64\\n.visible .entry f(\\n)\\n{\\n\\twgmma.mma_async x;\\n\\tret;\\n}\\n"
     >>> [line.strip() for line in with_clocks(text).splitlines() if "+16]" in line]
@@ -68,7 +67,7 @@ mul.wide.u32 %at, %at_block, {size}; mov.u64 %at_base, {_GLOBAL}; add.s64 %at, %
 
     start = ptx.index("{\n", ptx.index(".entry")) + 2
     before, body = ptx[:start], ptx[start:]
-    load = noted("load", "min", "")  # one thread's
+    load = noted("load", "min", "")  # Only one thread issues loads.
     body = re.sub(r"(?m)^(.*\bcp\.async\.bulk\.tensor\S*shared)", lambda m: load + m[1], body)
     wgmma = noted("wgmma", "min", "@%at_consumer")
     body = re.sub(r"(?m)^(\s*)(wgmma\.mma_async)", lambda m: m[1] + wgmma + m[1] + m[2], body)
@@ -84,7 +83,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def _build_one(job: tuple[Choice, str, str]) -> str:
-    """Compile a kernel, and assemble it with counters."""
+    """Compile a kernel and assemble it with counters."""
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.kernels.gemm.config import SplitConfig
     from cute_dialect.pipelines import compile as compile_cute
@@ -131,8 +130,10 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def medians(noted: Sequence[NDArray[Any]]) -> dict[str, float]:
-    """Return the microseconds from a block's first instruction to its first load, ``wgmma``, and its end: medians over
-    blocks and launches, of (blocks, FIELDS) each; the clock is that of multiprocessors between two launches.
+    """Return the microseconds from a block's first instruction to its first load, first ``wgmma`` and end.
+
+    They are medians over blocks and launches.  Each array is (blocks, FIELDS).  The SM clock is derived
+    from consecutive launches.
 
     >>> import numpy as np
     >>> medians([np.array([[t, t + 200, t + 400, t + 2000, t // 2, 3]], np.uint64) for t in (0, 10**6)])
@@ -142,7 +143,7 @@ def medians(noted: Sequence[NDArray[Any]]) -> dict[str, float]:
     rates = [
         (float(last[sm][0]) - float(x[0])) / (float(last[sm][4]) - float(x[4])) for sm, x in first.items() if sm in last
     ]
-    clock = statistics.median(rates) * 1e3  # cycles a microsecond
+    clock = statistics.median(rates) * 1e3  # cycles per microsecond
     blocks = [x for launch in noted for x in launch]
     return {
         field: round(statistics.median([float(x[i] - x[0]) for x in blocks]) / clock, 3)
@@ -152,7 +153,7 @@ def medians(noted: Sequence[NDArray[Any]]) -> dict[str, float]:
 
 
 def _noted(module: Any, launch: Callable[[], object]) -> NDArray[Any]:
-    """Return what the blocks of a launch note, (blocks, FIELDS)."""
+    """Return the records of the blocks of a launch, (blocks, FIELDS)."""
     import numpy as np
     import torch
 

@@ -36,28 +36,28 @@ from cute_dialect.tools.parallel import in_processes
 __all__ = ["GROUPS", "Drawn", "log_uniform", "plan", "problems", "quantiles", "run", "summary"]
 
 GROUPS = ("conv", "rows", "epilogue", "attention", "host")
-"""Groups of random problems.  ``host`` measures host time: see :func:`_host`."""
+"""Groups of random problems.  ``host`` measures host time; see :func:`_host`."""
 
 
 class Drawn(Protocol):
-    """A random problem; hashable, and can be sent to another process."""
+    """A random problem; hashable and picklable."""
 
     @property
     def name(self) -> str:
-        """The row's name, which tells the whole problem."""
+        """The name of the row, which identifies the problem."""
         ...
 
     @property
     def operation(self) -> str:
-        """The class that the summary has a line for: ``dgrad``."""
+        """The key of the summary, for example ``dgrad``."""
         ...
 
     def tiny(self) -> Drawn:
-        """Return a problem of the same kind that the interpreter computes in a second or so."""
+        """Return a problem of the same kind that takes about a second on the interpreter."""
         ...
 
     def trial(self, device: str, compiled: bool) -> Trial:
-        """Make the data on ``"cuda"`` or ``"cpu"``; ``compiled``: with ``torch.compile`` among the peers."""
+        """Create the data on ``"cuda"`` or ``"cpu"``; ``compiled`` adds ``torch.compile`` to the peers."""
         ...
 
 
@@ -82,9 +82,9 @@ def problems(group: str, count: int, seed: int) -> list[Drawn]:
 
 
 def plan(group: str, count: int, seed: int, say: Callable[[str], None]) -> dict[str, object]:
-    """Print the problems of a seed, and compute and check a small one of each kind on the interpreter.
+    """Print the problems of a seed, and check a small problem of each kind on the interpreter.
 
-    Returns the rows, without times, and what was wrong.
+    Returns the rows, without times, and the errors.
     """
     rows: list[dict[str, object]] = []
     wrong: list[str] = []
@@ -128,7 +128,7 @@ def _warm(job: tuple[str, int, Drawn]) -> str:
 
 
 def run(group: str, count: int, seed: int, *, runs: int, say: Callable[[str], None]) -> dict[str, object]:
-    """Check and measure ``count`` problems of a seed; wrong results and refused problems are reported at the end."""
+    """Check and measure ``count`` problems of a seed; wrong results and rejected problems are reported at the end."""
     if group == "host":
         return _host(count, seed, say)
     import torch
@@ -136,7 +136,7 @@ def run(group: str, count: int, seed: int, *, runs: int, say: Callable[[str], No
     begin = time.monotonic()
     drawn = problems(group, count, seed)
     jobs = [(group, i, p) for i, p in enumerate(drawn)]
-    # A process compiles one kernel at a time.  Each has a CUDA context, so that more than 16 would need much memory.
+    # A process compiles one kernel at a time.  Each has a CUDA context, so more than 16 would need much memory.
     processes = min(16, len(os.sched_getaffinity(0)))
     with patch.dict(os.environ, {"TORCHINDUCTOR_COMPILE_THREADS": "1"}):
         in_processes(_warm, jobs, [p.name for p in drawn], what="compiling", unit="problems", processes=processes)
@@ -177,8 +177,8 @@ def _is_alive() -> bool:
 
 
 def _host(count: int, seed: int, say: Callable[[str], None]) -> dict[str, object]:
-    """Measure host time, which is the part of ``bench_op_host``: ``random_rows(count, seed, say)`` returns rows with
-    ``name``, ``operation``, ``ours``, ``peer`` (us per call), ``unit`` and ``ratio``.
+    """Measure host time with ``bench_op_host.random_rows(count, seed, say)``, which returns rows with ``name``,
+    ``operation``, ``ours``, ``peer`` (microseconds per call), ``unit`` and ``ratio``.
     """
     if find_spec("cute_dialect.tools.bench_op_host") is None:
         raise BenchError("--random host: this version has no module tools/bench_op_host.py, which measures host time")
@@ -209,7 +209,7 @@ def _measured(
 
 
 def quantiles(ratios: Sequence[float]) -> tuple[float, float, float, int]:
-    """Return the geometric mean, the 5th percentile, the least, and how many are at least 1.
+    """Return the geometric mean, the 5th percentile, the minimum, and the number of ratios of at least 1.
 
     >>> quantiles([2.0, 0.5])
     (1.0, 0.5, 0.5, 1)
@@ -220,7 +220,7 @@ def quantiles(ratios: Sequence[float]) -> tuple[float, float, float, int]:
 
 
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return lines of a table: all problems, those with ``torch.compile`` as a peer, and each operation.
+    """Return the lines of a table: all problems, those with ``torch.compile`` as a peer, and each operation.
 
     >>> row = {"operation": "fprop", "ratio": 1.1}
     >>> summary([row, {**row, "ratio": 0.9}])[1].split()

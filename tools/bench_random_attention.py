@@ -1,4 +1,4 @@
-"""Random attention calls, against the back ends of torch's ``scaled_dot_product_attention`` that take them."""
+"""Random attention calls compared with the back ends of torch's ``scaled_dot_product_attention``."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -23,15 +23,15 @@ __all__ = ["RandomAttention", "draw"]
 
 TYPES = {"f16": "float16", "bf16": "bfloat16"}
 LIMITS = {"f16": 2.0**-9, "bf16": 2.0**-6}
-"""Largest error, as a share of the element and of the root mean square: weights and result are rounded."""
+"""Maximum error relative to the element and to the RMS of the result; weights and result are rounded."""
 MOST_FLOPS, MOST_BYTES = 5e11, 4e9
 
 
 class RandomAttention(NamedTuple):
-    """Attention of ``queries`` on ``keys`` for ``heads`` heads of ``head`` elements, on ``heads_k`` heads of keys.
+    """Attention of ``queries`` on ``keys`` for ``heads`` heads of ``head`` elements that share ``heads_k`` key heads.
 
-    ``lengths``: of packed sequences, whose queries are their keys, else empty.  ``window``: keys before and after the
-    query's own, or None.  ``backward``: gradients of q, k and v.
+    ``lengths`` are those of packed sequences, with as many queries as keys, else empty.  ``window`` is the number of
+    keys before and after the query's own, or None.  ``backward`` computes the gradients of q, k and v.
     """
 
     element: str
@@ -49,7 +49,7 @@ class RandomAttention(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``decode``, ``packed``, ``window``, ``causal`` or ``full``, ``backward`` behind it."""
+        """The kind: ``decode``, ``packed``, ``window``, ``causal`` or ``full``, followed by ``backward``."""
         if self.lengths:
             return "packed"
         kind = "window" if self.window else "decode" if self.queries <= 16 else "causal" if self.causal else "full"
@@ -68,12 +68,12 @@ class RandomAttention(NamedTuple):
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
-        """Queries and keys of each sequence."""
+        """The numbers of queries and keys of each sequence."""
         return [(n, n) for n in self.lengths] or [(self.queries, self.keys)] * self.batch
 
     @property
     def flops(self) -> float:
-        """Floating-point operations, of the keys that a query sees; backward takes 2.5 times those of forward."""
+        """FLOPs, counting the keys that a query attends to; backward has 2.5 times those of forward."""
         pairs = 0.0
         for queries, keys in self.sizes:
             seen = queries * keys
@@ -88,12 +88,12 @@ class RandomAttention(NamedTuple):
 
     @property
     def traffic(self) -> int:
-        """Bytes of q, k, v and the result, and of their gradients."""
+        """The bytes of q, k, v and the result, and of their gradients."""
         queries, keys = (sum(x) for x in zip(*self.sizes))
         return 4 * self.head * (queries * self.heads + keys * self.heads_k) * (2 if self.backward else 1)
 
     def tiny(self) -> RandomAttention:
-        """Return a call on few rows with the same mask."""
+        """Return a call with few rows and the same mask."""
         shared = self.heads // self.heads_k
         queries = min(self.queries, 40 + self.queries % 8)
         keys = self.keys if self.keys <= 64 else 64 + self.keys % 8
@@ -105,7 +105,7 @@ class RandomAttention(NamedTuple):
         )  # fmt: skip
 
     def seen(self, rows: torch.Tensor, queries: int, keys: int) -> torch.Tensor:
-        """Return which keys some queries of a sequence see."""
+        """Return a mask of the keys that some queries of a sequence attend to."""
         import torch
 
         own = rows[:, None] + (keys - queries if self.causal == "bottom_right" else 0)
@@ -150,7 +150,7 @@ class RandomAttention(NamedTuple):
 
             def check() -> float:
                 found = forward()
-                for peer in peers.values():  # a peer that computes something else is none
+                for peer in peers.values():  # A peer must compute the same result.
                     _alike(self, found, peer())
                 return self._check(found, q, k, v)
 
@@ -167,7 +167,7 @@ class RandomAttention(NamedTuple):
             try:
                 run_peer = gradient(peer())
                 run_peer()
-            except RuntimeError:  # it has no gradient for this
+            except RuntimeError:  # The peer does not support this gradient.
                 continue
             backward_peers[name] = run_peer
 
@@ -182,7 +182,7 @@ class RandomAttention(NamedTuple):
         return Trial(check_gradient, ours, backward_peers, self.traffic, self.flops, "TFLOP/s")
 
     def _check(self, found: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> float:
-        """Compare up to 64 rows of the first and of the last head of each of two sequences with float64."""
+        """Compare up to 64 rows of the first and last head of two sequences with float64."""
         import torch
 
         worst, shared = 0.0, self.heads // self.heads_k
@@ -204,12 +204,12 @@ class RandomAttention(NamedTuple):
     def _weights(self, q: torch.Tensor, k: torch.Tensor, rows: torch.Tensor, queries: int, keys: int) -> torch.Tensor:
         scores = q @ k.T / math.sqrt(self.head)
         weights = scores.masked_fill(~self.seen(rows, queries, keys), -math.inf).softmax(-1)
-        return weights.nan_to_num(0.0)  # rows that see no key are 0
+        return weights.nan_to_num(0.0)  # Rows without keys are 0.
 
     def _check_gradient(
         self, found: tuple[torch.Tensor, ...], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grad: torch.Tensor
     ) -> float:
-        """Compare the gradients of the last head of keys in float64."""
+        """Compare the gradients of the last key head with float64."""
         import torch
 
         shared, b = self.heads // self.heads_k, self.batch - 1
@@ -232,17 +232,19 @@ class RandomAttention(NamedTuple):
 
 
 def _alike(case: RandomAttention, ours: torch.Tensor, peer: Any) -> None:
-    """Raise BenchError if a peer computes something else, which would make its time meaningless."""
+    """Raise BenchError if the result of a peer differs, which would make its time meaningless."""
     error = float((ours.float() - peer.float()).norm() / ours.float().norm().clamp(min=1e-30))
     if not error < 0.05:
-        raise BenchError(f"{case.name}: a peer's result differs by {error:.2f} of the norm")
+        raise BenchError(f"{case.name}: the result of a peer differs by {error:.2f} of the norm")
 
 
 def _peers(
     case: RandomAttention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ends: Any
 ) -> dict[str, Callable[[], Any]]:  # fmt: skip
-    """Return the back ends of torch that take the call: flash and cuDNN, by ``scaled_dot_product_attention`` where it
-    can express the mask and by ``aten`` for windows and packed sequences; if none does, torch with an explicit mask.
+    """Return the back ends of torch that support the call.
+
+    Flash and cuDNN are called through ``scaled_dot_product_attention`` if it can express the mask, and through ``aten``
+    for windows and packed sequences.  If neither supports the call, torch with an explicit mask is the peer.
     """
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -265,7 +267,7 @@ def _peers(
 
                 candidates[name] = peer
         if not case.backward and (not case.causal or square or case.causal == "bottom_right"):
-            # A window of queries that are opposite the last keys, as flash has it.
+            # Like flash, align the last query with the last key.
             left, right = case.window or (None, None)
 
             def by_aten() -> Any:
@@ -276,7 +278,7 @@ def _peers(
                 return result[0].transpose(1, 2)
 
             if case.window is None and not case.causal:
-                pass  # sdpa's flash is the same
+                pass  # It is the same kernel as flash of sdpa.
             elif case.window is None or square or case.causal == "bottom_right":
                 candidates["flash, aten"] = by_aten
     found = {name: peer for name, peer in candidates.items() if _takes(peer)}
@@ -296,7 +298,7 @@ def _takes(peer: Callable[[], Any]) -> bool:
 
 
 def draw(rng: random.Random, number: int) -> RandomAttention:
-    """Draw a call of attention.
+    """Draw an attention call.
 
     f16 or bf16; heads of 64 or 128 in two of three problems, else 32, 80, 96, 192 or 256 elements; 1 to 32 heads,
     shared by 1, 2, 4 or 8; either layout.  A quarter is decoding (1 to 16 queries on 256 to 65,536 keys, 1 to 128

@@ -1,4 +1,4 @@
-"""Random convolutions, forward and both gradients, against cuDNN in benchmark mode."""
+"""Random convolutions, forward and both gradients, compared with cuDNN in benchmark mode."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -40,7 +40,7 @@ class RandomConv(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``dgrad grouped``"""
+        """The pass and the kind of grouping, for example ``dgrad grouped``."""
         depthwise = 1 < self.groups == self.c
         return self.kind + (" depthwise" if depthwise else " grouped" if self.groups > 1 else "")
 
@@ -57,7 +57,7 @@ class RandomConv(NamedTuple):
 
     @property
     def result(self) -> tuple[int, int]:
-        """Height and width of the result."""
+        """The height and width of the result."""
         h, w = (
             (x + 2 * p - d * (t - 1) - 1) // s + 1
             for x, t, s, p, d in zip(self.image, self.taps, self.stride, self.padding, self.dilation)
@@ -66,17 +66,17 @@ class RandomConv(NamedTuple):
 
     @property
     def flops(self) -> float:
-        """Floating-point operations."""
+        """The number of FLOPs."""
         return 2.0 * self.n * prod(self.result) * self.k * prod(self.taps) * (self.c // self.groups)
 
     @property
     def elements(self) -> int:
-        """Elements of images, filters and results together."""
+        """The number of elements of images, filters and results."""
         filters = self.k * prod(self.taps) * self.c // self.groups
         return self.n * (prod(self.image) * self.c + prod(self.result) * self.k) + filters
 
     def tiny(self) -> RandomConv:
-        """Return one image of few pixels and channels with the same window, and the same kind of grouping."""
+        """Return a problem with one image of few pixels and channels, and the same filter and kind of grouping."""
         depthwise = self.groups > 1 and self.groups == self.c
         groups = 8 if depthwise else min(self.groups, 2)
         c, k = (groups if depthwise else groups * min(x // self.groups, 8) for x in (self.c, self.k))
@@ -89,7 +89,7 @@ class RandomConv(NamedTuple):
         return self._replace(n=1, image=(small[0], small[1]), c=c, k=k, groups=groups)
 
     def trial(self, device: str, compiled: bool) -> Trial:
-        """Make normal data, channels last; the peer of groups is also timed with channels first."""
+        """Create operands of normally distributed values, channels last; grouped peers also run channels first."""
         import torch
 
         torch.manual_seed(0)
@@ -132,7 +132,7 @@ class RandomConv(NamedTuple):
         return Trial(check, ours, peers, 2 * self.elements, self.flops, "TFLOP/s")
 
     def reference(self, x: Any, f: Any, y: Any) -> Any:
-        """Compute the result in float64 from tensors (N, C, H, W): a matmul per tap and group, independent of cuDNN."""
+        """Return the result in float64 from tensors (N, C, H, W): a matmul per tap and group, independent of cuDNN."""
         import torch
 
         g, (r, s), (p, q) = self.groups, self.taps, self.result
@@ -172,7 +172,7 @@ class RandomConv(NamedTuple):
 
     @property
     def _terms(self) -> int:
-        """Products that an element of the result adds up."""
+        """The number of products per element of the result."""
         pixels, taps = self.n * prod(self.result), prod(self.taps)
         return {"fprop": taps * self.c // self.groups, "dgrad": taps * self.k // self.groups, "wgrad": pixels}[
             self.kind

@@ -1,4 +1,4 @@
-"""Random epilogues on random GEMMs, against torch and, for every second problem, ``torch.compile``."""
+"""Random epilogues of random GEMMs compared with torch and, for every second problem, ``torch.compile``."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -26,7 +26,7 @@ MOST_FLOPS = 3e11
 
 
 class RandomEpilogue(NamedTuple):
-    """``(M, K) @ (K, N)`` with an epilogue of some lines of Python; ``linear``: B is the transpose of (N, K)."""
+    """``(M, K) @ (K, N)`` with a Python epilogue; ``linear``: B is the transpose of (N, K)."""
 
     element: str
     m: int
@@ -38,7 +38,7 @@ class RandomEpilogue(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``mm, 2 results``"""
+        """The kind of results, for example ``mm, 2 results``."""
         return (
             "mm, reduced"
             if "reduced" in self.results
@@ -53,24 +53,24 @@ class RandomEpilogue(NamedTuple):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The arrays that the function reads."""
+        """The arguments of the epilogue."""
         text = " ".join(self.body)
         return tuple(p for p in ("bias", "row", "skip") if p in text.replace("(", " ").replace(")", " ").replace(
             ",", " ").split())  # fmt: skip
 
     @property
     def source(self) -> str:
-        """The function."""
+        """The source of the epilogue."""
         lines = [f"def function({', '.join(('accum', *self.parameters))}):", *(f"    {line}" for line in self.body)]
         returned = ", ".join(f"{name!r}: {name}" for name in self.results)
         return "\n".join([*lines, f"    return {{{returned}}}"])
 
     def tiny(self) -> RandomEpilogue:
-        """Return the same function on one small tile."""
+        """Return the same epilogue on one small tile."""
         return self._replace(m=min(self.m, 24), n=min(self.n, 48) // 8 * 8, k=min(self.k, 40) // 8 * 8)
 
     def trial(self, device: str, compiled: bool) -> Trial:
-        """Make normal data, with accumulators of about 1, as networks have them."""
+        """Create operands of normally distributed values, with accumulators of about 1, as in neural networks."""
         import torch
 
         torch.manual_seed(0)
@@ -93,7 +93,7 @@ class RandomEpilogue(NamedTuple):
             return op.mm(a, b, epilogue=traced, args=args, **run)
 
         fused = self.body[0] == "x0 = accum + bias" and "accum" not in " ".join(self.body[1:])
-        # As one writes it for torch: the bias is part of the GEMM.
+        # In idiomatic torch code, the bias is part of the GEMM.
         of_torch = function_of(self._replace(body=("x0 = accum", *self.body[1:])) if fused else self, "torch")
         taken = of_torch.__code__.co_varnames[1 : of_torch.__code__.co_argcount]
 
@@ -115,10 +115,10 @@ class RandomEpilogue(NamedTuple):
         return Trial(check, ours, peers, traffic, 2.0 * m * n * k, "TFLOP/s")
 
     def _check(self, found: Mapping[str, Any], a: Any, b: Any, args: Mapping[str, Any]) -> float:
-        """Compare 64 rows with float64; returns the largest share of the limit.
+        """Compare 64 rows with float64; return the largest error relative to the limit.
 
-        The limit is that of the result's rounding, and 8 times the root mean square of what accumulators that are off
-        by 2^-12 change.
+        The limit is the rounding of the result plus 8 times the RMS change of the result when accumulators change by
+        2^-12.
         """
         import torch
 
@@ -132,7 +132,7 @@ class RandomEpilogue(NamedTuple):
         worst = 0.0
         for name, want in wanted.items():
             scale = want.square().mean().sqrt()
-            # The sum of a row in f32 is off by a rounding for each of its terms at most.
+            # The f32 sum of a row has at most one rounding error per term.
             rounding = 2.0**-18 if name == "reduced" else LIMITS[self.element]
             moved = 8 * (shifted[name] - want).square().mean().sqrt()
             error = (found[name][rows].double() - want).abs()
@@ -145,7 +145,7 @@ class RandomEpilogue(NamedTuple):
 
 @cache
 def function_of(problem: RandomEpilogue, library: str) -> Callable[..., dict[str, Any]]:
-    """Return the function with the names of ``op.epilogue`` (``ours``) or of ``torch``."""
+    """Compile the epilogue with the functions of ``op.epilogue`` (``ours``) or of ``torch``."""
     names: dict[str, Any] = {}
     if library == "ours":
         names = {f: getattr(epilogue, f) for f in (*ACTIVATIONS, "sum", "sum_squares", "maximum", "minimum")}
@@ -204,7 +204,7 @@ def draw(rng: random.Random, number: int) -> RandomEpilogue:
         else:
             made = rng.choice((f"{x} * {other}", f"maximum({x}, {other})", f"{x} + {other}"))
             if "*" in made and any(f"{y} * {z}" in line for line in body for y in values for z in values):
-                continue  # one product of values: higher powers exceed f16
+                continue  # Only one product of values is drawn, because higher powers overflow f16.
         values.append(f"x{len(body)}")
         body.append(f"{values[-1]} = {made}")
     body.append(f"D = {values[-1]}")

@@ -1,4 +1,4 @@
-"""Random row operations, forward and backward, against torch and, for every second problem, ``torch.compile``."""
+"""Random row operations, forward and backward, compared with torch and, for every second problem, ``torch.compile``."""
 
 # torch may be missing when types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -22,7 +22,7 @@ __all__ = ["BACKWARD", "FORWARD", "RandomRows", "draw"]
 
 TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
-"""About a unit in the last place of 16-bit elements; 67 roundings of f32."""
+"""About a unit in the last place of 16-bit elements, or 67 rounding errors of f32."""
 EPS = 1e-5
 FORWARD = (
     "softmax", "log_softmax", "logsumexp", "sum", "mean", "max", "rms_norm", "rms_norm + residual", "layer_norm",
@@ -35,7 +35,7 @@ BACKWARD = (
 
 
 class RandomRows(NamedTuple):
-    """``function`` of ``rows`` rows of ``n`` elements; ``backward``: the gradients of all its arguments."""
+    """``function`` of ``rows`` rows of ``n`` elements; ``backward``: the gradients of all arguments."""
 
     function: str
     backward: bool
@@ -45,7 +45,7 @@ class RandomRows(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``softmax backward``"""
+        """The function and the pass, for example ``softmax backward``."""
         return self.function + " backward" * self.backward
 
     @property
@@ -55,26 +55,26 @@ class RandomRows(NamedTuple):
 
     @property
     def call(self) -> str:
-        """The function without what is given to it."""
+        """The name of the function without its optional operands."""
         return self.function.partition(" ")[0]
 
     @property
     def traffic(self) -> int:
-        """Bytes that have to move: each operand and result once."""
+        """The minimum number of bytes to move: each operand and result once."""
         matrices = 1 if self.call in ("sum", "mean", "max", "logsumexp", "cross_entropy") else 2
-        if self.backward:  # operands that are kept, gradients read and written
+        if self.backward:  # saved operands, and gradients read and written
             few = {"sum": 1, "mean": 1, "max": 2, "logsumexp": 2, "cross_entropy": 2}
             matrices = few.get(self.call, 3)
         matrices += 2 if "residual" in self.function else 0
         return (4 if self.element == "f32" else 2) * self.n * self.rows * matrices
 
     def tiny(self) -> RandomRows:
-        """Return few rows, of as many elements modulo 8."""
+        """Return a problem with few rows and the same number of elements modulo 8."""
         n = self.n if self.n <= 200 else 200 + self.n % 8
         return self._replace(rows=min(self.rows, 5), n=n)
 
     def trial(self, device: str, compiled: bool) -> Trial:
-        """Make normal data; targets are uniform, weights and upstream gradients normal."""
+        """Create normally distributed operands, weights and upstream gradients, and uniform targets."""
         import torch
 
         torch.manual_seed(self.n)
@@ -155,12 +155,12 @@ class RandomRows(NamedTuple):
         return found[self.call]
 
     def _parts(self) -> Iterator[slice]:
-        """Return slices of rows, of 2^24 elements or less each, for which float64 has room."""
+        """Yield slices of rows of at most 2^24 elements, to limit the memory of float64."""
         step = max(1, (1 << 24) // self.n)
         return (slice(start, start + step) for start in range(0, self.rows, step))
 
     def _check_forward(self, found: tuple[Any, ...], given: list[Any], target: Any) -> float:
-        """Compare results with float64; returns the largest share of the limit."""
+        """Compare results with float64; return the largest error relative to the limit."""
         x, worst = given[0], 0.0
         exact = self._torch(target)
         if self.call == "transpose":
@@ -174,7 +174,7 @@ class RandomRows(NamedTuple):
             return self._share("loss", found[0], sum(sums) / self.rows, 0.125)
         for part in self._parts():
             of = [(t[part] if t.dim() == 2 else t).double() for t in given]
-            if "residual" in self.function:  # the norm is that of the rounded sum, which is a result as well
+            if "residual" in self.function:  # The norm uses the rounded sum, which is also an output.
                 total = found[1][part]
                 worst = max(worst, self._share("sum", total, of[0] + of[-1]))
                 of = [total.double(), *of[1:-1]]
@@ -185,7 +185,7 @@ class RandomRows(NamedTuple):
     def _check_backward(
         self, found: tuple[Any, ...], results: tuple[Any, ...], given: list[Any], target: Any, grads: list[Any]
     ) -> float:  # fmt: skip
-        """Compare gradients with float64 and, where the result is kept rounded, those of that result."""
+        """Compare gradients with float64 or, if the rounded result is saved, with the gradients of that result."""
         import torch
 
         worst = 0.0
@@ -207,7 +207,7 @@ class RandomRows(NamedTuple):
                 loss = torch.nn.functional.cross_entropy(of[0], target[part], reduction="sum") / self.rows
                 wanted = torch.autograd.grad(loss, of, dy)
             else:
-                if "residual" in self.function:  # of the rounded sum
+                if "residual" in self.function:  # The gradient uses the rounded sum.
                     total = results[1][part].detach().double().requires_grad_()
                     y = _tuple(self._torch(target)(total, *of[1:-1]))
                     wanted = torch.autograd.grad(y, [total, *of[1:-1]], dy[:1])
@@ -215,7 +215,7 @@ class RandomRows(NamedTuple):
                     extra = self._scale(total.detach(), of[1].detach() * dy[0]) + dy[1].abs()
                 else:
                     wanted = torch.autograd.grad(_tuple(self._torch(target)(*of)), of, dy)
-                    if self.call == "logsumexp":  # the result is kept rounded to half a unit, as torch keeps it
+                    if self.call == "logsumexp":  # Like torch, the saved result is rounded to half a unit.
                         kept = 2.0**-24 if self.element == "f32" else LIMITS[self.element] / 2
                         y = results[0][part].detach().double()[:, None].abs()
                         extra = wanted[0].abs() * y * kept / LIMITS[self.element]
@@ -234,20 +234,23 @@ class RandomRows(NamedTuple):
         return worst
 
     def _of_maximum(self, found: Any, x: Any, dy: Any) -> tuple[Any, ...]:
-        """Return the gradient of the maximum where it is told apart by the values: equal maxima share it in any way
-        that adds up, of which what was found is one if it is 0 elsewhere and its sum is ``dy``.
+        """Return a valid gradient of the maximum.
+
+        Equal maxima may share ``dy`` in any way.  The found gradient is valid if it is 0 at other elements and sums to
+        ``dy``.
         """
         import torch
 
         is_most = x == x.amax(-1, keepdim=True)
         total = (found.double() * is_most).sum(-1)
         if not bool(((total - dy).abs() <= 4 * LIMITS[self.element] * (dy.abs() + 2.0**-10)).all()):
-            raise BenchError(f"{self.name}: gradients of the maxima of a row do not add up")
+            raise BenchError(f"{self.name}: gradients of the maxima of a row do not sum to dy")
         return (torch.where(is_most, found.double(), 0.0),)
 
     def _scale(self, x: Any, g: Any) -> Any:
-        """Return the size of the terms that cancel in a row of a norm's gradient: ``rstd rms(g)``, larger where x-hat
-        itself comes of a difference of numbers that are large for it.
+        """Return the magnitude of the terms that cancel in a row of the gradient of a norm.
+
+        It is ``rstd rms(g)``, and larger if x-hat itself is the difference of much larger numbers.
         """
         centered = x - x.mean(-1, keepdim=True) if self.call == "layer_norm" else x
         rstd = (centered.square().mean(-1, keepdim=True) + EPS).rsqrt()
@@ -255,7 +258,7 @@ class RandomRows(NamedTuple):
         return rstd * (g.square().mean(-1, keepdim=True).sqrt() + g.abs()) * (1 + large / 8)
 
     def _share(self, label: str, found: Any, wanted: Any, extra: Any = 0.0) -> float:
-        """Return the largest error as a share of the limit.  Raises :class:`BenchError`."""
+        """Return the largest error relative to the limit.  Raises :class:`BenchError`."""
         import torch
 
         scale = wanted.square().mean().sqrt()
@@ -272,7 +275,7 @@ def _tuple(x: Any) -> tuple[Any, ...]:
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what ``torch.compile`` makes of a function for one shape, whose graph may be used more than once."""
+    """Return a function compiled by ``torch.compile`` for static shapes, with a graph that can be used repeatedly."""
     from importlib import import_module
 
     import torch

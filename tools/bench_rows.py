@@ -1,9 +1,9 @@
-"""``cute-bench rows``: row sum, softmax, RMSNorm and LayerNorm beside torch, in bytes per second.
+"""``cute-bench rows``: row sum, softmax, RMSNorm and LayerNorm compared with torch, in bytes per second.
 
-Checked first against float64, for f32, f16 and bf16: few and many rows, padded and misaligned rows, poisoned results.
-Then TB/s of what has to move (a row read once, and written once except for sums) with a cold L2, 2^28 elements for each
-row length; torch's operation works on the same data in the same process.  ``cute-bench rows_sweep`` measures how else a
-row could be shared out.
+Kernels are first checked against float64 for f32, f16 and bf16: few and many rows, padded and misaligned rows, poisoned
+outputs.  Then TB/s with a cold L2 are measured for 2^28 elements of each row length; each row counts as read once and,
+except for sums, written once.  Torch processes the same data in the same process.  ``cute-bench rows_sweep`` measures
+other assignments of rows to threads.
 """
 
 # torch may be missing when types are checked.
@@ -34,11 +34,11 @@ BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 ELEMENTS = 1 << 28
 EPS = 1e-5
 LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
-"""Largest error beside float64, of the element and of the rows' root mean square: about one unit in the last place."""
+"""Maximum error relative to the element and to the RMS of the rows: about one unit in the last place."""
 
 
 class Case(NamedTuple):
-    """A kernel and the matrix it is measured on."""
+    """A kernel and the matrix to measure it with."""
 
     op: str
     element: str
@@ -47,12 +47,12 @@ class Case(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Where its kernel is."""
+        """The folder of the kernel."""
         return f"{self.op}-{self.element}-{self.n}"
 
     @property
     def traffic(self) -> int:
-        """Bytes that have to move."""
+        """The minimum number of bytes to move."""
         per_row = self.n + 1 if self.op == "sum" else 2 * self.n
         weights = {"rmsnorm": 1, "layernorm": 2}.get(self.op, 0) * self.n
         return BYTES[self.element] * (self.rows * per_row + weights)
@@ -74,12 +74,12 @@ CASES = (
 
 
 def class_of(case: Case) -> RowConfig:
-    """Return how the rows of a case are shared out by default."""
+    """Return the default configuration of a case, which assigns rows to threads."""
     return sum_class(case.element, case.n) if case.op == "sum" else row_class(case.op, case.element, case.n)
 
 
 CHECKS = ((1, 0, 0), (7, 8, 0), (133, 1, 0), (133, 8, 1))
-"""Rows, elements between rows, elements before the first."""
+"""Rows, row padding in elements, offset in elements of the first row."""
 
 
 def build(folder: str, chip: str) -> list[str]:
@@ -113,9 +113,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         chosen = {check(kernel, case, *shape) for shape in CHECKS}
         data = Data(case, case.rows)
         error = data.check(kernel)
-        say(
-            f"  right: {case}, largest error {error:.2f} times the limit, by {', '.join(f'@{c}' for c in sorted(chosen))}"
-        )
+        say(f"  right: {case}, error {error:.2f} times the limit, by {', '.join(f'@{c}' for c in sorted(chosen))}")
         rows.append(measure([("ours", kernel)], data, runs)[0])
         say(f"    {rows[-1]['ours']:.3f} TB/s, torch {rows[-1]['peer']:.3f}, {rows[-1]['ratio']:.3f} of torch's speed")
         del data
@@ -130,7 +128,7 @@ def _empty_cache() -> None:
 
 
 class Data:
-    """The tensors of a case, and torch's operation on them."""
+    """The tensors of a case and torch's operation on them."""
 
     def __init__(self, case: Case, rows: int, padding: int = 0, offset: int = 0):
         import torch
@@ -156,11 +154,11 @@ class Data:
 
     @property
     def given(self) -> list[object]:
-        """What the kernel takes."""
+        """Return the arguments of the kernel."""
         return [self.x, *self.weights, self.y, *([EPS] if self.weights else [])]
 
     def peer(self) -> Callable[[], object]:
-        """Return torch's operation, to be called."""
+        """Return a function that calls torch's operation."""
         import torch
         import torch.nn.functional as F
 
@@ -176,7 +174,7 @@ class Data:
         return lambda: F.layer_norm(x, (n,), self.weights[0], self.weights[1], EPS)
 
     def reference(self, part: slice) -> torch.Tensor:
-        """Compute some rows of the result in float64."""
+        """Return some rows of the result in float64."""
         import torch
 
         x, w, op = self.x[part].double(), [w.double() for w in self.weights], self.case.op
@@ -190,7 +188,7 @@ class Data:
         return centered * torch.rsqrt((centered * centered).mean(1, keepdim=True) + EPS) * w[0] + w[1]
 
     def check(self, kernel: Kernel) -> float:
-        """Run and compare; gives the largest error as a share of the limit.  Raises :class:`BenchError`."""
+        """Run and compare; return the largest error relative to the limit.  Raises :class:`BenchError`."""
         import torch
 
         self.y.fill_(float("nan"))
@@ -211,14 +209,14 @@ class Data:
 
 
 def check(kernel: Kernel, case: Case, rows: int, padding: int, offset: int) -> str:
-    """Check a small matrix; gives the kernel that was chosen.  Raises :class:`BenchError`."""
+    """Check a small matrix and return the kernel variant that ran.  Raises :class:`BenchError`."""
     data = Data(case, rows, padding, offset)
     data.check(kernel)
     return kernel.plan(*data.given).kernel
 
 
 def measure(kernels: Sequence[tuple[str, Kernel]], data: Data, runs: int) -> list[dict[str, object]]:
-    """Measure a row of the result for each kernel."""
+    """Return one row of the result per kernel."""
     case = data.case
 
     def launch(kernel: Kernel) -> Callable[[], object]:

@@ -1,7 +1,7 @@
-"""``cute-bench rows_sweep``: how else the rows of ``cute-bench rows`` could be shared out among threads and blocks.
+"""``cute-bench rows_sweep``: alternative assignments of the rows of ``cute-bench rows`` to threads and blocks.
 
-Built: for each case the default and the configurations of :func:`space`.  Measured: all of a case that the folder has,
-in turns, with torch; the best three and the default are shown.
+For each case, the default and the configurations of :func:`space` are built.  All built kernels of a case run in
+alternating rounds with torch; the report shows the best three and the default.
 """
 
 # torch may be missing when types are checked.
@@ -26,7 +26,7 @@ __all__ = ["build", "run", "space"]
 
 
 def space(case: Case) -> list[RowConfig]:
-    """List the search space: rows in registers or, from 2 KiB on, in shared memory.
+    """Return the search space: rows in registers or, from 2 KiB, in shared memory.
 
     A thread has 8 to 32 elements of a row, up to 64 where rows are in shared memory.
     """
@@ -53,7 +53,7 @@ def space(case: Case) -> list[RowConfig]:
 
 
 def fits(case: Case, config: RowConfig) -> bool:
-    """Return whether shared memory has room."""
+    """Return True if shared memory suffices."""
     return shared_bytes(case.element, config) <= SHARED_MEMORY
 
 
@@ -62,7 +62,7 @@ def _configs(case: Case) -> list[RowConfig]:
 
 
 def _built(folder: str, case: Case) -> list[RowConfig]:
-    """List the configurations of a case that a folder has, the default first."""
+    """Return the configurations of a case with a kernel in the folder, the default first."""
     prefix = f"{case.folder}-"
     names = [name.removeprefix(prefix) for name in sorted(os.listdir(folder)) if name.startswith(prefix)]
     default = class_of(case)
@@ -77,7 +77,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Measure what :func:`build` made, each after a check; a wrong one is left out and said."""
+    """Check and measure the kernels of :func:`build`; wrong kernels are reported and skipped."""
     from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []

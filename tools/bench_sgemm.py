@@ -1,7 +1,7 @@
-"""``cute-bench sgemm``: the SGEMM ladder beside ``torch.mm`` in f32 (cuBLAS without TF32).
+"""``cute-bench sgemm``: the SGEMM ladder compared with ``torch.mm`` in f32 (cuBLAS without TF32).
 
-Checked first against float64 on random normal data: sizes that are no multiples of anything, rows that no vector fits,
-outputs poisoned, runs alike.  Then TFLOP/s with a cold L2.
+Kernels are first checked against float64 on random normal data: odd sizes, rows not aligned to vectors, poisoned
+outputs, and repeated runs with identical results.  Then TFLOP/s with a cold L2 are measured.
 """
 
 # torch may be missing when types are checked.
@@ -29,11 +29,11 @@ __all__ = ["CHECKS", "build", "run"]
 CHECKS = (
     (1, 1, 1, 0), (37, 41, 19, 1), (128, 128, 128, 0), (300, 260, 136, 4), (129, 515, 1000, 3), (1024, 1024, 1000, 0),
 )  # fmt: skip
-"""M, N, K, and how much longer than its contents a row is."""
+"""M, N, K, and the row padding in elements."""
 
 
 def sizes(rung: str) -> tuple[int, ...]:
-    """Return the sizes that a rung is measured at: the slow ones only at the least."""
+    """Return the sizes to measure; slow rungs use only the smallest."""
     if rung in ("naive", "coalesced"):
         return (2048,)
     return (2048, 4096, 8192) if rung in ("warptile", "pipelined") else (2048, 4096)
@@ -80,7 +80,7 @@ def _padded(rows: int, columns: int, ld: int, *, random: bool) -> tuple[torch.Te
 
 
 def check(module: CompiledModule, rung: str, m: int, n: int, k: int, more: int) -> tuple[float, str]:
-    """Run one case; gives the largest error and the kernel that was chosen.  Raises :class:`BenchError`."""
+    """Check one case; return the largest error and the kernel variant that ran.  Raises :class:`BenchError`."""
     import torch
 
     torch.manual_seed(0)
@@ -107,7 +107,7 @@ def check(module: CompiledModule, rung: str, m: int, n: int, k: int, more: int) 
 
 
 def measure(module: CompiledModule, rung: str, size: int, runs: int) -> dict[str, object]:
-    """Measure one rung at one size, in TFLOP/s, beside torch."""
+    """Measure one rung at one size in TFLOP/s, compared with torch."""
     import torch
 
     a, b = (torch.randn(size, size, device="cuda") for _ in range(2))

@@ -1,7 +1,8 @@
-"""``cute-bench transpose``: ``B = A^T`` beside torch's copy of a transposed matrix.
+"""``cute-bench transpose``: ``B = A^T`` compared with torch's copy of a transposed matrix.
 
-Built: for each element type tiles of different height.  Checked first, bit for bit on random bits, over shapes with
-edges, rows that no vector fits, column-major sources, outputs poisoned and guarded.  Then TB/s at 8192² and 16384².
+Kernels with tiles of different heights are built for each element type.  They are first checked bitwise on random bits:
+shapes with partial tiles, rows not aligned to vectors, column-major sources, poisoned and guarded outputs.  Then TB/s
+at 8192² and 16384² are measured.
 """
 
 # torch may be missing when types are checked.
@@ -26,7 +27,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["SIZES", "VARIANTS", "build", "run"]
 
 VARIANTS = (("f32", 1), ("f32", 2), ("f32", 4), ("f16", 1), ("f16", 2), ("i8", 1), ("f64", 4))
-"""Element type, height of the tile in units of 128 bytes."""
+"""Element type, and height of the tile in units of 128 bytes."""
 TORCH_NAMES = {"f32": "float32", "f16": "float16", "i8": "int8", "f64": "float64"}
 SIZES = (8192, 16384)
 CASES = (
@@ -38,7 +39,7 @@ CASES = (
     ((640, 512), (512, 1), (640, 1), 1),
     ((4096, 8192), (8192, 1), (4096, 1), 0),
 )
-"""Shape of A, its strides, strides of B, elements between an aligned address and A."""
+"""Shape of A, strides of A, strides of B, and offset of A in elements from an aligned address."""
 
 
 def build(folder: str, chip: str) -> list[str]:
@@ -64,7 +65,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         name = f"{element}-{height}"
         module = load(os.path.join(folder, name))
         chosen = {check(module, element, *case) for case in CASES}
-        say(f"  equal bit for bit: {name}, {len(CASES)} shapes, by {', '.join(sorted(chosen))}")
+        say(f"  bitwise equal: {name}, {len(CASES)} shapes, by {', '.join(sorted(chosen))}")
         rows += [measure(module, name, element, size, runs) for size in SIZES]
     return {"rows": rows}
 
@@ -72,7 +73,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 def _strided(
     element: str, shape: tuple[int, int], strides: tuple[int, int], offset: int, *, random: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Allocate memory whose bits are all set or random, guards of 256 bytes included, and the matrix inside it."""
+    """Allocate memory with set or random bits and guards of 256 bytes; return it and the matrix inside it."""
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
@@ -94,7 +95,7 @@ def check(
     b_strides: tuple[int, int],
     offset: int,
 ) -> str:
-    """Run one case; gives the kernel that was chosen.  Raises :class:`BenchError`."""
+    """Check one case and return the kernel variant that ran.  Raises :class:`BenchError`."""
     import torch
 
     _, a = _strided(element, shape, a_strides, offset, random=True)
@@ -112,7 +113,7 @@ def check(
 
 
 def measure(module: CompiledModule, name: str, element: str, size: int, runs: int) -> dict[str, object]:
-    """Measure one module at one size, in TB/s, beside torch."""
+    """Measure one module at one size in TB/s, compared with torch."""
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])

@@ -1,11 +1,11 @@
-"""``cute-bench tune``: choose constants of functions under ``@cute.autotune`` by measuring, here or on two machines.
+"""``cute-bench tune``: tune the constants of functions decorated with @cute.autotune, on one or two machines.
 
-cute-bench tune kernels.py:row_sum                  compile all candidates and measure them here
+cute-bench tune kernels.py:row_sum                  compile all candidates and measure them
 cute-bench tune kernels.py:row_sum --build DIR      only compile, into a compile cache in DIR; needs no GPU
 cute-bench tune kernels.py:row_sum --run DIR        only measure; needs the driver, no compiler
 
-What to measure is what ``row_sum_arguments()`` in the same file returns: a list of the arguments of calls (tuples),
-which may be numpy arrays: for measuring they are copied to the GPU.  The fastest go into the user's table for this GPU.
+The function row_sum_arguments() in the same file returns the calls to measure: a list of tuples of arguments.  numpy
+arrays are copied to the GPU.  The fastest constants are saved in the user's table for this GPU.
 """
 
 from __future__ import annotations
@@ -26,32 +26,31 @@ __all__ = ["main"]
 
 
 class _TuneToolError(Exception):
-    """What cannot be tuned as asked."""
+    """A user error of ``cute-bench tune``."""
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-bench tune",
-        description="Choose constants of functions under @cute.autotune by measuring.",
+        description="Tune the constants of functions decorated with @cute.autotune.",
         epilog=(__doc__ or "").partition("\n\n")[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    p.add_argument("function", metavar="FILE:NAME", help="a file of Python, and the function's name in it")
-    p.add_argument("--arguments", metavar="NAME", help="what returns the arguments (default: NAME_arguments)")
+    p.add_argument("function", metavar="FILE:NAME", help="a Python file and the name of a function in it")
+    p.add_argument("--arguments", metavar="NAME", help="function that returns the arguments (default: NAME_arguments)")
     way = p.add_mutually_exclusive_group()
-    way.add_argument("--build", metavar="DIR", help="only compile, into DIR")
-    way.add_argument("--run", metavar="DIR", help="only measure what was compiled into DIR")
+    way.add_argument("--build", metavar="DIR", help="compile into DIR only")
+    way.add_argument("--run", metavar="DIR", help="measure the kernels in DIR only")
     p.add_argument("--chip", default=DEFAULT_CHIP, help=f"GPU architecture to build for (default: {DEFAULT_CHIP})")
-    p.add_argument("--no-save", action="store_true", help="write no table")
-    p.add_argument("--json", metavar="FILE", help="write what was found there")
+    p.add_argument("--no-save", action="store_true", help="do not save the results in the user's table")
+    p.add_argument("--json", metavar="FILE", help="write the results to FILE")
     add_options(p)
     return p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; gives the exit status: 0, or 1 where something cannot be tuned, 2 for wrong arguments."""
+    """Run the command and return the exit status: 0, 1 for an error, 2 for invalid arguments."""
     options = build_parser().parse_args(argv)
     try:
         with reporting(options.progress, options.progress_json):
@@ -79,9 +78,9 @@ def _main(options: argparse.Namespace) -> int:
             for number, call in enumerate(track(calls, "building", "calls"), 1):
                 failed = function.compile(*call)
                 count = len(function.candidates) - len(failed)
-                print(f"{number} of {len(calls)}: {count} candidates are compiled into {folder}")
+                print(f"{number} of {len(calls)}: {count} candidates compiled into {folder}")
                 for candidate, why in failed:
-                    print(f"  left out: {shown(candidate)}: {why}")
+                    print(f"  skipped: {shown(candidate)}: {why}")
             return 0
         driver()
         found: list[dict[str, object]] = []
@@ -102,25 +101,25 @@ def _main(options: argparse.Namespace) -> int:
 
 
 def _read(what: str, arguments: str | None) -> tuple[Any, list[tuple[Any, ...]]]:
-    """Return the function and the arguments of the calls.  Raises _TuneToolError."""
+    """Return the function and the arguments of its calls.  Raises _TuneToolError."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     from cute_dialect.lang.autotuning import Autotuned
 
     file, _, name = what.rpartition(":")
     if not file:
-        raise _TuneToolError(f"expected FILE:NAME, NAME that of a function under @cute.autotune, got {what!r}")
+        raise _TuneToolError(f"expected FILE:NAME of a function decorated with @cute.autotune, got {what!r}")
     spec = spec_from_file_location(Path(file).stem, file)
     if spec is None or spec.loader is None or not Path(file).is_file():
-        raise _TuneToolError(f"expected a file of Python, got {file!r}")
+        raise _TuneToolError(f"expected a Python file, got {file!r}")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # kernels are compiled in processes that look their module up
+    sys.modules[spec.name] = module  # Processes that compile kernels look up the module.
     sys.path.insert(0, str(Path(file).resolve().parent))
     spec.loader.exec_module(module)
     function = getattr(module, name, None)
     if not isinstance(function, Autotuned):
         known = ", ".join(sorted([n for n, v in vars(module).items() if isinstance(v, Autotuned)])) or "none"
-        raise _TuneToolError(f"{file}: expected the name of a function under @cute.autotune ({known}), got {name!r}")
+        raise _TuneToolError(f"{file}: no function {name!r} is decorated with @cute.autotune (available: {known})")
     made = getattr(module, arguments or f"{name}_arguments", None)
     if not callable(made):
         raise _TuneToolError(
@@ -134,7 +133,7 @@ def _read(what: str, arguments: str | None) -> tuple[Any, list[tuple[Any, ...]]]
 
 
 def _on_the_gpu(call: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments with arrays of numpy copied to the GPU: by torch, else by cupy."""
+    """Return the arguments with numpy arrays copied to the GPU by torch or cupy."""
     import numpy as np
 
     if not any(isinstance(x, np.ndarray) for x in call):
@@ -148,7 +147,7 @@ def _on_the_gpu(call: tuple[Any, ...]) -> tuple[Any, ...]:
         try:
             import cupy  # pyright: ignore[reportMissingImports]
         except ModuleNotFoundError:
-            raise _TuneToolError("arrays of numpy are copied to the GPU by torch or cupy: neither is here") from None
+            raise _TuneToolError("copying numpy arrays to the GPU needs torch or cupy; install one of them") from None
 
         def copied(x: Any) -> Any:
             return cupy.asarray(x)  # pyright: ignore

@@ -1,7 +1,7 @@
-"""``cute-bench warps``: tiles, stages, fetching ahead and parts of K of the GEMMs by ``mma.sync`` of f64, tf32, 8 bits.
+"""``cute-bench warps``: tiles, stages, prefetch and split-K of mma.sync GEMMs for f64, tf32 and 8-bit types.
 
-Each variant is checked on small integers, whose sums are exact; then all of a problem run with a cold L2 beside each
-other and, of f64 and tf32, beside ``torch.mm``.  What is fastest is to be the default of
+Each variant is checked on small integers, whose results are exact.  All variants of a problem then run with a cold L2
+in alternating rounds, f64 and tf32 also against ``torch.mm``.  The fastest should be the default of
 :class:`~cute_dialect.kernels.mma_sync_gemm.WarpConfig`, or one of its ``TILES``.
 """
 
@@ -32,14 +32,14 @@ _DTYPES = {
 
 
 class Variant(NamedTuple):
-    """What of a configuration is tried."""
+    """The tuned fields of a configuration."""
 
     tile: tuple[int, int] = (128, 128)
     warps: tuple[int, int] = (4, 2)
     stages: int = 3
     ahead: bool = False
     half: bool = False
-    """64 bytes of K in a stage."""
+    """Use stages of 64 bytes along K."""
     parts: int = 1
 
 
@@ -64,13 +64,13 @@ VARIANTS = (
 )
 _KINDS = (("f64", "f64"), ("tf32", "f32"), ("i8", "i32"), ("f8E4M3FN", "bf16"))
 _SIZES = {"f64": (513, 1024, 4096, 8192)}
-"""By the element, else one odd size, cubed."""
+"""Sizes M = N = K by element type; default: one odd size."""
 _MUCH_K = (256, 192, 8192)
-"""M, N, K of a problem whose tiles are few."""
+"""M, N, K of a problem with few tiles."""
 
 
 def configs() -> dict[str, WarpConfig]:
-    """Map the names of the kernels that are built to their configurations: A along K, B along N."""
+    """Return the configurations to build by name: A contiguous along K, B along N."""
     found: list[WarpConfig] = []
     for element, output in _KINDS:
         for v in VARIANTS:
@@ -97,7 +97,7 @@ def _build_one(name: str, folder: str, chip: str) -> str:
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     rows: list[dict[str, object]] = []
-    for element, output in track(_KINDS, "measuring", "kinds of products"):
+    for element, output in track(_KINDS, "measuring", "element types"):
         names = [n for n, c in configs().items() if c.element == element and os.path.isdir(os.path.join(folder, n))]
         for shape in (*((size,) * 3 for size in _SIZES.get(element, (513,))), _MUCH_K):
             if min(shape) < 8192 or large:
@@ -109,7 +109,7 @@ def _measured(
     folder: str, names: Iterable[str], element: str, output: str, shape: Sequence[int], runs: int,
     say: Callable[[str], None],
 ) -> list[dict[str, object]]:  # fmt: skip
-    """Check and measure the kernels of a type on one problem, M, N and K."""
+    """Check and measure the kernels of an element type on one problem (M, N, K)."""
     import torch
 
     from cute_dialect.runtime import load
@@ -121,7 +121,7 @@ def _measured(
     size = m if m == n == k else f"{m}x{n}x{k}"
     a, b = (torch.randint(-2, 3, x, device="cuda").float().to(kind) for x in ((m, k), (k, n)))
     c = torch.empty(m, n, device="cuda", dtype=getattr(torch, _DTYPES[output]))
-    # b is (K, N) to torch, and (N, K) with contiguous columns to the kernel.
+    # b is (K, N) for torch, and (N, K) with contiguous columns for the kernel.
     calls: list[tuple[str, Callable[[], object]]] = []
     wanted = (a.double() @ b.double()).to(c.dtype)
     for name in names:

@@ -33,7 +33,7 @@ def test_building_and_measuring_elsewhere(
     file.write_text(text)
     assert cute_bench.main(["tune", f"{file}:row_sum", "--build", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("2 candidates are compiled into") == 2
+    assert printed.count("2 candidates compiled into") == 2
     assert printed.count("  left out: threads=3, rows=4: ") == 2 and "a power of two" in printed
     assert len(list((tmp_path / "out").rglob("kernel.cubin"))) == 2, "both calls are of one kind"
     if not has_gpu():
@@ -44,9 +44,9 @@ def test_building_and_measuring_elsewhere(
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ("row_sum", "expected FILE:NAME, NAME that of a function under @cute.autotune, got 'row_sum'"),
-        ("nothing.py:f", "expected a file of Python, got 'nothing.py'"),
-        (f"{EXAMPLE}:main", "expected the name of a function under @cute.autotune (row_sum), got 'main'"),
+        ("row_sum", "expected FILE:NAME of a function decorated with @cute.autotune, got 'row_sum'"),
+        ("nothing.py:f", "expected a Python file, got 'nothing.py'"),
+        (f"{EXAMPLE}:main", "no function 'main' is decorated with @cute.autotune (available: row_sum)"),
     ],
 )
 def test_what_is_asked_wrongly(what: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
