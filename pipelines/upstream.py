@@ -382,7 +382,7 @@ class UpstreamModule:
             targets = str(op.attributes["targets"]) if "targets" in op.attributes else ""
             if "O = 0" in targets and "wgmma" in str(op):
                 raise UpstreamError(
-                    f"gpu.module @{_string(op.attributes['sym_name'])} holds wgmma and its target says O = 0, which "
+                    f"gpu.module @{_string(op.attributes['sym_name'])} contains wgmma, but its target has O = 0, which "
                     "LLVM cannot compile correctly: set opt-level to 1, 2 or 3",
                     *_position(str(op.location))[1:],
                     filename=self._filename,

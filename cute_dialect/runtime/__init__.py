@@ -31,5 +31,5 @@ def load(folder: str | os.PathLike[str]) -> CompiledModule:
     from cute_dialect.runtime.launch import CompiledModule
 
     if not isinstance(folder, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArtifactError(f"expected the path of a folder, got {folder!r}")
+        raise ArtifactError(f"load: folder must be a path, got {folder!r}")
     return CompiledModule(load_artifact(folder))

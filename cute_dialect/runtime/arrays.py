@@ -221,7 +221,7 @@ def _check_inside(view: ArrayView) -> None:
     size = sum(abs((n - 1) * s) for n, s in zip(memory.shape, memory.strides)) + memory.itemsize
     if first < lowest or last > lowest + size:
         raise OutsideMemory(
-            f"expected an array inside of the {size} bytes that it is a view of, got shape {view.shape} with strides "
+            f"expected an array within the {size} bytes that it is a view of, got shape {view.shape} with strides "
             f"{view.strides}, bytes {first - lowest} to {last - lowest} of these"
         )
 
@@ -296,7 +296,7 @@ def _dlpack(value: object, stream: int) -> ArrayView:
     try:
         capsule: object = export(stream=stream or 1) if int(device_type) in (2, 13) else export()
     except (BufferError, RuntimeError, TypeError, ValueError) as e:  # Each library raises its own exception.
-        raise NotAnArray(f"{type(value).__name__} gives no DLPack: {e}") from e
+        raise NotAnArray(f"{type(value).__name__} does not export DLPack: {e}") from e
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype = ctypes.c_void_p
     get.argtypes = (ctypes.py_object, ctypes.c_char_p)

@@ -138,12 +138,12 @@ def _check_replaceable(target: str) -> None:
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         known = None
     if known is None:
-        raise ArtifactError(f"{target} exists and holds no compiled module; it is left alone: choose another folder")
+        raise ArtifactError(f"{target} exists and is not a compiled module; it was not replaced: choose another folder")
     if there - known:
         others = ", ".join(sorted(there - known)[:3])
         raise ArtifactError(
-            f"{target} also holds what is no part of the compiled module there ({others}); it is left alone: choose "
-            "another folder"
+            f"{target} also holds other files than the compiled module ({others}); it was not replaced: choose another "
+            "folder"
         )
 
 
@@ -183,7 +183,7 @@ def load_artifact(folder: str | os.PathLike[str]) -> Artifact:
             return _read_file(os.path.join(base, name), _LARGEST_MANIFEST if name == MANIFEST else None)
         except OSError as e:
             if name == MANIFEST:
-                raise ArtifactError(f"{base} is no compiled module: cannot read {name} ({e.strerror})") from e
+                raise ArtifactError(f"{base}is not a compiled module: cannot read {name} ({e.strerror})") from e
             raise ArtifactError(f"{base}: cannot read {name} ({e.strerror})") from e
 
     return read_artifact(base, get, check=True)
@@ -197,7 +197,7 @@ def _read_file(path: str, most: int | None) -> bytes:
     with open(opened, "rb") as f:
         found = os.fstat(opened)
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(0, "it is no file")
+            raise OSError(0, "it is not a regular file")
         if most is not None and found.st_size > most:
             raise OSError(0, f"expected at most {most} bytes, got {found.st_size}")
         return f.read()
@@ -242,7 +242,7 @@ def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False
     def read(name: str) -> bytes:
         data = get(name)
         if check and hashlib.sha256(data).hexdigest() != files[name]:
-            raise ArtifactError(f"{base}: {name} is not the file that was compiled (its SHA-256 differs)")
+            raise ArtifactError(f"{base}: {name} was modified after the compilation (its SHA-256 differs)")
         return data
 
     def text(name: str) -> str:
@@ -274,5 +274,5 @@ def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(out) != len(pairs):
         names = [name for name, _ in pairs]
         twin = next(n for n in names if names.count(n) > 1)
-        raise ValueError(f"the field {twin!r} is there twice in one object")
+        raise ValueError(f"the field {twin!r} occurs twice in one object")
     return out

@@ -143,7 +143,7 @@ def bind_plain(param: Param, value: object, index: int, label: str) -> Value:
         if not isinstance(value, int) or isinstance(value, bool):
             raise DtypeError(f"{label} expects an array or an address, got {type(value).__name__}")
         if not 0 <= value < 1 << 64:
-            raise RangeError(f"{label}: {value} is no address (expected 0 to 2^64 - 1)")
+            raise RangeError(f"{label}: {value} is not an address; it must be from 0 to 2^64 - 1")
         return Pointer(index, 0)
     if kind == "tuple":
         pairs = [("", param["shape"], value)]  # type: ignore[typeddict-item]
@@ -153,7 +153,7 @@ def bind_plain(param: Param, value: object, index: int, label: str) -> Value:
         shape, stride = cast("Sequence[object]", value)
         pairs = [("shape ", param["shape"], shape), ("stride ", param["stride"], stride)]  # type: ignore[typeddict-item]
     else:
-        raise DtypeError(f"{label}: a parameter of type {param['type']} cannot be given from Python")
+        raise DtypeError(f"{label}: a parameter of type {param['type']} cannot be passed from Python")
     numbers: dict[int, int] = {}
     for part, tree, given in pairs:
         _bind_tree(tree, given, numbers, f"{label} {part}".strip(), param)
@@ -402,7 +402,7 @@ def _tensor_map(param: Param, value: Value, addresses: Sequence[int], label: str
     try:
         return checked(value, addresses[value.address.argument] + value.address.offset)
     except TmaError as e:
-        raise TensorMapError(f"{label}: no tensor map can be made, {e} ({param['type']})") from None
+        raise TensorMapError(f"{label}: TMA does not support this array: {e} ({param['type']})") from None
 
 
 def _at(value: Value, path: Sequence[int]) -> Value:
@@ -444,7 +444,7 @@ def _number(leaf: int | DynamicLeaf | None, scalars: dict[int, Value]) -> int | 
     if isinstance(leaf, dict):
         value = scalars[leaf["offset"]]
         if not isinstance(value, int):
-            raise LaunchError("the host function passes a value that it never set")
+            raise LaunchError("the host function passes an undefined value")
         return value
     return leaf
 

@@ -34,14 +34,14 @@ PORTABLE_CLUSTER = DEFAULT_TARGET.cluster
 
 _HINTS = {
     100: "no CUDA device is visible (nvidia-smi shows them; CUDA_VISIBLE_DEVICES may hide them)",
-    200: "the image was made for another architecture",
-    209: "the machine code was made for another architecture than this GPU's",
+    200: "the image was built for another architecture",
+    209: "the machine code was built for another architecture than this GPU's",
     218: "the driver's assembler refused the PTX",
     222: "this driver is too old for the PTX version of the kernel",
     700: "a kernel accessed memory that is not allocated",
     701: "too many registers, threads or bytes of shared memory for this GPU",
     720: "more blocks than this GPU runs at once, which a cooperative launch needs",
-    710: "an assertion in a kernel failed; standard error says which one, and where",
+    710: "an assertion in a kernel failed; standard error shows its file and line",
     716: "a kernel accessed memory at a misaligned address",
     719: "a kernel failed (a trap in it, most likely)",
 }

@@ -281,7 +281,7 @@ class _Evaluator:
             size, static = cast("list[int | None]", extra)
             pointer = given[0]
             if not isinstance(pointer, Pointer):
-                raise HostError(f"host function @{self.name}: pointer arithmetic on a value that is no pointer")
+                raise HostError(f"host function @{self.name}: pointer arithmetic on a value that is not a pointer")
             step = static if static is not None else self.number(given[1])
             return Pointer(pointer.argument, pointer.offset + step * cast(int, size))
         if name == "tensor_map":
@@ -336,7 +336,7 @@ class _Evaluator:
     def map_parts(self, given: list[Value], sizes: Sequence[int]) -> tuple[Pointer, list[tuple[int, ...]], list[int]]:
         pointer = given[0]
         if not isinstance(pointer, Pointer):
-            raise HostError(f"host function @{self.name}: a tensor map of a value that is no pointer")
+            raise HostError(f"host function @{self.name}: a tensor map of a value that is not a pointer")
         numbers = [self.number(v) for v in given[1:]]
         parts: list[tuple[int, ...]] = []
         for n in sizes:

@@ -160,7 +160,7 @@ class CompiledModule:
         Raises :class:`LaunchError` for an unknown name.
         """
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise LaunchError(f"expected the name of a kernel, got {name!r}")
+            raise LaunchError(f"kernel: name must be a string, got {name!r}")
         return Kernel(self, find_target(self.manifest, name))
 
     def save(self, folder: str | os.PathLike[str]) -> str:

@@ -96,7 +96,7 @@ def only(plans: Sequence[Plan]) -> Plan:
     """Return the only launch of a call.  Raises :class:`LaunchError` if there are several or none."""
     if len(plans) != 1:
         kernels = ", ".join(f"@{p.kernel}" for p in plans) or "no kernel"
-        raise LaunchError(f"expected a call with one launch, this one launches {kernels}: ask for its plans")
+        raise LaunchError(f"expected a call with one launch, this one launches {kernels}: use Kernel.plans")
     return plans[0]
 
 
@@ -123,7 +123,7 @@ def find_target(manifest: Manifest, name: str) -> Target:
         fallback = find_target(manifest, host["fallback"]) if "fallback" in host else None
         return Target(name, _choices(host, kernels), host, fallback)
     known = ", ".join([*kernels, *by_name]) or "none"
-    raise LaunchError(f"no kernel or host function @{name} here (there are: {known})")
+    raise LaunchError(f"no kernel or host function @{name} here (known: {known})")
 
 
 def _choices(host: HostEntry, kernels: Mapping[str, KernelEntry]) -> tuple[Choice, ...]:
@@ -214,7 +214,7 @@ def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Sa
 
     if target.host is None:
         if said.grid is None:
-            raise LaunchError(f"no host function launches @{target.name}: give grid=(x, y, z)")
+            raise LaunchError(f"no host function launches @{target.name}: pass grid=(x, y, z)")
         base = target.launches[0].kernel
         return (_plan(call, base, target.launches[0], tuple(values), None, target.names),)
     try:
@@ -331,10 +331,12 @@ def _plan(
         empty = _check_shape(kernel, grid, threads, call.arguments)
         own = _three(kernel["cluster"]) if kernel["cluster"] else None
         if cluster is not None and own is not None and cluster != own:
-            raise LaunchError(f"@{kernel['name']} is compiled for clusters of {own}, the host function asks {cluster}")
+            raise LaunchError(
+                f"@{kernel['name']} is compiled for clusters of {own}, the host function requests {cluster}"
+            )
         for size, g, axis in zip(own or cluster or (1, 1, 1), grid, "xyz"):
             if g % max(1, size):
-                raise LaunchError(f"grid {grid} is no multiple of the cluster {own or cluster} in {axis}")
+                raise LaunchError(f"grid {grid} is not a multiple of the cluster {own or cluster} in {axis}")
         return Plan(
             kernel["name"],
             kernel["module"],

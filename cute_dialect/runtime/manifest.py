@@ -112,7 +112,7 @@ def _check_launch(host: str, launch: Mapping[str, object], kernels: Mapping[str,
     for name in (str(launch["kernel"]), *variants):
         kernel = kernels.get(name)
         if kernel is None or base is None:
-            raise ManifestError(f"host function @{host} launches @{name}, which is no kernel here")
+            raise ManifestError(f"host function @{host} launches @{name}, which is not a kernel of this module")
         if len(kernel["params"]) != passed:
             raise ManifestError(
                 f"host function @{host} passes {passed} arguments, kernel @{name} takes {len(kernel['params'])}"
@@ -160,7 +160,8 @@ def _check_fallbacks(hosts: Sequence[HostEntry]) -> None:
                 raise ManifestError(f"host function @{host['name']} falls back to itself ({', '.join(seen)})")
             if name not in named:
                 raise ManifestError(
-                    f"host function @{at['name']} falls back to @{name}, which is no function here that launches"
+                    f"host function @{at['name']} falls back to @{name}, "
+                    "which is not a host function that launches kernels"
                 )
             seen.append(name)
             kinds = [[(p["kind"], p.get("element")) for p in h["params"]] for h in (host, named[name])]

@@ -61,7 +61,7 @@ def _declared(param: Param, label: str, own: str) -> Parameter:
             return Parameter(param, label, tuple([("int64_t", f"{own}_{i}") for i in range(count)]))
         case kind:
             raise ExportError(
-                f"argument {label}: a parameter of kind {kind} ({param['type']}) cannot be given from C; export the "
+                f"argument {label}: a parameter of kind {kind} ({param['type']}) cannot be passed from C; export the "
                 "host function that makes it"
             )
 

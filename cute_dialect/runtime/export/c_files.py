@@ -291,7 +291,7 @@ def _write_host(f: Function, s: _Sources, target: Target, arguments: Sequence[Va
     def scalar(register: object) -> str:
         value = values[cast(int, register)]
         if not isinstance(value, Scalar):
-            raise ExportError(f"host function @{target.name} launches with a number that it never set")
+            raise ExportError(f"host function @{target.name} launches with an undefined number")
         return value.text
 
     def three(record: dict[str, object], key: str) -> list[str] | None:

@@ -156,7 +156,7 @@ def _width(type_: str) -> int:
 def _put(f: Function, type_: str, value: Value, at_: int, checks: _Checks) -> None:
     """Write a scalar of a lowered type to the parameter bytes."""
     if not isinstance(value, Scalar):
-        checks.never("the host function passes a value that it never set")
+        checks.never("the host function passes an undefined value")
         return
     if value.type == "double":
         kind, made = {
@@ -191,7 +191,7 @@ def _pack_trees(base: Param, chosen: Param, scalars: Mapping[int, Value], at_: i
             if value is None:
                 continue
             if value.type == "unset":
-                checks.never("the host function passes a value that it never set")
+                checks.never("the host function passes an undefined value")
                 continue
             what = f", {'extent' if part == 'shape' else 'stride'} of leaf {k}"
             extent = extents[k] if part == "stride" and chosen["kind"] == "memref" else None

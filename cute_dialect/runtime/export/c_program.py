@@ -78,7 +78,7 @@ class _Writer:
 
     def _scalar(self, value: Value) -> str:
         if not isinstance(value, Scalar):
-            raise ExportError(f"host function @{self._name} computes with a value that it never set")
+            raise ExportError(f"host function @{self._name} computes with an undefined value")
         return value.text
 
     def _if(self, results: list[int], condition: Value, parts: list[list[object]]) -> None:
@@ -144,14 +144,14 @@ class _Writer:
         size, static = extra
         pointer = given[0]
         if not isinstance(pointer, Scalar) or pointer.type != "uint64_t":
-            raise ExportError(f"host function @{self._name}: pointer arithmetic on a value that is no pointer")
+            raise ExportError(f"host function @{self._name}: pointer arithmetic on a value that is not a pointer")
         step = number(static * cast(int, size)) if static is not None else f"{self._scalar(given[1])} * {size}"
         return self._f.let("uint64_t", f"{pointer.text} + (uint64_t)({step})", pointer.argument)
 
     def _map(self, name: str, given: list[Value], rank: int) -> Value:
         pointer = given[0]
         if not isinstance(pointer, Scalar) or pointer.type != "uint64_t":
-            raise ExportError(f"host function @{self._name}: a tensor map of a value that is no pointer")
+            raise ExportError(f"host function @{self._name}: a tensor map of a value that is not a pointer")
         made = self._f.variable("struct cute_map", pointer.argument)
         f = self._f
         f.line(f"{made.text}.rank = {rank};")

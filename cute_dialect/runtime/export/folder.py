@@ -92,8 +92,8 @@ def _files(artifact: Artifact, target: Target, form: str, name: str) -> dict[str
         data = c.ptx.encode() if form == "ptx" else c.cubin
         if data is None:
             raise ExportError(
-                f"export: @{target.name} has no cubin, there was no ptxas (pip install nvidia-cuda-nvcc); leave out "
-                "'cubin'"
+                f"export: @{target.name} has no cubin, because ptxas was not available (pip install nvidia-cuda-nvcc); "
+                "leave out 'cubin'"
             )
         made[f"{name}{i or ''}.{form}"] = data
     if not made:

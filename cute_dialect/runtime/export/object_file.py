@@ -39,7 +39,7 @@ def compile_object(sources: dict[str, bytes], name: str, folder: Path, file_name
         raise ExportError(f"export_to_c: there is no C compiler {compiler[0]!r}; install one, or name it with CC=…")
     if headers is None:
         raise ExportError(
-            "export_to_c: there is no cuda.h; pip install nvidia-cuda-runtime, or set CUDA_HOME to a CUDA toolkit"
+            "export_to_c: found no cuda.h; pip install nvidia-cuda-runtime, or set CUDA_HOME to a CUDA toolkit"
         )
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder) as made:

@@ -188,7 +188,7 @@ CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct c
     CUresult code;
     if (map->address % (uint64_t)unit)
         return cute_say(CUTE_REFUSED,
-                        "%s: no tensor map can be made, address: expected an address that is a multiple of %lld, got %#llx"
+                        "%s: TMA does not support this array: address: expected an address that is a multiple of %lld, got %#llx"
                         " (%s)",
                         label, (long long)unit, (unsigned long long)map->address, type);
     for (int i = 0; i < map->rank; i++) {
@@ -196,13 +196,13 @@ CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct c
         box[i] = (cuuint32_t)map->box[i];
         steps[i] = (cuuint32_t)map->steps[i];
         if (map->extents[i] < 1 || map->extents[i] > (int64_t)1 << 32)
-            return cute_say(CUTE_REFUSED, "%s: no tensor map can be made, dimension %d: expected an extent of 1 to 2^32,"
+            return cute_say(CUTE_REFUSED, "%s: TMA does not support this array: dimension %d: expected an extent of 1 to 2^32,"
                             " got %lld (%s)", label, i, (long long)map->extents[i], type);
     }
     for (int i = 1; i < map->rank; i++) {
         int64_t stride = map->extents[i] == 1 ? unit : map->strides[i - 1];
         if (stride <= 0 || stride % unit)
-            return cute_say(CUTE_REFUSED, "%s: no tensor map can be made, dimension %d: expected a stride that is a"
+            return cute_say(CUTE_REFUSED, "%s: TMA does not support this array: dimension %d: expected a stride that is a"
                             " positive multiple of %lld bytes, got %lld (%s)", label, i, (long long)unit,
                             (long long)stride, type);
         strides[i - 1] = (cuuint64_t)stride;
@@ -223,7 +223,7 @@ CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct c
                                       (CUtensorMapInterleave)map->codes[1], (CUtensorMapSwizzle)map->codes[2],
                                       (CUtensorMapL2promotion)map->codes[3], (CUtensorMapFloatOOBfill)map->codes[4]);
     if (code != CUDA_SUCCESS)
-        return cute_say(CUTE_REFUSED, "%s: no tensor map can be made, the driver refuses it (%s)", label, type);
+        return cute_say(CUTE_REFUSED, "%s: TMA does not support this array: the driver refuses it (%s)", label, type);
     cute_put(launch, at, &made, sizeof made);
     return CUTE_PLANNED;
 }

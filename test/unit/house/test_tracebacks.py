@@ -62,7 +62,7 @@ WRONG = {
     "lowering": ('run(x, y, alignment, device="cpu")', "the atom moves 128 bits at a time"),
     "launch": ('run(x, y, outside, 5000, device="cpu")', "block (5000, 1, 1)"),
     "recursion": ('run(x, y, recursive, device="cpu")', "recurses without end"),
-    "folder": ('cute.load("no such folder")', "is no compiled module"),
+    "folder": ('cute.load("no such folder")', "is not a compiled module"),
     "keyword": ('op.mm(a, a, devise="cpu")', "did you mean 'device'?"),
     "argument": ('cute.compile(run, x, y, outside)(x.astype("f8"), y, device="cpu")', "f64"),
     "shapes": ('op.mm(a, b, device="cpu")', "mm"),

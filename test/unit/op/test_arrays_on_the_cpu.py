@@ -216,7 +216,7 @@ def test_views_beyond_their_memory() -> None:
     b = np.ones((64, 32), np.float16)
     strided = np.lib.stride_tricks.as_strided
     view = view_of(memory)
-    of_8192 = "mm: a: expected an array inside of the 8192 bytes that it is a view of, got shape"
+    of_8192 = "mm: a: expected an array within the 8192 bytes that it is a view of, got shape"
     cases: list[tuple[Any, str]] = [
         (strided(memory, (65, 64), (128, 2)), "(65, 64) with strides (64, 1), bytes 0 to 8320 of these"),
         (strided(memory[1:], (64, 64), (128, 2)), "(64, 64) with strides (64, 1), bytes 128 to 8320 of these"),
@@ -227,9 +227,9 @@ def test_views_beyond_their_memory() -> None:
         with pytest.raises(op.LayoutError) as told:
             op.mm(a, b, np.zeros((a.shape[0], 32), np.float16), device="cpu")
         assert str(told.value) == f"{of_8192} {said}"
-    with pytest.raises(op.LayoutError, match=r"^Gemm.run: A: expected an array inside of the 8192 bytes"):
+    with pytest.raises(op.LayoutError, match=r"^Gemm.run: A: expected an array within the 8192 bytes"):
         op.Gemm(element="f16", layout="row").run(cases[0][0], b, device="cpu")
-    with pytest.raises(NotAnArray, match="expected an array inside"):
+    with pytest.raises(NotAnArray, match="expected an array within"):
         view_of(strided(np.zeros(4, np.float32)[::-1], (5,), (-4,)))
     for inside in (memory[::-1], memory.T[3:], strided(memory[2:], (62, 32), (128, 2)), memory[5:5], memory.view("u1")):
         assert view_of(inside).shape == inside.shape

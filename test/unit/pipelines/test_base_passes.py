@@ -161,7 +161,7 @@ def test_pass_errors() -> None:
 def test_wgmma_at_o0_is_refused() -> None:
     body = "      nvvm.wgmma.fence.aligned\n"
     text = module(kernel("k", [], [], body))
-    with pytest.raises(UpstreamError, match=r"holds wgmma.*O = 0.*opt-level to 1, 2 or 3"):
+    with pytest.raises(UpstreamError, match=r"contains wgmma.*O = 0.*opt-level to 1, 2 or 3"):
         lowered(text, {"chip": "sm_90a", "features": "+ptx83", "opt-level": "0"}).run("emit-gpu-binary")
     m = lowered(text)
     m.run("emit-gpu-binary")

@@ -306,7 +306,7 @@ def test_numbers_for_scalars() -> None:
         ("i32", np.array([1, 2]), DtypeError, "x expects one number for i32, got ndarray of several"),
         ("f32", np.complex64(1), DtypeError, "x expects a number for f32, got complex"),
         ("i1", 2, RangeError, "x: 2 does not fit i1 (expected 0, 1, False or True)"),
-        ("!llvm.ptr<1>", -1, RangeError, "x: -1 is no address (expected 0 to 2^64 - 1)"),
+        ("!llvm.ptr<1>", -1, RangeError, "x: -1 is not an address; it must be from 0 to 2^64 - 1"),
         ("!llvm.ptr<1>", True, DtypeError, "x expects an array or an address, got bool"),
     ):
         with pytest.raises(error) as e:
@@ -421,11 +421,11 @@ def test_errors_are_launch_errors() -> None:
 
 
 def test_what_is_asked_for_is_there(gpu: FakeDriver) -> None:
-    for name, said in ((5, "expected the name of a kernel, got 5"), (None, "expected the name of a kernel, got None")):
+    for name, said in ((5, "kernel: name must be a string, got 5"), (None, "kernel: name must be a string, got None")):
         with pytest.raises(LaunchError, match=f"^{said}$"):
             CompiledModule(artifact()).kernel(name)  # type: ignore[arg-type]
     for folder in (5, None, b"x"):
-        with pytest.raises(ArtifactError, match=f"^expected the path of a folder, got {folder!r}$"):
+        with pytest.raises(ArtifactError, match=f"^load: folder must be a path, got {folder!r}$"):
             load(folder)  # type: ignore[arg-type]
     with pytest.raises(LaunchError) as e:
         CompiledModule(artifact()._replace(code=())).kernel("add")(*matrices())

@@ -96,23 +96,23 @@ def test_folder_round_trip(tmp_path: Path) -> None:
 
 
 def test_folder_errors(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="is no compiled module"):
+    with pytest.raises(ArtifactError, match="is not a compiled module"):
         load_artifact(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
-    with pytest.raises(ArtifactError, match="holds no compiled module; it is left alone"):
+    with pytest.raises(ArtifactError, match="is not a compiled module; it was not replaced"):
         add().save(tmp_path / "mine")
     (tmp_path / "mine" / "manifest.json").write_text('{"name": "a web page"}')
-    with pytest.raises(ArtifactError, match="holds no compiled module; it is left alone"):
+    with pytest.raises(ArtifactError, match="is not a compiled module; it was not replaced"):
         add().save(tmp_path / "mine")
     both = Path(add().save(tmp_path / "both"))
     (both / "thesis.txt").write_text("x")
-    with pytest.raises(ArtifactError, match=r"also holds what is no part of .* \(thesis\.txt\); it is left alone"):
+    with pytest.raises(ArtifactError, match=r"also holds other files .* \(thesis\.txt\); it was not replaced"):
         add().save(both)
     assert (both / "thesis.txt").read_text() == "x"
     folder = Path(add().save(tmp_path / "a"))
     (folder / "kernel.ptx").write_text("other")
-    with pytest.raises(ArtifactError, match=r"kernel\.ptx is not the file that was compiled"):
+    with pytest.raises(ArtifactError, match=r"kernel\.ptx was modified after the compilation"):
         load_artifact(folder)
     document = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**document, "format": 99}))
@@ -334,7 +334,7 @@ def test_plain_parameter_errors(text: str, lowered: str, value: object, error: t
 def test_grid_and_block_limits() -> None:
     k = one("i32", "i32").kernel("k")
     for shape, said in (
-        ({}, "give grid="),
+        ({}, "pass grid="),
         ({"grid": (1, 65536, 1)}, "not a valid CUDA grid"),
         ({"grid": (0, 1, 1)}, "not a valid CUDA grid"),
         ({"grid": (1,), "block": (64,)}, r"compiled for blocks of \(128, 1, 1\), got \(64, 1, 1\)"),
@@ -342,7 +342,7 @@ def test_grid_and_block_limits() -> None:
     ):
         with pytest.raises(LaunchError, match=said):
             k.plan(1, **shape)  # type: ignore[arg-type]
-    with pytest.raises(LaunchError, match=r"no kernel or host function @nix here \(there are: k\)"):
+    with pytest.raises(LaunchError, match=r"no kernel or host function @nix here \(known: k\)"):
         one("i32", "i32").kernel("nix")
 
 
@@ -475,7 +475,7 @@ def test_shared_memory_and_clusters(gpu: FakeDriver) -> None:
     assert list(gpu.smem_allowed.values()) == [100000]
     with pytest.raises(LaunchError, match="needs 300000 bytes of dynamic shared memory; this GPU has 232448"):
         k(FakeArray((4,)), 2, smem=300000)
-    with pytest.raises(LaunchError, match="is no multiple of the cluster"):
+    with pytest.raises(LaunchError, match="is not a multiple of the cluster"):
         k(FakeArray((4,)), 2, grid=(1, 3, 1))
 
 

@@ -139,7 +139,7 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
         ),
         (
             lambda d: d["hosts"][0].update(fallback="missing"),
-            "host function @launch falls back to @missing, which is no function here that launches",
+            "host function @launch falls back to @missing, which is not a host function that launches kernels",
         ),
         (
             lambda d: d["hosts"][0]["program"].update(arguments=3),
@@ -147,7 +147,7 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
         ),
         (
             lambda d: d["hosts"][0]["program"]["launches"][0].update(kernel="x"),
-            "host function @launch launches @x, which is no kernel here",
+            "host function @launch launches @x, which is not a kernel of this module",
         ),
         (
             lambda d: d["hosts"][0]["program"]["launches"][0].update(types=["a"]),
@@ -236,7 +236,7 @@ def test_what_is_no_manifest(folder: Path, capsys: pytest.CaptureFixture[str]) -
         (b"", "is damaged: Expecting value: line 1 column 1 (char 0)"),
         (b"[]", "is damaged: expected a JSON object, got list"),
         (b"{}", "has format None, this version reads format 2: compile it again"),
-        (b'{"format": 2, "format": 2}', "is damaged: the field 'format' is there twice in one object"),
+        (b'{"format": 2, "format": 2}', "is damaged: the field 'format' occurs twice in one object"),
         (b"\xff", "is damaged: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
         (b"[" * 100000, "is damaged: it is nested too deeply"),
         (whole[:-20], "is damaged: "),
@@ -256,11 +256,11 @@ def test_what_is_no_file(folder: Path) -> None:
         for make in (os.mkfifo, os.mkdir):
             path.unlink()
             make(path)
-            assert "it is no file" in refused(folder) or "Is a directory" in refused(folder)
+            assert "it is not a regular file" in refused(folder) or "Is a directory" in refused(folder)
             path.rmdir() if path.is_dir() else path.unlink()
             path.write_bytes(data)
     (folder / "kernel.ptx").write_bytes(b"\xff")
-    assert refused(folder) == f"{folder}: kernel.ptx is not the file that was compiled (its SHA-256 differs)"
+    assert refused(folder) == f"{folder}: kernel.ptx was modified after the compilation (its SHA-256 differs)"
     with open(folder / "manifest.json", "wb") as f:
         f.truncate(1 << 40)
     assert "expected at most 67108864 bytes, got 1099511627776" in refused(folder)

@@ -84,7 +84,7 @@ def test_plan_is_of_one_launch() -> None:
     x, y, z = arrays()
     call = compiled().kernel("choose")
     assert call.plan(x, y, z, 2).kernel == "scale"
-    with pytest.raises(LaunchError, match="one launch, this one launches @scale, @add: ask for its plans"):
+    with pytest.raises(LaunchError, match=r"one launch, this one launches @scale, @add: use Kernel\.plans"):
         call.plan(x, y, z, 3)
 
 
@@ -117,7 +117,7 @@ def test_a_kernel_by_its_name() -> None:
     """Its host function launches others too, so it is launched alone, and says its grid."""
     x, y, _ = arrays()
     call = compiled().kernel("scale")
-    with pytest.raises(LaunchError, match="no host function launches @scale: give grid"):
+    with pytest.raises(LaunchError, match="no host function launches @scale: pass grid"):
         call(x, y, 3, device="cpu")
     call(x, y, 3, grid=(3,), device="cpu")
     assert np.array_equal(y, 3 * x)
@@ -156,7 +156,7 @@ def test_a_launch_falls_back_alone(shape: tuple[int, int]) -> None:
     assert second.rejected == () and (first.rejected == ()) == possible
     if not possible:
         assert first.rejected[0].startswith(
-            "@copy_tma: argument mA: no tensor map can be made, dimension 1: expected a"
+            "@copy_tma: argument mA: TMA does not support this array: dimension 1: expected a"
         )
     call(a, b, device="cpu")
     assert np.array_equal(a, b)
@@ -220,7 +220,7 @@ def test_the_driver_is_called_once_a_launch_in_order(gpu: FakeDriver) -> None:
     bound(9)
     assert seen == [("scale", [y.pointer, x.pointer]), ("add", [x.pointer, z.pointer])]
     assert [p.kernel for p in bound.plans] == ["scale", "add"]
-    with pytest.raises(LaunchError, match="ask for its plans"):
+    with pytest.raises(LaunchError, match=r"use Kernel\.plans"):
         _ = bound.function
 
 

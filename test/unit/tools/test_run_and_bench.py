@@ -177,7 +177,7 @@ def test_host_functions_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--kernel", "nix", "--in", "4x8"), "no kernel or host function @nix here (there are: add, add_v, launch)"),
+        (("--kernel", "nix", "--in", "4x8"), "no kernel or host function @nix here (known: add, add_v, launch)"),
         (("--kernel", "add"), 'parameter a (!cute.memref<f32, gmem, "(?,?):(?,1)">) needs an array'),
         (("--kernel", "add", "--in", "4y8"), "expected a shape like 64x4096xf32 or a .npy file, got '4y8'"),
         (("--kernel", "add", "--in", "4x8xf99"), "numpy has no type for elements of f99"),
@@ -222,7 +222,7 @@ def test_errors_in_the_file_have_positions(tmp_path: Path, capsys: pytest.Captur
     assert status == 1 and err == f"{tmp_path / 'none.mlir'}: error: cannot read it: No such file or directory\n"
     (tmp_path / "empty").mkdir()
     status, _, err = run(capsys, str(tmp_path / "empty"))
-    assert status == 1 and "is no compiled module" in err
+    assert status == 1 and "is not a compiled module" in err
 
 
 def test_which_kernel_must_be_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,7 +230,7 @@ def test_which_kernel_must_be_clear(tmp_path: Path, capsys: pytest.CaptureFixtur
     status, _, err = run(capsys, two, "--in", "4x8")
     assert status == 1 and "choose a kernel with --kernel=NAME (available: x, y)" in err
     status, _, err = run(capsys, two, "--kernel", "x", "--in", "4x8", "--device", "cpu")
-    assert status == 1 and "no host function launches @x: give grid=" in err
+    assert status == 1 and "no host function launches @x: pass grid=" in err
 
 
 def test_no_gpu_is_said(compiled: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
