@@ -1,8 +1,9 @@
 """Argument checks of the public functions of ``cute_dialect.algebra``.
 
-The functions inside the package do not check their arguments.  The public names wrap them with a check: a list becomes
-a tuple, an object with ``__index__`` (a numpy integer, but not a bool) becomes an ``int``, and the text of a layout
-becomes the layout.  Any other argument raises an AlgebraError that names the function, the expected kind and the value.
+The functions inside the package do not check their arguments.  The public names wrap them with a check,
+which converts a list to a tuple and the text of a layout to the layout.  It converts an object with ``__index__`` (a
+numpy integer, but not a bool) to an ``int``.  Any other argument raises an AlgebraError that names the function, the
+expected kind and the value.
 
 >>> from cute_dialect.algebra import size
 >>> size([4, 8]), size("(4,8):(1,4)")

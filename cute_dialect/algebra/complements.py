@@ -76,8 +76,8 @@ def _collect(s: tuple[IntTuple, ...], d: tuple[Stride, ...], modes: list[tuple[i
 
 
 def _static_gaps(layout: Layout, modes: list[tuple[int, int]]) -> tuple[Extents, Strides]:
-    # Each gap between two modes becomes a mode whose stride is the range covered so far.  Gaps never merge: extent
-    # times stride of a gap is at most the stride of the next mode, and the next gap starts at a larger stride.
+    # Each gap between two modes becomes a mode whose stride is the range covered so far.  Gaps never merge: a gap
+    # ends at or below the stride of the next mode, and the next gap starts at a larger stride.
     S: Extents = []
     D: Strides = []
     covered = 1
@@ -160,7 +160,7 @@ def extended_complement(layout: Layout, shape: IntTuple) -> Layout:
     """Return the complement used by divides: repeated until layout and complement together cover ``shape``.
 
     For each extent ``x`` of the shape under a leaf of the index profile, the last mode is repeated ``ceil(x / z)``
-    times, where ``z`` is the part of its stride not yet covered.  Modes of the shape that the layout does not step
+    times.  ``z`` is the part of its stride that is not yet covered.  Modes of the shape that the layout does not step
     through are included whole.
 
     >>> extended_complement(Layout("6:2"), 24), extended_complement(Layout("4:32@0"), (128, 64))

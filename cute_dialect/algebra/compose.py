@@ -48,8 +48,8 @@ def composition(a: AnyLayout, b: AnyLayout | Tile | IntTuple) -> AnyLayout:
             ``n:1``, and 1 is ``1:0``.
 
     Raises:
-        AlgebraError: a step of ``b`` exceeds an extent of ``a`` without being a multiple of it, the elements left in
-            that mode do not divide the extent of ``b``, or ranks do not fit.
+        AlgebraError: ranks do not fit, or ``b`` does not fit the modes of ``a``: a step exceeds an extent without being
+            a multiple of it, or the elements left in that mode do not divide the extent of ``b``.
 
     >>> A = Layout("(12,8):(8,1)")
     >>> composition(A, (Layout("3:4"), UNDERSCORE)), composition(A, (3, 2))
@@ -129,8 +129,8 @@ def compose(a: Layout, b: Layout) -> Layout:
     return raw_layout(shape, stride)
 
 
-# Fast path for plain integers, the common case at a Python prompt: one pass over the leaves of ``a``, and one call per
-# leaf of ``b``.
+# Fast path for plain integers, the common case in programs: one pass over the leaves of ``a``, and one call per leaf of
+# ``b``.
 
 
 def fold_static(a: Layout) -> tuple[list[int], list[int]] | None:

@@ -51,8 +51,8 @@ def right_inverse(layout: Layout) -> Layout:
 
 
 def _folded_static(extents: Extents, strides: Strides) -> list[tuple[int, int, int]] | None:
-    # (stride, prefix product, extent) of the folded modes with extent > 1 and stride > 0, by stride; None if a leaf is
-    # not a plain integer.
+    # (stride, prefix product, extent) of the folded modes that have extent > 1 and a nonzero stride, by stride.  None
+    # if a leaf is not a plain integer.
     modes: list[tuple[int, int, int]] = []
     q = 1
     ps = pd = pq = 0

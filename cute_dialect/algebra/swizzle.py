@@ -58,10 +58,10 @@ def slice_swizzled(coord: Coord, value: ComposedLayout, moved: bool = True) -> t
     that do not overlap, as they are in every layout with power-of-two strides.
 
     * If the coordinate fixes nothing, the result is ``S o offset o slice(B)``.
-    * If the free modes use both a bit that the swizzle reads and the bit that it flips, the result is
+    * If the free modes use a bit that the swizzle reads and the bit that it flips, the result is
       ``S o offset' o slice(B)``.  The pointer moves by the bits outside the fields.
-    * Otherwise the swizzle is linear on the free modes: a bit ``y`` that is read maps to ``y + z`` or ``y - z``, where
-      ``z`` is the bit it flips.  The result is a plain layout, and the pointer also moves by ``S(offset')``.
+    * Otherwise the swizzle is linear on the free modes.  A bit ``y`` that is read maps to ``y + z`` or ``y - z``, where
+      ``z`` is the bit that it flips.  The result is a plain layout, and the pointer also moves by ``S(offset')``.
 
     With a dynamic offset the signs of the strides are selected at run time.  If ``moved`` is False the pointer offset
     is neither computed nor emitted, and 0 is returned in its place.
@@ -100,8 +100,8 @@ def slice_pointer_offset(coord: Coord, layout: ComposedLayout) -> IntTuple:
 
 
 def _fixed_and_free(coord: Coord, value: ComposedLayout) -> tuple[Swizzle, Layout, Leaf | None, Leaf, Leaf]:
-    # Returns the swizzle, the free modes, the offset xored with the fixed bits of the fields (None if nothing is
-    # fixed), the index of the fixed coordinates, and the bits of that index inside the fields.
+    # Returns the swizzle, the free modes, the new offset, the index of the fixed coordinates, and the bits of that
+    # index inside the fields.  The new offset is the old one xored with these bits, or None if nothing is fixed.
     swizzle, offset, outer = value.inner, value.offset, value.outer
     assert isinstance(swizzle, Swizzle) and type(offset) is not tuple
     if not is_static(outer):

@@ -195,9 +195,9 @@ def logical_divide(a: A, tiler: Tiler) -> A:
     In a tile ``_`` keeps a mode, and surplus modes of ``a`` are unchanged.  Sizes that do not divide are rounded up.
     An extent ``?{div=128}`` divided by 128 is exact.
 
-    The extents of a nested mode are consumed one after the other.  If the tile is neither a multiple nor a divisor of
-    each of them, tile times rest is not the size of the mode: 4 in ``(3,4)`` gives ``4 * 2``.  Flatten or coalesce such
-    a mode first.
+    The extents of a nested mode are consumed one after the other.  The tile should be a multiple or a divisor of each
+    of them.  Otherwise tile times rest is not the size of the mode: 4 in ``(3,4)`` gives ``4 * 2``.  Flatten or
+    coalesce such a mode first.
 
     Raises:
         AlgebraError: the tiler has more modes than ``a`` or does not fit.

@@ -346,8 +346,11 @@ class CopyAtom:
     """Unit of the instruction: b8 … b128."""
 
     src_space: str
-    """Memory of the source: gmem, smem, rmem, cluster (shared memory of the cluster), tensor (global memory behind a
-    tensor map), cache, or "any" for plain accesses; likewise ``dst_space``."""
+    """Memory of the source: gmem, smem, rmem, cluster, tensor, cache or any; likewise ``dst_space``.
+
+    ``cluster`` is the shared memory of the cluster, ``tensor`` is global memory behind a tensor map, and ``any`` is the
+    memory of a plain access.
+    """
 
     dst_space: str
     thr_id: Layout

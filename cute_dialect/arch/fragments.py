@@ -1,8 +1,8 @@
 """Fragments of the tensor-core instructions: the elements that each thread holds.
 
 The fragments of all ``mma.sync`` shapes with 8 columns, and of ``wgmma``, follow one rule.  Let ``g = lane / 4`` and
-``q = lane % 4``.  Let ``p`` be the number of elements that a lane holds side by side along the contiguous index: those
-of one 32-bit register, or 1 for tf32 and f64.  Value ``i = i0 + p*(i1 + H*i2)`` of a lane is the element at
+``q = lane % 4``.  Let ``p`` be the number of contiguous elements that a lane holds: those of one 32-bit register, or 1
+for tf32 and f64.  Value ``i = i0 + p*(i1 + H*i2)`` of a lane is the element at
 
     row = g + 8*i1,  column = p*q + i0 + 4*p*i2          (H = rows / 8 is 1 or 2)
 

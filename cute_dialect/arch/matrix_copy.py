@@ -1,7 +1,7 @@
 """``ldmatrix``, ``stmatrix`` and ``movmatrix``: copies of 8×8 matrices of 16-bit elements.
 
-Shared memory and fragments are described as one bit array, in which element ``e`` of row ``r`` of matrix ``j`` begins
-at bit ``16*e + 128*r + 1024*j``.
+Layouts map to bits of one abstract array.  Element ``e`` of row ``r`` of matrix ``j`` begins at bit
+``16*e + 128*r + 1024*j``.
 
 * Shared memory: thread ``t`` provides the address of row ``t % 8`` of matrix ``t / 8``.  With fewer than four matrices
   the hardware ignores the addresses of the remaining threads, which repeat the first ones (stride 0).

@@ -53,7 +53,7 @@ def metadata(m: int, k: int, a: str) -> Metadata:
     """Return the metadata operand of a tile ``(m, k)`` of A: 16 rows for a warp, 64 for a warpgroup.
 
     With 32 bits or more per group of A, elements of E are half words.  A thread holds those of rows ``g`` and ``g + 8``
-    in one column of E; if there are two columns, lane ``q`` of four holds column ``q % 2``.  Otherwise elements of E
+    in one column of E.  If there are two columns, lane ``q`` of four holds column ``q % 2``.  Otherwise elements of E
     are words.  Lane ``q`` holds row ``g + 8*(q % 2)``, in column ``q / 2`` if there are two columns.
 
     >>> metadata(16, 16, "f16").layout, metadata(16, 32, "i8").layout, metadata(64, 64, "i8").layout

@@ -60,8 +60,8 @@ def type_letters(types: Types) -> str:
 def intrinsic_name(shape: tuple[int, int, int], types: Types, saturate: bool, bit_op: str) -> str:
     """Return the name of the LLVM intrinsic of an ``mma.sync`` with row-major A and column-major B.
 
-    The suffix names the types of D and C for f16, of all four operands for fp8, and otherwise of A, with B if it
-    differs.
+    The suffix has the types of D and C for f16, and of all four operands for fp8.  For other types it has the type of
+    A, and of B if it differs.
 
     >>> intrinsic_name((16, 8, 16), ("f32", "f16", "f16", "f32"), False, "")
     'llvm.nvvm.mma.m16n8k16.row.col.f32.f32'

@@ -2,8 +2,8 @@
 
 The tensor of a map has up to five dimensions, the contiguous one first.  One instruction moves a box of the tensor,
 which is addressed by coordinates.  In shared memory a box is compact, with its dimensions in the same order, and may be
-swizzled.  A box therefore consists of the leading modes of the shared-memory layout, for as long as these are compact
-and each continues along one mode of the global tensor.  The rest of the tile takes further boxes.
+swizzled.  A box therefore takes as many leading modes of the shared-memory layout as possible.  They must be compact,
+and each must continue along one mode of the global tensor.  The rest of the tile takes further boxes.
 
 >>> from cute_dialect.arch.gmma import smem_tile
 >>> spec = derive(Layout("(4096,1024):(1024,1)"), smem_tile("k", 128, "f16", (128, 64)), (128, 64), "f16")

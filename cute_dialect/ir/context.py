@@ -142,8 +142,8 @@ def make_context(dialects: DialectScope = "all", *, allow_unregistered: bool = F
     """Return a context with the dialects of a scope.
 
     Args:
-        dialects: ``cute`` for programs before lowering, ``base`` for the output of ``cute-to-base``, in which a
-            remaining cute op counts as unregistered, or ``all`` for both.
+        dialects: ``cute`` for programs before lowering, ``base`` for the output of ``cute-to-base``, or ``all`` for
+            both.  With ``base`` a remaining cute op is unregistered.
         allow_unregistered: accept ops of unregistered dialects.
     """
     context = CuteContext(allow_unregistered)

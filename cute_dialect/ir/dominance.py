@@ -1,7 +1,7 @@
 """Dominance between the blocks of a region.
 
-Dominators are computed by the simple form of the algorithm of Lengauer and Tarjan, "A Fast Algorithm for Finding
-Dominators in a Flowgraph" (1979), in O(n log n) steps for n branches.  The iterative algorithm of Cooper, Harvey and
+Dominators are computed by the simple form of the algorithm of Lengauer and Tarjan, in O(n log n) steps for n branches
+("A Fast Algorithm for Finding Dominators in a Flowgraph", 1979).  The iterative algorithm of Cooper, Harvey and
 Kennedy is shorter, but quadratic for chains of blocks with back edges.
 """
 

@@ -67,7 +67,7 @@ _NEXT = re.compile(
     rf"{_VALUE.pattern}(?::[0-9]++)?(?:\s*+,\s*+{_VALUE.pattern}(?::[0-9]++)?)*+\s*+=)",
     re.ASCII,
 )
-"""The text after an op that is complete at the end of its line: the end of its block, or the start of the next op."""
+"""Text that may follow an op that ends with its line: the end of the block, or the next op."""
 _MAX_LINE = 2000
 _NO_TYPE = ("type expected", "Expected shape type.", "Expected vector element type", "Expected argument or type")
 """Messages of xDSL for a missing type."""
@@ -193,7 +193,7 @@ class LocatedParser(LocationReader):
         except VerifyException as e:
             self.raise_error(one_line(str(e)), name.span)
         except UnregisteredConstructException as e:
-            # unreachable: xDSL's own dialects reject it while they are parsed; those registered here do not
+            # unreachable: only xDSL's own dialects raise this while parsing, not those registered here
             self.raise_error(one_line(str(e)), name.span)
         stack.pop()
         return op, location
@@ -457,7 +457,7 @@ class LocatedParser(LocationReader):
                 self._known_bodies[attr_name, is_type, whole] = made
             return made
         except VerifyException as e:
-            # unreachable: xDSL's own dialects reject it while they are parsed; those registered here do not
+            # unreachable: only xDSL's own dialects raise this while parsing, not those registered here
             self.raise_error(one_line(str(e)), start.start, max(self.pos, start.end))
 
     def _body_text(self, name: str, at: int) -> str:

@@ -29,8 +29,8 @@ MOST = 20
 class VerifiedForms:
     """Cache of verified forms of ops (class, types, properties).
 
-    A form is looked up by the identity of its attributes first, because passes propagate attributes from op to op and
-    hashing types is most of the cost of comparing forms.
+    A form is looked up by the identity of its attributes first.  Passes propagate attributes from op to op, so this
+    lookup usually succeeds and avoids the cost of hashing types.
     """
 
     def __init__(self) -> None:
@@ -297,7 +297,7 @@ def _structure(op: Operation, kind: _Kind) -> str | None:
     last = op.next_op is None
     if op.successors:
         if block is None or region is None:
-            # unreachable: a module that is verified holds each of its ops in a region
+            # unreachable: every op of a verified module is in a region
             return "has successors but is in no region"
         if not last:
             return "has successors, so it must be the last op of its block"
