@@ -164,6 +164,6 @@ def test_passes_show_the_source(tmp_path: Path) -> None:
 
 def test_what_a_launcher_says() -> None:
     assert str(CudaError("cuCtxSynchronize", 710, "CUDA_ERROR_ASSERT")) == (
-        "cuCtxSynchronize failed with CUDA_ERROR_ASSERT (710): an assertion in a kernel failed; standard error says "
-        "which one, and where"
+        "cuCtxSynchronize failed with CUDA_ERROR_ASSERT (710): an assertion in a kernel failed; standard error shows "
+        "its file and line"
     )
