@@ -100,12 +100,12 @@ class Groups:
         return tuple(self._inner.get((os.path.abspath(file), line), ()))
 
     def of_chain(self, chain: Chain) -> tuple[int, ...]:
-        """Return the group of a chain if it exists, else those of its innermost location."""
+        """Return the group of a chain, or the groups of its innermost location if the chain has none."""
         found = self._numbers.get(_absolute(chain))
         return (found,) if found is not None else self.at(*chain[0]) if chain else ()
 
     def at_place(self, place: str) -> tuple[int, ...]:
-        """Return the groups whose innermost location is ``FILE:LINE:COL``. Empty if the text is no location."""
+        """Return the groups whose innermost location is ``FILE:LINE:COL``. Empty if the text is not a location."""
         file, _, rest = place.rpartition(":")
         file, _, line = file.rpartition(":")
         return self.at(file, int(line)) if rest.isdecimal() and line.isdecimal() else ()

@@ -69,7 +69,7 @@ Part: TypeAlias = "Table | Picture | Words"
 class Tab:
     """A tab.
 
-    ``says`` is the text above its parts; ``count``, shown next to the title, is the number of problems in it.
+    ``says`` is introductory text. ``count`` is the number of problems, shown next to the title.
     """
 
     key: str

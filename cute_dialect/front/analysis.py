@@ -63,8 +63,10 @@ class Site:
         return place_in(self.path, self.node)
 
     def rooted(self, values: Mapping[str, Any]) -> list[Any]:
-        """Return the values of its names (locals or globals), and the attributes that it may read from modules among
-        them.
+        """Return the values of the names in ``roots`` (locals or globals).
+
+        If one is a module, its attributes that the text may read are added.
+
         """
         found: list[Any] = []
         for name in self.roots:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 else:
 
     class Constexpr(_Annotation):
-        """A parameter whose value is a constant of the kernel: another value makes another kind."""
+        """A parameter whose value is a constant of the kernel: another value needs another specialization."""
 
 
 _CONSTEXPR: Any = Constexpr

@@ -132,7 +132,7 @@ class GeneratorFor(Attached):
             self.enters = True
 
     def enter(self) -> Sequence[Any]:
-        """Return the values at the start of the body of the names that it assigns."""
+        """Return the initial values of the names that the body assigns."""
         self.enters = False
         return [self.given[i] for i in self.site.entering]
 

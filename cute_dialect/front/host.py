@@ -224,7 +224,7 @@ class Launch:
         return f"<{self.describe()} with its arguments, to be launched>"
 
     def on(self, **sizes: Any) -> Launch:
-        """Set its own sizes as the ``fallback`` of another launch. Nothing is launched."""
+        """Set the grid and block of a ``fallback`` of another launch. Nothing is launched."""
         self.sizes = sizes
         self.idle = False
         return self

@@ -231,7 +231,7 @@ def put_back(obj: Any, kept: Any) -> None:
 
 
 def put(obj: Any, slot: Any, value: Any) -> None:
-    """Set one place."""
+    """Set an element, an attribute or a captured variable."""
     kind = _KINDS[type(obj)]
     if kind in (_LIST, _DICT, _DEQUE):
         obj[slot] = value

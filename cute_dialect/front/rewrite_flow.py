@@ -264,7 +264,7 @@ class Rewriter(Expressions):
     def loop(
         self, s: Any, made: ast.expr, turn: list[ast.stmt], handle: str, target: str, error: str, p: Position
     ) -> list[ast.stmt]:
-        """Return a loop, in which ``turn`` runs once per iteration, or once per trace of a run-time loop's body."""
+        """Return a loop with body ``turn``, which runs once per iteration, or once per trace of a run-time loop."""
         settled = ast.UnaryOp(ast.Not(), method(handle, "again", [load(error, p)], p), **p)
         again = ast.If(settled, [ast.Raise(None, None, **p)], [], **p)
         caught = ast.ExceptHandler(ast.Attribute(load(handle, p), "caught", LOAD, **p), error, [again], **p)

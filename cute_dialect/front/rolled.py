@@ -290,7 +290,7 @@ class Rolled:
         return True
 
     def carry(self, i: int, name: str, before: Any, after: Any) -> bool:
-        """Carry a name that changed. Return True if this was not known before."""
+        """Carry a name that changed. Return True if the body must be traced again."""
         site = self.owners[i]
         if name in site.flags:
             return self.carry_flag(i, after)
@@ -323,11 +323,14 @@ class Rolled:
         return True
 
     def carry_flag(self, i: int, after: Any) -> bool:
-        """Record that a jump may end the loop. Return True if this was not known before."""
+        """Record that a jump may end the loop. Return True if the body must be traced again."""
         raise NotImplementedError
 
     def carry_place(self, obj: Any, key: int, slot: Any, before: Any, after: Any) -> bool:
-        """Carry an object's place that changed. Return True if this was not known before."""
+        """Carry an attribute or element that the loop body changes.
+
+        Return True if the body must be traced again.
+        """
         form = self.heap.get((key, slot))
         if same(before, after) or before is after is U:
             return False

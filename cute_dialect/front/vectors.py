@@ -378,7 +378,7 @@ def shape_text(shape: Any) -> str:
 
 
 def _recast_shape(shape: Any, old: int, new: int) -> Any:
-    """Return a shape with its first extent in elements of another width, or None if it is not a whole number."""
+    """Return a shape for elements of another width. The first extent is rescaled; None if it is not an integer then."""
     if isinstance(shape, tuple):
         first = _recast_shape(shape[0], old, new) if shape else None
         return None if first is None else (first, *shape[1:])

@@ -142,7 +142,7 @@ class While(Rolled):
         self.make(forwarded, exits)
 
     def exits(self) -> list[tuple[Any, Form, list[SSAValue]]]:
-        """Return the contents of places at the exit, which follows a failed test."""
+        """Return the carried values at the exit, after the failed test."""
         found: list[tuple[Any, Form, list[SSAValue]]] = []
         for i, (site, name) in enumerate(zip(self.owners, self.names)):
             value = self.tested[i]

@@ -24,7 +24,7 @@ BITS = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32))
 
 
 class Past:
-    """Accesses that the rows of a shadow cannot hold, in order. Those of a granule count from `Shadow.more` on.
+    """Accesses that the rows of a shadow cannot hold, in order. Those before number `Shadow.more` are obsolete.
 
     Columns: granule, sequence number, cluster, actor of lane 0, lane mask, time, site, and READ, WRITTEN or REDUCED.
     """
@@ -55,7 +55,7 @@ class Past:
         self.written |= kind != READ
 
     def of(self, granules: Array, more: Array) -> tuple[Array, Array]:
-        """Return the accesses to some granules that count by `Shadow.more`, as indices into `granules` and rows."""
+        """Return the accesses to some granules that are not obsolete, as indices into `granules` and rows."""
         tail = np.concatenate(self._new) if self._new else self._sorted[:0]
         self._new = [tail] if len(tail) else []
         if len(tail) > 1024 + len(self._sorted) // 8:
@@ -67,7 +67,7 @@ class Past:
         return which[live], rows[live]
 
     def _merge(self, more: Array) -> None:
-        """Merge new rows into the sorted ones. The last of several rows that differ only in time implies the others."""
+        """Merge new rows into the sorted ones. Rows that differ only in time are replaced by the latest."""
         rows = np.concatenate([self._sorted, *self._new])
         since = more[rows[:, 0]]
         rows = rows[(since > 0) & (rows[:, 1] >= since)]

@@ -63,11 +63,9 @@ class Binder:
         """Return one value per leaf of a parameter of type `t`. `where` names it in errors. Raises InterpError."""
         if t.children or not t.leaves:
             if not isinstance(arg, (tuple, list)):
-                raise InterpError("argument", f"{where}: expected a tuple for {t.text}, got {type(arg).__name__}")
+                raise InterpError("argument", f"{where} is of type {type(arg).__name__}; {t.text} needs a tuple")
             if len(arg) != len(t.children):
-                raise InterpError(
-                    "argument", f"{where}: expected {len(t.children)} fields for {t.text}, got {len(arg)}"
-                )
+                raise InterpError("argument", f"{where} has {len(arg)} fields; {t.text} has {len(t.children)}")
             out: list[Value] = []
             for i, (child, a) in enumerate(zip(t.children, arg)):
                 out.extend(self.bind(child, a, f"{where}[{i}]"))
@@ -82,30 +80,28 @@ class Binder:
                 return self._pointer(arg, where)
             if isinstance(arg, int) and not isinstance(arg, bool):
                 return arg
-            raise InterpError("argument", f"{where}: expected a Pointer, got {type(arg).__name__}")
+            raise InterpError(
+                "argument", f"{where} is of type {type(arg).__name__}; a pointer parameter needs a Pointer"
+            )
         if isinstance(arg, Pointer) or (isinstance(arg, (tuple, list)) and not leaf.shape):
-            raise InterpError("argument", f"{where}: expected a value of type {leaf!r}, got {type(arg).__name__}")
+            raise InterpError("argument", f"{where} is of type {type(arg).__name__}; the parameter has type {leaf!r}")
         arr = np.asarray(arg)
         rank = len(leaf.shape)
         if arr.ndim == rank + 1 and self.vectorised:
             if self.lanes not in (1, len(arr)):
-                raise InterpError("argument", f"{where}: expected {self.lanes} values, got {len(arr)}")
+                raise InterpError("argument", f"{where} has {len(arr)} values; earlier arguments have {self.lanes}")
             self.lanes = len(arr)
         elif arr.shape != leaf.shape:
-            raise InterpError(
-                "argument", f"{where}: expected a value of type {leaf!r}, got an array of shape {arr.shape}"
-            )
+            raise InterpError("argument", f"{where} is an array of shape {arr.shape}; the parameter has type {leaf!r}")
         if leaf.kind == "f":
             if arr.ndim == 0:
                 return leaf.dtype.type(arr.item() if arr.dtype != leaf.dtype else arr[()])
             return arr.astype(leaf.dtype)
         if arr.dtype.kind not in "iub":
-            raise InterpError("argument", f"{where}: expected an integer of type {leaf!r}, got {arr.dtype}")
+            raise InterpError("argument", f"{where} has dtype {arr.dtype}; pass integers of type {leaf!r}")
         lo, hi = -(1 << (leaf.width - 1)), (1 << leaf.width) - 1
         if arr.size and (int(arr.min()) < lo or int(arr.max()) > hi):
-            raise InterpError(
-                "argument", f"{where}: expected a value that fits {leaf!r}, got {arr.min()} to {arr.max()}"
-            )
+            raise InterpError("argument", f"{where} does not fit {leaf!r}: its values are {arr.min()} to {arr.max()}")
         if arr.ndim == 0:
             return wrap_int(int(arr), leaf.width)
         if leaf.width == 1:
@@ -122,12 +118,12 @@ class Binder:
     def _pointer(self, p: Pointer, where: str) -> int:
         array = p.buffer
         if not isinstance(array, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InterpError("argument", f"{where}: expected Pointer of a numpy array, got {type(array).__name__}")
+            raise InterpError("argument", f"{where} is a Pointer to {type(array).__name__}; use a numpy array")
         root = array
         while isinstance(root.base, np.ndarray) and root.base.flags.c_contiguous:
             root = root.base
         if not array.flags.c_contiguous:
-            raise InterpError("argument", f"{where}: expected a C-contiguous array; pass its base and a window")
+            raise InterpError("argument", f"{where} is not C-contiguous; pass its base array and a window")
         start = array.__array_interface__["data"][0]
         for buf, held in self._known.values():
             base = held.__array_interface__["data"][0]
@@ -158,7 +154,7 @@ class Binder:
         for off, length in p.window or ():
             if off < 0 or length < 0 or shift + off + length > buf.size:
                 raise InterpError(
-                    "argument", f"{where}: expected window rows within {buf.size} bytes, got ({off}, {length})"
+                    "argument", f"{where}: window ({off}, {length}) is outside the buffer of {buf.size} bytes"
                 )
             valid[shift + off : shift + off + length] = True
         buf.valid = valid

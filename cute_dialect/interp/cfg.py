@@ -97,7 +97,7 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
         run, blk, term = c.compile_block_ops(b)
         c.loops -= b in cyclic
         if term is None:
-            raise InterpError("unsupported", "expected a block with a terminator")
+            raise InterpError("unsupported", "a block has no terminator")
         blocking |= blk
         runs.append(run)
         terminators.append(term)
@@ -291,7 +291,7 @@ def _terminator(
                 raise Fault("trap", f"reached {name}")
 
         return unreachable
-    raise InterpError("unsupported", f"expected a branch or return as terminator, got {name}")
+    raise InterpError("unsupported", f"terminator {name} is not supported")
 
 
 def segments(op: Operation, n: int) -> list[int]:

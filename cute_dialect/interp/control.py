@@ -319,7 +319,7 @@ def compile_call(c: FnCompiler, op: Operation) -> None:
     outs = _results(c, op)
     params = tuple(s for p in fn.params for s in p)
     if len(args) != len(params):
-        raise InterpError("unsupported", f"expected {len(params)} scalar arguments to @{name}, got {len(args)}")
+        raise InterpError("unsupported", f"@{name} takes {len(params)} scalar arguments, got {len(args)}")
     body = fn.body
     assert body is not None
     info = c.info(op)

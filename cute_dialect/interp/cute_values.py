@@ -180,7 +180,7 @@ def evaluate_cute(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
         answer = op.infer_condition(typed)
         return [int(answer) if isinstance(answer, bool) else _number(answer)]
     if not all(isinstance(t, CuteType) for t in op.result_types):
-        raise Unsupported(f"{op.name} with results that are no values")
+        raise Unsupported(f"{op.name} with results that are not values")
     results = op.infer(typed, op.properties)
     return [numbers_of(r.payload, t.data) for r, t in zip(results, op.result_types)]  # pyright: ignore
 

@@ -68,7 +68,7 @@ Known: TypeAlias = "dict[int, Array]"
 
 
 def join(parts: Iterable[Known]) -> Known:
-    """Join messages. Tables may be shared and are never modified."""
+    """Join messages: the elementwise maximum of their tables. Tables may be shared, so none is modified."""
     out: Known = {}
     for part in parts:
         for number, table in part.items():

@@ -112,7 +112,7 @@ def run_kernel(
         options: Schedule, checks and reports, see `RunOptions`.
 
     Raises:
-        InterpError: The kernel or an argument is wrong; `kind` says in which way.
+        InterpError: The kernel or an argument is wrong; `kind` is the category of the error.
 
     Example: `run_kernel(m, "add", [Pointer(a), Pointer(b), Pointer(c), n], LaunchShape((8, 1, 1), (128, 1, 1)))`.
     """
@@ -232,7 +232,7 @@ def _told(wanted: Callable[[Progress], None] | None, launch: Launch, begin: floa
 
 def _bind_all(binder: Binder, fn: Function, args: Sequence[Argument], name: str) -> list[list[Value]]:
     if len(args) != len(fn.param_types):
-        raise InterpError("argument", f"@{name}: expected {len(fn.param_types)} arguments, got {len(args)}")
+        raise InterpError("argument", f"@{name} takes {len(fn.param_types)} arguments, got {len(args)}")
     return [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
 
 
@@ -300,7 +300,7 @@ def run_function(
     func = _find(program, name)
     fn = program.function(func)
     if len(args) != len(fn.param_types):
-        raise InterpError("argument", f"@{name}: expected {len(fn.param_types)} arguments, got {len(args)}")
+        raise InterpError("argument", f"@{name} takes {len(fn.param_types)} arguments, got {len(args)}")
     limit = _steps(max_steps)
     launch = Launch(program, Counter(limit), (1, 1, 1), (1, 1, 1), False)
     binder = Binder(launch.memory, vectorised=True)

@@ -32,7 +32,7 @@ SELECTS = ("arith.select", "llvm.select")
 
 
 class Broken:
-    """A violation that nothing has depended on yet."""
+    """A violated flag whose poison has not been used yet."""
 
     __slots__ = ("bad", "kind", "text")
 

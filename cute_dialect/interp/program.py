@@ -161,7 +161,7 @@ class FnCompiler:
         """Return the slot of a scalar or vector operand."""
         got = self.uses(value)
         if len(got) != 1:
-            raise InterpError("unsupported", f"expected a scalar or vector operand, got {value.type}")
+            raise InterpError("unsupported", f"an operand has type {value.type}; use a scalar or vector")
         return got[0]
 
     def _note_use(self, slot: int) -> None:
@@ -184,7 +184,7 @@ class FnCompiler:
         """Allocate the slot of a scalar or vector result."""
         got = self.defines(value)
         if len(got) != 1:
-            raise InterpError("unsupported", f"expected a scalar or vector result, got {value.type}")
+            raise InterpError("unsupported", f"a result has type {value.type}; use a scalar or vector")
         return got[0]
 
     def alias(self, value: SSAValue, slots: Sequence[int]) -> None:

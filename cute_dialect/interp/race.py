@@ -181,7 +181,7 @@ class Monitor(Accesses):
                 )
 
     def wait(self, g: Group, bar: NamedBarrier) -> None:
-        """Record a completed wait at a named barrier: the warp acquires the tables of all who arrived."""
+        """Record a completed wait at a named barrier: the warp acquires the tables of all warps that arrived."""
         if bar.meeting is not None and bar.meeting.done is not None:
             _leave(g, bar.meeting.done)
 

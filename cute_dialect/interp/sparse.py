@@ -86,7 +86,7 @@ def expand(
         holds = (at == r + m * g).any(axis=1) & contributing(held, selector, len(at))
         raise Fault(
             "argument",
-            f"{name}: expected one of {known} as metadata of row {r}, group {g} of A, got {int(bits[i, r, g]):04b}",
+            f"{name}: the metadata of row {r}, group {g} of A is {int(bits[i, r, g]):04b}; it must be one of {known}",
             i * len(at) + int(holds.argmax()) if lanes else -1,
         )
     out = np.zeros((n, m, columns * held.groups, held.group), a.dtype)

@@ -1,7 +1,7 @@
 """Strong accesses to a granule, and which of them may race without being an error.
 
-Two unordered accesses are no data race if they are morally strong: both are strong, each has a scope that includes the
-other thread, both use the same proxy, and both access exactly the same bytes. Source: PTX ISA 9.0, 8.7.1 "Morally
+Two unordered accesses are not a data race if they are morally strong: both are strong, each has a scope that includes
+the other thread, both use the same proxy, and both access exactly the same bytes. Source: PTX ISA 9.0, 8.7.1 "Morally
 strong operations", 8.7.2 "Conflict and Data-races", 8.7.3 "Limitations on Mixed-size Data-races".
 """
 

@@ -77,7 +77,7 @@ def combined(element: str, old: Array, new: Array, combine: str) -> Array:
     elif combine == "dec":
         r = np.where((a == 0) | (a > b), b, a - np.ones_like(a))
     else:
-        raise Fault("unsupported", f"expected a reduction add, min, max, inc, dec, and, or, xor; got {combine}")
+        raise Fault("unsupported", f"reduction {combine} is not supported; use add, min, max, inc, dec, and, or, xor")
     return np.ascontiguousarray(r.astype(dtype)).view(old.dtype)
 
 
@@ -113,12 +113,12 @@ class TensorMap:
 
     @staticmethod
     def of_spec(spec: TensorMapSpec | Im2colMapSpec, pointer: Pointer | None = None, name: str = "") -> TensorMap:
-        """Return the map of a description. Raises ValueError if its extents or strides are not numbers."""
+        """Return the tensor map of a specification. Raises ValueError if its extents or strides are dynamic."""
         extents, strides = spec.extents, spec.strides
         if not all(type(x) is int for x in (*extents, *strides)):
-            raise ValueError(f"expected a tensor map whose extents and strides are bound, got {extents}, {strides}")
+            raise ValueError(f"the tensor map has dynamic extents or strides: {extents}, {strides}; bind them first")
         if spec.interleave:
-            raise ValueError(f"expected a tensor map without interleave, got {spec.interleave} bytes")
+            raise ValueError(f"tensor maps with interleave ({spec.interleave} bytes) are not supported")
         pixels = getattr(spec, "pixels", 0)
         return TensorMap(
             spec.element,
@@ -194,7 +194,7 @@ class TensorMap:
         """Return the map encoded in 128 bytes. Raises ValueError if `encode` did not produce them."""
         magic, address, element, rank, swizzle, nan, im2col, strided, _, _ = _HEAD.unpack_from(raw)
         if magic != MAGIC or not 1 <= rank <= 5 or element >= len(ELEMENTS) or swizzle > 3:
-            raise ValueError("expected the 128 bytes of a tensor map")
+            raise ValueError("the 128 bytes are not a tensor map")
         extents = tuple([e + 1 for e in _EXTENTS.unpack_from(raw, 24)[:rank]])
         strides = _STRIDES.unpack_from(raw, 48)[: rank - 1]
         fields = _BOX.unpack_from(raw, 80)
@@ -239,7 +239,7 @@ class TensorMap:
         """
         spatial = self.rank - 2
         if len(offsets) != spatial:
-            raise Fault("tma", f"expected {spatial} im2col offsets, got {len(offsets)}")
+            raise Fault("tma", f"the copy has {len(offsets)} im2col offsets; this tensor map needs {spatial}")
         low = [self.lower[i] for i in range(spatial)]
         high = [self.extents[i + 1] - 1 + self.upper[i] for i in range(spatial)]
         at = [int(c) for c in coordinates[1:]]

@@ -33,13 +33,13 @@ class Transfer:
         self.done = False
 
     def finish_read(self) -> None:
-        """Read the source, unless that is done."""
+        """Read the source if it has not been read."""
         if not self.read_done:
             self.read_done = True
             self._do(self.read)
 
     def finish(self) -> None:
-        """Read the source and write the destination, unless that is done."""
+        """Read the source and write the destination, each at most once."""
         self.finish_read()
         if not self.done:
             self.done = True

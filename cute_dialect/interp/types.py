@@ -122,7 +122,7 @@ class Type:
     def leaf(self) -> Leaf:
         """The only leaf of a scalar or vector type."""
         if len(self.leaves) != 1 or self.children:
-            raise InterpError("unsupported", f"expected a scalar or vector type, got {self.text}")
+            raise InterpError("unsupported", f"{self.text} is not supported here; use a scalar or vector type")
         return self.leaves[0]
 
 
@@ -138,7 +138,7 @@ def int_leaf(width: int) -> Leaf:
     for w in (8, 16, 32, 64):
         if width <= w:
             return Leaf("i", width, _INTS[w], f"i{width}")
-    raise InterpError("unsupported", f"expected an integer of at most 64 bits, got i{width}")
+    raise InterpError("unsupported", f"i{width} is not supported; integers have at most 64 bits")
 
 
 def float_leaf(name: str) -> Leaf:
@@ -185,7 +185,7 @@ def element_of(attr: Attribute) -> Attribute:
 
 @lru_cache(maxsize=4096)
 def type_of(attr: Attribute) -> Type:
-    """Return the leaves of an MLIR type. Raises InterpError for a type that cannot occur in a lowered kernel."""
+    """Return the leaves of an MLIR type. Raises InterpError for a type that lowered kernels do not use."""
     name = attr.name
     if name == "integer_type":
         return _single(int_leaf(_number(getattr(attr, "width", 0))))
@@ -200,7 +200,9 @@ def type_of(attr: Attribute) -> Type:
         elem = type_of(element_of(attr)).leaf
         shape = tuple(_number(d) for d in _attributes(getattr(attr, "shape", ())))
         if elem.kind == "i" and elem.width not in (1, 4) and elem.width != elem.dtype.itemsize * 8:
-            raise InterpError("unsupported", f"expected vector elements of 1, 4, 8, 16, 32 or 64 bits, got {attr}")
+            raise InterpError(
+                "unsupported", f"{attr} is not supported; vector integers have 1, 4, 8, 16, 32 or 64 bits"
+            )
         return _single(Leaf(elem.kind, elem.width, elem.dtype, elem.name, shape, elem.space))
     if name == "llvm.struct":
         packed = getattr(attr, "packed", False) is True
@@ -216,7 +218,7 @@ def type_of(attr: Attribute) -> Type:
         return Type(leaves, offsets, n * stride, elem_type.align, (elem_type,) * n, str(attr))
     if name in ("llvm.void", "none"):
         return Type((), (), 0, 1, (), name)
-    raise InterpError("unsupported", f"expected a type of a lowered kernel (integer, float, vector, llvm), got {attr}")
+    raise InterpError("unsupported", f"type {attr} is not supported; use integer, float, vector and llvm types")
 
 
 def size_of(attr: Attribute) -> tuple[int, int]:
@@ -253,5 +255,5 @@ def _struct(fields: list[Type], text: str, packed: bool) -> Type:
         offsets.extend(at + o for o in f.offsets)
         at += f.size
     if len(leaves) > MAX_LEAVES:
-        raise InterpError("unsupported", f"expected an aggregate of at most {MAX_LEAVES} scalars, got {text[:80]}")
+        raise InterpError("unsupported", f"{text[:80]} has {len(leaves)} scalars; at most {MAX_LEAVES} are supported")
     return Type(tuple(leaves), tuple(offsets), round_up(at, align), align, tuple(fields), text, tuple(starts))

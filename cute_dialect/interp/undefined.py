@@ -177,7 +177,7 @@ def track(c: FnCompiler, op: Operation, step: Step, info: OpInfo) -> Step:
 def track_waiting(
     gen: Callable[[Regs, Group], Generator[Wait, None, None]], info: OpInfo
 ) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
-    """Wrap a step that may block. It acts on all of its operands."""
+    """Wrap a step that may block. All of its operands must be defined in active lanes."""
 
     if info.name in INLINE:
         return gen

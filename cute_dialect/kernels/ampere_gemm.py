@@ -128,7 +128,7 @@ class AmpereGemm:
 
     @cute.kernel
     def gemm(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any):
-        """Multiply any matrices."""
+        """Multiply matrices of any alignment."""
         _multiply(self.config, A, B, C, tiles, addends, places, 1)
 
 

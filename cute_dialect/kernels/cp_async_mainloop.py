@@ -265,7 +265,7 @@ class TileStore:
         return rows * (columns + cls._PAD) * kind.width // 8
 
     def write(self, out: Any, mine: Any = True) -> None:
-        """Write a tile, of which this thread has elements ``out`` if ``mine``. All threads must call it."""
+        """Write a tile. ``out`` holds this thread's elements, if ``mine`` is True. All threads must call it."""
         # A tensor-core MMA gives a thread two adjacent elements of a row, an FMA one.
         neighbours = 2 if cute.size(out, mode=[0]) > 1 else 1
         atom = cute.make_copy_atom(

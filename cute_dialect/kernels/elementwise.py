@@ -1,7 +1,7 @@
 """Elementwise ``C = A + B`` over row-major matrices.
 
-There are two kernels with one body: ``add`` for any matrices, and ``add_v`` for rows and pointers that allow 128-bit
-accesses. Tiles within the matrix are copied without predicates; at the edge each value has one.
+There are two kernels with one body: ``add`` for matrices of any alignment, and ``add_v`` for rows and pointers that
+allow 128-bit accesses. Tiles within the matrix are copied without predicates; at the edge each value has one.
 
     launch(a, b, c)                                      # c = a + b
     launch(a, b, c, streaming_tile("f16"), False)        # one vector per thread, consecutive blocks along a row
@@ -106,7 +106,7 @@ def add_edge(atom: cute.CopyAtom, tA: cute.Tensor, tB: cute.Tensor, tC: cute.Ten
 def add(
     mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: cute.Constexpr[Tile], rows_first: cute.Constexpr[bool]
 ):  # fmt: skip
-    """Add any matrices."""
+    """Add matrices of any alignment."""
     add_tile(mA, mB, mC, tile, rows_first)
 
 

@@ -5,7 +5,7 @@ rows or columns. For a sum, a block writes the partial results of its tile, (par
 :mod:`~cute_dialect.kernels.finish_reduction` adds up. A block has 128 rows: a warp every eighth of them, a lane
 ``width`` adjacent elements of each. Pairs of rows that share a random counter are computed together.
 
-Tensors of aligned vectors are accessed by vectors, others element by element, as the plan specifies.
+Tensors are accessed by vectors if they are aligned, else element by element, as the plan specifies.
 
 >>> from cute_dialect.kernels.epilogue_graph import Builder, Input, Output
 >>> make = Builder()
@@ -42,7 +42,7 @@ class SumsPlan(NamedTuple):
     graph: Graph
     width: int  # adjacent elements per lane
     even: bool  # N is a multiple of the width
-    # For each input that is elementwise or per column, and each elementwise output: whether it is accessed by vectors.
+    # For each input that is elementwise or per column, and each elementwise output: True if it is accessed by vectors.
     vectors: tuple[bool, ...]
     batch: bool = False  # there is a batch mode
 

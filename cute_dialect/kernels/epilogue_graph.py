@@ -127,7 +127,7 @@ class Graph(NamedTuple):
 
     @property
     def halves(self) -> tuple[bool, ...]:
-        """For each node, whether it is over (M, N / 2)."""
+        """For each node, True if its shape is (M, N / 2)."""
         found: list[bool] = []
         for node in self.nodes:
             here = node.op in ("even", "odd") or (node.op == "load" and self.inputs[node.value].half)
@@ -153,7 +153,7 @@ class Graph(NamedTuple):
 
     @property
     def of_blocks(self) -> tuple[bool, ...]:
-        """For each node, whether it is uniform in a block: derived from block reductions and constants only."""
+        """For each node, True if it is uniform in a block: derived from block reductions and constants only."""
         found: list[bool] = []
         for node in self.nodes:
             alone = node.op in ("accum", "load", "row", "column", "matrix", "constant", "whole")

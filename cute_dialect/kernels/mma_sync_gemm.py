@@ -239,7 +239,7 @@ def gemm(
     A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
     config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
-    """Multiply any matrices."""
+    """Multiply matrices of any alignment."""
     _multiply(config, A, B, C, tiles, addends, places, shared, 1)
 
 
@@ -463,7 +463,7 @@ def compute_tile(
 
 @printed
 def warp_gemm_text(config: WarpConfig | None = None) -> cute.Compiled:
-    """Trace the kernels and the host function ``launch(A, B, C, …)``, for any matrices with these majors."""
+    """Trace the kernels and the host function ``launch(A, B, C, …)``, for any shape and alignment with these majors."""
     c = config or DEFAULT
     c.check()
     if c.interleaved:

@@ -74,7 +74,7 @@ class ListedConfig(NamedTuple):
 
     @property
     def by_k(self) -> tuple[bool, bool]:
-        """Whether A and B are K-major."""
+        """(A, B): True if the operand is K-major."""
         if isinstance(self.base, ExactConfig):
             return self.base.major_a == "k", self.base.major_b == "k"
         return self.base.majors[0] == "k", self.base.majors[1] == "k"

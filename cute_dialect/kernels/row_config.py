@@ -272,7 +272,7 @@ def check(op: str, element: str, config: RowConfig, takes: str = "") -> None:
     if not 1 <= c.block <= MAX_THREADS:
         raise ValueError(f"a block has {c.block} threads; it must have 1 to {MAX_THREADS}")
     if (c.is_long or c.together > 1) and c.rows > 1:
-        raise ValueError("shared, groups and together > 1 need rows=1")
+        raise ValueError(f"rows is {c.rows}; shared, groups or together > 1 need rows=1")
     if c.together > 1 and ("softmax" in op or has_two(takes)):
         raise ValueError(f"together > 1 does not support {op if 'softmax' in op else 'a second row'}")
     if c.shared and has_two(takes):

@@ -210,7 +210,7 @@ class RmsGradient(Gradient):
     """``dx = (g - x c) / rms`` with ``g = dy w``; ``c`` is the mean of ``g x`` divided by the mean square."""
 
     def of_warp(self, pieces: list[tuple[Any, Any, Any]]) -> list[Any]:
-        """Return the sums of ``x x`` and ``g x`` over pieces: elements, gradients, whether this thread has them."""
+        """Return the sums of ``x x`` and ``g x`` over ``pieces``: elements, gradients, predicate of this thread."""
         squares, products = cute.Float32(0), cute.Float32(0)
         for x, g, mine in pieces:
             one, two = (x * x).sum(), (x * g).sum()
@@ -223,7 +223,7 @@ class RmsGradient(Gradient):
         return [cute.arch.warp_reduction(x, add, lanes) for x in numbers]
 
     def of_row(self, numbers: list[Any], share: Any) -> None:
-        """Take the sums of the row."""
+        """Set the statistics of the row from its sums."""
         squares, products = numbers
         self.by = cute.arch.rsqrt_approx(squares * share + self.eps)
         self.c = products * share * self.by * self.by
@@ -250,7 +250,10 @@ class LayerGradient(Gradient):
         return x - self.pivot
 
     def of_warp(self, pieces: list[tuple[Any, Any, Any]]) -> list[Any]:
-        """Return the partial results over pieces: elements, gradients, whether this thread has them."""
+        """Return the warp's partial results.
+
+        ``pieces`` holds elements, gradients, and a predicate that is True if this thread owns them.
+        """
         near, (far, squares, count, total, products) = None, [cute.Float32(0)] * 5
         for x, g, mine in pieces:
             mean = x.sum() * (1.0 / x.size)
@@ -274,7 +277,7 @@ class LayerGradient(Gradient):
         return [total, squares, elements, of_g, products]
 
     def of_row(self, numbers: list[Any], share: Any) -> None:
-        """Take the results of the row."""
+        """Set the statistics of the row from the reduced results."""
         total, squares, _, of_g, products = numbers
         self.mean, self.of_g = total * share, of_g * share
         self.by = cute.arch.rsqrt_approx(cute.max(squares * share, 0.0) + self.eps)

@@ -226,7 +226,7 @@ def sums_kernel(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: Any, pl
 
 
 def begun_row(memory: RowMemory, place: Place, t: Any, ignored: Any) -> tuple[Any, ...]:
-    """Process the full rounds of a row, and issue the loads of the rest.
+    """Process a row except for its last iteration, and issue the loads of that iteration.
 
     Returns the operation, the remaining vectors and edges, the index of the first remaining vector, the target and its
     element (None without targets).
@@ -235,7 +235,7 @@ def begun_row(memory: RowMemory, place: Place, t: Any, ignored: Any) -> tuple[An
     operation, begin = OPERATIONS[plan.op](memory, place), memory.begin(memory.x, place)
     at_once = plan.chunks * plan.config.sharing
     target = None if t is None else t[place.source].to(cute.Int32)
-    # The remainder after full rounds is never empty, so that a row of one round needs no loop.
+    # The last iteration is never empty, so that a short row needs no loop.
     rounds = cute.max(place.vectors - 1, 0) // at_once
     for i in range(rounds):
         values = memory.registers(plan.chunks)
@@ -250,7 +250,7 @@ def begun_row(memory: RowMemory, place: Place, t: Any, ignored: Any) -> tuple[An
 
 
 def rest_of(memory: RowMemory, place: Place, begin: Any, rounds: Any) -> cute.Tensor:
-    """Load the vectors after the full rounds. Missing vectors are identity elements."""
+    """Load the vectors of the last iteration. Missing vectors are identity elements."""
     plan = memory.plan
     values = memory.registers(plan.chunks)
     values.fill(memory.neutral)
@@ -377,12 +377,17 @@ def launch_losses(
 
 @printed
 def loss_text(element: str, mean: bool, step: str = "all") -> cute.Compiled:
-    """Trace the kernel that reduces the losses of ``cross_entropy``, called with ``(losses, target, y, count,
-    ignored)``.
+    """Trace the kernel that reduces the losses of ``cross_entropy``.
 
-    ``y`` has one element of type ``element``, and ``count`` the number of targets as f32. With ``step`` = "first", the
-    kernel leaves as many partial sums and counts (f32) as ``y`` and ``count`` have elements. ``step`` = "last" adds
-    these up, and is called with ``(sums, counts, y, count)``.
+    The kernel takes ``(losses, target, y, count, ignored)``. It writes the result to ``y``, and the number of targets
+    to ``count`` as f32.
+
+    Args:
+        element: type of the result.
+        mean: compute the mean instead of the sum.
+        step: "all" for one launch, or "first" and "last" for two. The first launch writes one partial sum (f32) per
+            element of ``y`` and one partial count per element of ``count``. The last one takes ``(sums, counts, y,
+            count)`` and adds them.
     """
     numbers, targets = (cute.Tensor[x, "(?):(1)"] for x in (cute.Float32, cute.Int64))
     result = numbers if step == "first" else cute.Tensor[type_of_mlir(element), "(?):(1)"]

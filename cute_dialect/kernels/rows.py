@@ -145,7 +145,7 @@ class RmsNorm(Sums):
         return self.over_lanes([total(line) for line in self.lines], self.lanes)
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the sums of squares."""
+        """Set the statistics of the rows from their sums of squares."""
         share = 1.0 / wide(self.memory.n)
         self.by = [cute.arch.rsqrt_approx(x * share + self.eps) for x in numbers]
 
@@ -209,7 +209,7 @@ class Softmax(Sums):
         return [m, tree([x[1] * power(x[0], m) for x in lists], add)]
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the maximum and the sum."""
+        """Set the statistics of the rows: maximum and sum."""
         self.m, self.by = numbers[0], cute.arch.rcp_approx(numbers[1])
         if self.kept and self.plan.config.warps > 1:
             self.by = power(self.largest, self.m) * self.by
@@ -225,7 +225,7 @@ class LogSoftmax(Softmax):
     keeps = False
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the maximum and the logarithm of the sum."""
+        """Set the statistics of the rows: maximum and logarithm of the sum."""
         self.m, self.log = numbers[0], cute.arch.log2_approx(numbers[1]) * LN_2
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
@@ -336,7 +336,7 @@ class LayerNorm(Sums):
         return [total, cute.arch.warp_reduction(squares + far * count * far, add, lanes)]
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the results of the rows."""
+        """Set the statistics of the rows from the reduced results."""
         share = 1.0 / wide(self.memory.n)
         self.means = [pivot + x * share for pivot, x in zip(self.pivots, numbers[::2])]
         self.by = [cute.arch.rsqrt_approx(cute.max(x * share, 0.0) + self.eps) for x in numbers[1::2]]
@@ -371,7 +371,7 @@ class SoftmaxBackward(Sums):
         return y * d
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the sum."""
+        """Set the sum of the row."""
         (self.total,) = numbers
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:

@@ -304,26 +304,26 @@ def multiply_stages(
 
 @cute.kernel(name="sgemm")
 def tiled(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply any matrices by tiles."""
+    """Multiply matrices of any alignment, tile by tile."""
     multiply_tiles(mA, mB, mC, RUNGS[name])
 
 
 @cute.kernel(name="sgemm_v")
 def tiled_v(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply matrices with 16-byte aligned rows by tiles."""
+    """Multiply matrices with 16-byte aligned rows, tile by tile."""
     multiply_tiles(mA, mB, mC, RUNGS[name], vectors=True)
 
 
 @cute.kernel(name="sgemm", min_blocks=2)
 def staged(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply any matrices by tiles that are loaded ahead."""
+    """Multiply matrices of any alignment, with prefetch of tiles."""
     product = multiply_stages(mA, mB, mC, RUNGS[name])
     product.store(product.acc)
 
 
 @cute.kernel(name="sgemm_v", min_blocks=2)
 def staged_v(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply matrices with 16-byte aligned rows by tiles that are loaded ahead."""
+    """Multiply matrices with 16-byte aligned rows, with prefetch of tiles."""
     product = multiply_stages(mA, mB, mC, RUNGS[name], vectors=True)
     product.store(product.acc)
 
@@ -340,7 +340,7 @@ def staged_any(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Con
 
 @cute.kernel(name="sgemm", min_blocks=2)
 def pipelined(loads: Any, mC: cute.Tensor, name: cute.Constexpr[str]):
-    """Multiply matrices with 16-byte aligned rows by tiles that TMA loads, with registers loaded one step ahead."""
+    """Multiply matrices with 16-byte aligned rows: TMA loads tiles, and registers are loaded one step ahead."""
     rung = RUNGS[name]
     bm, bn, _ = rung.tile
     thread, _, _ = cute.arch.thread_idx()

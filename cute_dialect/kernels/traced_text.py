@@ -40,7 +40,7 @@ def printed(program: Callable[_Given, cute.Compiled]) -> Callable[_Given, str]:
 
 
 def traced_by(text: Callable[[], str]) -> cute.Compiled | str:
-    """Return the trace behind a function's text if it is or calls a :func:`printed` one; else the text.
+    """Return the trace of a :func:`printed` function that ``text`` is or calls, or the text if there is none.
 
     Skipping printing and parsing saves a fifth of the time until a kernel runs on the interpreter.
     """

@@ -150,8 +150,8 @@ def bmm(
 ) -> Any:
     """Return the product of each matrix of ``a``, (L, M, K), and of ``b``, (L, K, N), as (L, M, N).
 
-    One of them may be shared by the batch: (1, M, K), (K, N) or stride 0.  If ``b`` is shared and the rows of ``a``
-    and ``out`` continue from matrix to matrix, it is computed as one GEMM, (L M, K) by (K, N).
+    One of them may be shared by the batch: (1, M, K), (K, N) or stride 0.  If ``b`` is shared, and the matrices of
+    ``a`` and of ``out`` are stacked with one row stride, the batch is computed as one GEMM, (L M, K) by (K, N).
 
     Other arguments are those of :func:`mm`, and shared by all matrices, except:
 

@@ -34,13 +34,13 @@ def expanded(x: ArrayView, shape: Sequence[int]) -> ArrayView:
 
 
 def goes_on(x: ArrayView) -> bool:
-    """Return True if the rows of a batch continue from matrix to matrix."""
+    """Return True if the matrices of a batch are stacked with one row stride."""
     (_, m, _), (step, row, _) = x.shape, x.strides
     return m == 1 or step == row * m
 
 
 def folded(x: ArrayView) -> ArrayView:
-    """Return a batch whose rows continue from matrix to matrix as one matrix."""
+    """Return the stacked matrices of a batch as one matrix."""
     (matrices, m, n), (step, row, column) = x.shape, x.strides
     return x._replace(shape=(matrices * m, n), strides=(row if m > 1 else step, column))
 

@@ -282,7 +282,7 @@ class Recording:
         return Slice(place, tuple(t.shape), t.stride(), offset // t.element_size(), given)
 
     def _returned(self, result: Any, written: set[int]) -> Any:
-        """Return the results with indices in place of tensors; add the given tensors among them to ``written``."""
+        """Return the results with each tensor replaced by its index. Arguments among them are added to ``written``."""
         if type(result) is tuple:
             return tuple([self._returned(x, written) for x in result])
         if type(result) is dict:

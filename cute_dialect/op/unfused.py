@@ -66,7 +66,7 @@ class Matrix(NamedTuple):
 def folds(a: Matrix, b: Matrix, out: Matrix) -> bool:
     """Return True if a batched GEMM is one GEMM.
 
-    ``b`` must be shared by the batch, and the rows of ``a`` and ``out`` must continue from matrix to matrix.
+    ``b`` must be shared by the batch, and the matrices of ``a`` and of ``out`` must be stacked with one row stride.
 
     >>> a, out = Matrix((8, 64), (64, 1), 2, 0, 3, 512), Matrix((8, 16), (16, 1), 2, 0, 3, 128)
     >>> b = Matrix((64, 16), (16, 1), 2, 0)

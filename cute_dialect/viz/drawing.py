@@ -86,7 +86,7 @@ class Drawing:
     def latex(self) -> str:
         """The text of a LaTeX document that draws it with TikZ, like CUTLASS's ``print_latex``.
 
-        Raises DrawingError if the drawing is no grid of cells.
+        Raises DrawingError if the drawing is not a grid of cells.
         """
         from cute_dialect.viz.latex import document
 
@@ -116,7 +116,7 @@ class Drawing:
         """Write the drawing to a ``.svg``, ``.png``, ``.html`` or ``.tex`` file.
 
         An existing file is replaced atomically, and missing folders are created.  Raises DrawingError for any other
-        suffix, OSError.
+        suffix, and OSError if the file cannot be written.
         """
         suffix = file_format(file)
         if suffix == ".png":

@@ -43,7 +43,7 @@ def document(title: str, panels: Sequence[Panel], places: Sequence[tuple[float, 
     Raises DrawingError if there are no panels.
     """
     if not panels:
-        raise DrawingError(f"LaTeX draws grids of cells; {title} is none")
+        raise DrawingError(f"LaTeX draws grids of cells; {title} is not one")
     used = sorted({c.fill for p in panels for row in p.cells for c in row})
     colours = [f"\\definecolor{{{name}}}{{HTML}}{{{tone(name, 'light')[1:].upper()}}}" for name in used]
     rows = _starts([(y, y + p.rows, p.rows) for p, (y, _) in zip(panels, places)])

@@ -185,7 +185,7 @@ def _array(x: Any) -> Layout | None:
 def layout_given(x: Any, sizes: Sizes = None) -> Subject:
     """Return the layout to draw, with ``sizes`` substituted for its dynamic leaves.
 
-    Raises DrawingError if the object is no layout, or if a size has no matching leaf.
+    Raises DrawingError if the object is not a layout, or if a size has no matching leaf.
 
     >>> layout_given("(m,8):(8,1)", {"m": 4}).text, layout_given("(m,8):(8,1)").text
     ('(4,8):(8,1)', '(m,8):(8,1)')

@@ -2,7 +2,7 @@
 
 A cp.async reads and writes memory only when its group is waited for, so a use before the wait sees the old bytes. The
 state of an mbarrier is kept per block and offset; its 8 bytes in memory are opaque (PTX ISA "mbarrier"). A `try_wait`
-whose phase is not complete suspends the warp until it is, or gives up early if the schedule says so (see `spurious`). A
+whose phase is not complete suspends the warp until it is, or gives up early if the schedule decides so (`spurious`). A
 loop around it therefore waits for the phase. `test_wait` answers at once and lets other warps run.
 """
 

@@ -36,7 +36,7 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
     (result,), sources = row.kinds(words)
     slots = [c.use(v) for v in op.operands]
     if len(slots) != len(sources):
-        raise InterpError("unsupported", f"{opcode}: expected {len(sources)} operands, got {len(slots)}")
+        raise InterpError("unsupported", f"{opcode} takes {len(sources)} operands, got {len(slots)}")
     d = c.define(op.results[0])
     out = c.leaf_of(d)
     ins = [(s, c.leaf_of(s), KINDS[k]) for s, k in zip(slots, sources)]

@@ -249,7 +249,7 @@ def _from_int(is_signed: bool) -> Builder:
 
 
 def to_int(x: Array, source: int, target: Leaf, is_signed: bool) -> Array:
-    """Convert whole f64 numbers to integers of the leaf's type, by the rules of PTX `cvt` (PTX ISA 9.7.9.21).
+    """Convert whole f64 numbers to the integer type `target`, by the rules of PTX `cvt` (PTX ISA 9.7.9.21).
 
     Out-of-range numbers saturate. NaN gives 0, or only the highest bit, `1 << (BitWidth(dst) - 1)`, if the source or
     the target has 64 bits.

@@ -133,11 +133,11 @@ def _inline_asm(c: FnCompiler, op: Operation) -> None:
     kinds = [p for p in constraints if not p.startswith("~")]
     written = [p for p in kinds if p.startswith("=")]
     if len(written) != len(outs):
-        raise InterpError("unsupported", f"expected {len(outs)} output constraints, got {len(written)}")
+        raise InterpError("unsupported", f"the asm has {len(outs)} results but {len(written)} output constraints")
     inputs = [c.use(v) for v in op.operands]
     read = kinds[len(written) :]
     if len(read) != len(inputs):
-        raise InterpError("unsupported", f"expected {len(inputs)} input constraints, got {len(read)}")
+        raise InterpError("unsupported", f"the asm has {len(inputs)} operands but {len(read)} input constraints")
     tied = [(int(p), slot) for p, slot in zip(read, inputs) if p.isdigit()]
     if tied:
 

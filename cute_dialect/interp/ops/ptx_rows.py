@@ -196,12 +196,12 @@ def _register(text: Text, s: Statement, name: str, kind: str) -> int:
     if literal is not None:
         allowed = kind in ("f32", "f64") if isinstance(literal, float) else kind not in FLOATS and kind != "pred"
         if not allowed:
-            raise InterpError("unsupported", f"{s.opcode}: expected a register or literal of type {kind}, got {name}")
+            raise InterpError("unsupported", f"{s.opcode}: literal {name} is not of type {kind}")
         return slot
     have = leaf.width * leaf.count
     wider = s.opcode.startswith("cvt") and kind not in FLOATS and have > width
     if have != width and not wider:
-        raise InterpError("unsupported", f"{s.opcode}: expected a register of {width} bits for {kind}, got {leaf!r}")
+        raise InterpError("unsupported", f"{s.opcode}: the register is {leaf!r}; {kind} needs {width} bits")
     return slot
 
 
@@ -235,7 +235,7 @@ def _handler(row: Row) -> Handler:
         targets = s.operands[0].split("|")
         if len(s.operands) != len(sources) + 1 or len(targets) > len(results):
             raise InterpError(
-                "unsupported", f"{s.opcode}: expected {len(sources) + 1} operands, got {', '.join(s.operands)}"
+                "unsupported", f"{s.opcode} takes {len(sources) + 1} operands, got {', '.join(s.operands)}"
             )
         ins: list[tuple[int, str, bool]] = []
         for name, kind in zip(s.operands[1:], sources):

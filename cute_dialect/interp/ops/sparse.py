@@ -113,7 +113,7 @@ def _emit(c: FnCompiler, op: Operation, row: MmaAtom) -> None:
     values = [c.use(v) for v in op.operands]
     na, nb, nc = (row.registers(x).count for x in "ABC")
     if len(values) != na + nb + nc + 2:
-        raise InterpError("unsupported", f"expected {na + nb + nc + 2} operands of mma.sp, got {len(values)}")
+        raise InterpError("unsupported", f"mma.sp takes {na + nb + nc + 2} operands, got {len(values)}")
     a, b, acc = values[:na], values[na : na + nb], values[na + nb : -2]
     used = Registers(a, b, acc, values[-2], values[-1], list(c.defines(op.results[0])))
     c.emit(op, compile_mma(c, row, used), keep=True)

@@ -61,7 +61,7 @@ class AttentionConfig(NamedTuple):
 
     @property
     def bounded(self) -> tuple[bool, bool]:
-        """Whether the keys of a query are bounded on the left and on the right."""
+        """(left, right): True if the mask bounds the keys of a query on that side."""
         return self.mask in ("left", "both"), self.mask in ("right", "both")
 
     @property

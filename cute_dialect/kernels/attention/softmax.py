@@ -28,7 +28,7 @@ class Softmax:
     """Softmax of a warp group's rows.
 
     ``scores`` is the accumulator of Q K^T, ``weights`` the A operand of the MMAs with V, and ``sums`` their
-    accumulator. ``factor`` scales the scores to exponents of two.
+    accumulator. Scores times ``factor`` are the arguments of ``exp2``.
     """
 
     def __init__(self, c: AttentionConfig, scores: Any, weights: Any, sums: Any, factor: Any):

@@ -177,7 +177,7 @@ class Filter:
 
 
 class Chunks:
-    """The image operand of wgrad. Its rows are chunks of 64 channels of a tap, its K is pixels of the output.
+    """The image operand of wgrad: its rows are 64-channel chunks of a filter tap, its K mode is output pixels.
 
     ``atom`` loads 64 channels of pixels to ``smem`` (rows, K, stages). ``channels`` is the number of channels of a
     group.

@@ -395,7 +395,7 @@ class GemmConfig(NamedTuple):
                 raise ValueError(f"tile K is {k}; each of {blocks} blocks that share {name} must load at least 8 of K")
             if major == "k" and size % (8 * blocks):
                 raise ValueError(
-                    f"{size} {name} of a tile do not divide into groups of 8 for {blocks} blocks that share it"
+                    f"the tile has {size} {name}; {blocks} blocks share them, so use a multiple of {8 * blocks}"
                 )
         if self.major_c not in ("m", "n") or (self.major_c == "m" and not self.by_columns):
             raise ValueError(

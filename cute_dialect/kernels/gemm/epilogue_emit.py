@@ -255,7 +255,7 @@ class Evaluation:
     def _drawn(self, rows: list[Any], column: Any, matrix: Any) -> dict[int, list[Any]]:
         """Return the random numbers of two adjacent columns in each of two rows, by node index.
 
-        Empty unless the four numbers come from one counter, which needs the native row mapping.
+        Empty unless one Philox counter yields all four numbers, which requires the native row mapping.
         """
         found: dict[int, list[Any]] = {}
         if self.lanes.half != 8:

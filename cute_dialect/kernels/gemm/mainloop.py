@@ -155,7 +155,7 @@ class Products:
         return self.mma.make_fragment_A(part.partition_A(sA))
 
     def begin(self, slot: Any, *, accumulate: bool, to: int = 0) -> None:
-        """Issue the MMAs of one stage to accumulator ``to``, which must have none in flight."""
+        """Issue the MMAs of one stage into accumulator ``to``. None may be in flight on it."""
         warpgroup.fence()
         at = (None, None, None, slot.index)
         cute.gemm(self.mma, self.accs[to], self.rA[at], self.rB[at], accumulate=accumulate)

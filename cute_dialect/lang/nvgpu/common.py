@@ -40,7 +40,7 @@ class OperandMajorMode(StrEnum):
 class CopyUniversalOp(CopyOp):
     """Plain loads and stores of one thread.
 
-    Without ``num_bits_per_copy`` the width is the largest that both sides prove.
+    Without ``num_bits_per_copy`` the width is the largest that the alignment of both sides allows.
     """
 
     def atom_text(self, dtype: Any, bits: int | None) -> str:

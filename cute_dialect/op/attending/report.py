@@ -4,7 +4,7 @@
 attention of 4 sequences, 16 heads of 128 on 4, 4096 queries, 4096 keys, f16
   kernel    attention-f16-128-right-128x128
   tiles     2048 of 128 queries, 128 keys per step, 132 blocks of 384 threads
-  taken     one head after the other, in pairs of as many keys
+  order     head by head, the first query tile of each paired with the last
   memory    2 stages of K and V, 2 of Q: 196608 bytes of shared memory
   bound     277.9 us: 275 GFLOP on tensor cores, 168 MB of memory (an H200)
 """
@@ -72,7 +72,7 @@ class AttentionExplanation(NamedTuple):
         f, c = self.form, self.config
         shared = f" on {f.heads // f.sharing}" if f.sharing > 1 else ""
         pairs = c.bounded[1] and not c.split
-        order = "one head after the other" + (", in pairs of as many keys" if pairs else "")
+        order = "head by head" + (", the first query tile of each paired with the last" if pairs else "")
         longest = f"the longest of {f.rows}, " if f.packed else ""
         lines = [
             f"attention of {f.batch} {'packed ' if f.packed else ''}sequences, {longest}{f.heads} heads of {f.size}"
@@ -80,16 +80,16 @@ class AttentionExplanation(NamedTuple):
             f"  kernel    {c.name}",
             f"  tiles     {self.tiles} of {c.tile_m} queries, {c.tile_n} keys per step, "
             f"{min(c.sms, self.tiles * self.way.parts)} blocks of {c.threads} threads",
-            f"  taken     {order}",
+            f"  order     {order}",
             f"  memory    {c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory",
         ]
         work = f"{self.flops / 1e9:.3g} GFLOP on tensor cores, " if self.flops else ""
         lines.append(f"  bound     {self.bound:.1f} us: {work}{self.bytes / 1e6:.3g} MB of memory (an H200)")
         if self.way.parts > 1:
-            lines.append(f"  split     keys in {self.way.parts} parts, which {self.kernels[1].name} combines")
+            lines.append(f"  split     keys in {self.way.parts} slices, combined by {self.kernels[1].name}")
         if self.way.form.heads != f.heads:
-            lines.append("  queries   are the heads that share keys, as there is one")
-        lines += [f"  copied    {name}: its heads are not contiguous at whole 16 bytes" for name in self.copied]
+            lines.append("  packed    the query heads that share keys are the rows of one tile")
+        lines += [f"  copied    {name}: its heads are not contiguous and aligned to 16 bytes" for name in self.copied]
         return "\n".join(lines)
 
 

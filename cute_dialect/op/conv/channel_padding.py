@@ -1,7 +1,7 @@
-"""Convolutions of few channels: the taps of a row become channels, which leaves a filter of one column.
+"""Convolutions of few channels: filter columns are folded into channels, which leaves one column.
 
-An im2col load reads the channels of one tap: with three channels, 6 of up to 128 bytes.  If the taps of a row are
-written side by side, a 7x7 filter of 3 channels becomes a 7x1 filter of 32 channels (21, padded with zeros).  The
+An im2col load reads the channels of one tap: with three channels, 6 of up to 128 bytes.  If the taps of a filter row
+are written side by side, a 7x7 filter of 3 channels becomes a 7x1 filter of 32 channels (21, padded with zeros).  The
 written image is a third as large as the columns of all taps.
 
 >>> from cute_dialect.op.conv.geometry import geometry
@@ -46,9 +46,9 @@ Measured on an H200, with all multiprocessors together.
 
 @lru_cache(maxsize=4096)
 def narrow(asked: ConvRequest, gpu: str = "", sms: int = 132) -> Geometry | None:
-    """Return the convolution that is left when the taps of a row become channels.
+    """Return the equivalent convolution with the filter columns folded into channels.
 
-    Return None if that is not faster, or if im2col loads do not support the convolution that is left.
+    Return None if that is not faster, or if im2col loads do not support the folded convolution.
     """
     g = asked.geometry
     left = _narrower(g, BITS[asked.element]) if asked.element in FACTORS else None
@@ -57,7 +57,7 @@ def narrow(asked: ConvRequest, gpu: str = "", sms: int = 132) -> Geometry | None
 
 
 def _narrower(g: Geometry, bits: int) -> Geometry | None:
-    """Return the convolution that is left; None if it is not faster."""
+    """Return the folded convolution, or None if it is not faster."""
     w, channels = g.window, g.filter[-1]
     if g.groups > 1 or g.kind == DGRAD or w.taps[-1] == 1:
         return None
@@ -103,7 +103,7 @@ def written(g: Geometry, left: Geometry, x: ArrayView, made: ArrayView, filters:
 
 
 def narrowed(call: Call, ready: Prepared, left: Geometry) -> Prepared:
-    """Write the taps of a row of image and filters side by side; return the convolution that is left."""
+    """Write the taps of a filter row side by side, in image and filters. Return the folded convolution."""
     g, found = ready.geometry, dict[str, ArrayView]()
     for name, x, shape in (("image", ready.image, left.image), ("other", ready.other, left.filter)):
         if name == "image" or g.kind != WGRAD:

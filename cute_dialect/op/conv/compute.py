@@ -302,7 +302,7 @@ def _narrow(
     call: Call, ready: Prepared, rows: ArrayView, given: ConvArguments, extras: LinearCombination,
     found: Bound | None, left: Geometry
 ) -> None:  # fmt: skip
-    """Launch the kernels of a convolution in which the taps of a row become channels."""
+    """Launch the kernels of a convolution whose filter columns are folded into channels."""
     library, g = call.where.library, ready.geometry
     narrower = narrowed(call, ready, left)
     if g.kind != WGRAD:

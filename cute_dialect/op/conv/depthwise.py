@@ -89,7 +89,10 @@ def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int,
 def depthwise(
     call: Call, ready: Prepared, rows: ArrayView, config: DepthwiseConfig, operands: Sequence[Any] = ()
 ) -> None:  # fmt: skip
-    """Compute a depthwise convolution to a matrix of rows; ``operands``: arguments of its epilogue."""
+    """Compute a depthwise convolution.
+
+    ``rows`` is the output as a matrix, ``operands`` are the arguments of the epilogue.
+    """
     g, library = ready.geometry, call.where.library
     image = ready.image if aligned_vector(ready.image) >= config.given else dense(library, ready.image)
     steps = strides_of(g.output)

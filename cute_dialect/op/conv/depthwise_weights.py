@@ -72,9 +72,9 @@ def launch_of(g: Geometry, config: DepthwiseWeightsConfig, sms: int = 132) -> De
     strips, slots = n * -(-q // config.columns), blocks * groups
 
     def cost(rows: int) -> tuple[int, int]:
-        """Return the lines of the busiest thread, and the negative height of a band.
+        """Return a sort key: the image rows that the busiest thread reads, then taller bands first.
 
-        Each band reads the span of the window again.
+        Each band reads the rows of the window's span again.
         """
         rounds = -(-strips * -(-p // rows) // slots)
         return rounds * (rows * config.unit + config.span + _LATENCY), -rows

@@ -153,7 +153,7 @@ def explained(
             other = other._replace(epilogue=Epilogue() if apart else made)
         depthwise = isinstance(other, DepthwiseConfig | DepthwiseWeightsConfig)
         time, config, kernel = 0.0, None, other.name
-        why = "each channel has a filter of its own" if depthwise else "a group has few channels"
+        why = "each channel has its own filter" if depthwise else "a group has few channels"
         if isinstance(few, PartialWeights):
             why += f"; a second kernel adds {few.rows} rows of partial sums"
         least = getattr(other, "given", 1) if depthwise else 1
@@ -164,7 +164,7 @@ def explained(
         if asked.key in tuned(gpu):
             why = "measured to be the fastest"
         if left is not None:
-            why, copied = f"the taps of a row become channels, {left.filter[-1]} of them; {why}", ["columns"]
+            why, copied = f"the columns of the filter are folded into {left.filter[-1]} channels; {why}", ["columns"]
             sizes["columns"] = prod(left.image) * numpy_dtype(ready.image.dtype).itemsize
             wide = ready.image._replace(shape=left.image, strides=strides_of(left.image))
             other = written(g, left, ready.image, wide).config
@@ -178,7 +178,7 @@ def explained(
         made = image._replace(shape=(rows, 0), strides=(extents_of(g, image)[1], 1))
         other = writing(g, image, made).config
         why = "im2col loads and wgmma do not support its types, channels or window"
-        why = why if left is None else "the taps of a row become channels, and there is one row"
+        why = why if left is None else "the columns of the filter are folded into channels, and it has one row"
     return ConvExplanation(
         name, gpu, g, ready.element, ready.output, config, kernel, why, time, tuple([(n, sizes[n]) for n in copied]),
         apart, g.flops, moved, other,

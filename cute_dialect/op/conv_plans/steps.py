@@ -129,9 +129,9 @@ def _epilogue(operation: Conv2dOperation, x: Operands) -> Epilogue:
 
 
 def _sharing(operation: Conv2dOperation, g: Geometry, parts: int) -> Conv2dOperation | None:
-    """Return the operation of the same tile with split-K in one launch.
+    """Return the operation with the same tile and split-K in a single launch.
 
-    Return None for groups, and if the blocks would not all run at once.
+    Return None if the convolution has groups, or if the blocks would not all be resident at once.
     """
     if g.groups > 1:
         return None

@@ -481,7 +481,7 @@ def arranged(traced: Traced, d: ArrayView, sums: Sequence[int]) -> Arranged | No
 
 
 def in_place_of(own: Arranged) -> ArrayView:
-    """Return a TMA-storable matrix or batch that stands for a reshaped result while its kernel is chosen."""
+    """Return a placeholder for a reshaped result: a matrix or batch that TMA can store, used to choose a kernel."""
     strides = aligned_strides(own.shape, 1, numpy_dtype(own.flat.dtype).itemsize)
     return own.flat._replace(pointer=0, shape=own.shape, strides=strides)
 

@@ -149,7 +149,7 @@ class Proxy:
         return Proxy(self.what, self.make, self.node, shape, self.needs, self.name, modes, origin)
 
     def known(self, node: int, shape: tuple[int, ...], modes: Modes) -> Proxy:
-        """Return the value with its place in the accumulator."""
+        """Return the value of ``node``, reshaped or permuted as ``modes`` describes."""
         return Proxy(self.what, self.make, node, shape, self.needs, self.name, modes)
 
     def reshape(self, *shape: Any) -> Proxy:
@@ -265,7 +265,10 @@ class Proxy:
         return Proxy(self.what, self.make, node, (*self.shape[:-1], 1))
 
     def _value(self, use: str) -> NoReturn:
-        """Raise Needed if the value depends on Python numbers only, else EpilogueError."""
+        """Reject the conversion of a traced value to a Python value.
+
+        Raises Needed if it depends on Python numbers only, else EpilogueError.
+        """
         if self.needs:
             raise Needed(self.needs)
         raise EpilogueError(

@@ -380,8 +380,7 @@ def check_gpu(call: str, operation: GemmOperationUniversal, x: Operands) -> None
     major, minor = gpu_here(call).capability(max(0, x.d.device))
     if operation.needs_hopper and (major, minor) != (9, 0):
         raise UnsupportedError(
-            f"{call}: the kernel uses wgmma, which needs sm_90, but the GPU has sm_{major}{minor}; "
-            'use kernel_cc=80, or device="cpu" for the interpreter'
+            f'{call}: wgmma kernels need sm_90, but the GPU is sm_{major}{minor}; use kernel_cc=80, or device="cpu"'
         )
 
 

@@ -45,7 +45,7 @@ _C = TypeVar("_C", bound=Call)
 class Recorded:
     """A plan that records the kernels of its calls.
 
-    ``call`` is its name in messages, ``saved`` the kernels of its folder.
+    ``call`` is the name of the plan in messages. ``saved`` holds the kernels loaded from its folder.
     """
 
     call: ClassVar[str]
@@ -56,7 +56,7 @@ class Recorded:
         self._choices: dict[str, Fields] = {}
         self._chosen: dict[str, Self] = {}
 
-    # ------------------------------------------------------------------------------------------- what a kind must say
+    # ------------------------------------------------------------------------------------------- methods of subclasses
 
     @classmethod
     def of_settings(cls, settings: Fields) -> Self:

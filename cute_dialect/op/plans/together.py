@@ -83,9 +83,7 @@ def apart(operation: GemmOperationUniversal, found: Sequence[Operands]) -> str:
                 return f"the matrices of {name} have different strides"
     for name in "abcd":
         if getattr(first, name) is not None and one_view([getattr(x, name) for x in found]) is None:
-            return (
-                f"the matrices of {name.upper()} are too far apart, or their distances are no multiples of an element"
-            )
+            return f"the matrices of {name.upper()} are too far apart, or not whole elements apart"
     try:
         operation.variant_for(first, array=True)
     except UnsupportedError as e:

@@ -354,7 +354,7 @@ def transpose(x: Any, *, out: Any = None, device: object = None, **unknown: Neve
     if len(one.x.shape) != 2:
         raise ShapeError(f"transpose: x has shape {one.x.shape}; it must have rank 2")
     if getattr(x, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
-        raise UnsupportedError("transpose: x requires a gradient, which transpose() lacks; use x.t().contiguous()")
+        raise UnsupportedError("transpose: x requires a gradient, but transpose() has none; use x.t().contiguous()")
     y = one.result(one.x.shape[::-1], out="out")
     if 0 not in one.x.shape:
         kernel = RowKernel(f"transpose-{one.element}", transpose_text, (one.element,))
@@ -453,8 +453,7 @@ def cross_entropy(
 
     Args:
         x: logits, (…, classes).
-        target: class of each row, i64 of (…). A value that is no class is undefined on a GPU; the interpreter reports
-            it.
+        target: class of each row, i64 of (…). Other values are undefined on a GPU; the interpreter reports them.
         weight: weight of each class, (classes,).
         ignore_index: rows with this target do not count.
         reduction: ``mean`` over targets other than ``ignore_index``, ``sum``, or ``none`` for the loss of each row in

@@ -230,7 +230,7 @@ def _entropy_backward(ctx: Any, g: Tensor | None, of_lse: Tensor | None, _: Any)
     dx = None
     if g is not None:
         dx = cross_entropy_backward(g, x, target, lse, count if ctx.mean else None, ctx.ignore_index)
-    if of_lse is not None:  # The gradient of logsumexp is that of a loss whose target is no class.
+    if of_lse is not None:  # The gradient of logsumexp is that of a loss whose target is not a class.
         nowhere = torch.full_like(target, -1)
         more = cross_entropy_backward(of_lse, x, nowhere, lse, None, -2)
         dx = more if dx is None else dx + more

@@ -254,7 +254,10 @@ def _of_few_rows(
 
 
 def _few_rows(base: GemmConfig, swapped: bool) -> list[Sequence[float]]:
-    """Return the few-rows or few-columns kernels; 32-bit results and odd pieces of rows are stored without TMA."""
+    """Return the few-rows or few-columns kernels.
+
+    32-bit results are stored without TMA, as are slices whose width is not a multiple of 32.
+    """
     found: list[Sequence[float]] = []
     for rows, live in ((64, 0), (64, 16), (64, 32), (128, 0)):
         for columns in _FEW_COLUMNS:

@@ -203,7 +203,7 @@ def _read_along_k(
 
 
 def _is_long(p: Problem, sms: int) -> bool:
-    """Return True if the kernel for any rows, which does not split K, would leave most multiprocessors idle for long.
+    """Return True if the kernel for unaligned rows, which has no split-K, would leave most multiprocessors idle.
 
     Copies of A and B for a split-K kernel cost less then: 20 us instead of 1.5 ms for 171x38x40824 on an H200.
     """
@@ -316,7 +316,7 @@ def gpu_of(number: int) -> tuple[str, int]:
     major, minor = gpu.capability(number)
     if major != 9:
         raise UnsupportedError(
-            f'the GPU is sm_{major}{minor}, but wgmma kernels need sm_90; use kernel_cc=80, or device="cpu"'
+            f'wgmma kernels need sm_90, but the GPU is sm_{major}{minor}; use kernel_cc=80, or device="cpu"'
         )
     found = gpu.name(number), gpu.multiprocessors(number)
     tell_clusters(*found, *(clusters_at_once(number, size) for size in (4, 8)))

@@ -55,7 +55,7 @@ from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 __all__ = ["Explanation", "explain", "explained_way"]
 
-ANY_ROWS = "the sm_80 kernel for any rows"
+ANY_ROWS = "the mma.sync kernel for unaligned rows"
 _NAMES = {"f32": "FMAs of f32", "f64": "mma.sync of f64"}
 _PEAK = {8: 4096, 16: 2048, 32: 1024}
 """Bits of an element -> multiply-adds per SM and cycle with wgmma (NVIDIA H100 whitepaper)."""
@@ -101,7 +101,7 @@ class Explanation(NamedTuple):
             f"majors {p.major_a} and {p.major_b}",
         ]
         if self.folded:
-            lines.append("  the batch is one GEMM: B is shared, and rows of A and of the result continue")
+            lines.append("  the batch is one GEMM: B is shared, and the matrices of A and of the result are stacked")
         if self.parts:
             lines.append("  before    each operand is split from f32 into three tf32 parts")
         lines.append(f"  kernel    {self.kernel}: {self.why}")
@@ -297,7 +297,7 @@ def explained_way(
         if not why and p.element in _NAMES:
             why = "wgmma multiplies f32 as tf32 (math=)" if p.element == "f32" else "wgmma has no f64"
         elif not why:
-            why = "TMA needs addresses, rows and matrices that are multiples of 16 bytes"
+            why = "TMA needs addresses and strides that are multiples of 16 bytes"
         return Explanation(
             name, p, gpu, None, why, 0.0, (), 0, 0.0, 0, copies, way.folded, way.by_torch, flops, moved, bound,
             kernel or _NAMES.get(p.element, ANY_ROWS) + _in_parts(way.other), way.other,
@@ -340,9 +340,9 @@ def _why(problem: Problem, gpu: str, choice: Choice) -> str:
     if tables.tuned(gpu).get(problem.key) != choice:
         return "predicted to be the fastest"
     if problem.key in tables.read(tables.table_path(gpu)):
-        return f"measured to be the fastest, says {tables.table_path(gpu)}"
+        return f"measured to be the fastest, in {tables.table_path(gpu)}"
     if problem.key in tables.shipped(gpu):
-        return f"measured to be the fastest on {gpu}, says the table of this package"
+        return f"measured to be the fastest on {gpu}, in the table of this package"
     return "predicted to be the fastest"
 
 

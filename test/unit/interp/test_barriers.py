@@ -434,11 +434,11 @@ def test_unknown_op_and_wrong_arguments() -> None:
         run_kernel(kernel('"cute.make_shape"() : () -> ()\nllvm.return'), "k", [])
     assert e.value.op == "cute.make_shape"
     module = kernel("llvm.return", "%a: !llvm.ptr<1>, %s: !llvm.struct<(i32, struct<()>)>")
-    with pytest.raises(InterpError, match="expected 2 arguments, got 1"):
+    with pytest.raises(InterpError, match="takes 2 arguments, got 1"):
         run_kernel(module, "k", [1])
-    with pytest.raises(InterpError, match="argument 0: expected a Pointer, got float"):
+    with pytest.raises(InterpError, match="argument 0 is of type float; a pointer parameter needs a Pointer"):
         run_kernel(module, "k", [1.5, (1, ())])
-    with pytest.raises(InterpError, match=r"argument 1\[0\]: expected a value that fits i32"):
+    with pytest.raises(InterpError, match=r"argument 1\[0\] does not fit i32"):
         run_kernel(module, "k", [Pointer(np.zeros(1)), (1 << 40, ())])
     with pytest.raises(InterpError, match="there is no function @nope; functions: @k"):
         run_kernel(module, "nope", [])

@@ -81,10 +81,10 @@ def test_what_the_page_says_is_refused(opcode: str) -> None:
         ("add.cc.u32 $0, $1, $2;", "PTX instruction add.cc.u32 is not supported"),
         ("fma.f32 $0, $1, $2, $1;", "PTX instruction fma.f32 is not supported"),
         ("cvt.rs.f16x2.f32 $0, $1, $2, $1;", "PTX instruction cvt.rs.f16x2.f32 is not supported"),
-        ("add.s64 $0, $1, $2;", "add.s64: expected a register of 64 bits for s64, got i32"),
-        ("add.s32 $0, $1, 1.0;", "add.s32: expected a register or literal of type s32, got 1.0"),
-        ("add.f32 $0, $1, 1;", "add.f32: expected a register or literal of type f32, got 1"),
-        ("add.s32 $0, $1;", "add.s32: expected 3 operands, got $0, $1"),
+        ("add.s64 $0, $1, $2;", "add.s64: the register is i32; s64 needs 64 bits"),
+        ("add.s32 $0, $1, 1.0;", "add.s32: literal 1.0 is not of type s32"),
+        ("add.f32 $0, $1, 1;", "add.f32: literal 1 is not of type f32"),
+        ("add.s32 $0, $1;", "add.s32 takes 3 operands, got $0, $1"),
     ],
 )
 def test_what_is_not_ptx_is_refused(instruction: str, message: str) -> None:

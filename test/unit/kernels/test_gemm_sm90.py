@@ -219,7 +219,10 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
         ({"tile": (128, 264, 64)}, "a tile of 128 x 264 is not supported"),
         ({"tile": (256, 256, 64)}, "a tile of 256 x 256 needs 384 accumulator registers per thread; at most 192"),
         ({"tile": (192, 128, 64), "deferred": False, "promote": True, "stages": 3}, "per thread; at most 96"),
-        ({"tile": (128, 16, 64), "cluster_m": 4}, "16 columns of a tile do not divide into groups of 8 for 4 blocks"),
+        (
+            {"tile": (128, 16, 64), "cluster_m": 4},
+            "the tile has 16 columns; 4 blocks share them, so use a multiple of 32",
+        ),
         ({"major_c": "k"}, "major_c 'k' is not supported"),
         ({"output": "f32"}, "deferred=True needs an output of at most 16 bits"),
         ({"output": "f32", "deferred": False, "major_c": "m"}, "major_c 'm' is not supported for output f32"),

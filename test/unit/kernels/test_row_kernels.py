@@ -394,7 +394,7 @@ ERRORS: list[tuple[tuple[object, ...], str]] = [
     (("softmax", "f32", 64, RowConfig(64, 1, 2)), "rows is 2; a row that more than a warp shares needs rows=1"),
     (("softmax", "f32", 64, RowConfig(96, 1, 1, 4)), "threads is 96; the blocks of a cluster need a power of two"),
     (("softmax", "f32", 64, RowConfig(32, 1, 64)), "a block has 2048 threads; it must have 1 to 1024"),
-    (("softmax", "f32", 64, RowConfig(32, 1, 2, shared=1)), "shared, groups and together > 1 need rows=1"),
+    (("softmax", "f32", 64, RowConfig(32, 1, 2, shared=1)), "rows is 2; shared, groups or together > 1 need rows=1"),
     (("softmax", "f32", 64, RowConfig(32, together=2)), "together > 1 does not support softmax"),
     (("softmax", "f32", 64, RowConfig(32, 2, shared=3)), "chunks must be at least 1 and shared at most chunks"),
     (("softmax", "f32", 64, RowConfig(32, 2, shared=1, groups=2)), "groups is 2; it must be at most 1"),

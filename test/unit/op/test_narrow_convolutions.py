@@ -1,4 +1,4 @@
-"""Convolutions of few channels, on the interpreter: the taps of a row become channels."""
+"""Convolutions of few channels, on the interpreter: the columns of the filter are folded into channels."""
 
 # pyright: basic
 
@@ -84,9 +84,11 @@ def test_what_becomes_of_the_sums(launched: list[str]) -> None:
 def test_explained() -> None:
     """The kernel of the reduced convolution, and the columns that are written first."""
     found = op.explain(op.conv2d, (32, 224, 224, 3), (64, 7, 7, 3), stride=2, padding=3)
-    assert found.kernel.startswith("fprop-f16-f16-7x1-p3x0-s2x1-") and found.why.startswith("the taps of a row become")
+    assert found.kernel.startswith("fprop-f16-f16-7x1-p3x0-s2x1-") and found.why.startswith(
+        "the columns of the filter are folded"
+    )
     assert found.copies == (("columns", 32 * 224 * 112 * 32 * 2),) and [k.name for k in found.kernels][1] == "unfold-16"
     wide = op.explain(op.conv2d, (32, 56, 56, 64), (64, 3, 3, 64), padding=1)
     assert "3x3" in wide.kernel and not wide.copies
     line = op.explain(op.conv1d, (2, 23, 2), (8, 9, 2))
-    assert line.kernel == "columns, and a GEMM" and line.why.endswith("there is one row")
+    assert line.kernel == "columns, and a GEMM" and line.why.endswith("it has one row")

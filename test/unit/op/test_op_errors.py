@@ -317,7 +317,7 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "driver", lambda: Gpu((8, 6)))
     with pytest.raises(op.UnsupportedError) as e:
         op.mm(A, B)
-    assert str(e.value) == ('mm: the GPU is sm_86, but wgmma kernels need sm_90; use kernel_cc=80, or device="cpu"')
+    assert str(e.value) == ('mm: wgmma kernels need sm_90, but the GPU is sm_86; use kernel_cc=80, or device="cpu"')
     assert gemm_dispatch.here() == (gemm_dispatch.WITHOUT_GPU, 132)
 
     def none() -> None:
