@@ -226,7 +226,7 @@ def _rows(case: bench_rows.Case, kernel: Callable[..., object]) -> Contest:
         torch.manual_seed(case.n)
         x = _filled((holder.x.shape[0], holder.x.shape[1]), data, 3)
         if case.op == "sum" and data == "mixed" and case.element == "f16":
-            x *= 2.0**-8  # The sums must stay finite.
+            x *= 2.0**-8  # The results must stay finite.
         if data == "special":
             inf = float("inf")
             x[0, 17 % case.n], x[1, 5], x[2, 3], x[2, 9] = float("nan"), inf, inf, -inf

@@ -132,7 +132,7 @@ def _rounded(costs: Costs) -> Costs:
     return costs._replace(**{n: float(f"{v:.4g}") for n, v in costs._asdict().items() if isinstance(v, float)})
 
 
-# --------------------------------------------------------------------------------------------------------- what is said
+# ------------------------------------------------------------------------------------------------ report
 
 _HEAD = (
     f"  {'':20} {'problems':>8} {'error':>7} {'90 of 100':>9} {'of the best':>11} {'5th percentile':>14} {'least':>7}"

@@ -132,7 +132,7 @@ def _build_one(kernel: Choice | AnyConfig, folder: str, chip: str) -> str:
 
 
 def computed(way: GemmDispatch, kernel: Callable[..., object], a: Any, b: Any, c: Any) -> object:
-    """Compute ``c = a b^T`` as ``mm`` does: with copies along K of what the kernel does not read."""
+    """Compute ``c = a b^T`` like ``mm``, with the operands in ``way.copied`` copied to be contiguous along K."""
     a = a.contiguous() if "a" in way.copied else a
     b = b.contiguous() if "b" in way.copied else b
     return kernel(a, b, c)

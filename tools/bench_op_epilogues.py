@@ -187,9 +187,7 @@ class Fused(NamedTuple):
             found: Any = ours()
             share = 0.0
             limit = LIMITS[self.element]
-            if (
-                self.function == "quantized"
-            ):  # e4m3 has three mantissa bits.
+            if self.function == "quantized":  # e4m3 has three mantissa bits.
                 found, wanted = ({"D": x["D"].double() * x["scales"].double().repeat_interleave(128, -1)}
                                  for x in (found, wanted))  # fmt: skip
                 limit = 2.0**-3

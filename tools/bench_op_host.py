@@ -25,7 +25,7 @@ __all__ = ["HostCase", "host_cases", "host_time", "measure", "random_rows"]
 
 
 _Way: TypeAlias = "tuple[str, Callable[[], object], Callable[[], object]]"
-"""A kind of call: its name, our call and torch's."""
+"""A way to call a function: its name, our call and torch's."""
 
 
 class HostCase(NamedTuple):
@@ -185,7 +185,7 @@ def _row(case: HostCase, of: _Way, calls: int, say: Callable[[str], None]) -> di
 
 
 def _ways(case: HostCase) -> list[_Way]:
-    """Return the kinds of calls of a case: a name, our call and torch's."""
+    """Return the ways to call a case: a name, our call and torch's."""
     import torch
 
     inputs = [t.detach() for t in case.inputs]

@@ -1,10 +1,10 @@
-"""Writes ``docs/dialect.md``: every op and type of the dialects, from the docstrings of their classes.
+"""Generator of ``docs/dialect.md``, the reference of all ops and types, from the docstrings of their classes.
 
     python -m cute_dialect.tools.gen_docs            # writes docs/dialect.md
-    python -m cute_dialect.tools.gen_docs --check    # exit status 1 if the file is not what would be written
+    python -m cute_dialect.tools.gen_docs --check    # exit status 1 if the file is out of date
 
-An op's docstring is a summary and up to three sections, ``Syntax:``, ``Inference:``, ``Example:``.  The lines of an
-example are IR whose operands may be left undefined; :func:`read_example` makes them up from the types in the line.
+The docstring of an op is a summary and up to three sections, ``Syntax:``, ``Inference:`` and ``Example:``.  An example
+is IR whose operands may be undefined; :func:`read_example` defines them with the types in the text.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TITLES = {
     "mma": "mma.sync, fma, dp4a",
     "wgmma": "wgmma",
 }
-"""Module or family of ops -> heading."""
+"""Map modules or families of ops to headings."""
 
 EXAMPLE_OF_TYPE = {
     "int_tuple": "(6,(?,?{i64}))",
@@ -114,7 +114,7 @@ memory half are not described; groups of values have room for 16.
 
 
 class Sections(NamedTuple):
-    """A docstring taken apart; a section that is missing is empty."""
+    """The sections of a docstring; a missing section is empty."""
 
     summary: str
     syntax: str
@@ -123,7 +123,7 @@ class Sections(NamedTuple):
 
 
 def sections(doc: str | None) -> Sections:
-    """Split an op's docstring into its parts.
+    """Split the docstring of an op into its sections.
 
     >>> sections("Sum.\\n\\nSyntax: ``x``\\n\\nExample:\\n    %a = x\\n").example
     '%a = x'
@@ -143,9 +143,10 @@ def sections(doc: str | None) -> Sections:
 
 
 def read_example(text: str) -> ModuleOp:
-    """Parse the ops of an example; operands that no line defines are made by ``test.op``.  Not verified.
+    """Parse the ops of an example without verification; ``test.op`` defines undefined operands.
 
-    Raises ParseError.
+    Raises:
+        ParseError: the example is invalid.
     """
     from xdsl.dialects.test import Test, TestOp
 
@@ -168,7 +169,7 @@ def read_example(text: str) -> ModuleOp:
 
 
 def annotated(example: str) -> str:
-    """Add the result types of ops that do not write them to an example, as comments."""
+    """Append comments with the inferred result types to the ops of an example that omit them."""
     from cute_dialect.ops.base import CuteOp
 
     made_up, lines = {"builtin.module", "test.op"}, example.splitlines()
@@ -218,7 +219,7 @@ _PROPERTY = {"DenseArrayBase": "`array<i32: …>`", "IntegerAttr": "`i32`", "Uni
 
 
 def properties(op: type[IRDLOperation]) -> Iterator[str]:
-    """Give the properties of an op: name, whether it may be left out, what it is."""
+    """Yield a line for each property of an op: name, whether it is optional, description."""
     for name, definition in op.get_irdl_definition().properties.items():
         kind = next((v for k, v in _PROPERTY.items() if k in str(definition.constr)), "")
         how = " (optional)" if isinstance(definition, OptionalDef) else ""
@@ -241,12 +242,12 @@ def _effects(op: type[Operation]) -> str:
 
 
 def code(text: str) -> str:
-    """Return a text whose code stands in single backquotes, as Markdown has it."""
+    """Convert code in double backquotes to single backquotes for Markdown."""
     return text.replace("``", "`")
 
 
 def facts(op: type[IRDLOperation]) -> list[str]:
-    """Return a line for each: the operands, the properties, the results and the effects of an op."""
+    """Return lines for the operands, properties, results and effects of an op."""
     lists = [
         ("operands", _operands(op)),
         ("properties", list(properties(op))),
@@ -257,7 +258,7 @@ def facts(op: type[IRDLOperation]) -> list[str]:
 
 
 def op_text(op: type[IRDLOperation]) -> str:
-    """Return the entry of one op."""
+    """Return the section of an op."""
     doc = sections(op.__doc__)
     out = [f"### `{op.name}`", "", code(doc.summary), ""]
     if doc.syntax:
@@ -284,7 +285,7 @@ def _is_type(attribute: type[Attribute]) -> bool:
 
 
 def dialect_text() -> str:
-    """Return the whole document."""
+    """Return the whole page."""
     cute, nvgpu = get_cute_dialect(), get_cute_nvgpu_dialect()
     out = [INTRO, "## Value types", "", "An attribute `#cute.…` of the same text exists for each of them.", ""]
     out += ["| type | is | example |", "|---|---|---|"]
@@ -301,13 +302,13 @@ def dialect_text() -> str:
 
 
 def _room(op: type[Operation]) -> str:
-    """Return the family of an op, else the name of its module."""
+    """Return the family of an op, or else the name of its module."""
     *_, room, module = op.__module__.split(".")
     return module if room == "ops" else room
 
 
 def by_module(dialects: Sequence[Dialect]) -> dict[str, list[type[IRDLOperation]]]:
-    """Sort the ops by the module that defines them, core modules first; ops that are only another name are left out."""
+    """Group the ops by module, core modules first; aliases of ops are omitted."""
     found: dict[str, list[type[IRDLOperation]]] = {name: [] for name in CORE_MODULES}
     core = set(core_ops())
     for dialect in dialects:
@@ -325,8 +326,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="gen_docs", description="Write docs/dialect.md from the docstrings of the ops."
     )
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the file is out of date")
-    parser.add_argument("-o", "--output", type=Path, default=DOCS, help="the file (default: docs/dialect.md)")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the file is out of date")
+    parser.add_argument("-o", "--output", type=Path, default=DOCS, help="output file (default: docs/dialect.md)")
     options = parser.parse_args(arguments)
     text = dialect_text()
     if options.check:

@@ -1,21 +1,22 @@
-"""Writes the core dialect as IRDL, for tools that read dialects from IRDL: upstream's ``mlir-opt --irdl-file=…``.
+"""Generator of an IRDL description of the core dialect, for upstream's ``mlir-opt --irdl-file=…``.
 
     python -m cute_dialect.tools.gen_irdl -o cute.irdl.mlir             # the description of the dialect
-    python -m cute_dialect.tools.gen_irdl FILE -o file.generic.mlir     # a file of cute IR as upstream then reads it
+    python -m cute_dialect.tools.gen_irdl FILE -o file.generic.mlir     # a file of cute IR for upstream
     mlir-opt --irdl-file=cute.irdl.mlir file.generic.mlir
 
-The description says which kinds an op takes and gives, how many, and which attributes it must have.  IRDL cannot say
+The description lists the kinds and numbers of operands and results of an op and its required attributes.  IRDL cannot
+express the following:
 
-* how result types follow from operand types, or that the string of a type is well-formed: any string is accepted;
-* that an attribute is optional: optional ones (``mode`` of ``get``, ``only_dynamic``) are not declared;
-* that values of a variadic group may differ in type: such a group is :data:`MOST` optional values, and the ops have the
-  attributes ``operandSegmentSizes`` / ``resultSegmentSizes`` that come with more than one of those;
-* a type and an attribute of one name: the attributes ``#cute.layout<"…">`` are left out;
-* a type that is not a list of attributes: pointers, memrefs and the rest of the memory half are left out, so ops take
-  no tensors here.
+* the inference of result types, and the syntax of the string in a type: any string is accepted;
+* optional attributes: they (``mode`` of ``get``, ``only_dynamic``) are not declared;
+* variadic groups of values with different types: such a group is declared as :data:`MOST` optional values, and ops with
+  more than one have the attributes ``operandSegmentSizes`` / ``resultSegmentSizes``;
+* a type and an attribute of the same name: the attributes ``#cute.layout<"…">`` are omitted;
+* types that are not a list of attributes: pointers, memrefs and other memory types are omitted, so ops accept no
+  tensors.
 
-Ops that are loaded from IRDL have neither a custom form nor properties: the input is the generic form with properties
-in the attribute dictionary.  :func:`interchange_text` writes it; what upstream prints, ``cute-opt`` reads.
+Ops loaded from IRDL have neither a custom form nor properties, so the input is in generic form with properties in the
+attribute dictionary.  :func:`interchange_text` writes it.  ``cute-opt`` reads the output of upstream.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ from cute_dialect.ops.typed_values import OneOfKinds
 from cute_dialect.types import TYPES
 
 MOST = 16
-"""Values of a variadic group that the description has room for."""
+"""Maximum number of values of a variadic group in the description."""
 
 _ATTRIBUTE = {"DenseArrayBase": '"#builtin.dense_array"', "IntegerAttr": '"#builtin.integer"'}
 
 
 class _Body:
-    """The lines of one operation.  No two positions share a constraint: IRDL would want their types to be equal."""
+    """The lines of one operation.  Positions do not share a constraint, because IRDL would require equal types."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -61,7 +62,7 @@ class _Body:
         return name
 
     def kind(self, kind: str) -> str:
-        # irdl.base says the same, but is not allowed inside irdl.any_of.
+        # irdl.base @type is equivalent, but is not allowed inside irdl.any_of.
         text = self.add('irdl.base "#builtin.string"')
         return self.add(f"irdl.parametric @cute::@{kind}<{text}>")
 
@@ -69,7 +70,7 @@ class _Body:
         return names[0] if len(names) == 1 else self.add(f"irdl.any_of({', '.join(names)})")
 
     def type_of(self, definition: OperandDef | ResultDef) -> str:
-        """Name a new constraint on an operand or result."""
+        """Add a constraint on an operand or result and return its name."""
         constraint = element_constraint(definition)
         integers = ["irdl.is i32", "irdl.is i64"]
         if isinstance(constraint, OneOfKinds):
@@ -95,12 +96,12 @@ class _Body:
 
 
 def is_variadic(definition: OperandDef | ResultDef) -> bool:
-    """Tell whether an operand or result stands for any number of values."""
+    """Return True if an operand or result is variadic."""
     return isinstance(definition, VariadicDef) and not isinstance(definition, OptionalDef)
 
 
 def operation_text(op: type[IRDLOperation]) -> str:
-    """Write ``irdl.operation @name { … }``."""
+    """Return ``irdl.operation @name { … }``."""
     definition, body = op.get_irdl_definition(), _Body()
     body.add_list("operands", definition.operands)
     body.add_list("results", definition.results)
@@ -116,7 +117,7 @@ def operation_text(op: type[IRDLOperation]) -> str:
 
 
 def irdl_text() -> str:
-    """Write the module ``irdl.dialect @cute { … }``: eight types of one string, and the core ops."""
+    """Return the module ``irdl.dialect @cute { … }`` with eight string-parametrized types and the core ops."""
     types = [
         f'  irdl.type @{kind} {{\n    %0 = irdl.base "#builtin.string"\n    irdl.parameters(text: %0)\n  }}\n'
         for kind in TYPES
@@ -129,9 +130,10 @@ def irdl_text() -> str:
 
 
 def interchange_text(module: Operation) -> str:
-    """Write what upstream reads with this description: generic, properties as attributes, segment sizes added.
+    """Return a module in the form that upstream reads: generic, properties as attributes, with segment sizes.
 
-    Raises ValueError for an op with more than :data:`MOST` operands or results of one variadic group.
+    Raises:
+        ValueError: an op has more than :data:`MOST` operands or results in one variadic group.
     """
     copy = module.clone()
     for op in copy.walk():
@@ -153,7 +155,7 @@ def interchange_text(module: Operation) -> str:
 
 
 def read_file(path: Path) -> ModuleOp | None:
-    """Parse a file of cute IR; None if it is not well-formed, after saying why on standard error."""
+    """Parse a file of cute IR; return None after reporting errors on standard error."""
     source = Source(str(path), path.read_text())
     engine = DiagnosticEngine(StreamHandler(sys.stderr, {source.name: source}), source.name)
     module = parse_module(make_context(), source, engine)
@@ -162,9 +164,11 @@ def read_file(path: Path) -> ModuleOp | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return the exit status."""
-    parser = argparse.ArgumentParser(prog="gen_irdl", description="Write the core dialect, or a file of it, for IRDL.")
-    parser.add_argument("file", type=Path, nargs="?", help="cute IR to write (default: write the dialect)")
-    parser.add_argument("-o", "--output", type=Path, help="where to write (default: standard output)")
+    parser = argparse.ArgumentParser(
+        prog="gen_irdl", description="Write the core dialect in IRDL, or a file of cute IR for it."
+    )
+    parser.add_argument("file", type=Path, nargs="?", help="cute IR to convert (default: write the dialect)")
+    parser.add_argument("-o", "--output", type=Path, help="output file (default: standard output)")
     options = parser.parse_args(arguments)
     text = irdl_text()
     if options.file is not None:

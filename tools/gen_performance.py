@@ -197,7 +197,7 @@ def _random(data: Row) -> list[str]:
 
 
 def _random_op(data: Row) -> list[str]:
-    """A row per group and card of ``cute-bench op --random``, and one for the problems compared with torch.compile."""
+    """Return rows per group and card of ``cute-bench op --random``, in all and compared with torch.compile."""
     rows: list[tuple[str, ...]] = []
     for one in sorted(data.values(), key=lambda x: GROUPS.index(x["group"])):
         ratios = [r["ratio"] for r in one["rows"]]
@@ -210,7 +210,7 @@ def _random_op(data: Row) -> list[str]:
 
 
 def _random_op_kinds(data: Row) -> list[str]:
-    """A row per operation of each group and card of ``cute-bench op --random``."""
+    """Return a row per operation of each group and card of ``cute-bench op --random``."""
     rows: list[tuple[str, ...]] = []
     for one in sorted(data.values(), key=lambda x: GROUPS.index(x["group"])):
         kinds: dict[str, list[float]] = {}
@@ -240,7 +240,7 @@ def _prologue(data: Row) -> list[str]:
 
 
 def _op_summary(*areas: str) -> Callable[[Row], list[str]]:
-    """A row per operation of some areas, on both cards."""
+    """Return a function that writes a row per operation of some areas, on both cards."""
     groups = [group for area in areas for group in AREAS[area]]
     cards = ("H200", "H100")
 
@@ -265,7 +265,7 @@ def _three(ratios: Sequence[float]) -> tuple[str, str, str]:
 
 
 def _summary(series: Callable[[Path], list[Series]]) -> Callable[[Path], list[str]]:
-    """A row per area and card."""
+    """Return a function that writes a row per area and card."""
 
     def rows(results: Path) -> list[str]:
         head = ("area", "card", "problems", "median ratio", "5th percentile", "least", "faster")
@@ -350,7 +350,7 @@ SUMMARIES: Mapping[str, Callable[[Path], list[str]]] = {
 
 
 def written(root: Path) -> dict[Path, str]:
-    """Return the pages and charts below the top of the repository, generated anew."""
+    """Map the pages and charts below the repository root to their generated texts."""
     results = root / "test" / "bench" / "results"
     pages = [root / "docs" / "performance.md", *sorted((root / "docs" / "performance").glob("*.md"))]
     charts = root / "docs" / "pictures" / "performance"

@@ -36,7 +36,7 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "rows": ("rows",),
     "element-wise": ("elementwise",),
 }
-"""Area -> its groups of ``cute-bench op``."""
+"""Map areas to their groups of ``cute-bench op``."""
 
 LABELS, LEFT, RIGHT, WIDTH = 250, 260, 620, 900
 LOWEST, HIGHEST = 1 / 4, 4.0
@@ -161,7 +161,7 @@ def _grouped(rows: Iterable[tuple[str, str, float]]) -> list[Series]:
 
 
 def named(results: Path) -> list[Series]:
-    """The named problems of ``cute-bench op``, an area and card a row."""
+    """Return the named problems of ``cute-bench op``, one row per area and card."""
     area = {group: name for name, groups in AREAS.items() for group in groups}
     rows = [
         (area[r["group"]], _card(one), r["ratio"])
@@ -173,7 +173,7 @@ def named(results: Path) -> list[Series]:
 
 
 def random_problems(results: Path) -> list[Series]:
-    """Random problems, a group and card a row."""
+    """Return the random problems, one row per group and card."""
     gemms = [("GEMM", _card(one), r["ratio"]) for one in _read(results, "h?00_gemm_random.json") for r in one["rows"]]
     names = {
         "epilogue": "GEMM with epilogue",
@@ -188,7 +188,7 @@ def random_problems(results: Path) -> list[Series]:
 
 
 def by_operation(*groups: str) -> Callable[[Path], list[Series]]:
-    """The named problems of some groups, an operation and card a row."""
+    """Return a reader of the named problems of some groups, one row per operation and card."""
 
     def rows(results: Path) -> list[Series]:
         return _grouped(
@@ -237,7 +237,7 @@ CHARTS: Mapping[str, tuple[str, Callable[[Path], list[Series]]]] = {
     "elementwise": (_NAMED + "element-wise", by_operation("elementwise")),
     "host": ("Host time of random calls: ratio to torch", _random_of("host")),
 }
-"""Name of a chart -> its title, and the function that reads its rows."""
+"""Map charts to their titles and the functions that read their rows."""
 
 
 def draw(results: Path) -> dict[str, str]:

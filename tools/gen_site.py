@@ -1,11 +1,11 @@
-"""Builds the documentation site: Sphinx on the pages of ``docs``, the public names, the atoms and the examples.
+"""Builder of the documentation site with Sphinx.
 
     python -m cute_dialect.tools.gen_site -o out/site       # out/site/html/index.html; needs the extra ``docs``
-    python -m cute_dialect.tools.gen_site --sources         # only the pages that Sphinx reads
+    python -m cute_dialect.tools.gen_site --sources         # writes only the sources for Sphinx
 
-The pages of ``docs`` stay Markdown as any host shows it.  What Sphinx reads is made beside them: a copy in which links
-to files of the repository lead to pages; a page for each package with public names, those of its stub; a page for each
-family of atoms with drawings; a page for each example; a notebook of each tutorial, which the build runs.
+The pages of ``docs`` are plain Markdown.  The sources for Sphinx are generated: copies of the pages in which links to
+repository files lead to pages of the site; a page for each package with public names, for each family of atoms with
+drawings, and for each example; and a notebook for each tutorial, which the build runs.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ _FENCE = re.compile(r"^(```+).*?^\1`*$", re.DOTALL | re.MULTILINE)
 
 
 def page_text(text: str, name: str) -> str:
-    """Return a page of the repository as the site has it: links to files outside of ``docs`` lead to their pages.
+    """Return a repository page for the site, with links to files outside ``docs`` changed to their pages.
 
-    ``name``: the page, as ``docs/language.md``.  A file that is no page of the site is named, not linked; the name of
-    a page as the words of a link becomes its title.
+    ``name`` is the path of the page, such as ``docs/language.md``.  Links to files without a page become plain text.
+    A link whose text is the name of a page gets the page title.
 
     >>> page_text("[layouts.md](layouts.md), [it](../examples/hello.py), [that](../passes).", "docs/language.md")
     '[](layouts.md), [it](examples/hello.md), that.'
@@ -97,7 +97,7 @@ def page_text(text: str, name: str) -> str:
         elif not (there.startswith("docs/") and (ROOT / there).is_file()):
             return words
         at = "docs/project" if home == "" else "docs" if home == "docs/site" else home
-        shown = "" if re.fullmatch(r"[\w/]+\.md", words) else words  # Sphinx puts the title of the page there
+        shown = "" if re.fullmatch(r"[\w/]+\.md", words) else words  # Sphinx inserts the title of the page.
         return f"[{shown}]({relpath(there, at)}{mark}{anchor})"
 
     parts: list[str] = []
@@ -113,9 +113,9 @@ def _linked(text: str, link: Callable[[re.Match[str]], str]) -> str:
 
 
 def notebook(text: str, name: str = "") -> str:
-    """Return a page of Markdown as a notebook, JSON: its blocks of Python are the cells of code.
+    """Convert a Markdown page to a notebook (JSON) whose code cells are the Python blocks.
 
-    ``name``: of the notebook, for a link to it below the title.
+    ``name`` is the name of the notebook, for a download link below the title.
 
     >>> [c["cell_type"] for c in json.loads(notebook("# A\\n```python\\n1\\n```\\nB"))["cells"]]
     ['markdown', 'code', 'markdown']
@@ -141,7 +141,7 @@ def notebook(text: str, name: str = "") -> str:
 
 def _write(path: Path, text: str) -> None:
     replace_file(path, text.encode())
-    path.chmod(0o644)  # a host of pages reads them as another user
+    path.chmod(0o644)  # The web server reads the file as another user.
 
 
 def _toc(title: str, pages: Sequence[str]) -> str:
@@ -149,7 +149,7 @@ def _toc(title: str, pages: Sequence[str]) -> str:
 
 
 def _measured(name: str) -> list[str]:
-    """Return the lines of a table of the performance pages, which is generated from the committed results."""
+    """Return the lines of a generated table of the performance pages."""
     pages = "".join(_read(f"docs/performance/{page}.md") for page in PERFORMANCE)
     found = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", pages, re.DOTALL)
     assert found is not None
@@ -157,7 +157,7 @@ def _measured(name: str) -> list[str]:
 
 
 def _functions(program: str, *names: str) -> str:
-    """Return the text of some functions of a program, with their decorators."""
+    """Return the source of some functions of a program, with their decorators."""
     code = _read(program)
     found = {n.name: n for n in ast.parse(code).body if isinstance(n, ast.FunctionDef) and n.name in names}
     lines = code.splitlines()
@@ -166,16 +166,16 @@ def _functions(program: str, *names: str) -> str:
 
 
 def start_text() -> str:
-    """Return the start page: ``docs/site/index.md`` with a kernel of the examples, its speed, and the list of pages.
+    """Return the start page: ``docs/site/index.md`` with an example kernel, its speed and the list of pages.
 
-    Its drawing is ``pictures/start.svg``.
+    The drawing of the page is ``pictures/start.svg``.
     """
     code = _functions("examples/elementwise_add.py", "elementwise_add_kernel", "elementwise_add")
     adds = [line for line in _measured("memory") if not line.startswith("| ") or line.startswith(("| kernel", "| add"))]
     parts = {
         "kernel": f"```python\n{code}\n```",
-        "drawing": "![who copies what](pictures/start.svg)",
-        "flow": "![from Python by cute IR and base IR to the GPU, or to the CPU interpreter](pictures/flow.svg)",
+        "drawing": "![elements copied by each thread](pictures/start.svg)",
+        "flow": "![from Python through cute IR and base IR to the GPU or the CPU interpreter](pictures/flow.svg)",
         "speed": "\n".join(adds),
         "gemm": "\n".join(_measured("gemm")),
     }
@@ -195,14 +195,14 @@ def start_text() -> str:
 
 
 def start_drawing() -> str:
-    """Return the drawing of the start page, SVG: the layout of its kernel for fewer threads and values."""
+    """Return the SVG drawing of the start page: the layout of the example kernel with fewer threads and values."""
     threads, values = (cute.make_ordered_layout(shape, order=(1, 0)) for shape in ((2, 8), (2, 2)))
     tiler, tv = cute.make_layout_tv(threads, values)
     return draw_tv(tv, tiler).svg
 
 
 def write_sources(source: Path) -> int:
-    """Write all that Sphinx reads to a folder, emptied before; returns how many pages there are."""
+    """Write the sources for Sphinx to an emptied folder; return the number of pages."""
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / "site", source, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs" / "pictures", source / "pictures")
@@ -272,13 +272,13 @@ def _write_examples(folder: Path) -> None:
 
 
 def build(source: Path, output: Path) -> int:
-    """Build the pages by Sphinx, which runs the tutorials, and put them in the place of those before; give its status.
+    """Build the site with Sphinx, which runs the tutorials, replace the old pages, and return the exit status.
 
-    What it warns of is an error, and is printed; pages that were there before stay then.
+    Warnings are printed as errors, and the old pages are kept if there are any.
     """
     new, kernels = output.with_name("html.new"), output.with_name("ipython")
     shutil.rmtree(new, ignore_errors=True)
-    # The tutorials run by settings of their own, not by the user's; they do not warn of their ports.
+    # The tutorials ignore the user's IPython settings, and port warnings are disabled.
     _write(kernels / "profile_default" / "ipython_kernel_config.py", 'get_config().IPKernelApp.log_level = "ERROR"\n')
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-j", "auto", "-b", "html"]
     environment = os.environ | {"IPYTHONDIR": str(kernels), "NO_COLOR": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
@@ -309,7 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; give the exit status, that of Sphinx."""
     parser = argparse.ArgumentParser(prog="gen_site", description="Build the documentation site.")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "out" / "site", metavar="DIR")
-    parser.add_argument("--sources", action="store_true", help="write only the pages that Sphinx reads")
+    parser.add_argument("--sources", action="store_true", help="write only the sources for Sphinx")
     add_options(parser)
     options = parser.parse_args(arguments)
     source, built = options.output / "source", options.output / "html"

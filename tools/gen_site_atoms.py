@@ -1,4 +1,4 @@
-"""Writes the site's pages of atoms: a page a family, a picture for each way to share work, a row for each atom."""
+"""Generator of the site's atom pages: a page per family with pictures and a table of its atoms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["alike", "atom_pages", "atom_pictures", "atoms_text", "families"]
 
 
 def families() -> dict[str, list[Atom]]:
-    """Return the atoms that pages show, by family; of ``wgmma`` those of N = 8: wider ones repeat its columns."""
+    """Return the atoms of the pages by family; only N = 8 for ``wgmma``, because wider ones repeat its columns."""
     found: dict[str, list[Atom]] = {}
     for name in ATOMS:
         if "_64x" not in name or "_64x8x" in name:
@@ -21,7 +21,7 @@ def families() -> dict[str, list[Atom]]:
 
 
 def alike(atoms: Sequence[Atom]) -> list[list[Atom]]:
-    """Return the atoms in groups whose pictures are the same: they differ in types, or in what is done to a value.
+    """Group the atoms with equal pictures, which differ only in element types or in the operation on a value.
 
     >>> names = ["SM80_16x8x16_F32F16F16F32_TN", "SM80_16x8x16_F32BF16BF16F32_TN", "SM80_16x8x8_F32F16F16F32_TN"]
     >>> [len(group) for group in alike([ATOMS[name] for name in names])]
@@ -38,12 +38,12 @@ def alike(atoms: Sequence[Atom]) -> list[list[Atom]]:
 
 
 def _inline(text: object) -> str:
-    """Return a text as code in a cell of a table."""
+    """Format a text as code in a table cell."""
     return f"`{str(text).replace('|', chr(92) + '|')}`"
 
 
 def _entry(group: Sequence[Atom]) -> Iterator[str]:
-    """Give the lines of a picture and of the atoms that it shows."""
+    """Yield the lines for a picture and its atoms."""
     first = group[0]
     yield from (f"## {first.name}", "", f"![{first.name}](../../pictures/atoms/{first.name}.svg)", "")
     if isinstance(first, MmaAtom):
@@ -62,7 +62,7 @@ def _entry(group: Sequence[Atom]) -> Iterator[str]:
 
 
 def atom_pages() -> dict[str, str]:
-    """Return the page of each family, Markdown."""
+    """Return the Markdown page of each family."""
     pages: dict[str, str] = {}
     for family, atoms in families().items():
         groups = alike(atoms)
@@ -87,14 +87,14 @@ def atom_pages() -> dict[str, str]:
 
 
 def atom_pictures() -> Iterator[tuple[str, str]]:
-    """Give the names and the SVG of the pictures, a step each."""
+    """Yield the names and SVG texts of the pictures."""
     for atoms in families().values():
         for group in alike(atoms):
             yield group[0].name, draw(group[0].name).svg
 
 
 def atoms_text() -> str:
-    """Return the table of the families, and of all atoms that have a page, for the end of the page of atoms."""
+    """Return the tables of the families and of all atoms, to append to the atom page."""
     rows = ["", "## Pictures", "", "What each instruction moves or multiplies, thread by thread.", ""]
     rows += ["| family | atoms | pictures |", "|---|---|---|"]
     shown = families()

@@ -1,4 +1,4 @@
-"""Writes the site's pages of the dialects: a table of all ops, a page for each group of them, layouts as drawings."""
+"""Generator of the site's dialect pages: a table of all ops, and a page with drawings per group of ops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cute_dialect.viz import Drawing, DrawingError, draw, draw_divide
 
 __all__ = ["dialect_pages", "dialect_text", "op_drawing"]
 
-_MOST = 256  # cells of a drawing that stands beside an op's example
+_MOST = 256  # maximum number of cells of a drawing in an op's example
 
 
 @cache
@@ -29,13 +29,13 @@ def _title(group: str) -> str:
 
 
 def _static(value: SSAValue, kinds: str) -> str | None:
-    """Return the text of a value that its type describes completely, of one of some kinds; else None."""
+    """Return the text of a static value of one of some kinds, or None."""
     found = re.fullmatch(rf'!cute\.(?:{kinds})<"([^"?]+)">', str(value.type))
     return found[1] if found else None
 
 
 def op_drawing(op: type[IRDLOperation]) -> tuple[str, Drawing] | None:
-    """Return what the example of an op gives, and its drawing; None where it gives no static layout of some cells.
+    """Return the result of an op's example and its drawing, or None unless it is a static layout of limited size.
 
     A divide is drawn as tiles of its operand.
     """
@@ -64,7 +64,7 @@ def op_drawing(op: type[IRDLOperation]) -> tuple[str, Drawing] | None:
 
 
 def dialect_pages() -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Give the name of each page of ops, its Markdown and its pictures by name."""
+    """Yield the name, the Markdown and the pictures (by name) of each page of ops."""
     for group, ops in _groups().items():
         text, pictures = [f"# {_title(group)}", "", "[All ops](../../dialect.md).", ""], dict[str, str]()
         text += ["| op | |", "|---|---|", *(_row(op, "") for op in ops), ""]
@@ -84,7 +84,7 @@ def _row(op: type[IRDLOperation], page: str) -> str:
 
 
 def dialect_text(page: str) -> str:
-    """Return the page of the dialects with a table of all ops in place of their entries, which have their own pages."""
+    """Return the dialect page with a table of all ops instead of their sections, which have their own pages."""
     first = next(iter(_groups()))
     opening = page.partition(f"## {_title(first)}\n")[0]
     rows = ["## All ops", "", "| op | |", "|---|---|"]

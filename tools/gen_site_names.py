@@ -1,4 +1,4 @@
-"""Writes the site's pages of public names: a page a package, a table of its names, and their docstrings by autodoc."""
+"""Generator of the site's reference pages: a table of public names per package, and docstrings through autodoc."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PACKAGES = (
     "cute_dialect.runtime",
     "cute_dialect.runtime.progress",
 )
-"""The packages and modules whose names are public: a stub ``__init__.pyi`` says which, or ``__all__``."""
+"""Packages and modules with public names, listed in a stub ``__init__.pyi`` or in ``__all__``."""
 
 MORE = {"cute_dialect.runtime": ("cute_dialect.runtime.launch",)}
-"""Modules that define the classes which a package's functions give."""
+"""Modules that define the classes of objects that a package's functions return."""
 
 
 def public_names(package: str) -> list[str]:
-    """Return the public names of a package, in the order of its stub, else of its ``__all__``."""
+    """Return the public names of a package in the order of its stub, or else of ``__all__``."""
     stub = ROOT.joinpath(*package.split("."), "__init__.pyi")
     if not stub.exists():
         return list(import_module(package).__all__)
@@ -47,7 +47,7 @@ def public_names(package: str) -> list[str]:
 
 
 def literal_blocks(text: str) -> str:
-    """Return a docstring as reStructuredText: what it indents below a paragraph is code.
+    """Convert a docstring to reStructuredText: indented text below a paragraph becomes a code block.
 
     >>> literal_blocks("Adds.\\n\\n    add(1, 2)\\n\\nAnd more.")
     'Adds.\\n\\n::\\n\\n    add(1, 2)\\n\\nAnd more.'
@@ -62,14 +62,14 @@ def literal_blocks(text: str) -> str:
 
 
 def _opening(value: object) -> str:
-    """Return the first paragraph of a docstring, a line."""
+    """Return the first paragraph of a docstring on one line."""
     return (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
 
 
 def names_text(package: str, described: set[int]) -> str:
-    """Return the page of a package's public names, reStructuredText for Sphinx's autodoc.
+    """Return the page of a package's public names in reStructuredText for Sphinx's autodoc.
 
-    ``described``: the identities of the classes that earlier pages describe; those of this page are added.
+    ``described`` holds the identities of the classes described on earlier pages; those of this page are added.
     """
     groups: dict[str, dict[str, list[str]]] = {"Functions": {}, "Classes": {}, "Values": {}, "Modules": {}}
     entries: dict[str, str] = {}

@@ -136,7 +136,7 @@ class CuteServer(LanguageServer):
         state = self.documents.get(uri)
         return state.known if state is not None else {}
 
-    # -------------------------------------------------------------------------------------------------- work elsewhere
+    # ------------------------------------------------------------------------------------------------worker processes
 
     async def catalogue(self) -> Catalogue:
         """Return the catalogue of names, computed once."""
