@@ -1,5 +1,5 @@
 # ruff: noqa: I001 (sorting would make a statement of each name)
-"""The public names of the layout algebra: each from the module that defines it."""
+"""Public names of the layout algebra, imported from the modules that define them."""
 
 from cute_dialect.algebra.arithmetic import (
     elem_less as elem_less,
@@ -137,4 +137,4 @@ from cute_dialect.algebra.vectors import (
     vector_bits as vector_bits,
 )
 
-slice = slice_  # as in CuTe; ``slice_`` where Python's own would be hidden
+slice = slice_  # As in CuTe.  ``slice_`` does not hide Python's own.

@@ -102,7 +102,7 @@ def _gaps(layout: Layout) -> Callable[[tuple[int, ...]], tuple[Extents, Strides]
     extents, strides = flat_modes(layout)
     values = [d.value if isinstance(d, Basis) else d for d in strides]
     if len(values) > 1 and any(isinstance(v, Dyn) for v in values):
-        raise AlgebraError(f"expected static strides or a single mode to complement, got {shown(layout)}")
+        raise AlgebraError(f"a complement needs static strides or a layout of one mode, got {shown(layout)}")
     by_path: dict[tuple[int, ...], list[tuple[Leaf, Leaf]]] = {}
     for s, d, v in zip(extents, strides, values):
         if (type(v) is int and v == 0) or (type(s) is int and s == 1):
@@ -183,7 +183,9 @@ def _extend(
     modes = shape if type(shape) is tuple else (shape,)
     if len(profile) > len(modes):
         # unreachable: callers in this package have checked it
-        raise AlgebraError(f"expected at most {len(modes)} modes to be stepped through, got {shown(profile)}")
+        raise AlgebraError(
+            f"the layout steps through the modes of {shown(profile)}, but the shape has only {len(modes)}"
+        )
     parts = [_extend(p, x, (*path, i), at) for i, (p, x) in enumerate(zip(profile, modes))]
     for i in range(len(profile), len(modes)):
         parts.append(raw_layout(modes[i], basis_like(modes[i], (*path, i))))
@@ -228,9 +230,9 @@ def bounded_complement(layout: Layout, cotarget: IntTuple) -> Layout:
     extents, strides = flat_modes(layout)
     for d in strides:
         if isinstance(d, Basis):
-            raise AlgebraError(f"expected integer strides to complement, got {shown(layout)}")
+            raise AlgebraError(f"a complement needs integer strides, got {shown(layout)}")
     if type(layout.shape) is tuple and len(layout.shape) > 1 and any(isinstance(d, Dyn) for d in strides):
-        raise AlgebraError(f"expected static strides or rank 1 to complement, got {shown(layout)}")
+        raise AlgebraError(f"a complement needs static strides or a layout of rank 1, got {shown(layout)}")
     S, D = fold_modes([1 if type(d) is int and d == 0 else s for s, d in zip(extents, strides)], strides, False)
     if not S or S == [1] or (len(D) == 1 and type(D[0]) is int and D[0] == 0):
         whole = coalesce(raw_layout(cotarget, column_major(cotarget)))
@@ -239,7 +241,7 @@ def bounded_complement(layout: Layout, cotarget: IntTuple) -> Layout:
     if len(pairs) > 1:
         if any(isinstance(d, Dyn) for d in D):
             # unreachable: callers in this package have checked it
-            raise AlgebraError(f"expected static strides or a single mode to complement, got {shown(layout)}")
+            raise AlgebraError(f"a complement needs static strides or a layout of one mode, got {shown(layout)}")
         pairs.sort(key=_stride_of)
     out_s: Extents = []
     out_d: Strides = []

@@ -1,5 +1,5 @@
 # ruff: noqa: I001 (sorting would make a statement of each name)
-"""The public names of the tables of instructions: each from the module that defines it."""
+"""Public names of the instruction tables, imported from the modules that define them."""
 
 from cute_dialect.arch.atom import (
     Atom as Atom,

@@ -275,7 +275,9 @@ class MmaAtom:
         threads, values = _thread_value(self, "E", held.layout)
         _expect(self, threads == self.threads, f"expected {self.threads} threads in the layout of E, got {threads}")
         tile, covered = m * k // held.columns, _covered(self, "E", held.layout)
-        _expect(self, covered == tile, f"expected E to cover its tile of {tile}, got {covered} by {held.layout}")
+        _expect(
+            self, covered == tile, f"expected the layout of E to cover {tile} elements, got {covered}: {held.layout}"
+        )
         wanted = tile * held.selectors
         _expect(
             self,
@@ -486,8 +488,8 @@ def _covered(atom: Atom, what: str, layout: Layout) -> int:
 
 def _expect_covers(atom: Atom, what: str, layout: Layout, tile: int, held: int) -> None:
     covered = _covered(atom, what, layout)
-    _expect(atom, covered == tile, f"expected {what} to cover its tile of {tile}, got {covered} by {layout}")
-    _expect(atom, held == tile, f"expected each element of {what} to be held once, got {held} for {tile}")
+    _expect(atom, covered == tile, f"expected the layout of {what} to cover {tile} elements, got {covered}: {layout}")
+    _expect(atom, held == tile, f"expected each of {tile} elements of {what} to be held once, got {held} values")
 
 
 def _expect_registers(atom: Atom, what: str, held: Registers, values: int, bits: int) -> None:

@@ -110,7 +110,9 @@ class UnknownAtom(AtomError, KeyError):
         from difflib import get_close_matches
 
         near = get_close_matches(name, _makers(), n=3)
-        super().__init__(f"expected the name of an atom, got {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
+        super().__init__(
+            f"expected the name of an atom, got {name!r}" + (f"; did you mean {', '.join(near)}?" if near else "")
+        )
 
     __str__ = Exception.__str__
 

@@ -142,7 +142,7 @@ Run = tuple[int, int, Path, int]
 def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]:
     """Return the tile as nested loops, ordered by stride in shared memory."""
     if type(gmem.shape) is not tuple:
-        raise TmaError(f"expected a global layout of modes, got {gmem}", "gmem")
+        raise TmaError(f"expected a global layout with a tuple of modes, got {gmem}", "gmem")
     tiles = tile if type(tile) is tuple else (tile,)
     if len(tiles) > len(gmem.shape):
         raise TmaError(f"expected a tile of rank at most {len(gmem.shape)}, that of the tensor, got {tile}", "tile")
@@ -178,7 +178,7 @@ def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
     if not is_static(block.shape):
         raise TmaError(f"expected a tile that divides the modes of the tensor at compile time, got {block}", where)
     if product(block.shape) != product(smem.shape):
-        raise TmaError(f"expected the extent {product(block.shape)} of the tile in smem, got {smem}", where)
+        raise TmaError(f"expected extent {product(block.shape)} in shared memory, that of the tile, got {smem}", where)
     ours = list(zip(int_leaves(block.shape), tree_leaves(block.stride)))
     theirs = list(zip(int_leaves(smem.shape), int_leaves(smem.stride)))
     runs: list[Run] = []

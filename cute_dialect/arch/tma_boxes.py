@@ -56,7 +56,7 @@ def _runs(coords: Layout, smem: Layout, rank: int) -> list[Run]:
     runs.sort(key=lambda run: run[1])
     for extent, _, path, _ in runs:
         if len(path) != 1 or path[0] >= rank:
-            raise TmaError(f"expected coordinates of {rank} dimensions, as the tensor map has, got {coords}", "rank")
+            raise TmaError(f"expected coordinates in the {rank} dimensions of the tensor map, got {coords}", "rank")
         assert extent > 1
     for (extent, stride, _, _), (_, above, _, _) in pairwise(runs):
         if above < extent * stride:
@@ -70,14 +70,14 @@ def _rest(runs: list[Run], counts: Sequence[int], strides: Sequence[int]) -> lis
     filled = 1
     for dim, (count, every) in enumerate(zip(counts, strides)):
         taken, what = 1, f"dimension {dim}"
-        wanted = f"{count} elements at stride {filled} in shared memory, as the box {tuple(counts)} has"
+        wanted = f"{count} elements at stride {filled} in shared memory, like the box {tuple(counts)}"
         while taken < count:
             if not left:
                 raise TmaError(f"expected {wanted}, got a tile of {taken}", what)
             extent, stride, path, step = left.pop(0)
             if path != (dim,) or stride != filled or step != taken * every:
                 raise TmaError(
-                    f"expected {wanted}, got after {taken} of them {extent} elements at stride {stride} along "
+                    f"expected {wanted}, but after {taken} of them got {extent} elements at stride {stride} along "
                     f"dimension {path[0]}, every {step}",
                     what,
                 )

@@ -254,7 +254,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@0,1@1)">
 !s = !cute.memref<f16, smem, align<128>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{the boxes of the tensor map do not fill the tile: dimension 0: expected 64 elements at stride 1 in shared memory, as the box (64, 8) has, got after 1 of them 64 elements at stride 1 along dimension 1, every 1}}
+  // expected-error @below {{the boxes of the tensor map do not fill the tile: dimension 0: expected 64 elements at stride 1 in shared memory, like the box (64, 8), but after 1 of them got 64 elements at stride 1 along dimension 1, every 1}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -265,7 +265,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(4,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, "(4,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{dimension 1: expected 8 elements at stride 64 in shared memory, as the box (64, 8) has, got a tile of 4}}
+  // expected-error @below {{dimension 1: expected 8 elements at stride 64 in shared memory, like the box (64, 8), got a tile of 4}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -276,7 +276,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,64):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, "(8,64):(72,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{dimension 1: expected 8 elements at stride 64 in shared memory, as the box (64, 8) has, got after 1 of them 8 elements at stride 72 along dimension 1, every 1}}
+  // expected-error @below {{dimension 1: expected 8 elements at stride 64 in shared memory, like the box (64, 8), but after 1 of them got 8 elements at stride 72 along dimension 1, every 1}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }
@@ -287,7 +287,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,32):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{mode 1: expected the extent 32 of the tile in smem, got 64:1}}
+  // expected-error @below {{mode 1: expected extent 32 in shared memory, that of the tile, got 64:1}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }

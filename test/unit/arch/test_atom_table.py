@@ -158,7 +158,7 @@ def test_the_table_is_a_lazy_mapping() -> None:
 
 def test_unknown_names() -> None:
     with pytest.raises(
-        AtomError, match="expected the name of an atom, got 'SM80_16x8x16_F32F16F16_TN'; near: SM80_16x8x16_F3"
+        AtomError, match="expected the name of an atom, got 'SM80_16x8x16_F32F16F16_TN'; did you mean SM80_16x8x16_F3"
     ):
         ATOMS["SM80_16x8x16_F32F16F16_TN"]
     with pytest.raises(KeyError):
@@ -201,7 +201,7 @@ def test_finding() -> None:
             "A: expected a k-major operand in registers",
         ),
         (lambda: find_universal(24), "expected the name of an atom, got 'UniversalCopy_24b'"),
-        (lambda: find_cp_async(8, "cg"), "near: SM80_CP_ASYNC_CACHE"),
+        (lambda: find_cp_async(8, "cg"), "did you mean SM80_CP_ASYNC_CACHE"),
         (lambda: find_matrix_copy(3), "expected 1, 2 or 4 matrices, got 3"),
         (lambda: find_tma("fetch", 2), "expected one of load, store, reduce_add, prefetch"),
         (lambda: find_tma("load", 2, im2col=True), "expected the name of an atom, got 'SM90_TMA_LOAD_IM2COL_2D'"),
@@ -237,7 +237,7 @@ LDSM = copy_atom("SM75_U32x4_LDSM_N")
 @pytest.mark.parametrize(
     ("atom", "changes", "message"),
     [
-        (MMA, {"layout_a": fragment(16, 8, 2)}, "expected A to cover its tile of 256, got 128"),
+        (MMA, {"layout_a": fragment(16, 8, 2)}, "expected the layout of A to cover 256 elements, got 128"),
         (
             MMA,
             {"layout_b": Layout("((4,8),(2,2)):((16,1),(8,128))")},
@@ -251,7 +251,7 @@ LDSM = copy_atom("SM75_U32x4_LDSM_N")
         (
             MMA,
             {"layout_c": Layout("((4,8),(2,2,2)):((32,1),(16,8,0))")},
-            "expected each element of C to be held once, got 256",
+            "elements of C to be held once, got 256 values",
         ),
         (MMA, {"layout_a": Layout("128:1")}, "expected a layout (thread, value) for A, got 128:1"),
         (MMA, {"layout_a": Layout("(64,4):(4,1)")}, "expected 32 threads in the layout of A, got 64"),
@@ -280,7 +280,11 @@ LDSM = copy_atom("SM75_U32x4_LDSM_N")
             "expected thread stride 0 in the layout of B in shared memory",
         ),
         (WGMMA, {"registers_b": Registers("b32", 4, 2, "i32")}, "expected one 64-bit descriptor for B"),
-        (WGMMA, {"layout_a": Layout("(128,(64,8)):(0,(1,64))")}, "expected A to cover its tile of 1024, got 512"),
+        (
+            WGMMA,
+            {"layout_a": Layout("(128,(64,8)):(0,(1,64))")},
+            "expected the layout of A to cover 1024 elements, got 512",
+        ),
         (LDSM, {"dst": parse_layout("(32,(32,4)):(32,(1,2048))")}, "expected a layout without gaps or overlap for dst"),
         (
             LDSM,

@@ -239,14 +239,14 @@ ATOM = mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN")
     ("changes", "message"),
     [
         ({"group": 3}, "expected groups of 2, 4, 8, got 3"),
-        ({"group": 8}, "expected E to cover its tile of 16, got 32 by ((2,2,8),2):((16,0,1),8)"),
+        ({"group": 8}, "expected the layout of E to cover 16 elements, got 32: ((2,2,8),2):((16,0,1),8)"),
         ({"selectors": 3}, "expected 1, 2 or 4 selectors, got 3"),
         ({"selectors": 4}, "expected E to be held once for each of 4 selectors, 128 in all, got 64"),
         ({"layout": Layout("((2,2,4),2):((16,0,1),8)")}, "expected 32 threads in the layout of E, got 16"),
         ({"layout": Layout("((2,2,8),2):((16,0,1),4)")}, "expected a layout without gaps or overlap for E"),
         ({"layout": Layout("64:1")}, "expected a layout (thread, value) for E, got 64:1"),
         ({"registers": Registers("b32", 2, 2, "i32")}, "expected 2 values of E per thread, got 2 registers of 2"),
-        ({"element": "i8"}, "expected E to cover its tile of 64, got 32"),
+        ({"element": "i8"}, "expected the layout of E to cover 64 elements, got 32"),
     ],
 )
 def test_metadata_checks_itself(changes: dict[str, object], message: str) -> None:
@@ -256,7 +256,7 @@ def test_metadata_checks_itself(changes: dict[str, object], message: str) -> Non
 
 
 def test_a_is_half() -> None:
-    with pytest.raises(AtomError, match="expected A to cover its tile of 512, got 256"):
+    with pytest.raises(AtomError, match="expected the layout of A to cover 512 elements, got 256"):
         replace(ATOM, metadata=None)
     with pytest.raises(AtomError, match="expected a sparse atom, which has an operand E, got a dense one"):
         mma_atom("SM80_16x8x16_F32F16F16F32_TN").layout("E")
