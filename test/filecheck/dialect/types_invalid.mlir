@@ -236,7 +236,7 @@ func.func private @f(!cute.composed_layout<"(8,8):(8,1)">)
 
 // -----
 
-// expected-error @below {{trivial}}
+// expected-error @below {{identity swizzle}}
 func.func private @f(!cute.composed_layout<"S<0,4,3> o 0 o (8,8):(8,1)">)
 
 // -----

@@ -111,7 +111,7 @@ UNVERIFIABLE = [
     ('!cute.stride<"((1@0@0,1@0@1),1@1)">', "depth"),
     ('!cute.tile<"[(4,4):(2,1@0)]">', "basis"),
     ('!cute.composed_layout<"(8,8):(8,1)">', "plain"),
-    ('!cute.composed_layout<"S<0,4,3> o 0 o (8,8):(8,1)">', "trivial"),
+    ('!cute.composed_layout<"S<0,4,3> o 0 o (8,8):(8,1)">', "identity swizzle"),
     ('!cute.composed_layout<"S<2,3,3> o 0 o (8,8):(1@0,1@1)">', "swizzle"),
     ('!cute.composed_layout<"(6,4):(4,1) o 2 o (2,2):(2@0,1@1)">', "offset"),
     ('!cute.composed_layout<"(6,4):(4,1) o (0,0,0) o (2,2):(2@0,1@1)">', "coordinate"),
