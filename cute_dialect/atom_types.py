@@ -75,9 +75,7 @@ class CopyAtomType(AtomType):
     """True if the value of the atom is a tensor map, and its global side a coordinate tensor."""
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
-        """Raise AlgebraError unless ``cute.copy`` with the atom accepts ``(_, source, destination[,
-        predicate])``.
-        """
+        """Raise AlgebraError unless ``cute.copy`` with the atom accepts ``(_, source, destination[, predicate])``."""
         raise NotImplementedError(self.name)
 
     def threads(self) -> int:
@@ -94,14 +92,11 @@ class CopyAtomType(AtomType):
         raise NotImplementedError
 
     def side_values(self, side: str) -> int:
-        """Return a thread's values per instruction on side "src" or "dst"; :meth:`values` is for the reference
-        side.
-        """
+        """Return a thread's values per instruction on side "src" or "dst"; :meth:`values` is for the reference side."""
         return self.values()
 
     def reference_map(self, side: str) -> Layout | None:
-        """Return the map from (thread, value) of side "src" or "dst" to the index in (thread, value) of the
-        reference side.
+        """Return the map from (thread, value) of side "src" or "dst" to indices in (thread, value) of the reference.
 
         Values are in units of the value type.  ``None`` means that both sides are equal.
         """

@@ -65,8 +65,7 @@ def get_core_dialect(name: str) -> Dialect:
 
 
 class ExtensibleDialect(LazyDialect):
-    """A dialect of this project: its core, and extensions (:mod:`.extensions`) that are imported when a file
-    names them.
+    """A dialect of this project: its core, and extensions (:mod:`.extensions`) imported when a file names them.
 
     An unknown name imports all extensions.
     """

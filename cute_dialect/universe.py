@@ -45,9 +45,7 @@ def _cute_nvgpu() -> Dialect:
 
 
 def _nvvm() -> Dialect:
-    """Build ``nvvm`` with the ``llvm`` attributes that its ops need and xDSL's ``llvm`` lacks
-    (``constant_range``).
-    """
+    """Build ``nvvm`` with the ``llvm`` attributes that its ops need and xDSL's ``llvm`` lacks (``constant_range``)."""
     theirs = {attribute.name for attribute in XDSL_UNIVERSE.all_dialects["llvm"]().attributes}
     lacking = [attribute for attribute in BASE_DIALECTS["llvm"]().attributes if attribute.name not in theirs]
     nvvm = BASE_DIALECTS["nvvm"]()

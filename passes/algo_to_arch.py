@@ -195,9 +195,7 @@ class Accesses:
         self.site.add(memory.StoreVecOp(value, self._vector_view(1, step)))
 
     def move_guarded(self, step: Sequence[int]) -> None:
-        """Copy one predicated vector: in one access if all its predicates hold, and otherwise element by
-        element.
-        """
+        """Copy one predicated vector: in one access if all its predicates hold, and otherwise element by element."""
         site = self.site
         first = _index(self.plan.offset(step, 2))
         indices = [first + lane for lane in self.lanes]

@@ -82,7 +82,7 @@ class CheckTargetPass(Pass):
             message = name_error(inner)
             if message is not None:
                 ctx.error(message, inner)
-        said: set[str] = set()
+        reported: set[str] = set()
         # Keyed by identity, because hashing an attribute is slow.
         known: dict[tuple[str, int, tuple[str, ...]], str | None] = {}
         for inner in op.walk():
@@ -94,15 +94,13 @@ class CheckTargetPass(Pass):
             if key not in known:
                 known[key] = _wrong(target, inner.name, deciding, strength, inner)
             message = known[key]
-            if message is not None and message not in said:
-                said.add(message)
+            if message is not None and message not in reported:
+                reported.add(message)
                 ctx.error(message, inner)
 
 
 def name_error(op: Operation) -> str | None:
-    """Return the error for a function whose name is not a PTX identifier (PTX ISA, "Identifiers"); None for
-    other ops.
-    """
+    """Return the error for a function whose name is not a PTX identifier (PTX ISA, "Identifiers"), or None."""
     if op.name not in ("gpu.func", "llvm.func", "func.func") or not op.regions or not op.regions[0].blocks:
         return None
     symbol = op.properties.get("sym_name", op.attributes.get("sym_name"))
@@ -151,8 +149,12 @@ def _wrong(
 ) -> str | None:
     if _is_rounding(name):
         mode = deciding.value.data if isinstance(deciding, IntegerAttr) else -1
-        said = _MODES[name in _ROUNDS].get(mode)
-        return None if said is None else f"{name}: a GPU rounds to nearest even, got {said}; remove the rounding mode"
+        mode_name = _MODES[name in _ROUNDS].get(mode)
+        return (
+            None
+            if mode_name is None
+            else f"{name}: a GPU rounds to nearest even, got {mode_name}; remove the rounding mode"
+        )
     strengths = [(f"{name} {_STRENGTHS[s][0]}", _STRENGTHS[s][1]) for s in strength]
     for what, needs in [*_needs(name, deciding, op), *strengths]:
         message = lacking(target, what, needs)

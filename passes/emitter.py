@@ -194,8 +194,7 @@ def _dynamic(value: SSAValue) -> int:
 
 
 def bind(payload: Payload, scalars: Sequence[SSAValue], emitter: Emitter) -> Payload:
-    """Attach ``scalars``, the results of ``cute.get_scalars<{only_dynamic}>``, to the dynamic leaves of a
-    payload.
+    """Attach ``scalars``, the results of ``cute.get_scalars<{only_dynamic}>``, to the dynamic leaves of a payload.
 
     The order is storage order: depth first, shape before stride; for ``A o off o B`` first ``B``, then the offset, then
     ``A``.  Raises ValueError if the numbers of scalars and dynamic leaves differ.

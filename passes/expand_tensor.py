@@ -143,9 +143,7 @@ EXPANSIONS: Mapping[str, Callable[[Operation, ExpandContext], None]] = {
 
 
 def on_layout_of_tensor(op: Operation) -> bool:
-    """Return True for a ``slice`` or ``crd2idx`` on the layout of a tensor, as the expansion of a slice leaves
-    them.
-    """
+    """Return True for a ``slice`` or ``crd2idx`` on the layout of a tensor, as the expansion of a slice leaves them."""
     if op.name == "cute.slice":
         layout = op.operands[0]
     elif op.name == "cute.crd2idx":

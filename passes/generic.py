@@ -51,9 +51,7 @@ class CsePass(Pass):
 
 
 class LoopInvariantCodeMotionPass(Pass):
-    """Hoist ops out of ``scf.for`` that are speculatable, have no side effects, and depend on nothing in the
-    loop.
-    """
+    """Hoist ops out of ``scf.for`` that are speculatable, have no side effects, and depend on nothing in the loop."""
 
     name = "loop-invariant-code-motion"
     summary = "hoist invariant ops out of loops"

@@ -118,8 +118,7 @@ def _strength(op: Operation) -> _Strength | None:
 
 
 def _instruction(kind: str, t: Attribute) -> str | None:
-    """Return operation and type of the ``atom`` that LLVM selects for an ``atomicrmw``; ``None`` if it emits a
-    loop.
+    """Return operation and type of the ``atom`` that LLVM selects for an ``atomicrmw``; ``None`` if it emits a loop.
 
     Determined by compiling every combination of kind, type, order, scope and address space (test_strong_atomics.py).
 

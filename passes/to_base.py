@@ -118,11 +118,11 @@ class ToBasePass(Pass):
             return lambda: handler_of
         handlers = cast("Carry", import_module(TO_NVGPU).handlers)
 
-        said: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
 
         def report(op: Operation, why: str) -> None:
-            if (op.name, why) not in said:
-                said.add((op.name, why))
+            if (op.name, why) not in reported:
+                reported.add((op.name, why))
                 ctx.remark(f"'{op.name}' is not lowered to nvgpu: {why}", op)
 
         return lambda: handlers(handler_of, report)

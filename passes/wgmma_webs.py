@@ -52,9 +52,7 @@ class Carry(NamedTuple):
 
 
 class Tied(NamedTuple):
-    """Inline PTX that updates ``source`` in place; its first ``members`` outputs are tied to the members of the
-    struct.
-    """
+    """Inline PTX that updates ``source`` in place; its first ``members`` outputs are tied to members of the struct."""
 
     op: Operation
     source: SSAValue
@@ -81,9 +79,7 @@ class Webs:
 
 
 def find_webs(entry: Block, types: RegisterTypes, first: int = 0) -> Webs:
-    """Return the webs of the kernel with the single block ``entry``, numbered from ``first``, without changing
-    it.
-    """
+    """Return the webs of the kernel with the single block ``entry``, numbered from ``first``, without changing it."""
     return _Kernel(entry, types).webs(first)
 
 
@@ -212,9 +208,7 @@ class _Kernel:
         return tied is None or tied.source is not value or index >= tied.members
 
     def _walk(self, block: Block, held: dict[SSAValue, SSAValue | None]) -> set[SSAValue]:
-        """Visit the ops in order and return the webs written; updates ``held``, the struct in the registers of
-        each web.
-        """
+        """Visit the ops in order; return the webs written, and update ``held``, the struct that each web holds."""
         written: set[SSAValue] = set()
         for op in self.steps[block]:
             if not op.regions:
@@ -280,9 +274,7 @@ class RegisterTypes(dict[int, tuple[str, ...]]):
     """Cache of register types by identity of a struct type, because hashing a struct of hundreds is slow."""
 
     def of(self, t: Attribute) -> tuple[str, ...]:
-        """Return the member types of a struct if inline PTX has a constraint letter for all of them, otherwise
-        ``()``.
-        """
+        """Return the member types of a struct; ``()`` if inline PTX lacks a constraint letter for one of them."""
         known = self.get(id(t))
         if known is None:
             known = self[id(t)] = _register_types(t)

@@ -34,8 +34,7 @@ __all__ = ["build_manifest"]
 
 
 def build_manifest(module: ModuleOp, context: Context, *, chip: str, features: str, opt_level: int) -> Manifest:
-    """Describe the kernels and host functions of a lowered module; ``context`` parses the types in
-    ``cute.args``.
+    """Describe the kernels and host functions of a lowered module; ``context`` parses the types in ``cute.args``.
 
     Raises :class:`ManifestError`.
     """

@@ -191,9 +191,9 @@ class Compilation:
         self.sources[name] = Source(name, text)
         module = parse(self.context, self.sources[name], self.engine)
         if module is None:
-            retold = _through_upstream(text)
+            converted = _through_upstream(text)
             quiet = DiagnosticEngine(file=name)
-            module = parse(self.context, Source(name, retold), quiet) if retold is not None else None
+            module = parse(self.context, Source(name, converted), quiet) if converted is not None else None
             if module is None:
                 raise self.failure()
             self.engine = DiagnosticEngine(file=name)

@@ -22,8 +22,7 @@ __all__ = ["describe", "parse_type"]
 
 
 def parse_type(text: str, context: Context) -> Attribute | None:
-    """Parse one entry of ``cute.args``; ``None`` for a type of another dialect, whose lowered type is
-    sufficient.
+    """Parse one entry of ``cute.args``; ``None`` for a type of another dialect, whose lowered type is sufficient.
 
     Raises :class:`SignatureError`.
     """

@@ -224,7 +224,7 @@ class _Crossing:
         module = parse_module(context, self._source, engine)
         ir = IR(module)
         if module is None or not verify(module, engine) or not Runner(context, engine).run(ir, steps):
-            raise EmbedError([self._retold(d) for d in engine.seen if d.severity == "error"])
+            raise EmbedError([self._relocated(d) for d in engine.seen if d.severity == "error"])
         assert ir.module is not None
         left = next((op for op in ir.module.walk() if is_cute(op)), None) if following else None
         if left is not None:
@@ -234,22 +234,22 @@ class _Crossing:
                 + ": lower it first, with cute-to-base",
                 left,
             )
-            raise EmbedError([self._retold(engine.seen[-1])])
+            raise EmbedError([self._relocated(engine.seen[-1])])
         # LLVM compiles the result, and would otherwise weaken its atomics.
         run_pass(StrongAtomicsPass(), ir.module, PassContext(context))
-        return handoff_text(ir.module, retold=self._locations(op.location for op in ir.module.walk()))
+        return handoff_text(ir.module, location_texts=self._locations(op.location for op in ir.module.walk()))
 
     def _locations(self, used: Iterable[Attribute]) -> dict[Attribute, str]:
         """Map each location in the text to the original location."""
         places = [at for at in used if isinstance(at, FileLineColLoc) and at.filename.data == _TEXT]
         return {at: self._of_line[at.line.data] for at in places}
 
-    def _retold(self, d: Diagnostic) -> Diagnostic:
+    def _relocated(self, d: Diagnostic) -> Diagnostic:
         """Move a diagnostic from the text to the module."""
         position = d.position
         if position.file == _TEXT:
             position = _position(self._of_line[position.line])
-        notes = tuple(self._retold(n) for n in d.notes if not n.context)
+        notes = tuple(self._relocated(n) for n in d.notes if not n.context)
         return d._replace(position=position, notes=notes)
 
 
@@ -269,8 +269,8 @@ def _error(message: str, location: str = "") -> EmbedError:
 
 
 def _from_mlir(e: Exception) -> EmbedError:
-    told = getattr(e, "error_diagnostics", ())
-    found = [Diagnostic("error", d.message, _position(str(d.location))) for d in told]
+    diagnostics = getattr(e, "error_diagnostics", ())
+    found = [Diagnostic("error", d.message, _position(str(d.location))) for d in diagnostics]
     return EmbedError(found or [Diagnostic("error", str(e), Position("<unknown>"))])
 
 

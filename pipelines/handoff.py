@@ -26,26 +26,26 @@ def handoff_text(
     module: Operation,
     *,
     locations: bool = True,
-    retold: Mapping[Attribute, str] | None = None,
+    location_texts: Mapping[Attribute, str] | None = None,
     call_sites: CallSites | None = None,
 ) -> str:
     """Return ``module`` in generic form.
 
     Args:
         locations: write the location of each op, so that upstream's errors can show it.
-        retold: replacement texts of locations. With it, an op without a location gets an unknown location; otherwise
-            upstream would use its position in this text.
+        location_texts: replacement texts of locations. With it, an op without a location gets an unknown location;
+            otherwise upstream would use its position in this text.
         call_sites: for line tables; each location is written as one file, line and column.
     """
-    writer = _HandOff(locations, retold or {}, call_sites)
+    writer = _HandOff(locations, location_texts or {}, call_sites)
     text = writer.write(module)
     return "".join([*writer.aliases, text, "\n"])
 
 
 class _HandOff(GenericWriter):
-    def __init__(self, locations: bool, retold: Mapping[Attribute, str], call_sites: CallSites | None):
-        super().__init__(locations=locations, unknown_locations=bool(retold) or call_sites is not None)
-        self._retold = retold
+    def __init__(self, locations: bool, location_texts: Mapping[Attribute, str], call_sites: CallSites | None):
+        super().__init__(locations=locations, unknown_locations=bool(location_texts) or call_sites is not None)
+        self._location_texts = location_texts
         self._call_sites = call_sites
         self.aliases: list[str] = []
 
@@ -67,7 +67,7 @@ class _HandOff(GenericWriter):
         if self._call_sites is not None and op.regions and "sym_name" in op.properties:
             inner = (location_frames(o.location) for o in op.walk())
             return next((_place_text(frames[-1].position) for frames in inner if frames), str(UNKNOWN_LOC))
-        kernel = _kernel_around(op) if op.name == "cf.assert" and not self._retold else None
+        kernel = _kernel_around(op) if op.name == "cf.assert" and not self._location_texts else None
         frames = location_frames(op.location) if kernel is not None else ()
         if kernel is None or not frames:
             return super().write_op_location(op)
@@ -79,7 +79,7 @@ class _HandOff(GenericWriter):
         if self._call_sites is not None:
             place = self._call_sites.place(location)
             return str(UNKNOWN_LOC) if place is None else _place_text(Position(*place))
-        found = self._retold.get(location) if self._retold else None
+        found = self._location_texts.get(location) if self._location_texts else None
         return found or super().write_location(location)
 
 

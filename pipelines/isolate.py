@@ -267,15 +267,15 @@ def _doing(method: str, arguments: tuple[object, ...]) -> str:
     }.get(method, "upstream MLIR")
 
 
-def _abort_message(said: str, status: int, doing: str) -> str:
+def _abort_message(output: str, status: int, doing: str) -> str:
     """Format the output of a crashed worker as one line; ``doing`` names the step."""
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in output.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if "LLVM ERROR" in line or "Assertion" in line), None)
-    told = " / ".join(line.strip() for line in (lines[-3:] if first is None else lines[first : first + 3]))
+    message = " / ".join(line.strip() for line in (lines[-3:] if first is None else lines[first : first + 3]))
     how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSEGV:
-        told = told or "the stack probably overflowed on deeply nested IR"
+        message = message or "the stack probably overflowed on deeply nested IR"
     hint = ""
-    if "Cannot select" in told:
+    if "Cannot select" in message:
         hint = "; the chip or its PTX version (features) does not have an instruction that the kernel uses"
-    return clip(f"{doing} aborted ({how}): {told or 'no message'}{hint}")
+    return clip(f"{doing} aborted ({how}): {message or 'no message'}{hint}")

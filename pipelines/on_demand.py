@@ -25,8 +25,7 @@ _SHARED = ("cute.memref.alloc_smem", "cute.smem_base")
 
 
 def compile_on_demand(source: str | ModuleOp, filename: str, *, chip: str | None = None) -> CompiledModule:
-    """Compile like ``cute_dialect.pipelines.compile(source, emit="base")``, but lower each kernel on its first
-    run.
+    """Compile like ``cute_dialect.pipelines.compile(source, emit="base")``, but lower each kernel on its first run.
 
     Errors of the passes are raised then.  A module is kept by reference and must not be changed.
 

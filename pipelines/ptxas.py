@@ -115,14 +115,14 @@ def assemble(ptx: str, chip: str = DEFAULT_CHIP, *, opt_level: int = 3, extra: t
     path = find_ptxas()
     try:
         lines = ["-lineinfo"] if "\n\t.loc\t" in ptx else []
-        said, cubin = _run(path, ptx, chip, [f"-O{opt_level}", *lines, *extra])
+        output, cubin = _run(path, ptx, chip, [f"-O{opt_level}", *lines, *extra])
     except OSError as e:
         if e.filename == path:
             raise PtxasError(f"cannot run {path}: {e.strerror}; CUTE_PTXAS names another ptxas") from e
         raise PtxasError(
             f"cannot write the PTX to a temporary folder: {e.strerror}; make room there, or let TMPDIR name another"
         ) from e
-    kernels, warnings = parse_report(said)
+    kernels, warnings = parse_report(output)
     sizes = code_sizes(cubin)
     kernels = tuple(replace(k, code=sizes.get(k.name, 0)) for k in kernels)
     return Assembled(cubin, kernels, warnings, version(path))
@@ -141,17 +141,17 @@ def _run(path: str, ptx: str, chip: str, options: Sequence[str]) -> tuple[str, b
             f.write(ptx)
         command = [path, "-v", f"-arch={chip}", *options, source, "-o", image]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        said = (done.stdout + done.stderr).replace(source, "kernel.ptx")
+        output = (done.stdout + done.stderr).replace(source, "kernel.ptx")
         if done.returncode != 0:
-            errors = [line.strip() for line in said.splitlines() if re.search(r"error|fatal", line)]
-            lines = errors or [line.strip() for line in said.splitlines() if line.strip()]
+            errors = [line.strip() for line in output.splitlines() if re.search(r"error|fatal", line)]
+            lines = errors or [line.strip() for line in output.splitlines() if line.strip()]
             more = f" (and {len(lines) - 4} more)" if len(lines) > 4 else ""
             lines = lines or [f"exited with status {done.returncode} and printed nothing"]
             raise PtxasError(f"ptxas {version(path)} for {chip}: " + "; ".join(lines[:4]) + more)
         if not os.path.exists(image):
             raise PtxasError(f"{path} wrote no cubin; it may not be a ptxas")
         with open(image, "rb") as f:
-            return said, f.read()
+            return output, f.read()
 
 
 def code_sizes(cubin: bytes) -> dict[str, int]:
@@ -179,7 +179,7 @@ def code_sizes(cubin: bytes) -> dict[str, int]:
     return found
 
 
-def parse_report(said: str) -> tuple[tuple[KernelReport, ...], tuple[str, ...]]:
+def parse_report(output: str) -> tuple[tuple[KernelReport, ...], tuple[str, ...]]:
     """Parse the kernels and warnings in the output of ``ptxas -v``.
 
     >>> text = '''ptxas info    : Compiling entry function 'add' for 'sm_90a'
@@ -192,7 +192,7 @@ def parse_report(said: str) -> tuple[tuple[KernelReport, ...], tuple[str, ...]]:
     """
     kernels: list[KernelReport] = []
     warnings: list[str] = []
-    parts = re.split(r"(?m)^ptxas info\s*: Compiling entry function '([^']+)' for '[^']*'$", said)
+    parts = re.split(r"(?m)^ptxas info\s*: Compiling entry function '([^']+)' for '[^']*'$", output)
     for name, body in zip(parts[1::2], parts[2::2], strict=True):
         kernels.append(
             KernelReport(
@@ -206,7 +206,7 @@ def parse_report(said: str) -> tuple[tuple[KernelReport, ...], tuple[str, ...]]:
                 barriers=_number(r"used (\d+) barriers", body),
             )
         )
-    for line in said.splitlines():
+    for line in output.splitlines():
         if re.search(r"warning|Potential Performance Loss|\bC7\d\d\d\b", line):
             warnings.append(line.strip())
     return tuple(kernels), tuple(warnings)

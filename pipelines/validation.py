@@ -38,7 +38,7 @@ class Validator:
         self._samples = samples
         self._seed = seed
         self._before: ModuleOp | None = None
-        self._told: set[str] = set()
+        self._remarked: set[str] = set()
 
     @classmethod
     def from_text(cls, text: str) -> Validator:
@@ -75,19 +75,19 @@ class Validator:
             report = validation_report(before, module, self._samples, self._seed)
         functions = {_name(op): op for op in before.walk() if op.name in ("func.func", "gpu.func")}
         for function, reason in report.skipped.items():
-            self._tell(engine, functions[function], f"@{function} is not validated: {reason}")
+            self._remark(engine, functions[function], f"@{function} is not validated: {reason}")
         for function, op in functions.items():
             if op.name == "gpu.func":
-                self._tell(engine, op, f"@{function} is not validated: a kernel needs memory and threads to run")
+                self._remark(engine, op, f"@{function} is not validated: a kernel needs memory and threads to run")
         if report.failure is None:
             return True
         failure = report.failure
         engine.error(_message(name, failure), failure.op or functions[failure.function])
         return False
 
-    def _tell(self, engine: DiagnosticEngine, op: Operation, message: str) -> None:
-        if message not in self._told:
-            self._told.add(message)
+    def _remark(self, engine: DiagnosticEngine, op: Operation, message: str) -> None:
+        if message not in self._remarked:
+            self._remarked.add(message)
             engine.remark(message, op)
 
 

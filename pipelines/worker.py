@@ -1,5 +1,4 @@
-"""Code of the worker processes of :mod:`.isolate`, which run upstream MLIR or compile, and their message
-format.
+"""Code of the worker processes of :mod:`.isolate`, which run upstream MLIR or compile, and their message format.
 
 A message is :mod:`marshal` data, preceded by its length in 8 bytes.  A request is ``(method, arguments)``.  Methods
 are those of :class:`.upstream.UpstreamModule`, and ``"drop"``, which has no reply.  A reply is ``("ok", result)``,

@@ -35,9 +35,7 @@ class AbiError(ValueError):
 
 
 class Slot(NamedTuple):
-    """Position of a scalar inside a type (indices as for ``llvm.extractvalue``) and the scalar's name (``i32``,
-    ``ptr``).
-    """
+    """Path of a scalar inside a type (indices as for ``llvm.extractvalue``), and its name (``i32``, ``ptr``)."""
 
     path: tuple[int, ...]
     name: str

@@ -194,8 +194,7 @@ def _numpy(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> ArrayVie
 
 
 def _check_inside(view: ArrayView) -> None:
-    """Raise :class:`OutsideMemory` if a numpy view extends past the end of its memory; numpy does not check
-    this.
+    """Raise :class:`OutsideMemory` if a numpy view extends past the end of its memory; numpy does not check this.
 
     The memory is that of the last array in the chain of ``base`` arrays.  If the owner is a file or a buffer, the
     array's own memory counts.
@@ -207,7 +206,7 @@ def _check_inside(view: ArrayView) -> None:
         return
     memory = cast("np.ndarray[Any, Any]", keep)
     while (base := cast(Any, memory.base)) is not None:
-        # As_strided adds a base that is not an array.
+        # numpy.lib.stride_tricks.as_strided adds a base that is not an array.
         inner = cast(Any, base if isinstance(base, np.ndarray) else getattr(base, "base", None))
         if not isinstance(inner, np.ndarray):
             break

@@ -121,9 +121,7 @@ def save_artifact(artifact: Artifact, folder: str | os.PathLike[str]) -> str:
 
 
 def _check_replaceable(target: str) -> None:
-    """Raise :class:`ArtifactError` unless ``target`` is absent, an empty folder, or holds only a compiled
-    module.
-    """
+    """Raise :class:`ArtifactError` unless ``target`` is absent, an empty folder, or holds only a compiled module."""
     if not os.path.lexists(target):
         return
     if not os.path.isdir(target):

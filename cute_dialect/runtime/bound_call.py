@@ -181,8 +181,7 @@ def _in_order(runs: Sequence[cuda.Launch]) -> cuda.Launch:
 
 
 class BoundCall:
-    """A launch on fixed arrays, created by ``Kernel.bind``.  Call the object to launch; it keeps the arrays
-    alive.
+    """A launch on fixed arrays, created by ``Kernel.bind``.  Call the object to launch; it keeps the arrays alive.
 
     Calls do not check the arrays again.  After resizing an array, bind again.
     """

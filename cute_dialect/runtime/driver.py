@@ -331,9 +331,7 @@ class Driver:
         self._call("cuMemFree", pointer)
 
     def new_pool(self, device: int, maximum: int) -> Handle:
-        """Create a memory pool (``CUmemoryPool``) of at most ``maximum`` bytes, which it does not return to the
-        system.
-        """
+        """Create a memory pool (``CUmemoryPool``) of at most ``maximum`` bytes, which it keeps."""
         c = self._cuda
         wanted = c.CUmemPoolProps()
         wanted.allocType = c.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED

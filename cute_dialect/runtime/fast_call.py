@@ -173,8 +173,7 @@ class _Form(NamedTuple):
 
 
 def number_key(value: object) -> object:
-    """Return a key that separates numbers of different types or signs: ``0.0`` and ``-0.0``; ``1``, ``True``,
-    ``1.0``.
+    """Return a key that separates numbers of different types or signs: ``0.0`` and ``-0.0``; ``1``, ``True``, ``1.0``.
 
     >>> number_key(1) == number_key(True), number_key(0.0) == number_key(-0.0), number_key(2.5) == number_key(2.5)
     (False, False, True)
@@ -183,8 +182,7 @@ def number_key(value: object) -> object:
 
 
 def torch_key(args: tuple[object, ...], mask: int) -> tuple[object, ...] | None:
-    """Return the cache key of a call: the numbers, and shape, strides, types, GPU and address & ``mask`` of
-    tensors.
+    """Return the cache key of a call: the numbers, and shape, strides, types, GPU and address & ``mask`` of tensors.
 
     Return ``None`` if an argument is neither a torch tensor nor a number, a tensor is not on a GPU, or there is
     no tensor.

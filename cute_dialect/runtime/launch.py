@@ -183,8 +183,7 @@ class CompiledModule:
     # ----------------------------------------------------------------------------------------------------- the GPU
 
     def function(self, device: int, plan: Plan) -> cuda.Handle:
-        """Return the planned kernel on ``device`` as a ``CUfunction`` of cuda-python; the first call loads the
-        code.
+        """Return the planned kernel on ``device`` as a ``CUfunction`` of cuda-python; the first call loads the code.
 
         The kernel's limits on shared memory and cluster size are raised as the plan requires, and never lowered.
         """
@@ -295,9 +294,7 @@ class Kernel:
 
     @property
     def alignment(self) -> int:
-        """Alignment in bytes, at least 16; cached launches are shared by addresses that agree modulo this
-        number.
-        """
+        """Alignment in bytes, at least 16; cached launches are shared by addresses that agree modulo this number."""
         return self._mask + 1
 
     def __repr__(self) -> str:
@@ -521,8 +518,7 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
     ) -> Plan:
-        """Return the only launch of a call: kernel, grid, block, parameter bytes, and why variants were
-        rejected.
+        """Return the only launch of a call: kernel, grid, block, parameter bytes, and why variants were rejected.
 
         Raises the errors of a call, and :class:`LaunchError` if the call has several launches or none.
         """

@@ -171,10 +171,10 @@ def prepare(
     Raises :class:`LaunchError` or a subclass for the violated constraint.
     """
     rejected: list[str] = []
-    said = _Said(grid, block, smem)
+    overrides = _ShapeOverrides(grid, block, smem)
     while True:
         try:
-            plans = _prepare(manifest, target, arguments, said)
+            plans = _prepare(manifest, target, arguments, overrides)
         except ArgumentError as e:
             # An explicit launch shape is meant for this kernel, not for a fallback.
             if target.fallback is None or grid is not None or block is not None:
@@ -185,7 +185,7 @@ def prepare(
         return tuple([p._replace(rejected=(*rejected, *p.rejected)) for p in plans]) if rejected else plans
 
 
-class _Said(NamedTuple):
+class _ShapeOverrides(NamedTuple):
     """Launch shape, as far as the caller specifies it."""
 
     grid: Dim3 | None
@@ -193,10 +193,10 @@ class _Said(NamedTuple):
     smem: int | None
 
 
-def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Said) -> tuple[Plan, ...]:
+def _prepare(manifest: Manifest, target: Target, arguments: Arguments, overrides: _ShapeOverrides) -> tuple[Plan, ...]:
     """Plan the launches of one host function."""
     count = len(target.launches)
-    if count > 1 and said != (None, None, None):
+    if count > 1 and overrides != (None, None, None):
         raise LaunchError(
             f"grid, block and smem apply to one launch, but @{target.name} has {count}: call one of its kernels by "
             "name to set them"
@@ -210,10 +210,10 @@ def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Sa
     if target.host is not None:
         for symbol in target.host.get("symbols", ()):
             _check_symbol(symbol, target.names, arguments.views)
-    call = _Call(target, arguments, addresses, said)
+    call = _Call(target, arguments, addresses, overrides)
 
     if target.host is None:
-        if said.grid is None:
+        if overrides.grid is None:
             raise LaunchError(f"no host function launches @{target.name}: pass grid=(x, y, z)")
         base = target.launches[0].kernel
         return (_plan(call, base, target.launches[0], tuple(values), None, target.names),)
@@ -265,14 +265,13 @@ class _Call(NamedTuple):
     target: Target
     arguments: Arguments
     addresses: Sequence[int]
-    said: _Said
+    overrides: _ShapeOverrides
 
 
 def _operand_names(
     target: Target, base: KernelEntry, launch: host_program.Launch, registers: Sequence[int]
 ) -> list[str]:
-    """Name each operand of a launch after the host function's parameter that it is, or whose array it points
-    to.
+    """Name each operand of a launch after the host function's parameter that it is, or whose array it points to.
 
     Computed operands take the name of the kernel's parameter.
     """
@@ -307,11 +306,11 @@ def _plan(
     ``base`` is the kernel whose parameters match ``operands``.  ``shape`` comes from the host function; ``None``
     without one.
     """
-    said = call.said
-    grid = said.grid or (shape.grid if shape is not None else None)
+    overrides = call.overrides
+    grid = overrides.grid or (shape.grid if shape is not None else None)
     assert grid is not None
-    block = said.block or (shape.block if shape is not None else None)
-    smem = said.smem if said.smem is not None else shape.smem if shape is not None else 0
+    block = overrides.block or (shape.block if shape is not None else None)
+    smem = overrides.smem if overrides.smem is not None else shape.smem if shape is not None else 0
     cluster = shape.cluster if shape is not None else None
     nothing = _nothing_to_do(grid, call.arguments)
     rejected: list[str] = []

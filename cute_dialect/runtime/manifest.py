@@ -173,9 +173,7 @@ def _check_fallbacks(hosts: Sequence[HostEntry]) -> None:
 
 
 def _profile(param: Param) -> object:
-    """Return the properties that a variant shares with its base: nesting of the trees, element type, memory
-    space.
-    """
+    """Return the properties that a variant shares with its base: nesting of the trees, element type, memory space."""
 
     def shape(tree: Tree) -> object:
         return [shape(t) for t in tree] if isinstance(tree, list) else 0

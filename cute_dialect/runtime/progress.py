@@ -75,8 +75,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 class Task:
-    """A context manager for work of ``total`` steps in ``unit``; :meth:`update` may set ``total`` later (None
-    until then).
+    """A context manager for work of ``total`` steps in ``unit``; None until :meth:`update` sets the total.
 
     The task ends as done, or with an error if an exception leaves the context.  A nested task is a second line
     of the bar.
@@ -87,7 +86,7 @@ class Task:
         self.what, self.total, self.unit = what, total, unit
         self.done, self.name = 0, ""
         self.number = 0
-        self._at = self._told = 0.0
+        self._at = self._last_event = 0.0
         self._begin = time.monotonic()
         self._stack = ExitStack()
         self._outlet: _Outlet | None = None
@@ -112,10 +111,10 @@ class Task:
         self.total = self.total if total is None else total
         if self._outlet is None:
             return
-        told = self._told == 0.0 or self._at - self._told >= _EVERY or self.done == self.total
-        if told:
-            self._told = self._at
-        self._outlet.step(self, told)
+        with_event = self._last_event == 0.0 or self._at - self._last_event >= _EVERY or self.done == self.total
+        if with_event:
+            self._last_event = self._at
+        self._outlet.step(self, with_event)
 
     def __enter__(self) -> Task:
         outlet = _current.get()
@@ -214,11 +213,11 @@ class _Outlet:
                 self._timer.daemon = True
                 self._timer.start()
 
-    def step(self, task: Task, told: bool) -> None:
-        """Update the bar for a task; ``told``: also write an event."""
+    def step(self, task: Task, with_event: bool) -> None:
+        """Update the bar for a task, and write an event if ``with_event`` is set."""
         with self._lock:
             self._tell_left(None)
-            if told and task in self._open:
+            if with_event and task in self._open:
                 self._write(task, "step", name=task.name, left=None if task.left is None else round(task.left, 3))
             if self._bar is not None and task in self._open:
                 self._draw(task)
@@ -234,7 +233,7 @@ class _Outlet:
                 self._bar.remove_task(line)
             if not self._open:
                 self._hide()
-            # Break or an exception left the loop; an exception will reach this object, too.
+            # A break or an exception left the loop. The exception will reach this object, too.
             if isinstance(error, GeneratorExit):
                 self._left.append(task)
                 return
@@ -267,8 +266,8 @@ class _Outlet:
 
     def _write(self, task: Task, event: str, **more: object) -> None:
         if self._events is not None:
-            said = {"event": event, "task": task.number, "step": task.done, "total": task.total}
-            self._events.write(json.dumps({**said, "seconds": round(task.seconds, 3), **more}) + "\n")
+            fields = {"event": event, "task": task.number, "step": task.done, "total": task.total}
+            self._events.write(json.dumps({**fields, "seconds": round(task.seconds, 3), **more}) + "\n")
             self._events.flush()
 
     def _show(self) -> None:

@@ -27,8 +27,7 @@ _KEPT = 16
 
 
 def checked(tensor_map: TensorMap, address: int) -> TensorMap:
-    """Validate a map and replace unused strides by valid ones.  Raises TmaError, which names the violated
-    limit.
+    """Validate a map and replace unused strides by valid ones.  Raises TmaError, which names the violated limit.
 
     >>> from cute_dialect.runtime.host_program import Pointer
     >>> checked(TensorMap(Pointer(0, 0), (64, 1), (6,), (64, 1), (1, 1), 6, 0, 0, 2, 0), 256).strides
@@ -101,9 +100,7 @@ class EncodedMaps:
         self._map = tensor_map
         self._made: dict[int, object] = {}
         self.known: dict[int, int] = {}
-        """Maps the array address to the host address of the 128 bytes, valid until :meth:`at` encodes another
-        map.
-        """
+        """Maps the array address to the host address of the 128 bytes, valid until :meth:`at` encodes another map."""
 
     def at(self, address: int) -> int:
         """Return the host address of the map for an array at ``address``.

@@ -113,9 +113,7 @@ class BaseBuilder:
         return self.once(("poison", self.type_key(type)), lambda: make_op(PoisonOp, (), [type]))
 
     def unwritten(self, type: Attribute, tensor: Operation, cells: Sequence[int]) -> SSAValue:
-        """Return ``ub.poison`` for a register that holds cells of the tensor ``tensor`` that are not yet
-        written.
-        """
+        """Return ``ub.poison`` for a register that holds cells of the tensor ``tensor`` that are not yet written."""
 
         def make() -> Operation:
             op = make_op(PoisonOp, (), [type])
@@ -220,9 +218,7 @@ class BaseBuilder:
 
 
 def inserted_at(value: SSAValue, path: Path) -> tuple[SSAValue, Path]:
-    """Look through ``llvm.insertvalue`` and ``llvm.extractvalue``; return the value and the remaining path in
-    it.
-    """
+    """Look through ``llvm.insertvalue`` and ``llvm.extractvalue``; return the value and the remaining path in it."""
     while True:
         owner = value.owner
         if not isinstance(owner, Operation):

@@ -180,8 +180,7 @@ def _carried(low: Lowering, fragment: Fragment, writes: Writes) -> list[Carried]
 
 
 def _packed(fragment: Fragment, lanes: int) -> Unit | None:
-    """Return the unit that carries a fragment, written in vectors of ``lanes`` small elements, as one ``i32``
-    struct.
+    """Return the unit that carries a fragment, written in vectors of ``lanes`` small elements, as one ``i32`` struct.
 
     One value instead of hundreds speeds up upstream and LLVM.  Return None if the elements do not fill ``i32``
     registers.

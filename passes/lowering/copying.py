@@ -40,9 +40,7 @@ def too_many() -> AlgebraError:
 
 
 class Side(NamedTuple):
-    """A side of the copy: its type, and its layout with bound leaves (of a composed layout, the coordinate
-    part).
-    """
+    """A side of the copy: its type, and its layout with bound leaves (of a composed layout, the coordinate part)."""
 
     type: MemRefType
     layout: Layout

@@ -78,9 +78,7 @@ class InsertionPoint:
         return self.once(("coordinate", index), lambda: StaticOp(CoordType(index)))
 
     def bound(self, ssa: SSAValue) -> Payload:
-        """Return the payload of a value with tracked divisibility; ``cute.get_scalars`` supplies its dynamic
-        leaves.
-        """
+        """Return the payload of a value with tracked divisibility; ``cute.get_scalars`` supplies its dynamic leaves."""
         t = ssa.type
         assert isinstance(t, CuteType)
         if t.is_static():
@@ -120,9 +118,7 @@ class InsertionPoint:
 
     @contextmanager
     def if_(self, condition: SSAValue) -> Generator[Block]:
-        """Create ``scf.if`` without results, insert into its first block, and yield the block of the else
-        branch.
-        """
+        """Create ``scf.if`` without results, insert into its first block, and yield the block of the else branch."""
         then, other = Block(), Block()
         with self.block(then):
             yield other

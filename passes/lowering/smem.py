@@ -26,9 +26,7 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm
 
 MAX_STATIC = DEFAULT_TARGET.static_shared
-"""Largest static shared memory that ptxas accepts, in bytes (CUDA C++ Programming Guide, "Compute
-Capabilities").
-"""
+"""Largest static shared memory that ptxas accepts, in bytes (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 DYNAMIC_SMEM = "cute.dynamic_smem"
 """Attribute of a lowered kernel: bytes of dynamic shared memory that every launch needs."""
@@ -180,9 +178,7 @@ def _described(layout: SmemLayout) -> Attribute:
 
 
 def finish(low: Lowering, function: Operation) -> list[Operation]:
-    """Return the globals that a lowered function needs; sets ``cute.dynamic_smem`` if it uses the dynamic
-    segment.
-    """
+    """Return the globals that a lowered function needs; sets ``cute.dynamic_smem`` if it uses the dynamic segment."""
     layout = low.smem
     if layout is None:
         return []

@@ -68,9 +68,7 @@ class Turns:
 
 
 def static_turns(op: Operation, bounds: Sequence[SSAValue]) -> Turns | None:
-    """Return the iterations of a loop if its lowered bounds are constants and the step is positive, otherwise
-    None.
-    """
+    """Return the iterations of a loop if its lowered bounds are constants and the step is positive, otherwise None."""
     lower, upper, step = (constant_of(v) for v in bounds)
     if lower is None or upper is None or step is None or step <= 0:
         return None

@@ -115,9 +115,7 @@ class Lowering:
         return new
 
     def clone(self, op: Operation) -> Operation | None:
-        """Clone an op with lowered operands and types; inside unrolled loops, integer ops on constants are
-        folded.
-        """
+        """Clone an op with lowered operands and types; inside unrolled loops, integer ops on constants are folded."""
         if op.name.startswith(("cute.", "cute_nvgpu.")):
             raise PassError(f"'{op.name}' cannot be lowered here; run the earlier cute passes first", op)
         operands = [self.value(o) for o in op.operands]
@@ -189,8 +187,7 @@ class Lowering:
         return [self.build.part(new, p, integer(d.width)) for p, d in zip(paths, dynamic_leaves(payload))]
 
     def bound(self, ssa: SSAValue, payload: Payload | None = None, paths: Sequence[Path] | None = None) -> Payload:
-        """Return the payload of a value with its dynamic leaves bound to lowered values; constants become
-        static.
+        """Return the payload of a value with its dynamic leaves bound to lowered values; constants become static.
 
         Use it for address computation only, where no type depends on the result.
         """
@@ -228,9 +225,7 @@ class Lowering:
         return layout
 
     def address(self, base: SSAValue, p: Ptr, offset: Leaf, *, small: bool) -> SSAValue:
-        """Return the pointer ``offset`` elements after ``base``, with a 64-bit offset unless ``small`` allows
-        32 bits.
-        """
+        """Return the pointer ``offset`` elements after ``base``; the offset has 64 bits unless ``small`` is set."""
         bits = element_bits(p.element)
         memory = memory_type(p.element)
         if bits < 8:

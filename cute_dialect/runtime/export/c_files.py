@@ -72,8 +72,7 @@ class _Sources:
 
 
 def c_files(name: str, target: Target, manifest: Manifest, code: Sequence[CodeObject]) -> dict[str, bytes]:
-    """Return ``NAME.h`` and ``NAME.c``: C11 (GCC or Clang) that needs only ``cuda.h`` and contains the machine
-    code.
+    """Return ``NAME.h`` and ``NAME.c``: C11 (GCC or Clang) that needs only ``cuda.h`` and contains the machine code.
 
     Raises :class:`ExportError` if C cannot pass a parameter or there is no machine code.
     """
