@@ -1,6 +1,6 @@
 """Record of a family of instructions, from which the lists of ops, types and lowerings are derived.
 
-Every program reads all records when it starts, but imports the modules of a family only when a file uses one of its ops
+Every program reads all records when it starts. It imports the modules of a family only when a file uses one of its ops
 or types. Therefore a record contains names only.
 """
 

@@ -156,7 +156,7 @@ class ComplementOp(CuteOp):
         ``cute.complement(`` input [``,`` cotarget] ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        Without a cotarget, the input must be static. The result covers the gaps of the input and ends with a mode of
+        Without a cotarget, the input must be static. The result covers the gaps of the input. It ends with a mode of
         extent 1, whose stride is the distance between repetitions of the input. With a cotarget (a shape, or a layout
         whose shape is used), the repetitions extend to the size of the cotarget. Layouts that are not injective are
         rejected.

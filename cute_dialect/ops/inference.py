@@ -1,9 +1,14 @@
 """Memoized inference of result types, and construction of ops with inferred types.
 
-Result types come from one of three sources: :meth:`cute_dialect.ops.base.CuteOp.infer_types` for ops of this project, the tables for upstream
-MLIR ops, and the constraints of the definition for xDSL ops. :func:`infer_types_memo` selects the source by the class
-of the op. Results are kept in one bounded memo, keyed by class, operand types and properties. The front-end, the
-constructors and the verifier share it. Types hash in less than a microsecond, because payloads cache their hash.
+Result types come from one of three sources:
+
+* ops of this project: :meth:`cute_dialect.ops.base.CuteOp.infer_types`;
+* upstream MLIR ops: the rules of the tables;
+* xDSL ops: the constraints of the definition.
+
+:func:`infer_types_memo` selects the source by the class of the op. Results are kept in one bounded memo, keyed by
+class, operand types and properties. The front-end, the constructors and the verifier share it. Types hash in less than
+a microsecond, because payloads cache their hash.
 
 >>> from xdsl.dialects.arith import AddiOp
 >>> from xdsl.dialects.builtin import i32

@@ -224,13 +224,13 @@ class TiledCopyOp(MemoryOp):
 
 @cute_op
 class CooperativeCopyOp(MemoryOp):
-    """Copies a tile between memories with a group of threads and without a tiled copy. It uses the widest access that
-    the types of both sides allow.
+    """Copies a tile between memories with a group of threads, without a tiled copy.
 
     Syntax: ``cute.cooperative_copy(%src, %dst, %tid) {threads = N : i32} : (S, D, !cute.coord<"?">) -> ()``
 
-    Threads ``0`` to ``N-1`` take one access each in turn; adjacent threads access adjacent addresses. Both shapes must
-    be static, and are split into common modes. The op does not synchronize threads.
+    Threads ``0`` to ``N-1`` take one access each in turn; adjacent threads access adjacent addresses. Each access is
+    the widest that the types of both sides allow. Both shapes must be static, and are split into common modes. The op
+    does not synchronize threads.
 
     Example:
         cute.cooperative_copy(%g, %s, %k) {threads = 128 : i32} : (!cute.memref<f32, gmem, align<16>, "(16,128):(?{div=4},1)">, !cute.memref<f32, smem, align<16>, "(16,128):(128,1)">, !cute.coord<"?">) -> ()

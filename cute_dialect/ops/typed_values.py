@@ -2,7 +2,7 @@
 
 A :class:`Typed` is a payload of the algebra together with the kind of its type. :class:`OneOfKinds` is the constraint
 that restricts an operand or result of an op to some kinds. The functions below visit dynamic leaves in *storage order*:
-depth first, shape before stride. For a composed layout ``A o off o B``, the order is ``B``, the offset, ``A``.
+depth first, shape before stride. A composed layout ``A o off o B`` is visited in the order ``B``, offset, ``A``.
 
 >>> [str(d) for d in dynamic_leaves(text.parse_layout("(?,8):(8,?{i64})"))]
 ['?', '?{i64}']

@@ -117,10 +117,13 @@ class InstructionOp(MemoryOp):
     """Op of the form ``op(%a, …) {property = …} : (T, …) -> ()``; properties are in the attribute dictionary."""
 
     WRITES: ClassVar[Literal["all", "first", "none", "struct", "tied"]] = "all"
-    """Register operands that the op writes.
+    """Register operands that the op writes:
 
-    "all": each operand; "first": only the first; "none": none; "struct": the first, as one struct of registers; "tied":
-    none, but the registers of the operands pass through the instruction.
+    * "all": each operand;
+    * "first": only the first;
+    * "none": none;
+    * "struct": the first, as one struct of registers;
+    * "tied": none, but the registers of the operands pass through the instruction.
     """
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 

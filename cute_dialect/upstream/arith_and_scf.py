@@ -1,7 +1,7 @@
-"""arith, cf, func, math, scf and ub: xDSL's dialects, completed with the ops of upstream that xDSL lacks.
+"""The dialects arith, cf, func, math, scf and ub: xDSL's classes plus the upstream ops that xDSL lacks.
 
-xDSL's classes are kept where they are, so that `xdsl.dialects.arith.AddiOp` builds and matches what is parsed. Where
-xDSL's text or properties deviate from upstream's, a subclass of xDSL's class takes its place in the parser.
+The parser builds xDSL's classes, so that a match on `xdsl.dialects.arith.AddiOp` works. If the text or the properties
+of an xDSL class differ from upstream's, the parser builds a subclass of it.
 """
 
 from collections.abc import Callable
@@ -96,7 +96,7 @@ def _complete(name: str) -> Dialect:
 
 
 def __getattr__(name: str) -> Dialect:
-    """`ARITH`, `CF`, `FUNC`, `MATH`, `SCF` or `UB`, made when asked for."""
+    """Return the dialect `ARITH`, `CF`, `FUNC`, `MATH`, `SCF` or `UB`, created on first access."""
     if name in _NAMES:
         globals()[name] = made = _complete(name.lower())
         return made

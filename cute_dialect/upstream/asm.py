@@ -1,7 +1,7 @@
-"""Read the custom form of an op by interpreting its declarative assembly format, as upstream's generated code does.
+"""Parser of the custom form of an op: an interpreter of upstream's declarative assembly formats.
 
-Reading collects operands, types, attributes, regions and successors by name (`ParseState`), then derives what the text
-leaves out from the type rules of the op (`OpSpec.infer`).
+The parser collects operands, types, attributes, regions and successors by name (`ParseState`). It then derives the
+omitted parts from the type rules of the op (`OpSpec.infer`).
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ _I32 = IntegerType(32)
 
 
 class ParseState:
-    """The parts of one op that are read so far, and the readers of each element of its format."""
+    """Parser state: the parts of one op that have been parsed, with a parse method for each kind of format element."""
 
     def __init__(self, spec: OpSpec, parser: Parser) -> None:
         self.spec = spec
@@ -63,11 +63,11 @@ class ParseState:
         self.result_args = {arg.name: arg for arg in spec.results}
 
     def arg(self, name: str) -> ArgSpec:
-        """Look up the operand or result `name`."""
+        """Return the declaration of the operand or result `name`."""
         return self.operand_args.get(name) or self.result_args[name]
 
     def element(self, element: Element) -> None:
-        """Read one element; errors point at the offending token."""
+        """Parse one element. Errors point to the offending token."""
         parser = self.parser
         if isinstance(element, Lit):
             literal(parser, element.text)
@@ -109,7 +109,7 @@ class ParseState:
             self.props[anchor.name] = UnitAttr()
 
     def variable(self, name: str) -> None:
-        """Read the operand, attribute, region or successor `name`."""
+        """Parse the operand, attribute, region or successor `name`."""
         parser, spec = self.parser, self.spec
         if name in self.operand_args:
             if self.operand_args[name].arity:
@@ -127,7 +127,7 @@ class ParseState:
                 self.successors[name] = [parser.parse_successor()]
 
     def optional_variable(self, name: str) -> bool:
-        """Read `name` if it is there."""
+        """Parse `name` if it is present, and return True if it was."""
         parser, spec = self.parser, self.spec
         if name == "operands" and name not in self.operand_args:
             self.operands["*"] = operand_list(parser)
@@ -160,7 +160,7 @@ class ParseState:
         return False
 
     def nested_operands(self, name: str) -> None:
-        """Read `(%a, %b), ()`: a variadic of variadics; the sizes go into its segment attribute."""
+        """Parse a variadic of variadics, `(%a, %b), ()`. The sizes are stored in its segment attribute."""
         parser, values, sizes = self.parser, list[UnresolvedOperand](), list[int]()
         while at_punctuation(parser, "("):
             group = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
@@ -173,7 +173,7 @@ class ParseState:
         self.props[segment] = DenseArrayBase.from_list(_I32, sizes)
 
     def optional(self, element: Element) -> bool:
-        """Read the first element of a group if it is there, and tell whether it was."""
+        """Parse the first element of a group if it is present, and return True if it was."""
         parser = self.parser
         if isinstance(element, Lit):
             return optional_literal(parser, element.text)
@@ -198,7 +198,7 @@ class ParseState:
         raise AssertionError(f"a group of '{self.spec.name}' starts with {element}")
 
     def type_of(self, name: str) -> None:
-        """Read the types of `operands`, of `results` or of one variable."""
+        """Parse the types of `operands`, of `results` or of one variable."""
         parser = self.parser
         pos = parser.pos
         if name in ("operands", "results") and name not in self.operand_args and name not in self.result_args:
@@ -215,7 +215,7 @@ class ParseState:
             self.types[name] = [parse_type(parser, arg)]
 
     def set_types(self, name: str, types: list[Attribute], pos: int) -> None:
-        """Give `types`, read at `pos`, to `operands`, `results` or the one variable `name`."""
+        """Assign `types`, parsed at `pos`, to `operands`, `results` or the variable `name`."""
         if name == "operands" and name not in self.operand_args:
             flat = self.operands.get("*")
             if flat is not None:
@@ -226,7 +226,7 @@ class ParseState:
             try:
                 sizes = self.spec.result_sizes(len(types), None)
             except ValueError as err:
-                # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
+                # unreachable: no format in tables/ reaches this; tables of another MLIR release could
                 self.parser.raise_error(str(err), pos)
             counts = [(a.name, n) for a, n in zip(self.spec.results, sizes)]
         else:
@@ -234,7 +234,7 @@ class ParseState:
             return
         expected = sum(n for _, n in counts)
         if expected != len(types):
-            # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
+            # unreachable: no format in tables/ reaches this; tables of another MLIR release could
             self.parser.raise_error(f"'{self.spec.name}' has {expected} {name}, but {len(types)} types are given", pos)
         start = 0
         for arg, count in counts:
@@ -242,7 +242,7 @@ class ParseState:
             start += count
 
     def split_flat(self, flat: list[UnresolvedOperand], types: list[Attribute], pos: int) -> None:
-        """Deal the operands of an `operands` directive out to their names."""
+        """Distribute the operands of an `operands` directive to their names."""
         try:
             sizes = self.spec.operand_sizes(len(flat), None)
         except ValueError as err:
@@ -259,7 +259,7 @@ class ParseState:
             start += size
 
     def dictionary(self, kind: str) -> None:
-        """Read the dictionary of attributes or properties that the directive `kind` stands for."""
+        """Parse the dictionary of attributes or properties of the directive `kind`."""
         parser, spec = self.parser, self.spec
         pos = parser.pos
         if kind == "prop-dict":
@@ -276,7 +276,7 @@ class ParseState:
                 self.attrs[name] = value
 
     def finish(self, cls: type[TableOpT]) -> TableOpT:
-        """Build the op once everything is read."""
+        """Build the op after all elements are parsed."""
         parser, spec = self.parser, self.spec
         if "*" in self.operands and not any(a.name in self.operands for a in spec.operands):
             self.split_flat(self.operands["*"], [], self.start)
@@ -290,11 +290,11 @@ class ParseState:
                 continue
             given = types.get(arg.name)
             if given is None:
-                # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
-                parser.raise_error(f"the type of operand '{arg.name}' of '{spec.name}' is not determined", self.start)
+                # unreachable: no format in tables/ reaches this; tables of another MLIR release could
+                parser.raise_error(f"the type of operand '{arg.name}' of '{spec.name}' cannot be inferred", self.start)
             if len(given) != len(values):
                 message = f"operand '{arg.name}' of '{spec.name}' has {len(values)} values and {len(given)} types"
-                # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
+                # unreachable: no format in tables/ reaches this; tables of another MLIR release could
                 parser.raise_error(message, values[0].span)
             operands += [parser.resolve_operand(value, type_) for value, type_ in zip(values, given)]
         try:
@@ -323,12 +323,12 @@ class ParseState:
 
 
 def _first(elements: Sequence[Element]) -> int:
-    """The index of the first element that reads something."""
+    """Return the index of the first element that consumes a token."""
     return next(i for i, e in enumerate(elements) if not isinstance(e, Space))
 
 
 def parse_op(cls: type[TableOpT], parser: Parser) -> TableOpT:
-    """Read the custom form of `cls` after its name."""
+    """Parse the custom form of an op, after its name."""
     spec = cls.spec()
     state = ParseState(spec, parser)
     for element in format_of(spec.name, spec.format or ""):

@@ -1,4 +1,4 @@
-"""Pieces of the declarative formats: literals, lists, types without prefix, attributes as the formats spell them."""
+"""Parsing and printing of format elements: literals, lists, types without prefix, attributes."""
 
 from typing import Any, cast
 
@@ -23,18 +23,18 @@ _I32 = IntegerType(32)
 
 
 def literal(parser: Parser, text: str) -> None:
-    """Read a keyword or punctuation, which must be there."""
+    """Parse a required keyword or punctuation."""
     if parser.parse_optional_characters(text) is None:
         parser.raise_error(f"expected '{text}'")
 
 
 def optional_literal(parser: Parser, text: str) -> bool:
-    """Read a keyword or punctuation if it is there."""
+    """Parse a keyword or punctuation if it is present, and return True if it was."""
     return parser.parse_optional_characters(text) is not None
 
 
 def operand_list(parser: Parser) -> list[UnresolvedOperand]:
-    """Parse operands separated by commas, maybe none."""
+    """Parse a possibly empty list of operands separated by commas."""
     return (
         parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
@@ -44,14 +44,14 @@ def operand_list(parser: Parser) -> list[UnresolvedOperand]:
 
 
 def type_list(parser: Parser) -> list[Attribute]:
-    """Parse types separated by commas, maybe none."""
+    """Parse a possibly empty list of types separated by commas."""
     return list(
         parser.parse_optional_undelimited_comma_separated_list(parser.parse_optional_type, parser.parse_type) or []
     )
 
 
 def parse_type(parser: Parser, arg: ArgSpec) -> Attribute:
-    """Parse the type of `arg`, also without the dialect prefix that upstream strips: `<3>` for `!llvm.ptr<3>`."""
+    """Parse the type of `arg`. The dialect prefix may be omitted where upstream omits it: `<3>` for `!llvm.ptr<3>`."""
     if arg.stripped:
         found = parser.parse_optional_type()
         if found is not None:
@@ -66,7 +66,9 @@ def parse_type(parser: Parser, arg: ArgSpec) -> Attribute:
 
 
 def parse_attr(parser: Parser, attr: AttrSpec) -> Attribute:
-    """Parse the attribute `attr` as a declarative format writes it; raises at the token when it is not there."""
+    """Parse the attribute `attr` in the syntax of a declarative format. Raises an error at the token if it is
+    absent.
+    """
     pos = parser.pos
     found = parse_optional_attr(parser, attr)
     if found is None:
@@ -80,7 +82,7 @@ def parse_attr(parser: Parser, attr: AttrSpec) -> Attribute:
 
 
 def parse_optional_attr(parser: Parser, attr: AttrSpec) -> Attribute | None:
-    """Parse the attribute `attr` as a declarative format writes it, None when the next token does not start one."""
+    """Parse the attribute `attr` in the syntax of a declarative format, or return None if it is absent."""
     kind = attr.kind
     if kind.startswith("prop."):
         return _parse_flags(parser, attr)
@@ -89,7 +91,7 @@ def parse_optional_attr(parser: Parser, attr: AttrSpec) -> Attribute | None:
     if kind.startswith("enum."):
         word = parser.parse_optional_keyword_in(attr.cases)
         if word is None and (word := parser.parse_optional_str_literal()) is not None and word not in attr.cases:
-            # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
+            # unreachable: no format in tables/ reaches this; tables of another MLIR release could
             parser.raise_error(f"expected one of {', '.join(attr.cases)} for attribute '{attr.name}'")
         return None if word is None else attr.convert(word)
     match kind:
@@ -118,7 +120,7 @@ def parse_optional_attr(parser: Parser, attr: AttrSpec) -> Attribute | None:
             values = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
             try:
                 return attr.convert(values)
-            except ValueError as err:  # a number that does not fit
+            except ValueError as err:  # The number does not fit in the type.
                 parser.raise_error(f"attribute '{attr.name}': {err}", pos, parser.pos)
         case "array":
             return parser.parse_optional_attribute() if at_punctuation(parser, "[") else None
@@ -140,7 +142,7 @@ def _parse_stripped(parser: Parser, cls: type[Data[Any]]) -> Attribute | None:
 
 
 def _parse_flags(parser: Parser, attr: AttrSpec) -> Attribute | None:
-    """LLVM flags: `overflow<nsw, nuw>` (an attribute) or `inbounds|nuw` (an integer)."""
+    """Parse LLVM flags: `overflow<nsw, nuw>` (an attribute) or `inbounds|nuw` (an integer)."""
     mnemonic = attr.kind.split(".")[1]
     if mnemonic != "-":
         if parser.parse_optional_keyword(mnemonic) is None:
@@ -158,7 +160,7 @@ def _parse_flags(parser: Parser, attr: AttrSpec) -> Attribute | None:
 
 
 def print_stripped(printer: Printer, type_: Attribute) -> None:
-    """Print a type without `!dialect.mnemonic`, unless nothing would be left: `<3>`, but `!llvm.ptr`."""
+    """Print a type without `!dialect.mnemonic`, unless nothing would remain: `<3>`, but `!llvm.ptr`."""
     from cute_dialect.upstream.llvm_types import LLVMPointerType
 
     if type_ == LLVMPointerType() or not isinstance(type_, Data):
@@ -168,9 +170,9 @@ def print_stripped(printer: Printer, type_: Attribute) -> None:
 
 
 def print_attr(printer: Printer, attr: AttrSpec, value: Attribute) -> None:
-    """Print an attribute as a declarative format writes it."""
+    """Print an attribute in the syntax of a declarative format."""
     kind = attr.kind
-    plain = value  # not narrowed by the tests below
+    plain = value  # A copy whose type the tests below do not narrow.
     if kind.startswith("prop."):
         mnemonic = kind.split(".")[1]
         if isinstance(value, TextAttr):
@@ -201,7 +203,7 @@ def print_attr(printer: Printer, attr: AttrSpec, value: Attribute) -> None:
 
 
 def flag_words(cases: dict[str, int], bits: int) -> str:
-    """Write the bits of a flag set as words, largest groups first: `inbounds|nuw`."""
+    """Return the words of a flag set, largest groups first: `inbounds|nuw`."""
     words: list[str] = []
     for word, value in sorted(cases.items(), key=lambda item: -item[1].bit_count()):
         if value and bits & value == value:

@@ -1,6 +1,6 @@
-"""Print the custom form of an op by interpreting its declarative assembly format.
+"""Printer of the custom form of an op: an interpreter of upstream's declarative assembly formats.
 
-Blanks follow upstream: none around `<>()[]{}` and before a comma (`PrintState`).
+Spacing follows upstream: no space inside `<>()[]{}` and before a comma (`PrintState`).
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from cute_dialect.upstream.spec import OpSpec
 
 
 class PrintState:
-    """Blanks between elements, by upstream's rules."""
+    """Printer state: the spacing between elements, and the attributes already printed."""
 
     def __init__(self, op: TableOp, printer: Printer) -> None:
         self.op = op
@@ -47,13 +47,13 @@ class PrintState:
         self.printed: set[str] = set(SEGMENTS)
 
     def blank(self) -> None:
-        """Print a blank before an element that is no literal."""
+        """Print a space before an element that is not a literal."""
         if self.space or not self.punctuation:
             self.printer.print_string(" ")
         self.space, self.punctuation = True, False
 
     def literal(self, text: str) -> None:
-        """Print a literal of the format, after a blank where upstream has one."""
+        """Print a literal of the format, after a space where upstream prints one."""
         if self.space and _space_before(text, self.punctuation):
             self.printer.print_string(" ")
         self.printer.print_string(text)
@@ -98,7 +98,7 @@ class PrintState:
             self.variable(element.name)
 
     def variable(self, name: str) -> None:
-        """Print the attribute, region, successor or operand `name`; nothing for one that is absent."""
+        """Print the attribute, region, successor or operand `name`; print nothing if it is absent."""
         op, printer, spec = self.op, self.printer, self.spec
         if name in spec.attrs:
             attr = spec.attrs[name]
@@ -136,7 +136,7 @@ class PrintState:
         printer.print_list(values, printer.print_ssa_value)
 
     def types(self, name: str) -> Sequence[Attribute]:
-        """List the types of `operands`, of `results` or of one variable."""
+        """Return the types of `operands`, of `results` or of one variable."""
         op = self.op
         names = [a.name for a in (*self.spec.operands, *self.spec.results)]
         if name == "operands" and name not in names:
@@ -146,7 +146,7 @@ class PrintState:
         return [v.type for v in op.group(name)]
 
     def print_types(self, element: TypeOf) -> None:
-        """Print the types of a `type(…)` directive, without their dialect prefix where upstream strips it."""
+        """Print the types of a `type(…)` directive, without the dialect prefix where upstream omits it."""
         found = next((a for a in (*self.spec.operands, *self.spec.results) if a.name == element.name), None)
         stripped = found is not None and found.stripped and not element.qualified
         self.printer.print_list(
@@ -155,7 +155,7 @@ class PrintState:
         )
 
     def present(self, anchor: Element) -> bool:
-        """Tell whether a group with this anchor prints."""
+        """Return True if a group with this anchor is printed."""
         op = self.op
         if isinstance(anchor, Group):
             return any(self.present(e) for e in anchor.then)
@@ -179,7 +179,9 @@ class PrintState:
         return False
 
     def dictionary(self, kind: str) -> None:
-        """Print the dictionary that the directive `kind` stands for: what is neither printed yet nor a default."""
+        """Print the dictionary of the directive `kind`: the attributes not yet printed that differ from their
+        default.
+        """
         op, spec = self.op, self.spec
         shown = {
             name: value
@@ -199,7 +201,7 @@ class PrintState:
 
 
 def print_op(op: TableOp, printer: Printer) -> None:
-    """Print the custom form of `op` after its name."""
+    """Print the custom form of `op`, after its name."""
     state = PrintState(op, printer)
     elements = format_of(state.spec.name, state.spec.format or "")
     state.printed |= _named(elements, state.spec)
@@ -210,7 +212,7 @@ def print_op(op: TableOp, printer: Printer) -> None:
 
 
 def _named(elements: Sequence[Element], spec: OpSpec) -> set[str]:
-    """The attributes that a format prints outside the dictionary."""
+    """Return the names of the attributes that a format prints outside the dictionary."""
     found: set[str] = set()
     for e in elements:
         if isinstance(e, Var | Qualified):

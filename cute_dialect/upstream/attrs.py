@@ -1,13 +1,12 @@
-"""Attributes of the upstream dialects: enums and structures that keep upstream's spelling.
+"""Attributes of the upstream dialects: enums and structures in upstream's spelling.
 
-Every attribute class is made from a row `(mnemonic, style, cases)` of `tables/<dialect>.py`, when it is first asked
-for. The value is the text
-between the brackets, blanks normalised, so that what upstream prints comes back unchanged:
+Each attribute class is built on first use from a row `(mnemonic, style, cases)` of `tables/<dialect>.py`. Its value is
+the text between the brackets with normalised spaces, so that it is printed as upstream prints it:
 
     #nvvm.mma_layout<row>            style `<>`     MmaLayout("row")
     #nvvm<shfl_kind bfly>            style `bare`   (a format without brackets is spelled in the opaque form)
     #llvm.overflow<nsw, nuw>         style `<>,`    a bit enum, cases joined by the separator
-    #nvvm.shape<m = 16, n = 8>       style `text`   anything, `.fields()` gives {"m": "16", "n": "8"}
+    #nvvm.shape<m = 16, n = 8>       style `text`   any text, `.fields()` gives {"m": "16", "n": "8"}
     #nvvm.target, #nvvm.target<...>  style `maybe`
 """
 
@@ -28,12 +27,14 @@ _BLANKS = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 
 
 def normalise(text: str) -> str:
-    """Make every run of blanks outside string literals one blank, and leave none at the ends."""
+    """Replace each run of spaces outside string literals by one space, and strip both ends."""
     return _BLANKS.sub(lambda m: m.group(1) or " ", text).strip()
 
 
 def raw_body(parser: AttrParser) -> str:
-    """Consume a `<` (the current token) and its matching `>`, and return the text between; aliases are spelled out."""
+    """Consume a `<` (the current token) and its matching `>`, and return the text between them. Aliases are
+    expanded.
+    """
     text = parse_symbol_body(parser)
     aliases = parser.attribute_aliases
     if aliases and ("#" in text or "!" in text):
@@ -42,31 +43,33 @@ def raw_body(parser: AttrParser) -> str:
 
 
 def peek_body(parser: AttrParser) -> tuple[str, int]:
-    """Find the text between a `<` (the current token) and its matching `>`, and the place after it; consume nothing."""
+    """Return the text between a `<` (the current token) and its matching `>`, and the position after it. Consumes
+    nothing.
+    """
     start = parser.pos + 1
     end = scan_balanced(parser, start)
     return parser.lexer.input.content[start:end], end + 1
 
 
 def at_punctuation(parser: AttrParser, text: str) -> bool:
-    """Tell whether the current token starts with `text`; nothing is consumed."""
+    """Return True if the current token starts with `text`. Consumes nothing."""
     return parser.lexer.input.content.startswith(text, parser.pos)
 
 
 class TextAttr(Data[str]):
-    """An attribute whose parameters are kept as text."""
+    """Attribute whose parameters are stored as text."""
 
     style: ClassVar[str] = "text"
     cases: ClassVar[tuple[str, ...]] = ()
 
     @property
     def text(self) -> str:
-        """The parameters, without the brackets: `row` in `#nvvm.mma_layout<row>`."""
+        """Parameters without the brackets: `row` in `#nvvm.mma_layout<row>`."""
         return self.data
 
     def fields(self) -> dict[str, str]:
-        """Split `<m = 16, n = 8>` into `{"m": "16", "n": "8"}`; values that hold a comma at the top level are not split
-        further.
+        """Split `<m = 16, n = 8>` into `{"m": "16", "n": "8"}`. A value is not split further, even if it contains a
+        comma at the top level.
         """
         found: dict[str, str] = {}
         depth, start, quoted = 0, 0, False
@@ -87,7 +90,7 @@ class TextAttr(Data[str]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
-        """Read the parameters as text, by the style of the attribute."""
+        """Parse the parameters as text, in the style of the attribute."""
         match cls.style:
             case "text":
                 if not at_punctuation(parser, "<"):
@@ -105,7 +108,7 @@ class TextAttr(Data[str]):
 
     @classmethod
     def parse_case(cls, parser: AttrParser) -> str:
-        """Parse a case of an enum; for a bit enum, cases joined by its separator."""
+        """Parse a case of an enum, or the cases of a bit enum, joined by its separator."""
         separator = cls.style[-1] if cls.style[-1] in ",|" else ""
         found = [cls._one_case(parser)]
         while separator and parser.parse_optional_punctuation(cast("str", separator)) is not None:  # pyright: ignore
@@ -127,7 +130,7 @@ class TextAttr(Data[str]):
         return word
 
     def print_parameter(self, printer: Printer) -> None:
-        """Print the parameters, in brackets unless the style is a bare one."""
+        """Print the parameters, in brackets unless the style is `bare`."""
         if self.style in ("bare", "raw"):
             printer.print_string(self.data)
         elif self.data or self.style != "maybe":
@@ -135,11 +138,11 @@ class TextAttr(Data[str]):
 
 
 class OpaqueTextAttr(TextAttr, SpacedOpaqueSyntaxAttribute):
-    """A `TextAttr` that upstream spells in the opaque form: `#nvvm<shfl_kind bfly>`."""
+    """`TextAttr` that upstream spells in the opaque form: `#nvvm<shfl_kind bfly>`."""
 
 
 def make_attrs(dialect: str) -> Mapping[str, type[TextAttr]]:
-    """Make new attribute classes of `dialect`, by mnemonic: call `attrs` for the shared ones."""
+    """Return newly built attribute classes of `dialect` by mnemonic. `attrs` returns the shared ones."""
     rows = {mnemonic: (style, cases) for mnemonic, style, cases in table(dialect).ATTRS}
 
     def make(mnemonic: str) -> type[TextAttr]:
@@ -159,8 +162,9 @@ class _Cache:
 
 
 def attrs(dialect: str) -> Mapping[str, type[TextAttr]]:
-    """Map mnemonics to the attribute classes of `dialect`, as in `attrs("nvvm")["shfl_kind"]`; none for arith: xDSL has
-    them.
+    """Return the attribute classes of `dialect` by mnemonic, as in `attrs("nvvm")["shfl_kind"]`.
+
+    The result is empty for arith, whose attributes are xDSL's.
     """
     if dialect == "arith":
         return {}
@@ -172,7 +176,7 @@ def attrs(dialect: str) -> Mapping[str, type[TextAttr]]:
 def attr(name: str, text: str = "") -> Attribute:
     """Build the attribute `#name<text>`: `attr("nvvm.mma_layout", "row")`, `attr("llvm.linkage", "internal")`.
 
-    Raises ValueError when upstream has no such attribute or the enum no such case.
+    Raises ValueError if upstream has no such attribute, or the enum no such case.
     """
     dialect, _, mnemonic = name.partition(".")
     cls = attrs(dialect).get(mnemonic)

@@ -1,9 +1,9 @@
-"""Type constraints of upstream ops, from the English summaries that upstream's declarations carry.
+"""Type constraints of upstream ops, derived from the English summaries in upstream's declarations.
 
     accepts("signless-integer-like", type)      an integer or index, or a vector or tensor of them
     accepts("32-bit signless integer or 32-bit float", type)
 
-A phrase that is not known here accepts everything: upstream checks again at the hand-off.
+An unknown phrase accepts every type, because upstream checks the constraint again.
 """
 
 import re
@@ -36,7 +36,7 @@ def _float(t: Attribute) -> bool:
 
 
 def _like(scalar: Check) -> Check:
-    """A scalar, or a vector or tensor of scalars."""
+    """Return the check for a scalar, or a vector or tensor of such scalars."""
 
     def check(t: Attribute) -> bool:
         return scalar(scalar_type(t))
@@ -85,7 +85,7 @@ _PHRASES: Mapping[str, Check] = {
 
 
 def _numbered(phrase: str) -> Check | None:
-    """Build the check of a phrase with a number: widths, address spaces, vector lengths."""
+    """Return the check for a phrase that contains a number: a width, an address space or a vector length."""
     if m := re.fullmatch(r"(\d+)-bit signless integer", phrase):
         return lambda t: width(t) == int(m[1])
     if m := re.fullmatch(r"(\d+)-bit float", phrase):
@@ -126,7 +126,7 @@ def _compile(summary: str) -> Check:
 
 
 def accepts(summary: str, type_: Attribute) -> bool:
-    """Tell whether `type_` meets the constraint that upstream describes as `summary`."""
+    """Return True if `type_` satisfies the constraint with upstream's `summary`."""
     if summary not in _Cache.checks:
         _Cache.checks[summary] = _compile(summary)
     return _Cache.checks[summary](type_)

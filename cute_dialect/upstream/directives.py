@@ -1,4 +1,4 @@
-"""The `custom<…>` directives of upstream's assembly formats: one reader and one printer each, in `_DIRECTIVES`."""
+"""The `custom<…>` directives of upstream's assembly formats, each with a parser and a printer in `_DIRECTIVES`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
@@ -31,14 +31,14 @@ Args = Sequence[str]
 _I32 = IntegerType(32)
 _I64 = IntegerType(64)
 GEP_DYNAMIC = -(2**31)
-"""The place holder of a dynamic index in `rawConstantIndices` of `llvm.getelementptr`."""
+"""Placeholder of a dynamic index in `rawConstantIndices` of `llvm.getelementptr`."""
 
 
 def parse_custom(state: ParseState, element: Custom) -> bool:
-    """Read a directive; tell whether it was there."""
+    """Parse a directive, and return True if it was present."""
     found = _DIRECTIVES.get(element.name)
     if found is None:
-        # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
+        # unreachable: no format in tables/ reaches this; tables of another MLIR release could
         state.parser.raise_error(f"the custom form of '{state.spec.name}' is not supported, write it in generic form")
     return found[0](state, [name for _, name in element.args])
 
@@ -48,7 +48,7 @@ def print_custom(state: PrintState, element: Custom) -> None:
     _DIRECTIVES[element.name][1](state, [name for _, name in element.args])
 
 
-# llvm
+# LLVM directives.
 
 
 def _parse_element_type(state: ParseState, args: Args) -> bool:
@@ -65,7 +65,7 @@ def _parse_element_type(state: ParseState, args: Args) -> bool:
 def _parse_shuffle_type(state: ParseState, args: Args) -> bool:
     source, result, mask = state.types[args[0]][0], args[1], numbers(state.props[args[2]])
     if not is_vector(source):
-        # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
+        # unreachable: no format in tables/ reaches this; tables of another MLIR release could
         state.parser.raise_error(f"expected a vector type, got {source}", state.start)
     state.types[result] = [vector(source.element_type, [len(mask)], source)]
     return True
@@ -130,8 +130,9 @@ LINKAGES = (
 
 
 def _parse_switch_cases(state: ParseState, args: Args) -> bool:
-    """`[ 42: ^bb1(%x : i32), 43: ^bb2 ]`; for cf.switch the brackets belong to the format, and a
-    default comes first.
+    """Parse the cases of a switch: `[ 42: ^bb1(%x : i32), 43: ^bb2 ]`.
+
+    For cf.switch the brackets belong to the format, and a default case comes first.
     """
     parser = state.parser
     cf = len(args) == 8
@@ -168,7 +169,7 @@ def _parse_switch_cases(state: ParseState, args: Args) -> bool:
 
 
 def _block_operands(state: ParseState) -> tuple[list[UnresolvedOperand], list[Attribute]]:
-    """`(%a, %b : i32, f32)`, maybe absent."""
+    """Parse an optional list of block operands: `(%a, %b : i32, f32)`."""
     parser = state.parser
     if parser.parse_optional_punctuation("(") is None:
         return [], []
@@ -205,7 +206,7 @@ def _print_switch_cases(state: PrintState, args: Args) -> None:
 
 
 def _parse_bundles(state: ParseState, args: Args) -> bool:
-    """`["align"(%p, %a : !llvm.ptr, i32), …]`: operand bundles."""
+    """Parse operand bundles: `["align"(%p, %a : !llvm.ptr, i32), …]`."""
     parser = state.parser
     values, types, tags, sizes = list[UnresolvedOperand](), list[Attribute](), list[Attribute](), list[int]()
 
@@ -252,11 +253,11 @@ def _print_bundles(state: PrintState, args: Args) -> None:
     state.space, state.punctuation = True, False
 
 
-# gpu
+# GPU directives.
 
 
 def _parse_async(state: ParseState, args: Args) -> bool:
-    """`async [%t0, %t1]`: `async` adds a token result, the list are the tokens waited for."""
+    """Parse `async [%t0, %t1]`. The keyword `async` adds a token result; the list contains the tokens to wait for."""
     parser = state.parser
     if parser.parse_optional_keyword("async") is not None:
         state.types[args[0]] = [AsyncTokenType()]
@@ -353,7 +354,7 @@ def _print_launch_operands(state: PrintState, args: Args) -> None:
     printer.print_string(")")
 
 
-# vector, memref
+# Vector and memref directives.
 
 
 def _parse_index_list(state: ParseState, args: Args) -> bool:

@@ -11,7 +11,7 @@ _TOKEN = re.compile(r"`[^`]*`|custom<\w+>|\$\w+|[A-Za-z][\w-]*|[()?:^,|]")
 
 
 class Lit:
-    """A literal: a keyword or punctuation."""
+    """Literal: a keyword or punctuation."""
 
     __slots__ = ("text",)
 
@@ -20,7 +20,7 @@ class Lit:
 
 
 class Space:
-    """Blank, line break, or (empty) no blank at this place."""
+    """Explicit space, line break, or absence of a space."""
 
     __slots__ = ("text",)
 
@@ -29,7 +29,7 @@ class Space:
 
 
 class Var:
-    """An operand, result, attribute, region or successor by name; `operands` and `results` mean all of them."""
+    """Operand, result, attribute, region or successor; the names `operands` and `results` stand for all of them."""
 
     __slots__ = ("name",)
 
@@ -38,7 +38,7 @@ class Var:
 
 
 class TypeOf:
-    """`type(…)`; `qualified` ones print with the dialect prefix."""
+    """`type(…)`. A qualified type is printed with the dialect prefix."""
 
     __slots__ = ("name", "qualified")
 
@@ -48,7 +48,7 @@ class TypeOf:
 
 
 class Qualified:
-    """`qualified($attr)`: the attribute prints with `#dialect.mnemonic`."""
+    """`qualified($attr)`: prints the attribute with `#dialect.mnemonic`."""
 
     __slots__ = ("name",)
 
@@ -76,7 +76,7 @@ class Dict:
 
 
 class Group:
-    """`(then)?` or `(then) : (otherwise)?`, present when the anchor is."""
+    """`(then)?` or `(then) : (otherwise)?`; printed if its anchor is present."""
 
     __slots__ = ("anchor", "otherwise", "then")
 
@@ -87,7 +87,7 @@ class Group:
 
 
 class Custom:
-    """`custom<Name>(args)`: an arg is ("$", name), ("type", name) or ("ref", name)."""
+    """`custom<Name>(args)`; each arg is ("$", name), ("type", name) or ("ref", name)."""
 
     __slots__ = ("args", "name")
 
@@ -156,7 +156,7 @@ class _Compiler:
                     self.next()
                     otherwise = self.elements((")",))
                     self.next()
-                mark = self.next()  # outside the assert, which `python -O` leaves out
+                mark = self.next()  # Not in the assert, which `python -O` removes.
                 assert mark == "?" and self.anchor is not None
                 group = Group(then, otherwise, self.anchor)
                 self.anchor = outer
@@ -224,7 +224,7 @@ class _Formats:
 
 
 def format_of(name: str, text: str) -> list[Element]:
-    """Compile the format `text` of op `name` when it is first asked for."""
+    """Return the compiled format `text` of op `name`, compiled on first use."""
     if name not in _Formats.by_op:
         _Formats.by_op[name] = compile_format(text)
     return _Formats.by_op[name]

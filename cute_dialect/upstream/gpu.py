@@ -1,4 +1,4 @@
-"""The gpu dialect as upstream MLIR has it: every op, those with a C++ format (func, launch) in `gpu_func.py`."""
+"""The gpu dialect of upstream MLIR. The ops with a C++ parser (func, launch) are in `gpu_func.py`."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -27,17 +27,17 @@ class ModuleOp(FormatOp):
 
     @property
     def symbol(self) -> str:
-        """The name of the module."""
+        """Name of the module."""
         return cast("StringAttr", self.properties["sym_name"]).data
 
     @property
     def body(self) -> Region:
-        """The region that holds the functions."""
+        """Region that contains the functions."""
         return self.regions[0]
 
 
 def enclosing_module(op: Operation) -> BuiltinModuleOp | None:
-    """Find the builtin.module that holds an op, None for an op that stands alone."""
+    """Return the builtin.module that contains an op, or None if there is none."""
     at = op.parent_op()
     while at is not None and not isinstance(at, BuiltinModuleOp):
         at = at.parent_op()
@@ -45,7 +45,7 @@ def enclosing_module(op: Operation) -> BuiltinModuleOp | None:
 
 
 def _symbols(region: Region) -> dict[str, Operation]:
-    """Map names to the ops that a symbol table defines."""
+    """Return the ops that a symbol table defines, by name."""
     found: dict[str, Operation] = {}
     for block in region.blocks:
         for op in block.ops:
@@ -56,9 +56,9 @@ def _symbols(region: Region) -> dict[str, Operation]:
 
 
 def _launched(module: BuiltinModuleOp, name: SymbolRefAttr, passed: int) -> GPUFuncOp | None:
-    """The kernel of that name; None where only upstream knows its arguments (a binary, a function of another dialect).
+    """Return the launched kernel, or None if its arguments are unknown (a binary, a function of another dialect).
 
-    Raises VerifyException where there is none that takes as many arguments as are passed.
+    Raises VerifyException if there is no such kernel, or the number of arguments differs from `passed`.
     """
     path = [name.root_reference.data, *[part.data for part in name.nested_references]]
     shown = "::".join(f"@{part}" for part in path)
@@ -77,19 +77,22 @@ def _launched(module: BuiltinModuleOp, name: SymbolRefAttr, passed: int) -> GPUF
     if not isinstance(kernel, GPUFuncOp):
         return None
     if len(kernel.type.inputs) != passed:
-        raise VerifyException(f"expected {len(kernel.type.inputs)} arguments, which {shown} takes, got {passed}")
+        raise VerifyException(f"expected {len(kernel.type.inputs)} arguments for {shown}, got {passed}")
     return kernel
 
 
 LAUNCH_FLAGS = ("cute.cooperative", "cute.pdl", "cute.fallback")
-"""What a launch may be marked as: all its blocks run at once; it may begin while the launch before it still runs; it is
-made only if the launch before it in its block cannot be (an argument contradicts a type)."""
+"""Attributes of a launch without a value.
+
+`cute.cooperative`: all blocks are resident at the same time. `cute.pdl`: the launch may begin before the previous one
+ends. `cute.fallback`: the launch replaces the previous one in its block if that one's arguments contradict its types.
+"""
 
 
 class LaunchFuncOp(FormatOp):
     """`gpu.launch_func @m::@k blocks in (%gx, %gy, %gz) threads in (%bx, %by, %bz) args(%a : T)`
 
-    Sizes count blocks and threads and are all of one type; `cluster` counts blocks, `smem` bytes (i32).
+    Grid and block sizes are in blocks and threads, all of one type. `cluster` is in blocks, `smem` in bytes (i32).
     """
 
     name = "gpu.launch_func"
@@ -106,7 +109,7 @@ class LaunchFuncOp(FormatOp):
         async_tokens: Sequence[Value] | None = None,
         async_object: Value | None = None,
     ) -> None:
-        """A launch; `async_tokens`, even empty, makes it asynchronous with a token as result."""
+        """Build a launch. If `async_tokens` is given, even empty, the launch is asynchronous and returns a token."""
         clusters = list(cluster) or [None] * 3
         super().__init__(
             list(async_tokens or ()), *grid, *block, *clusters, smem, list(args), async_object, kernel=kernel,
@@ -114,9 +117,10 @@ class LaunchFuncOp(FormatOp):
         )  # fmt: skip
 
     def verify_(self) -> None:
-        """Check the op, then, as upstream's gpu dialect does, that it launches a kernel which takes its arguments.
+        """Verify the op, the launched kernel and its arguments, as upstream's gpu dialect does.
 
-        Each of ``cute.variants`` is a kernel of that module with as many arguments; :data:`LAUNCH_FLAGS` have no value.
+        Each kernel of ``cute.variants`` must be in the same module and have the same number of arguments.
+        :data:`LAUNCH_FLAGS` must not have a value.
         """
         super().verify_()
         for flag in LAUNCH_FLAGS:
@@ -127,15 +131,13 @@ class LaunchFuncOp(FormatOp):
         if module is None:
             return
         if "gpu.container_module" not in module.attributes:
-            raise VerifyException("expected the module around it to have the attribute 'gpu.container_module'")
+            raise VerifyException("the enclosing module must have the attribute 'gpu.container_module'")
         passed = [value.type for value in self.group("kernelOperands")]
         kernel = _launched(module, cast("SymbolRefAttr", self.properties["kernel"]), len(passed))
         if kernel is not None:
             for i, (got, expected) in enumerate(zip(passed, kernel.type.inputs)):
                 if got != expected:
-                    raise VerifyException(
-                        f"expected argument {i} of type {expected}, which @{kernel.symbol} takes, got {got}"
-                    )
+                    raise VerifyException(f"expected argument {i} of @{kernel.symbol} of type {expected}, got {got}")
         variants = self.attributes.get("cute.variants", ArrayAttr(()))
         if not isinstance(variants, ArrayAttr):
             raise VerifyException(f"expected an array of kernels as 'cute.variants', got {variants}")
@@ -150,7 +152,7 @@ class LaunchFuncOp(FormatOp):
 
 
 class _IdOp(FormatOp):
-    """A thread or block number along a dimension: `gpu.thread_id x upper_bound 128`."""
+    """Thread or block index along a dimension: `gpu.thread_id x upper_bound 128`."""
 
     def __init__(self, dimension: str, *, upper_bound: int | None = None) -> None:
         super().__init__(dimension=dimension, upper_bound=upper_bound)
@@ -202,14 +204,14 @@ OWN = (
     ModuleOp, GPUFuncOp, LaunchOp, LaunchFuncOp, ThreadIdOp, BlockIdOp, BlockDimOp, GridDimOp, ReturnOp, PrintfOp,
 )  # fmt: skip
 OPS = make_ops("gpu", OWN)
-"""Every op of the dialect by name without prefix: `OPS["subgroup_reduce"]`."""
+"""All ops of the dialect by name without prefix: `OPS["subgroup_reduce"]`."""
 
 FuncOp = GPUFuncOp
 GPU = TableDialect("gpu", OPS, attrs("gpu"), opaque_types("gpu"))
 
 
 def __getattr__(name: str) -> type[TableOp]:
-    """The op class `name`, e.g. `gpu.BarrierOp`, `gpu.SubgroupIdOp`."""
+    """Return the op class `name`, for example `gpu.BarrierOp` or `gpu.SubgroupIdOp`."""
     found = OPS.by_class(name)
     if found is not None:
         return found

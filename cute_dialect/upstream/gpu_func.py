@@ -1,4 +1,4 @@
-"""gpu.func and gpu.launch, whose text upstream reads in C++."""
+"""The ops gpu.func and gpu.launch, whose text upstream parses in C++."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Self, cast
@@ -30,7 +30,7 @@ Argument = Parser.Argument
 
 
 def _parse_attribution(parser: Parser, word: str) -> tuple[list[Argument], list[dict[str, Attribute]]]:
-    """`workgroup(%a : memref<32xf32, 3> {attrs}, …)`, maybe absent."""
+    """Parse an optional attribution: `workgroup(%a : memref<32xf32, 3> {attrs}, …)`."""
     args, dicts = list[Argument](), list[dict[str, Attribute]]()
     if parser.parse_optional_keyword(word) is not None:
 
@@ -60,7 +60,7 @@ def _print_attribution(printer: Printer, word: str, args: list[SSAValue], attrs:
 class GPUFuncOp(TableOp):
     """`gpu.func @k(%p: memref<?xf32>) workgroup(%s : memref<32xf32, 3>) kernel attributes {known_block_size = …} { … }`
 
-    The entry block has the arguments, then the workgroup and the private attributions.
+    The entry block has the arguments, followed by the workgroup and the private attributions.
     """
 
     name = "gpu.func"
@@ -68,8 +68,11 @@ class GPUFuncOp(TableOp):
         "arg_attrs", "known_block_size", "known_cluster_size", "known_grid_size", "private_attrib_attrs", "res_attrs",
         "workgroup_attrib_attrs",
     )  # fmt: skip
-    """Properties that generic form has among the attributes after the body, where upstream MLIR reads them as well.
-    xDSL's `gpu.func` does not declare them as properties and reads them only there."""
+    """Properties that the generic form writes in the attribute dictionary after the body.
+
+    Upstream MLIR accepts them there as well. xDSL's `gpu.func` does not declare them as properties and reads them only
+    there.
+    """
 
     def __init__(
         self,
@@ -95,28 +98,27 @@ class GPUFuncOp(TableOp):
 
     @property
     def symbol(self) -> str:
-        """The name of the function."""
+        """Name of the function."""
         return cast("StringAttr", self.get_attr_or_prop("sym_name")).data
 
     @property
     def is_kernel(self) -> bool:
-        """True if the host may launch it."""
+        """True if the host can launch the function."""
         return "gpu.kernel" in self.attributes
 
     @property
     def type(self) -> FunctionType:
-        """The type of the function, attributions left out."""
+        """Type of the function without the attributions."""
         return cast("FunctionType", self.properties["function_type"])
 
     @property
     def workgroup_count(self) -> int:
-        """The number of block arguments, after the function's own, that are workgroup memory."""
+        """Number of workgroup attributions, which follow the arguments in the entry block."""
         value = self.attributes.get("workgroup_attributions")
         return value.value.data if isinstance(value, IntegerAttr) else 0
 
     @property
     def body(self) -> Region:
-        """The body."""
         return self.regions[0]
 
     @classmethod
@@ -171,8 +173,8 @@ class GPUFuncOp(TableOp):
 class LaunchOp(TableOp):
     """`gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, …) threads(%tx, …) in (%sx = %c32, …) { … gpu.terminator }`
 
-    The entry block has the ids (block, thread), the sizes (grid, block), for clusters their ids and sizes, then
-    attributions.
+    The entry block has the ids (block, thread), the sizes (grid, block), the ids and sizes of clusters if there are
+    clusters, and the attributions.
     """
 
     name = "gpu.launch"
@@ -267,12 +269,11 @@ class LaunchOp(TableOp):
 
     @property
     def entry(self) -> Block:
-        """The entry block."""
         return self.regions[0].blocks[0]
 
 
 def _parse_dims(parser: Parser, index: Attribute) -> tuple[list[Argument], list[Argument], list[UnresolvedOperand]]:
-    """`(%x, %y, %z) in (%sx = %a, %sy = %b, %sz = %c)`: ids, sizes, values."""
+    """Parse `(%x, %y, %z) in (%sx = %a, %sy = %b, %sz = %c)` and return the ids, the sizes and the values."""
     ids = parser.parse_comma_separated_list(
         parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False).resolve(index)
     )

@@ -1,4 +1,4 @@
-"""Result types that upstream computes in C++ (`inferReturnTypes`), for the ops whose format does not write them."""
+"""Result types that upstream infers in C++ (`inferReturnTypes`), for ops whose format does not write them."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from cute_dialect.upstream.typed import is_vector, numbers, vector
 
 
 def special_results(name: str, types: Types, props: Mapping[str, Attribute]) -> list[Attribute] | None:
-    """Infer the result types of op `name`, None when no C++ rule of upstream gives them."""
+    """Return the result types of op `name`, or None if upstream has no C++ rule for it."""
     match name:
         case "vector.shuffle":
             v1 = types["v1"][0]
@@ -32,7 +32,7 @@ def special_results(name: str, types: Types, props: Mapping[str, Attribute]) -> 
 
 
 def container_element(container: Attribute, position: tuple[int, ...]) -> Attribute | None:
-    """Find the type at `position` inside nested structs and arrays, None when there is none."""
+    """Return the type at `position` in nested structs and arrays, or None if there is none."""
     for index in position:
         if isinstance(container, LLVMStructType) and 0 <= index < len(container.types):
             container = container.types[index]

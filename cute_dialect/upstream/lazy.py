@@ -1,8 +1,8 @@
-"""Classes made from a table when they are first asked for, and dialects of such classes.
+"""Classes that are built from a table on first use, and dialects of such classes.
 
-The tables of upstream hold 800 ops and 200 attributes, of which a file uses some ten.  A :class:`MadeLater` is the
-mapping of their names to classes; a :class:`TableDialect` gives them to a context by name
-(:class:`cute_dialect.ir.context.CuteContext`), or all to whoever asks for all.
+The tables of upstream have 800 ops and 200 attributes, of which a file uses about ten. A :class:`MadeLater` maps their
+names to classes. A :class:`TableDialect` provides them to a context by name
+(:class:`cute_dialect.ir.context.CuteContext`), or all of them to other tools.
 
 >>> squares = MadeLater(("1", "2"), lambda name: type(f"Square{name}", (), {}))
 >>> "2" in squares, len(squares), squares["2"].__name__, squares["2"] is squares["2"], squares.get("3")
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class MadeLater(Mapping[str, type[T]]):
-    """Classes by name, each made by ``make(name)`` when it is first asked for."""
+    """Mapping of names to classes. ``make(name)`` builds a class on first access."""
 
     def __init__(self, names: Iterable[str], make: Callable[[str], type[T]]) -> None:
         self._made: dict[str, type[T] | None] = dict.fromkeys(names)
@@ -43,9 +43,10 @@ class MadeLater(Mapping[str, type[T]]):
 
 
 class TableDialect(LazyDialect):
-    """A dialect that makes its classes when they are asked for.
+    """Dialect that builds its classes on first use.
 
-    ``ops`` and ``attributes`` are by name without dialect; ``others`` are attributes and types that are there anyway.
+    ``ops`` and ``attributes`` are keyed by name without dialect. ``others`` are attributes and types that already
+    exist.
     """
 
     def __init__(
@@ -62,12 +63,12 @@ class TableDialect(LazyDialect):
 
     @property
     def operations(self) -> Iterator[type[Operation]]:
-        """Every op."""
+        """All ops."""
         return iter(self._ops_by_name.values())
 
     @property
     def attributes(self) -> Iterator[type[Attribute]]:
-        """Every attribute and type."""
+        """All attributes and types."""
         yield from self._others
         yield from self._attributes_by_name.values()
 

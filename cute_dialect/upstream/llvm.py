@@ -1,7 +1,7 @@
-"""The llvm dialect as upstream MLIR has it: every op, those with a C++ format written out here and in `llvm_func.py`.
+"""The llvm dialect of upstream MLIR. Functions, globals and calls are in `llvm_func.py`.
 
-Ops used by our passes have constructors with types; the others are reached by name (`llvm.FpextOp`) and built as any
-`TableOp`.
+Ops that the passes use have typed constructors. The others are accessed by name (`llvm.FpextOp`) and built with the
+constructor of `TableOp`.
 """
 
 from collections.abc import Sequence
@@ -43,12 +43,12 @@ class CmpOp(TableOp):
 
     @classmethod
     def cases(cls) -> dict[str, int]:
-        """Map the predicates to their numbers."""
+        """Return the predicates with their numbers."""
         return enum_cases("llvm", cls.enum)
 
     @property
     def predicate_word(self) -> str:
-        """The predicate as upstream spells it: `slt`, `oeq`."""
+        """Predicate in upstream's spelling: `slt`, `oeq`."""
         number = cast("IntegerAttr", self.properties["predicate"]).value.data
         return next(word for word, value in self.cases().items() if value == number)
 
@@ -180,7 +180,7 @@ class StoreOp(FormatOp):
 class GEPOp(FormatOp):
     """`llvm.getelementptr %p[%i, 2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32`: the address of an element.
 
-    `indices` are numbers or values, counted in `elem_type` for the first and down into it for the rest.
+    `indices` are numbers or values. The first index is in units of `elem_type`; the others select elements in it.
     """
 
     name = "llvm.getelementptr"
@@ -238,7 +238,7 @@ def _check_position(op: TableOp, container: Attribute, element: Attribute) -> No
 
 
 class _ValueOp(FormatOp):
-    """An op that is a value of its result type."""
+    """Base of the ops that return a value of their result type: poison, undef, zero."""
 
     def __init__(self, type: Attribute) -> None:
         super().__init__(result_types=[type])
@@ -257,7 +257,7 @@ class UndefOp(_ValueOp):
 
 
 class ZeroOp(_ValueOp):
-    """`llvm.mlir.zero : T`, all bits zero."""
+    """`llvm.mlir.zero : T`: all bits are zero."""
 
     name = "llvm.mlir.zero"
 
@@ -319,13 +319,13 @@ OWN = (
     AddressOfOp, ReturnOp, InlineAsmOp, FuncOp, CallOp, CallIntrinsicOp, GlobalOp,
 )  # fmt: skip
 OPS = make_ops("llvm", OWN)
-"""Every op of the dialect by name without prefix: `OPS["intr.fma"]`."""
+"""All ops of the dialect by name without prefix: `OPS["intr.fma"]`."""
 
 LLVM = TableDialect("llvm", OPS, attrs("llvm"), TYPES)
 
 
 def __getattr__(name: str) -> type[TableOp]:
-    """The op class `name`, e.g. `llvm.AddrspacecastOp`, `llvm.IntrFmaOp`."""
+    """Return the op class `name`, for example `llvm.AddrspacecastOp` or `llvm.IntrFmaOp`."""
     found = OPS.by_class(name)
     if found is not None:
         return found

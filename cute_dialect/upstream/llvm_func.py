@@ -1,4 +1,4 @@
-"""llvm.func, llvm.mlir.global and the calls: the ops of the llvm dialect whose text upstream reads in C++."""
+"""The ops llvm.func, llvm.mlir.global and the calls, whose text upstream parses in C++."""
 
 from collections.abc import Mapping, Sequence
 from typing import Self, cast
@@ -65,7 +65,7 @@ def _parse_unnamed(parser: Parser, properties: dict[str, Attribute]) -> None:
 
 
 def _print_words(op: TableOp, printer: Printer) -> None:
-    """Visibility and unnamed_addr, each with a blank before it."""
+    """Print the visibility and unnamed_addr, each after a space."""
     if visibility := _number(op.properties.get("visibility_")):
         printer.print_string(f" {_VISIBILITY[visibility]}")
 
@@ -91,7 +91,7 @@ def _print_comdat(op: TableOp, printer: Printer) -> None:
 class FuncOp(TableOp):
     """`llvm.func @k(%p: !llvm.ptr<1> {llvm.noalias}, ...) -> i32 attributes {gpu.kernel, nvvm.kernel} { … }`
 
-    Linkage is external unless said otherwise, so that a kernel is kept.
+    The default linkage is external, so that a kernel is not removed.
     """
 
     name = "llvm.func"
@@ -107,7 +107,9 @@ class FuncOp(TableOp):
         arg_attrs: Sequence[Mapping[str, Attribute]] | None = None,
         **properties: PropertyValue,
     ) -> None:
-        """A function; without `body` a declaration. `attributes` are discardable ones such as `nvvm.kernel`."""
+        """Build a function, or a declaration if `body` is None. `attributes` are discardable ones such as
+        `nvvm.kernel`.
+        """
         if arg_attrs is not None and any(arg_attrs):
             properties["arg_attrs"] = ArrayAttr([DictionaryAttr(dict(d)) for d in arg_attrs])
         super().__init__(
@@ -123,22 +125,21 @@ class FuncOp(TableOp):
 
     @property
     def symbol(self) -> str:
-        """The name of the function."""
+        """Name of the function."""
         return cast("StringAttr", self.properties["sym_name"]).data
 
     @property
     def type(self) -> LLVMFunctionType:
-        """The type of the function."""
         return cast("LLVMFunctionType", self.properties["function_type"])
 
     @property
     def body(self) -> Region:
-        """The body; without blocks for a declaration."""
+        """Body of the function; it has no blocks for a declaration."""
         return self.regions[0]
 
     @property
     def entry(self) -> Block:
-        """The entry block of a function with a body."""
+        """Entry block of a function with a body."""
         return self.regions[0].block if len(self.regions[0].blocks) == 1 else self.regions[0].blocks[0]
 
     @classmethod
@@ -283,8 +284,8 @@ class GlobalOp(TableOp):
 
 
 class CallOp(TableOp):
-    """`llvm.call @f(%a) vararg(!llvm.func<i32 (ptr, ...)>) : (!llvm.ptr) -> i32`, or `llvm.call %fp(%a) : !llvm.ptr,
-    (i32) -> ()`
+    """`llvm.call @f(%a) vararg(!llvm.func<i32 (ptr, ...)>) : (!llvm.ptr) -> i32`; an indirect call is `llvm.call
+    %fp(%a) : !llvm.ptr, (i32) -> ()`
     """
 
     name = "llvm.call"
@@ -297,8 +298,9 @@ class CallOp(TableOp):
         *,
         var_callee_type: LLVMFunctionType | None = None,
     ) -> None:
-        """A call of `callee`; without it the first operand is the function pointer. `var_callee_type` for variadic
-        callees.
+        """Build a call of `callee`. Without `callee`, the first operand is the function pointer.
+
+        `var_callee_type` is required for a variadic callee.
         """
         super().__init__(
             operands, callee=callee, var_callee_type=var_callee_type, op_bundle_sizes=[],

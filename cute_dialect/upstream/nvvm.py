@@ -1,4 +1,4 @@
-"""The nvvm dialect as upstream MLIR has it: every op and attribute, built by name or with the constructors below.
+"""The nvvm dialect of upstream MLIR. Ops and attributes are built by name or with the constructors below.
 
 tid = nvvm.ThreadIdXOp()
 nvvm.Barrier0Op()
@@ -20,17 +20,18 @@ from cute_dialect.upstream.tables import OpRow
 
 
 def nvvm_attr(mnemonic: str, text: str = "") -> Attribute:
-    """Build an attribute of nvvm: `nvvm_attr("mma_layout", "row")` is `#nvvm.mma_layout<row>`. Raises ValueError for
-    one that upstream does not have.
+    """Build an attribute of nvvm: `nvvm_attr("mma_layout", "row")` is `#nvvm.mma_layout<row>`.
+
+    Raises ValueError if upstream has no such attribute.
     """
     return attr(f"nvvm.{mnemonic}", text)
 
 
 class SRegOp(FormatOp):
-    """A read of a special register that has no other operand: `nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32`"""
+    """Read of a special register without other operands: `nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32`"""
 
     def __init__(self, upper_bound: int | None = None) -> None:
-        """`upper_bound`, when given, states that the value is below it (and not negative)."""
+        """Build the read. `upper_bound` states that the value is nonnegative and less than the bound."""
         bounds = None if upper_bound is None else attr("llvm.constant_range", f"i32, 0, {upper_bound}")
         from cute_dialect.upstream.spec import buildable_type
 
@@ -68,7 +69,7 @@ _REGISTERS = {
     "ClusterSizeOp": "cluster.nctarank",
     "SmIdOp": "smid",
 }
-"""The special registers by the class that reads them."""
+"""Op class -> special register that it reads."""
 
 
 def _sreg(class_name: str) -> Callable[[OpRow], type[SRegOp]]:
@@ -79,7 +80,7 @@ def _sreg(class_name: str) -> Callable[[OpRow], type[SRegOp]]:
     return make
 
 
-if TYPE_CHECKING:  # made by `__getattr__`
+if TYPE_CHECKING:  # Built by `__getattr__`.
 
     class ThreadIdXOp(SRegOp): ...
 
@@ -91,7 +92,9 @@ if TYPE_CHECKING:  # made by `__getattr__`
 
 
 class ShflSyncOp(FormatOp):
-    """`nvvm.shfl.sync bfly %mask, %val, %offset, %clamp : f32 -> f32`; clamp 31 for bfly, down and idx, 0 for up."""
+    """`nvvm.shfl.sync bfly %mask, %val, %offset, %clamp : f32 -> f32`; the clamp is 31 for bfly, down and idx, and 0
+    for up.
+    """
 
     name = "nvvm.shfl.sync"
 
@@ -102,7 +105,7 @@ class ShflSyncOp(FormatOp):
 
 
 class InlinePtxOp(FormatOp):
-    """`nvvm.inline_ptx "…" ro(%a : i32) -> i32`; results are written, `rw` is read and written."""
+    """`nvvm.inline_ptx "…" ro(%a : i32) -> i32`; results are write-only operands, `rw` are read-write operands."""
 
     name = "nvvm.inline_ptx"
 
@@ -122,13 +125,13 @@ OPS = make_ops(
     (ShflSyncOp, InlinePtxOp, MmaSyncOp),
     special={f"read.ptx.sreg.{register}": (cls, _sreg(cls)) for cls, register in _REGISTERS.items()},
 )
-"""Every op of the dialect by name without prefix: `OPS["cp.async.bulk.commit.group"]`."""
+"""All ops of the dialect by name without prefix: `OPS["cp.async.bulk.commit.group"]`."""
 
 NVVM = TableDialect("nvvm", OPS, attrs("nvvm"))
 
 
 def __getattr__(name: str) -> type[TableOp]:
-    """The op class `name`, e.g. `nvvm.Barrier0Op`, `nvvm.WgmmaMmaAsyncOp`, `nvvm.MbarrierTryWaitOp`."""
+    """Return the op class `name`, for example `nvvm.Barrier0Op`, `nvvm.WgmmaMmaAsyncOp` or `nvvm.MbarrierTryWaitOp`."""
     found = OPS.by_class(name)
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""nvvm.mma.sync, whose text upstream reads in C++."""
+"""The op nvvm.mma.sync, whose text upstream parses in C++."""
 
 from collections.abc import Sequence
 from typing import Self, cast
@@ -18,9 +18,9 @@ _I32 = IntegerType(32)
 class MmaSyncOp(TableOp):
     """`nvvm.mma.sync A[%a0, …] B[%b0, …] C[%c0, …] {layoutA = …, shape = …} : (vector<2xf16>, vector<2xf16>, f32) -> S`
 
-    The types are those of one element of A, B and C; S is a struct of the accumulators. Where the element type tells
-    the PTX type (f16, f64), `multiplicandAPtxType` and `multiplicandBPtxType` may be left out, in which case they are
-    filled in, as upstream does.
+    The types are those of one element of A, B and C; S is a struct of the accumulators. `multiplicandAPtxType` and
+    `multiplicandBPtxType` are optional if the element type determines the PTX type (f16, f64); they are then filled in,
+    as in upstream.
     """
 
     name = "nvvm.mma.sync"
@@ -40,7 +40,7 @@ class MmaSyncOp(TableOp):
         overflow: str | None = None,
         b1_op: str | None = None,
     ) -> None:
-        """A product of fragments; PTX types by their names (`bf16`, `s8` …)."""
+        """Build a product of fragments. PTX types are passed by name (`bf16`, `s8` …)."""
         super().__init__(
             a, b, c, shape=attr("nvvm.shape", f"m = {shape[0]}, n = {shape[1]}, k = {shape[2]}"),
             layoutA=layout_a, layoutB=layout_b, multiplicandAPtxType=ptx_type_a or _ptx_type(a[0].type),
@@ -97,5 +97,5 @@ class MmaSyncOp(TableOp):
 
 
 def _ptx_type(type_: Attribute) -> str | None:
-    """The PTX type that an operand type stands for: f16 and f64 alone are not ambiguous."""
+    """Return the PTX type of an operand type, or None if it is ambiguous. Only f16 and f64 are not."""
     return {"f16": "f16", "f64": "f64"}.get(str(scalar_type(type_)))

@@ -1,11 +1,11 @@
-"""Ops of the upstream dialects as light classes: `TableOp` reads its shape from a table row when it is first used.
+"""Lightweight classes for ops of the upstream dialects: `TableOp` parses its table row on first use.
 
-    tid = nvvm.ThreadIdXOp()                                        result type i32, the only one
-    sum = nvvm.ShflSyncOp(mask, v, off, clamp, kind="bfly")         result type of v: no rule says so, hence
-    result_types=[f32] ld = llvm.LoadOp(p, result_types=[vec], alignment=16) op.mask, op.kind, op.res
-    operands, attributes and results by upstream's names
+    tid = nvvm.ThreadIdXOp()                                  # The result type is always i32.
+    sum = nvvm.ShflSyncOp(mask, v, off, clamp, kind="bfly", result_types=[f32])
+    ld = llvm.LoadOp(p, result_types=[vec], alignment=16)
+    op.mask, op.kind, op.res                                  # Operands, attributes and results by upstream's names.
 
-A class costs 50 microseconds to make, and there are 800 of them, so each is made when it is first asked for.
+Building a class takes 50 microseconds and there are 800 ops, so that each class is built on first use.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -36,17 +36,17 @@ from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types
 from cute_dialect.upstream.tables import OpRow, table
 
 Operand = SSAValue | Operation | Sequence[SSAValue | Operation] | None
-"""An operand given to a `TableOp`: a value, an op with one result, several, or nothing."""
+"""Operand argument of a `TableOp`: a value, an op with one result, a sequence of them, or None."""
 
 PropertyValue = Attribute | int | str | bool | Sequence[int] | Sequence[Attribute] | None
-"""An attribute given to a `TableOp`: itself or a Python value; see `AttrSpec.convert`."""
+"""Attribute argument of a `TableOp`: an attribute or a Python value; see `AttrSpec.convert`."""
 
 _I32 = IntegerType(32)
 SizesOf = Callable[[int, Sequence[int] | None], list[int]]
 
 
 class _Traits:
-    """Trait sets by the letters of a table row."""
+    """Cache of trait sets by the letters of a table row."""
 
     one: ClassVar[Mapping[str, OpTrait]] = {
         "P": Pure(),
@@ -69,13 +69,13 @@ class _Traits:
 
 
 def row_traits(other: str) -> OpTraits:
-    """Read the traits that the fifth column of a table row lists."""
+    """Return the traits listed in the fifth column of a table row."""
     start = other.find("traits=")
     return _Traits.of(other[start + 7 :].split(" ", 1)[0] if start >= 0 else "")
 
 
 class TableOp(Operation):
-    """An op declared by a row of a table; printed in generic form unless a subclass has a custom one."""
+    """Op declared by a row of a table. It is printed in generic form unless a subclass defines a custom form."""
 
     dialect: ClassVar[str]
     row: ClassVar[OpRow]
@@ -90,11 +90,11 @@ class TableOp(Operation):
         attributes: Mapping[str, Attribute] | None = None,
         **properties: PropertyValue,
     ) -> None:
-        """An op from its operands (one argument an operand of upstream's declaration), attributes by name and result
-        types.
+        """Build an op from its operands, its attributes by name, and its result types.
 
-        `result_types` may be left out where upstream's type rules determine them. `attributes` holds discardable ones.
-        Raises TypeError for an unknown attribute or missing result types.
+        There is one positional argument for each operand in upstream's declaration. `result_types` is optional if
+        upstream's type rules determine them. `attributes` are discardable attributes. Raises TypeError for an unknown
+        attribute or missing result types.
         """
         spec = self.spec()
         groups: list[list[SSAValue]] = []
@@ -113,7 +113,7 @@ class TableOp(Operation):
         props: dict[str, Attribute] = {}
         for name, value in properties.items():
             if name not in spec.attrs:
-                raise TypeError(f"'{self.name}' has no attribute '{name}', expected one of {', '.join(spec.attrs)}")
+                raise TypeError(f"'{self.name}' has no attribute '{name}'; its attributes are {', '.join(spec.attrs)}")
             if (value is not None and value is not False) or (
                 spec.attrs[name].kind in ("bool", "i1") and value is not None
             ):
@@ -149,7 +149,7 @@ class TableOp(Operation):
         attributes: Mapping[str, Attribute] | None = None,
         **others: object,
     ) -> Self:
-        """Create the op as `Operation.create` does; inherent attributes among `attributes` become properties."""
+        """Create the op like `Operation.create`. Inherent attributes in `attributes` become properties."""
         props, attrs = dict(properties or {}), dict(attributes or {})
         if attrs:
             spec = cls.spec()
@@ -170,7 +170,7 @@ class TableOp(Operation):
 
     @classmethod
     def spec(cls) -> OpSpec:
-        """Parse the declaration, once."""
+        """Return the declaration, parsed on first use."""
         found = cls.__dict__.get("_spec")
         if found is None:
             found = cls._spec = OpSpec(cls.dialect, cls.row)
@@ -180,13 +180,13 @@ class TableOp(Operation):
     def result(self) -> OpResult:
         """The only result."""
         if len(self.results) != 1:
-            raise ValueError(f"'{self.name}' has {len(self.results)} results, not one")
+            raise ValueError(f"'{self.name}' has {len(self.results)} results, so it has no single result")
         return self.results[0]
 
     def segments(self, which: str) -> Sequence[int] | None:
-        """Read the segment sizes `which` (`operandSegmentSizes` or `resultSegmentSizes`).
+        """Return the segment sizes `which` (`operandSegmentSizes` or `resultSegmentSizes`).
 
-        None if they are absent, or if the op does not declare them, so that its operands do not depend on them.
+        Returns None if they are absent, or if the op does not declare them.
         """
         if "or"[SEGMENTS.index(which)] not in self.spec().traits:
             return None
@@ -194,7 +194,7 @@ class TableOp(Operation):
         return cast("Sequence[int]", sizes.get_values()) if isinstance(sizes, DenseArrayBase) else None
 
     def group(self, name: str) -> list[SSAValue]:
-        """List the values of operand or result `name`: one, none or several."""
+        """Return the values of the operand or result `name`: one, none or several."""
         spec = self.spec()
         for args, values, sizes in (
             (
@@ -215,7 +215,9 @@ class TableOp(Operation):
     def __getattr__(
         self, name: str
     ) -> "Attribute | SSAValue | Sequence[SSAValue] | Region | Block | Sequence[Region] | Sequence[Block] | None":
-        """Operand, result, attribute, region or successor by upstream's name; None for an absent optional one."""
+        """Return the operand, result, attribute, region or successor with upstream's name; None if an optional one is
+        absent.
+        """
         if name.startswith("_"):
             raise AttributeError(name)
         spec = self.spec()
@@ -235,9 +237,10 @@ class TableOp(Operation):
         self.verify_itself()
 
     def verify_itself(self) -> None:
-        """Check the op's declared structure: counts of values, regions and successors, types, kinds of attributes.
+        """Check the declared structure of the op: numbers of values, regions and successors, types, kinds of
+        attributes.
 
-        What is inside the regions is not checked.
+        The contents of the regions are not checked.
         """
         spec = self.spec()
         try:
@@ -262,7 +265,7 @@ class TableOp(Operation):
             raise VerifyException(f"'{self.name}' expects {fewest} successors, got {len(self.successors)}")
 
     def types_by_name(self) -> Types:
-        """Map upstream's names to the types of all operands and results."""
+        """Return the types of all operands and results by upstream's names."""
         spec = self.spec()
         return {arg.name: tuple(v.type for v in self.group(arg.name)) for arg in (*spec.operands, *spec.results)}
 
@@ -300,7 +303,9 @@ def _one_or_all(arg: ArgSpec, values: list[SSAValue]) -> SSAValue | Sequence[SSA
 
 
 def infer_results(spec: OpSpec, types: Types, props: Mapping[str, Attribute]) -> list[Attribute]:
-    """Infer the result types from operand `types` and `props`. Raises TypeError when upstream's rules give none."""
+    """Infer the result types from operand `types` and `props`. Raises TypeError if upstream's rules do not determine
+    them.
+    """
     known = {name: group for name, group in types.items() if group}
     spec.infer(known, {name: len(group) for name, group in types.items()})
     from cute_dialect.upstream.infer import special_results
@@ -317,7 +322,7 @@ def infer_results(spec: OpSpec, types: Types, props: Mapping[str, Attribute]) ->
 
 
 class FormatOp(TableOp):
-    """A `TableOp` with upstream's declarative assembly format."""
+    """`TableOp` with upstream's declarative assembly format."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -332,7 +337,7 @@ class FormatOp(TableOp):
 
 
 class CustomOp(TableOp):
-    """A `TableOp` whose custom form is written in C++ upstream and not read here; it is written in generic form."""
+    """`TableOp` whose custom form is written in C++ upstream and is not supported; only its generic form is."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -342,13 +347,13 @@ class CustomOp(TableOp):
 
 
 def class_name(mnemonic: str) -> str:
-    """Name the class of an op: `shfl.sync` → `ShflSyncOp`, `mlir.poison` → `PoisonOp`."""
+    """Return the class name of an op: `shfl.sync` → `ShflSyncOp`, `mlir.poison` → `PoisonOp`."""
     words = mnemonic.removeprefix("mlir.").replace(".", "_").split("_")
     return "".join(word[:1].upper() + word[1:] for word in words) + "Op"
 
 
 class TableOps(MadeLater[TableOp]):
-    """The ops of a dialect by name without dialect; see `make_ops`."""
+    """Ops of a dialect by name without dialect; see `make_ops`."""
 
     def __init__(
         self, names: Iterable[str], make: Callable[[str], type[TableOp]], class_names: Mapping[str, str]
@@ -358,23 +363,23 @@ class TableOps(MadeLater[TableOp]):
         self._by_class: dict[str, str] | None = None
 
     def by_class(self, name: str) -> type[TableOp] | None:
-        """Find the op whose class has a name, None when there is none."""
+        """Return the op whose class has this name, or None."""
         if self._by_class is None:
             self._by_class = {self._class_names.get(op) or class_name(op): op for op in self}
         return self[self._by_class[name]] if name in self._by_class else None
 
 
 Special = Mapping[str, tuple[str, Callable[[OpRow], type[Operation]]]]
-"""Ops whose class a function makes of their row, by name without dialect; with the name of the class."""
+"""Op name without dialect -> name of its class, and function that builds the class from the row."""
 
 
 def make_ops(
     dialect: str, own: Iterable[type[Operation]] = (), without: Container[str] = (), special: Special | None = None
 ) -> TableOps:
-    """Make the op classes of `dialect`, by name without dialect: those of its table, `own` and `special` in place of
-    theirs; none of `without`. A class is made when it is first asked for.
+    """Return the op classes of `dialect` by name without dialect. Classes are built on first use.
 
-    An own class needs no more than `name`; its row and traits come from the table.
+    The classes of `own` and `special` replace those of the table; ops in `without` are skipped. A class of `own` only
+    needs a `name`: its row and traits come from the table.
     """
     special = special or {}
     mine = {cls.name.split(".", 1)[1]: cls for cls in own}

@@ -1,4 +1,4 @@
-"""Types of gpu, nvgpu and vector-less dialects that we carry but never look into, kept as text."""
+"""Types of gpu, nvgpu and other dialects whose parameters are stored as text."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from cute_dialect.upstream.attrs import at_punctuation, raw_body
 
 
 class OpaqueType(Data[str], TypeAttribute):
-    """A type whose parameters are kept as text; `plain` types have none."""
+    """Type whose parameters are stored as text. A `plain` type has no parameters."""
 
     plain: ClassVar[bool] = True
 
@@ -19,7 +19,7 @@ class OpaqueType(Data[str], TypeAttribute):
 
     @property
     def text(self) -> str:
-        """The parameters, without the brackets."""
+        """Parameters without the brackets."""
         return self.data
 
     @classmethod
@@ -119,7 +119,7 @@ class _Types:
 
 
 def opaque_class(name: str) -> type[OpaqueType] | None:
-    """Look up the class of the type `!name`, None when it is not kept as text."""
+    """Return the class of the type `!name`, or None if it is not stored as text."""
     return _Types.all.get(name)
 
 
@@ -129,5 +129,5 @@ def opaque_type(name: str) -> Attribute:
 
 
 def opaque_types(dialect: str) -> list[type[OpaqueType]]:
-    """List the types of `dialect` that are kept as text."""
+    """Return the types of `dialect` that are stored as text."""
     return [t for n, t in _Types.all.items() if n.startswith(dialect + ".")]

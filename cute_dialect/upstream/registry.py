@@ -1,10 +1,10 @@
-"""Which dialects of upstream MLIR the tools know: name and lazy factory. Nothing is imported until a dialect is met.
+"""Registry of the dialects of upstream MLIR: name and lazy factory. A dialect is imported on first use.
 
     ctx = Context(); register(ctx)          every dialect
-    register(ctx, ["func", "arith"])        some
+    register(ctx, ["func", "arith"])        some dialects
 
-llvm, gpu, nvvm, nvgpu, vector, memref and index are ours (xDSL's lack ops or spell them otherwise); arith, cf, func,
-math, scf and ub are xDSL's, completed with the ops that xDSL lacks.
+llvm, gpu, nvvm, nvgpu, vector, memref and index are defined here. xDSL lacks some of their ops, or spells them
+differently. arith, cf, func, math, scf and ub are xDSL's dialects plus the ops that xDSL lacks.
 """
 
 from collections.abc import Callable, Iterable
@@ -45,11 +45,11 @@ BASE_DIALECTS: dict[str, Callable[[], Dialect]] = {
     "ub": _own("arith_and_scf", "UB"),
     "vector": _own("table_dialects", "VECTOR"),
 }
-"""The factory of each dialect, by name."""
+"""Dialect name -> factory."""
 
 
 def register(ctx: Context, names: Iterable[str] | None = None) -> None:
-    """Register the dialects `names` (all when None) with `ctx`; each is loaded at its first op or attribute.
+    """Register the dialects `names` (all if None) with `ctx`. Each is loaded when its first op or attribute is used.
 
     Raises KeyError for a name that is not in `BASE_DIALECTS`.
     """

@@ -1,7 +1,7 @@
-"""The ops of scf that xDSL spells otherwise than upstream, as subclasses of xDSL's: `scf.for unsigned`, `scf.while :
-() -> ()` …
+"""Ops of scf that xDSL spells differently from upstream, as subclasses of xDSL's: `scf.for unsigned`, `scf.while : ()
+-> ()` …
 
-A property that xDSL's definition lacks (`unsignedCmp`, `no_inline`) is carried along, printed, and hidden from xDSL's
+Properties that xDSL's definition lacks (`unsignedCmp`, `no_inline`) are stored and printed, but hidden from xDSL's
 verifier.
 """
 
@@ -20,7 +20,7 @@ from cute_dialect.upstream.signature import print_outputs
 
 
 def verify_without(op: Operation, hidden: Sequence[str], base: type[Operation]) -> None:
-    """Run the verifier of `base` on `op` while the properties `hidden` are put aside."""
+    """Run the verifier of `base` on `op` with the properties `hidden` removed."""
     aside = {name: op.properties.pop(name) for name in hidden if name in op.properties}
     try:
         base.verify_(op)
@@ -29,7 +29,7 @@ def verify_without(op: Operation, hidden: Sequence[str], base: type[Operation]) 
 
 
 def _ensure_yield(region: Region) -> None:
-    """Add the `scf.yield` without operands that upstream leaves unwritten."""
+    """Add the `scf.yield` without operands that upstream omits."""
     if not region.blocks:
         region.add_block(Block())
     block = region.blocks[-1]
@@ -38,7 +38,7 @@ def _ensure_yield(region: Region) -> None:
 
 
 def _parse_types(parser: Parser) -> list[Attribute]:
-    """` -> T` or ` -> (T, …)`, maybe absent."""
+    """Parse optional result types: ` -> T` or ` -> (T, …)`."""
     if parser.parse_optional_punctuation("->") is None:
         return []
     if at_punctuation(parser, "("):
@@ -110,7 +110,10 @@ class WhileOp(scf.WhileOp):
         printer.print_op_attributes(self.attributes, print_keyword=True)
 
     def verify_(self) -> None:
-        """Check that operands match the first region's arguments and results the second's, before xDSL indexes them."""
+        """Check that the operands match the arguments of the first region, and the results those of the second.
+
+        xDSL's verifier indexes them without this check.
+        """
         if len(self.regions) != 2 or any(len(region.blocks) != 1 for region in self.regions):
             blocks = ", ".join(str(len(region.blocks)) for region in self.regions) or "none"
             raise VerifyException(f"expected two regions of one block each, got regions with these blocks: {blocks}")
@@ -126,7 +129,7 @@ class IfOp(scf.IfOp):
     """`scf.if %c -> (T) { … scf.yield %a : T } else { … scf.yield %b : T }`"""
 
     def verify_(self) -> None:
-        """Check as upstream does: an op with results has both regions, and both yield the results' types."""
+        """Check as upstream does that an op with results has both regions, and that both yield the result types."""
         super().verify_()
         wanted = list(self.result_types)
         for word, region in (("then", self.true_region), ("else", self.false_region)):
@@ -136,7 +139,7 @@ class IfOp(scf.IfOp):
             got = [o.type for o in last.operands] if isinstance(last, scf.YieldOp) else wanted
             if last is not None and got != wanted:
                 raise VerifyException(
-                    f"expected the {word} region to yield ({', '.join(map(str, wanted))}) as the results say, "
+                    f"expected the {word} region to yield the result types ({', '.join(map(str, wanted))}), "
                     f"got ({', '.join(map(str, got))})"
                 )
 

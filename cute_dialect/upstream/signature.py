@@ -1,5 +1,6 @@
-"""Function signatures with attributes, `(%a: i32 {llvm.noundef}, ...) -> (f32 {llvm.signext})`, for llvm.func,
-llvm.call and gpu.func.
+"""Function signatures with attributes, for llvm.func, llvm.call and gpu.func.
+
+An example is `(%a: i32 {llvm.noundef}, ...) -> (f32 {llvm.signext})`.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ Argument = Parser.Argument
 
 
 class Signature:
-    """The parts of a signature: `names` are the entry block's arguments, empty for a declaration."""
+    """Parts of a signature. `names` are the arguments of the entry block; they are empty for a declaration."""
 
     def __init__(self) -> None:
         self.names: list[Argument] = []
@@ -29,7 +30,7 @@ class Signature:
         self.variadic = False
 
     def properties(self) -> dict[str, Attribute]:
-        """Build `arg_attrs` and `res_attrs`, each there when one of its dictionaries holds something."""
+        """Return `arg_attrs` and `res_attrs`; each is omitted if all its dictionaries are empty."""
         found: dict[str, Attribute] = {}
         for name, dicts in (("arg_attrs", self.arg_attrs), ("res_attrs", self.res_attrs)):
             if any(dicts):
@@ -38,7 +39,7 @@ class Signature:
 
 
 def parse_signature(parser: Parser, *, allow_variadic: bool) -> Signature:
-    """Parse a signature after the function's name. Named and unnamed arguments do not mix; `...` comes last."""
+    """Parse a signature after the function's name. Either all arguments have names or none has; `...` comes last."""
     found = Signature()
 
     def argument() -> None:
@@ -81,7 +82,7 @@ def parse_types(parser: Parser, types: list[Attribute], dicts: list[dict[str, At
 
 
 def dicts_of(attr: Attribute | None, count: int) -> Sequence[dict[str, Attribute]]:
-    """List the dictionaries of `arg_attrs` or `res_attrs`, empty ones when absent."""
+    """Return the dictionaries of `arg_attrs` or `res_attrs`; empty dictionaries if the attribute is absent."""
     if attr is not None:
         return [dict(d.data) for d in items(attr) if isinstance(d, DictionaryAttr)]
     none: dict[str, Attribute] = {}
@@ -99,7 +100,7 @@ def print_typed(printer: Printer, type_: Attribute, attrs: dict[str, Attribute])
 def print_inputs(
     printer: Printer, args: Sequence[BlockArgument | Attribute], attrs: Attribute | None, variadic: bool = False
 ) -> None:
-    """Print `(%a: T {attrs}, …, ...)`; types alone for a declaration."""
+    """Print `(%a: T {attrs}, …, ...)`, or only the types for a declaration."""
     printer.print_string("(")
     for i, (arg, dictionary) in enumerate(zip(args, dicts_of(attrs, len(args)))):
         if i:
@@ -119,7 +120,7 @@ def print_inputs(
 
 
 def print_outputs(printer: Printer, types: Sequence[Attribute], attrs: Attribute | None) -> None:
-    """Print ` -> T` or ` -> (T {attrs}, …)`, nothing without results."""
+    """Print ` -> T` or ` -> (T {attrs}, …)`, or nothing if there are no results."""
     if not types:
         return
     printer.print_string(" -> ")
@@ -133,8 +134,9 @@ def print_outputs(printer: Printer, types: Sequence[Attribute], attrs: Attribute
 
 
 def verify_function(op: Operation, kind: type[FunctionType] | type[LLVMFunctionType], attributions: int = 0) -> None:
-    """Raise VerifyException unless `op` has a function type of that class and its first block the type's arguments,
-    with at least so many attributions after them.
+    """Raise VerifyException unless `op` has a function type of class `kind` and its entry block has matching arguments.
+
+    The entry block must have at least `attributions` more arguments.
     """
     type_ = op.properties["function_type"]
     if not isinstance(type_, kind):

@@ -1,6 +1,6 @@
-"""The declaration of an upstream op: operands, results, attributes, traits and the rules that tie types together.
+"""Declaration of an upstream op: operands, results, attributes, traits and type rules.
 
-`OpSpec` reads one row of `tables/<dialect>.py`; it is made when the op is first met.
+`OpSpec` parses one row of `tables/<dialect>.py`, on first use of the op.
 
     NVVM row   ('vote.sync', 'mask:i32 pred:i1', 'res', 'kind:@nvvm.vote_sync_kind', '', '$kind $mask `,` …')
     spec       operands mask (always i32), pred (always i1); result res; attribute kind, an enum of the dialect
@@ -38,15 +38,18 @@ from cute_dialect.upstream.tables import OpRow, table
 from cute_dialect.upstream.typed import element_type, is_vector, vector
 
 Types = dict[str, tuple[Attribute, ...]]
-"""Types known so far, by operand or result name; variadic ones have several, absent optional ones none."""
+"""Known types by operand or result name. A variadic one has several types, an absent optional one none."""
 
 
 class ArgSpec:
     """One operand or result of an op.
 
-    `arity` is "" (one), "?" (optional), "*" (variadic) or "**" (variadic of variadics); `type_text` is its only
-    possible type, or empty; `constraint` is upstream's summary of what it may be; `stripped` says that the
-    declarative format prints its type without `!dialect.mnemonic`.
+    Args:
+        name: the name in upstream's declaration.
+        arity: "" (one), "?" (optional), "*" (variadic) or "**" (variadic of variadics).
+        type_text: the only possible type, or empty.
+        constraint: upstream's summary of the type constraint.
+        stripped: True if the declarative format prints the type without `!dialect.mnemonic`.
     """
 
     __slots__ = ("arity", "constraint", "name", "stripped", "type_text")
@@ -68,16 +71,22 @@ class ArgSpec:
 
     @property
     def type(self) -> Attribute | None:
-        """The only type that this operand or result can have."""
+        """The only possible type of this operand or result, or None."""
         return buildable_type(self.type_text) if self.type_text else None
 
 
 class AttrSpec:
     """One inherent attribute (a property) of an op.
 
-    `kind`: unit, bool, i1 … i64, index, f64 (typed numbers), sym (`@name`), ref (`@a::@b`), str, type, array,
-    dense.i32, dense.i64, map, any, `@dialect.mnemonic` (a `TextAttr`), `enum.i64.NAME` (an integer spelled as a
-    word), `prop.MNEMONIC.NAME` (LLVM flags).
+    `kind` is one of:
+
+    * `unit`, `bool`, `str`, `type`, `array`, `map`, `any`;
+    * `i1` … `i64`, `index`, `f64`: typed numbers;
+    * `sym` (`@name`), `ref` (`@a::@b`);
+    * `dense.i32`, `dense.i64`;
+    * `@dialect.mnemonic`: a `TextAttr`;
+    * `enum.i64.NAME`: an integer spelled as a word;
+    * `prop.MNEMONIC.NAME`: LLVM flags.
     """
 
     __slots__ = ("default", "dialect", "kind", "name", "nullable", "optional")
@@ -92,7 +101,7 @@ class AttrSpec:
 
     @property
     def attr_class(self) -> type[Data[Any]] | None:
-        """The class of an attribute `@dialect.mnemonic`: a `TextAttr`, or xDSL's for the flags of arith."""
+        """Class of an attribute `@dialect.mnemonic`: a `TextAttr`, or xDSL's class for the flags of arith."""
         if self.kind.startswith("@"):
             if self.kind in ("@arith.fastmath", "@arith.overflow"):
                 from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
@@ -106,21 +115,21 @@ class AttrSpec:
 
     @property
     def cases(self) -> dict[str, int]:
-        """The words of an integer-valued enum, and their values."""
+        """Words of an integer-valued enum, with their values."""
         return enum_cases(self.dialect, self.kind.rpartition(".")[2])
 
     @property
     def default_attr(self) -> Attribute | None:
-        """The value that upstream gives the attribute when it is not written."""
+        """Default value of the attribute in upstream."""
         if not self.default:
             return None
         return self.convert(int(self.default) if self.default.isdigit() else _BOOLS.get(self.default, self.default))
 
     def convert(self, value: "Attribute | int | str | bool | Sequence[int] | Sequence[Attribute]") -> Attribute:
-        """Build the attribute for a Python value: `"bfly"` for an enum, 16 for a number, True for a unit, [0, 1] for a
+        """Return the attribute for a Python value: `"bfly"` for an enum, 16 for a number, True for a unit, [0, 1] for a
         list.
 
-        Raises TypeError when the kind of the attribute has no such value.
+        Raises TypeError if the kind of the attribute does not accept the value.
         """
         if isinstance(value, Attribute):
             return value
@@ -129,7 +138,7 @@ class AttrSpec:
         return self.make(value)
 
     def make(self, value: "int | str | bool | Sequence[int] | Sequence[Attribute]") -> Attribute:
-        """Make what :meth:`convert` returns; that one keeps the attributes of numbers and words.  Raises TypeError."""
+        """Build the attribute for :meth:`convert`, which caches those of numbers and words. Raises TypeError."""
         kind = self.kind
         if (cls := self.attr_class) is not None and isinstance(value, str):
             return attr(cls.name, value) if issubclass(cls, TextAttr) else cls(value)
@@ -152,10 +161,10 @@ class AttrSpec:
             return _dense(kind.removeprefix("dense."), tuple(cast("Sequence[int]", value)))
         elif kind == "array":
             return ArrayAttr(cast("Sequence[Attribute]", value))
-        raise TypeError(f"attribute '{self.name}' of kind {kind} takes no {value!r}")
+        raise TypeError(f"attribute '{self.name}' of kind {kind} does not accept {value!r}")
 
     def wrong(self, value: Attribute) -> str | None:
-        """Say why `value` does not fit: "expected …", or None when it does."""
+        """Return the error message for an invalid attribute ("expected …"), or None."""
         kind = self.kind
         if (cls := self.attr_class) is not None:
             flags = kind.startswith("prop.") and isinstance(value, IntegerAttr)
@@ -175,7 +184,7 @@ class AttrSpec:
 
 @lru_cache(maxsize=4096)
 def _converted(spec: AttrSpec, kind: type, value: int | str) -> Attribute:
-    """`AttrSpec.convert` of a number or word; `kind` tells True from 1."""
+    """Return `AttrSpec.convert` of a number or word. `kind` distinguishes True from 1 in the cache."""
     return spec.make(value)
 
 
@@ -210,7 +219,7 @@ _CLASSES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 
 
 class Rule:
-    """A rule of the types: `name(arg, …)`, e.g. `all(lhs,rhs)` or `element(memref,result)`."""
+    """Type rule `name(arg, …)`, for example `all(lhs,rhs)` or `element(memref,result)`."""
 
     __slots__ = ("args", "name")
 
@@ -220,7 +229,7 @@ class Rule:
 
 
 class OpSpec:
-    """The declaration of one op, read from its table row."""
+    """Declaration of one op, parsed from its table row."""
 
     __slots__ = (
         "attrs", "dialect", "format", "name", "one_block", "operands", "regions", "results", "rules",
@@ -245,20 +254,19 @@ class OpSpec:
         self.rules = [Rule(text) for text in fields.get("same", "").split(";") if text]
 
     def operand_sizes(self, count: int, given: Sequence[int] | None) -> list[int]:
-        """Count the values of each operand, of `count` in all; `given` are the segment sizes if the op carries them.
+        """Return the number of values of each operand, for `count` values in total. `given` are the segment sizes, if
+        present.
 
-        Raises ValueError when the counts do not fit.
+        Raises ValueError if the numbers are inconsistent.
         """
         return _sizes(self.operands, count, given, f"'{self.name}' expects {{}} operands, got {{}}")
 
     def result_sizes(self, count: int, given: Sequence[int] | None) -> list[int]:
-        """Count the values of each result, of `count` in all."""
+        """Return the number of values of each result, for `count` values in total."""
         return _sizes(self.results, count, given, f"'{self.name}' expects {{}} results, got {{}}")
 
     def infer(self, types: Types, counts: Mapping[str, int]) -> None:
-        """Add to `types` what the rules and the only-possible types give; `counts` are the numbers of operands by
-        name.
-        """
+        """Add the inferred types to `types`. `counts` are the numbers of operands by name."""
         everything = [arg.name for arg in self.operands] + [arg.name for arg in self.results]
         for arg in (*self.operands, *self.results):
             if arg.name not in types and (only := arg.type) is not None:
@@ -287,7 +295,7 @@ class OpSpec:
                 types[arg.name] = ()
 
     def mismatch(self, types: Types) -> str | None:
-        """Find the first type rule that `types` break, in words; None when all hold."""
+        """Return the error message of the first type rule that `types` violate, or None."""
         for rule in self.rules:
             args = rule.args
             if rule.name in ("everything", "operands"):
@@ -314,7 +322,7 @@ def _sizes(args: Sequence[ArgSpec], count: int, given: Sequence[int] | None, mes
             raise ValueError(message.format(f"segments that add up to {sum(given)}", count))
         for arg, size in zip(args, given):
             if (arg.arity == "" and size != 1) or (arg.arity == "?" and size > 1):
-                # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
+                # unreachable: no format in tables/ reaches this; tables of another MLIR release could
                 raise ValueError(message.format(f"one value for '{arg.name}'", size))
         return list(given)
     loose = [arg for arg in args if arg.arity]
@@ -325,7 +333,7 @@ def _sizes(args: Sequence[ArgSpec], count: int, given: Sequence[int] | None, mes
         return [spare if arg.arity else 1 for arg in args]
     each, rest = divmod(spare, len(loose))
     if rest:
-        # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
+        # unreachable: no format in tables/ reaches this; tables of another MLIR release could
         raise ValueError(message.format("a multiple of " + str(len(loose)), count))
     return [each if arg.arity else 1 for arg in args]
 
@@ -354,7 +362,7 @@ def _elements(t: Attribute) -> tuple[Attribute, ...]:
 
 
 def _mma_element(t: Attribute) -> tuple[Attribute, ...]:
-    """The element type of `!gpu.mma_matrix<16x16xf16, "AOp">`, which is kept as text."""
+    """Return the element type of `!gpu.mma_matrix<16x16xf16, "AOp">`, which is stored as text."""
     text = getattr(t, "data", "")
     name = text.partition(",")[0].rpartition("x")[2] if isinstance(text, str) else ""
     floats: dict[str, Attribute] = {"f16": Float16Type(), "f32": f32, "f64": Float64Type()}
@@ -380,14 +388,14 @@ _RULES: Mapping[str, Callable[[Attribute], tuple[Attribute, ...]]] = {
 
 
 class _Cache:
-    """Parsed table text, filled on first use."""
+    """Cache of parsed table text."""
 
     types: ClassVar[dict[str, Attribute]] = {}
     enums: ClassVar[dict[str, dict[str, int]]] = {}
 
 
 def buildable_type(text: str) -> Attribute:
-    """Build the type that a table names: `i32`, `index`, `!llvm.ptr<3>`, `!gpu.async.token` …"""
+    """Build a type from its text in a table: `i32`, `index`, `!llvm.ptr<3>`, `!gpu.async.token` …"""
     if text not in _Cache.types:
         _Cache.types[text] = _make_type(text)
     return _Cache.types[text]
@@ -412,7 +420,7 @@ def _make_type(text: str) -> Attribute:
 
 
 def enum_cases(dialect: str, name: str) -> dict[str, int]:
-    """Read the cases of an integer-valued enum of `dialect`."""
+    """Return the cases of an integer-valued enum of `dialect`."""
     if name not in _Cache.enums:
         pairs = (item.rpartition("=") for item in table(dialect).ENUMS[name].split())
         _Cache.enums[name] = {word: int(value) for word, _, value in pairs}

@@ -1,4 +1,4 @@
-"""dlti, index, memref, nvgpu and vector: dialects whose ops all come from upstream's tables."""
+"""The dialects dlti, index, memref, nvgpu and vector, built entirely from upstream's tables."""
 
 from xdsl.ir import Dialect, Operation
 
@@ -18,7 +18,7 @@ def _make(name: str) -> Dialect:
 
 
 def __getattr__(name: str) -> Dialect:
-    """`DLTI`, `INDEX`, `MEMREF`, `NVGPU` or `VECTOR`, made when asked for."""
+    """Return the dialect `DLTI`, `INDEX`, `MEMREF`, `NVGPU` or `VECTOR`, built on first access."""
     if name in ("DLTI", "INDEX", "MEMREF", "NVGPU", "VECTOR"):
         globals()[name] = made = _make(name.lower())
         return made

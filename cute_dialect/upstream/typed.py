@@ -1,4 +1,4 @@
-"""Typed views of xDSL's generic attributes: element types, widths, shapes and the numbers of dense arrays."""
+"""Typed access to xDSL's generic attributes: element types, widths, shapes and numbers of dense arrays."""
 
 from collections.abc import Sequence
 from typing import TypeGuard, TypeVar, cast
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 def is_vector(t: Attribute | None) -> TypeGuard[Vector]:
-    """Tell whether `t` is a vector type."""
+    """Return True if `t` is a vector type."""
     return isinstance(t, VectorType)
 
 
 def element_type(t: Attribute) -> Attribute | None:
-    """Return the element type of a vector, tensor or memref; None for another type."""
+    """Return the element type of a vector, tensor or memref, or None for another type."""
     if isinstance(t, VectorType | TensorType | MemRefType):
         return cast("Vector", t).element_type
     return None
@@ -37,7 +37,7 @@ def scalar_type(t: Attribute) -> Attribute:
 
 
 def width(t: Attribute) -> int | None:
-    """Return the width in bits of a signless integer type; None for another type."""
+    """Return the width in bits of a signless integer type, or None for another type."""
     if not isinstance(t, IntegerType):
         return None
     integer = cast("IntegerType[int, Signedness]", t)
@@ -50,17 +50,17 @@ def vector(element: Attribute, shape: Sequence[int], like: Vector | None = None)
 
 
 def numbers(attribute: Attribute | None) -> tuple[int, ...]:
-    """List the integers of a dense array; none for another attribute."""
+    """Return the integers of a dense array, or an empty tuple for another attribute."""
     if not isinstance(attribute, DenseArrayBase):
         return ()
     return tuple(cast("DenseArrayBase[IntegerType]", attribute).iter_values())
 
 
 def number(attribute: Attribute | None) -> int:
-    """Read the value of an integer attribute; 0 for another one or none."""
+    """Return the value of an integer attribute, or 0 for another attribute or None."""
     return cast("IntegerAttr[IntegerType]", attribute).value.data if isinstance(attribute, IntegerAttr) else 0
 
 
 def items(attribute: Attribute | None) -> tuple[Attribute, ...]:
-    """List the elements of an array attribute; none for another attribute."""
+    """Return the elements of an array attribute, or an empty tuple for another attribute."""
     return tuple(cast("ArrayAttr[Attribute]", attribute).data) if isinstance(attribute, ArrayAttr) else ()

@@ -1,4 +1,4 @@
-"""vector.transfer_read and vector.transfer_write, whose text upstream reads in C++."""
+"""The ops vector.transfer_read and vector.transfer_write, whose text upstream parses in C++."""
 
 from collections.abc import Sequence
 from typing import Self, cast
@@ -26,7 +26,7 @@ _I32 = IntegerType(32)
 
 
 def minor_identity(shaped: Attribute, vector: Vector) -> AffineMapAttr:
-    """Build upstream's default permutation: the map to the last dimensions of `shaped`, as many as `vector` has."""
+    """Return upstream's default permutation map: the identity on the last dimensions of `shaped`."""
     rank = len(cast("ShapedType", shaped).get_shape())
     inner = element_type(shaped)
     taken = vector.get_num_dims() - (inner.get_num_dims() if is_vector(inner) else 0)
@@ -40,10 +40,10 @@ def _defaults(properties: dict[str, Attribute], shaped: Attribute, vector: Vecto
 
 
 class _TransferOp(TableOp):
-    """Base of both transfers: the dictionary with `in_bounds` and `permutation_map`, defaults filled in."""
+    """Base of both transfer ops: handles the defaults of `in_bounds` and `permutation_map`."""
 
     def print_dict(self, printer: Printer, shaped: Attribute, vector: Vector) -> None:
-        """The dictionary, without what is the default."""
+        """Print the attribute dictionary without default values."""
         hidden: set[str] = set(SEGMENTS)
         if self.properties.get("permutation_map") == minor_identity(shaped, vector):
             hidden.add("permutation_map")
@@ -53,7 +53,7 @@ class _TransferOp(TableOp):
         printer.print_op_attributes(shown | self.attributes)
 
     def print_indexed(self, printer: Printer, base: SSAValue, indices: Sequence[SSAValue]) -> None:
-        """`%m[%i, %j]`"""
+        """Print `%m[%i, %j]`."""
         printer.print_ssa_value(base)
         printer.print_string("[")
         printer.print_list(indices, printer.print_ssa_value)
@@ -61,7 +61,7 @@ class _TransferOp(TableOp):
 
     @classmethod
     def types(cls, parser: Parser, first_vector: bool) -> tuple[Attribute, Vector]:
-        """`: S, V` or `: V, S`: the shaped type and the vector type."""
+        """Parse `: S, V` or `: V, S` and return the shaped type and the vector type."""
         parser.parse_punctuation(":")
         pos = parser.pos
         first = parser.parse_type()
@@ -76,7 +76,7 @@ class _TransferOp(TableOp):
 
     @classmethod
     def mask_type(cls, vector: Vector, map_: Attribute) -> Vector:
-        """The type of the mask: the vector's shape in the order of the memory dimensions."""
+        """Return the type of the mask: the vector's shape, in the order of the memory dimensions."""
         shape = list(vector.get_shape())
         results = [str(r) for r in cast("AffineMapAttr", map_).data.results]
         order = sorted((r, n) for r, n in zip(results, shape) if r.startswith("d"))

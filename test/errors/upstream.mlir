@@ -843,7 +843,7 @@ module {
     }
   }
   func.func @launch(%x: f32, %n: i32) {
-    // expected-error @below {{'gpu.launch_func' op expected the module around it to have the attribute 'gpu.container_module'}}
+    // expected-error @below {{'gpu.launch_func' op the enclosing module must have the attribute 'gpu.container_module'}}
     gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32)
 //  ^
     return
@@ -975,7 +975,7 @@ module attributes {gpu.container_module} {
     }
   }
   func.func @launch(%x: f32, %n: i32) {
-    // expected-error @below {{'gpu.launch_func' op expected 2 arguments, which @kernels::@k takes, got 1}}
+    // expected-error @below {{'gpu.launch_func' op expected 2 arguments for @kernels::@k, got 1}}
     gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32)
 //  ^
     return
@@ -997,7 +997,7 @@ module attributes {gpu.container_module} {
     }
   }
   func.func @launch(%x: f32, %n: i32) {
-    // expected-error @below {{'gpu.launch_func' op expected argument 0 of type f32, which @k takes, got i32}}
+    // expected-error @below {{'gpu.launch_func' op expected argument 0 of @k of type f32, got i32}}
     gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%n : i32, %n : i32)
 //  ^
     return
@@ -1041,7 +1041,7 @@ module attributes {gpu.container_module} {
     }
   }
   func.func @launch(%x: f32, %n: i32) {
-    // expected-error @below {{'gpu.launch_func' op expected 3 arguments, which @kernels::@k3 takes, got 2}}
+    // expected-error @below {{'gpu.launch_func' op expected 3 arguments for @kernels::@k3, got 2}}
     gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32) {cute.variants = [@kernels::@k3]}
 //  ^
     return

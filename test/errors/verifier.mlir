@@ -219,7 +219,7 @@ func.func @f(%c: i1, %a: i32) {
 // -----
 
 func.func @f(%c: i1, %a: i32) {
-  // expected-error @below {{'scf.if' op expected the else region to yield (i32) as the results say, got (i1)}}
+  // expected-error @below {{'scf.if' op expected the else region to yield the result types (i32), got (i1)}}
   %x = scf.if %c -> (i32) {
 //     ^
     scf.yield %a : i32
@@ -232,7 +232,7 @@ func.func @f(%c: i1, %a: i32) {
 // -----
 
 func.func @f(%c: i1, %a: i32) {
-  // expected-error @below {{'scf.if' op expected the then region to yield () as the results say, got (i32)}}
+  // expected-error @below {{'scf.if' op expected the then region to yield the result types (), got (i32)}}
   scf.if %c {
 //^
     scf.yield %a : i32

@@ -34,8 +34,8 @@ class _RunOp(InstructionOp):
 def run_bytes(t: Attribute, what: str, spaces: tuple[str, ...]) -> int:
     """Return the size in bytes of a tensor that is one contiguous run, as bulk copies require.
 
-    Raises AlgebraError unless the tensor is in one of ``spaces``, has no swizzle, has a static contiguous layout, is
-    aligned to 16 bytes, and has a size that is a multiple of 16 bytes.
+    Raises AlgebraError unless the tensor is in one of ``spaces``, has no swizzle, and has a static contiguous layout.
+    Its alignment and its size must be multiples of 16 bytes.
     """
     from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.layout import coalesce

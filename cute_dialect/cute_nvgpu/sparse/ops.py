@@ -1,7 +1,7 @@
 """Products with a sparse A: the metadata E of a tiled MMA, and ``cute.sparse_gemm``.
 
-A sparse atom takes the compressed A, ``(M, K/2)``, and a matrix E of words, ``(M, K / columns)``, with the positions of
-the kept elements. ``partition_A`` and ``partition_E`` take both in row-major order in memory; no reordering for the
+A sparse atom takes the compressed A, ``(M, K/2)``, and a matrix E of words, ``(M, K / columns)``. E holds the positions
+of the kept elements. ``partition_A`` and ``partition_E`` take both in row-major order in memory; no reordering for the
 threads is needed. B, C and D are the same as in a dense product.
 """
 

@@ -17,9 +17,9 @@ from cute_dialect.cute_nvgpu.wgmma.types import wgmma_key
 class MmaSpType(MmaAtomType):
     """``!cute_nvgpu.atom.mma_sp<MxNxK, (D,A,B,C) [, saturate] [, selector = S]>``: ``mma.sp::ordered_metadata``.
 
-    Half of each group of 4 elements in a row of A (2 of tf32, 8 of 4-bit integers) is kept, so that A is ``(M, K/2)``.
-    The metadata E holds the positions of the kept elements (:class:`cute_dialect.arch.atom.Metadata`). ``selector``
-    chooses the threads of each group of four whose metadata is used. Any selector is correct for an E from
+    A is ``(M, K/2)``: half of each group of 4 elements in a row is kept (2 of tf32, 8 of 4-bit integers). The metadata
+    E holds the positions of the kept elements (:class:`cute_dialect.arch.atom.Metadata`). ``selector`` chooses the
+    threads of each group of four whose metadata is used. Any selector is correct for an E from
     ``cute.tiled.mma.partition_E``.
     """
 

@@ -66,9 +66,15 @@ class MakeTmaLoadIm2colOp(_MakeIm2colOp):
     Syntax: ``%atom = cute_nvgpu.make_tma_load_im2col(%gmem) : (G) -> ATOM``
 
     ``%gmem`` has modes (C, W, N), (C, W, H, N) or (C, W, H, D, N), of which C is contiguous. The atom type contains the
-    static parameters: channels and pixels per instruction, the corners of the box of base pixels, the strides of the
-    convolution, and the swizzle. For a filter of S taps along W with padding p and dilation d, ``lower`` is -p and
-    ``upper`` is p - (S - 1) * d. The offset of tap s in the instruction is s * d.
+    static parameters:
+
+    * the numbers of channels and pixels per instruction;
+    * the corners of the box of base pixels;
+    * the strides of the convolution;
+    * the swizzle.
+
+    For a filter of S taps along W with padding p and dilation d, ``lower`` is -p. ``upper`` is p - (S - 1) * d. The
+    offset of tap s in the instruction is s * d.
 
     Example:
         %atom = cute_nvgpu.make_tma_load_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?,?):(1,?{div=8},?{div=8},?{div=8})">) -> !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1), swizzle = 128>

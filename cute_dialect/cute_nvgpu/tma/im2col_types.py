@@ -79,9 +79,9 @@ class Im2colMap(NamedTuple):
 def check_im2col(m: Im2colMap, writes: bool = False) -> None:
     """Raise AlgebraError, with the text of the TmaError, if no tensor has such a map.
 
-    ``writes`` is True for a store or a reduction. Base pixels before the first pixel are allowed for loads only: a
-    write from one is an illegal instruction (measured on an H200; PTX ISA 9.7.9.27 "cp.async.bulk.tensor" does not
-    mention it).
+    ``writes`` is True for a store or a reduction. Base pixels before the first pixel are allowed for loads only. A
+    write from one is an illegal instruction (measured on an H200). PTX ISA 9.7.9.27 "cp.async.bulk.tensor" does not
+    mention it.
     """
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.tensor_map import Im2colMapSpec

@@ -1,13 +1,13 @@
-"""What upstream MLIR declares, one module a dialect, made by `upstream/generate.py`."""
+"""Declarations of upstream MLIR, one generated module per dialect (see `upstream/generate.py`)."""
 
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol, cast
 
 OpRow = tuple[str, str, str, str, str, str | None]
-"""Name without dialect, operands, results, attributes, traits and type rules, assembly format.
+"""Row of an op: name without dialect, operands, results, attributes, traits and type rules, assembly format.
 
-The format is "custom" when upstream reads it in C++, and None when there is only the generic form.
+The format is "custom" if upstream parses the op in C++, and None if there is only the generic form.
 """
 
 
@@ -26,5 +26,5 @@ def table(dialect: str) -> Table:
 
 
 def has_table(dialect: str) -> bool:
-    """Tell whether upstream's declarations of `dialect` are here."""
+    """Return True if there is a table for `dialect`."""
     return find_spec(f"cute_dialect.upstream.tables.{dialect}") is not None
