@@ -10,16 +10,19 @@ module in ``MODULES`` that has it; the other spellings are listed in its entry.
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from cute_dialect.front import signature_types
 from cute_dialect.tools.gen_site_names import public_names
-from cute_dialect.tools.reference_text import anchor, constant_text, entry_text, summary
+from cute_dialect.tools.reference_text import anchor, constant_text, entry_text, markdown, summary
 
 __all__ = ["MODULES", "PAGES", "Name", "document", "main", "names", "public_modules"]
 
@@ -242,9 +245,12 @@ These pages have the signature and description of every public name of the kerne
 (`import cute_dialect.lang as cute`) and of the operations (`from cute_dialect import op`).
 `python -m cute_dialect.tools.gen_reference` generates them from the source.
 
-In signatures, `Int`, `Float` and `Number` stand for a static Python number or a number of the language, such as an
-`Int32`. `IntTuple`, `Shape`, `Stride`, `Coord` and `Tile` are integers or nested tuples of integers; a coordinate or a
-tiler may contain `None`, and a tiler layouts. Keywords that exist only for compatibility with CuTe DSL are left out.
+Keywords that exist only for compatibility with CuTe DSL are left out of signatures. Operands have these types:
+
+| type | operand |
+|---|---|
+@TYPES@
+| `type[Numeric]` | a number type of the language, such as `cute.Float16` |
 """
 
 
@@ -311,7 +317,7 @@ def document() -> dict[str, str]:
     if lost:
         raise LookupError(f"gen_reference: no section of PAGES has the modules of {', '.join(lost)}")
     pages: dict[str, str] = {}
-    index = [INTRO]
+    index = [INTRO.replace("@TYPES@", "\n".join(_operand_types()))]
     for file, page in PAGES.items():
         out = [f"# {page.title}", "", page.intro, "", "[All names](index.md)", ""]
         index += [f"## [{page.title}]({file}.md)", "", page.intro, ""]
@@ -328,6 +334,16 @@ def document() -> dict[str, str]:
         pages[f"{file}.md"] = "\n".join(out).rstrip() + "\n"
     pages["index.md"] = "\n".join(index).rstrip() + "\n"
     return pages
+
+
+def _operand_types() -> Iterator[str]:
+    """Yield a table row for each type of ``signature_types``, from the string below its definition."""
+    body = ast.parse(Path(signature_types.__file__).read_text(encoding="utf-8")).body
+    for node, doc in pairwise(body):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(doc, ast.Expr):
+            assert isinstance(doc.value, ast.Constant), node.target.id
+            text = markdown(str(doc.value.value))
+            yield f"| `{node.target.id}` | {text[0].lower()}{text[1:].rstrip('.')} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -44,11 +44,11 @@ _MADE_BY_FUNCTIONS = frozenset((
 _HEADINGS = {"Raises": "Raises:", "Returns": "Returns:", "Example": "Example:", "Yields": "Yields:"}
 
 
-def constant_text(value: object) -> str | None:
+def constant_text(value: Any) -> str | None:
     """Return the text of a constant, or None if the value has a docstring of its own."""
     if type(value) not in (int, str, float, dict, tuple):
         return None
-    return _default(value) if not isinstance(value, dict) else ", ".join(f"`{k}`" for k in value)
+    return ", ".join(f"`{key}`" for key in value) if type(value) is dict else _default(value)
 
 
 def _doc(value: object) -> str:
@@ -56,7 +56,11 @@ def _doc(value: object) -> str:
     behind = getattr(value, "function", None)
     if not inspect.isclass(value) and inspect.isfunction(behind) and behind.__doc__:
         return inspect.cleandoc(behind.__doc__)
-    return inspect.cleandoc(getattr(value, "__doc__", None) or "")
+    doc = inspect.cleandoc(getattr(value, "__doc__", None) or "")
+    if not callable(value) or inspect.isclass(value) or inspect.isroutine(value):
+        return doc
+    called = inspect.cleandoc(type(value).__call__.__doc__ or "")  # the arguments of an instance that is called
+    return doc if "Args:" in doc or "Args:" not in called else f"{doc}\n\n{called[called.index('Args:') :]}"
 
 
 def summary(value: object) -> str:
@@ -203,14 +207,12 @@ def _parameters(signature: inspect.Signature, skip_self: bool) -> list[str]:
     return out
 
 
-def signature_text(name: str, value: object, *, method: bool = False) -> str | None:
+def signature_text(name: str, value: Any, *, method: bool = False) -> str | None:
     """Return the signature of a function, class or method, wrapped to 100 columns; None if there is none."""
-    raw: Any = value
-    skip = method and not isinstance(value, staticmethod)
-    if isinstance(value, staticmethod | classmethod):
-        raw = value.__func__
+    wrapped = type(value) in (staticmethod, classmethod)
+    skip = method and type(value) is not staticmethod
     try:
-        signature = inspect.signature(raw)
+        signature = inspect.signature(value.__func__ if wrapped else value)
     except (TypeError, ValueError):
         return None
     parts = _parameters(signature, skip)
@@ -304,6 +306,7 @@ def _shown() -> frozenset[str]:
 def _members(owner: type) -> Iterator[str]:
     """Yield a list item for each documented method and property of a class."""
     seen: set[str] = set()
+    member: Any
     for cls in owner.__mro__:
         if cls is not owner and (cls.__name__ in _shown() or not cls.__module__.startswith("cute_dialect.")):
             break

@@ -43,9 +43,9 @@ _MOST_THREADS = (1024, 1024, 64)
 class Dim3(NamedTuple):
     """Three numbers along x, y and z."""
 
-    x: Any
-    y: Any
-    z: Any
+    x: Int32
+    y: Int32
+    z: Int32
 
 
 def _register(tracer: Tracer, name: str, low: int, end: int) -> Any:
@@ -95,31 +95,31 @@ def _linear_thread() -> Any:
     return x + nx * (y + ny * z)
 
 
-def lane_idx() -> Any:
+def lane_idx() -> Int32:
     """Return the thread's lane index in its warp, 0 to 31."""
     return Int32.of(emit_machine("lane_id").results[0], Facts(0, WARP_SIZE - 1))
 
 
-def warp_idx() -> Any:
+def warp_idx() -> Int32:
     """Return the index of the thread's warp in its block; see also :func:`canonical_warp_idx_sync`."""
     return _linear_thread() // WARP_SIZE
 
 
-def canonical_warp_idx_sync() -> Any:
+def canonical_warp_idx_sync() -> Int32:
     """Return the warp index as a warp-uniform value. All threads of the warp must execute the call."""
     from cute_dialect.front.warps import make_warp_uniform
 
     return make_warp_uniform(warp_idx())
 
 
-def warpgroup_idx() -> Any:
+def warpgroup_idx() -> Int32:
     """Return the warpgroup index as a warp-uniform value. All threads of the warp must execute the call."""
     from cute_dialect.front.warps import make_warp_uniform
 
     return make_warp_uniform(_linear_thread() // (4 * WARP_SIZE))
 
 
-def elect_one() -> Any:
+def elect_one() -> Boolean:
     """Return True for one thread of the warp: ``if cute.arch.elect_one():``. All threads must execute the call."""
     return Boolean.of(emit_machine("elect_one").results[0])
 
@@ -132,7 +132,7 @@ def block_in_cluster_dim() -> Dim3:
     return Dim3(*map(Int32.exactly, in_kernel("cute.arch.block_in_cluster_dim").launch.cluster))
 
 
-def cluster_size() -> Any:
+def cluster_size() -> Int32:
     """Return the number of blocks per cluster, as a static number."""
     x, y, z = block_in_cluster_dim()
     return x * y * z
@@ -152,7 +152,7 @@ def block_in_cluster_idx() -> Dim3:
     return Dim3(*(_register(tracer, f"cluster.ctaid.{axis}", 0, n) for axis, n in sizes))
 
 
-def block_idx_in_cluster() -> Any:
+def block_idx_in_cluster() -> Int32:
     """Return the linear block index in its cluster. The x index varies fastest."""
     tracer = _in_cluster("cute.arch.block_idx_in_cluster")
     x, y, z = tracer.launch.cluster

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.dtypes import Boolean, Float32
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.machine import emit_machine, in_kernel, instruction, operand
 from cute_dialect.front.trace import parse_type
+
+if TYPE_CHECKING:
+    from cute_dialect.front.pointers import Pointer
+    from cute_dialect.front.signature_types import Condition, Int, Number, Value
+
 
 __all__ = [
     "barrier",
@@ -88,7 +93,7 @@ def _named(name: str, op: str, barrier_id: Any, threads: Any) -> None:
     emit_machine(op, [operand("i32", barrier_id, what), operand("i32", threads, what)], what=what)
 
 
-def barrier(barrier_id: Any = None, number_of_threads: Any = None) -> None:
+def barrier(barrier_id: Int | None = None, number_of_threads: Int | None = None) -> None:
     """Wait at a named barrier.
 
     Args:
@@ -103,7 +108,7 @@ def barrier(barrier_id: Any = None, number_of_threads: Any = None) -> None:
         _named("barrier", "named_barrier", 0 if barrier_id is None else barrier_id, number_of_threads)
 
 
-def barrier_arrive(barrier_id: Any = 0, number_of_threads: Any = None) -> None:
+def barrier_arrive(barrier_id: Int = 0, number_of_threads: Int | None = None) -> None:
     """Arrive at barrier ``barrier_id`` without waiting; see :func:`barrier`."""
     _named("barrier_arrive", "named_barrier_arrive", barrier_id, number_of_threads)
 
@@ -152,7 +157,9 @@ mbarrier_try_wait = instruction(
 )  # fmt: skip
 
 
-def mbarrier_arrive(ptr: Any, peer_cta_rank_in_cluster: Any = None, *, pred: Any = None) -> None:
+def mbarrier_arrive(
+    ptr: Pointer, peer_cta_rank_in_cluster: Int | None = None, *, pred: Condition | None = None
+) -> None:
     """Arrive once at an mbarrier.
 
     Args:
@@ -181,7 +188,7 @@ mbarrier_expect_tx = instruction(
 )
 
 
-def mbarrier_conditional_try_wait(cond: Any, ptr: Any, phase: Any) -> Any:
+def mbarrier_conditional_try_wait(cond: Condition, ptr: Pointer, phase: Int) -> Boolean:
     """Return :func:`mbarrier_try_wait` if ``cond`` is true, otherwise True without testing the barrier."""
     from cute_dialect.front.numeric import as_number
 
@@ -315,7 +322,7 @@ griddepcontrol_launch_dependents = instruction(
 # ------------------------------------------------------------------------------------------------------- clusters
 
 
-def map_dsmem_ptr(ptr: Any, peer_cta_rank_in_cluster: Any) -> Any:
+def map_dsmem_ptr(ptr: Pointer, peer_cta_rank_in_cluster: Int) -> Pointer:
     """Return the pointer to the same address in the shared memory of another block of the cluster."""
     from cute_dialect.front.tensors import Pointer  # pyright: ignore
 
@@ -325,7 +332,7 @@ def map_dsmem_ptr(ptr: Any, peer_cta_rank_in_cluster: Any) -> Any:
     return Pointer.of(emit_machine("map_cluster", [at, rank], what=what).results[0])  # pyright: ignore
 
 
-def store_async(ptr: Any, value: Any, mbar_ptr: Any) -> None:
+def store_async(ptr: Pointer, value: Number, mbar_ptr: Pointer) -> None:
     """Write asynchronously to the shared memory of a block in the cluster. The mbarrier there counts the bytes.
 
     ``ptr`` and ``mbar_ptr`` come from :func:`map_dsmem_ptr`.
@@ -349,7 +356,7 @@ def _approximation(name: str, op: str, text: str) -> Any:
 exp2 = _approximation("exp2", "exp2_approx", "``2^x`` to 2 ulp")
 
 
-def exp(x: Any) -> Any:
+def exp(x: Number) -> Float32:
     """Return ``e^x`` as ``exp2(x * log2(e))``. The relative error grows with ``|x|``, up to about 2^-17."""
     from cute_dialect.front.math_ops import over
 
@@ -372,17 +379,17 @@ def _chosen(op: str, a: Any, b: Any, what: str) -> Any:
     )
 
 
-def fmax(a: Any, b: Any) -> Any:
+def fmax(a: Number, b: Number) -> Float32:
     """Return the maximum of two Float32. If one is NaN, the other is returned."""
     return _chosen("arith.maxnumf", a, b, "cute.arch.fmax")
 
 
-def fmin(a: Any, b: Any) -> Any:
+def fmin(a: Number, b: Number) -> Float32:
     """Return the minimum of two Float32. If one is NaN, the other is returned."""
     return _chosen("arith.minnumf", a, b, "cute.arch.fmin")
 
 
-def opaque(x: Any) -> Any:
+def opaque(x: Value) -> Value:
     """Return the same value, hidden from the optimizer."""
     from cute_dialect.front.values import form_of
 

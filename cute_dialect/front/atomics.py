@@ -11,6 +11,9 @@ from cute_dialect.front.machine import emit_machine, pointer
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
+    from cute_dialect.front.pointers import Pointer
+    from cute_dialect.front.signature_types import Number
+
 __all__ = [
     "atomic_add",
     "atomic_and",
@@ -79,7 +82,7 @@ def _atomic(kind: str, ptr: Any, values: tuple[Any, ...], sem: str | None, scope
     return dtype.of(made.results[0])
 
 
-def atomic_add(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_add(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically add ``val`` to ``*ptr`` and return the old value.
 
     Args:
@@ -91,7 +94,7 @@ def atomic_add(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None 
     return _atomic("add", ptr, (val,), sem, scope, "cute.arch.atomic_add")
 
 
-def atomic_min(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_min(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically store the minimum of ``*ptr`` and ``val``, return the old value; see :func:`atomic_add`.
 
     The comparison is signed or unsigned according to the type of ``val``.
@@ -99,7 +102,7 @@ def atomic_min(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None 
     return _atomic("min", ptr, (val,), sem, scope, "cute.arch.atomic_min")
 
 
-def atomic_max(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_max(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically store the maximum of ``*ptr`` and ``val``, return the old value; see :func:`atomic_add`.
 
     The comparison is signed or unsigned according to the type of ``val``.
@@ -107,27 +110,27 @@ def atomic_max(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None 
     return _atomic("max", ptr, (val,), sem, scope, "cute.arch.atomic_max")
 
 
-def atomic_and(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_and(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically store ``*ptr & val`` and return the old value; see :func:`atomic_add`."""
     return _atomic("and", ptr, (val,), sem, scope, "cute.arch.atomic_and")
 
 
-def atomic_or(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_or(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically store ``*ptr | val`` and return the old value; see :func:`atomic_add`."""
     return _atomic("or", ptr, (val,), sem, scope, "cute.arch.atomic_or")
 
 
-def atomic_xor(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_xor(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically store ``*ptr ^ val`` and return the old value; see :func:`atomic_add`."""
     return _atomic("xor", ptr, (val,), sem, scope, "cute.arch.atomic_xor")
 
 
-def atomic_exch(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_exch(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically store ``val`` and return the old value; see :func:`atomic_add`."""
     return _atomic("exch", ptr, (val,), sem, scope, "cute.arch.atomic_exch")
 
 
-def atomic_cas(ptr: Any, *, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_cas(ptr: Pointer, *, cmp: Number, val: Number, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically store ``val`` if ``*ptr == cmp``, and return the old value; see :func:`atomic_add`."""
     return _atomic("cas", ptr, (val, cmp), sem, scope, "cute.arch.atomic_cas")
 
@@ -138,19 +141,19 @@ def _float_only(ptr: Any, what: str) -> None:
         raise KernelTypeError("F252", f"{what}: the element type must be f32 or f64, got {text}")
 
 
-def atomic_fmax(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_fmax(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically store the floating-point maximum and return the old value; see :func:`atomic_add`."""
     _float_only(ptr, "cute.arch.atomic_fmax")
     return _atomic("max", ptr, (val,), sem, scope, "cute.arch.atomic_fmax")
 
 
-def atomic_fmin(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None) -> Any:
+def atomic_fmin(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
     """Atomically store the floating-point minimum and return the old value; see :func:`atomic_add`."""
     _float_only(ptr, "cute.arch.atomic_fmin")
     return _atomic("min", ptr, (val,), sem, scope, "cute.arch.atomic_fmin")
 
 
-def red(ptr: Any, val: Any, *, op: str = "add", sem: str | None = None, scope: str | None = None) -> None:
+def red(ptr: Pointer, val: Number, *, op: str = "add", sem: str | None = None, scope: str | None = None) -> None:
     """Atomically combine ``*ptr`` with ``val`` without returning a value; see :func:`atomic_add`.
 
     ``op``: ``"add"``, ``"min"``, ``"max"``, ``"and"``, ``"or"`` or ``"xor"``.
@@ -161,8 +164,13 @@ def red(ptr: Any, val: Any, *, op: str = "add", sem: str | None = None, scope: s
 
 
 def load(
-    ptr: Any, dtype: Any = None, *, sem: str | None = None, scope: str | None = None, cop: str | None = None
-) -> Any:
+    ptr: Pointer,
+    dtype: type[Numeric] | None = None,
+    *,
+    sem: str | None = None,
+    scope: str | None = None,
+    cop: str | None = None,
+) -> Numeric:
     """Load ``*ptr``.
 
     Args:
@@ -194,7 +202,9 @@ def load(
     return access(at, kind, None, sem, scope, _cache(cop, ("ca", "cg", "cs", "lu", "cv"), what), what)
 
 
-def store(ptr: Any, val: Any, *, sem: str | None = None, scope: str | None = None, cop: str | None = None) -> None:
+def store(
+    ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None, cop: str | None = None
+) -> None:
     """Store ``val`` to ``*ptr``.
 
     Args:

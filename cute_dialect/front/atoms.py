@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.signature_types import Value
 
 __all__ = [
     "Atom",
@@ -297,7 +298,7 @@ class CopyAtom(Atom):
 
         return element_class(self.type.element)
 
-    def set(self, field: str, value: Any) -> None:
+    def set(self, field: str, value: Value) -> None:
         """Set a field of the run-time state for all later copies. None clears it."""
         self.state = (*[(f, v) for f, v in self.state if f != field], *([] if value is None else [(field, value)]))
 
@@ -346,7 +347,7 @@ class MmaAtom(Atom):
         return Layout(self._table_row.layout(operand))
 
 
-def make_copy_atom(op: CopyOp, dtype: Any, *, num_bits_per_copy: int | None = None) -> CopyAtom:
+def make_copy_atom(op: CopyOp, dtype: type[Numeric], *, num_bits_per_copy: int | None = None) -> CopyAtom:
     """Create the atom of a copy.
 
     Args:

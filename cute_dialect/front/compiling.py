@@ -6,13 +6,19 @@ import concurrent.futures
 import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.compiled import Compiled
 from cute_dialect.front.errors import CompileError, KernelTypeError
 from cute_dialect.front.jit import BoundMethod, JitFunction, KernelFunction, Traced
 from cute_dialect.front.options import CompileOption, options_of, said
 from cute_dialect.front.trace import finishes_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cute_dialect.front.signature_types import Int, Shape
+
 
 __all__ = ["compile", "compile_async", "precompile", "trace"]
 
@@ -45,8 +51,9 @@ class _Compile:
 
     @finishes_errors
     def __call__(
-        self, function: Any, *args: Any, chip: str | None = None, options: str = "", cache: bool = True,
-        grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, device: Any = None, **kwargs: Any,
+        self, function: Callable[..., Any], *args: Any, chip: str | None = None, options: str = "", cache: bool = True,
+        grid: Shape = None, block: Shape = None, cluster: Shape = None, smem: Int | None = None,
+        device: str | int | None = None, **kwargs: Any,
     ) -> Compiled:  # fmt: skip
         """Compile a function for these arguments: arrays, tensors without memory, numbers or element types.
 
@@ -125,7 +132,7 @@ def _traced(function: Any) -> tuple[Traced, tuple[Any, ...]]:
     )  # fmt: skip
 
 
-def compile_async(function: Any, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Compiled]:
+def compile_async(function: Callable[..., Any], *args: Any, **kwargs: Any) -> concurrent.futures.Future[Compiled]:
     """Compile in the background: ``cute.compile_async(f, x).result()``.
 
     Tracing runs in a thread of this process, compilation in another process.

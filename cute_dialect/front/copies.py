@@ -10,8 +10,12 @@ from cute_dialect.front.errors import KernelTypeError, LayoutError
 from cute_dialect.front.tiled_copies import TiledCopy, copy_atom_of, tensor_operand, thread_coord
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xdsl.ir import SSAValue
 
+    from cute_dialect.front.pointers import Pointer
+    from cute_dialect.front.signature_types import Int
     from cute_dialect.front.tensors import Tensor
 
 __all__ = [
@@ -91,10 +95,19 @@ def _state_of(atom: CopyAtom, tma_bar_ptr: Any, mcast_mask: Any, cache_policy: A
 
 
 def copy(
-    atom: CopyAtom | TiledCopy, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, thread: Any = None,
-    tma_bar_ptr: Any = None, mcast_mask: Any = None, cache_policy: Any = None, im2col_offsets: Any = None,
-    partial: bool = False, unroll_factor: int | None = None,
-) -> None:  # fmt: skip
+    atom: CopyAtom | TiledCopy,
+    src: Tensor,
+    dst: Tensor,
+    *,
+    pred: Tensor | None = None,
+    thread: Int | None = None,
+    tma_bar_ptr: Pointer | None = None,
+    mcast_mask: Int | None = None,
+    cache_policy: Int | None = None,
+    im2col_offsets: Sequence[Int] | None = None,
+    partial: bool = False,
+    unroll_factor: int | None = None,
+) -> None:
     """Copy a tensor to one of equal size, with an atom or a tiled copy.
 
     For instructions that one thread issues (TMA, bulk copies), one thread of the warp is elected. A tiled copy that
@@ -254,7 +267,7 @@ def _as_one_mode(x: Tensor) -> Tensor:
     return group_modes(x, 0, _rank(x))
 
 
-def cooperative_copy(src: Tensor, dst: Tensor, thread: Any, threads: int) -> None:
+def cooperative_copy(src: Tensor, dst: Tensor, thread: Int, threads: int) -> None:
     """Copy a tile with threads 0 to ``threads - 1``, with the widest access that both sides allow.
 
     Both shapes must be static.  The call does not synchronize the threads.

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cute_dialect.front.dtypes import Numeric
     from cute_dialect.front.tiled import TiledMma
 
 __all__ = ["atoms", "atoms_for", "tiled_mma_text"]
@@ -51,7 +52,7 @@ def _has(chip: str, needed: str) -> bool:
     return target is None or target.number >= int(needed.removeprefix("sm_"))
 
 
-def atoms(chip: str = "", a: Any = None) -> tuple[str, ...]:
+def atoms(chip: str = "", a: type[Numeric] | None = None) -> tuple[str, ...]:
     """Return the MMA instructions of a chip: their shapes and the types of (D, A, B, C).
 
     Args:

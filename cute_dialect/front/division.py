@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.dtypes import Boolean, Int32, Numeric, Uint32, Uint64
 from cute_dialect.front.errors import KernelTypeError
@@ -10,10 +10,16 @@ from cute_dialect.front.integer_ranges import Facts, facts_of
 from cute_dialect.front.numeric import as_number
 from cute_dialect.front.values import is_dynamic
 
+if TYPE_CHECKING:
+    from cute_dialect.front.signature_types import Int
+
+
 __all__ = ["FastDivmodDivisor", "assume", "fast_divmod_create_divisor"]
 
 
-def assume(x: Any, divby: int | None = None, *, align: int | None = None, range: Any = None) -> Any:
+def assume(
+    x: Int, divby: int | None = None, *, align: int | None = None, range: tuple[Int | None, Int | None] | None = None
+) -> Int:
     """Promise that an integer is a multiple of ``divby`` or lies in a range; returns the integer.
 
     The interpreter checks promises, as does GPU code of debug builds (``debug=True``, ``CUTE_ASSERT=1``).  Otherwise a
@@ -104,7 +110,7 @@ class FastDivmodDivisor:
         row, col = divmod(i, d)                     # many times
     """
 
-    def __init__(self, divisor: Any):
+    def __init__(self, divisor: Int):
         self.divisor = as_number(divisor)
         if type(self.divisor) not in (Int32, Uint32):
             raise KernelTypeError("F239", f"the divisor must be Int32 or Uint32, got {_name(divisor)}")
@@ -122,7 +128,7 @@ class FastDivmodDivisor:
         power = Uint64(1) << Uint64(self.shift)
         self.multiplier = Uint32(((power - Uint64(d)) << 32) // Uint64(d) + 1)
 
-    def divide(self, x: Any) -> tuple[Any, Any]:
+    def divide(self, x: Int) -> tuple[Int32, Int32]:
         """Return the quotient and remainder of a non-negative number."""
         number = as_number(x)
         kind = type(number)
@@ -156,7 +162,7 @@ class FastDivmodDivisor:
         return f"FastDivmodDivisor({self.divisor})"
 
 
-def fast_divmod_create_divisor(divisor: Any) -> FastDivmodDivisor:
+def fast_divmod_create_divisor(divisor: Int) -> FastDivmodDivisor:
     """Return a divisor prepared for repeated fast division.
 
     >>> divmod(17, fast_divmod_create_divisor(5))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xdsl.ir import Operation, SSAValue
 
+    from cute_dialect.front.dtypes import Boolean
     from cute_dialect.front.trace import Tracer
 
 __all__ = ["has_chosen", "issues", "one_of_the_warp", "varies_by_thread", "varies_in_a_warp"]
@@ -37,7 +38,7 @@ def one_of_the_warp() -> Any:
     return elect_one()
 
 
-def issues() -> Any:
+def issues() -> Boolean:
     """Return True for the thread that issues single-thread instructions.
 
     ``if cute.arch.issues(): cute.arch.mbarrier_arrive_and_expect_tx(bar, n)`` works whether the whole warp or one

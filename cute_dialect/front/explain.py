@@ -6,6 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cute_dialect.front.compiled import Compiled
 
 __all__ = ["explain", "explained"]
@@ -44,7 +46,7 @@ def _said(spec: Any) -> str:
     return f"static   {spec!r}" if isinstance(spec, StaticSpec) else f"passed   {spec!r}"
 
 
-def explain(function: Any, *args: Any, **kwargs: Any) -> str:
+def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """Return a report of a function's trace: the static parts of its arguments and the ops of each source line.
 
     ``args`` and ``kwargs`` are those of :func:`cute.compile`.

@@ -12,6 +12,9 @@ from cute_dialect.front.machine import in_kernel, operand
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
+    from cute_dialect.front.dtypes import Int32
+    from cute_dialect.front.signature_types import Int, Number
+
 __all__ = ["access", "clock64", "globaltimer", "inline_ptx", "nanosleep", "prmt", "smid"]
 
 _HELD = ("i16", "i32", "i64", "f16", "bf16", "f32", "f64")
@@ -28,7 +31,7 @@ def _ptx(text: str, operands: Sequence[SSAValue], results: Sequence[type[Numeric
     return [kind.of(value) for kind, value in zip(results, made.results)]
 
 
-def inline_ptx(text: str, *operands: Any, result: Any = None, side_effects: bool = True) -> Any:
+def inline_ptx(text: str, *operands: Number, result: Any = None, side_effects: bool = True) -> Any:
     """Emit PTX. In the text, ``$0``, ``$1``, … are the results, followed by the operands.
 
     Args:
@@ -87,7 +90,7 @@ def access(
     return _ptx(f"ld{order}{space}{cache}.{letters} $0, [$1];", [address], [kind])[0]
 
 
-def prmt(a: Any, b: Any, selector: Any) -> Any:
+def prmt(a: Int, b: Int, selector: Int) -> Uint32:
     """Return four of the eight bytes of ``a`` (bytes 0 to 3) and ``b`` (4 to 7) as a Uint32.
 
     Each nibble of ``selector`` selects one byte.
@@ -96,21 +99,21 @@ def prmt(a: Any, b: Any, selector: Any) -> Any:
     return _ptx("prmt.b32 $0, $1, $2, $3;", words, [Uint32])[0]
 
 
-def nanosleep(nanoseconds: Any) -> None:
+def nanosleep(nanoseconds: Int) -> None:
     """Suspend the thread for about ``nanoseconds``, at most one millisecond."""
     _ptx("nanosleep.u32 $0;", [operand("i32", nanoseconds, "'nanoseconds' of cute.arch.nanosleep")], [])
 
 
-def clock64() -> Any:
+def clock64() -> Int64:
     """Return the SM's cycle counter as an Int64."""
     return Int64.of(in_kernel("cute.arch.clock64").value("nvvm.read.ptx.sreg.clock64", (), [Int64.attribute]))
 
 
-def globaltimer() -> Any:
+def globaltimer() -> Uint64:
     """Return the GPU's global timer in nanoseconds as a Uint64."""
     return Uint64.of(in_kernel("cute.arch.globaltimer").value("nvvm.read.ptx.sreg.globaltimer", (), [Uint64.attribute]))
 
 
-def smid() -> Any:
+def smid() -> Int32:
     """Return the index of the SM that runs the thread."""
     return Uint32.of(in_kernel("cute.arch.smid").value("nvvm.read.ptx.sreg.smid", (), [Uint32.attribute]))

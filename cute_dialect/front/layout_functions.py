@@ -7,7 +7,7 @@ Each function applies the dialect op of the same name (``docs/dialect.md``); see
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.values import Swizzle
 from cute_dialect.front.errors import LayoutError
@@ -23,6 +23,10 @@ from cute_dialect.front.layouts import (
 )
 from cute_dialect.front.tuples import Tree
 
+if TYPE_CHECKING:
+    from cute_dialect.front.signature_types import Coord, Int, IntTuple, LayoutLike, Shape, Tiler
+
+
 __all__ = [
     "blocked_product", "coalesce", "complement", "composition", "domain_offset", "filter", "filter_zeros",
     "flat_divide", "flat_product", "left_inverse", "local_partition", "local_tile", "logical_divide", "logical_product",
@@ -37,7 +41,7 @@ def _tiler(x: Any) -> Any:
     return x if isinstance(x, AnyLayout) else as_layout(x) if isinstance(x, str) else Tree(x, "tiler")
 
 
-def composition(lhs: Any, rhs: Any) -> Any:
+def composition(lhs: LayoutLike, rhs: LayoutLike) -> LayoutLike:
     """Return the composition ``c -> lhs(rhs(c))``.
 
     ``lhs`` is a layout, tensor or swizzle, ``rhs`` a layout or tiler.
@@ -50,7 +54,7 @@ def composition(lhs: Any, rhs: Any) -> Any:
     return apply("cute.composition", as_layout(lhs), _tiler(rhs))
 
 
-def coalesce(x: Any, target_profile: Any = None) -> Any:
+def coalesce(x: LayoutLike, target_profile: IntTuple = None) -> LayoutLike:
     """Return the same function with as few modes as possible. With a profile, each mode is coalesced separately.
 
     >>> coalesce(make_layout((2, (1, 6)), (1, (6, 2))))
@@ -61,7 +65,7 @@ def coalesce(x: Any, target_profile: Any = None) -> Any:
     return apply("cute.coalesce", as_layout(x), Tree(target_profile, "coord"))
 
 
-def complement(x: Any, cotarget: Any = None) -> Layout:
+def complement(x: LayoutLike, cotarget: Shape = None) -> Layout:
     """Return the layout of the offsets that ``x`` does not reach, up to the size of ``cotarget``.
 
     >>> complement(make_layout((2, 3), (4, 12)), 48)
@@ -73,7 +77,7 @@ def complement(x: Any, cotarget: Any = None) -> Layout:
     return apply("cute.complement", as_layout(x), target)
 
 
-def right_inverse(x: Any) -> Layout:
+def right_inverse(x: LayoutLike) -> Layout:
     """Return the largest layout ``R`` with ``x(R(i)) == i``.
 
     >>> right_inverse(make_layout((5, 3), (3, 1)))
@@ -82,7 +86,7 @@ def right_inverse(x: Any) -> Layout:
     return apply("cute.right_inverse", as_layout(x))
 
 
-def left_inverse(x: Any) -> Layout:
+def left_inverse(x: LayoutLike) -> Layout:
     """Return the layout ``R`` with ``R(x(i)) == i``.
 
     >>> left_inverse(make_layout((3, 4), (8, 2)))
@@ -91,7 +95,7 @@ def left_inverse(x: Any) -> Layout:
     return apply("cute.left_inverse", as_layout(x))
 
 
-def recast_layout(new_type_bits: int, old_type_bits: int, x: Any) -> Any:
+def recast_layout(new_type_bits: int, old_type_bits: int, x: LayoutLike) -> LayoutLike:
     """Return the layout for elements of another width.
 
     >>> recast_layout(16, 8, make_layout((10, 3)))
@@ -101,7 +105,7 @@ def recast_layout(new_type_bits: int, old_type_bits: int, x: Any) -> Any:
 
 
 def _divide(name: str, example: str, what: str) -> Callable[..., Any]:
-    def divide(target: Any, tiler: Any) -> Any:
+    def divide(target: LayoutLike, tiler: Tiler) -> LayoutLike:
         return apply(f"cute.{name}", as_layout(target), _tiler(tiler))
 
     divide.__name__ = divide.__qualname__ = name
@@ -120,7 +124,7 @@ flat_divide = _divide("flat_divide", "``(12,10):(10,1)`` by ``(4, 5)`` gives ``(
 
 
 def _product(name: str, what: str) -> Callable[[Any, Any], Any]:
-    def product(block: Any, tiler: Any) -> Any:
+    def product(block: LayoutLike, tiler: LayoutLike) -> LayoutLike:
         return apply(f"cute.{name}", as_layout(block), as_layout(tiler))
 
     product.__name__ = product.__qualname__ = name
@@ -136,7 +140,7 @@ blocked_product = _product("blocked_product", "the product with modes ``(block_i
 raked_product = _product("raked_product", "the product with modes ``(repetitions_i, block_i)``")
 
 
-def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None) -> Any:
+def tile_to_shape(atom: LayoutLike, trg_shape: Shape, order: IntTuple = None) -> LayoutLike:
     """Return ``atom`` repeated to cover a shape. ``order`` is the order of the modes in which blocks repeat.
 
     >>> tile_to_shape(make_layout((2, 3), (3, 1)), (4, 6), (1, 0))
@@ -151,7 +155,7 @@ def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None) -> Any:
 # ------------------------------------------------------------------------------------------------- tiles of tensors
 
 
-def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
+def local_tile(input: LayoutLike, tiler: Tiler, coord: Coord, proj: Coord = None) -> LayoutLike:
     """Return the tile of a tensor at a tile coordinate: ``(tile modes…, rest modes…)``.
 
     Args:
@@ -177,7 +181,7 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
     return apply("cute.local_tile", *operands)
 
 
-def local_partition(target: Any, tiler: Any, index: Any, proj: Any = None) -> Any:
+def local_partition(target: LayoutLike, tiler: LayoutLike, index: Int, proj: Coord = None) -> LayoutLike:
     """Return a thread's part of a tensor that is distributed in tiles of a thread layout."""
     if proj is not None:
         from cute_dialect.front.tuple_functions import dice
@@ -186,7 +190,7 @@ def local_partition(target: Any, tiler: Any, index: Any, proj: Any = None) -> An
     return apply("cute.local_partition", target, as_layout(tiler), Tree(index, "coord"))
 
 
-def outer_partition(target: Any, tiler: Any, coord: Any) -> Any:
+def outer_partition(target: LayoutLike, tiler: Tiler, coord: Coord) -> LayoutLike:
     """Return one part of a tensor that is divided into as many parts as the tiler has elements.
 
     It slices the first mode of ``zipped_divide(target, tiler)`` at the coordinate, whereas ``local_tile`` slices the
@@ -198,7 +202,7 @@ def outer_partition(target: Any, tiler: Any, coord: Any) -> Any:
     return slice_(divided, (coord, None))
 
 
-def domain_offset(coord: Any, tensor: Any) -> Any:
+def domain_offset(coord: Coord, tensor: LayoutLike) -> LayoutLike:
     """Return the tensor shifted so that its coordinate ``c`` is coordinate ``c + coord`` of the original."""
     return apply("cute.domain_offset", tensor, Tree(coord, "coord"))
 
@@ -206,7 +210,7 @@ def domain_offset(coord: Any, tensor: Any) -> Any:
 # ------------------------------------------------------------------------------------------- of static layouts only
 
 
-def max_common_vector(a: Any, b: Any) -> int:
+def max_common_vector(a: LayoutLike, b: LayoutLike) -> int:
     """Return the number of elements that are contiguous in both layouts, at least 1.
 
     >>> max_common_vector(make_layout((4, 8), (1, 16)), make_layout((4, 8)))
@@ -217,7 +221,7 @@ def max_common_vector(a: Any, b: Any) -> int:
     return count(_plain("max_common_vector", a), _plain("max_common_vector", b))
 
 
-def max_common_layout(a: Any, b: Any) -> Layout:
+def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     """Return the elements that are contiguous in both layouts, as a layout into their common domain.
 
     >>> max_common_layout(make_layout((8, 4), (16, 1)), make_layout((8, 4), (4, 1)))
@@ -229,7 +233,7 @@ def max_common_layout(a: Any, b: Any) -> Layout:
     return make_layout(1, 0) if found is None else Layout(found)
 
 
-def max_alignment(x: Any) -> int:
+def max_alignment(x: LayoutLike) -> int:
     """Return the largest number known to divide every offset of a layout.
 
     >>> max_alignment(make_layout((4, 8), (16, 64)))
@@ -256,7 +260,7 @@ def _plain(function: str, x: Any) -> Any:
     return made.payload
 
 
-def nullspace(x: Any) -> Layout:
+def nullspace(x: LayoutLike) -> Layout:
     """Return the part of the domain along which a static layout is constant.
 
     >>> nullspace(make_layout((2, (4, 3)), (1, (0, 2))))
@@ -267,7 +271,7 @@ def nullspace(x: Any) -> Layout:
     return Layout(find(static_layout("nullspace", x)))
 
 
-def filter_zeros(x: Any) -> Any:
+def filter_zeros(x: LayoutLike) -> LayoutLike:
     """Return the layout with extent 1 in place of every mode with a static stride of 0.
 
     >>> filter_zeros(make_layout((4, 8), (0, 1)))
@@ -286,7 +290,7 @@ def filter_zeros(x: Any) -> Any:
     return make_layout(shape, made.stride)
 
 
-def filter(x: Any) -> Any:
+def filter(x: LayoutLike) -> LayoutLike:
     """Return the layout without its stride-0 modes, coalesced.
 
     >>> filter(make_layout((4, 8, 2), (0, 1, 8)))

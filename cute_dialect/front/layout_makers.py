@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
@@ -22,13 +22,17 @@ from cute_dialect.front.layouts import (
 )
 from cute_dialect.front.tuples import Tree, dynamic_leaves_of, tree_of
 
+if TYPE_CHECKING:
+    from cute_dialect.front.signature_types import Int, IntTuple, LayoutLike, Shape, Stride
+
+
 __all__ = [
     "layout", "make_composed_layout", "make_identity_layout", "make_layout", "make_layout_like", "make_layout_tv",
     "make_ordered_layout", "make_swizzle",
 ]  # fmt: skip
 
 
-def layout(text: Any, *numbers: Any) -> Any:
+def layout(text: str, *numbers: Int) -> Layout | ComposedLayout:
     """Return the layout for the dialect's text. ``numbers`` replace each ``?`` from left to right.
 
     >>> layout("(8,4):(4,1)"), layout("S<2,3,3> o 0 o (8,8):(8,1)")
@@ -71,7 +75,7 @@ def _run_time(value: Any) -> list[Any]:
     return [value] if isinstance(value, Numeric) and not value.is_static else []
 
 
-def make_layout(shape: Any, stride: Any = None, order: Any = None) -> Layout:
+def make_layout(shape: Shape, stride: Stride = None, order: IntTuple = None) -> Layout:
     """Return the layout of a shape and strides. Without strides it is compact, first mode fastest or by ``order``.
 
     >>> make_layout((4, 8)), make_layout((4, 8), (8, 1)), make_layout((4, 8), order=(1, 0))
@@ -103,7 +107,7 @@ def _checked_layout(shape: Tree, stride: Tree) -> Layout:
     return Layout(raw_layout(shape.payload, stride.payload), numbers=[*shape.numbers, *stride.numbers])
 
 
-def make_ordered_layout(shape: Any, order: Any) -> Layout:
+def make_ordered_layout(shape: Shape, order: IntTuple) -> Layout:
     """Return the compact layout in which the mode with the smallest order varies fastest.
 
     >>> make_ordered_layout((4, 8, 2), order=(2, 1, 0))
@@ -112,7 +116,7 @@ def make_ordered_layout(shape: Any, order: Any) -> Layout:
     return apply("cute.make_ordered_layout", Tree(shape, "shape"), Tree(order, "int_tuple"))
 
 
-def make_layout_like(x: Any) -> Layout:
+def make_layout_like(x: LayoutLike) -> Layout:
     """Return the compact layout of the same shape, with modes in the order of the layout's strides.
 
     >>> make_layout_like(make_layout((6, 5), (20, 2)))
@@ -121,7 +125,7 @@ def make_layout_like(x: Any) -> Layout:
     return apply("cute.make_layout_like", layout_of(x))
 
 
-def make_identity_layout(shape: Any) -> Layout:
+def make_identity_layout(shape: Shape) -> Layout:
     """Return the layout that maps each coordinate to itself.
 
     >>> make_identity_layout((4, 8))
@@ -142,7 +146,7 @@ def make_swizzle(b: int, m: int, s: int) -> Swizzle:
         raise LayoutError("F240", str(e)) from None
 
 
-def make_composed_layout(inner: Any, offset: Any, outer: Any) -> Any:
+def make_composed_layout(inner: LayoutLike, offset: IntTuple, outer: LayoutLike) -> LayoutLike:
     """Return ``inner o offset o outer``. An identity swizzle without offset returns the outer layout.
 
     >>> make_composed_layout(make_swizzle(2, 3, 3), 0, make_layout((8, 8), (8, 1)))
@@ -171,7 +175,7 @@ class _Operand(Tree):
         self.kind, self.payload, self.numbers = kind, payload, []
 
 
-def make_layout_tv(thr_layout: Any, val_layout: Any) -> tuple[Any, Layout]:
+def make_layout_tv(thr_layout: LayoutLike, val_layout: LayoutLike) -> tuple[Shape, Layout]:
     """Return the tile covered by threads with several values each, and its thread-value layout.
 
     >>> make_layout_tv(layout("(4,32):(32,1)"), layout("(4,4):(4,1)"))

@@ -39,6 +39,8 @@ from cute_dialect.front.values import Dynamic, Form
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
+    from cute_dialect.front.signature_types import Coord, Int
+
 __all__ = [
     "AnyLayout", "ComposedLayout", "Layout", "Operand", "Swizzle", "apply", "as_layout", "from_value", "is_layout",
     "layout_of", "static_layout",
@@ -186,7 +188,7 @@ class AnyLayout(Dynamic):
     def __len__(self) -> int:
         return self.rank
 
-    def get_hier_coord(self, idx: Any) -> Any:
+    def get_hier_coord(self, idx: Int) -> Coord:
         """Return the coordinate with offset ``idx``, nested like the shape. The layout's image must have no gaps.
 
         >>> from cute_dialect.front.layout_makers import make_layout
@@ -195,7 +197,7 @@ class AnyLayout(Dynamic):
         """
         return map_tree(lambda s, d: _along(idx, s, d), self.shape, self.stride)  # pyright: ignore
 
-    def get_flat_coord(self, idx: Any) -> Any:
+    def get_flat_coord(self, idx: Int) -> Coord:
         """Return the coordinate with offset ``idx``, one number per mode; see :meth:`get_hier_coord`.
 
         >>> from cute_dialect.front.layout_makers import make_layout
@@ -209,7 +211,7 @@ class AnyLayout(Dynamic):
             return coord
         return tuple([crd2idx(c, s) if isinstance(s, tuple) else c for c, s in zip(coord, shape)])
 
-    def get_1d_coord(self, idx: Any) -> Any:
+    def get_1d_coord(self, idx: Int) -> Int:
         """Return the linear index of the element with offset ``idx``; see :meth:`get_hier_coord`.
 
         >>> from cute_dialect.front.layout_makers import make_layout

@@ -100,6 +100,11 @@ OPERANDS: Mapping[str, Callable[[object, str], SSAValue]] = {
     "f32": _number(Float32),
 }
 """Converters for each kind of operand."""
+_ANNOTATIONS = {
+    "bar": "Pointer", "ptr": "Pointer", "smem": "Pointer", "i32": "Int", "i64": "Int", "i1": "Condition",
+    "f32": "Number",
+}  # fmt: skip
+"""Annotations of each kind of operand, in signatures."""
 
 
 def operand(kind: str, x: object, what: str) -> SSAValue:
@@ -158,7 +163,10 @@ def instruction(
     from inspect import Parameter, Signature
 
     kinds = [(n, k) for n, _, k in (o.strip().partition(":") for o in operands.split(",") if o.strip())]
-    signature = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n, _ in kinds])
+    signature = Signature(
+        [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=_ANNOTATIONS[kind]) for n, kind in kinds],
+        return_annotation=result.__name__ if result is not None else "None",
+    )
     what = f"cute.arch.{name}"
 
     def emitted(*args: Any, **kwargs: Any) -> Any:

@@ -25,6 +25,8 @@ from cute_dialect.front.numeric import absolute, as_number, binary, computed, po
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
+    from cute_dialect.front.signature_types import Value
+
 __all__ = [
     "absf", "absi", "acos", "asin", "atan", "atan2", "brev", "ceil", "clamp", "clz", "copysign",
     "cos", "erf", "exp", "exp2", "expm1", "floor", "fma", "log", "log1p", "log2", "log10", "max",
@@ -141,7 +143,7 @@ _floor, _ceil, _trunc = (_unary(name, _whole(getattr(math, name)), None) for nam
 _round = _unary("roundeven", _to_even, None)
 
 
-def exp(x: Any, fastmath: bool = False) -> Any:
+def exp(x: Value, fastmath: bool = False) -> Value:
     """Return ``e^x``.
 
     >>> exp(0.0)
@@ -150,7 +152,7 @@ def exp(x: Any, fastmath: bool = False) -> Any:
     return _exp(x, fastmath)
 
 
-def exp2(x: Any, fastmath: bool = False) -> Any:
+def exp2(x: Value, fastmath: bool = False) -> Value:
     """Return ``2^x``.
 
     >>> exp2(3)
@@ -159,17 +161,17 @@ def exp2(x: Any, fastmath: bool = False) -> Any:
     return _exp2(x, fastmath)
 
 
-def expm1(x: Any, fastmath: bool = False) -> Any:
+def expm1(x: Value, fastmath: bool = False) -> Value:
     """Return ``e^x - 1``, accurate near 0."""
     return _expm1(x, fastmath)
 
 
-def log(x: Any, fastmath: bool = False) -> Any:
+def log(x: Value, fastmath: bool = False) -> Value:
     """Return the natural logarithm."""
     return _log(x, fastmath)
 
 
-def log2(x: Any, fastmath: bool = False) -> Any:
+def log2(x: Value, fastmath: bool = False) -> Value:
     """Return the logarithm to base 2.
 
     >>> log2(8)
@@ -178,22 +180,22 @@ def log2(x: Any, fastmath: bool = False) -> Any:
     return _log2(x, fastmath)
 
 
-def log10(x: Any, fastmath: bool = False) -> Any:
+def log10(x: Value, fastmath: bool = False) -> Value:
     """Return the logarithm to base 10."""
     return _log10(x, fastmath)
 
 
-def log1p(x: Any, fastmath: bool = False) -> Any:
+def log1p(x: Value, fastmath: bool = False) -> Value:
     """Return the natural logarithm of ``1 + x``, accurate near 0."""
     return _log1p(x, fastmath)
 
 
-def sqrt(x: Any, fastmath: bool = False) -> Any:
+def sqrt(x: Value, fastmath: bool = False) -> Value:
     """Return the square root."""
     return _sqrt(x, fastmath)
 
 
-def rsqrt(x: Any, fastmath: bool = False) -> Any:
+def rsqrt(x: Value, fastmath: bool = False) -> Value:
     """Return the reciprocal square root.
 
     >>> rsqrt(4.0)
@@ -202,7 +204,7 @@ def rsqrt(x: Any, fastmath: bool = False) -> Any:
     return _rsqrt(x, fastmath)
 
 
-def rcp(x: Any, fastmath: bool = False) -> Any:
+def rcp(x: Value, fastmath: bool = False) -> Value:
     """Return ``1 / x``.
 
     >>> rcp(4)
@@ -218,47 +220,47 @@ def rcp(x: Any, fastmath: bool = False) -> Any:
     return over(of_number, x, by_element=fastmath)
 
 
-def sin(x: Any, fastmath: bool = False) -> Any:
+def sin(x: Value, fastmath: bool = False) -> Value:
     """Return the sine."""
     return _sin(x, fastmath)
 
 
-def cos(x: Any, fastmath: bool = False) -> Any:
+def cos(x: Value, fastmath: bool = False) -> Value:
     """Return the cosine."""
     return _cos(x, fastmath)
 
 
-def tan(x: Any, fastmath: bool = False) -> Any:
+def tan(x: Value, fastmath: bool = False) -> Value:
     """Return the tangent."""
     return _tan(x, fastmath)
 
 
-def asin(x: Any, fastmath: bool = False) -> Any:
+def asin(x: Value, fastmath: bool = False) -> Value:
     """Return the arcsine."""
     return _asin(x, fastmath)
 
 
-def acos(x: Any, fastmath: bool = False) -> Any:
+def acos(x: Value, fastmath: bool = False) -> Value:
     """Return the arccosine."""
     return _acos(x, fastmath)
 
 
-def atan(x: Any, fastmath: bool = False) -> Any:
+def atan(x: Value, fastmath: bool = False) -> Value:
     """Return the arctangent."""
     return _atan(x, fastmath)
 
 
-def tanh(x: Any, fastmath: bool = False) -> Any:
+def tanh(x: Value, fastmath: bool = False) -> Value:
     """Return the hyperbolic tangent."""
     return _tanh(x, fastmath)
 
 
-def erf(x: Any, fastmath: bool = False) -> Any:
+def erf(x: Value, fastmath: bool = False) -> Value:
     """Return the error function."""
     return _erf(x, fastmath)
 
 
-def floor(x: Any, fastmath: bool = False) -> Any:
+def floor(x: Value, fastmath: bool = False) -> Value:
     """Return ``x`` rounded down to an integral value, as a float.
 
     >>> floor(-1.5)
@@ -267,17 +269,17 @@ def floor(x: Any, fastmath: bool = False) -> Any:
     return _floor(x, fastmath)
 
 
-def ceil(x: Any, fastmath: bool = False) -> Any:
+def ceil(x: Value, fastmath: bool = False) -> Value:
     """Return ``x`` rounded up to an integral value, as a float."""
     return _ceil(x, fastmath)
 
 
-def trunc(x: Any, fastmath: bool = False) -> Any:
+def trunc(x: Value, fastmath: bool = False) -> Value:
     """Return ``x`` rounded toward zero to an integral value, as a float."""
     return _trunc(x, fastmath)
 
 
-def round(x: Any, fastmath: bool = False) -> Any:
+def round(x: Value, fastmath: bool = False) -> Value:
     """Return ``x`` rounded to the nearest integral value, ties to even, as a float.
 
     >>> round(2.5), round(-0.25)
@@ -286,12 +288,12 @@ def round(x: Any, fastmath: bool = False) -> Any:
     return _round(x, fastmath)
 
 
-def absf(x: Any, fastmath: bool = False) -> Any:
+def absf(x: Value, fastmath: bool = False) -> Value:
     """Return the absolute value of a float."""
     return over(lambda n: absolute(_as_float(n)), x)
 
 
-def absi(x: Any) -> Any:
+def absi(x: Value) -> Value:
     """Return the absolute value of an integer.
 
     >>> absi(-3)
@@ -346,12 +348,12 @@ def _fused(kind: type[Numeric], *operands: float) -> float:
         return float((fma_f64 if kind is Float64 else sticky_fma)(a, b, c)[0])
 
 
-def fma(a: Any, b: Any, c: Any, fastmath: bool = False) -> Any:
+def fma(a: Value, b: Value, c: Value, fastmath: bool = False) -> Value:
     """Return ``a * b + c`` with a single rounding."""
     return _several("fma", _fused, (a, b, c), fastmath)
 
 
-def copysign(x: Any, sign: Any) -> Any:
+def copysign(x: Value, sign: Value) -> Value:
     """Return ``x`` with the sign of ``sign``.
 
     >>> copysign(2.0, -0.0)
@@ -360,7 +362,7 @@ def copysign(x: Any, sign: Any) -> Any:
     return _several("copysign", lambda kind, a, b: math.copysign(a, b), (x, sign), False)
 
 
-def atan2(y: Any, x: Any, fastmath: bool = False) -> Any:
+def atan2(y: Value, x: Value, fastmath: bool = False) -> Value:
     """Return the angle of the point ``(x, y)``, in radians."""
     return _several("atan2", lambda kind, a, b: math.atan2(a, b), (y, x), fastmath)
 
@@ -373,7 +375,7 @@ def power_of_floats(x: float, y: float) -> float:
         return float(np.power(np.float64(x), np.float64(y)))
 
 
-def powf(x: Any, y: Any, fastmath: bool = False) -> Any:
+def powf(x: Value, y: Value, fastmath: bool = False) -> Value:
     """Return ``x ** y``. With ``fastmath`` it is ``exp2(y * log2(x))``, which needs a positive ``x``.
 
     >>> powf(2.0, 3)
@@ -384,7 +386,7 @@ def powf(x: Any, y: Any, fastmath: bool = False) -> Any:
     return over(lambda a, b: power(_as_float(a), b), x, y)
 
 
-def max(a: Any, b: Any, *more: Any) -> Any:
+def max(a: Value, b: Value, *more: Value) -> Value:
     """Return the maximum of numbers or vectors. For floats it is NaN if any operand is.
 
     >>> max(3, 7, 5)
@@ -394,7 +396,7 @@ def max(a: Any, b: Any, *more: Any) -> Any:
     return max(made, *more) if more else made
 
 
-def min(a: Any, b: Any, *more: Any) -> Any:
+def min(a: Value, b: Value, *more: Value) -> Value:
     """Return the minimum of numbers or vectors. For floats it is NaN if any operand is.
 
     >>> min(3, 7, 2)
@@ -408,7 +410,7 @@ def _either(name: str, x: Any, y: Any) -> Any:
     return binary(name, x if isinstance(y, Numeric) else as_number(x), y)
 
 
-def clamp(x: Any, low: Any, high: Any) -> Any:
+def clamp(x: Value, low: Value, high: Value) -> Value:
     """Return ``x`` limited to the range ``[low, high]``."""
     return min(max(x, low), high)
 
@@ -435,7 +437,7 @@ def _of_bits(name: str, op: str, python: Callable[[int, int], int], x: Any) -> A
     return over(of_number, x)
 
 
-def popc(x: Any) -> Any:
+def popc(x: Value) -> Value:
     """Return the number of set bits of an integer.
 
     >>> popc(255)
@@ -444,7 +446,7 @@ def popc(x: Any) -> Any:
     return _of_bits("popc", "math.ctpop", lambda bits, width: bits.bit_count(), x)
 
 
-def clz(x: Any) -> Any:
+def clz(x: Value) -> Value:
     """Return the number of leading zero bits of an integer.
 
     >>> clz(1)
@@ -453,7 +455,7 @@ def clz(x: Any) -> Any:
     return _of_bits("clz", "math.ctlz", lambda bits, width: width - bits.bit_length(), x)
 
 
-def brev(x: Any) -> Any:
+def brev(x: Value) -> Value:
     """Return the bits of an integer in reverse order.
 
     >>> brev(1)

@@ -45,7 +45,7 @@ class Options(NamedTuple):
 class CompileOption:
     """Base class of the options of ``cute.compile[…]``."""
 
-    def __init__(self, value: Any = True):
+    def __init__(self, value: bool | int | str = True):
         self.value = value
 
     def __repr__(self) -> str:

@@ -7,13 +7,17 @@ those without packed instructions use two scalar ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.dtypes import Float32
 from cute_dialect.front.emission import fastmath
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.machine import in_kernel
 from cute_dialect.front.numeric import as_number
+
+if TYPE_CHECKING:
+    from cute_dialect.front.signature_types import Number
+
 
 __all__ = ["add_packed_f32x2", "fma_packed_f32x2", "mul_packed_f32x2"]
 
@@ -42,7 +46,9 @@ def _packed(
         return compute(*[x for x, _ in columns]), compute(*[y for _, y in columns])
 
 
-def add_packed_f32x2(src_a: Any, src_b: Any, *, rnd: Any = None, ftz: bool = False) -> tuple[Any, Any]:
+def add_packed_f32x2(
+    src_a: tuple[Number, Number], src_b: tuple[Number, Number], *, rnd: str | None = None, ftz: bool = False
+) -> tuple[Float32, Float32]:
     """Return the elementwise sum of two pairs of Float32.
 
     ``rnd`` and ``ftz`` are accepted for compatibility.  F251 is raised unless they select round-to-nearest without
@@ -51,12 +57,21 @@ def add_packed_f32x2(src_a: Any, src_b: Any, *, rnd: Any = None, ftz: bool = Fal
     return _packed("add", lambda a, b: a + b, (src_a, src_b), rnd, ftz)
 
 
-def mul_packed_f32x2(src_a: Any, src_b: Any, *, rnd: Any = None, ftz: bool = False) -> tuple[Any, Any]:
+def mul_packed_f32x2(
+    src_a: tuple[Number, Number], src_b: tuple[Number, Number], *, rnd: str | None = None, ftz: bool = False
+) -> tuple[Float32, Float32]:
     """Return the elementwise product of two pairs of Float32; see :func:`add_packed_f32x2`."""
     return _packed("mul", lambda a, b: a * b, (src_a, src_b), rnd, ftz)
 
 
-def fma_packed_f32x2(src_a: Any, src_b: Any, src_c: Any, *, rnd: Any = None, ftz: bool = False) -> tuple[Any, Any]:
+def fma_packed_f32x2(
+    src_a: tuple[Number, Number],
+    src_b: tuple[Number, Number],
+    src_c: tuple[Number, Number],
+    *,
+    rnd: str | None = None,
+    ftz: bool = False,
+) -> tuple[Float32, Float32]:
     """Return ``a * b + c`` of three pairs of Float32 with a single rounding; see :func:`add_packed_f32x2`."""
     from cute_dialect.front.math_ops import fma
 

@@ -12,7 +12,9 @@ from cute_dialect.front.values import Dynamic, Form
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.algebra.values import Swizzle
+    from cute_dialect.front.dtypes import Int32, Int64, Numeric
+    from cute_dialect.front.signature_types import Int
 
 __all__ = ["AddressSpace", "Pointer", "element_class", "make_ptr", "pointer_text", "recast_ptr"]
 
@@ -146,7 +148,7 @@ class Pointer(Dynamic):
         """The pointer itself. CuTe DSL programs use this to pass pointers to ops."""
         return self
 
-    def toint(self) -> Any:
+    def toint(self) -> Int64 | Int32:
         """Return the address as Int64. For shared memory it is an Int32, relative to the shared window."""
         from cute_dialect.front.dtypes import Int32, Int64
         from cute_dialect.front.trace import current
@@ -158,7 +160,7 @@ class Pointer(Dynamic):
 
     # -------------------------------------------------------------------------------------------------------- access
 
-    def load(self) -> Any:
+    def load(self) -> Numeric:
         """Return the element at the pointer."""
         return self._first()[0]
 
@@ -216,7 +218,7 @@ def _llvm_pointer(space: str) -> str:
 
 
 def make_ptr(
-    dtype: builtins.type[Numeric], value: Any, mem_space: str = "gmem", *, assumed_align: int | None = None
+    dtype: builtins.type[Numeric], value: Int, mem_space: str = "gmem", *, assumed_align: int | None = None
 ) -> Pointer:
     """Return the pointer with an address.
 
@@ -259,7 +261,7 @@ def make_ptr(
     return Pointer.of(t.value("builtin.unrealized_conversion_cast", [address], [target]), dtype)
 
 
-def recast_ptr(ptr: Pointer, swizzle: Any = None, dtype: builtins.type[Numeric] | None = None) -> Pointer:
+def recast_ptr(ptr: Pointer, swizzle: Swizzle | None = None, dtype: builtins.type[Numeric] | None = None) -> Pointer:
     """Return a pointer to the same bytes with another element type or a swizzle of the byte address.
 
     A swizzle replaces an existing one, so the memory is then accessed in another order.  The alignment is kept if it is

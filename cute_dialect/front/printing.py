@@ -19,7 +19,10 @@ from cute_dialect.front.source_location import place_of_location
 from cute_dialect.front.tuples import tree_text
 
 if TYPE_CHECKING:
+    from cute_dialect.front.signature_types import Condition, Value
+    from cute_dialect.front.tensors import Tensor
     from cute_dialect.front.trace import Tracer
+    from cute_dialect.front.vectors import TensorSSA
 
 __all__ = ["HostTexts", "assert_", "breakpoint", "pretty_str", "print_tensor", "printf", "take_host_texts", "trap"]
 
@@ -191,7 +194,7 @@ def take_host_texts(tracer: Tracer) -> HostTexts:
     return HostTexts("".join(before), "".join(after))
 
 
-def printf(fmt: Any, *args: Any, end: str | None = None) -> None:
+def printf(fmt: str | Value, *args: Value, end: str | None = None) -> None:
     """Print at run time. ``{}`` (or C's ``%d``, ``%f``, …) are replaced by the arguments.
 
     Args:
@@ -265,7 +268,7 @@ def _c_format(line: _Line, fmt: str, args: Sequence[Any]) -> None:
 # -------------------------------------------------------------------------------------------------------------- tensors
 
 
-def print_tensor(tensor: Any, verbose: bool = False) -> None:
+def print_tensor(tensor: Tensor | TensorSSA, verbose: bool = False) -> None:
     """Print a tensor or vector of static shape at run time: its type, then one row of elements per index of mode 0.
 
     ``verbose`` prints one element per line, with its coordinate.  The header of a register tensor names the thread.
@@ -375,7 +378,7 @@ def pretty_str(x: Any) -> str:
 # ----------------------------------------------------------------------------------------------------------- assertions
 
 
-def assert_(condition: Any, message: str = "") -> None:
+def assert_(condition: Condition, message: str = "") -> None:
     """Stop the kernel with a message if a condition is false, in every build. Static conditions are checked at once.
 
     Unlike this function, ``assert`` statements can be disabled: ``python -O``, ``CUTE_ASSERT=0``,

@@ -106,7 +106,7 @@ class PromisedForm(Form):
         )
 
 
-def promise(tensor: Tensor, layout: Any, align: int | None = None) -> Promised:
+def promise(tensor: Tensor, layout: str, align: int | None = None) -> Promised:
     """Return a tensor of a host function with a promise about its layout, to be passed to a kernel.
 
     The launch needs a ``fallback``, which is launched for arrays that do not satisfy the promise.

@@ -86,7 +86,12 @@ class RuntimeTensor:
     __slots__ = ("_extents", "_strides", "alignment", "array", "dtype", "seen_as", "shape", "stride", "view")
 
     def __init__(
-        self, view: ArrayView | None, dtype: NumericType, extents: Sequence[Any], strides: Sequence[Any], alignment: int
+        self,
+        view: ArrayView | None,
+        dtype: NumericType,
+        extents: Sequence[Any],
+        strides: Sequence[Any],
+        alignment: int,
     ):
         self.view = view
         self.array: object = view.keep if view is not None else None
@@ -371,7 +376,11 @@ def _leaf(n: Any, what: str) -> Any:
 
 
 def make_fake_tensor(
-    dtype: object, shape: Sequence[Any], stride: Sequence[Any], assumed_align: int | None = None, **_: object
+    dtype: object,
+    shape: Sequence[int | SymInt],
+    stride: Sequence[int | SymInt],
+    assumed_align: int | None = None,
+    **_: object,
 ) -> RuntimeTensor:
     """Return a tensor without memory, for ``cute.compile``. Extents and strides are integers or symbols."""
     kind = number_type(dtype)
@@ -382,9 +391,12 @@ def make_fake_tensor(
 
 
 def make_fake_compact_tensor(
-    dtype: object, shape: Sequence[Any], stride_order: Sequence[int] | None = None, assumed_align: int | None = None,
+    dtype: object,
+    shape: Sequence[int | SymInt],
+    stride_order: Sequence[int] | None = None,
+    assumed_align: int | None = None,
     **_: object,
-) -> RuntimeTensor:  # fmt: skip
+) -> RuntimeTensor:
     """Return a compact tensor without memory, for ``cute.compile``.
 
     ``stride_order`` is the rank of each dimension, 0 for the fastest; by default the first dimension is the fastest.

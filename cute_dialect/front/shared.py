@@ -12,14 +12,17 @@ from cute_dialect.front.pointers import Pointer, recast_ptr
 if TYPE_CHECKING:
     from xdsl.ir import Attribute
 
-    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.algebra.values import Swizzle
+    from cute_dialect.front.dtypes import Int32, Numeric
+    from cute_dialect.front.signature_types import LayoutLike
+    from cute_dialect.front.structs import Struct, StructView
     from cute_dialect.front.tensors import Tensor
 
 __all__ = ["SmemAllocator", "UnionSmem", "alloc_smem", "dynamic_smem_size", "get_dyn_smem", "smem_tensor", "union_smem"]
 
 
 def smem_tensor(
-    element_type: type[Numeric], layout: Any, byte_alignment: int | None = None, swizzle: Any = None
+    element_type: type[Numeric], layout: LayoutLike, byte_alignment: int | None = None, swizzle: Swizzle | None = None
 ) -> Tensor:
     """Allocate a shared memory buffer with a static layout, plain or swizzled.
 
@@ -135,7 +138,7 @@ def get_dyn_smem(element_type: type[Numeric], alignment: int | None = None) -> P
     return recast_ptr(start, dtype=element_type)
 
 
-def dynamic_smem_size() -> Any:
+def dynamic_smem_size() -> Int32:
     """Return the size of the block's dynamic shared memory in bytes.
 
     It includes the kernel's own buffers if they exceed 48 KiB, because they are then dynamic too.
@@ -151,7 +154,7 @@ def dynamic_smem_size() -> Any:
 class SmemAllocator:
     """Allocator of shared memory buffers, placed one after another in the order of the calls."""
 
-    def allocate(self, size_or_type: Any, byte_alignment: int = 1) -> Any:
+    def allocate(self, size_or_type: int | type[Numeric] | Struct, byte_alignment: int = 1) -> Pointer | StructView:
         """Allocate shared memory: a number of bytes, one number of a type, or a structure (``cute.struct``)."""
         from cute_dialect.front.structs import Struct
 
@@ -172,7 +175,7 @@ class SmemAllocator:
         return alloc_smem(element_type, num_elems, byte_alignment)
 
     def allocate_tensor(
-        self, element_type: type[Numeric], layout: Any, byte_alignment: int = 16, swizzle: Any = None
+        self, element_type: type[Numeric], layout: LayoutLike, byte_alignment: int = 16, swizzle: Swizzle | None = None
     ) -> Tensor:
         """Allocate a tensor in shared memory; see :func:`smem_tensor`."""
         return smem_tensor(element_type, layout, byte_alignment, swizzle)

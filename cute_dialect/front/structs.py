@@ -25,6 +25,8 @@ from cute_dialect.front.values import Dynamic, Form, form_of
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
+    from cute_dialect.front.signature_types import LayoutLike
+
 __all__ = ["Align", "Field", "MemRange", "Struct", "StructView", "TensorField", "struct"]
 
 
@@ -90,7 +92,7 @@ class MemRange(Field):
 class TensorField(Field):
     """A tensor field: ``cute.struct.Tensor[T, layout]``. The layout may be swizzled."""
 
-    def __init__(self, dtype: type[Numeric], layout: Any):
+    def __init__(self, dtype: type[Numeric], layout: LayoutLike):
         from cute_dialect.front.layouts import as_layout
         from cute_dialect.memory_types import MemRef, MemRefType, ptr
         from cute_dialect.ops.shared_memory import storage_bytes

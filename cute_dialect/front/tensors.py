@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.algebra.values import AnyLayout, IntTuple
     from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.signature_types import Coord, LayoutLike, Shape
     from cute_dialect.front.vectors import TensorSSA
 
 __all__ = [
@@ -241,7 +242,7 @@ def _tuple_text(tree: object) -> str:
     return to_text(tree)  # pyright: ignore[reportArgumentType]
 
 
-def make_tensor(iterator: Any, layout: Any) -> Tensor:
+def make_tensor(iterator: Pointer | Coord, layout: LayoutLike) -> Tensor:
     """Return a tensor with a layout (or a compact shape) over memory at a pointer, or coordinates from an int tuple."""
     from xdsl.utils.exceptions import VerifyException
 
@@ -271,7 +272,7 @@ def _named(iterator: Any) -> str:
     return repr(iterator) if isinstance(iterator, Pointer) else iterator.text
 
 
-def make_identity_tensor(shape: Any) -> Tensor:
+def make_identity_tensor(shape: Shape) -> Tensor:
     """Return the coordinate tensor whose element at each coordinate is that coordinate.
 
     >>> make_identity_tensor((4, 8))[1, 2]
@@ -301,7 +302,7 @@ def recast_tensor(tensor: Tensor, dtype: builtins.type[Numeric]) -> Tensor:
     return Tensor.of(current().value("cute.recast_tensor", [tensor.ssa], [target]), dtype)
 
 
-def make_rmem_tensor(layout_or_shape: Any, dtype: builtins.type[Numeric]) -> Tensor:
+def make_rmem_tensor(layout_or_shape: LayoutLike, dtype: builtins.type[Numeric]) -> Tensor:
     """Create a register tensor, private to the thread, with undefined elements.
 
     A shape gives a compact layout, first mode fastest.
@@ -315,7 +316,7 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: builtins.type[Numeric]) -> Ten
     return Tensor.of(found, dtype)
 
 
-def make_rmem_tensor_like(like: Any, dtype: builtins.type[Numeric] | None = None) -> Tensor:
+def make_rmem_tensor_like(like: LayoutLike, dtype: builtins.type[Numeric] | None = None) -> Tensor:
     """Create a register tensor with the shape of a tensor or layout, compact in the order of its strides.
 
     ``dtype`` is the element type; by default the tensor's.

@@ -12,6 +12,8 @@ from cute_dialect.front.tiled_copies import Tiled, static_payload, tensor_operan
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
+    from cute_dialect.front.layouts import Layout
+    from cute_dialect.front.signature_types import Condition, Int, LayoutLike, Shape, Tiler
     from cute_dialect.front.tensors import Tensor
 
 __all__ = ["ThrMma", "TiledMma", "gemm", "make_tiled_mma", "mma_atom_call", "sparse_gemm"]
@@ -107,7 +109,7 @@ class TiledMma(Tiled):
 
         return int(size(self._tiled.threads.shape))
 
-    def tv_layout(self, operand: str) -> Any:
+    def tv_layout(self, operand: str) -> Layout:
         """Return the layout (thread, value) -> column-major index in the whole tile of operand A, B, C or E."""
         from cute_dialect.front.layouts import Layout
 
@@ -153,7 +155,7 @@ class TiledMma(Tiled):
 
     # ------------------------------------------------------------------------------------------------------- state
 
-    def set(self, field: Any, value: Any) -> None:
+    def set(self, field: Any, value: Condition) -> None:
         """Set ``Field.ACCUMULATE`` to a Python bool or a run-time Boolean."""
         self._check_field(field)
         from cute_dialect.front.dtypes import Boolean, Numeric
@@ -165,7 +167,7 @@ class TiledMma(Tiled):
         else:
             self.accumulate = None if value is None else bool(value)
 
-    def get(self, field: Any) -> Any:
+    def get(self, field: Any) -> Condition:
         """Return a field of the state, or None if it has not been set."""
         self._check_field(field)
         return self.accumulate
@@ -183,7 +185,7 @@ class TiledMma(Tiled):
 
     # ------------------------------------------------------------------------------------------------- partitioning
 
-    def get_slice(self, thr_idx: Any) -> ThrMma:
+    def get_slice(self, thr_idx: Int) -> ThrMma:
         """Return one thread's part of the tiled MMA."""
         return ThrMma(self.type, self.atom, self.accumulate, thr_idx)
 
@@ -204,15 +206,15 @@ class TiledMma(Tiled):
             return of_payload("shape", made.data, ())  # pyright: ignore[reportAttributeAccessIssue]
         return from_value(current().value(name, [self.ssa, given.ssa], [made]))
 
-    def partition_shape_A(self, shape_mk: Any) -> Any:
+    def partition_shape_A(self, shape_mk: Shape) -> Shape:
         """Return the shape ``(V, RestM, RestK)`` of a thread's part of A, for a shape (M, K)."""
         return self._shape("A", shape_mk)
 
-    def partition_shape_B(self, shape_nk: Any) -> Any:
+    def partition_shape_B(self, shape_nk: Shape) -> Shape:
         """Return the shape ``(V, RestN, RestK)`` of a thread's part of B, for a shape (N, K)."""
         return self._shape("B", shape_nk)
 
-    def partition_shape_C(self, shape_mn: Any) -> Any:
+    def partition_shape_C(self, shape_mn: Shape) -> Shape:
         """Return the shape ``(V, RestM, RestN)`` of a thread's part of C, for a shape (M, N)."""
         return self._shape("C", shape_mn)
 
@@ -239,23 +241,23 @@ class TiledMma(Tiled):
             refuse("F254", what, e, hint=f"the partition is {source!r}")
         return Tensor.of(made, source.element_type if made is given and isinstance(source, Tensor) else None)
 
-    def make_fragment_A(self, source: Any) -> Tensor:
+    def make_fragment_A(self, source: Tensor | Shape) -> Tensor:
         """Return registers for a partition of A or its shape. If the atom reads A from shared memory, return the
         partition.
         """
         return self._fragment("A", source)
 
-    def make_fragment_B(self, source: Any) -> Tensor:
+    def make_fragment_B(self, source: Tensor | Shape) -> Tensor:
         """Return registers for a partition of B or its shape. If the atom reads B from shared memory, return the
         partition.
         """
         return self._fragment("B", source)
 
-    def make_fragment_C(self, source: Any) -> Tensor:
+    def make_fragment_C(self, source: Tensor | Shape) -> Tensor:
         """Return accumulator registers for a partition of C or its shape."""
         return self._fragment("C", source)
 
-    def make_fragment_E(self, source: Any) -> Tensor:
+    def make_fragment_E(self, source: Tensor | Shape) -> Tensor:
         """Return registers for a partition of the sparse metadata E or its shape."""
         return self._fragment("E", source)
 
@@ -332,7 +334,9 @@ class ThrMma(TiledMma):
 # --------------------------------------------------------------------------------------------------------------- making
 
 
-def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutation_mnk: Any = None) -> TiledMma:
+def make_tiled_mma(
+    op_or_atom: MmaAtom | MmaOp, atom_layout_mnk: LayoutLike = (1, 1, 1), permutation_mnk: Tiler = None
+) -> TiledMma:
     """Create a tiled MMA from an atom or a descriptor.
 
     Args:
@@ -385,9 +389,15 @@ def _mma_of(x: Any, what: str) -> tuple[MmaAtom, SSAValue]:
 
 
 def gemm(
-    mma: TiledMma | MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor | None = None, *, accumulate: Any = None,
-    thread: Any = None,
-) -> None:  # fmt: skip
+    mma: TiledMma | MmaAtom,
+    d: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    *,
+    accumulate: Condition | None = None,
+    thread: Int | None = None,
+) -> None:
     """Compute ``D = A * B + C``, or ``D = A * B`` without C, or ``D = A * B + D`` with ``accumulate``.
 
     Args:
@@ -412,7 +422,7 @@ def gemm(
 
 def sparse_gemm(
     mma: TiledMma | MmaAtom, d: Tensor, a: Tensor, b: Tensor, e: Tensor, c: Tensor | None = None, *,
-    accumulate: Any = None,
+    accumulate: Condition | None = None,
 ) -> None:  # fmt: skip
     """Compute a GEMM with a sparse A; see :func:`gemm`. A holds the kept elements, E the metadata that locates them."""
     what = "cute.sparse_gemm"

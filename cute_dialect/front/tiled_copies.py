@@ -12,6 +12,7 @@ from cute_dialect.front.errors import KernelTypeError, LayoutError
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
+    from cute_dialect.front.signature_types import Int, LayoutLike, Tiler, Value
     from cute_dialect.front.tensors import Tensor
     from cute_dialect.front.tiled import TiledMma
 
@@ -135,11 +136,11 @@ class TiledCopy(Tiled):
 
         return int(size(layout_modes(self.type.data.layout_tv)[0]))
 
-    def set(self, field: str, value: Any) -> None:
+    def set(self, field: str, value: Value) -> None:
         """Set a field of the atom's run-time state; see :class:`CopyAtom`."""
         self.atom.set(field, value)
 
-    def get_slice(self, thr_idx: Any) -> ThrCopy:
+    def get_slice(self, thr_idx: Int) -> ThrCopy:
         """Return one thread's part of the copy."""
         return ThrCopy(self.type, self.atom, thr_idx)
 
@@ -269,7 +270,7 @@ def _tiled(atom: Any, what: str, layout_tv: LayoutPayload, extents: Any) -> Tile
         refuse("F251", what, e)
 
 
-def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Any, val_layout: Any) -> TiledCopy:
+def make_tiled_copy_tv(atom: CopyAtom, thr_layout: LayoutLike, val_layout: LayoutLike) -> TiledCopy:
     """Create a tiled copy from a thread layout and a layout of each thread's values.
 
     For example, ``(4,32):(32,1)`` threads with ``(4,4):(4,1)`` values each cover a tile of 16 x 128.
@@ -289,7 +290,7 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Any, val_layout: Any) -> Tile
     return _tiled(atom, what, layout_tv, extents)
 
 
-def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tiler_mn: Any) -> TiledCopy:
+def make_tiled_copy(atom: CopyAtom, layout_tv: LayoutLike, tiler_mn: Tiler) -> TiledCopy:
     """Create a tiled copy from a layout (thread, value) -> column-major index in a tile of extents ``tiler_mn``."""
     what = "cute.make_tiled_copy"
     return _tiled(atom, what, static_payload(layout_tv, f"{what}: layout_tv"), _extents(tiler_mn, what))
@@ -386,7 +387,7 @@ def _covered(layout_tv: LayoutPayload, rows: int, what: str) -> tuple[int, int]:
     return m, n
 
 
-def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Any, data_layout: Any) -> TiledCopy:
+def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: LayoutLike, data_layout: LayoutLike) -> TiledCopy:
     """Create a tiled copy from a layout (thread, value) -> offset in ``data_layout``."""
     from cute_dialect.algebra.compose import compose
     from cute_dialect.algebra.inverses import left_inverse

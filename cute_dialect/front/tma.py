@@ -14,8 +14,10 @@ from cute_dialect.front.errors import KernelTypeError, LayoutError
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.dtypes import Int16, Numeric
+    from cute_dialect.front.signature_types import Coord, LayoutLike, Shape, Tiler
     from cute_dialect.front.tensors import Tensor
+    from cute_dialect.front.tiled import TiledMma
 
 __all__ = [
     "TmaOp",
@@ -69,8 +71,8 @@ def _shared_layout(layout: Any, dtype: type[Numeric], what: str) -> tuple[SSAVal
 
 
 def make_tiled_tma_atom(
-    op: TmaOp, gmem_tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int = 1, *,
-    internal_type: Any = None, oob: str = "zero", l2_promotion: int = 128,
+    op: TmaOp, gmem_tensor: Tensor, smem_layout: LayoutLike, cta_tiler: Tiler, num_multicast: int = 1, *,
+    internal_type: type[Numeric] | None = None, oob: str = "zero", l2_promotion: int = 128,
 ) -> tuple[CopyAtom, Tensor]:  # fmt: skip
     """Create the TMA atom of a global tensor and its coordinate tensor. Called on the host.
 
@@ -172,7 +174,12 @@ def _of_operand(modes: tuple[int, int], mcast: int, op: Any, gmem: Any, smem: An
 
 
 def make_tiled_tma_atom_A(
-    op: TmaOp, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: Any, cluster_shape_vmnk: Any = None
+    op: TmaOp,
+    gmem_tensor: Tensor,
+    smem_layout: LayoutLike,
+    mma_tiler_mnk: Shape,
+    tiled_mma: TiledMma,
+    cluster_shape_vmnk: Shape = None,
 ) -> tuple[CopyAtom, Tensor]:
     """Create the TMA atom and coordinates of operand A (M, K) of a GEMM. Multicast is along N of the cluster."""
     del tiled_mma
@@ -180,7 +187,12 @@ def make_tiled_tma_atom_A(
 
 
 def make_tiled_tma_atom_B(
-    op: TmaOp, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: Any, cluster_shape_vmnk: Any = None
+    op: TmaOp,
+    gmem_tensor: Tensor,
+    smem_layout: LayoutLike,
+    mma_tiler_mnk: Shape,
+    tiled_mma: TiledMma,
+    cluster_shape_vmnk: Shape = None,
 ) -> tuple[CopyAtom, Tensor]:
     """Create the TMA atom and coordinates of operand B (N, K) of a GEMM. Multicast is along M of the cluster."""
     del tiled_mma
@@ -221,7 +233,7 @@ def prefetch_tile(atom: CopyAtom, coords: Any, what: str) -> None:
 
 
 def tma_partition(
-    atom: CopyAtom, cta_coord: Any, cta_layout: Any, smem_tensor: Tensor, gmem_tensor: Tensor
+    atom: CopyAtom, cta_coord: Coord, cta_layout: LayoutLike, smem_tensor: Tensor, gmem_tensor: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Partition shared memory and coordinates for a TMA atom: ``(tile, rest…)``, with one copy per element of the rest.
 
@@ -295,7 +307,7 @@ def _slice(tensor: Any, smem: Any, blocks: int, place: Any, what: str) -> Any:
 # -------------------------------------------------------------------------------------------------------------- masks
 
 
-def make_layout_image_mask(layout: Any, coord: Any, mode: int) -> Any:
+def make_layout_image_mask(layout: LayoutLike, coord: Coord, mode: int) -> Int16:
     """Return an Int16 mask with a bit for each block that a layout reaches from ``coord`` along one mode.
 
     For ``(2,4):(1,2)`` along mode 1 from (1, 0) these are blocks 1, 3, 5 and 7: ``0b10101010``.
@@ -331,6 +343,6 @@ def _offset(coord: Any, mode: Any) -> Any:
     return 0 if int(size(mode)) == 1 else Layout(mode)(coord)
 
 
-def create_tma_multicast_mask(cta_layout_vmnk: Any, cta_coord_vmnk: Any, mcast_mode: int) -> Any:
+def create_tma_multicast_mask(cta_layout_vmnk: LayoutLike, cta_coord_vmnk: Coord, mcast_mode: int) -> Int16:
     """Return the mask of the blocks of the cluster that share a tile along one mode; see ``make_layout_image_mask``."""
     return make_layout_image_mask(cta_layout_vmnk, cta_coord_vmnk, mcast_mode)

@@ -8,7 +8,7 @@ Operations on run-time numbers emit ops of the dialect.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.front.dtypes import Int32, Int64, Numeric, Uint32, Uint64
@@ -19,6 +19,10 @@ from cute_dialect.front.numeric import as_number, binary, pair
 from cute_dialect.front.trace import active
 from cute_dialect.front.tuple_functions import congruent, counted, has_underscore, modes_of
 from cute_dialect.front.tuples import ScaledBasis, Tree, is_tree, leaves, map_tree, tree_text
+
+if TYPE_CHECKING:
+    from cute_dialect.front.signature_types import Condition, Coord, Int, IntTuple, LayoutLike, Shape
+
 
 __all__ = [
     "ceil_div", "colex_less", "crd2idx", "elem_add", "elem_less", "elem_sub", "equal", "gcd", "idx2crd",
@@ -31,7 +35,7 @@ def _all_ints(*trees: Any) -> bool:
     return all(type(leaf) is int for tree in trees for leaf in leaves(tree))
 
 
-def product(x: Any) -> Any:
+def product(x: IntTuple) -> Int:
     """Return the product of all leaves.
 
     >>> product((4, (2, 3)))
@@ -44,7 +48,7 @@ def product(x: Any) -> Any:
     return counted(apply("cute.tuple_product", Tree(x, "shape")))
 
 
-def product_each(x: Any) -> Any:
+def product_each(x: IntTuple) -> IntTuple:
     """Return the product of each mode.
 
     >>> product_each((4, (2, 3))), product_each(8)
@@ -54,7 +58,7 @@ def product_each(x: Any) -> Any:
     return tuple(product(mode) for mode in modes)
 
 
-def product_like(x: Any, target_profile: Any) -> Any:
+def product_like(x: IntTuple, target_profile: IntTuple) -> IntTuple:
     """Return the product of the subtree at each leaf of a profile.
 
     >>> product_like(((2, 3), (4, 5)), (0, (0, 0)))
@@ -67,7 +71,7 @@ def product_like(x: Any, target_profile: Any) -> Any:
     return tuple(map(product_like, x, target_profile))
 
 
-def tuple_max(x: Any) -> Any:
+def tuple_max(x: IntTuple) -> Int:
     """Return the largest leaf.
 
     >>> tuple_max((4, (7, 3)))
@@ -79,7 +83,7 @@ def tuple_max(x: Any) -> Any:
     return found
 
 
-def min_dim(x: Any) -> Any:
+def min_dim(x: IntTuple) -> Int:
     """Return the smallest leaf.
 
     >>> min_dim((4, (7, 3)))
@@ -91,7 +95,7 @@ def min_dim(x: Any) -> Any:
     return found
 
 
-def elem_add(a: Any, b: Any) -> Any:
+def elem_add(a: IntTuple, b: IntTuple) -> IntTuple:
     """Return the sum of two trees, leaf by leaf.
 
     >>> elem_add((1, (2, 3)), (4, (5, 6)))
@@ -100,7 +104,7 @@ def elem_add(a: Any, b: Any) -> Any:
     return map_tree(lambda x, y: x + y, a, b)
 
 
-def elem_sub(a: Any, b: Any) -> Any:
+def elem_sub(a: IntTuple, b: IntTuple) -> IntTuple:
     """Return the difference of two trees, leaf by leaf.
 
     >>> elem_sub((7, (8, 9)), (4, (5, 6)))
@@ -109,7 +113,7 @@ def elem_sub(a: Any, b: Any) -> Any:
     return map_tree(lambda x, y: x - y, a, b)
 
 
-def ceil_div(a: Any, b: Any) -> Any:
+def ceil_div(a: IntTuple, b: IntTuple) -> IntTuple:
     """Return the quotient rounded up, of numbers or mode by mode: the number of tiles that cover a shape.
 
     >>> ceil_div(7, 2), ceil_div((7, 9, 4), (2, 4))
@@ -159,7 +163,7 @@ def _tell_quotients(result: Any, a: Any, b: Any) -> None:
             result.facts = Facts(known.low, known.high, facts_of(result).divisor)
 
 
-def round_up(a: Any, b: Any) -> Any:
+def round_up(a: IntTuple, b: IntTuple) -> IntTuple:
     """Return the smallest multiple of ``b`` that is at least ``a``; mode by mode for trees.
 
     >>> round_up(7, 4), round_up((7, 9), (2, 4))
@@ -171,7 +175,7 @@ def round_up(a: Any, b: Any) -> Any:
     return ceil_div(a, b) * b
 
 
-def shape_div(a: Any, b: Any) -> Any:
+def shape_div(a: Shape, b: Shape) -> Shape:
     """Return a shape divided by a shape. One of each pair of extents must divide the other.
 
     >>> shape_div((6, 4), 12)
@@ -180,7 +184,7 @@ def shape_div(a: Any, b: Any) -> Any:
     return apply("cute.shape_div", Tree(a, "shape"), Tree(b, "shape"))
 
 
-def gcd(*numbers: Any) -> int:
+def gcd(*numbers: int) -> int:
     """Return the greatest common divisor of static integers.
 
     >>> gcd(12, 18)
@@ -210,7 +214,7 @@ def _condition(name: str, a: Any, b: Any) -> Any:
     return from_value(current().value(name, [a.ssa, b.ssa]))
 
 
-def elem_less(a: Any, b: Any) -> Any:
+def elem_less(a: IntTuple, b: IntTuple) -> Condition:
     """Return True if each leaf of ``a`` is less than the corresponding leaf of ``b``.
 
     >>> elem_less((3, (1, 2)), (4, (2, 3)))
@@ -219,7 +223,7 @@ def elem_less(a: Any, b: Any) -> Any:
     return _condition("cute.elem_less", Tree(a, "int_tuple"), Tree(modes_of(b), "int_tuple"))
 
 
-def equal(a: Any, b: Any) -> Any:
+def equal(a: LayoutLike, b: LayoutLike) -> Condition:
     """Return True if two trees, or two layouts, are equal.
 
     >>> from cute_dialect.front.layout_makers import make_layout
@@ -270,7 +274,7 @@ def _ordered(a: Any, b: Any, what: str) -> Any:
     return made
 
 
-def lex_less(a: Any, b: Any) -> Any:
+def lex_less(a: IntTuple, b: IntTuple) -> Condition:
     """Return True if ``a`` precedes ``b`` in lexicographic order (first mode most significant).
 
     >>> lex_less((1, 5), (2, 0)), lex_less((2, 5), (2, 0))
@@ -279,7 +283,7 @@ def lex_less(a: Any, b: Any) -> Any:
     return _ordered(a, b, "lex_less")
 
 
-def colex_less(a: Any, b: Any) -> Any:
+def colex_less(a: IntTuple, b: IntTuple) -> Condition:
     """Return True if ``a`` precedes ``b`` in colexicographic order (last mode most significant).
 
     >>> colex_less((1, 5), (2, 0)), colex_less((1, 0), (2, 0))
@@ -291,7 +295,7 @@ def colex_less(a: Any, b: Any) -> Any:
 # ------------------------------------------------------------------------------------------- indices, coordinates
 
 
-def crd2idx(coord: Any, x: Any) -> Any:
+def crd2idx(coord: Coord, x: LayoutLike) -> Int:
     """Return the index of a coordinate: column-major in a shape, or the offset in a layout.
 
     >>> from cute_dialect.front.layout_makers import make_layout
@@ -302,7 +306,7 @@ def crd2idx(coord: Any, x: Any) -> Any:
     return apply("cute.crd2idx", Tree(coord, "coord"), target)
 
 
-def idx2crd(index: Any, x: Any) -> Any:
+def idx2crd(index: Int, x: Shape) -> Coord:
     """Return the coordinate of a column-major index in a shape.
 
     >>> idx2crd(20, (6, 4))
@@ -311,7 +315,7 @@ def idx2crd(index: Any, x: Any) -> Any:
     return apply("cute.idx2crd", Tree(index, "int_tuple"), Tree(modes_of(x), "shape"))
 
 
-def increment_coord(coord: Any, x: Any) -> Any:
+def increment_coord(coord: Coord, x: Shape) -> Coord:
     """Return the next coordinate in a shape, first leaf fastest.
 
     >>> increment_coord((5, 1), (6, 3))

@@ -9,7 +9,7 @@ On Python tuples they are computed in Python; on layouts and tensors they emit o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.values import UNDERSCORE
 from cute_dialect.front.dtypes import Numeric
@@ -24,6 +24,10 @@ from cute_dialect.front.layouts import (
 )  # fmt: skip
 from cute_dialect.front.numeric import Facts
 from cute_dialect.front.tuples import Tree, is_tree, leaves, map_tree, tree_text
+
+if TYPE_CHECKING:
+    from cute_dialect.front.signature_types import Coord, Int, IntTuple, LayoutLike, Shape, Stride
+
 
 __all__ = [
     "append", "append_ones", "back", "congruent", "cosize", "depth", "dice", "flatten", "flatten_to_tuple", "front",
@@ -47,7 +51,7 @@ def _path(mode: Any) -> list[int] | None:
 # ----------------------------------------------------------------------------------------------- sizes, profiles
 
 
-def size(x: Any, mode: Any = None) -> Any:
+def size(x: LayoutLike, mode: int | Sequence[int] | None = None) -> Int:
     """Return the number of elements of a shape, layout, tensor or tiled operation, or of one of its modes.
 
     >>> size((4, (2, 3))), size((4, (2, 3)), mode=[1]), size(make_layout((4, 8)), mode=[0])
@@ -76,7 +80,7 @@ def counted(n: Any) -> Any:
     return n
 
 
-def cosize(x: Any, mode: Any = None) -> Any:
+def cosize(x: LayoutLike, mode: int | Sequence[int] | None = None) -> Int:
     """Return the largest offset of a layout plus one.
 
     >>> cosize(make_layout((5, 3), (1, 7)))
@@ -85,7 +89,7 @@ def cosize(x: Any, mode: Any = None) -> Any:
     return counted(apply("cute.cosize", layout_of(x), mode=_path(mode)))
 
 
-def size_in_bytes(dtype: Any, x: Any) -> Any:
+def size_in_bytes(dtype: type[Numeric], x: LayoutLike) -> Int:
     """Return the size of a layout's elements in memory, from the first to the last, in bytes.
 
     >>> from cute_dialect.front.dtypes import Float16
@@ -99,7 +103,7 @@ def size_in_bytes(dtype: Any, x: Any) -> Any:
     return ceil_div(cosize(outer) * dtype.width, 8)
 
 
-def rank(x: Any, mode: Any = None) -> int:
+def rank(x: LayoutLike, mode: int | Sequence[int] | None = None) -> int:
     """Return the number of modes; 1 for an integer.
 
     >>> rank((4, (2, 3))), rank(8)
@@ -109,7 +113,7 @@ def rank(x: Any, mode: Any = None) -> int:
     return len(tree) if isinstance(tree, tuple | list) else 1
 
 
-def depth(x: Any) -> int:
+def depth(x: LayoutLike) -> int:
     """Return the nesting depth, 0 for an integer.
 
     >>> depth((4, (2, 3)))
@@ -119,7 +123,7 @@ def depth(x: Any) -> int:
     return 1 + max([depth(t) for t in tree], default=0) if isinstance(tree, tuple | list) else 0
 
 
-def is_static(x: Any) -> bool:
+def is_static(x: LayoutLike) -> bool:
     """Return True if a tree, layout or number is completely known at compile time."""
     if isinstance(x, tuple | list):
         return all(map(is_static, x))
@@ -128,7 +132,7 @@ def is_static(x: Any) -> bool:
     return not hasattr(type(x), "ssa")
 
 
-def congruent(a: Any, b: Any) -> bool:
+def congruent(a: IntTuple, b: IntTuple) -> bool:
     """Return True if two trees have the same profile.
 
     >>> congruent((1, (2, 3)), (4, (5, 6))), congruent((1, 2), (4, (5, 6)))
@@ -140,7 +144,7 @@ def congruent(a: Any, b: Any) -> bool:
     return not isinstance(a, tuple | list) and not isinstance(b, tuple | list)
 
 
-def weakly_congruent(a: Any, b: Any) -> bool:
+def weakly_congruent(a: IntTuple, b: IntTuple) -> bool:
     """Return True if the profile of ``a`` is a coarsening of the profile of ``b``.
 
     >>> weakly_congruent((1, 2), (4, (5, 6)))
@@ -152,7 +156,7 @@ def weakly_congruent(a: Any, b: Any) -> bool:
     return isinstance(b, tuple | list) and len(a) == len(b) and all(map(weakly_congruent, a, b))
 
 
-def is_major(mode: int, stride: Any) -> bool:
+def is_major(mode: int, stride: Stride) -> bool:
     """Return True if the stride of a mode is a static 1.
 
     >>> is_major(0, (1, 8)), is_major(1, (1, 8))
@@ -161,7 +165,7 @@ def is_major(mode: int, stride: Any) -> bool:
     return any(type(d) is int and d == 1 for d in leaves(get(stride, [mode])))
 
 
-def has_underscore(x: Any) -> bool:
+def has_underscore(x: Coord) -> bool:
     """Return True if a coordinate leaves a mode open.
 
     >>> has_underscore((1, (None, 2)))
@@ -170,7 +174,7 @@ def has_underscore(x: Any) -> bool:
     return any(leaf is None or isinstance(leaf, slice) for leaf in leaves(x))
 
 
-def shape(x: Any, mode: Any = None) -> Any:
+def shape(x: LayoutLike, mode: int | Sequence[int] | None = None) -> Shape:
     """Return the shape of a layout or tensor, or of one of its modes. A shape is returned unchanged.
 
     >>> shape(make_layout((4, (2, 3))), mode=[1])
@@ -183,7 +187,7 @@ def shape(x: Any, mode: Any = None) -> Any:
 # ----------------------------------------------------------------------------------------------------------- modes
 
 
-def get(x: Any, mode: Any) -> Any:
+def get(x: LayoutLike, mode: int | Sequence[int]) -> LayoutLike:
     """Return the mode at a path of indices.
 
     >>> get((4, (2, 3)), [1, 0]), get(make_layout((4, 8)), [1])
@@ -205,7 +209,7 @@ def get(x: Any, mode: Any) -> Any:
     return at
 
 
-def select(x: Any, mode: Sequence[int]) -> Any:
+def select(x: LayoutLike, mode: Sequence[int]) -> LayoutLike:
     """Return the selected modes, in the given order.
 
     >>> select((4, 5, 6), [2, 0]), select(make_layout((4, 8, 2)), [1])
@@ -216,7 +220,7 @@ def select(x: Any, mode: Sequence[int]) -> Any:
     return apply("cute.select", as_layout(x), mode=list(mode))
 
 
-def front(x: Any) -> Any:
+def front(x: LayoutLike) -> LayoutLike:
     """Return the first mode.
 
     >>> front((4, 5))
@@ -225,7 +229,7 @@ def front(x: Any) -> Any:
     return get(x, [0])
 
 
-def back(x: Any) -> Any:
+def back(x: LayoutLike) -> LayoutLike:
     """Return the last mode.
 
     >>> back((4, 5))
@@ -245,7 +249,7 @@ def _padded(name: str, x: Any, element: Any, up_to_rank: int | None) -> Any:
     return apply(f"cute.{name}_to_rank", as_layout(x), as_layout(element), rank=wanted)
 
 
-def append(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
+def append(x: LayoutLike, element: LayoutLike, up_to_rank: int | None = None) -> LayoutLike:
     """Append a mode to a tree or layout, or as many as needed for a rank.
 
     >>> append((4, 5), 6), append(make_layout(6, 2), make_layout(1, 0), up_to_rank=3)
@@ -254,7 +258,7 @@ def append(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
     return _padded("append", x, element, up_to_rank)
 
 
-def prepend(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
+def prepend(x: LayoutLike, element: LayoutLike, up_to_rank: int | None = None) -> LayoutLike:
     """Prepend a mode to a tree or layout, or as many as needed for a rank.
 
     >>> prepend((4, 5), 6)
@@ -263,7 +267,7 @@ def prepend(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
     return _padded("prepend", x, element, up_to_rank)
 
 
-def append_ones(x: Any, up_to_rank: int | None = None) -> Any:
+def append_ones(x: LayoutLike, up_to_rank: int | None = None) -> LayoutLike:
     """Append modes of extent 1 to a shape or layout.
 
     >>> append_ones((4, 5), up_to_rank=4)
@@ -272,7 +276,7 @@ def append_ones(x: Any, up_to_rank: int | None = None) -> Any:
     return append(x, 1 if is_tree(x) else make_layout(1, 0), up_to_rank)
 
 
-def prepend_ones(x: Any, up_to_rank: int | None = None) -> Any:
+def prepend_ones(x: LayoutLike, up_to_rank: int | None = None) -> LayoutLike:
     """Prepend modes of extent 1 to a shape or layout.
 
     >>> prepend_ones((4, 5))
@@ -281,7 +285,7 @@ def prepend_ones(x: Any, up_to_rank: int | None = None) -> Any:
     return prepend(x, 1 if is_tree(x) else make_layout(1, 0), up_to_rank)
 
 
-def group_modes(x: Any, begin: int, end: int | None = None) -> Any:
+def group_modes(x: LayoutLike, begin: int, end: int | None = None) -> LayoutLike:
     """Group modes ``begin`` to ``end-1`` of a tree, layout or tensor into one mode.
 
     >>> group_modes((2, 3, 4), 0, 2), group_modes(make_layout((2, 3, 4)), 1, 3)
@@ -297,7 +301,7 @@ def group_modes(x: Any, begin: int, end: int | None = None) -> Any:
     return (*modes[:begin], modes[begin:last], *modes[last:])
 
 
-def flatten(x: Any) -> Any:
+def flatten(x: LayoutLike) -> LayoutLike:
     """Return the modes without nesting.
 
     >>> flatten((4, (2, (3,)))), flatten(make_layout((4, (2, 3))))
@@ -308,7 +312,7 @@ def flatten(x: Any) -> Any:
     return apply("cute.flatten", as_layout(x))
 
 
-def flatten_to_tuple(x: Any) -> tuple[Any, ...]:
+def flatten_to_tuple(x: LayoutLike) -> tuple[IntTuple, ...]:
     """Return the leaves of a tree as a tuple, even for a single leaf.
 
     >>> flatten_to_tuple(4), flatten_to_tuple((4, (2, 3)))
@@ -317,7 +321,7 @@ def flatten_to_tuple(x: Any) -> tuple[Any, ...]:
     return tuple(leaves(x))
 
 
-def unflatten(sequence: Any, profile: Any) -> Any:
+def unflatten(sequence: Sequence[IntTuple], profile: IntTuple) -> IntTuple:
     """Return the elements of a sequence as a tree with a given profile.
 
     >>> unflatten((4, 2, 3), (0, (0, 0)))
@@ -332,7 +336,7 @@ def unflatten(sequence: Any, profile: Any) -> Any:
     return map_tree(lambda _: next(source), profile)
 
 
-def slice_(x: Any, coord: Any) -> Any:
+def slice_(x: LayoutLike, coord: Coord) -> LayoutLike:
     """Return the modes that a coordinate leaves open.
 
     >>> slice_((4, (2, 3)), (1, (None, 0))), slice_(make_layout((4, 8)), (None, 2))
@@ -345,7 +349,7 @@ def slice_(x: Any, coord: Any) -> Any:
     return apply("cute.slice", as_layout(x), Tree(coord, "coord"))
 
 
-def dice(x: Any, coord: Any) -> Any:
+def dice(x: LayoutLike, coord: Coord) -> LayoutLike:
     """Return the modes at which a coordinate has an integer.
 
     >>> dice((4, (2, 3)), (1, (None, 0))), dice(make_layout((4, 8)), (None, 2))
@@ -369,7 +373,7 @@ def _part(x: Any, coord: Any, part: Callable[..., Any]) -> Any:
     return part(map_tree(_open_or_zero, coord), map_tree(lambda leaf: leaf, x))
 
 
-def repeat(x: Any, n: int) -> Any:
+def repeat(x: IntTuple, n: int) -> IntTuple:
     """Return a tuple with the element repeated ``n`` times, or the element itself if ``n`` is 1.
 
     >>> repeat(4, 3), repeat(4, 1)
@@ -378,7 +382,7 @@ def repeat(x: Any, n: int) -> Any:
     return x if n == 1 else (x,) * n
 
 
-def repeat_as_tuple(x: Any, n: int) -> tuple[Any, ...]:
+def repeat_as_tuple(x: IntTuple, n: int) -> tuple[IntTuple, ...]:
     """Return a tuple with the element repeated ``n`` times, even for 1.
 
     >>> repeat_as_tuple(4, 1)
@@ -387,7 +391,7 @@ def repeat_as_tuple(x: Any, n: int) -> tuple[Any, ...]:
     return (x,) * n
 
 
-def repeat_like(x: Any, target: Any) -> Any:
+def repeat_like(x: IntTuple, target: IntTuple) -> IntTuple:
     """Return a tree with the profile of ``target`` and the element at each leaf.
 
     >>> repeat_like(1, (4, (2, 3)))
@@ -396,7 +400,7 @@ def repeat_like(x: Any, target: Any) -> Any:
     return map_tree(lambda _: x, target)
 
 
-def transform_leaf(f: Callable[..., Any], *trees: Any) -> Any:
+def transform_leaf(f: Callable[..., Any], *trees: IntTuple) -> IntTuple:
     """Apply a function to the corresponding leaves of trees with the same profile.
 
     >>> transform_leaf(lambda a, b: a * b, (2, (3, 4)), (5, (6, 7)))
@@ -405,7 +409,7 @@ def transform_leaf(f: Callable[..., Any], *trees: Any) -> Any:
     return map_tree(f, *trees)
 
 
-def tuple_cat(*tuples: Any) -> tuple[Any, ...]:
+def tuple_cat(*tuples: IntTuple) -> tuple[IntTuple, ...]:
     """Return the concatenated modes of all trees.
 
     >>> tuple_cat((1, 2), 3, (4,))

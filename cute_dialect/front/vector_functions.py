@@ -12,12 +12,15 @@ from cute_dialect.front.vectors import TensorSSA, mapped, static_shape, vector_o
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
+    from cute_dialect.front.signature_types import Number, Shape, Value
+    from cute_dialect.front.tensors import Tensor
+
 __all__ = [
     "all_", "any_", "arange", "concat", "empty_like", "full", "full_like", "ones_like", "where", "zeros_like",
 ]  # fmt: skip
 
 
-def full(shape: Any, fill_value: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+def full(shape: Shape, fill_value: Number, dtype: type[Numeric] | None = None) -> TensorSSA:
     """Return a vector with all elements equal to a number. The element type defaults to the number's."""
     number = numeric.as_number(fill_value)
     number = (
@@ -36,22 +39,22 @@ def _is_literal(x: object, dtype: type[Numeric]) -> bool:
     return isinstance(x, int) and not isinstance(x, bool) and dtype.width > 1
 
 
-def full_like(like: Any, fill_value: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+def full_like(like: Tensor | TensorSSA, fill_value: Number, dtype: type[Numeric] | None = None) -> TensorSSA:
     """Return a vector with the shape and element type of a vector or tensor and all elements equal to a number."""
     return full(like.shape, fill_value, like.element_type if dtype is None else dtype)
 
 
-def zeros_like(like: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+def zeros_like(like: Tensor | TensorSSA, dtype: type[Numeric] | None = None) -> TensorSSA:
     """Return a vector of zeros with the shape and element type of a vector or tensor."""
     return full_like(like, 0, dtype)
 
 
-def ones_like(like: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+def ones_like(like: Tensor | TensorSSA, dtype: type[Numeric] | None = None) -> TensorSSA:
     """Return a vector of ones with the shape and element type of a vector or tensor."""
     return full_like(like, 1, dtype)
 
 
-def empty_like(like: Any, dtype: type[Numeric] | None = None) -> TensorSSA:
+def empty_like(like: Tensor | TensorSSA, dtype: type[Numeric] | None = None) -> TensorSSA:
     """Return a vector with the shape and element type of a vector or tensor. Its elements are zero."""
     return full_like(like, 0, dtype)
 
@@ -64,7 +67,7 @@ def arange(start: int, stop: int | None = None, step: int = 1, dtype: type[Numer
     return vector_of([numeric.literal(dtype, n) for n in numbers])
 
 
-def where(condition: Any, x: Any, y: Any) -> Any:
+def where(condition: Value, x: Value, y: Value) -> Value:
     """Return ``x`` where the condition is true, else ``y``, element by element. Both are evaluated."""
     if isinstance(condition, bool) or (isinstance(condition, Numeric) and condition.is_static):
         condition = Boolean.exactly(bool(condition))

@@ -22,6 +22,8 @@ from cute_dialect.front.values import ConstForm, Dynamic, Form
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
+    from cute_dialect.front.reductions import ReductionOp
+    from cute_dialect.front.signature_types import Coord, Number, Shape, Value
     from cute_dialect.front.tensors import Tensor
 
 __all__ = ["MAX_ELEMENTS", "TensorSSA", "broadcast_shape", "load", "mapped", "store", "vector_of"]
@@ -86,7 +88,7 @@ class TensorSSA(Dynamic):
             )  # fmt: skip
         return TensorSSA.of(numeric.emit("vector.bitcast", [self.ssa], vector_type(dtype, shape)), shape, dtype)
 
-    def reshape(self, shape: Any) -> TensorSSA:
+    def reshape(self, shape: Shape) -> TensorSSA:
         """Return the same elements in the same order with another shape of equal size."""
         shape = static_shape(shape)
         if size(shape) != self.size:
@@ -96,7 +98,7 @@ class TensorSSA(Dynamic):
             )  # fmt: skip
         return TensorSSA.of(self.ssa, shape, self.dtype)
 
-    def broadcast_to(self, shape: Any) -> TensorSSA:
+    def broadcast_to(self, shape: Shape) -> TensorSSA:
         """Return the vector broadcast to a shape: modes of extent 1 are repeated, and leading modes added."""
         shape = static_shape(shape)
         if not _spreads_to(self.shape, shape):
@@ -144,7 +146,14 @@ class TensorSSA(Dynamic):
 
     # ------------------------------------------------------------------------------------------------------ reductions
 
-    def reduce(self, op: Any, init_val: Any = None, reduction_profile: Any = 0, *, order: str = "tree") -> Any:
+    def reduce(
+        self,
+        op: ReductionOp | Callable[[Value, Value], Value],
+        init_val: Number = None,
+        reduction_profile: Coord = 0,
+        *,
+        order: str = "tree",
+    ) -> Value:
         """Return the elements combined into a number, or into a vector of the modes given as ``None``.
 
         Args:
@@ -157,15 +166,15 @@ class TensorSSA(Dynamic):
 
         return reduced(self, op, init_val, reduction_profile, order)
 
-    def sum(self) -> Any:
+    def sum(self) -> Numeric:
         """Return the sum of the elements, added pairwise."""
         return self.reduce("add")
 
-    def max(self) -> Any:
+    def max(self) -> Numeric:
         """Return the largest element."""
         return self.reduce("max")
 
-    def min(self) -> Any:
+    def min(self) -> Numeric:
         """Return the smallest element."""
         return self.reduce("min")
 

@@ -13,6 +13,8 @@ from cute_dialect.front.values import form_of
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
+    from cute_dialect.front.signature_types import Condition, Int, Number, Value
+
 __all__ = [
     "FULL_MASK",
     "make_warp_uniform",
@@ -64,8 +66,8 @@ def _width(mode: str, clamp: int | None, what: str) -> int:
 
 
 def shuffle_sync_op(
-    value: Any, offset: Any, mask: int = FULL_MASK, mask_and_clamp: int | None = None, kind: str = "idx"
-) -> Any:
+    value: Value, offset: Int, mask: int = FULL_MASK, mask_and_clamp: int | None = None, kind: str = "idx"
+) -> Value:
     """Return the value of another lane.
 
     Values may be numbers of 8 to 64 bits, Booleans, vectors, and tuples or objects of these.
@@ -94,22 +96,22 @@ def shuffle_sync_op(
     return form.make([_piecewise(leaf, one, what) for leaf in form.take(value)])
 
 
-def shuffle_sync(value: Any, offset: Any, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Any:
+def shuffle_sync(value: Value, offset: Int, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Value:
     """Return the value of lane ``offset``; see :func:`shuffle_sync_op`."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, "idx")
 
 
-def shuffle_sync_up(value: Any, offset: Any, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Any:
+def shuffle_sync_up(value: Value, offset: Int, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Value:
     """Return the value of lane ``lane - offset``, or the thread's own if there is none; see :func:`shuffle_sync_op`."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, "up")
 
 
-def shuffle_sync_down(value: Any, offset: Any, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Any:
+def shuffle_sync_down(value: Value, offset: Int, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Value:
     """Return the value of lane ``lane + offset``, or the thread's own if there is none; see :func:`shuffle_sync_op`."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, "down")
 
 
-def shuffle_sync_bfly(value: Any, offset: Any, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Any:
+def shuffle_sync_bfly(value: Value, offset: Int, mask: int = FULL_MASK, mask_and_clamp: int | None = None) -> Value:
     """Return the value of lane ``lane ^ offset``; see :func:`shuffle_sync_op`."""
     return shuffle_sync_op(value, offset, mask, mask_and_clamp, "bfly")
 
@@ -159,7 +161,7 @@ def _vector_piecewise(value: SSAValue, kind: Any, one: Callable[[SSAValue], SSAV
     return made if words == kind else t.value("vector.bitcast", [made], [kind])
 
 
-def make_warp_uniform(value: Any) -> Any:
+def make_warp_uniform(value: Value) -> Value:
     """Return the first lane's value, which is warp-uniform. All threads of the warp must execute the call."""
     from cute_dialect.front.numeric import as_number
 
@@ -180,28 +182,28 @@ def _vote(op: str, predicate: object, mask: object, name: str) -> SSAValue:
     return emit_machine(op, [operand("i1", predicate, f"'pred' of {what}")], what=what).results[0]
 
 
-def vote_any_sync(pred: Any, mask: int = FULL_MASK) -> Any:
+def vote_any_sync(pred: Condition, mask: int = FULL_MASK) -> Boolean:
     """Return True if ``pred`` is true for any thread of the warp."""
     return Boolean.of(_vote("vote_any", pred, mask, "vote_any_sync"))
 
 
-def vote_all_sync(pred: Any, mask: int = FULL_MASK) -> Any:
+def vote_all_sync(pred: Condition, mask: int = FULL_MASK) -> Boolean:
     """Return True if ``pred`` is true for all threads of the warp."""
     return Boolean.of(_vote("vote_all", pred, mask, "vote_all_sync"))
 
 
-def vote_uni_sync(pred: Any, mask: int = FULL_MASK) -> Any:
+def vote_uni_sync(pred: Condition, mask: int = FULL_MASK) -> Boolean:
     """Return True if ``pred`` is the same for all threads of the warp."""
     ballot = vote_ballot_sync(pred, mask)
     return (ballot == 0) | (ballot == FULL_MASK)
 
 
-def vote_ballot_sync(pred: Any, mask: int = FULL_MASK) -> Any:
+def vote_ballot_sync(pred: Condition, mask: int = FULL_MASK) -> Uint32:
     """Return a Uint32 with one bit per thread of the warp: bit ``i`` is ``pred`` of lane ``i``."""
     return Uint32.of(_vote("ballot", pred, mask, "vote_ballot_sync"))
 
 
-def match_any(value: Any, mask: int = FULL_MASK) -> Any:
+def match_any(value: Number, mask: int = FULL_MASK) -> Uint32:
     """Return a Uint32 with a bit for each thread of the warp with the same 32- or 64-bit value (sm_70 or later)."""
     from cute_dialect.front.machine import require_chip
     from cute_dialect.front.numeric import as_number
@@ -228,7 +230,7 @@ def match_any(value: Any, mask: int = FULL_MASK) -> Any:
 _REDUX = ("add", "and", "or", "xor", "min", "max")
 
 
-def warp_redux_sync(value: Any, kind: str, mask_and_clamp: int = FULL_MASK) -> Any:
+def warp_redux_sync(value: Int, kind: str, mask_and_clamp: int = FULL_MASK) -> Numeric:
     """Return a 32-bit integer reduced over the warp by one instruction (sm_80 or later).
 
     ``kind``: ``"add"``, ``"and"``, ``"or"``, ``"xor"``, ``"min"`` or ``"max"``.
@@ -249,7 +251,7 @@ def warp_redux_sync(value: Any, kind: str, mask_and_clamp: int = FULL_MASK) -> A
     return dtype.of(emit_machine("redux_sync", [number.ssa], what=what, kind=signed).results[0])
 
 
-def warp_reduction(val: Any, op: Callable[[Any, Any], Any], threads_in_group: int = 32) -> Any:
+def warp_reduction(val: Value, op: Callable[[Value, Value], Value], threads_in_group: int = 32) -> Value:
     """Return ``val`` reduced by ``op`` over groups of lanes. Every lane of a group gets the result.
 
     Lanes are combined as a tree: distance 16 first, then 8, 4, 2, 1.
@@ -292,16 +294,16 @@ def _has_redux(chip: str) -> bool:
     return chip in TARGETS and TARGETS[chip].number >= 80
 
 
-def warp_reduction_sum(val: Any, threads_in_group: int = 32) -> Any:
+def warp_reduction_sum(val: Value, threads_in_group: int = 32) -> Value:
     """Return the sum over groups of lanes; see :func:`warp_reduction`."""
     return _reduced("sum", "add", val, threads_in_group)
 
 
-def warp_reduction_max(val: Any, threads_in_group: int = 32) -> Any:
+def warp_reduction_max(val: Value, threads_in_group: int = 32) -> Value:
     """Return the maximum over groups of lanes; see :func:`warp_reduction`."""
     return _reduced("max", "max", val, threads_in_group)
 
 
-def warp_reduction_min(val: Any, threads_in_group: int = 32) -> Any:
+def warp_reduction_min(val: Value, threads_in_group: int = 32) -> Value:
     """Return the minimum over groups of lanes; see :func:`warp_reduction`."""
     return _reduced("min", "min", val, threads_in_group)

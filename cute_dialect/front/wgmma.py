@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.errors import KernelTypeError, StaticError
+
+if TYPE_CHECKING:
+    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.layouts import ComposedLayout
+    from cute_dialect.front.tensors import Tensor
+
 
 __all__ = ["SmemLayoutAtomKind", "commit_group", "fence", "make_smem_layout_atom", "wait_group"]
 
@@ -23,7 +29,7 @@ class SmemLayoutAtomKind(StrEnum):
     K_SW128 = "k_128"
 
 
-def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any) -> Any:
+def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: type[Numeric]) -> ComposedLayout:
     """Return a layout atom of shared memory: a swizzle over the smallest tile that it maps to itself.
 
     The swizzle acts on bytes, as for pointers: ``K_SW128`` of Float16 is ``S<3,4,3> o 0 o (8,64):(64,1)``.  Create a
@@ -53,7 +59,7 @@ def _emit(name: str, operands: tuple[Any, ...], what: str, **properties: Any) ->
     tracer.op(f"cute_nvgpu.arch.{name}", tensors, (), {k: as_attribute(v) for k, v in properties.items()})
 
 
-def fence(*acc: Any) -> None:
+def fence(*acc: Tensor) -> None:
     """Order earlier register accesses before wgmma instructions that read or accumulate into the registers.
 
     It is needed before the first wgmma, and after other instructions have written the accumulators.
@@ -122,7 +128,7 @@ def _is_visible(value: Any, tracer: Any) -> bool:
     return any(block is home for block in opened)
 
 
-def wait_group(group: int, *acc: Any) -> None:
+def wait_group(group: int, *acc: Tensor) -> None:
     """Wait until at most ``group`` of the most recent groups are pending.
 
     Reads of the accumulators of completed groups stay after the wait.  ``acc`` names further tensors to order likewise.

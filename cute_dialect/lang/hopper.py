@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cute_dialect.lang as cute
 from cute_dialect.lang.utils import LayoutEnum
+
+if TYPE_CHECKING:
+    from cute_dialect.front.atoms import CopyAtom
+    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.layouts import ComposedLayout
+    from cute_dialect.front.signature_types import IntTuple, LayoutLike, Shape
+    from cute_dialect.front.tensors import Tensor
+    from cute_dialect.front.tiled import TiledMma
+    from cute_dialect.front.wgmma import SmemLayoutAtomKind
+    from cute_dialect.lang.nvgpu.common import OperandMajorMode
+    from cute_dialect.lang.nvgpu.warpgroup import OperandSource
+
 
 __all__ = [
     "compute_tile_shape_or_override", "get_smem_layout_atom", "get_smem_store_op", "major", "make_smem_layout_a",
@@ -13,15 +25,21 @@ __all__ = [
 ]  # fmt: skip
 
 
-def major(tensor: Any) -> Any:
+def major(tensor: Tensor) -> OperandMajorMode:
     """Return the major mode of an operand (rows, K)."""
     return LayoutEnum.from_tensor(tensor).sm90_mma_major_mode()
 
 
 def make_trivial_tiled_mma(
-    a_dtype: Any, b_dtype: Any, a_leading_mode: Any, b_leading_mode: Any, acc_dtype: Any, atom_layout_mnk: Any,
-    tiler_mn: Any, a_source: Any = None,
-) -> Any:  # fmt: skip
+    a_dtype: type[Numeric],
+    b_dtype: type[Numeric],
+    a_leading_mode: OperandMajorMode,
+    b_leading_mode: OperandMajorMode,
+    acc_dtype: type[Numeric],
+    atom_layout_mnk: LayoutLike,
+    tiler_mn: tuple[int, int],
+    a_source: OperandSource | None = None,
+) -> TiledMma:
     """Create the tiled MMA of the wgmma for these types. ``tiler_mn`` is (64, N) per instruction.
 
     Raises TypeError if there is no such instruction.
@@ -49,7 +67,7 @@ def make_trivial_tiled_mma(
     return cute.make_tiled_mma(cute.make_mma_atom(op), atom_layout_mnk)
 
 
-def get_smem_layout_atom(layout: LayoutEnum, element_type: Any, major_mode_size: int) -> Any:
+def get_smem_layout_atom(layout: LayoutEnum, element_type: type[Numeric], major_mode_size: int) -> SmemLayoutAtomKind:
     """Return the shared memory layout kind with the widest swizzle whose row size divides the contiguous extent."""
     kinds = cute.nvgpu.warpgroup.SmemLayoutAtomKind
     row = layout is LayoutEnum.ROW_MAJOR
@@ -62,20 +80,24 @@ def get_smem_layout_atom(layout: LayoutEnum, element_type: Any, major_mode_size:
     return kinds.K_INTER if row else kinds.MN_INTER
 
 
-def make_smem_layout_a(a_layout: LayoutEnum, tile_shape_mnk: Any, a_dtype: Any, num_stages: int) -> Any:
+def make_smem_layout_a(
+    a_layout: LayoutEnum, tile_shape_mnk: Shape, a_dtype: type[Numeric], num_stages: int
+) -> ComposedLayout:
     """Return the swizzled layout of A's stages, (M, K, stages)."""
     return _staged(a_layout, (tile_shape_mnk[0], tile_shape_mnk[2]), a_dtype, num_stages)
 
 
-def make_smem_layout_b(b_layout: LayoutEnum, tile_shape_mnk: Any, b_dtype: Any, num_stages: int) -> Any:
+def make_smem_layout_b(
+    b_layout: LayoutEnum, tile_shape_mnk: Shape, b_dtype: type[Numeric], num_stages: int
+) -> ComposedLayout:
     """Return the swizzled layout of B's stages, (N, K, stages)."""
     return _staged(b_layout, (tile_shape_mnk[1], tile_shape_mnk[2]), b_dtype, num_stages)
 
 
 def make_smem_layout_epi(
-    epi_dtype: Any, epi_layout: LayoutEnum, epi_tile: Any, epi_stage: int, smem_trg_shape: Any = None,
-    smem_order: Any = None,
-) -> Any:  # fmt: skip
+    epi_dtype: type[Numeric], epi_layout: LayoutEnum, epi_tile: Shape, epi_stage: int, smem_trg_shape: Shape = None,
+    smem_order: IntTuple = None,
+) -> ComposedLayout:  # fmt: skip
     """Return the swizzled layout of the staging buffers of C, by default ``(M, N, stages)``.
 
     Args:
@@ -99,7 +121,9 @@ def _staged(
     return cute.tile_to_shape(atom, shape, order=((0, 1, 2) if row else (1, 0, 2)) if order is None else order)
 
 
-def sm90_get_smem_store_op(layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, *others: Any) -> Any:
+def sm90_get_smem_store_op(
+    layout_d: LayoutEnum, elem_ty_d: type[Numeric], elem_ty_acc: type[Numeric], *others: Any
+) -> CopyAtom:
     """Return the copy atom that stores accumulators to shared memory: stmatrix for 16-bit elements."""
     if elem_ty_d.width == 16 and elem_ty_acc.width == 32:
         return cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(layout_d.is_m_major_c(), 4), elem_ty_d)
@@ -110,8 +134,8 @@ get_smem_store_op = sm90_get_smem_store_op
 
 
 def compute_tile_shape_or_override(
-    tile_shape_mnk: Any, element_type: Any, *, is_cooperative: bool = False, epi_tile_override: Any = None
-) -> Any:
+    tile_shape_mnk: Shape, element_type: type[Numeric], *, is_cooperative: bool = False, epi_tile_override: Shape = None
+) -> Shape:
     """Return the epilogue tile: 64 rows per warpgroup, and 32 columns (64 for 8-bit elements)."""
     if epi_tile_override is not None:
         return epi_tile_override

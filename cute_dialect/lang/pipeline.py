@@ -20,11 +20,19 @@ The names are CuTe DSL's.  This module is written in the kernel language itself,
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.elect import issues
 from cute_dialect.front.errors import KernelTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cute_dialect.front.dtypes import Boolean
+    from cute_dialect.front.pointers import Pointer
+    from cute_dialect.front.signature_types import Condition, Int, LayoutLike, Shape
+
 
 __all__ = [
     "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineCpAsync",
@@ -67,7 +75,7 @@ class PipelineState:
     ``index`` is the slot, ``phase`` its parity, and ``count`` the number of the item.
     """
 
-    def __init__(self, stages: int, count: Any, index: Any, phase: Any):
+    def __init__(self, stages: int, count: Int, index: Int, phase: Int):
         self.stages = stages
         self.count = count
         self.index = index
@@ -92,7 +100,7 @@ class PipelineState:
         self.phase = self.phase ^ (1 if first else 0)
         self.count = self.count - 1
 
-    def skip(self, items: Any) -> None:
+    def skip(self, items: Int) -> None:
         """Move forward by a number of slots."""
         at = self.index + items
         self.index = at % self.stages
@@ -146,7 +154,7 @@ def arrive_and_wait(barrier_id: int, num_threads: int) -> None:
     cute.arch.barrier(barrier_id, num_threads)
 
 
-def pipeline_init_arrive(cluster_shape_mn: Any = None, is_relaxed: bool = False) -> None:
+def pipeline_init_arrive(cluster_shape_mn: Shape = None, is_relaxed: bool = False) -> None:
     """Signal to the cluster, if there is one, that this block has initialized its barriers."""
     if cluster_shape_mn is not None and cute.size(cluster_shape_mn) > 1:
         if is_relaxed:
@@ -155,7 +163,7 @@ def pipeline_init_arrive(cluster_shape_mn: Any = None, is_relaxed: bool = False)
             cute.arch.cluster_arrive()
 
 
-def pipeline_init_wait(cluster_shape_mn: Any = None) -> None:
+def pipeline_init_wait(cluster_shape_mn: Shape = None) -> None:
     """Wait until the barriers are visible to every block of the cluster (or every thread of the block)."""
     if cluster_shape_mn is not None and cute.size(cluster_shape_mn) > 1:
         cute.arch.cluster_wait()
@@ -196,7 +204,7 @@ class PipelineProducer:
         self.pipe = pipe
         self.state = state
 
-    def acquire(self, try_token: Any = None) -> Slot:
+    def acquire(self, try_token: Condition | None = None) -> Slot:
         """Wait until the current slot is empty."""
         self.pipe.producer_acquire(self.state, try_token)
         return Slot(self.pipe, self.state.index, self.state.phase, self.state.count)
@@ -205,17 +213,17 @@ class PipelineProducer:
         """Move to the next slot."""
         self.state.advance()
 
-    def acquire_and_advance(self, try_token: Any = None) -> Slot:
+    def acquire_and_advance(self, try_token: Condition | None = None) -> Slot:
         """Wait until the current slot is empty, move on, and return the slot."""
         slot = self.acquire(try_token)
         self.state.advance()
         return slot
 
-    def try_acquire(self) -> Any:
+    def try_acquire(self) -> Boolean:
         """Return True if the current slot is empty."""
         return self.pipe.producer_try_acquire(self.state)
 
-    def commit(self, slot: Any = None) -> None:
+    def commit(self, slot: Slot | None = None) -> None:
         """Signal that the data is complete."""
         self.pipe.producer_commit(self.state if slot is None else slot)
 
@@ -233,7 +241,7 @@ class PipelineConsumer:
         self.pipe = pipe
         self.state = state
 
-    def wait(self, try_token: Any = None) -> Slot:
+    def wait(self, try_token: Condition | None = None) -> Slot:
         """Wait until the current slot is full."""
         self.pipe.consumer_wait(self.state, try_token)
         return Slot(self.pipe, self.state.index, self.state.phase, self.state.count)
@@ -242,17 +250,17 @@ class PipelineConsumer:
         """Move to the next slot."""
         self.state.advance()
 
-    def wait_and_advance(self, try_token: Any = None) -> Slot:
+    def wait_and_advance(self, try_token: Condition | None = None) -> Slot:
         """Wait until the current slot is full, move on, and return the slot."""
         slot = self.wait(try_token)
         self.state.advance()
         return slot
 
-    def try_wait(self) -> Any:
+    def try_wait(self) -> Boolean:
         """Return True if the current slot is full."""
         return self.pipe.consumer_try_wait(self.state)
 
-    def release(self, slot: Any = None) -> None:
+    def release(self, slot: Slot | None = None) -> None:
         """Signal that a slot may be overwritten."""
         self.pipe.consumer_release(self.state if slot is None else slot)
 
@@ -270,9 +278,15 @@ class PipelineAsync:
 
     @classmethod
     def create(
-        cls, *, num_stages: int, producer_group: Any, consumer_group: Any, barrier_storage: Any = None,
-        defer_sync: bool = False, **others: Any,
-    ) -> Any:  # fmt: skip
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup | int,
+        consumer_group: CooperativeGroup | int,
+        barrier_storage: Pointer | None = None,
+        defer_sync: bool = False,
+        **others: Any,
+    ) -> Any:
         """Create the pipeline and initialize its ``2 * num_stages`` barriers.
 
         Args:
@@ -305,24 +319,24 @@ class PipelineAsync:
         """Make the barriers visible to all threads."""
         cute.arch.sync_threads()
 
-    def full(self, index: Any) -> Any:
+    def full(self, index: Int) -> Pointer:
         """Return the full barrier of a slot."""
         return self.barriers + index
 
-    def empty(self, index: Any) -> Any:
+    def empty(self, index: Int) -> Pointer:
         """Return the empty barrier of a slot."""
         return self.barriers + (index + self.num_stages)
 
-    def producer_try_acquire(self, state: PipelineState) -> Any:
+    def producer_try_acquire(self, state: PipelineState) -> Boolean:
         """Return True if the slot is empty."""
         return cute.arch.mbarrier_try_wait(self.empty(state.index), state.phase)
 
-    def producer_acquire(self, state: PipelineState, try_token: Any = None) -> None:
+    def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
         """Wait until the slot is empty. ``try_token`` is the result of ``producer_try_acquire``."""
         if try_token is None or not try_token:
             cute.arch.mbarrier_wait(self.empty(state.index), state.phase)
 
-    def producer_get_barrier(self, state: PipelineState) -> Any:
+    def producer_get_barrier(self, state: PipelineState) -> Pointer:
         """Return the barrier that asynchronous copies into the slot signal."""
         return self.full(state.index)
 
@@ -337,11 +351,11 @@ class PipelineAsync:
             cute.arch.mbarrier_wait(self.empty(last.index), last.phase)
             last.advance()
 
-    def consumer_try_wait(self, state: PipelineState) -> Any:
+    def consumer_try_wait(self, state: PipelineState) -> Boolean:
         """Return True if the slot is full."""
         return cute.arch.mbarrier_try_wait(self.full(state.index), state.phase)
 
-    def consumer_wait(self, state: PipelineState, try_token: Any = None) -> None:
+    def consumer_wait(self, state: PipelineState, try_token: Condition | None = None) -> None:
         """Wait until the slot is full. ``try_token`` is the result of ``consumer_try_wait``."""
         if try_token is None or not try_token:
             cute.arch.mbarrier_wait(self.full(state.index), state.phase)
@@ -383,7 +397,7 @@ class PipelineTmaAsync(PipelineAsync):
 
     def __init__(
         self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent, tx_count: int,
-        cta_layout_vmnk: Any = None,
+        cta_layout_vmnk: LayoutLike = None,
     ):  # fmt: skip
         super().__init__(barriers, num_stages, producers, consumers)
         if not 1 <= tx_count < 1 << 20:
@@ -410,7 +424,7 @@ class PipelineTmaAsync(PipelineAsync):
         else:
             cute.arch.sync_threads()
 
-    def producer_acquire(self, state: PipelineState, try_token: Any = None) -> None:
+    def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
         """Wait until the slot is empty, and set its expected bytes."""
         super().producer_acquire(state, try_token)
         if issues():
@@ -436,9 +450,14 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
 
     @classmethod
     def create(
-        cls, *, num_stages: int, producer_group: Any, consumer_group_async: Any, consumer_group_umma: Any = None,
+        cls,
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup | int,
+        consumer_group_async: CooperativeGroup | int | Sequence[CooperativeGroup],
+        consumer_group_umma: None = None,
         **others: Any,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Create the pipeline and initialize its barriers, as :meth:`PipelineAsync.create` does.
 
         Raises F280 for consumers that are ``tcgen05`` instructions.
@@ -468,7 +487,7 @@ class PipelineOrder:
         order.arrive()                       # let the next group start
     """
 
-    def __init__(self, barriers: Any, depth: int, length: int, group_id: Any):
+    def __init__(self, barriers: Any, depth: int, length: int, group_id: Int):
         self.barriers = barriers
         self.depth = depth
         self.length = length
@@ -478,9 +497,15 @@ class PipelineOrder:
 
     @classmethod
     def create(
-        cls, *, depth: int, length: int, group_id: Any, producer_group: Any, barrier_storage: Any = None,
+        cls,
+        *,
+        depth: int,
+        length: int,
+        group_id: Int,
+        producer_group: CooperativeGroup | int,
+        barrier_storage: Pointer | None = None,
         defer_sync: bool = False,
-    ) -> PipelineOrder:  # fmt: skip
+    ) -> PipelineOrder:
         """Create the order and initialize its ``depth * length`` barriers.
 
         Args:
@@ -522,12 +547,12 @@ class PipelineTmaStore:
     overwritten.
     """
 
-    def __init__(self, num_stages: int, producer_group: Any):
+    def __init__(self, num_stages: int, producer_group: CooperativeGroup | int):
         self.num_stages = num_stages
         self.producers = _size_of(producer_group)
 
     @classmethod
-    def create(cls, *, num_stages: int, producer_group: Any) -> PipelineTmaStore:
+    def create(cls, *, num_stages: int, producer_group: CooperativeGroup | int) -> PipelineTmaStore:
         """Create the pipeline."""
         if num_stages < 1:
             raise ValueError(f"num_stages must be at least 1, got {num_stages}")

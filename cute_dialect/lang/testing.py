@@ -63,10 +63,16 @@ def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterat
 
 
 def benchmark(
-    callable: Callable[..., Any], *, warmup_iterations: int = 10, iterations: int = 100, stream: Any = None,
-    kernel_arguments: JitArguments | None = None, workspace_generator: Callable[[], JitArguments] | None = None,
-    workspace_count: int = 1, use_cuda_graphs: bool = False,
-) -> float:  # fmt: skip
+    callable: Callable[..., Any],
+    *,
+    warmup_iterations: int = 10,
+    iterations: int = 100,
+    stream: Stream | int | None = None,
+    kernel_arguments: JitArguments | None = None,
+    workspace_generator: Callable[[], JitArguments] | None = None,
+    workspace_count: int = 1,
+    use_cuda_graphs: bool = False,
+) -> float:
     """Return the median time of a call in microseconds, by CUDA events; on the interpreter, by host time and
     without checks.
 
@@ -128,7 +134,7 @@ def _gpu_times(call: Callable[[], None], iterations: int, stream: Any) -> Iterat
 def tune(
     func: Callable[..., Callable[[], Any]], params_dict: Mapping[str, Sequence[Any]],
     kernel_arguments: JitArguments | None = None, warmup_iterations: int = 10, iterations: int = 100,
-    stream: Any = None,
+    stream: Stream | int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Time each combination of ``params_dict`` and return the parameters of the fastest kernel.
 

@@ -7,7 +7,7 @@ methods run on the host to compute the grid, and in kernels to compute tiles.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
@@ -15,6 +15,13 @@ from cute_dialect.front.shared import SmemAllocator
 from cute_dialect.front.trace_dependencies import multiprocessors
 from cute_dialect.viz.dispatch import draw
 from cute_dialect.viz.threads import draw_tv
+
+if TYPE_CHECKING:
+    from cute_dialect.front.arch_ids import Dim3
+    from cute_dialect.front.signature_types import Condition, Coord, Int, LayoutLike, Shape
+    from cute_dialect.front.tensors import Tensor
+    from cute_dialect.lang.nvgpu.common import OperandMajorMode
+
 
 __all__ = [
     "GroupedRaster", "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator",
@@ -29,7 +36,7 @@ class LayoutEnum(Enum):
     COL_MAJOR = "col_major"
 
     @staticmethod
-    def from_tensor(tensor: Any) -> LayoutEnum:
+    def from_tensor(tensor: Tensor) -> LayoutEnum:
         """Return the layout of the first two modes of a tensor. Raises ValueError if neither has stride 1."""
         leading = tensor.leading_dim
         if leading == 1:
@@ -62,7 +69,7 @@ class LayoutEnum(Enum):
         """Return True if C (M, N) is contiguous along M."""
         return self is LayoutEnum.COL_MAJOR
 
-    def sm90_mma_major_mode(self) -> Any:
+    def sm90_mma_major_mode(self) -> OperandMajorMode:
         """Return the major mode of a wgmma operand with this layout."""
         modes = cute.nvgpu.warpgroup.OperandMajorMode
         return modes.K if self is LayoutEnum.ROW_MAJOR else modes.MN
@@ -70,12 +77,12 @@ class LayoutEnum(Enum):
     mma_major_mode = sm90_mma_major_mode
 
 
-def print_latex(layout: Any) -> None:
+def print_latex(layout: LayoutLike) -> None:
     """Print a LaTeX document that draws a static layout."""
     print(draw(layout).latex, end="")
 
 
-def print_latex_tv(layout_tv: Any, tile_mn: Any) -> None:
+def print_latex_tv(layout_tv: LayoutLike, tile_mn: Shape) -> None:
     """Print a LaTeX document that draws which thread holds which value of an ``(M, N)`` tile."""
     print(draw_tv(layout_tv, tile_mn).latex, end="")
 
@@ -116,8 +123,8 @@ class WorkTileInfo(NamedTuple):
         is_valid_tile: whether the tile exists.
     """
 
-    tile_idx: Any
-    is_valid_tile: Any
+    tile_idx: Coord
+    is_valid_tile: Condition
 
 
 class PersistentTileSchedulerParams:
@@ -132,7 +139,11 @@ class PersistentTileSchedulerParams:
     """
 
     def __init__(
-        self, problem_shape_ntile_mnl: Any, cluster_shape_mnk: Any, swizzle_size: int = 1, raster_along_m: bool = True
+        self,
+        problem_shape_ntile_mnl: Shape,
+        cluster_shape_mnk: Shape,
+        swizzle_size: int = 1,
+        raster_along_m: bool = True,
     ):
         if cluster_shape_mnk[2] != 1:
             raise ValueError(f"cluster_shape_mnk must be 1 along K, got {cluster_shape_mnk}")
@@ -147,7 +158,7 @@ class PersistentTileSchedulerParams:
             cute.ceil_div(m, self.cluster_shape_mn[0]), cute.ceil_div(n, self.cluster_shape_mn[1]), matrices
         )  # fmt: skip
 
-    def get_grid_shape(self, max_active_clusters: Any) -> Any:
+    def get_grid_shape(self, max_active_clusters: Int) -> Shape:
         """Return the grid, with clusters along z: as many as run at once, or fewer if there are fewer tiles."""
         clusters = cute.size(self.clusters_mnl)
         return (*self.cluster_shape_mn, cute.min(clusters, max_active_clusters))
@@ -164,13 +175,13 @@ class StaticPersistentTileScheduler:
         self.executed = cute.Int32(0)
 
     @staticmethod
-    def create(params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any) -> StaticPersistentTileScheduler:
+    def create(params: PersistentTileSchedulerParams, block_idx: Dim3, grid_dim: Dim3) -> StaticPersistentTileScheduler:
         """Return the scheduler of this block."""
         m, n = params.cluster_shape_mn
         return StaticPersistentTileScheduler(params, grid_dim[2], block_idx[2], (block_idx[0] % m, block_idx[1] % n))
 
     @staticmethod
-    def get_grid_shape(params: PersistentTileSchedulerParams, max_active_clusters: Any) -> Any:
+    def get_grid_shape(params: PersistentTileSchedulerParams, max_active_clusters: Int) -> Shape:
         """Return the grid; see :meth:`PersistentTileSchedulerParams.get_grid_shape`."""
         return params.get_grid_shape(max_active_clusters)
 
@@ -204,7 +215,7 @@ class StaticPersistentTileScheduler:
         self.executed = self.executed + 1
 
     @property
-    def num_tiles_executed(self) -> Any:
+    def num_tiles_executed(self) -> Int:
         """The number of tiles processed so far."""
         return self.executed
 
@@ -224,8 +235,8 @@ class GroupedRaster:
     """
 
     def __init__(
-        self, tiles: Any, group: int = 8, *, serpentine: bool = False, cluster: int = 1, sms: int = 132,
-        matrices: Any = None,
+        self, tiles: Shape, group: int = 8, *, serpentine: bool = False, cluster: int = 1, sms: int = 132,
+        matrices: Int = None,
     ):  # fmt: skip
         self.tiles_mn = tiles
         self.group = group
@@ -234,7 +245,7 @@ class GroupedRaster:
         self.sms = sms
         self.matrices = matrices
 
-    def count(self) -> Any:
+    def count(self) -> Int:
         """Return the number of cluster tiles; it must fit the type of the extents."""
         tiles = self._of_matrix()
         return tiles if self.matrices is None else cute.assume(tiles * self.matrices, range=(0, None))
@@ -242,13 +253,13 @@ class GroupedRaster:
     def _of_matrix(self) -> Any:
         return cute.assume(self.tiles_mn[0] * self.tiles_mn[1], range=(0, None))
 
-    def persistent_grid(self) -> Any:
+    def persistent_grid(self) -> Shape:
         """Return the smallest number of blocks that needs the minimum number of waves; 0 if there are no tiles."""
         tiles = self.count()
         waves = cute.max(cute.ceil_div(tiles, self.sms // self.cluster), 1)
         return cute.ceil_div(tiles, waves) * self.cluster
 
-    def place(self, tile: Any) -> Any:
+    def place(self, tile: Int) -> Coord:
         """Return the row and the column of a cluster tile, in cluster tiles, and for a batch also the matrix.
 
         ``tile`` must be less than :meth:`count`; compiled asserts check this, and so does the interpreter.

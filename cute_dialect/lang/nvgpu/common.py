@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.front.atoms import CopyOp, MmaOp, element_text
 from cute_dialect.front.errors import KernelTypeError
+
+if TYPE_CHECKING:
+    from cute_dialect.front.dtypes import Numeric
+
 
 __all__ = [
     "BulkCopyOp",
@@ -80,7 +84,7 @@ class BulkReduceOp(CopyOp):
 class MmaUniversalOp(MmaOp):
     """One multiply-add of one thread, with all operands of one type."""
 
-    abacc_dtype: Any
+    abacc_dtype: type[Numeric]
 
     def atom_text(self) -> str:
         t = element_text(self.abacc_dtype, self.name)
@@ -94,8 +98,8 @@ class DotProductOp(MmaOp):
     The accumulator is Int32, or Uint32 if A and B are unsigned.
     """
 
-    a_dtype: Any
-    b_dtype: Any
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
 
     def atom_text(self) -> str:
         check_kind(self.a_dtype, ("Int8", "Uint8", "Int16", "Uint16"), f"{self.name}: a_dtype")

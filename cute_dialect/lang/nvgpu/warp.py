@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.front.atoms import CopyOp, MmaOp, element_text
 from cute_dialect.front.dtypes import Boolean, Float16, Float32, Float64, Int32, TFloat32
 from cute_dialect.lang.nvgpu.common import OperandMajorMode, check_kind, major_text, triple
+
+if TYPE_CHECKING:
+    from cute_dialect.front.dtypes import Numeric
+
 
 __all__ = [
     "LdMatrix8x8x16bOp",
@@ -98,11 +102,11 @@ class MmaF16BF16Op(MmaOp):
     The shape 8x8x4 of Float16 (sm_70) uses eight threads and supports both major modes.
     """
 
-    ab_dtype: Any
-    acc_dtype: Any
-    shape_mnk: Any = (16, 8, 16)
-    a_major_mode: Any = field(default=OperandMajorMode.K, kw_only=True)
-    b_major_mode: Any = field(default=OperandMajorMode.K, kw_only=True)
+    ab_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    shape_mnk: tuple[int, int, int] = (16, 8, 16)
+    a_major_mode: OperandMajorMode = field(default=OperandMajorMode.K, kw_only=True)
+    b_major_mode: OperandMajorMode = field(default=OperandMajorMode.K, kw_only=True)
 
     def atom_text(self) -> str:
         check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"warp.{self.name}: ab_dtype")
@@ -117,7 +121,7 @@ class MmaF16BF16Op(MmaOp):
 class MmaTF32Op(MmaOp):
     """``mma.sync`` 16x8x4 or 16x8x8 of TFloat32 into Float32."""
 
-    shape_mnk: Any = (16, 8, 8)
+    shape_mnk: tuple[int, int, int] = (16, 8, 8)
 
     def atom_text(self) -> str:
         return mma_text("mma_sync", self.shape_mnk, (Float32, TFloat32, TFloat32), f"warp.{self.name}")
@@ -127,7 +131,7 @@ class MmaTF32Op(MmaOp):
 class MmaF64Op(MmaOp):
     """``mma.sync`` of Float64: 8x8x4; on sm_90 also 16x8x4, 16x8x8 and 16x8x16."""
 
-    shape_mnk: Any = (8, 8, 4)
+    shape_mnk: tuple[int, int, int] = (8, 8, 4)
 
     def atom_text(self) -> str:
         return mma_text("mma_sync", self.shape_mnk, (Float64, Float64, Float64), f"warp.{self.name}")
@@ -140,9 +144,9 @@ class MmaI8Op(MmaOp):
     Overflowing sums wrap; with ``saturate`` they saturate.
     """
 
-    a_dtype: Any
-    b_dtype: Any
-    shape_mnk: Any = (16, 8, 32)
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    shape_mnk: tuple[int, int, int] = (16, 8, 32)
     saturate: bool = False
 
     def atom_text(self) -> str:
@@ -159,10 +163,10 @@ _FP8 = ("Float8E4M3FN", "Float8E5M2")
 class MmaFP8Op(MmaOp):
     """``mma.sync`` 16x8x16 or 16x8x32 of 8-bit floats into Float32 or Float16 (sm_89)."""
 
-    ab_dtype: Any
-    acc_dtype: Any
-    shape_mnk: Any = (16, 8, 32)
-    b_dtype: Any = field(default=None, kw_only=True)
+    ab_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    shape_mnk: tuple[int, int, int] = (16, 8, 32)
+    b_dtype: type[Numeric] | None = field(default=None, kw_only=True)
 
     def atom_text(self) -> str:
         b = self.b_dtype or self.ab_dtype
@@ -177,7 +181,7 @@ class MmaB1Op(MmaOp):
     """``mma.sync`` of single bits, combined by xor or and; the set bits are counted into Int32."""
 
     bit_op: str = "xor"
-    shape_mnk: Any = (16, 8, 256)
+    shape_mnk: tuple[int, int, int] = (16, 8, 256)
 
     def atom_text(self) -> str:
         types = (Int32, Boolean, Boolean)
@@ -196,11 +200,11 @@ class MmaSparseOp(MmaOp):
         saturate: True to saturate integer sums.
     """
 
-    ab_dtype: Any = Float16
-    acc_dtype: Any = Float32
-    shape_mnk: Any = (16, 8, 32)
+    ab_dtype: type[Numeric] = Float16
+    acc_dtype: type[Numeric] = Float32
+    shape_mnk: tuple[int, int, int] = (16, 8, 32)
     selector: int = 0
-    b_dtype: Any = field(default=None, kw_only=True)
+    b_dtype: type[Numeric] | None = field(default=None, kw_only=True)
     saturate: bool = field(default=False, kw_only=True)
 
     def atom_text(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.front.atoms import MmaOp, element_text
 from cute_dialect.front.dtypes import Float32, TFloat32
@@ -16,6 +16,10 @@ from cute_dialect.front.wgmma import make_smem_layout_atom as make_smem_layout_a
 from cute_dialect.front.wgmma import wait_group as wait_group
 from cute_dialect.lang.nvgpu.common import OperandMajorMode as OperandMajorMode
 from cute_dialect.lang.nvgpu.common import check_kind, major_text, triple
+
+if TYPE_CHECKING:
+    from cute_dialect.front.dtypes import Numeric
+
 
 __all__ = [
     "Field",
@@ -77,12 +81,12 @@ class MmaF16BF16Op(MmaOp):
     ``negate_a`` and ``negate_b`` multiply by -A and -B; all floating-point MMAs have them.
     """
 
-    ab_dtype: Any
-    acc_dtype: Any
-    instruction_shape: Any
-    a_src: Any = OperandSource.SMEM
-    a_major_mode: Any = OperandMajorMode.K
-    b_major_mode: Any = OperandMajorMode.K
+    ab_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
     negate_a: bool = field(default=False, kw_only=True)
     negate_b: bool = field(default=False, kw_only=True)
     chip: ClassVar[str] = "sm_90a"
@@ -100,13 +104,13 @@ class MmaF16BF16Op(MmaOp):
 class _MmaOfBytes(MmaOp):
     """Base class of ``wgmma`` 64xNx32 of 8-bit types, K-major."""
 
-    a_dtype: Any
-    b_dtype: Any
-    acc_dtype: Any
-    instruction_shape: Any
-    a_src: Any = OperandSource.SMEM
-    a_major_mode: Any = OperandMajorMode.K
-    b_major_mode: Any = OperandMajorMode.K
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
     chip: ClassVar[str] = "sm_90a"
     inputs: ClassVar[tuple[str, ...]]
     """Allowed types of A and B."""
@@ -159,11 +163,11 @@ class MmaI8Op(_MmaOfBytes):
 class MmaTF32Op(MmaOp):
     """``wgmma`` 64xNx8 of TFloat32 into Float32, K-major."""
 
-    acc_dtype: Any
-    instruction_shape: Any
-    a_src: Any = OperandSource.SMEM
-    a_major_mode: Any = OperandMajorMode.K
-    b_major_mode: Any = OperandMajorMode.K
+    acc_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
     negate_a: bool = field(default=False, kw_only=True)
     negate_b: bool = field(default=False, kw_only=True)
     chip: ClassVar[str] = "sm_90a"
@@ -185,13 +189,13 @@ class MmaSparseOp(MmaOp):
         saturate: True to saturate integer sums.
     """
 
-    a_dtype: Any
-    b_dtype: Any
-    acc_dtype: Any
-    instruction_shape: Any
-    a_src: Any = OperandSource.SMEM
-    a_major_mode: Any = OperandMajorMode.K
-    b_major_mode: Any = OperandMajorMode.K
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
     selector: int = 0
     saturate: bool = False
     chip: ClassVar[str] = "sm_90a"
