@@ -55,7 +55,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Check the kernels and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    """Check and measure the kernels of :func:`build`.  Raises ``BenchError`` if a result is wrong."""
     from cute_dialect.runtime import load as load_module
 
     a, b, c = inputs(PROBLEM, integers=False)

@@ -166,8 +166,9 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None], coun
 
 
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return lines of a table: all problems, each type, large and small ones: geometric mean, 5th percentile, least,
-    how many are ahead.
+    """Return the lines of a table: geometric mean, 5th percentile, minimum and number of faster problems.
+
+    The rows are all problems, each element type, and large and small problems.
 
     >>> row = {"name": "gemm f16 kk 1024x1024x1024 normal", "ratio": 1.1}
     >>> summary([row, {**row, "ratio": 0.9}])[1].split()

@@ -133,8 +133,8 @@ def _operand(name: str, which: int, rows: int, depth: int, pad: int, offset: int
 def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
     """Return the variant that ran, and the maximum error relative to the tolerance.  Raises :class:`BenchError`.
 
-    The tolerance is half a unit in the last place of the result, ``2^-20`` of the sum of the magnitudes, and ``2^-24``
-    because f16 has no smaller steps.
+    The tolerance is the sum of half a unit in the last place of the result, ``2^-20`` of the sum of the magnitudes, and
+    ``2^-24``, the spacing of subnormal f16 numbers.
     """
     import torch
 

@@ -52,7 +52,6 @@ class ScaledGroups(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.groups}x{self.rows}x{self.n}x{self.k}"
 
     def ends(self) -> list[int]:
@@ -136,7 +135,6 @@ class Masked(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.groups}x{self.used}/{self.most}x{self.n}x{self.k}"
 
     def lengths(self) -> list[int]:
@@ -185,7 +183,6 @@ class Lists(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.products} of 128..1024 by {self.multiple}"
 
     def sizes(self) -> list[tuple[int, int, int]]:

@@ -109,7 +109,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         expected = peer(*other)
         check(kernel, inputs, outputs[0], expected)
         check_threads(kernel, inputs, outputs, expected)
-        say(f"  right: {name}, plainly, bound, from a graph, from two threads")
+        say(f"  right: {name}: plain, bound, from a graph, from two threads")
         ours = measure(kernel, inputs, outputs)
         theirs = _host(partial(peer, *other, out=outputs[0]))
         say(f"  {name}: {ours}; torch.{peer.__name__} {theirs:.2f}")

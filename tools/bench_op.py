@@ -150,9 +150,9 @@ def _measured(group: str, case: Case, runs: int, say: Callable[[str], None]) -> 
         "us": times["ours"], "ours": speed["ours"], "peer": trial.work / peer / 1e6, "unit": trial.unit,
         "ratio": peer / times["ours"],
     }  # fmt: skip
-    beside = ", ".join(f"{k} {speed[k]:.3f}" for k in trial.peers)
+    speeds = ", ".join(f"{k} {speed[k]:.3f}" for k in trial.peers)
     say(
-        f"  {case.name}: {speed['ours']:.3f} {trial.unit} ({times['ours']:.1f} us), {beside}, "
+        f"  {case.name}: {speed['ours']:.3f} {trial.unit} ({times['ours']:.1f} us), {speeds}, "
         f"ratio {peer / times['ours']:.3f}; error {share:.2f} times the limit"
     )
     return row

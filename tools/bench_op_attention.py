@@ -68,7 +68,6 @@ class Attention(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.element} {self.batch}x{self.heads}x{self.length}"
 
     def explained(self, config: AttentionConfig | None = None) -> AttentionExplanation:

@@ -55,7 +55,6 @@ class Conv(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} f16 n{self.n} {self.size}^2 {self.c}->{self.k}"
 
     @property

@@ -44,7 +44,6 @@ class Elements(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.element} {self.m}x{self.n}"
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:

@@ -135,7 +135,6 @@ class Fused(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.element} {self.m}x{self.n}x{self.k}"
 
     def _parameters(self) -> list[str]:
@@ -224,7 +223,6 @@ class Learned(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.element} {self.m}x{self.n}x{self.k}"
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:

@@ -49,7 +49,6 @@ class Grouped(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.groups}x{self.rows}x{self.n}x{self.k}"
 
     @property

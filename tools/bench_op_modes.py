@@ -44,7 +44,6 @@ class Mode(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         parts = f", {self.split[1]} parts" if self.split[1] > 1 else ""
         return f"{self.operation} {self.matrices}x{self.m}x{self.n}x{self.k}{parts}"
 

@@ -38,7 +38,6 @@ class Product(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         batch = f"{self.matrices}x" if self.matrices > 1 else ""
         return f"{self.operation} {self.element} {batch}{self.m}x{self.n}x{self.k}"
 

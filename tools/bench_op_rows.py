@@ -67,7 +67,6 @@ class Rows(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.element} {self.rows}x{self.n}"
 
     @property

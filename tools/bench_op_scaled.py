@@ -35,7 +35,6 @@ class Scaled(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.m}x{self.n}x{self.k}"
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:

@@ -68,7 +68,6 @@ class Typed(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.m}x{self.n}x{self.k}"
 
     def _operands(self, device: str) -> tuple[Any, Any]:

@@ -1,10 +1,10 @@
-"""``cute-bench op --random GROUP``: operations on random problems, checked and timed against their best peer.
+"""``cute-bench op --random GROUP``: operations on random problems, checked and compared with their fastest peer.
 
 A group is a module ``bench_random_GROUP`` with ``draw(rng, number)``, whose docstring states the distribution.  Problem
-``i`` of a seed is always the same.  Each problem is first run in one of several processes, one per CPU, which leaves
-its kernels (and what ``torch.compile`` generates for the peers) in the caches on disk.  Then this process checks and
-times one problem after the other on a quiet GPU.  Results are checked against float64, or against the peer in f32
-where float64 would take too long; each group's docstring states its error bound.
+``i`` of a seed is always the same.  First, parallel processes run each problem once, to fill the disk caches of kernels
+and of ``torch.compile``.  Then this process checks and times the problems one at a time on an idle GPU.  Results are
+compared with float64, or with the peer in f32 if float64 would take too long.  The docstring of each group states its
+error bound.
 
     cute-bench op --random conv --seed 1 --json conv.json      200 convolutions on a GPU
     cute-bench op --random conv --count 8 --plan               the same kinds, small, on the interpreter (no GPU)
@@ -102,14 +102,15 @@ def plan(group: str, count: int, seed: int, say: Callable[[str], None]) -> dict[
 
 
 def _is_compiled(group: str, number: int) -> bool:
-    """Return True if ``torch.compile`` is a peer of problem ``number``.  It takes seconds, so every second problem of
-    rows and epilogues has it.
+    """Return True if ``torch.compile`` is a peer of problem ``number``.
+
+    Compilation takes seconds, so only every second problem of rows and epilogues has this peer.
     """
     return group in ("rows", "epilogue") and number % 2 == 0
 
 
 def _warm(job: tuple[str, int, Drawn]) -> str:
-    """Run a problem and its peers once, in a process of its own, which fills the caches on disk; return its error."""
+    """Run a problem and its peers once in a child process to fill the disk caches; return the error message."""
     import torch
 
     group, number, problem = job
@@ -120,7 +121,7 @@ def _warm(job: tuple[str, int, Drawn]) -> str:
         if "compiled" in trial.peers:
             trial.peers["compiled"]()
         torch.cuda.synchronize()
-    except Exception as e:  # reported when the problem is measured
+    except Exception as e:  # The error is reported when the problem is measured.
         return f"{type(e).__name__}: {e}"
     finally:
         torch.cuda.empty_cache()
@@ -158,7 +159,7 @@ def run(group: str, count: int, seed: int, *, runs: int, say: Callable[[str], No
     for line in summary(rows):
         say(line)
     seconds = round(time.monotonic() - begin, 1)
-    say(f"  {len(rows)} of {count} measured, {len(wrong)} wrong or refused, {seconds} s")
+    say(f"  {len(rows)} of {count} measured, {len(wrong)} wrong or rejected, {seconds} s")
     return {
         "group": group, "seed": seed, "count": count, "seconds": seconds, "compile_seconds": round(compiled_s, 1),
         "rows": rows, "wrong": wrong,
@@ -166,7 +167,7 @@ def run(group: str, count: int, seed: int, *, runs: int, say: Callable[[str], No
 
 
 def _is_alive() -> bool:
-    """Return False if an earlier kernel has failed in a way that ends all work on the GPU."""
+    """Return False if an earlier kernel failed and left the CUDA context unusable."""
     import torch
 
     try:
@@ -181,7 +182,7 @@ def _host(count: int, seed: int, say: Callable[[str], None]) -> dict[str, object
     ``operation``, ``ours``, ``peer`` (microseconds per call), ``unit`` and ``ratio``.
     """
     if find_spec("cute_dialect.tools.bench_op_host") is None:
-        raise BenchError("--random host: this version has no module tools/bench_op_host.py, which measures host time")
+        raise BenchError("--random host: module tools/bench_op_host.py is missing; it measures host time")
     rows: list[dict[str, object]] = import_module("cute_dialect.tools.bench_op_host").random_rows(count, seed, say)
     for line in summary(rows):
         say(line)
@@ -199,8 +200,8 @@ def _measured(
     times = {k: t.median for k, t in timed.items()}
     best = min(trial.peers, key=lambda k: times[k])
     ratio = times[best] / times["ours"]
-    beside = ", ".join(f"{k} {times[k]:.1f}" for k in trial.peers)
-    say(f"  {number:4} {problem.name}: {times['ours']:.1f} us, {beside}, ratio {ratio:.3f}; error {share:.2f}")
+    peers = ", ".join(f"{k} {times[k]:.1f}" for k in trial.peers)
+    say(f"  {number:4} {problem.name}: {times['ours']:.1f} us, {peers}, ratio {ratio:.3f}; error {share:.2f}")
     return {
         "name": problem.name, "group": group, "operation": problem.operation, "number": number, "us": times["ours"],
         "peers_us": {k: times[k] for k in trial.peers}, "best_peer": best, "ours": trial.work / times["ours"] / 1e6,

@@ -57,7 +57,6 @@ class RandomAttention(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         said = f"{self.operation} {self.element} d{self.head} h{self.heads}/{self.heads_k} {self.layout}"
         if self.lengths:
             return f"{said} {'causal ' * bool(self.causal)}{'+'.join(map(str, self.lengths))}"
@@ -300,14 +299,18 @@ def _takes(peer: Callable[[], Any]) -> bool:
 def draw(rng: random.Random, number: int) -> RandomAttention:
     """Draw an attention call.
 
-    f16 or bf16; heads of 64 or 128 in two of three problems, else 32, 80, 96, 192 or 256 elements; 1 to 32 heads,
-    shared by 1, 2, 4 or 8; either layout.  A quarter is decoding (1 to 16 queries on 256 to 65,536 keys, 1 to 128
-    sequences), a fifth is packed (2 to 16 sequences of 16 to 4,096), a fifth has a window, the others have 64 to 8,192
-    queries on as many keys or on up to four times as many.  Half is causal, from either end.  A third of those that are
-    neither decoding nor packed nor windows is the gradient.  At most 5e11 operations and 4 GB.
+    * Elements: f16 or bf16.
+    * Heads: 64 or 128 elements in two of three problems, else 32, 80, 96, 192 or 256; 1 to 32 query heads, which share
+      key heads in groups of 1, 2, 4 or 8; either memory layout.
+    * Lengths: a quarter is decoding (1 to 16 queries, 256 to 65,536 keys, 1 to 128 sequences), a fifth is packed (2 to
+      16 sequences of 16 to 4,096), a fifth has a window.  The others have 64 to 8,192 queries and one to four times as
+      many keys.
+    * Half is causal, aligned at the first or last key.  A third of the problems without decoding, packing and windows
+      is backward.
+    * At most 5e11 FLOPs and 4 GB.
 
-    Data is normal. 64 rows of up to four heads are compared with float64: an element may be off by 2^-9 (bf16: 2^-6) of
-    itself and of the root mean square; gradients, of one head of keys, by four times as much.
+    Data is normally distributed.  64 rows of up to four heads are compared with float64.  The tolerance is 2^-9 (bf16:
+    2^-6) of the element and of the RMS, and four times as much for gradients, which are checked for one key head.
     """
     while True:
         element, layout = rng.choice(tuple(TYPES)), rng.choice(("bhsd", "bshd"))

@@ -46,7 +46,6 @@ class RandomConv(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
 
         def both(x: tuple[int, int]) -> str:
             return str(x[0]) if x[0] == x[1] else f"{x[0]},{x[1]}"
@@ -182,15 +181,16 @@ class RandomConv(NamedTuple):
 def draw(rng: random.Random, number: int) -> RandomConv:
     """Draw a convolution.
 
-    Forward, dgrad and wgrad in turn; f16 or bf16.  Two in five have one group, one in four is depthwise, the others
-    have 2 to 64 groups. 3 to 1,024 channels, log-uniform, three in four rounded to multiples of 8.  Windows 1 to 7, one
-    in five not square; stride 1, 2 or 3 in 14, 5 and 1 of 20 problems; dilation 1, 2, 3 in 16, 3 and 1 of 20 with a
-    window above 1; padding that keeps the image size in three of four, else anything up to that.  Images 7 to 256,
-    log-uniform, one in five not square. 1 to 128 images, fewer where that would exceed 2e11 floating-point operations
-    or 1 GB.
+    * Pass: forward, dgrad and wgrad alternately; f16 or bf16.
+    * Groups: one in two of five problems, depthwise in one of four, else 2 to 64.
+    * Channels: 3 to 1,024, log-uniform, three in four rounded to multiples of 8.
+    * Filters: 1 to 7, one in five not square; stride 1, 2 or 3 in 14, 5 and 1 of 20 problems; dilation 1, 2 or 3 in 16,
+      3 and 1 of 20 if the filter is larger than 1; padding that keeps the image size in three of four, else at most
+      that.
+    * Images: 7 to 256, log-uniform, one in five not square; 1 to 128 images, limited by 2e11 FLOPs and 1 GB.
 
-    Data is normal.  An element may be off by 2^-10 (bf16: 2^-7) of itself plus 2^-11 sqrt(terms), compared with a sum
-    in float64 that does not use cuDNN.
+    Data is normally distributed.  The tolerance is 2^-10 (bf16: 2^-7) of the element plus 2^-11 sqrt(terms), compared
+    with a float64 result that does not use cuDNN.
     """
     kind = ("fprop", "dgrad", "wgrad")[number % 3]
     while True:

@@ -47,7 +47,6 @@ class RandomEpilogue(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         said = "; ".join((*self.body, f"return {', '.join(self.results)}"))
         return f"mm {self.element} {'kn'[not self.linear]} {self.m}x{self.n}x{self.k}: {said}"
 
@@ -172,14 +171,15 @@ def _wide(x: Any) -> Any:
 def draw(rng: random.Random, number: int) -> RandomEpilogue:
     """Draw a GEMM and an epilogue.
 
-    f16 or bf16; M 16 to 16,384, N and K 64 to 16,384, log-uniform, N and K multiples of 8, at most 3e11 operations; B
-    lies as (N, K) or as (K, N).  The epilogue has 1 to 5 steps, each of which applies to the last value, or to two of
-    the values so far: a per-column, per-row or full array added or multiplied, an activation of ten, a scaled value,
-    the maximum or (once) the product of two values.  One in four returns an earlier value as a second result, one in
-    eight the sums of its rows or of their squares.
+    * GEMM: f16 or bf16; M 16 to 16,384, N and K 64 to 16,384, log-uniform, N and K multiples of 8, at most 3e11 FLOPs;
+      B is stored as (N, K) or as (K, N).
+    * Epilogue: 1 to 5 steps on the last value or on two earlier values.  A step adds or multiplies a per-column,
+      per-row or full array, applies one of ten activations, scales a value, or takes the maximum or (once) the product
+      of two values.
+    * Results: one in four returns an earlier value as a second result, one in eight a row sum or row sum of squares.
 
-    Data is normal, with accumulators of about 1. 64 rows are compared with float64: an element may be off by 2^-10
-    (bf16: 2^-7) of itself and of the root mean square, and by 8 times what errors of 2^-12 in the accumulators change.
+    Data is normally distributed, with accumulators of about 1.  64 rows are compared with float64.  The tolerance is
+    2^-10 (bf16: 2^-7) of the element and of the RMS, plus 8 times the effect of accumulator errors of 2^-12.
     """
     element = rng.choice(tuple(TYPES))
     while True:

@@ -50,7 +50,6 @@ class RandomRows(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
         return f"{self.operation} {self.element} {self.rows}x{self.n}"
 
     @property
@@ -289,13 +288,14 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def draw(rng: random.Random, number: int) -> RandomRows:
     """Draw a row operation.
 
-    Forward in three of five problems, else gradients of all arguments. bf16, f16 or f32 in 5, 3 and 2 of 10. 1 to
-    200,000 columns, log-uniform, half of them rounded to multiples of 8 where there are so many; 2^16 to 2^27 elements
-    in all, log-uniform.
+    * Pass: forward in three of five problems, else gradients of all arguments.
+    * Elements: bf16, f16 or f32 in 5, 3 and 2 of 10 problems.
+    * Sizes: 1 to 200,000 columns, log-uniform, half of them rounded to multiples of 8 if at least 8; 2^16 to 2^27
+      elements in all, log-uniform.
 
-    Data is normal.  An element may be off by 4e-6 (f32), 1.1e-3 (f16) or 9e-3 (bf16) of itself and of the result's root
-    mean square, compared with float64 in full.  Sums, and gradients whose terms cancel, are measured against the size
-    of their terms.
+    Data is normally distributed.  All elements are compared with float64.  The tolerance is 4e-6 (f32), 1.1e-3 (f16) or
+    9e-3 (bf16) of the element and of the RMS of the result.  For sums, and for gradients whose terms cancel, it is
+    relative to the magnitude of the terms.
     """
     backward = rng.random() >= 0.6
     function = rng.choice(BACKWARD if backward else FORWARD)

@@ -28,7 +28,7 @@ __all__ = ["build", "run", "space"]
 def space(case: Case) -> list[RowConfig]:
     """Return the search space: rows in registers or, from 2 KiB, in shared memory.
 
-    A thread has 8 to 32 elements of a row, up to 64 where rows are in shared memory.
+    A thread has 8 to 32 elements of a row, or up to 64 if rows are in shared memory.
     """
     found: list[RowConfig] = []
     w = width(case.element)

@@ -189,13 +189,13 @@ def _contradiction(options: argparse.Namespace) -> str:
     if options.name in _CPU_CASES and (options.build or options.run):
         return f"{options.name} runs on the CPU; it cannot be combined with --build or --run"
     if options.long and options.name != "lang":
-        return f"--long is for lang, got {options.name}"
+        return f"--long applies only to lang, got {options.name}"
     if (options.shapes or options.element) and not _searches(options):
-        return "--shapes and --element are for --tune and gemm_tune"
+        return "--shapes and --element apply only to --tune and gemm_tune"
     if options.groups is not None and options.name != "op":
-        return f"--groups is for op, got {options.name}"
+        return f"--groups applies only to op, got {options.name}"
     if options.batched and (options.name != "gemm" or options.tune or options.random is not None):
-        return "--batched is for gemm without --tune and --random"
+        return "--batched applies only to gemm without --tune and --random"
     if options.batched and (options.fit is not None or options.regret is not None):
         return "--batched cannot be combined with --fit or --regret"
     if options.batched and options.kernels == "all":
@@ -204,7 +204,7 @@ def _contradiction(options: argparse.Namespace) -> str:
     if wrong:
         return wrong
     if options.seed is not None and options.random is None and options.fit is None:
-        return "--seed is for --random and --fit"
+        return "--seed applies only to --random and --fit"
     wrong = _contradiction_of_sweeps(options)
     if wrong:
         return wrong
@@ -219,7 +219,7 @@ def _contradiction_of_random(options: argparse.Namespace) -> str:
     This also converts the argument of ``gemm --random`` to a number.
     """
     if options.random is None:
-        return "--count and --plan are for op --random" if options.count or options.plan else ""
+        return "--count and --plan apply only to op --random" if options.count or options.plan else ""
     if options.name == "op":
         from cute_dialect.tools.bench_random import GROUPS
 
@@ -232,9 +232,9 @@ def _contradiction_of_random(options: argparse.Namespace) -> str:
             return "--plan runs on the interpreter, which cannot measure group host; choose another group"
         return ""
     if options.name != "gemm" or options.tune:
-        return "--random is for op, and for gemm without --tune"
+        return "--random applies only to op and to gemm without --tune"
     if options.count or options.plan:
-        return "--count and --plan are for op --random"
+        return "--count and --plan apply only to op --random"
     try:
         options.random = _count(options.random)
     except argparse.ArgumentTypeError as e:
@@ -248,9 +248,9 @@ def _contradiction_of_sweeps(options: argparse.Namespace) -> str:
     given = [n for n in ("kernels", "budget", "costs", "output") if getattr(options, n) is not None]
     if not name:
         given = [n for n in given if n != "kernels" or not options.batched]
-        return f"--{given[0]} is for --fit" if given else ""
+        return f"--{given[0]} applies only to --fit" if given else ""
     if options.name != "gemm" or options.tune:
-        return f"{name} is for gemm without --tune"
+        return f"{name} applies only to gemm without --tune"
     if options.fit is not None and options.regret is not None:
         return "--fit cannot be combined with --regret"
     if options.fit or options.regret:
@@ -261,7 +261,7 @@ def _contradiction_of_sweeps(options: argparse.Namespace) -> str:
     if options.random is None:
         return "--fit: expected sweep files, or --random N to record a sweep"
     if options.output is not None:
-        return "--output is for --fit FILE"
+        return "--output applies only to --fit FILE"
     if options.build and options.run:
         return "--build cannot be combined with --run"
     if options.run and (options.kernels is not None or options.costs is not None):
@@ -303,7 +303,7 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
     if options.name == "op" and options.random is not None:
         return _random_case(options, argv)
     if options.tune and options.name not in ("gemm", "attention"):
-        print(f"cute-bench: error: --tune is for gemm and attention, got {options.name}", file=sys.stderr)
+        print(f"cute-bench: error: --tune applies only to gemm and attention, got {options.name}", file=sys.stderr)
         return 1
     tuning = _searches(options)
     case = import_module(_CASES["gemm_tune" if tuning else options.name])

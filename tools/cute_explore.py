@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(text.replace("cute-run:", "cute-explore:", 1), file=sys.stderr)
         return 1
     if not options.quiet:
-        print(f"{path}: open it in a browser")
+        print(f"wrote {path}; open it in a browser")
     return 0
 
 

@@ -232,11 +232,11 @@ class _Search:
     def score(self, place: Floats, predicted: Floats) -> float:
         """Return the loss."""
         error = predicted - self.times
-        beside = error - self._sums(self.weights * error)[self.row]
+        relative = error - self._sums(self.weights * error)[self.row]
         ahead = predicted - np.minimum.reduceat(predicted, self.first)[self.row]
         chance = np.exp(-ahead / _SHARE)
         chance /= self._sums(chance)[self.row]
-        sums = (float(np.sum(x)) for x in (self.weights * _bent(error), self.weights * _bent(beside),
+        sums = (float(np.sum(x)) for x in (self.weights * _bent(error), self.weights * _bent(relative),
                                            chance * self.behind))  # fmt: skip
         pull = _PULL * float(np.sum((place - self.start) ** 2))
         return sum(w * x for w, x in zip(_WEIGHTS, sums)) / len(self.first) + pull

@@ -45,7 +45,7 @@ LARGE = ("2048x2048x2048", "4096x4096x4096", "8192x8192x8192", "16384x8192x8192"
 
 
 def render(text: str, results: Path) -> str:
-    """Return ``text`` with its tables generated anew.  Raises ``ValueError`` for an unknown table."""
+    """Return ``text`` with regenerated tables.  Raises ``ValueError`` for an unknown table."""
 
     def table(found: re.Match[str]) -> str:
         name = found.group(1)
@@ -57,7 +57,7 @@ def render(text: str, results: Path) -> str:
         files = [f for pattern in file.split() for f in sorted(results.glob(pattern))]
         data = {f.stem: json.loads(f.read_text(encoding="utf-8")) for f in files}
         if not data:
-            raise ValueError(f"table {name!r}: there are no results {results / file}")
+            raise ValueError(f"table {name!r}: results {results / file} do not exist")
         data = data if set(file) & {"*", "?"} else next(iter(data.values()))
         return f"<!-- {name} -->\n" + "\n".join(make(data)) + f"\n<!-- /{name} -->"
 
@@ -249,7 +249,7 @@ def _op_summary(*areas: str) -> Callable[[Row], list[str]]:
         for one in data.values():
             card = one["machine"]["gpu"].removeprefix("NVIDIA ").split()[0]
             for r in one["rows"]:
-                if r["group"] in groups and r["ratio"] == r["ratio"]:  # NaN: there is no peer
+                if r["group"] in groups and r["ratio"] == r["ratio"]:  # NaN means that there is no peer.
                     found.setdefault(r["operation"], {}).setdefault(card, []).append(r["ratio"])
         shown = [card for card in cards if any(card in x for x in found.values())]
         head = ["operation", *(f"{c}: {name}" for c in shown for name in ("geometric mean", "least", "faster"))]
@@ -340,7 +340,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "grouped": ("op/h200_grouped.json", _op_rows),
     "conv": ("op/h200_conv.json", _op_rows),
 }
-"""Table -> files of results (glob patterns), and the function that writes its lines."""
+"""Map tables to files of results (glob patterns) and the function that writes their lines."""
 
 SUMMARIES: Mapping[str, Callable[[Path], list[str]]] = {
     "summary": _summary(named),

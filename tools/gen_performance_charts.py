@@ -151,7 +151,7 @@ def _read(results: Path, *patterns: str) -> list[Any]:
 
 
 def _grouped(rows: Iterable[tuple[str, str, float]]) -> list[Series]:
-    """Gather (label, card, ratio) into rows.  NaN, a problem without a peer, is left out."""
+    """Group (label, card, ratio) into rows.  NaN, a problem without a peer, is omitted."""
     found: dict[tuple[str, str], list[float]] = {}
     for label, card, ratio in rows:
         if ratio == ratio:
@@ -241,5 +241,5 @@ CHARTS: Mapping[str, tuple[str, Callable[[Path], list[Series]]]] = {
 
 
 def draw(results: Path) -> dict[str, str]:
-    """Return every chart: name -> SVG."""
+    """Return the SVG of every chart by name."""
     return {name: chart(title, rows(results)) for name, (title, rows) in CHARTS.items()}

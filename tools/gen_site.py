@@ -306,7 +306,7 @@ def build(source: Path, output: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; give the exit status, that of Sphinx."""
+    """Run the program and return the exit status of Sphinx."""
     parser = argparse.ArgumentParser(prog="gen_site", description="Build the documentation site.")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "out" / "site", metavar="DIR")
     parser.add_argument("--sources", action="store_true", help="write only the sources for Sphinx")

@@ -1,7 +1,7 @@
 """Generator of ``docs/interpreter-values.md``, which lists each instruction that computes values.
 
 python -m cute_dialect.tools.gen_values            # writes docs/interpreter-values.md
-python -m cute_dialect.tools.gen_values --check    # exit status 1 if the file is not current
+python -m cute_dialect.tools.gen_values --check    # exit status 1 if the file is out of date
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _ptx_table(title: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def document() -> str:
-    """Return the page as text."""
+    """Return the page."""
     lines = [INTRO]
     for title, rows in (
         ("Integers, logic, shifts", ptx_integers.ROWS),
@@ -157,7 +157,7 @@ def _named() -> Iterator[tuple[str, list[str]]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the file is not current")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the file is out of date")
     options = parser.parse_args(arguments)
     text = document()
     if options.check:

@@ -226,7 +226,7 @@ def _parse(words: Sequence[str], out: OptOptions, inputs: list[str]) -> OptOptio
         if row.kind == "flag":
             on = _boolean(name, value) if equals else True
             if out.flags.setdefault(name, on) != on:
-                raise CommandLineError(f"option '--{name}' is given as true and as false")
+                raise CommandLineError(f"option '--{name}' is given both as true and as false")
             continue
         if row.kind == "value":
             value = _given(row, value if equals else None, words[at] if at < len(words) else "")

@@ -109,7 +109,7 @@ def _parse(job: Job, engine: DiagnosticEngine, source: Source, known: VerifiedFo
 
 
 def _mentions_cute(text: str) -> bool:
-    # A quoted function name may be one that PTX cannot spell, which cute-check-target reports and LLVM aborts on.
+    # Quoted function names also need xDSL: cute-check-target reports names that are invalid in PTX, where LLVM aborts.
     return "cute." in text or "cute_nvgpu" in text or "<cute" in text or 'func @"' in text
 
 

@@ -43,12 +43,12 @@ def make_catalogue() -> Catalogue:
 
     >>> made = make_catalogue()
     >>> made.ops["cute.size"].summary, made.flags["cse"].summary
-    ('The number of elements.', 'eliminate common subexpressions')
+    ('Returns the number of elements of a value.', 'eliminate common subexpressions')
     """
     context = make_context()
     assert isinstance(context, CuteContext)
     for name in sorted(context.registered_dialect_names):
-        context.get_optional_op(f"{name}.there_is_none")  # loads it
+        context.get_optional_op(f"{name}.there_is_none")  # This loads the dialect.
     return Catalogue(
         {op.name: _op(op) for op in context.loaded_ops},
         {a.name: Entry(a.name, _first_line(_doc(a))) for a in context.loaded_types if "." in a.name},

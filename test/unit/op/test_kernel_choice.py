@@ -205,7 +205,7 @@ def test_measuring_alone_saves_nothing(speeds: dict[str, float]) -> None:
 
 def test_words_that_do_not_go_together(speeds: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
     assert cute_bench.main(["rows", "--tune", "--run", "DIR"]) == 1
-    assert "--tune is for gemm and attention, got rows" in capsys.readouterr().err
+    assert "--tune applies only to gemm and attention, got rows" in capsys.readouterr().err
     with pytest.raises(ValueError, match="expected an element of f16, bf16, f8E4M3FN, tf32, got 'f64'"):
         bench_gemm_tune.problems((), "f64")
 

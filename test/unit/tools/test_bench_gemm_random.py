@@ -106,9 +106,9 @@ def test_the_table() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["sgemm", "--random", "3"], "--random is for op, and for gemm without --tune"),
-        (["gemm", "--random", "3", "--tune"], "--random is for op, and for gemm without --tune"),
-        (["gemm", "--seed", "3"], "--seed is for --random and --fit"),
+        (["sgemm", "--random", "3"], "--random applies only to op and to gemm without --tune"),
+        (["gemm", "--random", "3", "--tune"], "--random applies only to op and to gemm without --tune"),
+        (["gemm", "--seed", "3"], "--seed applies only to --random and --fit"),
     ],
 )
 def test_options_that_do_not_go_together(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -306,11 +306,11 @@ def test_only_kernels_that_are_right_are_timed(monkeypatch: pytest.MonkeyPatch) 
          "--fit FILE reads a sweep; it cannot be combined with --random, --build or --run"),
         (["--fit", "x", "--budget", "3"], "--budget cannot be combined with --fit FILE"),
         (["--regret", "x", "--kernels", "all"], "--kernels cannot be combined with --regret FILE"),
-        (["--fit", "--random", "3", "--build", "x", "--output", "y"], "--output is for --fit FILE"),
+        (["--fit", "--random", "3", "--build", "x", "--output", "y"], "--output applies only to --fit FILE"),
         (["--fit", "--random", "3", "--build", "x", "--run", "y"], "--build cannot be combined with --run"),
         (["--fit", "--random", "3", "--run", "x", "--kernels", "4"],
          "--kernels and --costs select kernels to build; they cannot be combined with --run"),
-        (["--budget", "3"], "--budget is for --fit"),
+        (["--budget", "3"], "--budget applies only to --fit"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_go_together(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

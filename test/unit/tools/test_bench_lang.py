@@ -32,4 +32,4 @@ def test_growth() -> None:
 
 def test_long_is_for_the_language(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["algebra", "--long"]) == 1
-    assert capsys.readouterr().err == "cute-bench: error: --long is for lang, got algebra\n"
+    assert capsys.readouterr().err == "cute-bench: error: --long applies only to lang, got algebra\n"

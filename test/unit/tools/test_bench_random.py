@@ -154,7 +154,7 @@ def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeyp
     assert isinstance(rows, list) and isinstance(wrong, list)
     assert [(r["name"], r["ratio"], r["best_peer"]) for r in rows] == [("x", 1.5, "b"), ("w", 1.5, "b")]
     assert wrong == ["problem 1, y: BenchError: far off", "problem 2, z: refused: UnsupportedError: too long"]
-    assert "2 of 4 measured, 2 wrong or refused" in said[-1]
+    assert "2 of 4 measured, 2 wrong or rejected" in said[-1]
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeyp
         (["op", "--random", "conv", "--build", "x"], "--random cannot be combined with --groups, --build or --run"),
         (["op", "--random", "host", "--plan"], "cannot measure group host"),
         (["gemm", "--random", "x"], "argument --random: expected a number of problems, got 'x'"),
-        (["gemm", "--random", "3", "--plan"], "--count and --plan are for op --random"),
-        (["op", "--count", "3"], "--count and --plan are for op --random"),
-        (["rows", "--random", "3"], "--random is for op, and for gemm without --tune"),
+        (["gemm", "--random", "3", "--plan"], "--count and --plan apply only to op --random"),
+        (["op", "--count", "3"], "--count and --plan apply only to op --random"),
+        (["rows", "--random", "3"], "--random applies only to op and to gemm without --tune"),
     ],
 )
 def test_options_that_do_not_go_together(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def test_a_program_is_run(program: Path, tmp_path: Path, capsys: pytest.CaptureF
     page = tmp_path / "fill.html"
     assert main([str(program), "-o", str(page), "--", "21"]) == 0
     said = capsys.readouterr()
-    assert said.out == f"{page}: open it in a browser\n" and said.err == "done\n"
+    assert said.out == f"wrote {page}; open it in a browser\n" and said.err == "done\n"
     assert "x 21 float32, value = 2.0" in page.read_text()
 
 

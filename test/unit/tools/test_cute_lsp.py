@@ -129,7 +129,7 @@ def test_hover_of_a_value_says_type_and_draws_its_layout(editor: Editor, kernel:
     table = said.rpartition("```text\n")[2].split("\n")
     assert table[0] == "(8,4):(4,1)" and table[-3].split(" | ") == [" 7 ", "28", "29", "30", "31 |"]
     made = editor.hover(kernel, position(KERNEL, "%size"))
-    assert '%size : !cute.int_tuple<"8">' in made and "`cute.size`: The number of elements." in made
+    assert '%size : !cute.int_tuple<"8">' in made and "`cute.size`: Returns the number of elements of a value." in made
 
 
 def test_hover_documents_ops_types_passes_and_properties(editor: Editor, kernel: str) -> None:
@@ -179,7 +179,7 @@ def test_symbols(editor: Editor, kernel: str) -> None:
 def test_completion(editor: Editor, kernel: str) -> None:
     ops = editor.completions(kernel, position(KERNEL, "cute.size", 7))
     assert set(ops) == {op.name for op in make_context_ops() if op.name.startswith("cute.")}
-    assert ops["cute.size"].detail == "The number of elements."
+    assert ops["cute.size"].detail == "Returns the number of elements of a value."
     assert op_text(SizeOp).partition("\n")[2] in editor.documentation(ops["cute.size"])
     flags = editor.completions(kernel, position(KERNEL, "--cute-expand", 3))
     assert {f"--{name}" for name in PASSES} <= set(flags)

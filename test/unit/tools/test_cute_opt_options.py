@@ -40,7 +40,7 @@ WRONG = [
     (["--mlir-print-ir-tree-dir="], "option '--mlir-print-ir-tree-dir' needs a value: DIR"),
     (["--verify-each="], "option '--verify-each': expected true or false, got ''"),
     (["--verify-each=no"], "option '--verify-each': expected true or false, got 'no'"),
-    (["--verify-each", "--verify-each=false"], "option '--verify-each' is given as true and as false"),
+    (["--verify-each", "--verify-each=false"], "option '--verify-each' is given both as true and as false"),
     (["--emit=mlir", "--emit=ptx"], "option '--emit' is given twice: 'mlir' and 'ptx'"),
     (["-o", "a", "-o", "b"], "option '-o' is given twice: 'a' and 'b'"),
     (["--dialects=all", "--dialects=base"], "option '--dialects' is given twice: 'all' and 'base'"),
@@ -91,7 +91,7 @@ def test_every_flag_takes_true_and_false_alone(opt: CuteOpt, name: str):
     assert opt("in.mlir", f"--{name}=perhaps") == 1
     assert opt.err.startswith(f"cute-opt: error: option '--{name}': expected true or false, got 'perhaps'\n")
     assert opt("in.mlir", f"--{name}", f"--{name}=false") == 1
-    assert opt.err.startswith(f"cute-opt: error: option '--{name}' is given as true and as false\n")
+    assert opt.err.startswith(f"cute-opt: error: option '--{name}' is given both as true and as false\n")
 
 
 @pytest.mark.parametrize("name", list(ROWS))

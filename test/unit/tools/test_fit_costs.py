@@ -307,11 +307,11 @@ def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["rows", "--fit", "x"], "--fit is for gemm without --tune"),
-        (["gemm", "--regret", "x", "--tune"], "--regret is for gemm without --tune"),
+        (["rows", "--fit", "x"], "--fit applies only to gemm without --tune"),
+        (["gemm", "--regret", "x", "--tune"], "--regret applies only to gemm without --tune"),
         (["gemm", "--fit", "x", "--regret", "x"], "--fit cannot be combined with --regret"),
         (["gemm", "--regret", "x", "--output", "y"], "--output cannot be combined with --regret FILE"),
-        (["gemm", "--costs", "y"], "--costs is for --fit"),
+        (["gemm", "--costs", "y"], "--costs applies only to --fit"),
     ],
 )
 def test_options_that_do_not_go_together(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
