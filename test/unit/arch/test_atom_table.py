@@ -1,4 +1,4 @@
-"""The table of atoms: what is in it, how it is looked up, that it checks itself, its command line."""
+"""The table of atoms: contents, look-up, self-checks, command line."""
 
 from __future__ import annotations
 

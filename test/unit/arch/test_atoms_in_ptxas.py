@@ -1,4 +1,4 @@
-"""ptxas assembles each row for the GPU and in the PTX version that the row names, and for no older ones."""
+"""ptxas assembles each row for exactly the GPUs and PTX versions that the row names."""
 
 from __future__ import annotations
 

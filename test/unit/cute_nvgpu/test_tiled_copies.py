@@ -1,4 +1,4 @@
-"""Whole tiles by tiled copies, predicated copies, retiled fragments, fragments in memory: on the CPU interpreter."""
+"""Tiled, predicated and retiled copies, and fragments in memory, on the CPU interpreter."""
 
 # pyright: basic
 

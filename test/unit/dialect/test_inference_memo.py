@@ -1,4 +1,4 @@
-"""Types that the memo of inference gives are those that ops have, of every kind of op, and errors are not kept."""
+"""Memoized result types equal the inferred ones for every op, and errors are not memoized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cute.arch``: who am I, warps, barriers, atomics; each traced and run against numpy."""
+"""``cute.arch``: thread indices, warps, barriers and atomics, traced and compared with numpy."""
 
 from __future__ import annotations
 

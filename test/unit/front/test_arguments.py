@@ -1,4 +1,4 @@
-"""Arguments of every kind reach the kernel, and what is static makes a kind."""
+"""Arguments of every kind reach the kernel, and static parts select the specialization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of raw arrays: what of their layouts is static, and in how many bits the rest is."""
+"""Types of raw arrays: static parts of their layouts, and the bit width of dynamic parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion where nothing is known at run time only changes no behaviour, and keeps what Python tells of functions."""
+"""Conversion does not change functions without run-time values, and keeps their metadata."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (the rows of a table)
-"""Digests say all that a function depends on, by whatever way it gets there, and are the same for the same sources."""
+"""Digests cover everything that a function depends on, and are equal for equal sources."""
 
 from __future__ import annotations
 

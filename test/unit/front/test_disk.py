@@ -1,4 +1,4 @@
-"""Kinds from the disk: found without tracing by what they depend on, and nothing else; each step in a new process."""
+"""Specializations from the disk cache are found without tracing, by their dependencies, in a new process."""
 
 from __future__ import annotations
 

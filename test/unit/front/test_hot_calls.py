@@ -1,4 +1,4 @@
-"""Calls of a function with torch tensors on a GPU go to generated code from the second one on; the driver is a fake."""
+"""Repeated calls with torch tensors on a GPU use generated code from the second call on; the driver is fake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The assert statements of kernels in GPU code: where they are compiled, what they print, what is kept on disk."""
+"""Assert statements in GPU kernels: compilation, messages, and the disk cache."""
 
 from __future__ import annotations
 

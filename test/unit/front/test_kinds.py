@@ -1,4 +1,4 @@
-"""Kinds: methods and their receivers, generics, globals, threads; compiling ahead of time."""
+"""Specializations: methods and receivers, generics, globals, threads, and compiling in advance."""
 
 from __future__ import annotations
 

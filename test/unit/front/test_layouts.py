@@ -1,4 +1,4 @@
-"""Layouts and int tuples: static ones are the algebra's, dynamic ones give the same numbers when the kernel runs."""
+"""Static layouts and int tuples equal those of the algebra; dynamic ones give the same numbers at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``match`` on values of run time does what Python's does: every function here, with every input static and dynamic."""
+"""``match`` on run-time values behaves as in Python, for every function with static and dynamic inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cute.math``: static results are Python's, those of a kernel are near them; integers are exact; divisors divide."""
+"""``cute.math``: static results equal Python's, and results in kernels are close or exact."""
 
 from __future__ import annotations
 

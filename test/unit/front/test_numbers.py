@@ -1,4 +1,4 @@
-"""Numbers: static ones are what exact arithmetic says, dynamic ones the same, and what does not go is refused."""
+"""Numbers: static and dynamic results equal exact arithmetic, and invalid operations are refused."""
 
 from __future__ import annotations
 

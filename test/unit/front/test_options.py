@@ -1,4 +1,4 @@
-"""Options of compilation: as objects, as texts, of the decorator; each does what it says or is refused."""
+"""Compilation options as objects, strings and decorator arguments take effect or are refused."""
 
 from __future__ import annotations
 

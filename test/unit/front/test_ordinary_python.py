@@ -1,4 +1,4 @@
-"""Python that programs use without thinking of it: ``super()``, nested generators, slices of layouts, calls."""
+"""Common Python features: ``super()``, nested generators, slices of layouts, calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pointers move, promise, are read and written, and have addresses."""
+"""Pointers: arithmetic, alignment promises, loads, stores and addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many kinds at once: traced here, compiled in other processes, the same as one after the other."""
+"""Parallel compilation in other processes gives the same result as sequential compilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises of a launch: the stronger kernel where they hold, the fallback where not, and what is refused."""
+"""Promises of a launch select the specialized kernel if they hold, otherwise the fallback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random layouts, coordinates and slices, static and dynamic leaf by leaf, against offsets counted by hand."""
+"""Random layouts, coordinates and slices with static and dynamic leaves, compared with reference offsets."""
 
 from __future__ import annotations
 

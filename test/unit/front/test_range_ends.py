@@ -1,4 +1,4 @@
-"""``range`` in kernels near the ends of the types, with steps known at run time: as Python's."""
+"""``range`` in kernels near the limits of integer types, with run-time steps, behaves as in Python."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Instances that are values cross branches and loops; defaults of arguments; settings that differ by turn."""
+"""Records cross branches and loops; default arguments; settings that differ by iteration."""
 
 from dataclasses import dataclass, replace
 from typing import Any

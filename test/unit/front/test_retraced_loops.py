@@ -1,4 +1,4 @@
-"""Loops whose first trace is dropped: what objects remember of it stays valid."""
+"""Objects stay valid if the first trace of a loop is dropped."""
 
 from __future__ import annotations
 

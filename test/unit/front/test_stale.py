@@ -1,4 +1,4 @@
-"""A function, method or object that a trace went through is replaced, edited or reloaded: the next call follows."""
+"""The next call notices that a traced function, method or object was replaced, edited or reloaded."""
 
 import functools
 import importlib

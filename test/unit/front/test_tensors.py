@@ -1,4 +1,4 @@
-"""Tensors are made of iterators and layouts, know their parts, and cross control flow by their forms."""
+"""Tensors are made from iterators and layouts, and cross control flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors compute as numpy does, element by element; shapes meet as numpy's do."""
+"""Vectors compute element by element, and shapes broadcast, as in numpy."""
 
 from __future__ import annotations
 

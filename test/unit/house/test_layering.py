@@ -1,4 +1,4 @@
-"""Imports go left only; see ``LAYERS``."""
+"""Modules import only from layers to their left; see ``LAYERS``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The race detector of blocks in lockstep and that of warps, against a definition: every pair of accesses compared."""
+"""The race detectors of lockstep and warp execution agree with a definition that compares all pairs of accesses."""
 
 from __future__ import annotations
 

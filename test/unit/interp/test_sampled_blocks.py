@@ -1,4 +1,4 @@
-"""A sample of a grid's blocks: which run, what they wrote, how checks compare it; progress."""
+"""Runs of some blocks of a grid: selection, results, checks, progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers that nothing has written, under `uninit`: they may be moved and computed with, not acted on."""
+"""Unwritten registers under `uninit` may be moved and computed with, but not used."""
 
 from __future__ import annotations
 

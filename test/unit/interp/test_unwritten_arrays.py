@@ -1,4 +1,4 @@
-"""Arrays that hold nothing yet, under `uninit`: what a kernel reads of them it has written before."""
+"""Unwritten arrays under `uninit`: reads of elements that the kernel has not written are reported."""
 
 from __future__ import annotations
 

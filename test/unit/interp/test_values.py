@@ -1,4 +1,4 @@
-"""Values: what arith, math, llvm and inline PTX compute, against exact arithmetic rounded once; what is poison."""
+"""Values of arith, math, llvm and inline PTX, compared with exact arithmetic rounded once; poison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verifier's dominance against its definition: a block dominates another if no way from the entry avoids it."""
+"""The verifier's dominance matches the definition: a block dominates another if every path from the entry visits it."""
 
 from __future__ import annotations
 

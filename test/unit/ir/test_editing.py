@@ -1,4 +1,4 @@
-"""Ops made by fields are the ops that xDSL makes."""
+"""Ops built field by field equal those that xDSL builds."""
 
 from __future__ import annotations
 

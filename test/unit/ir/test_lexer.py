@@ -1,4 +1,4 @@
-"""The lexer gives the tokens that xDSL's gives, and fails where it fails."""
+"""The lexer produces the tokens of xDSL's lexer and fails at the same places."""
 
 from __future__ import annotations
 

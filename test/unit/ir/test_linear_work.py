@@ -1,4 +1,4 @@
-"""Work grows as files do: in steps of Python at n, 2n and 4n, or by how it is done."""
+"""Work grows linearly with the file size, counted in Python steps at n, 2n and 4n."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that are written as earlier ones are read as if they were read token by token."""
+"""A line that repeats an earlier one is parsed to the same result by the fast path."""
 
 from __future__ import annotations
 

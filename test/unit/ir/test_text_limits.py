@@ -1,4 +1,4 @@
-"""Files that ask for more than there is: long numbers, aliases that double, nesting, dense constants without end."""
+"""Files that need too many resources: long numbers, exponential aliases, nesting, huge dense constants."""
 
 from __future__ import annotations
 

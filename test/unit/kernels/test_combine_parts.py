@@ -1,4 +1,4 @@
-"""Parts of rows and columns, combined: exactly, in any layout, with NaN, and of none."""
+"""Reduction of partial results by rows and columns: exact, in any layout, with NaN, and for empty inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Hopper convolutions, kernel by kernel: exact integers under every check, of all ways to share and to load."""
+"""Hopper convolution kernels: exact integers under every check, for every sharing and loading scheme."""
 
 # pyright: basic
 

@@ -1,4 +1,4 @@
-"""Random configurations of the Hopper GEMMs: a handful; more in ``test/oracle/gemm_parts_fuzz.py``."""
+"""A few random configurations of the Hopper GEMMs; ``test/oracle/gemm_parts_fuzz.py`` runs more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hopper GEMMs whose A is read to registers, since wgmma takes such elements of shared memory along K only."""
+"""Hopper GEMMs that load A to registers, because wgmma reads these types from shared memory along K only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Epilogues that are graphs, in every kernel of products, on the CPU interpreter: exactly what numpy computes."""
+"""Graph epilogues in every GEMM kernel on the CPU interpreter match numpy exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of parts on the CPU interpreter: exact, any sizes, any number of parts, none too."""
+"""Split-K reduction on the CPU interpreter: exact for any size and number of slices, zero included."""
 
 from __future__ import annotations
 

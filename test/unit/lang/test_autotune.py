@@ -1,4 +1,4 @@
-"""Constants chosen by measuring, with a clock of the test's own: what is measured, compared, dropped, kept."""
+"""Constants chosen by measurement, with a fake clock."""
 
 from __future__ import annotations
 

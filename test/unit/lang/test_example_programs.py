@@ -1,4 +1,4 @@
-"""Every program of ``examples/`` runs on the interpreter, and what it computes is what torch does (they compare)."""
+"""Every program of ``examples/`` runs on the interpreter and compares its results with torch."""
 
 from __future__ import annotations
 

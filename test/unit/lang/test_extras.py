@@ -1,4 +1,4 @@
-"""Kernels written with the names of mlir-python-extras: loops that say what they carry, generics, thread_idx.x."""
+"""Kernels that use the names of mlir-python-extras: loops with carried values, generics, thread_idx.x."""
 
 # ruff: noqa: B007, B020, UP028
 

@@ -1,4 +1,4 @@
-"""The names of the language, and what importing it costs."""
+"""Names of the language, and the cost of importing it."""
 
 from __future__ import annotations
 

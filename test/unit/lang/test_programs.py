@@ -1,4 +1,4 @@
-"""Programs written for CuTe DSL run as they stand; ``cutlass`` and torch for a GPU are answered in them only."""
+"""Programs written for CuTe DSL run unchanged; only they see the fake ``cutlass`` and torch for a GPU."""
 
 from __future__ import annotations
 

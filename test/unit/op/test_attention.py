@@ -1,4 +1,4 @@
-"""Attention on the interpreter, with its checks, against sums in f64; what it refuses; torch's operator."""
+"""Attention on the interpreter, compared with f64, with its checks, errors and torch operator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def numbers(n: int) -> Any:
 def reference(
     q: Any, k: Any, v: Any, left: int | None = None, right: int | None = None, opposite: int = 0
 ) -> tuple[Any, Any]:
-    """Return the result and the logarithms, of (B, H, S, D); query 0 is opposite key ``opposite``."""
+    """Return the result and the logarithms for (B, H, S, D); query 0 is aligned with key ``opposite``."""
     k, v = (np.repeat(x.astype(np.float64), q.shape[1] // x.shape[1], 1) for x in (k, v))
     scores = q.astype(np.float64) @ k.swapaxes(2, 3) / np.sqrt(q.shape[-1])
     own, at = numbers(q.shape[2])[:, None] + opposite, numbers(k.shape[2])[None]
@@ -50,7 +50,7 @@ def reference(
 
 
 def check(result: Any, logs: Any, want: tuple[Any, Any]) -> None:
-    """Weights and the result are rounded to 8 or 11 bits."""
+    """Compare with the reference, allowing for weights and results of 8 or 11 bits."""
     unit = 2.0**-7 if result.dtype == BF16 else 2.0**-10
     assert (np.abs(result.astype(np.float64) - want[0]) <= 0.75 * unit * np.abs(want[0]) + 0.25 * unit).all()
     np.testing.assert_allclose(logs, want[1], rtol=0, atol=1e-5)
@@ -82,7 +82,7 @@ def test_attention_of_any_lengths(shape: Any, size: int, dtype: Any, given: Any,
 def run(
     c: AttentionConfig, q: Any, k: Any, v: Any, numbers: tuple[int, int, int], begins: Any = (), **more: Any
 ) -> Any:
-    """Run a kernel itself on (B, S, H, D), poisoned results: ``numbers``: the longest sequence, the window."""
+    """Run a kernel on (B, S, H, D) with poisoned results. ``numbers`` are the longest sequence and the window."""
     out, logs = np.full(q.shape, np.nan, q.dtype), np.full(q.shape[:3], np.nan, np.float32)
     kernel = compile(attention_text(c), emit="base", filename=f"{c.name}.mlir").kernel("launch")
     matrices = [x.transpose(1, 3, 2, 0) for x in (q, k, v, out)]
@@ -96,7 +96,7 @@ def run(
 
 @pytest.mark.slow
 def test_no_race_and_nothing_read_before_it_is_written() -> None:
-    """One block, several tiles, small steps: every ring goes round, every loop turns; a head of two sizes."""
+    """One block processes several tiles in small steps, so that every ring buffer wraps."""
     c = default_config(mask="both")._replace(tile_n=32, lse=True, from_end=True, sms=1)
     q, k, v = normal(1, 130, 2, 96), normal(1, 190, 1, 96, seed=1), normal(1, 190, 1, 96, seed=2)
     out, logs = run(c, q, k, v, (130, 70, 5), schedule="adversarial", seed=3)
@@ -166,7 +166,7 @@ def test_few_queries_take_parts() -> None:
 
 @pytest.mark.slow
 def test_no_register_is_spilled_and_products_do_not_wait_for_each_other() -> None:
-    """The others: ``test/oracle/attention_kernels.py``."""
+    """``test/oracle/attention_kernels.py`` checks the other kernels."""
     c = AttentionConfig(lse=True)
     module = compile(attention_text(c), filename=f"{c.name}.mlir")
     assert " 0 bytes spilled, 0 bytes stack" in module.report and "C75" not in module.report, module.report
@@ -194,7 +194,7 @@ def test_there_is_a_kernel_of_every_kind() -> None:
 
 @pytest.mark.slow
 def test_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It runs as the function does, copies nothing, and tells of its kernel."""
+    """A plan gives the function's result without copies, and reports its kernel."""
     plan = op.Attention(element=np.float16, head_size=64, causal="bottom_right", window=(9, None), lse=True)
     q, k, v = (normal(1, h, s, 64, dtype=np.float16, seed=h + s) for h, s in ((2, 20), (1, 40), (1, 40)))
     out = np.full_like(q, np.nan)
@@ -358,7 +358,7 @@ def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_calls_that_were_made_before() -> None:
-    """They are replayed at other addresses, also of one tensor thrice; other calls are not."""
+    """Cached calls are replayed at other addresses, also with one tensor passed three times."""
     torch = pytest.importorskip("torch")
     from unittest.mock import patch
 
@@ -406,7 +406,7 @@ def test_calls_that_were_made_before() -> None:
 
 @pytest.mark.slow
 def test_torch_takes_it() -> None:
-    """The operator's shapes and strides, a graph without breaks, and gradients; another order in memory."""
+    """The operator handles shapes, strides, graphs without breaks, gradients, and another memory order."""
     torch = pytest.importorskip("torch")
     q, k, v = (torch.randn(1, s, h, 64).half().transpose(1, 2) for s, h in ((20, 2), (40, 1), (40, 1)))
     from cute_dialect.op.attending import operators

@@ -22,7 +22,7 @@ def mask_of(call: Call) -> Mask:
 
 
 def like_results(call: Call, given: list[Any], seed: int) -> tuple[Any, Any]:
-    """Return gradients of the result and of the logarithms."""
+    """Return random gradients of the result and of the logarithms."""
     torch.manual_seed(seed)
     q = given[0]
     rows = q.shape[:-1] if not call.lengths and call.layout == "bhsd" else [*q.shape[:-3], q.shape[-2], q.shape[-3]]
@@ -53,7 +53,7 @@ def test_random_calls(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_second_derivatives() -> None:
-    """``create_graph=True`` gives gradients that have gradients."""
+    """Gradients with ``create_graph=True`` are differentiable."""
     for seed in range(20):
         call = drawn(seed, 6, (8,))
         given, begins = inputs(call, torch.float64, "cpu", seed)

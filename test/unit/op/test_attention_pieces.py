@@ -16,7 +16,7 @@ from cute_dialect.op.attending.gradients import Mask, Saved, attention_of, piece
 
 
 def seen_by_kernel(queries: int, keys: int, left: int, right: int, is_causal: bool = False) -> Any:
-    """Return the pairs that torch's flash-attention kernel computes, with the bounds as it changes them."""
+    """Return the visible pairs of torch's flash-attention kernel, which changes the bounds."""
     if is_causal:
         right = 0
     left = -1 if left >= keys else left
@@ -42,7 +42,7 @@ BOUNDS = (-1, 0, 1, 2, 3, 5, 8)
 @pytest.mark.slow
 @pytest.mark.parametrize("causal", ["", "top_left", "bottom_right"])
 def test_every_pair_is_in_one_piece(causal: str) -> None:
-    """The pieces of small masks cover the visible pairs once, and give the kernel no query without keys."""
+    """The pieces cover the visible pairs of small masks once, and no piece has a query without keys."""
     for queries, keys, left, right in product(range(1, 9), range(1, 9), BOUNDS, BOUNDS if not causal else (-1,)):
         mask = Mask(causal, left, right, None, "bshd", None)
         want, count = wanted(mask, queries, keys), torch.zeros(queries, keys, dtype=torch.int64)
@@ -76,7 +76,7 @@ def test_pieces(causal: str, queries: int, keys: int, found: list[tuple[int, ...
 @pytest.mark.sample("False")
 @pytest.mark.parametrize("has_cudnn", [False, True])
 def test_gradients_by_kernels(has_cudnn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random calls through kernels that compute what torch's do, in float64, are differentiated right."""
+    """Gradients of random calls are right, with float64 models of torch's kernels."""
     called = {"flash": 0, "cudnn": 0}
 
     def differentiated(arrays: Any, lse: Any, scale: float, seen: Any) -> Any:

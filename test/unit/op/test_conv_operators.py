@@ -1,4 +1,4 @@
-"""Convolutions as operators of torch, on the interpreter: gradients, and what is compiled."""
+"""Convolutions as torch operators on the interpreter: gradients and ``torch.compile``."""
 
 # pyright: basic
 
@@ -15,7 +15,7 @@ from cute_dialect import op  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chip of two multiprocessors."""
+    """A chip with two multiprocessors."""
     from cute_dialect.op.conv import compute
 
     monkeypatch.setattr(compute, "here", lambda: ("NVIDIA H200", 2))
@@ -104,7 +104,7 @@ def test_what_an_operator_does_not_take(message: str) -> None:
 
 @pytest.mark.slow
 def test_eager_calls_do_not_reach_the_dispatcher() -> None:
-    """Eager gradients are nodes of Python; modes and subclasses get the operators, and the same numbers."""
+    """Eager gradients are Python autograd nodes; modes and subclasses get the operators, with equal results."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     x, f = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3)

@@ -1,4 +1,4 @@
-"""Planned and described convolutions on the interpreter, against a loop over taps; what is chosen, and read."""
+"""Planned and described convolutions on the interpreter, compared with a loop over taps."""
 
 # pyright: basic
 
@@ -29,7 +29,7 @@ def tensor(element: str = "f16", alignment: int = 0) -> op.TensorDescription:
 
 @pytest.mark.end_to_end
 def test_a_description_of_flat_arrays() -> None:
-    """As PyCUTLASS has it: the problem says extents, results come with sync()."""
+    """As in PyCUTLASS, the problem has the extents of flat arrays, and sync() returns the results."""
     rng = np.random.default_rng(1)
     tile = op.TileDescription([64, 64, 64], 3, [4, 1, 1], HALF)
     functor = op.LinearCombinationGeneric("relu", "f16", 8, "f32", "f32")
@@ -121,7 +121,7 @@ def test_a_plan_with_an_epilogue() -> None:
 
 
 def test_what_a_plan_takes() -> None:
-    """Nothing is computed: algorithms by channels, tiles best first, the size of a result."""
+    """Algorithms by channels, tiles sorted by speed, and the result size, without computing."""
     ways = {
         (8, 9, 9, 64, 64): "optimized", (8, 9, 9, 8, 64): "fixed_channels", (8, 9, 9, 16, 64): "few_channels",
         (8, 9, 9, 3, 64): "analytic", (8, 9, 9, 64, 12): "analytic",

@@ -1,4 +1,4 @@
-"""Convolutions as functions, on the interpreter: forward and both gradients, against a loop over taps."""
+"""Convolution functions on the interpreter: forward and both gradients, compared with a loop over taps."""
 
 # pyright: basic
 
@@ -36,7 +36,7 @@ of ``f`` (w).
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kernels with im2col loads that are launched, on a chip of two multiprocessors."""
+    """Names of the launched im2col kernels, on a chip with two multiprocessors."""
     from cute_dialect.op.conv import compute
 
     found: list[str] = []
@@ -83,7 +83,7 @@ def test_gradients_are_added(launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a product of matrices for each group."""
+    """The convolution is one batched GEMM over the groups."""
     rng, names = np.random.default_rng(10), noted(monkeypatch)
     x, f, h = small(rng, 1, 3, 4, 32), small(rng, 48, 1, 1, 16), how(0, groups=2)
     instruction = op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
@@ -194,7 +194,7 @@ def test_what_becomes_of_the_sums_of_single_channels(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_torch(launched: list[str]) -> None:
-    """Tensors have channels first; a result has them last in memory, whatever the operands have."""
+    """Tensors have channels first, and results are channels-last in memory for any operand layout."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(7)
     x, f = small(rng, 1, 4, 4, 40), small(rng, 8, 3, 3, 40)
@@ -318,7 +318,7 @@ ERRORS: dict[str, tuple[type[op.OpError], Any]] = {
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
 @pytest.mark.parametrize("c, groups, taps", [(16, 1, 3), (16, 1, 1), (32, 2, 3), (8, 8, 3)])
 def test_weights_of_no_images_are_zero(c: int, groups: int, taps: int, dtype: Any) -> None:
-    """Their sums are empty, and no kernel stores them: the result is 0, or ``beta`` times what is added to it."""
+    """Without images the result is 0, or ``beta`` times the addend, although no kernel runs."""
     groups = 1 if dtype == np.int8 else groups  # integers have no groups
     k, left = c, 7 - taps
     x, y, shape = np.zeros((0, 6, 6, c), dtype), np.zeros((0, left, left, k), dtype), (k, taps, taps, c // groups)
@@ -338,7 +338,7 @@ def test_sums_of_no_channels_are_what_is_added() -> None:
 
 @pytest.mark.parametrize("message", ERRORS)
 def test_errors(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is compiled or written."""
+    """Errors are raised before anything is compiled or written."""
     from cute_dialect.op.conv import compute
 
     def failing(*_: object, **__: object) -> None:

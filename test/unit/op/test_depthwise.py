@@ -1,4 +1,4 @@
-"""Depthwise convolutions and their gradients of the image, on the interpreter: random windows, types and strides."""
+"""Depthwise convolutions and their input gradients on the interpreter: random windows, types and strides."""
 
 # pyright: basic
 
@@ -31,7 +31,7 @@ def drawn(rng: np.random.Generator) -> tuple[tuple[int, ...], tuple[int, ...], H
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels of single channels that are launched."""
+    """Names of the launched depthwise kernels."""
     from cute_dialect.op.conv import depthwise
 
     found, given = list[str](), depthwise.kernel_of
@@ -43,7 +43,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.sample("0")
 @pytest.mark.parametrize("seed", range(12))
 def test_random_windows(seed: int, kernels: list[str]) -> None:
-    """Forward and the gradient of the image, with any strides, dilations, paddings; filters lie in any order."""
+    """Forward and input gradient with any stride, dilation and padding, and filters in any memory order."""
     rng = np.random.default_rng(seed)
     of_x, of_f, h = drawn(rng)
     dtype = (np.float16, np.float32)[seed % 2]

@@ -1,4 +1,4 @@
-"""Operations as PyCUTLASS describes them, run on the interpreter: instructions, tiles, epilogues, modes."""
+"""PyCUTLASS descriptions run on the interpreter: instructions, tiles, epilogues, modes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GENERATOR = np.random.default_rng(9)
 
 
 def flat(element: str, count: int) -> np.ndarray:
-    """Small integers, flat as PyCUTLASS' examples have them."""
+    """Return small integers in a flat array, as in the examples of PyCUTLASS."""
     return GENERATOR.integers(0 if element == "ui8" else -2, 3, count).astype(numpy_dtype(element))
 
 
@@ -248,7 +248,7 @@ def test_parts_that_are_fewer_are_told_of() -> None:
 
 
 def test_no_k_and_no_factor() -> None:
-    """Nothing is read of A and B."""
+    """A and B are not read."""
     plan = op.Gemm(element="f16", layout="row", beta=0.5)
     c = flat("f16", 35).reshape(5, 7)
     nothing = np.full((5, 8), np.nan, np.float16)
@@ -297,7 +297,7 @@ def test_plans_say_how_is_multiplied() -> None:
 
 
 def interleaved(x: np.ndarray) -> np.ndarray:
-    """Runs of 32 columns, each of all rows, one behind the other: flat."""
+    """Return a flat array of column blocks of 32, each with all rows."""
     rows, cols = x.shape
     return np.ascontiguousarray(x.reshape(rows, cols // 32, 32).swapaxes(0, 1)).reshape(-1)
 

@@ -1,4 +1,4 @@
-"""Element-wise functions by name (``op.gelu(x)``), against torch in float64; their other meanings; refusals."""
+"""Element-wise functions by name (``op.gelu(x)``), compared with torch in float64; other uses of the names; errors."""
 
 from __future__ import annotations
 

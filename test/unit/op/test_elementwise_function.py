@@ -27,7 +27,7 @@ def two(x: Any, y: Any, z: Any, s: Any) -> Any:
 
 @pytest.mark.slow
 def test_shapes_and_layouts() -> None:
-    """Rows, columns, one for all; gaps, transposed and flipped orders, several modes; each element is right."""
+    """Vectors, scalars, gaps, transposed and reversed orders, and several modes give right elements."""
     x = integers(6, 40)
     cases = [
         (x, integers(40), integers(6, 1)),
@@ -51,7 +51,7 @@ def test_shapes_and_layouts() -> None:
 
 @pytest.mark.slow
 def test_rows_of_any_length() -> None:
-    """Matrices without gaps whose rows are no whole vectors are one row; columns and rows are found by places."""
+    """Matrices without gaps whose rows are not whole vectors are processed as one row."""
     for m, n in ((9, 33), (5, 17), (31, 8 + 3), (3, 257)):
         x, y, out = integers(m, n), integers(m, n), np.full((m, n), np.nan, np.float16)
         made = op.elementwise(lambda x, b, c, y: (x + b) * c + y)
@@ -92,7 +92,7 @@ def test_results_in_memory_of_ones_own() -> None:
 
 @pytest.mark.slow
 def test_functions_of_torch_and_gradients() -> None:
-    """Torch's functions are traced; gradients are those of the function, arrays that expand get sums."""
+    """Functions of torch are traced, and gradients of expanded arrays are summed."""
     made = op.elementwise(lambda x, b, s: (torch.nn.functional.silu(x + b) * s, torch.sigmoid(x)))
     generator = torch.Generator().manual_seed(0)
     x, b = torch.randn(5, 24, generator=generator), torch.randn(24, generator=generator)
@@ -154,7 +154,7 @@ def test_what_does_not_fit(call: Any, kind: type[Exception], message: str) -> No
 
 
 def test_classes_of_shapes() -> None:
-    """One kernel for all lengths, numbers and alignments; another graph is another, and so is another way to lie."""
+    """One kernel serves all lengths, scalars and alignments. Another graph or layout has another kernel."""
     made = op.elementwise(lambda x, s: x * s)
     like = made.kernel(X, 1.0).name
     assert all(made.kernel(*given).name == like for given in ((integers(3, 77), 2.0), (integers(9)[1:], -1.0)))
@@ -163,7 +163,7 @@ def test_classes_of_shapes() -> None:
 
 
 def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Modes are one as long as they are not too long; threads are counted in 31 bits."""
+    """Modes are merged only up to the size of a launch, and larger calls raise an error."""
     from cute_dialect.op.pointwise import calls
 
     monkeypatch.setattr(calls, "_MOST", 16)

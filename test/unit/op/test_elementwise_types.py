@@ -1,4 +1,4 @@
-"""Truths, integers and f64 in functions of elements, and random numbers there, against numpy and torch."""
+"""Booleans, integers, f64 and random numbers in elementwise functions, compared with numpy and torch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def same(found: Any, wanted: np.ndarray) -> None:
 
 @pytest.mark.slow
 def test_masks() -> None:
-    """A mask of bool selects; it lies in any order, and expands."""
+    """A bool mask selects elements, in any memory order, and expands."""
     same(op.where(MASK, X, 0.0, **CPU), np.where(MASK, X, 0).astype(np.float32))
     same(op.where(MASK[:, :1], X, -1.0, **CPU), np.where(MASK[:, :1], X, -1).astype(np.float32))
     same(op.where(MASK[0], X, 1.0, **CPU), np.where(MASK[0], X, 1).astype(np.float32))
@@ -41,7 +41,7 @@ def test_masks() -> None:
 
 @pytest.mark.slow
 def test_truths_are_results() -> None:
-    """Comparisons give bool, into memory of one's own, too; `dtype` converts."""
+    """Comparisons give bool, also into ``out``; `dtype` converts the result."""
     same(op.elementwise(lambda x: x > 0.25, X, **CPU), X > 0.25)
     same(op.elementwise(lambda m, x: m & ~(x > 0.25) | (x < -1.0), MASK, X, **CPU), MASK & ~(X > 0.25) | (X < -1.0))
     same(op.elementwise(lambda m: ~m, MASK, **CPU), ~MASK)

@@ -1,4 +1,4 @@
-"""Operations for others: a package with an operator of torch, a file for ``cute-run``."""
+"""Exported operations: a package with a torch operator, and a file for ``cute-run``."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_operator_of_torch_that_splits_f32(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layouts", [("row", "row", "row"), ("column", "row", "column"), ("row", "column", "row")])
 @pytest.mark.parametrize("make", [operation, in_parts])
 def test_a_file_for_cute_run(tmp_path: Path, layouts: tuple[str, str, str], make: Any) -> None:
-    """The command in its head runs, and finds the product right."""
+    """The command in the head of the file runs and verifies the GEMM."""
     named = dict(zip(("layout_A", "layout_B", "layout_C"), layouts))
     text = op.emit.mlir(make(**named))
     file = tmp_path / "gemm.mlir"

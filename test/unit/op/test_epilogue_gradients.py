@@ -124,7 +124,7 @@ def test_batches() -> None:
 
 @pytest.mark.slow
 def test_functions_of_the_table() -> None:
-    """Derivatives by rule, those of arithmetic and of activations with parameters."""
+    """Derivatives by rule: arithmetic, and activations with parameters."""
     e = epilogue
 
     def f(accum: Any, x: Any) -> Any:
@@ -171,7 +171,7 @@ def test_what_has_no_gradients() -> None:
 
 
 def check_twice(function: Callable[..., Any], args: dict[str, torch.Tensor], within: float) -> None:
-    """Compare the gradients of a function of first gradients, a penalty of them, with those of torch in f64."""
+    """Compare the gradients of a gradient penalty with those of torch in f64."""
     generator = torch.Generator().manual_seed(2)
     a, b = (torch.randn(shape, generator=generator) / 4 for shape in ((16, 24), (24, 32)))
     found: list[list[torch.Tensor]] = []
@@ -225,7 +225,7 @@ def heads(accum: Any, bias: Any, scale: Any) -> Any:
 
 
 def several_shapes(accum: Any, skip: Any, t: Any) -> Any:
-    """Two results of shapes of their own, an argument in a third one."""
+    """Two results and an argument, each of another shape."""
     x = reshape(accum * reshape(permute(t, (1, 0, 2)), (24, 32)), (24, 2, 16))
     D = permute(x, (1, 0, 2))
     F = permute(relu(x) * skip, (2, 1, 0))
@@ -245,7 +245,7 @@ def heads_of_batches(accum: Any, scale: Any) -> Any:
 
 @pytest.mark.slow
 def test_other_shapes() -> None:
-    """Through ``reshape`` and ``permute``, of results and of arguments; what is one for several is summed up."""
+    """Gradients through ``reshape`` and ``permute``; gradients of broadcast arguments are summed."""
     a, b = integers(24, 40), integers(40, 32)
     check(mm, heads, a, b, {"bias": integers(24, 1), "scale": integers(2, 1, 1)})
     check(mm, several_shapes, a, b, {"skip": integers(1, 2, 16), "t": integers(2, 24, 16)})
@@ -299,7 +299,7 @@ KEPT: dict[str, tuple[Callable[..., Any], tuple[int, int, int], dict[str, Any], 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """One value of the graph, or none, of which one kernel computes gradients: three products a step."""
+    """The forward pass keeps at most one value of the graph; a step runs three GEMMs."""
     function, (m, n, k), args, dtype, kept = KEPT[name]
     seen: list[str] = []
     found: list[str] = []
@@ -336,7 +336,7 @@ def test_what_is_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 @pytest.mark.slow
 def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of the kernel that computes gradients are counted in 31 bits."""
+    """More blocks than the gradient kernel can launch raise an error."""
     from cute_dialect.op.epilogue import pointwise_backward
 
     monkeypatch.setattr(pointwise_backward, "_MOST", 4)
@@ -357,7 +357,7 @@ def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_gradients_that_lie_otherwise() -> None:
-    """Gradients by columns, of every other row, of a type of their own, and of arguments alone."""
+    """Incoming gradients may be column-major, strided or of another type, and only arguments may need gradients."""
     a, b, bias = (t.requires_grad_() for t in (normal(40, 72), normal(72, 136), normal(136, dtype=f32)))
     wide = [t.detach().double().requires_grad_() for t in (a, b, bias)]
     g = normal(80, 136)
@@ -378,7 +378,7 @@ def test_gradients_that_lie_otherwise() -> None:
 
 @pytest.mark.slow
 def test_steps_are_launched_again() -> None:
-    """Five kernels a step, of other data the next time: three products, the derivative, the sums of its columns."""
+    """A step replays five kernels on new data: three GEMMs, the derivative, and its column sums."""
 
     def f(accum: Any, bias: Any, skip: Any) -> Any:
         return gelu(accum + bias) + skip

@@ -23,7 +23,7 @@ TYPES: dict[str, Any] = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtype
 
 
 def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Factors of small integers, and a factor of each row: powers of two, one of them 0."""
+    """Operands of small integers, and per-row factors that are powers of two or 0."""
     rng = np.random.default_rng(m + n)
     a, b = (rng.integers(-2, 3, s).astype(np.float16) for s in ((m, k), (k, n)))
     rows = np.ldexp(np.float32(1), rng.integers(-20, 20, (m, 1)))
@@ -38,7 +38,7 @@ def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     [("f8E4M3FN", 128, "f32", 72, 272), ("f8E5M2", 32, "e8m0", 40, 96), ("i8", 64, "e8m0", 72, 200)],
 )  # fmt: skip
 def test_blocks(element: str, block: int, scales: str, m: int, n: int) -> None:
-    """Values and scales; the last block may have fewer columns, which no row of others is part of."""
+    """Values and scales are right; the last block of a row may have fewer columns."""
 
     def f(accum: Any, rows: Any) -> Any:
         q, s = quantize(accum * rows, element, (1, block), scales)
@@ -60,7 +60,7 @@ def test_blocks(element: str, block: int, scales: str, m: int, n: int) -> None:
 
 @pytest.mark.slow
 def test_beside() -> None:
-    """D as it is, values of 8 bits, scales in memory of yours, sums of rows, matrices of a batch."""
+    """D, 8-bit values, scales in the caller's memory, row sums, and batches."""
 
     def f(accum: Any) -> Any:
         q, s = quantize(accum, scales="e8m0", block=32)

@@ -59,7 +59,7 @@ def test_all_at_once(m: int, n: int, dtype: Any) -> None:
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_kernels(monkeypatch: pytest.MonkeyPatch, swapped: bool, turned: bool, tile: tuple[int, int]) -> None:
-    """The problem as it is and swapped, results by rows and by columns."""
+    """The problem and its transpose, with row-major and column-major results."""
 
     def rows(accum: Any) -> Any:
         return {"D": accum, "r": epilogue.sum(accum, -1), "c": epilogue.max(accum, -2), "t": epilogue.min(accum)}

@@ -26,7 +26,7 @@ def integers(*shape: int, dtype: Any = np.float16, seed: int = 0) -> np.ndarray:
 
 
 def check(function: Any, a: np.ndarray, b: np.ndarray, args: dict[str, Any], **more: Any) -> Any:
-    """Compare a product with what the function gives in f64."""
+    """Compare a GEMM with the function in f64."""
     call = op.mm if a.ndim == 2 else op.bmm
     kernels: list[str] = []
     found = call(a, b, epilogue=function, args=args, device="cpu", report=lambda r: kernels.append(str(r)), **more)
@@ -64,7 +64,7 @@ def everything(accum: Any, scale: Any, angle: Any, skip: Any, bias: Any) -> Any:
     ("m", "n", "dtype"), [(72, 192, np.float16), (72, 192, np.float32), (40, 64, np.float16)]
 )  # fmt: skip
 def test_heads(m: int, n: int, dtype: Any) -> None:
-    """Heads of 64: stored by TMA."""
+    """Heads of 64 are stored by TMA."""
     a, b = integers(m, 40), integers(40, n)
     found = check(heads, a, b, {"bias": integers(n)}, dtype=dtype, checks=ALL, schedule="adversarial")
     assert found.flags.c_contiguous and found.dtype == dtype
@@ -73,7 +73,7 @@ def test_heads(m: int, n: int, dtype: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("m", "n", "k"), [(24, 48, 40), (23, 48, 9)])
 def test_everything(m: int, n: int, k: int) -> None:
-    """Heads of 16, by elements; rows that TMA cannot read go through another kernel, and a copy."""
+    """Heads of 16 are stored by element; unaligned rows use another kernel and a copy."""
     a, b = integers(m, k), integers(k, n)
     args = {"scale": integers(n // 16, 1, 1, dtype=np.float32), "angle": integers(m, 16, seed=1),
             "skip": integers(n // 16, m, 16, seed=2), "bias": integers(n, seed=3)}  # fmt: skip
@@ -86,7 +86,7 @@ def test_everything(m: int, n: int, k: int) -> None:
 
 @pytest.mark.slow
 def test_memory_of_yours() -> None:
-    """Results go into memory of any strides; rows of several sequences, (B S, H E) to (B, H, S, E)."""
+    """Results may have any strides; (B S, H E) is stored as (B, H, S, E)."""
     a, b = integers(64, 40), integers(40, 128)
 
     def split(accum: Any) -> Any:
@@ -143,7 +143,7 @@ def test_pairs_and_columns() -> None:
 
 @pytest.mark.slow
 def test_traced_once() -> None:
-    """A trace serves other rows, and says so where its digits do not fit."""
+    """A trace serves another number of rows, or raises an error if its constants do not fit."""
     traced = trace(
         lambda accum, s: permute(reshape(accum, (-1, 2, 16)), (1, 0, 2)) * s,
         {"accum": FakeTensor("f32", (24, 32)), "s": FakeTensor("f16", (2, 1, 16))},
@@ -246,7 +246,7 @@ def test_groups() -> None:
 
 @pytest.mark.slow
 def test_arguments_of_planned_groups() -> None:
-    """They are read where they lie, or refused."""
+    """Arguments are read in place, or refused."""
     a, b, ends, plan = integers(40, 24), integers(2, 24, 32), [17, 40], op.GroupedGemm(element="f16", layout="row")
     s = integers(40, 2, 16, seed=4)
     plan.epilogue_visitor = lambda accum, s: accum * reshape(s, (40, 32))
@@ -261,7 +261,7 @@ def test_arguments_of_planned_groups() -> None:
 
 
 def channels_first(accum: Any, scale: Any) -> Any:
-    """Pixels by channels to (N, K, P Q)."""
+    """Reshape pixels by channels to (N, K, P Q)."""
     return permute(reshape(accum, (2, 16, 8)), (0, 2, 1)) * scale
 
 
@@ -274,7 +274,7 @@ def also_first(accum: Any, t: Any) -> Any:
 
 @pytest.mark.slow
 def test_convolutions() -> None:
-    """One tap: the product of pixels with filters; images in another order than channels last, and a plan's."""
+    """A 1x1 convolution is a GEMM; images that are not channels-last, and plans."""
     x, f, t = integers(2, 4, 4, 16), integers(8, 1, 1, 16), integers(2, 8, 16, seed=5)
     sums = x.reshape(32, 16).astype(float) @ f.reshape(8, 16).T
     found = op.conv2d(x, f, epilogue=channels_first, args={"scale": integers(8, 1)}, device="cpu")
@@ -294,7 +294,7 @@ def turned_image(accum: Any) -> Any:
 
 
 def beside(accum: Any, bias: Any, t: Any) -> Any:
-    """D as it is described, another result and an argument in shapes of their own."""
+    """D as described, and another result and an argument of other shapes."""
     x = (accum + bias) * reshape(permute(t, (1, 0, 2)), (24, 32))
     F = permute(reshape(x, (24, 2, 16)), (1, 0, 2))
     D = relu(x)
@@ -345,7 +345,7 @@ def test_who_has_none() -> None:
 
 
 def test_views_are_numpys() -> None:
-    """Random shapes and orders, of a batch: the view of each gives what numpy's reshape and transpose give."""
+    """Random shapes and orders give the views that numpy's reshape and transpose give."""
     rng = np.random.default_rng(7)
     sums = (6, 8, 12)
     x = np.arange(6 * 8 * 12).reshape(sums)

@@ -55,7 +55,7 @@ def test_a_graph() -> None:
 
 
 def test_structure_is_the_key() -> None:
-    """Names and the order of independent statements make no other kernel, constants do."""
+    """Names and the order of independent statements do not change the kernel; constants do."""
 
     def renamed(accum: Any, x: Any) -> Any:
         y = x * 2.0
@@ -81,7 +81,7 @@ def test_structure_is_the_key() -> None:
 
 
 def test_python_steers_the_trace() -> None:
-    """Loops, helpers, closures; numbers whose values are asked for are constants."""
+    """Loops, helpers and closures are traced, and numbers whose values are read become constants."""
 
     def polynomial(x: Any, coefficients: Any) -> Any:
         total = 0.0

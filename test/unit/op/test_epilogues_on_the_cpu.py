@@ -24,7 +24,7 @@ f16, f32 = torch.float16, torch.float32
 
 @pytest.fixture(autouse=True)
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels that ran, on the interpreter."""
+    """Names of the kernels that ran on the interpreter."""
     return put_in_place(monkeypatch)
 
 
@@ -62,7 +62,7 @@ def arguments(*shape: int) -> dict[str, Any]:
 @pytest.mark.sample("False")
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_product(monkeypatch: pytest.MonkeyPatch, launched: list[str], swapped: bool) -> None:
-    """The kernel of either order, plain and traced; the same structure is the same kernel."""
+    """The kernel of either order, plain and traced; equal structure gives the same kernel."""
 
     def chosen(problem: Problem, *_: object, **__: object) -> Choice:
         found = menu(problem)
@@ -189,7 +189,7 @@ def test_normal_data() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [f16, f32])
 def test_any_rows_in_one_kernel(launched: list[str], dtype: torch.dtype) -> None:
-    """Sums that are not rounded between, of batches too."""
+    """The accumulator is not rounded before the epilogue, in batches too."""
     a, b = integers(3, 37, 71), integers(3, 71, 85)
 
     def f(accum: Any, column: Any, skip: Any, per: Any) -> Any:

@@ -97,7 +97,7 @@ def test_epilogues_and_copies() -> None:
 
 
 def test_columns_of_the_result_are_contiguous() -> None:
-    """Then it is the transposed problem."""
+    """The transposed problem is computed."""
     out = np.zeros((4096, 128), np.float16).T
     found = op.explain(op.mm, (128, 64), (64, 4096), out, bias=(4096,))
     assert found.problem == Problem(4096, 128, 64, major_a="m", major_b="k")

@@ -97,7 +97,7 @@ def test_random_depthwise(seed: int, kernels: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("multiplier", [2, 4])
 def test_filters_of_each_channel(multiplier: int, kernels: list[str]) -> None:
-    """Depthwise with several filters of each channel."""
+    """Depthwise convolution with several filters per channel."""
     rng = np.random.default_rng(multiplier)
     h = How((1, 2), (1, 0), (2, 1), (1, 2), 6, multiplier == 2)
     x, f = small(rng, 2, 9, 7, 6), small(rng, 6 * multiplier, 3, 2, 1)
@@ -164,7 +164,7 @@ def test_epilogues_and_padded_views(kernels: list[str]) -> None:
 
 @pytest.mark.slow
 def test_split_k_selects_the_gemm(kernels: list[str]) -> None:
-    """A split of K is one of the im2col GEMM's: a kernel without one is not chosen."""
+    """The tile kernels lack split-K, so the im2col GEMM is chosen."""
     rng, h = np.random.default_rng(9), how(1, groups=2)
     x, f = small(rng, 1, 4, 4, 64), small(rng, 64, 3, 3, 32)
     got = op.conv2d(x, f, **h.arguments, split_k=2, **CHECKS)
@@ -208,7 +208,7 @@ def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_gradients_of_filters_of_few_channels(kernels: list[str]) -> None:
-    """3 and 11 channels without groups: nothing is written out."""
+    """With 3 and 11 channels without groups, no columns are written to memory."""
     rng = np.random.default_rng(12)
     for c, k, taps in ((3, 21, (2, 5)), (11, 43, (6, 6))):
         h = how(2)

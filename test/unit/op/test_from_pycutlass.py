@@ -1,4 +1,4 @@
-"""The table of docs/operations.md that says what PyCUTLASS' names are here: each row run as PyCUTLASS spells it."""
+"""The table of PyCUTLASS names in docs/operations.md: each row runs as PyCUTLASS spells it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_activations_by_element(activation: Any, numbers: tuple[float, ...], exa
 
 @pytest.mark.slow
 def test_activations_with_numbers() -> None:
-    """One text of name and numbers, however it is written; what has no such numbers is refused."""
+    """Activations with parameters have one canonical name, and unknown parameters are refused."""
     a, b = flat("f16", M * K).reshape(M, K), flat("f16", K * N).reshape(K, N)
     sums = a.astype(float) @ b
     for text in (("leaky_relu", 0.5), "leaky_relu(0.5)", op.leaky_relu("f32")._replace(numbers=(0.5,))):
@@ -118,7 +118,7 @@ def test_gradients_of_activations_with_numbers() -> None:
     ],
 )  # fmt: skip
 def test_f32_without_tensor_cores(shape: list[int], stages: int, warps: list[int], layouts: str) -> None:
-    """Tiles of any GPU, which PyCUTLASS' examples have."""
+    """The SIMT tiles of PyCUTLASS's examples work on any GPU."""
     f32 = op.float32
     instruction = op.MathInstruction([1, 1, 1], f32, f32, f32, op.OpClass.Simt, op.MathOperation.multiply_add)
     order = {"r": op.RowMajor, "c": op.ColumnMajor}

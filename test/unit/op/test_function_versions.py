@@ -1,4 +1,4 @@
-"""Epilogue functions that are edited in place are other functions to all that caches kernels by them."""
+"""An epilogue function that is edited in place gets a new kernel in every cache."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""``op.grouped_mm`` on the interpreter, against products of float64: small integers, so that results are exact."""
+"""``op.grouped_mm`` on the interpreter, compared with float64; small integers make results exact."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 
 
 def rows(a: np.ndarray, b: np.ndarray, parts: list[slice] = PARTS) -> np.ndarray:
-    """Products of rows; NaN where there is none."""
+    """Return the grouped product by rows, NaN for rows of no group."""
     found = np.full((len(a), b.shape[2]), np.nan)
     for g, part in enumerate(parts):
         found[part] = wide(a[part]) @ wide(b[g])

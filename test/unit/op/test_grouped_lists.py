@@ -46,7 +46,7 @@ def products(a: list[np.ndarray], b: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def padded(x: np.ndarray, more: int = 3) -> np.ndarray:
-    """The same matrix with NaN behind each of its rows, and behind it."""
+    """Return the same matrix with NaN past the end of each row and of the matrix."""
     memory = np.full((x.shape[0] + 2, x.shape[1] + more), np.nan, x.dtype)
     memory[: x.shape[0], : x.shape[1]] = x
     return memory[: x.shape[0], : x.shape[1]]
@@ -236,7 +236,7 @@ def test_gradients() -> None:
 
 
 def bad(**changes: Any) -> Any:
-    """A call of lists with something changed."""
+    """Return a list call with one argument changed."""
     a, b, c = lists(sizes=[(4, 8, 16), (3, 5, 2)])
     given: dict[str, Any] = {"a": a, "b": b, "device": "cpu"} | changes
     for name, i, x in given.pop("put", ()):

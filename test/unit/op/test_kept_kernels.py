@@ -1,4 +1,4 @@
-"""Kernels of operations that an earlier process compiled: found without tracing, and without the compiler."""
+"""Kernels compiled by an earlier process are found without tracing and without the compiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print(sha256(found.artifact.ptx.encode()).hexdigest(), "xdsl" in sys.modules, "m
 
 
 def run(cache: Path, order: str) -> tuple[str, bool]:
-    """Run the program with a cache of its own: what it found, and whether the compiler was imported."""
+    """Run the program with its own cache; return its findings and whether the compiler was imported."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, order], capture_output=True, text=True,
         env={**os.environ, "CUTE_CACHE_DIR": str(cache), "CUTE_CACHE": "1"},
@@ -57,7 +57,7 @@ def of(config: AnyConfig) -> str | None:
 
 
 def test_what_a_place_depends_on() -> None:
-    """Equal configurations have one place, others have others; those with functions of the caller's have none."""
+    """Equal configurations share a cache entry, others do not, and callers' functions have none."""
     plain = any_config("f16", "f16", ("k", "k"), False, Epilogue())
     again = any_config("f16", "f16", ("k", "k"), False, Epilogue())
     others = [
@@ -78,7 +78,7 @@ def test_what_a_place_depends_on() -> None:
 
 @pytest.mark.parametrize("entry", ["{}", "[]", '{"format": 1, "tools": {}, "artifact": 7}', "none"])
 def test_what_is_no_entry(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry that says something else is passed by."""
+    """An entry with unexpected contents is ignored."""
     from cute_dialect.pipelines.cache import Cache
 
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Tables of tuned kernels, and ``cute-bench gemm --tune`` with invented measurements."""
+"""Tables of tuned kernels, and ``cute-bench gemm --tune`` with fake measurements."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_users_table_comes_first() -> None:
 
 
 def test_then_the_one_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In its place: a table with two problems, of which the user has tuned one."""
+    """The user's table overrides one of two problems in the package's table."""
     shipped = save(GPU, {PROBLEM.key: (OTHER, 1.0), "f16-f16-kk 1x8x8": (OTHER, 1.0)}, tmp_path / "shipped.json")
     monkeypatch.setattr(module, "shipped_path", lambda gpu: shipped)
     module.shipped.cache_clear()
@@ -211,7 +211,7 @@ def test_words_that_do_not_go_together(speeds: dict[str, float], capsys: pytest.
 
 
 def test_few_matrices_with_much_k_share_it() -> None:
-    """As many blocks as run at once: of all matrices together."""
+    """Split-K uses as many blocks as run at once, over all matrices."""
     few, many = (Problem(256, 256, 16384, "f16", "f16", "k", "n", matrices) for matrices in (4, 400))
     assert best(few).parts > 1 and best(few).config.batch and best(many).parts == 1
     shared = best(few)

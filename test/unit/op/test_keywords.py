@@ -1,4 +1,4 @@
-"""Keyword arguments that functions do not have: one class and one form of message for all of them."""
+"""Unknown keyword arguments raise the same class with the same form of message in all functions."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ OUT = torch.zeros(8, 24, dtype=torch.float16)
 
 
 class Noted:
-    """A kernel that computes nothing and notes at what addresses it is launched again."""
+    """A kernel that computes nothing and records the addresses of its replayed launches."""
 
     alignment = 16
 
@@ -43,7 +43,7 @@ class Noted:
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Noted:
-    """On stream 7."""
+    """A recording kernel on stream 7."""
     monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 7)
     return Noted()
 
@@ -55,7 +55,7 @@ def multiplied(kernel: Noted, a: Any, b: Any, out: Any = None, *numbers: float) 
 
 
 def calls_of(kernel: Noted, *more: Any) -> KnownCalls:
-    """Return calls that know one product, of A and B."""
+    """Return a call cache with one GEMM of A and B."""
     calls = KnownCalls()
     calls.recorded("how", (A, B, *more), lambda: multiplied(kernel, A, B, *more))
     assert len(calls) == 1
@@ -77,7 +77,7 @@ def test_a_call_like_an_earlier_one(kernel: Noted) -> None:
 
 
 class Kind(torch.Tensor):
-    """A tensor of another class."""
+    """A tensor subclass."""
 
 
 ODD = torch.zeros(8 * 16 + 1, dtype=torch.float16)[1:].view(8, 16)
@@ -102,7 +102,7 @@ def test_what_else_a_call_says(kernel: Noted, how: Any) -> None:
 
 
 def test_addresses_of_no_whole_units(kernel: Noted) -> None:
-    """Are known as such: what is done may depend on them."""
+    """The cache key includes misaligned addresses, because the launches may depend on them."""
     calls = calls_of(kernel)
     calls.recorded("how", (ODD, B), lambda: multiplied(kernel, ODD, B))
     assert len(calls) == 1
@@ -112,7 +112,7 @@ def test_addresses_of_no_whole_units(kernel: Noted) -> None:
 
 
 def test_results_in_the_memory_of_operands(kernel: Noted) -> None:
-    """Are refused where the call is looked at; what shared memory before may do so again, in the same way."""
+    """A call is not replayed for a result that overlaps an operand, unless it did in the recorded call."""
     memory = torch.zeros(5 * 64 * 64, dtype=torch.float16)
 
     def at(place: int) -> torch.Tensor:
@@ -143,7 +143,7 @@ def test_results_in_the_memory_of_operands(kernel: Noted) -> None:
 
 @pytest.mark.parametrize("guards", [True, False])
 def test_gradients_are_not_forgotten(kernel: Noted, monkeypatch: pytest.MonkeyPatch, guards: bool) -> None:
-    """Tensors that get gradients are no call like one of tensors that do not, but where gradients are off."""
+    """A cached call without gradients is not replayed for tensors that need them."""
     if not guards:
         monkeypatch.setattr(module, "guard_of", lambda tensors: None)
     calls = calls_of(kernel)
@@ -188,7 +188,7 @@ def test_what_is_not_done_again(kernel: Noted, what: str) -> None:
 
 
 def test_steps_between_launches(kernel: Noted) -> None:
-    """Copies, of parts too, zeros, memory for them; several results in the form that they had."""
+    """Copies, zero fills and allocations are replayed, and results keep their structure."""
 
     def compute(a: Any, b: Any) -> Any:
         wide, unused = torch.empty(8, 32, dtype=torch.float16), torch.empty(1000)
@@ -271,7 +271,7 @@ def idle() -> Iterator[Seen]:
 @pytest.mark.sample(every=10)
 @pytest.mark.parametrize("name", CALLS)
 def test_kinds_of_calls(seen: Seen, name: str) -> None:
-    """The second call of each launches what the first did, and is right, of other numbers at other addresses."""
+    """The second call of each specialization replays the launches with right results at other addresses."""
     torch.manual_seed(len(name))
     call, make, wanted, tolerance = CALLS[name]
     kept = []
@@ -286,7 +286,7 @@ def test_kinds_of_calls(seen: Seen, name: str) -> None:
 
 @pytest.mark.slow
 def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines of no whole 16 bytes, copied by one launch for both factors, and transposed by torch."""
+    """Unaligned rows of both operands are copied by one launch, and transposed by torch."""
     from cute_dialect.op.select import gemm_dispatch
 
     monkeypatch.setattr(gemm_dispatch, "_warps_sooner", lambda *_: False)

@@ -1,4 +1,4 @@
-"""Convolutions that were computed before are launched after one look-up; kernels that a call asks for.
+"""Cached convolutions are launched after one lookup; kernels that a call requests.
 
 Nothing is launched. The tests record the launches instead.
 """
@@ -25,7 +25,7 @@ GPU = ("NVIDIA H200", 132)
 
 
 class Told:
-    """A kernel that says what it would launch."""
+    """A kernel that records its name instead of launching."""
 
     def __init__(self, name: str, launched: list[Any]):
         self.name, self.launched = name, launched
@@ -39,7 +39,7 @@ class Told:
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The names of the kernels that calls take, and what is launched without them, on stream 7."""
+    """Names of the kernels that calls take, and the replayed launches on stream 7."""
     found: list[Any] = []
     monkeypatch.setattr(arrays, "_check_place", lambda *_: None)
     for module in (compute, products):
@@ -90,7 +90,7 @@ def test_calls_like_earlier_ones(launched: list[Any], monkeypatch: pytest.Monkey
 
 
 def test_other_calls(launched: list[Any]) -> None:
-    """Are checked, and a kernel is chosen: of another window, type or layout, wanted gradients, overlapping memory."""
+    """Calls with another window, type, layout, gradients or overlapping memory miss the cache."""
     op.conv2d(X, F, None, 1, 1)
     others: list[Any] = [
         lambda: op.conv2d(X, F, None, 1, 2), lambda: op.conv2d(X, F, None, 2, 1),
@@ -115,7 +115,7 @@ def test_other_calls(launched: list[Any]) -> None:
 
 
 def test_a_kernel_that_is_asked_for(launched: list[Any]) -> None:
-    """By its name, as a configuration, or by its tile; for an epilogue, too."""
+    """A kernel requested by name, configuration or tile, with an epilogue too."""
     found = op.explain(op.conv2d, (2, 8, 8, 64), (32, 3, 3, 64), padding=1)
     name = "fprop-f16-f16-3x3-p1x1-128x32-c1-q9"
     assert found.kernel != name
@@ -227,7 +227,7 @@ def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_steps_with_gradients_are_known(launched: list[Any]) -> None:
-    """The second step of a layer launches what the first did, at its own addresses, and looks nothing up."""
+    """The second step of a layer replays the first without any lookup."""
     filters = F.clone().requires_grad_()
 
     def step() -> tuple[Any, ...]:

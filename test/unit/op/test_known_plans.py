@@ -1,4 +1,4 @@
-"""Calls of plans, and of functions on rows, that were made before are launched after one look-up; no other call is."""
+"""Cached calls of plans and of row functions are launched after one lookup; other calls miss the cache."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Kernel:
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
-    """Calls of plans of tensors on the CPU are as those of a GPU's, and launch this."""
+    """Let plans treat CPU tensors as GPU tensors, and launch a recording kernel."""
     made = Kernel()
 
     def init(self: Launcher, module: object, recipe: Any) -> None:
@@ -59,7 +59,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
 
 
 def planned() -> op.Gemm:
-    """Return a plan whose kernel computes rows of D."""
+    """Return a plan with a fake kernel."""
     plan = op.Gemm(element="f16", layout="row")
     half = op.MathInstruction([64, 128, 16], "f16", "f16", "f32")
     plan.tile_description = op.TileDescription([128, 128, 64], 4, None, half)
@@ -67,7 +67,7 @@ def planned() -> op.Gemm:
 
 
 def first(plan: op.Gemm, *arrays: Any, bias: Any = None, **numbers: float) -> None:
-    """Run a plan as it is run the first time, and let it remember."""
+    """Run a plan for the first time and let it record."""
     found = plan.arguments(*arrays, bias=bias, device="cpu", **numbers)  # type: ignore[arg-type]
     found.launch()
     a, b, c, d = (*arrays, None, None)[:4]
@@ -100,7 +100,7 @@ def test_plans(kernel: Kernel) -> None:
     ],
 )  # fmt: skip
 def test_other_calls(kernel: Kernel, given: tuple[Any, ...], more: dict[str, Any]) -> None:
-    """They go the way where they are checked: of tensors on the CPU, they are refused."""
+    """Other calls miss the cache and are checked again, so CPU tensors are refused."""
     plan = planned()
     first(plan, A, B)
     first(plan, A, B, None, C)
@@ -141,7 +141,7 @@ def test_what_else_the_arguments_say(monkeypatch: pytest.MonkeyPatch, kernel: Ke
 def test_plans_of_several_launches(
     monkeypatch: pytest.MonkeyPatch, kernel: Kernel, layout: str, columns: int
 ) -> None:  # fmt: skip
-    """Parts of f32, and sums that a second kernel writes, are in memory that each call makes."""
+    """Workspaces for f32 parts and split-K slices are allocated by each call."""
 
     def memory(like: Any, count: int, element: str, zero: bool = False) -> Any:
         return view_of(torch.zeros(count))
@@ -174,7 +174,7 @@ X = torch.zeros(4, 16, dtype=torch.float16)
 
 
 def test_rows_of_one_tensor_twice(kernel: Kernel) -> None:
-    """A call of tensors that share memory is replayed where they share it in the same way."""
+    """A call with overlapping tensors is replayed if they overlap in the same way."""
     one = RowCall("rms_norm", {"x": X, "residual": X}, "cpu")
     one.cpu, calls, result = False, KnownCalls(), one.result(X.shape)
     one._steps = [(kernel, tuple(view_of(t) for t in (X, X, result)), {})]

@@ -1,4 +1,4 @@
-"""``torch.vmap`` of products: one product of a batch, exact; what it cannot be is refused."""
+"""``torch.vmap`` of GEMMs is one batched GEMM, with exact results and errors for unsupported cases."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def exact(*x: torch.Tensor) -> torch.Tensor:
 def test_products(
     monkeypatch: pytest.MonkeyPatch, mapped: Callable[[], Any], want: Callable[[], Any], batches: int
 ) -> None:
-    """One launch, but of a bias of each."""
+    """One launch, unless each matrix has its own bias."""
     seen: list[str] = []
     product = operators.gemm.product
 

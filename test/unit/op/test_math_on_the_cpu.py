@@ -1,4 +1,4 @@
-"""``math=`` and ``accumulator=`` of ``op.mm`` on the interpreter: what f32 is multiplied as, f64, other sums."""
+"""``math=`` and ``accumulator=`` of ``op.mm`` on the interpreter."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from cute_dialect.op.dtypes import tf32_allowed  # noqa: E402
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels that run."""
+    """Names of the kernels that run."""
     return noted(monkeypatch)
 
 
 @pytest.fixture
 def precision() -> Any:
-    """Torch's switch, set back afterwards."""
+    """Set torch's precision switch, and restore it afterwards."""
     matmul = torch.backends.cuda.matmul
     before = matmul.fp32_precision
     yield matmul
@@ -44,7 +44,7 @@ def error(found: Any) -> float:
 
 @pytest.mark.slow
 def test_the_default_is_torchs(launched: list[str], precision: Any) -> None:
-    """Nothing is less precise than asked for; what torch allows it allows here."""
+    """The precision of f32 follows torch's switch."""
     precision.fp32_precision = "ieee"
     assert not tf32_allowed() and error(op.mm(A, B, device="cpu")) < 2e-5
     precision.fp32_precision = "tf32"
@@ -78,7 +78,7 @@ def test_three_products(launched: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("math", "kind"), [("fast_f16", torch.float16), ("fast_bf16", torch.bfloat16)])
 def test_rounded_before(launched: list[str], math: str, kind: torch.dtype) -> None:
-    """As products of f16 or bf16 are, with a result of f32; any rows, epilogues."""
+    """Operands are rounded to f16 or bf16 and the result is f32, for any rows and epilogues."""
     for a, b in ((A, B), (A.t().contiguous().t(), B), (A[:39, :71], B[:71, :87])):
         want = a.to(kind).double() @ b.to(kind).double()
         assert float((op.mm(a, b, math=math, device="cpu") - want).abs().max()) < 2e-5
@@ -92,7 +92,7 @@ def test_rounded_before(launched: list[str], math: str, kind: torch.dtype) -> No
 
 @pytest.mark.slow
 def test_exactly(launched: list[str]) -> None:
-    """Integers that f32 adds exactly and tf32 would not hold; every major, epilogues in the kernel, hooks too."""
+    """Integers that f32 holds exactly but tf32 does not, for every major, with epilogues and hooks."""
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randint(-n, n, s, generator=generator).float() for n, s in ((60000, (39, 40)), (4, (40, 87))))
     exact, c, bias = a.double() @ b.double(), torch.ones(39, 87), torch.arange(87.0)

@@ -17,7 +17,7 @@ CHECKED: dict[str, Any] = {"device": "cpu", "checks": ["race", "uninit", "oob"],
 
 
 def integers(element: str, *shape: int, offset: int = 0) -> np.ndarray:
-    """Small integers in memory of their own, which begins so many elements behind whole 16 bytes."""
+    """Return small integers in their own memory, at an offset from 16-byte alignment."""
     kind = numpy_dtype(element)
     memory = np.zeros(np.prod(shape, dtype=int) * kind.itemsize + 64, np.uint8)
     start = -memory.ctypes.data % 16 + offset * kind.itemsize
@@ -27,7 +27,7 @@ def integers(element: str, *shape: int, offset: int = 0) -> np.ndarray:
 
 
 def columns(x: np.ndarray) -> np.ndarray:
-    """The same, contiguous along columns."""
+    """Return the same integers, column-major."""
     made = integers("f16", *x.shape[::-1]).astype(x.dtype).T
     made[...] = x
     return made
@@ -101,7 +101,7 @@ def shifted(accum: Any, bias: Any, scale: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("lies", ["together", "apart", "anyhow"])
 def test_traced_epilogues(lies: str) -> None:
-    """Arrays are one each a product, as of a batch: of one launch, a launch each, and a kernel without TMA."""
+    """Epilogue arrays have one matrix per GEMM: one launch, a launch each, or a kernel without TMA."""
     k, n = (37, 21) if lies == "anyhow" else (40, 32)
     a, b, bias = several("f16", 24, k), several("f16", k, n), integers("f32", 3, 1, n)
     b[2] = b[0]
@@ -155,7 +155,7 @@ def test_gradients(activation: str) -> None:
 
 @pytest.mark.slow
 def test_gradients_through_epilogues() -> None:
-    """Product by product."""
+    """Gradients are computed GEMM by GEMM."""
     torch = pytest.importorskip("torch")
     a = [torch.from_numpy(x).requires_grad_() for x in several("f16", 24, 40)]
     w, bias = torch.from_numpy(integers("f16", 40, 32)).requires_grad_(), torch.zeros(3, 1, 32, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Memory for copies and workspaces: what the driver is asked for, what is in use."""
+"""Memory pool for copies and workspaces: requests to the driver and memory in use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ bindings = pytest.importorskip("cuda.bindings.driver", reason="NOT RUN: no cuda-
 
 
 class Bindings:
-    """``cuda.bindings.driver``, whose functions about memory are noted and done in no GPU."""
+    """A fake ``cuda.bindings.driver`` that records memory calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[Any, ...]]] = []

@@ -24,7 +24,7 @@ def transposed(m: Matrix) -> Matrix:
 
 
 def ask(a: Matrix, b: Matrix, out: Matrix, dtype: str = "f16", result: str = "", **more: Any) -> str:
-    """The name of the kernel that is taken."""
+    """Return the name of the chosen kernel."""
     way = way_of(a, b, out, dtype, result or dtype, **more)
     p = way.problem
     return way.choice.name if way.choice is not None else f"any {p.element}-{p.major_a}-{p.major_b}"

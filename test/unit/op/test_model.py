@@ -94,7 +94,7 @@ def test_what_the_model_says() -> None:
 
 @pytest.mark.slow
 def test_all_kernels_at_once_are_each_alone() -> None:
-    """By costs like an H200's and by others; the best is the first of all that suit the problem."""
+    """Vectorized predictions equal single ones for several cost tables, and the best kernel comes first."""
     rng = random.Random(3)
     for number, p in enumerate(
         [
@@ -190,7 +190,7 @@ def test_a_choice_can_be_made_for_any_number_of_multiprocessors() -> None:
 
 
 def test_the_choice_counts_the_work_of_an_epilogue() -> None:
-    """Much of it for little K: consumers that take turns hide it; without one the choice is as it was."""
+    """An expensive epilogue with a small K selects ping-pong kernels. Without one the choice does not change."""
     p, epilogue = Problem(16384, 4096, 1024, "bf16", "bf16"), Epilogue(bias="n", bias_type="bf16", activation="silu")
     plain, fused = choose(p), choose(p, epilogue=epilogue)
     assert plain.config.schedule == "cooperative" and fused.config.schedule == "pingpong"

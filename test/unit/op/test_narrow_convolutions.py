@@ -28,7 +28,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any, str]] = {
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kernels with im2col loads that are launched, on a chip of two multiprocessors."""
+    """Names of the launched im2col kernels, on a chip with two multiprocessors."""
     from cute_dialect.op.conv import compute
 
     found: list[str] = []
@@ -56,7 +56,7 @@ def test_forward_and_gradient(name: str, launched: list[str]) -> None:
 
 @pytest.mark.slow
 def test_what_becomes_of_the_sums(launched: list[str]) -> None:
-    """Bias, an activation, c; of filters what is added, an epilogue; tensors with channels first."""
+    """Bias, activation, c, filter gradients with an epilogue, and channels-first tensors."""
     rng, h = np.random.default_rng(4), how(1, 2)
     x, f = small(rng, 1, 7, 6, 6), small(rng, 8, 3, 3, 6)
     sums, bias = forward(x, f, h), np.arange(8, dtype=np.float32) - 4
