@@ -46,7 +46,7 @@ def apply_swizzle(swizzle: Swizzle, x: Leaf) -> Leaf:
 
 
 def _operand(mask: int, x: Leaf) -> int:
-    # Masks are unsigned 32-bit numbers.  In a 32-bit instruction bit 31 is the sign, so the operand is negative.
+    # Masks are unsigned 32-bit numbers.  In a 32-bit instruction bit 31 is the sign bit of the operand.
     return mask - (1 << 32) if mask >> 31 and isinstance(x, Dyn) and x.width <= 32 else mask
 
 

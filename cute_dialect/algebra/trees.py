@@ -267,10 +267,7 @@ def weakly_congruent(a: Tree, b: Tree) -> bool:
 
 
 def compatible(a: IntTuple, b: IntTuple) -> bool:
-    """Return True if ``a`` is a static integer equal to ``product(b)``, or if ranks agree and all modes are compatible.
-
-    The modes are compared pairwise.
-    """
+    """Return True if ``a`` is the static integer ``product(b)``, or if ranks are equal and all modes compatible."""
     if type(a) is tuple:
         return type(b) is tuple and len(a) == len(b) and all(map(compatible, a, b))
     return isinstance(a, int) and a == product(b)

@@ -1,9 +1,9 @@
 """Shared-memory layouts that WGMMA can read: layout atoms and the choice of the swizzle.
 
-A layout atom has 8 rows of 16, 32, 64 or 128 contiguous bytes.  Rows run along M or N if k-major, and along k if
-mn-major.  Rows wider than 16 bytes are swizzled, so that 8 rows of 16 bytes fall into different banks.  The swizzle
-acts on byte addresses as ``S<W,4,3>``.  It belongs to the pointer or, in units of elements, to a composed layout.
-``tile_to_shape`` builds whole tiles.
+A layout atom has 8 rows of 16, 32, 64 or 128 contiguous bytes.  The rows are 8 values of M or N if k-major, and 8
+values of k if mn-major.  Rows wider than 16 bytes are swizzled, so that 8 rows of 16 bytes fall into different banks.
+The swizzle acts on byte addresses as ``S<W,4,3>``.  It belongs to the pointer or, in units of elements, to a composed
+layout.  ``tile_to_shape`` builds whole tiles.
 
 >>> atom = smem_atom("k", 128, 16)
 >>> atom

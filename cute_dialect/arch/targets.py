@@ -264,8 +264,8 @@ INSTRUCTIONS: Mapping[str, Needs] = {
     "tma": Needs("sm_90", "8.0"),
     "wgmma": Needs("sm_90a", "8.0"),
 }
-"""Requirements by prefix of the instruction's name in PTX, in the nvvm dialect and in ``cute_nvgpu.arch``.  ``_`` is
-written ``.`` here.  The longest matching prefix applies.
+"""Requirements by prefix of the instruction's name in PTX, in the nvvm dialect and in ``cute_nvgpu.arch``.  Names are
+looked up with ``_`` replaced by ``.``, and the longest matching prefix applies.
 """
 
 _LONGEST = max(name.count(".") for name in INSTRUCTIONS) + 1

@@ -86,13 +86,13 @@ class TensorMapSpec:
     """Dimensions, innermost first."""
 
     swizzle: int = 0
-    """0, 32, 64 or 128 bytes."""
+    """Width of the swizzle: 0, 32, 64 or 128 bytes."""
 
     interleave: int = 0
-    """0, 16 or 32 bytes."""
+    """Interleave: 0, 16 or 32 bytes."""
 
     l2_promotion: int = 128
-    """0, 64, 128 or 256 bytes."""
+    """Granularity of L2 fetches: 0, 64, 128 or 256 bytes."""
 
     oob_fill: str = "zero"
     """Value of elements out of bounds, "zero" or "nan"."""
@@ -357,13 +357,13 @@ class Im2colMapSpec:
     """Element strides; the default is 1."""
 
     swizzle: int = 0
-    """0, 32, 64 or 128 bytes."""
+    """Width of the swizzle: 0, 32, 64 or 128 bytes."""
 
     interleave: int = 0
-    """0, 16 or 32 bytes."""
+    """Interleave: 0, 16 or 32 bytes."""
 
     l2_promotion: int = 128
-    """0, 64, 128 or 256 bytes."""
+    """Granularity of L2 fetches: 0, 64, 128 or 256 bytes."""
 
     oob_fill: str = "zero"
     """Value of elements out of bounds, "zero" or "nan"."""
@@ -384,7 +384,7 @@ class Im2colMapSpec:
                     f"expected a stride that is a positive multiple of {unit} bytes below 2^40, got {n}",
                     f"dimension {i + 1}",
                 )
-        # The corners are signed numbers that share a 32-bit field: 16, 8 or 5 bits per pixel dimension.
+        # The pixel dimensions share one field per corner, so each signed offset has 16, 8 or 5 bits.
         bits = {3: 16, 4: 8, 5: 5}[rank]
         for what, corner in (("lower corner", self.lower), ("upper corner", self.upper)):
             if len(corner) != rank - 2:
