@@ -181,7 +181,7 @@ def load_artifact(folder: str | os.PathLike[str]) -> Artifact:
             return _read_file(os.path.join(base, name), _LARGEST_MANIFEST if name == MANIFEST else None)
         except OSError as e:
             if name == MANIFEST:
-                raise ArtifactError(f"{base}is not a compiled module: cannot read {name} ({e.strerror})") from e
+                raise ArtifactError(f"{base} is not a compiled module: cannot read {name} ({e.strerror})") from e
             raise ArtifactError(f"{base}: cannot read {name} ({e.strerror})") from e
 
     return read_artifact(base, get, check=True)
