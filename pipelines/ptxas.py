@@ -95,7 +95,7 @@ def disassemble(cubin: bytes, *options: str) -> str:
         command = [path, "-c", *options, f.name]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode != 0:
-        raise PtxasError(f"{path}: {(done.stderr or done.stdout).strip() or f'it ended with {done.returncode}'}")
+        raise PtxasError(f"{path}: {(done.stderr or done.stdout).strip() or f'exited with status {done.returncode}'}")
     return done.stdout
 
 
@@ -118,9 +118,10 @@ def assemble(ptx: str, chip: str = DEFAULT_CHIP, *, opt_level: int = 3, extra: t
         output, cubin = _run(path, ptx, chip, [f"-O{opt_level}", *lines, *extra])
     except OSError as e:
         if e.filename == path:
-            raise PtxasError(f"cannot run {path}: {e.strerror}; CUTE_PTXAS names another ptxas") from e
+            raise PtxasError(f"cannot run {path}: {e.strerror}; set CUTE_PTXAS to another ptxas") from e
         raise PtxasError(
-            f"cannot write the PTX to a temporary folder: {e.strerror}; make room there, or let TMPDIR name another"
+            f"cannot write the PTX to a temporary folder: {e.strerror}; free some space, "
+            "or set TMPDIR to another folder"
         ) from e
     kernels, warnings = parse_report(output)
     sizes = code_sizes(cubin)

@@ -158,8 +158,8 @@ def _collect(
         after = next((s.name for s in steps if s.info.upstream), None)
         if not info.upstream and not info.both and after is not None:
             raise ResolveError(
-                f"pass '{element.name}' cannot run after '{after}': that one hands the IR to upstream MLIR, "
-                "from where it does not come back",
+                f"pass '{element.name}' cannot run after '{after}', which hands the IR over to upstream MLIR; "
+                f"run '{element.name}' first",
                 element,
             )
         steps.append(Step(info, element.options, path, _instance(element, info, passes)))

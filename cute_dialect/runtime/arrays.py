@@ -151,7 +151,7 @@ def _torch(value: object) -> ArrayView:
     tensor = cast(Any, value)
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in _NAMES:
-        raise NotAnArray(f"torch tensors of {name} are not supported (there are {', '.join(_NAMES)}): pass x.to(…)")
+        raise NotAnArray(f"torch tensors of {name} are not supported (supported: {', '.join(_NAMES)}): pass x.to(…)")
     device = tensor.device
     kind = device.type
     if kind not in ("cuda", "cpu"):
@@ -179,7 +179,7 @@ def _numpy(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> ArrayVie
         )
     if name not in _NAMES:
         known = ", ".join(_NAMES)
-        raise NotAnArray(f"numpy arrays of {value.dtype} are not supported (there are {known}): pass x.astype(…)")
+        raise NotAnArray(f"numpy arrays of {value.dtype} are not supported (supported: {known}): pass x.astype(…)")
     size = value.dtype.itemsize
     if any(s % size for s in value.strides):
         raise NotAnArray(

@@ -113,7 +113,7 @@ def save_artifact(artifact: Artifact, folder: str | os.PathLike[str]) -> str:
             os.rename(fresh, target)
     except OSError as e:
         raise ArtifactError(
-            f"cannot write {target}: {e.strerror}; make room or choose another folder, nothing half-written is left"
+            f"cannot write {target}: {e.strerror}; make room or choose another folder; no partial folder is left"
         ) from e
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

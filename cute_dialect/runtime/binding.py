@@ -264,7 +264,9 @@ def _bind_scalar(param: Param, value: object, label: str) -> Value:
         try:
             value = item()
         except (ValueError, TypeError, RuntimeError):
-            raise DtypeError(f"{label} expects one number for {name}, got {type(value).__name__} of several") from None
+            raise DtypeError(
+                f"{label} expects a single number for {name}, got several ({type(value).__name__})"
+            ) from None
     if name.startswith(("f", "bf", "tf")):
         if not isinstance(value, (int, float)):
             raise DtypeError(f"{label} expects a number for {name}, got {type(value).__name__}")

@@ -121,7 +121,7 @@ def _check_launch(host: str, launch: Mapping[str, object], kernels: Mapping[str,
         for i, (a, b) in enumerate(zip(base["params"], kernel["params"])):
             if a["kind"] != b["kind"] or _profile(a) != _profile(b):
                 raise ManifestError(
-                    f"kernels @{base['name']} and @{name} differ in the form of argument {i}: "
+                    f"kernels @{base['name']} and @{name} differ in the structure of argument {i}: "
                     f"{a['type']} and {b['type']}"
                 )
 
@@ -167,7 +167,7 @@ def _check_fallbacks(hosts: Sequence[HostEntry]) -> None:
             kinds = [[(p["kind"], p.get("element")) for p in h["params"]] for h in (host, named[name])]
             if kinds[0] != kinds[1]:
                 raise ManifestError(
-                    f"host functions @{host['name']} and @{name}, its fallback, differ in the form of their arguments"
+                    f"host functions @{host['name']} and its fallback @{name} differ in the structure of arguments"
                 )
             at = named[name]
 

@@ -228,7 +228,7 @@ def check_document(document: object) -> None:
                 args = cast("list[object]", launch["args"])
                 types = cast("list[object]", launch.get("types", args))
                 if len(types) != len(args):
-                    count = f"a list of {len(args)}, as many as there are args"
+                    count = f"a list of {len(args)}, the number of args"
                     raise expected(f"hosts[{i}].program.launches[{j}].types", count, types)
         check_manifest(manifest)
         for i, host in enumerate(manifest["hosts"]):
@@ -288,7 +288,7 @@ def _check_kernel(kernel: KernelEntry, manifest: Manifest, where: str) -> None:
 def _check_params(params: Sequence[Param], names: Sequence[str], where: str) -> None:
     """Check each parameter against its types."""
     if len(names) != len(params):
-        raise expected(f"{where}.names", f"a list of {len(params)}, as many as there are params", list(names))
+        raise expected(f"{where}.names", f"a list of {len(params)}, the number of params", list(names))
     for i, param in enumerate(params):
         _check_param(param, f"{where}.params[{i}]")
 
@@ -369,16 +369,18 @@ def _check_program(host: HostEntry, manifest: Manifest, where: str) -> None:
     """Check that registers are set once, before their use, with the type that the use needs."""
     program = host["program"]
     if program["arguments"] != len(host["params"]):
-        raise expected(
-            f"{where}.arguments", f"{len(host['params'])}, as many as there are params", program["arguments"]
-        )
+        raise expected(f"{where}.arguments", f"{len(host['params'])}, the number of params", program["arguments"])
     registers = {i: _passed(p, where) for i, p in enumerate(host["params"])}
     top = _Program(registers)
     top.code(cast("list[object]", program["code"]), f"{where}.code")
     before: object = None
     for i, launch in enumerate(launch_records(program)):
         if launch["fallback"] and launch["when"] != before:
-            raise expected(f"{where}.launches[{i}].when", "that of the launch before, as this is its fallback", before)
+            raise expected(
+                f"{where}.launches[{i}].when",
+                "the conditions of the previous launch, because this is its fallback",
+                before,
+            )
         before = launch["when"]
         kernel = next(k for k in manifest["kernels"] if k["name"] == launch["kernel"])
         _check_registers(launch, kernel, top, f"{where}.launches[{i}]")
@@ -511,7 +513,7 @@ class _Program:
             kinds.append([inner.holds(r, None, f"{where}[3][{at + 1}][{i}]") for i, r in enumerate(given)])
         if kinds[0] != kinds[1] or len(kinds[0]) != len(results):
             raise SchemaError(
-                f"{where}[3]: expected both branches to give what the {len(results)} results hold, got "
+                f"{where}[3]: expected both branches to yield the types of the {len(results)} results, got "
                 f"{_show(tuple(kinds[0]))} and {_show(tuple(kinds[1]))}"
             )
         for i, (register, kind) in enumerate(zip(results, kinds[0])):

@@ -241,7 +241,7 @@ def _planning(s: _Sources, target: Target, number: int) -> str:
     parameters = declared(target.params, s.target.names)
     if [p.pieces for p in parameters] != [p.pieces for p in s.parameters]:
         raise ExportError(
-            f"@{s.target.name} falls back to @{target.name}, whose arguments are not passed alike in C; export one of "
+            f"@{s.target.name} falls back to @{target.name}, whose arguments have other C types; export one of "
             "the two kernels"
         )
     empty = [f"{p.pieces[0][1]}.shape[{i}] == 0" for p in parameters for i in range(p.rank)]

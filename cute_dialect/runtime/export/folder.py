@@ -47,14 +47,14 @@ def export(
     own = re.sub(r"\W", "_", target.name, flags=re.ASCII) if name is None else name
     wanted = _formats(formats)
     if not isinstance(own, str) or not re.fullmatch(r"[A-Za-z_]\w*", own, re.ASCII):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ExportError(f"export: expected a name of letters, digits and _, got {own!r}; give name=")
+        raise ExportError(f"export: expected a name of letters, digits and _, got {own!r}; pass name=")
     if len(own) > MOST_CHARACTERS:
         raise ExportError(
             f"export: the name has {len(own)} characters, at most {MOST_CHARACTERS} make a file name; "
             "give a shorter name="
         )
     if "py" in wanted and keyword.iskeyword(own):
-        raise ExportError(f"export: expected a name that Python can import, got the keyword {own!r}; give name=")
+        raise ExportError(f"export: expected a name that Python can import, got the keyword {own!r}; pass name=")
     files: dict[str, bytes] = {}
     for form in wanted:
         files.update(_files(artifact, target, form, own))

@@ -143,7 +143,7 @@ def cases() -> list[tuple[Any, str, str]]:
             "F121: argument 'held.weight' is an array, which cannot be a compile-time constant\n"
             "hint: pass the array as a separate argument without Constexpr"),
         (lambda: run(np.zeros(3, np.complex64), device="cpu"), "HERE",
-            "F122: argument 'x': numpy arrays of complex64 are not supported (there are float64, float32, float16, "
+            "F122: argument 'x': numpy arrays of complex64 are not supported (supported: float64, float32, float16, "
             "bfloat16, float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool): "
             "pass x.astype(…)"),
         (lambda: numbers(ARRAY, "many", device="cpu"), "HERE",

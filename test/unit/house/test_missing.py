@@ -159,7 +159,7 @@ def test_without_ptxas(no_ptxas: None, capsys: pytest.CaptureFixture[str], tmp_p
 def test_a_ptxas_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "ptxas"
     for text, said in (
-        ("not a program", f"cannot run {path}: Exec format error; CUTE_PTXAS names another ptxas"),
+        ("not a program", f"cannot run {path}: Exec format error; set CUTE_PTXAS to another ptxas"),
         ("#!/bin/sh\nexit 0\n", f"{path} wrote no cubin; it may not be a ptxas"),
         ("#!/bin/sh\nexit 3\n", "ptxas unknown for sm_90a: exited with status 3 and printed nothing"),
         ("#!/bin/sh\necho ptxas fatal: no licence >&2; exit 1\n", "ptxas unknown for sm_90a: ptxas fatal: no licence"),
@@ -180,8 +180,8 @@ def test_a_disk_without_room_for_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CompileError) as e:
         compile_cute(ADD, cache=False)
     assert str(e.value) == (
-        f"{ADD}: error: cannot write the PTX to a temporary folder: No space left on device; make room there, or let "
-        "TMPDIR name another"
+        f"{ADD}: error: cannot write the PTX to a temporary folder: No space left on device; free some space, or "
+        "set TMPDIR to another folder"
     )
 
 

@@ -133,7 +133,7 @@ CASES: list[Case] = [
      "mm: b: expected an array (torch, cupy, numpy, or anything with DLPack or the CUDA array interface), got list; "
      "numpy.asarray(…, dtype=…) makes one"),
     (op.mm, (A.astype(np.complex64), B), {}, op.DtypeError,
-     "mm: a: numpy arrays of complex64 are not supported (there are float64, float32, float16, bfloat16, "
+     "mm: a: numpy arrays of complex64 are not supported (supported: float64, float32, float16, bfloat16, "
      "float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool): pass x.astype(…)"),
     (op.mm, (A, B), {"alpha": "2"}, op.DtypeError, "mm: alpha is a str; pass a number"),
     (op.mm, (A, B), {"beta": None, "c": half(128, 256)}, op.DtypeError, "mm: beta is a NoneType; pass a number"),

@@ -209,19 +209,19 @@ REFUSED = {
         np.ma.masked_array(F32, F32 > 1),
         "masked numpy arrays are not supported, a kernel sees no mask: pass x.filled(…) or x.data",
     ),
-    "object": (F32.astype(object), f"numpy arrays of object are not supported (there are {KNOWN}): pass x.astype(…)"),
+    "object": (F32.astype(object), f"numpy arrays of object are not supported (supported: {KNOWN}): pass x.astype(…)"),
     "complex": (
         F32.astype(np.complex64),
-        f"numpy arrays of complex64 are not supported (there are {KNOWN}): pass x.astype(…)",
+        f"numpy arrays of complex64 are not supported (supported: {KNOWN}): pass x.astype(…)",
     ),
-    "text": (F32.astype("U3"), f"numpy arrays of <U3 are not supported (there are {KNOWN}): pass x.astype(…)"),
+    "text": (F32.astype("U3"), f"numpy arrays of <U3 are not supported (supported: {KNOWN}): pass x.astype(…)"),
     "dates": (
         F32.astype("datetime64[s]"),
-        f"numpy arrays of datetime64[s] are not supported (there are {KNOWN}): pass x.astype(…)",
+        f"numpy arrays of datetime64[s] are not supported (supported: {KNOWN}): pass x.astype(…)",
     ),
     "structured": (
         np.zeros((5, 7), [("x", "f4")]),
-        f"numpy arrays of [('x', '<f4')] are not supported (there are {KNOWN}): pass x.astype(…)",
+        f"numpy arrays of [('x', '<f4')] are not supported (supported: {KNOWN}): pass x.astype(…)",
     ),
     "big-endian": (
         F32.astype(">f4"),
@@ -303,7 +303,7 @@ def test_numbers_for_scalars() -> None:
     for text, value, error, said in (
         ("i32", "3", DtypeError, "x expects an integer for i32, got str"),
         ("i32", None, DtypeError, "x expects an integer for i32, got NoneType"),
-        ("i32", np.array([1, 2]), DtypeError, "x expects one number for i32, got ndarray of several"),
+        ("i32", np.array([1, 2]), DtypeError, "x expects a single number for i32, got several (ndarray)"),
         ("f32", np.complex64(1), DtypeError, "x expects a number for f32, got complex"),
         ("i1", 2, RangeError, "x: 2 does not fit i1 (expected 0, 1, False or True)"),
         ("!llvm.ptr<1>", -1, RangeError, "x: -1 is not an address; it must be from 0 to 2^64 - 1"),

@@ -369,8 +369,8 @@ ERRORS = [
     ),
     ("export: expected one or more formats of ptx, cubin, mlir, c, py, got None", {"formats": None}),
     ("export: expected one or more formats of ptx, cubin, mlir, c, py, got none", {"formats": ()}),
-    ("export: expected a name that Python can import, got the keyword 'class'; give name=", {"name": "class"}),
-    ("export: expected a name of letters, digits and _, got 'a-b'; give name=", {"name": "a-b"}),
+    ("export: expected a name that Python can import, got the keyword 'class'; pass name=", {"name": "class"}),
+    ("export: expected a name of letters, digits and _, got 'a-b'; pass name=", {"name": "a-b"}),
     (
         "export: the name has 300 characters, at most 128 make a file name; give a shorter name=",
         {"name": "x" * 300},

@@ -65,7 +65,7 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
         (lambda d: d["kernels"][0].pop("names"), "kernels[0].names: expected this field, it is missing"),
         (
             lambda d: d["kernels"][0].update(names=["a"]),
-            'kernels[0].names: expected a list of 4, as many as there are params, got ["a"]',
+            'kernels[0].names: expected a list of 4, the number of params, got ["a"]',
         ),
         (
             lambda d: d["kernels"][0].update(module="x"),
@@ -143,7 +143,7 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
         ),
         (
             lambda d: d["hosts"][0]["program"].update(arguments=3),
-            "hosts[0].program.arguments: expected 2, as many as there are params, got 3",
+            "hosts[0].program.arguments: expected 2, the number of params, got 3",
         ),
         (
             lambda d: d["hosts"][0]["program"]["launches"][0].update(kernel="x"),
@@ -151,7 +151,7 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
         ),
         (
             lambda d: d["hosts"][0]["program"]["launches"][0].update(types=["a"]),
-            'hosts[0].program.launches[0].types: expected a list of 4, as many as there are args, got ["a"]',
+            'hosts[0].program.launches[0].types: expected a list of 4, the number of args, got ["a"]',
         ),
         (
             lambda d: d["hosts"][0]["program"]["launches"][0].update(grid=[1]),
