@@ -307,7 +307,7 @@ def test_hover_of_what_was_traced(editor: Editor, scale: str) -> None:
 
 def test_names_of_the_language(editor: Editor, scale: str) -> None:
     said = editor.hover(scale, position(SCALE, "make_layout", 4))
-    assert "cute.make_layout(shape: Any, stride: Any = None, order: Any = None) -> Layout" in said
+    assert "cute.make_layout(shape: Shape, stride: Stride = None, order: IntTuple = None) -> Layout" in said
     assert "Return the layout of a shape and strides" in said
     assert "cute.arch.thread_idx() -> Dim3" in editor.hover(scale, position(SCALE, "thread_idx"))
     names = editor.completions(scale, position(SCALE, "make_layout", 5))
