@@ -36,22 +36,22 @@ TITLES = {
     "make": "Constructors",
     "access": "Accessors",
     "algebra": "Layout algebra",
-    "size_index": "Size and index",
+    "sizes": "Size and index",
     "arith": "Arithmetic and comparison",
     "tile": "Products and divides",
     "diag": "Diagnostics",
-    "views": "Views of memory",
+    "views": "Tensor views and iterators",
     "memory": "Memory",
     "tiled": "Atoms and tiled copies",
     "arch": "Architecture",
     "tensors": "Tensors",
     "shared_memory": "Shared memory",
-    "tile_copies": "Copies of tiles",
-    "atom_state": "State of atoms",
-    "tiled_mma": "Tiled products",
-    "sparse": "Sparse products",
-    "cooperative_gemm": "Products of a block",
-    "sync": "Threads, barriers, atomics",
+    "tile_copies": "Tile copies",
+    "atom_state": "Atom state",
+    "tiled_mma": "Tiled MMA",
+    "sparse": "Sparse MMA",
+    "cooperative_gemm": "Cooperative GEMM",
+    "sync": "Synchronization, warps, clusters, atomics",
     "cp_async": "cp.async",
     "matrix": "ldmatrix, stmatrix, movmatrix",
     "shuffle": "Shuffles",
@@ -233,7 +233,7 @@ def _effects(op: type[Operation]) -> str:
     if op.has_trait(Pure):
         words.append("pure")
     elif op.has_trait(NoMemoryEffect):
-        words.append("no memory effect; pure if the divisor is static and has no zero")
+        words.append("no memory effect; pure if the divisor is static and nonzero")
     effects = ((MemoryReadEffect, "reads"), (MemoryWriteEffect, "writes"), (MemoryAllocEffect, "allocates"))
     done = [word for trait, word in effects if op.has_trait(trait)]
     if done:
@@ -257,16 +257,24 @@ def facts(op: type[IRDLOperation]) -> list[str]:
     return [f"- {what}: " + "; ".join(items) for what, items in lists if items] + [f"- {effects}"] * bool(effects)
 
 
+def _section(heading: str, text: str) -> list[str]:
+    first, *others = code(text).split("\n\n")
+    out = [f"{heading}: " + first.replace("\n", " "), ""]
+    for paragraph in others:
+        out += [paragraph, ""]
+    return out
+
+
 def op_text(op: type[IRDLOperation]) -> str:
     """Return the section of an op."""
     doc = sections(op.__doc__)
     out = [f"### `{op.name}`", "", code(doc.summary), ""]
     if doc.syntax:
-        out += ["Syntax: " + code(doc.syntax).replace("\n", " "), ""]
+        out += _section("Syntax", doc.syntax)
     out += facts(op)
     out.append("")
     if doc.inference:
-        out += ["Inference: " + code(doc.inference).replace("\n", " "), ""]
+        out += _section("Inference", doc.inference)
     if doc.example:
         out += ["```mlir", annotated(doc.example), "```", ""]
     return "\n".join(out)
@@ -287,14 +295,14 @@ def _is_type(attribute: type[Attribute]) -> bool:
 def dialect_text() -> str:
     """Return the whole page."""
     cute, nvgpu = get_cute_dialect(), get_cute_nvgpu_dialect()
-    out = [INTRO, "## Value types", "", "An attribute `#cute.…` of the same text exists for each of them.", ""]
-    out += ["| type | is | example |", "|---|---|---|"]
+    out = [INTRO, "## Value types", "", "For each type there is an attribute `#cute.…` with the same text.", ""]
+    out += ["| type | meaning | example |", "|---|---|---|"]
     for kind, type_ in TYPES.items():
         summary = code(cleandoc(type_.__doc__ or ""))
         out.append(f'| `!cute.{kind}` | {summary} | `!cute.{kind}<"{EXAMPLE_OF_TYPE[kind]}">` |')
     core = set(TYPES.values())
     others = [a for d in (cute, nvgpu) for a in d.attributes if _is_type(a) and a not in core]
-    out += ["", "## Other types", "", "| type | is |", "|---|---|", *_type_lines(others), ""]
+    out += ["", "## Other types", "", "| type | meaning |", "|---|---|", *_type_lines(others), ""]
     for module, ops in by_module([cute, nvgpu]).items():
         out += [f"## {TITLES.get(module, module)}", ""]
         out += [op_text(op) for op in ops]

@@ -1,4 +1,4 @@
-"""Declarative assembly formats of upstream (ODS `assemblyFormat`), compiled to a tree once an op.
+"""Compiler of upstream's declarative assembly formats (ODS `assemblyFormat`) to trees of elements.
 
 $kind $mask `,` $pred attr-dict `->` type($res)
 → Var("kind"), Var("mask"), Lit(","), Var("pred"), Dict(), Lit("->"), TypeOf(Var("res"))

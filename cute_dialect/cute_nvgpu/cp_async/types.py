@@ -1,4 +1,4 @@
-"""The atom of ``cp.async``: ``!cute_nvgpu.atom.simt_async_copy<f16, cache"""
+"""Atom type of ``cp.async``: ``!cute_nvgpu.atom.simt_async_copy``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The atom of shuffles: ``!cute_nvgpu.atom.shuffle<val_type"""
+"""Atom type of the shuffle copies: ``!cute_nvgpu.atom.shuffle``."""
 
 from __future__ import annotations
 

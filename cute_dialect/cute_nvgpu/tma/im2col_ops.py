@@ -1,4 +1,4 @@
-"""TMA copies of columns of pixels: the tensor maps made on the host, the instructions, ``cute.copy`` by them.
+"""im2col TMA ops: tensor maps built on the host, and the instructions::
 
 %atom = cute_nvgpu.make_tma_load_im2col(%activations) : (!nhwc) -> !load
 …

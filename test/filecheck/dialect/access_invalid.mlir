@@ -42,7 +42,7 @@ func.func @f(%s: !cute.shape<"6">) {
 // -----
 
 func.func @f(%s: !cute.shape<"6">) {
-  // expected-error @below {{property 'mode': got array<i64: 0>}}
+  // expected-error @below {{property 'mode' has the wrong type: array<i64: 0>}}
   %r = "cute.select"(%s) <{mode = array<i64: 0>}> : (!cute.shape<"6">) -> !cute.shape<"(6)">
   return
 }
