@@ -34,6 +34,8 @@ _HIDDEN_OF = {
     "Pointer": ("ptr", "data_ptr", "llvm_ptr"),
 }
 """Further members that only the compiler uses, by class."""
+_COMPILERS_BASES = frozenset(("AtomOp", "CopyOp", "Dynamic", "Im2colOp", "MmaOp", "Record", "TmaOp"))
+"""Base classes whose members only the compiler uses."""
 _MADE_BY_FUNCTIONS = frozenset((
     "Autotuned", "Compiled", "ComposedLayout", "CopyAtom", "Layout", "MmaAtom", "PipelineAsync", "PipelineConsumer",
     "PipelineCpAsync", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync",
@@ -46,9 +48,10 @@ _HEADINGS = {"Raises": "Raises:", "Returns": "Returns:", "Example": "Example:", 
 
 def constant_text(value: Any) -> str | None:
     """Return the text of a constant, or None if the value has a docstring of its own."""
-    if type(value) not in (int, str, float, dict, tuple):
+    kind = type(value).__name__
+    if kind not in ("int", "str", "float", "dict", "tuple"):
         return None
-    return ", ".join(f"`{key}`" for key in value) if type(value) is dict else _default(value)
+    return ", ".join(f"`{key}`" for key in value) if kind == "dict" else _default(value)
 
 
 def _doc(value: object) -> str:
@@ -145,15 +148,17 @@ def _items(block: list[str]) -> Iterator[str]:
 
 
 def _inline(text: str) -> str:
-    text = re.sub(r":(?:\w+:)?(?:func|class|meth|mod|data|attr|doc):`~?([\w.]+)`", _short, text)
-    return text.replace("``", "`").replace("  ", " ")
+    role = r":(?:\w+:)?(?:func|class|meth|mod|data|attr|doc):"
+    text = re.sub(role + r"`~?([^`<>]+) <[\w.]+>`", r"`\1`", text)
+    text = re.sub(role + r"`~?([\w.]+)`", _short, text)
+    return re.sub(r"(?<=[^\s|])  (?=[A-Z`])", " ", text.replace("``", "`"))
 
 
 def _short(found: re.Match[str]) -> str:
     name = found[1]
     name = re.sub(r"^cute_dialect\.lang\b", "cute", name)
     name = re.sub(r"^cute_dialect\.op\.epilogue\b", "op.epilogue", name)
-    if name.startswith("cute_dialect."):
+    if name.startswith(("cute_dialect.", ".")):
         name = name.rpartition(".")[2]
     return f"`{name}`"
 
@@ -209,10 +214,10 @@ def _parameters(signature: inspect.Signature, skip_self: bool) -> list[str]:
 
 def signature_text(name: str, value: Any, *, method: bool = False) -> str | None:
     """Return the signature of a function, class or method, wrapped to 100 columns; None if there is none."""
-    wrapped = type(value) in (staticmethod, classmethod)
-    skip = method and type(value) is not staticmethod
+    kind = type(value).__name__
+    skip = method and kind != "staticmethod"
     try:
-        signature = inspect.signature(value.__func__ if wrapped else value)
+        signature = inspect.signature(value.__func__ if kind in ("staticmethod", "classmethod") else value)
     except (TypeError, ValueError):
         return None
     parts = _parameters(signature, skip)
@@ -250,6 +255,8 @@ def entry_text(spelled: str, value: object, others: list[str]) -> str:
         text = None
     if not inspect.isclass(value) and isinstance(value, str):
         text = f"{spelled} = {str(value)!r}"
+    elif not inspect.isclass(value) and hasattr(value, "_fields"):
+        text = f"{spelled} = {value!r}"
     if text is not None:
         out += ["```python", text, "```", ""]
     out += [_spelled_out(markdown(_doc(value)), spelled), ""]
@@ -264,7 +271,7 @@ def entry_text(spelled: str, value: object, others: list[str]) -> str:
             out += [f"Base class: `{base.__name__}`.", ""]
         members = [text for text in _members(value) if text]
         if members:
-            out += [*members, ""]
+            out += ["Methods and properties:", "", *members, ""]
     return "\n".join(out)
 
 
@@ -310,7 +317,7 @@ def _members(owner: type) -> Iterator[str]:
     for cls in owner.__mro__:
         if cls is not owner and (cls.__name__ in _shown() or not cls.__module__.startswith("cute_dialect.")):
             break
-        if cls.__name__ in ("Dynamic", "Record"):
+        if cls.__name__ in _COMPILERS_BASES:
             continue
         hidden = _HIDDEN_MEMBERS.union(_HIDDEN_OF.get(cls.__name__, ()))
         for name, member in vars(cls).items():

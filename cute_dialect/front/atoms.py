@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.layouts import Layout
     from cute_dialect.front.signature_types import Value
 
 __all__ = [
@@ -340,7 +341,7 @@ class MmaAtom(Atom):
         """True for asynchronous MMAs (``wgmma``), for which the user issues fence, commit and wait."""
         return self.type.ASYNCHRONOUS
 
-    def tv_layout(self, operand: str) -> Any:
+    def tv_layout(self, operand: str) -> Layout:
         """Return the layout (thread, value) -> column-major index in the operand's tile."""
         from cute_dialect.front.layouts import Layout
 

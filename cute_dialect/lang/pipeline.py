@@ -393,6 +393,12 @@ class PipelineTmaAsync(PipelineAsync):
     ``consumer_group.size`` is the number of arrivals from all blocks that empty a slot.  Each consumer warp (or
     warpgroup, with ``Agent.WarpGroup``) arrives once at every block that shares its operands: those of its row and
     column of ``cta_layout_vmnk``.  A cluster of m x n blocks thus has ``(m + n - 1) * warps`` arrivals.
+
+    ``create`` takes two arguments more than that of :class:`PipelineAsync`:
+
+    Args:
+        tx_count: the number of bytes that fill a slot, less than 2^20.
+        cta_layout_vmnk: the layout of the blocks of the cluster; None for one block.
     """
 
     def __init__(

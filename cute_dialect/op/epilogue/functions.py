@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from inspect import Parameter, Signature
 from typing import Any
 
 from cute_dialect.kernels import epilogue_functions as table
@@ -37,6 +38,25 @@ __all__ = [
 ]  # fmt: skip
 
 
+_DOCS = {
+    "erf": "Return the error function of each element.",
+    "identity": "Return the elements unchanged.",
+    "logical_and": "Return the elementwise logical and of two Boolean arrays.",
+    "logical_not": "Return the elementwise negation of a Boolean array.",
+    "logical_or": "Return the elementwise logical or of two Boolean arrays.",
+    "maximum": "Return the elementwise maximum; NaN if an operand is NaN.",
+    "minimum": "Return the elementwise minimum; NaN if an operand is NaN.",
+    "multiply_add": "Return ``x * y + z``, element by element.",
+    "rsqrt": "Return the reciprocal square root of each element.",
+    "sqrt": "Return the square root of each element.",
+    "where": "Return ``x`` where the condition is true, else ``y``, element by element.",
+}
+_OPERANDS = {
+    "elu": "x alpha", "leaky_relu": "x negative_slope", "prelu": "x slope", "where": "condition x y",
+}  # fmt: skip
+"""Names of operands in signatures, by function; ``x y z`` by default."""
+
+
 def _function(name: str) -> Callable[..., Any]:
     f = table.FUNCTIONS[name]
 
@@ -55,7 +75,17 @@ def _function(name: str) -> Callable[..., Any]:
         return found if any(isinstance(x, np.ndarray) for x in operands) else found.item()
 
     of.__name__ = of.__qualname__ = name
-    of.__doc__ = f"Apply ``{name}`` to each element."
+    of.__doc__ = _DOCS.get(name) or (
+        f"Return the derivative of ``{name[2:]}`` at each element." if name.startswith("d_")
+        else f"Apply ``{name}`` to each element."
+    )  # fmt: skip
+    names = _OPERANDS.get(name.removeprefix("d_"), "x y z").split()
+    defaults = (*[Parameter.empty] * (f.arity - len(f.defaults)), *f.defaults)
+    parameters = [
+        Parameter(n, Parameter.POSITIONAL_ONLY, default=default, annotation="Any")
+        for n, default in zip(names, defaults, strict=False)
+    ]
+    of.__signature__ = Signature(parameters, return_annotation="Any")  # pyright: ignore[reportFunctionMemberAccess]
     return of
 
 

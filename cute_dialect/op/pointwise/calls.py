@@ -427,6 +427,8 @@ add = Elementwise(lambda x, y: x + y, "add")
 sub = Elementwise(lambda x, y: x - y, "sub")
 mul = Elementwise(lambda x, y: x * y, "mul")
 div = Elementwise(lambda x, y: x / y, "div")
+for _f, _sign in ((add, "+"), (sub, "-"), (mul, "*"), (div, "/")):
+    _f.__doc__ = f"Return ``x {_sign} y``, element by element. Other arguments: see ``op.elementwise``."
 
 
 # ------------------------------------------------------------------------------------------------------------- layouts

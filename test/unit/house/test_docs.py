@@ -106,6 +106,13 @@ def test_the_reference_is_current_and_has_every_public_name() -> None:
     assert headings >= ORDINARY and len(headings) > 600
 
 
+@pytest.mark.parametrize("page", ["arch", "copies_and_tma", "layouts", "mma", "tensors_and_memory"])
+def test_signatures_name_the_types_of_operands(page: str) -> None:
+    text = (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8")
+    vague = re.findall(r"(?<![*\w])(?!x\b|field\b|result\b)\w+: Any\b", text)
+    assert vague == []
+
+
 def test_public_modules_list_only_public_names() -> None:
     from cute_dialect.tools.gen_reference import MODULES
     from cute_dialect.tools.gen_site_names import public_names
