@@ -143,9 +143,8 @@ class Driver:
     def enter(self, device: int) -> int:
         """Make the device's primary context current.
 
-        Return the previous context, to be restored with :meth:`set_context`.  Return 0 if there is nothing to
-        restore: the
-        context was current already, or the thread had none.
+        Return the previous context, to be restored with :meth:`set_context`.  Return 0 if there is nothing to restore:
+        the context was current already, or the thread had none.
         """
         current, wanted = self.current_context(), self.primary_context(device)
         if current == int(wanted):
@@ -187,8 +186,7 @@ class Driver:
         """Prepare a launch of a kernel on a stream.
 
         ``parameters`` holds the address of each parameter; the bytes are read when the launch is called.  All
-        conversions
-        happen here, so a call allocates only the tuple with the driver's code.  The call releases the GIL.
+        conversions happen here, so a call allocates only the tuple with the driver's code.  The call releases the GIL.
         """
         c = self._cuda
         config = self._config(shape)

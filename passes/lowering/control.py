@@ -23,11 +23,11 @@ from cute_dialect.passes.lowering.types import lowered
 from cute_dialect.passes.lowering.unrolling import (
     MAX_UNROLL,
     UNROLL,
-    Turns,
-    asked_copies,
+    Iterations,
     next_index,
+    requested_copies,
     split,
-    static_turns,
+    static_iterations,
 )
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.types import CoordType, IntTupleType
@@ -59,9 +59,9 @@ def indexes_registers(loop: Operation) -> bool:
 def _scf_for(low: Lowering, op: Operation) -> None:
     bounds = [low.value(v) for v in op.operands[:3]]
     carried = [low.value(v) for v in op.operands[3:]]
-    asked, turns, around = asked_copies(op), static_turns(op, bounds), low.copies
-    whole = turns is not None and 1 < asked >= turns.count
-    copies = around * (turns.count if whole and turns is not None else asked)
+    asked, iterations, around = requested_copies(op), static_iterations(op, bounds), low.copies
+    whole = iterations is not None and 1 < asked >= iterations.count
+    copies = around * (iterations.count if whole and iterations is not None else asked)
     if copies > MAX_UNROLL:
         raise PassError(
             f"'{UNROLL}' = {asked} gives {copies} copies of a loop's body, including the loops around it; at most "
@@ -69,22 +69,22 @@ def _scf_for(low: Lowering, op: Operation) -> None:
             op,
         )
     if (
-        turns is not None
+        iterations is not None
         and (whole or (low.registers.cells and indexes_registers(op)))
-        and around * turns.count <= MAX_UNROLL
+        and around * iterations.count <= MAX_UNROLL
     ):
-        low.copies = around * max(1, turns.count)
-        carried = _unroll(low, op, turns, carried)
+        low.copies = around * max(1, iterations.count)
+        carried = _unroll(low, op, iterations, carried)
     elif asked > 1:
         low.copies = around * (asked + 1)
-        carried = _partly_unrolled(low, op, bounds, carried, turns, asked)
+        carried = _partly_unrolled(low, op, bounds, carried, iterations, asked)
     else:
         carried = _rolled(low, op, bounds, carried)
     low.copies = around
     low.values.update(zip(op.results, carried))
 
 
-def _turn(low: Lowering, op: Operation, index: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+def _iteration(low: Lowering, op: Operation, index: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
     """Lower a copy of a loop's body without its terminator, and return the values that it yields."""
     iv, *args = op.regions[0].block.args
     low.values[iv] = index
@@ -99,10 +99,10 @@ def _turn(low: Lowering, op: Operation, index: SSAValue, carried: Sequence[SSAVa
     return yielded
 
 
-def _unroll(low: Lowering, op: Operation, turns: Turns, carried: list[SSAValue]) -> list[SSAValue]:
+def _unroll(low: Lowering, op: Operation, iterations: Iterations, carried: list[SSAValue]) -> list[SSAValue]:
     low.unrolling += 1
-    for i in range(turns.count):
-        carried = _turn(low, op, low.build.constant(turns.index(i), op.operands[0].type), carried)
+    for i in range(iterations.count):
+        carried = _iteration(low, op, low.build.constant(iterations.index(i), op.operands[0].type), carried)
     low.unrolling -= 1
     return carried
 
@@ -112,16 +112,16 @@ def _partly_unrolled(
     op: Operation,
     bounds: list[SSAValue],
     carried: list[SSAValue],
-    turns: Turns | None,
+    iterations: Iterations | None,
     copies: int,
 ) -> list[SSAValue]:
     """Lower a loop to a loop with several copies of its body, and another for the remainder if there may be one."""
-    halves = split(low.build, op, bounds, turns, copies)
+    halves = split(low.build, op, bounds, iterations, copies)
     if halves is None:
         return _rolled(low, op, bounds, carried)
     middle, step = halves
     carried = _rolled(low, op, [bounds[0], middle, step], carried, copies)
-    if turns is not None and turns.count % copies == 0:
+    if iterations is not None and iterations.count % copies == 0:
         return carried
     return _rolled(low, op, [middle, *bounds[1:]], carried)
 
@@ -147,7 +147,7 @@ def _rolled(
     def all_but_the_last() -> None:
         index, step = fresh.args[0], low.value(op.operands[2])
         for k in range(1, copies):
-            yielded = _turn(low, op, low.values[body.args[0]], [low.values[a] for a in body.args[1:]])
+            yielded = _iteration(low, op, low.values[body.args[0]], [low.values[a] for a in body.args[1:]])
             index = next_index(low.build, op, fresh.args[0], index, step, k)
             low.values.update(zip(body.args, (index, *yielded)))
 
@@ -284,7 +284,7 @@ def _scf_while(low: Lowering, op: Operation) -> None:
 
     Both regions carry the parts, and the final values are those that the first region passes on.
     """
-    asked_copies(op)
+    requested_copies(op)
     parts = carried_parts(low, op)
     extra = [c.read(low, low.registers) for c in parts]
     before, after = (region.block for region in op.regions)

@@ -5,9 +5,9 @@
 
     scf.for %i = %a to %b step %s {cute.unroll = 4 : i32}
 
-    turns  = a < b ? (b - a - 1) / s + 1 : 0            // unsigned: b - a may not fit in the signed type
-    rest   = turns % 4
-    middle = rest == 0 ? b : a + (turns - rest) * s     // b first: a + turns * s may wrap
+    count  = a < b ? (b - a - 1) / s + 1 : 0            // iterations; unsigned: b - a may not fit in the signed type
+    rest   = count % 4
+    middle = rest == 0 ? b : a + (count - rest) * s     // b first: a + count * s may wrap
     scf.for %i = %a to %middle step 4 * %s { copies for %i, %i + %s, %i + 2 * %s, %i + 3 * %s }
     scf.for %i = %middle to %b step %s { one copy }
 
@@ -36,7 +36,7 @@ MAX_UNROLL = 4096
 """Limit on the copies of a loop body, including enclosing unrolled loops, even if it indexes a register tensor."""
 
 
-def asked_copies(op: Operation) -> int:
+def requested_copies(op: Operation) -> int:
     """Return the number of copies that ``cute.unroll`` on a loop requests; 1 without it.
 
     Raises PassError for an invalid number and for a loop other than ``scf.for``.
@@ -55,7 +55,7 @@ def asked_copies(op: Operation) -> int:
 
 
 @dataclass(frozen=True)
-class Turns:
+class Iterations:
     """Iterations of a loop with constant bounds: their number, and the values of the induction variable."""
 
     count: int
@@ -67,7 +67,7 @@ class Turns:
         return self.start + i * self.step
 
 
-def static_turns(op: Operation, bounds: Sequence[SSAValue]) -> Turns | None:
+def static_iterations(op: Operation, bounds: Sequence[SSAValue]) -> Iterations | None:
     """Return the iterations of a loop if its lowered bounds are constants and the step is positive, otherwise None."""
     lower, upper, step = (constant_of(v) for v in bounds)
     if lower is None or upper is None or step is None or step <= 0:
@@ -75,11 +75,11 @@ def static_turns(op: Operation, bounds: Sequence[SSAValue]) -> Turns | None:
     if _is_unsigned(op):
         full = 2 * _largest(bounds[0].type) + 1
         lower, upper = lower & full, upper & full
-    return Turns(max(0, -((lower - upper) // step)), lower, step)
+    return Iterations(max(0, -((lower - upper) // step)), lower, step)
 
 
 def split(
-    build: BaseBuilder, op: Operation, bounds: Sequence[SSAValue], turns: Turns | None, copies: int
+    build: BaseBuilder, op: Operation, bounds: Sequence[SSAValue], iterations: Iterations | None, copies: int
 ) -> tuple[SSAValue, SSAValue] | None:
     """Emit the end and the step of the main loop; ``None`` if the step does not fit in the type."""
     lower, upper, step = bounds
@@ -87,10 +87,10 @@ def split(
     by, largest = constant_of(step), _largest(t)
     if copies > largest or (by is not None and not 0 < by * copies <= largest):
         return None
-    if turns is not None:
-        rest = turns.count % copies
-        middle = build.constant(turns.index(turns.count - rest), t) if rest else upper
-        return middle, build.constant(turns.step * copies, t)
+    if iterations is not None:
+        rest = iterations.count % copies
+        middle = build.constant(iterations.index(iterations.count - rest), t) if rest else upper
+        return middle, build.constant(iterations.step * copies, t)
 
     def emit(op_class: type[Operation], *operands: SSAValue) -> SSAValue:
         return build.emit(make_op(op_class, operands, [t]))
