@@ -146,7 +146,7 @@ def test_containers() -> None:
 
 
 class Weights:
-    """A class that takes itself apart."""
+    """A class that defines its own decomposition."""
 
     def __init__(self, data: Any, factor: int):
         self.data = data
@@ -302,7 +302,7 @@ def test_a_kernel_has_the_types_of_its_annotations() -> None:
 
 
 def test_compiled_for_the_cpu() -> None:
-    """``device=`` of ``cute.compile`` is where calls run."""
+    """``device=`` of ``cute.compile`` selects the device of later calls."""
 
     @cute.kernel
     def twice(x: cute.Tensor):
@@ -319,7 +319,7 @@ def test_compiled_for_the_cpu() -> None:
 
 
 def test_a_function_that_only_computes_does_not_run() -> None:
-    """Its arrays may be a GPU's: nothing of them is read."""
+    """Its arrays may be on a GPU, because nothing is read."""
 
     @cute.jit
     def divided(x: cute.Tensor):

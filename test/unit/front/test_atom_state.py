@@ -75,7 +75,7 @@ def test_the_flag_of_a_branch() -> None:
 
 
 def test_forms() -> None:
-    """Values of one form differ in what is dynamic only; a static one needs no operand."""
+    """Values of one form differ only in dynamic parts; a static value needs no operand."""
 
     def body() -> None:
         mma, other = wgmma(), wgmma()

@@ -104,7 +104,7 @@ def write(folder: Path, program: str = PROGRAM + MAIN, helper: str = HELPER) -> 
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the program, and a cache where it was compiled."""
+    """A folder with the program, and a cache that holds its compiled kernels."""
     folder = tmp_path_factory.mktemp("disk")
     write(folder)
     first = run(folder)
@@ -114,7 +114,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(compiled: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the compiled folder."""
     return Path(shutil.copytree(compiled, tmp_path / "copy"))
 
 

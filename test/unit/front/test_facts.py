@@ -33,7 +33,7 @@ SOME = [
 
 
 def members(kind: Any, facts: Facts | None) -> list[int]:
-    """The numbers of a type of which facts are true."""
+    """Return the numbers of a type that satisfy the facts."""
     low, high = least_greatest(kind)
     known = facts or Facts()
     low, high = low if known.low is None else max(low, known.low), high if known.high is None else min(high, known.high)
@@ -46,7 +46,7 @@ def wrapped(n: int, kind: Any) -> int:
 
 
 def of(kind: Any, facts: Facts | None) -> Any:
-    """A dynamic number of which this is known; its value is none, for nothing is computed."""
+    """Return a dynamic number with these facts. It has no value, because nothing is computed."""
     return kind.of(None, facts)
 
 
@@ -91,7 +91,7 @@ def test_other_rules_keep_their_promise_for_all_numbers(kind: Any) -> None:
 
 
 def test_what_wraps_is_not_known() -> None:
-    """The product of an extent may wrap; that of an extent that was divided does not."""
+    """A product of an extent may wrap, so only its divisor is known. A divided extent keeps its range too."""
     extent = of(cute.Int32, Facts(0))
     four, fifth = cute.Int32(4), cute.Int32(5)
     assert binary_facts("mul", extent, four) == Facts(None, None, 4)
@@ -142,7 +142,7 @@ def test_a_number_that_may_be_negative_keeps_its_sign() -> None:
 
 
 def test_loop_variables_and_what_loops_change() -> None:
-    """An index from 0 up, or down to 0, has no sign; what changes from turn to turn may get one."""
+    """An index that counts from or to 0 is non-negative; a value that the loop changes may not be."""
 
     def up(x: Any) -> None:
         (m, n), left = x.shape, x.shape[0]
@@ -176,7 +176,7 @@ def test_branches_keep_what_both_sides_know() -> None:
 
 @cute.kernel
 def divide(x: cute.Tensor, out: cute.Tensor, tiles: cute.Int32, layout: cute.Layout, n: cute.Int32):
-    """Divide by numbers of which the host knows something, or nothing."""
+    """Divide by numbers with and without facts."""
     out[0] = tiles // x.shape[0]
     out[1] = layout.shape[0] // tiles
     out[2] = n // tiles

@@ -107,7 +107,7 @@ def test_vectors(kind: Any) -> None:
 
 
 def test_a_short_quotient_makes_no_turn_of_the_loop() -> None:
-    """The text: one loop a division, and no call of a library."""
+    """The IR has one loop per division and no library call."""
     compiled = cute.compile(divides, *[np.zeros(4, np.float32)] * 4, grid=1, block=128, chip="sm_90a", device="cpu")
     text = compiled.mlir()
     assert text.count("scf.while") == 2 and "remf" not in text

@@ -158,7 +158,7 @@ def recursion(a: int, b: int, depth: int = 3) -> int:
 
 
 class Tiles:
-    """A scheduler: its generator has a loop of run time."""
+    """A scheduler whose generator has a run-time loop."""
 
     def __init__(self, first: int, total: int):
         self.first = first
@@ -288,7 +288,7 @@ def test_a_static_branch_runs_one_side() -> None:
 
 
 class When:
-    """A manager that is a branch."""
+    """A context manager that is a branch."""
 
     def __init__(self, condition: Any):
         self.condition = condition

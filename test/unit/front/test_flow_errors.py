@@ -18,7 +18,7 @@ from cute_dialect.front.errors import CuteError, StaticError
 
 
 def refusal(source: str, kinds: Sequence[Any] = (Int32, Int32), **scope: Any) -> str:
-    """Trace the function ``f`` of a text and return the error it gives, without what called it."""
+    """Trace the function ``f`` of a text and return its error without the call stack."""
     linecache.cache["k.py"] = (len(source), None, source.splitlines(True), "k.py")
     names: dict[str, Any] = {"__name__": "k", **scope}
     exec(compile(source, "k.py", "exec", dont_inherit=True), names)
@@ -42,7 +42,7 @@ def test_changed_file(tmp_path: Path) -> None:
 
 
 def test_no_source() -> None:
-    """A function without source runs as it is; a run-time condition in it is refused."""
+    """A function without source runs unconverted, and a run-time condition in it is refused."""
     names: dict[str, Any] = {"__name__": "k"}
     exec("def f(a):\n    return 1 if a > 2 else a + 3", names)
     assert converted(names["f"]) is names["f"]

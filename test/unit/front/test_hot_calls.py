@@ -28,7 +28,7 @@ class Device(NamedTuple):
 
 
 class OnGpu:
-    """As much of a torch tensor as the launcher looks at."""
+    """The attributes of a torch tensor that the launcher reads."""
 
     def __init__(self, n: int, pointer: int = 1 << 20, step: int = 1):
         self.shape, self.step, self.pointer = (n,), step, pointer
@@ -205,7 +205,7 @@ def test_a_compiled_kind_has_quick_calls_too(gpu: FakeDriver, monkeypatch: pytes
 
 
 def test_what_a_call_leaves_out_costs_nothing(gpu: FakeDriver) -> None:
-    """A default that is a constant of the kind: calls without it are quick, too."""
+    """Calls that omit a default constant of the specialization are fast too."""
     x, y = OnGpu(32), OnGpu(32)
 
     @cute.jit
@@ -250,7 +250,7 @@ def reads(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 @pytest.fixture
 def addresses(gpu: FakeDriver) -> list[tuple[int, int]]:
-    """The addresses that each launch of ``scale`` got."""
+    """Return the addresses passed to each launch of ``scale``."""
     found: list[tuple[int, int]] = []
 
     def note(record: Any) -> None:
@@ -267,7 +267,7 @@ class Base:
 
 @dataclasses.dataclass
 class Scale(Base):
-    """A configuration that calls."""
+    """A configuration object that is called."""
 
     by: int = 2
     tiles: list[int] = dataclasses.field(default_factory=lambda: [8, 16])
@@ -295,7 +295,7 @@ def test_methods(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]
     assert reads.of(lambda: one(x, y)) == 0
 
     def grids(call: Callable[[], object], n: int = 2) -> list[tuple[int, int]]:
-        """Return the reads and the grids of calls: the kind that was launched."""
+        """Return the number of full reads and the grid of each call, which identifies the specialization."""
         return [(reads.of(call), gpu.launches[-1]["grid"][0]) for _ in range(n)]
 
     assert grids(lambda: one(x, y)) == [(0, 10), (0, 10)] and grids(lambda: two(x, y)) == [(0, 13), (0, 13)]

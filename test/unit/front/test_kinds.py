@@ -54,7 +54,7 @@ def test_a_changed_global_makes_another_kind(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Scaler:
-    """Keeps configuration, as the examples do, and writes to itself while it is traced."""
+    """Keeps its configuration, and writes to itself while it is traced."""
 
     made = 0
 
@@ -408,7 +408,7 @@ def test_floats_in_a_host_function() -> None:
 
 
 def test_decorating_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the source nor the signature is looked at before the first call."""
+    """Source and signature are read at the first call only."""
 
     def body(x: Any) -> None: ...
 

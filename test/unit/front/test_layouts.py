@@ -29,7 +29,7 @@ def store(x: Any, i: int, v: Any) -> None:
 
 
 class Dynamizer:
-    """Replaces numbers by numbers that the kernel loads; without a kernel it leaves them."""
+    """Replaces numbers by numbers loaded in the kernel; without a kernel it keeps them."""
 
     def __init__(self, memory: Any = None):
         self.memory = memory

@@ -32,7 +32,7 @@ def copy_host(
 
 
 def rows_written(body: Body, rows: int, block: int = 32) -> list[int]:
-    """Run a body on tiles of so many rows of arrays of 12, and return the rows of the destination that are written."""
+    """Run a body on tiles of so many rows over arrays of 12 rows; return the rows written."""
     x = np.ones((12, 32), np.float32)
     y = np.zeros_like(x)
     copy_host(body, x, y, 2, rows, block, device="cpu", checks=("race", "uninit", "sync", "oob"))
@@ -245,7 +245,7 @@ def groups_host(index: cute.Constexpr, C: cute.Tensor, block: cute.Constexpr):
 
 
 def test_accumulators_of_two_warp_groups() -> None:
-    """Warps that do something else are no fault: only the block may not be smaller than the tiled MMA."""
+    """Warps outside of the tiled MMA are allowed; only a block smaller than the tiled MMA is an error."""
     c = np.ones((128, 64), np.float32)
     with pytest.raises(KernelTypeError, match="needs 256 threads, and the block has 128: no thread takes slices 128"):
         groups_host(lambda t: t, cute.from_dlpack(c), 128, device="cpu")

@@ -21,7 +21,7 @@ class Work:
 
 
 class Tree:
-    """An object that holds itself."""
+    """An object that contains itself."""
 
     def __init__(self, value: Any):
         self.value = value

@@ -14,7 +14,7 @@ UNSIGNED = {"Uint8": 8, "Uint16": 16, "Uint32": 32, "Uint64": 64}
 
 
 def run(kind: Any, step: int | None, *, jumps: bool) -> Any:
-    """Return a function of bounds (and a step) that gives how many numbers a range has, and the first of them."""
+    """Return a function of bounds (and step) that returns the count and the first numbers of a range."""
 
     @cute.kernel
     def kernel(o: cute.Tensor, a: kind, b: kind, s: kind):

@@ -24,7 +24,7 @@ class Walk:
 
 
 class Pair:
-    """A class that CuTe DSL would take apart and make again by its own methods."""
+    """A class with CuTe DSL's methods for decomposition and reconstruction."""
 
     def __init__(self, a: Any, b: Any):
         self.a, self.b = a, b

@@ -197,7 +197,7 @@ def a_load(call: Any) -> str:
 
 
 def guarded(condition: Any) -> Any:
-    """Return a function that loads where a condition holds."""
+    """Return a function that loads under a condition."""
 
     def call(load: Any, where: Any, s: Any, bar: Any) -> None:
         if condition():

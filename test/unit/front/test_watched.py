@@ -28,7 +28,7 @@ class Settings:
 
 
 def launched(value: Any) -> Any:
-    """Return a function that gives what ``value()`` is in a kernel."""
+    """Return a function that returns the value of ``value()`` in a kernel."""
 
     @cute.kernel
     def kernel(out: cute.Tensor):

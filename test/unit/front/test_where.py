@@ -69,7 +69,7 @@ def test_the_interpreter_shows_the_line_and_the_call() -> None:
 
 
 def test_the_same_text_in_two_files(tmp_path: Path) -> None:
-    """Equal code in two files is at two places."""
+    """Equal code in two files has two locations."""
     text = "import cute_dialect.lang as cute\n@cute.jit\ndef host(n: int):\n    cute.printf('%d', cute.Int32(n))\n"
     for name in ("one.py", "two.py"):
         path = tmp_path / name

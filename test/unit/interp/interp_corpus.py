@@ -20,7 +20,7 @@ MAP = "!llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvv
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel and how it is run. `make` gives its arguments, and a function that says whether the result is right."""
+    """A kernel and its launch. `make` returns the arguments and a function that checks the result."""
 
     body: str
     params: str
@@ -35,7 +35,7 @@ class Kernel:
     def run(
         self, body: str | None = None, schedule: str = "round-robin", width: str = "auto"
     ) -> tuple[RunReport, bool]:
-        """Run the text, or a mutation of it, under all checks; whether its result is right."""
+        """Run the text, or a mutation of it, under all checks; return True if the result is right."""
         args, right = self.make()
         module = kernel(self.body if body is None else body, self.params, DSMEM, self.attrs)
         report = run_kernel(

@@ -33,7 +33,7 @@ STORE = "llvm.store %tid, %p : i32, !llvm.ptr<3>\n"
 
 
 def run(body: str, threads: int = 32, schedule: str = "round-robin", width: str = "auto") -> str:
-    """The message of a kernel with three static arrays of shared memory; empty when there is none."""
+    """Return the report of a kernel with three static shared-memory arrays, or ""."""
     module = kernel(HEAD + body + "\nllvm.return", "%g: !llvm.ptr<1>", GLOBALS)
     try:
         run_kernel(module, "k", [Pointer(np.zeros(64, np.int32))], block=(threads,), schedule=schedule, width=width)
@@ -141,7 +141,7 @@ def test_every_access_is_bounded(name: str, schedule: str) -> None:
 
 
 def test_pointers_that_take_turns_are_right() -> None:
-    """Double buffering by swapping two pointers: each is of either array, so shared memory is all that bounds them."""
+    """With double buffering by swapped pointers, each pointer may access all of shared memory."""
     body = (
         "%r:2 = scf.for %j = %c0 to %c4 step %c1 iter_args(%x = %a, %y = %b) -> (!llvm.ptr<3>, !llvm.ptr<3>) : i32 {\n"
         "%p = " + AT.format("x", "tid") + STORE + "%q = " + AT.format("y", "tid")

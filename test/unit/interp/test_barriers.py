@@ -343,7 +343,7 @@ def test_step_limit(loop: str) -> None:
 
 
 def test_step_limit_says_where_each_warp_is() -> None:
-    """Warp 1 waits at a barrier for warp 0, which never comes; the ops that others execute do not count."""
+    """Warp 1 waits at a barrier for warp 0, which never arrives; ops of other warps do not count."""
     body = """
         %c32 = arith.constant 32 : i32
         %spins = arith.cmpi slt, %tid, %c32 : i32
@@ -446,7 +446,7 @@ def test_unknown_op_and_wrong_arguments() -> None:
 
 @pytest.mark.parametrize("end", ["uniform", "by lane"])
 def test_barriers_in_a_while_loop(end: str) -> None:
-    """Each round every thread takes its neighbour's number; all threads must go as many rounds."""
+    """In each iteration every thread reads its neighbour's number; all threads run equally many iterations."""
     ends = {
         "uniform": "%stop = arith.addi %c3, %c0 : i32",
         "by lane": "%w = arith.remui %tid, %c2 : i32\n%stop = arith.addi %c3, %w : i32",

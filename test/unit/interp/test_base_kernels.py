@@ -232,7 +232,7 @@ def test_divergent_for_bounds() -> None:
 
 @pytest.mark.parametrize("width", ["auto", "warp"])
 def test_divergent_cfg_keeps_values_of_lanes_that_left(width: str) -> None:
-    """A loop with two exits: %v is defined in the loop and used after it, by lanes that left in different rounds."""
+    """%v is defined in a loop with two exits and used after it, by lanes that left in different iterations."""
     module = kernel(
         """
         %c0 = arith.constant 0 : i32
@@ -267,7 +267,7 @@ def test_divergent_cfg_keeps_values_of_lanes_that_left(width: str) -> None:
 
 
 def test_cfg_reconverges_after_a_branch() -> None:
-    """After the diamond all 32 lanes are together again: a full-warp shuffle is legal there, and not inside."""
+    """All 32 lanes reconverge after the branch, so a full-warp shuffle is legal there and not inside."""
     body = """
         %c1 = arith.constant 1 : i32
         %full = arith.constant -1 : i32
@@ -589,7 +589,7 @@ def test_the_same_array_twice_is_one_buffer() -> None:
 
 @pytest.mark.parametrize("own", [True, False])
 def test_ops_are_found_by_name_whatever_their_class(own: bool) -> None:
-    """Our upstream dialects and xDSL's own (where nvvm is unregistered, and types are other classes) run alike."""
+    """Ops of our upstream dialects and of xDSL's own dialects run alike."""
     t = "!llvm.struct<(i8, struct<(i64, ptr<3>)>, array<2 x i16>)>"
     module = kernel(
         f"""

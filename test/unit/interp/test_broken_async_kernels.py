@@ -367,7 +367,7 @@ def test_inline_wait_for_grids() -> None:
 
 
 def test_who_may_write_after_the_end() -> None:
-    """The report names the copy, its place in the kernel, the block and what is missing."""
+    """The report names the copy, its location, the block and the missing wait."""
     kernel = ALL["bulk"]
     with pytest.raises(InterpError) as e:
         kernel.run(kernel.body.replace(WAIT, "").replace(READ, NOTHING))

@@ -75,7 +75,7 @@ def original() -> str:
 
 
 def run(text: str, schedule: str = "round-robin") -> bool:
-    """Whether the result is right."""
+    """Return True if the result is right."""
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 4, (256, 320)).astype(np.float16) for _ in range(2))
     c = np.full((256, 256), np.nan, np.float16)
@@ -86,7 +86,7 @@ def run(text: str, schedule: str = "round-robin") -> bool:
 
 
 def edited(text: str, b: Broken) -> str:
-    """A file with the one line broken."""
+    """Write the file with one line broken."""
     lines = text.split("\n")
     found = [i for i, line in enumerate(lines) if re.search(b.line, line)]
     assert found, f"the kernel has changed: no line matches {b.line}"

@@ -158,7 +158,7 @@ def test_right(name: str, schedule: str) -> None:
 
 
 def test_who_wrote() -> None:
-    """The report names thread, block and place of the access in the other block."""
+    """The report names thread, block and location of the access in the other block."""
     with pytest.raises(InterpError) as e:
         FLAG_KERNELS["message"].run(mutate(CORPUS[0]))
     text = str(e.value)
@@ -167,7 +167,7 @@ def test_who_wrote() -> None:
 
 
 def test_the_missing_fence_is_named() -> None:
-    """A thread that reads the data itself, without a fence after the flag."""
+    """The thread reads the data without a fence after the flag."""
     b = Broken("message", "", ((ACQUIRE, ACQUIRE.replace("acquire", "x")),), "", "")
     text = mutate(b).replace('llvm.fence syncscope("device") acq_rel // x', "%v0 = llvm.load %b : !llvm.ptr<1> -> i32")
     with pytest.raises(InterpError, match=UNFENCED):

@@ -16,7 +16,7 @@ from cute_dialect.interp import InterpError
 
 
 class Broken(NamedTuple):
-    """A mutation. `edits`: (what stands there, what comes there)."""
+    """A mutation. `edits` are pairs of old and new text."""
 
     kernel: str
     name: str
@@ -533,7 +533,7 @@ CORPUS = [
 
 
 def mutated(text: str, b: Broken) -> str:
-    """The broken text; each edit must find its place, once."""
+    """Return the broken text. Each edit must match exactly once."""
     for old, new in b.edits:
         assert old in text, f"the corpus has changed: {old!r} is not in {b.kernel}"
         text = text.replace(old, new, 1) if old.count("\n") or text.count(old) > 1 else text.replace(old, new)

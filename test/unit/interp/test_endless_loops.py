@@ -18,7 +18,7 @@ HEAD = "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n%n = arith.c
 
 
 def loop(body: str, carried: str = "", types: str = "", after: str = "") -> str:
-    """A loop whose body ends in scf.condition(%again), with a number %i that is 0 at first, or none."""
+    """Return a loop that ends in scf.condition(%again), with or without a counter %i that starts at 0."""
     again = f"{after}\nscf.yield{' %j : i32' if carried else ''}"
     start = "(%i = %c0) : (i32) -> i32" if carried else ": () -> ()"
     passed = " %i : i32" if carried else ""
@@ -171,7 +171,7 @@ RIGHT = {
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_loops_are_not_refused(name: str) -> None:
-    """Hundreds of times as many ops as the limit."""
+    """Loops may run hundreds of times as many ops as the limit."""
     a, b = np.zeros(1, np.int32), np.zeros(2000, np.int32)
     b[-1] = name == "searches"
     module = kernel(f"{HEAD}{RIGHT[name]}\nllvm.return", "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>")
@@ -181,7 +181,7 @@ def test_right_loops_are_not_refused(name: str) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_poll_while_others_work(schedule: str) -> None:
-    """Warp 0 waits until the last of many phases of a barrier that two other warps pass."""
+    """Warp 0 waits for the last of many phases of a barrier that two other warps use."""
     body = f"""
         %c32 = arith.constant 32 : i32
         %c64 = arith.constant 64 : i32

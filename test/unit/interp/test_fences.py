@@ -144,7 +144,7 @@ def test_no_fence_is_reported_with_both_places() -> None:
 
 
 def test_a_fence_counts_for_the_threads_that_issue_it() -> None:
-    """Lane 1 fences, lane 0 copies what lane 0 has written: nothing orders the two."""
+    """Lane 1 issues the fence and lane 0 the copy of its own data, so nothing orders them."""
     body = OWN.replace("nvvm.barrier0", "").replace("%lead = arith.cmpi eq", "%lead = arith.cmpi ult")
     body = body.replace("llvm.store %tid, %p : i32, !llvm.ptr<3>", "")
     write = "llvm.store %tid, %d : i32, !llvm.ptr<3>"

@@ -169,7 +169,7 @@ def test_invariant_loads_of_what_the_kernel_writes(name: str, width: str) -> Non
 
 
 def promised(body: str, first: str, second: str, *, same: bool = False, width: str = "auto") -> tuple[str, str]:
-    """Run a kernel whose two arguments carry attributes, on one array or two: kind and sentence of the error."""
+    """Run a kernel with attributes on its two arguments, on one array or two; return kind and text of the error."""
     module = kernel(f"{HEAD}{body}\nllvm.return", f"%a: {P} {first}, %b: {P} {second}")
     one, two = np.zeros(64, np.int32), np.zeros(64, np.int32)
     try:
@@ -350,7 +350,7 @@ MAP = "!llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvv
 
 
 def copied(way: str, attribute: str, rest: str = "") -> str:
-    """Run a copy of the array behind `%a`, which `%b` and the map `%m` are of, too; what was reported."""
+    """Run a copy of the array `%a`, which `%b` and the map `%m` also refer to; return the report."""
     text = HEAD + COPY.replace("COPY", WAYS[way]).replace("REST", rest)
     module = kernel(text, f"%a: {P} {attribute}, %b: {P}, %m: {MAP}", DSMEM)
     array = np.zeros(64, np.float32)

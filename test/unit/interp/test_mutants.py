@@ -25,7 +25,7 @@ def test_no_mutant_is_missed(kernel: str, kinds: str, share: float, capsys: pyte
 
 @pytest.mark.slow
 def test_a_missed_mutant_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without the reasons, what is equal counts as missed."""
+    """Without the proofs, equal mutants count as missed."""
     monkeypatch.setattr(mutants, "proof", lambda *_: "")
     assert mutants.main(["--only", "tma copy", "--kinds", "move"]) == 1
     assert "missed  tma copy, @copy_tma: move nvvm.mbarrier.arrive.expect_tx later" in capsys.readouterr().out

@@ -63,7 +63,7 @@ def test_sectors(nbytes: int, places: list[int]) -> None:
 
 
 def columns(pitch: int) -> tuple[int, int]:
-    """A warp reads a column of a tile of f32 with this pitch: transactions and ideal of the load."""
+    """Let a warp read a column of an f32 tile with this pitch; return actual and ideal transactions of the load."""
     body = f"""
         %pitch = arith.constant {pitch} : i32
         %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
@@ -111,7 +111,7 @@ def test_padding_of_the_transpose_pays() -> None:
 
 
 def test_occupancy() -> None:
-    """The limits of sm_90 by hand: threads, blocks, shared memory, registers."""
+    """The occupancy limits of sm_90 by threads, blocks, shared memory and registers."""
     assert occupancy(256, 0)[:2] == (8, 64)
     assert occupancy(32, 0)[:2] == (32, 32)
     assert occupancy(128, 100 * 1024)[:2] == (2, 8)

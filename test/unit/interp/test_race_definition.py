@@ -42,7 +42,7 @@ def steps() -> st.SearchStrategy[Step]:
 
 
 def has_race(program: list[Step]) -> bool:
-    """Two threads touch one place, one of them writes, they are not both atomic, and no barrier is between."""
+    """Two threads access one location, one of them writes, not both are atomic, and no barrier separates them."""
     seen: dict[tuple[bool, int, int], list[tuple[int, int, int, str]]] = {}
     phase = 0
     for step in program:

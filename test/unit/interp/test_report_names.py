@@ -23,7 +23,7 @@ HEAD = """
 
 
 def run(body: str, threads: int = 32) -> str:
-    """The report of a cute kernel of one array of 32 elements; empty when there is none."""
+    """Return the report of a cute kernel with one array of 32 elements, or ""."""
     module = compile_cute(
         HEAD + "gpu.module @m {\n  gpu.func @k(%a: !f) kernel {\n" + body + "\n    gpu.return\n  }\n}\n", emit="base"
     )
@@ -147,7 +147,7 @@ def test_an_mbarrier_has_the_name_of_its_tensor() -> None:
 
 
 def test_a_register_tensor_in_local_memory() -> None:
-    """A register tensor that the run indexes lies in local memory; an index past its end is seen, and named."""
+    """An index past the end of a register tensor in local memory is reported by name."""
     body = """
     %tid = nvvm.read.ptx.sreg.tid.x : i32
     %t = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">

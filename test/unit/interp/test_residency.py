@@ -14,7 +14,7 @@ SMEM = 200 * 1024  # one block an SM
 
 @cute.kernel
 def wait_for(flags: cute.Tensor, out: cute.Tensor, whom: cute.Constexpr, smem: cute.Constexpr):
-    """Each block raises its flag, at once or after it has seen that of another block."""
+    """Each block sets its flag, at once or after it has seen the flag of another block."""
     b = cute.arch.block_idx().x
     last = cute.arch.grid_dim().x - 1
     t = cute.arch.thread_idx().x

@@ -58,7 +58,7 @@ def test_what_cannot_be_read(text: str) -> None:
 
 
 def written(report: RunReport, array: np.ndarray) -> np.ndarray:
-    """The elements of an array that were written, by its bytes."""
+    """Return the elements of an array whose bytes were written."""
     mask = next(m for a, m in report.written if a is array)
     assert len(mask) == array.nbytes
     bytes_ = mask.reshape(-1, array.itemsize)
@@ -171,7 +171,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_sample_of_a_gemm() -> None:
-    """One cluster or block of the Hopper GEMM, of a grid of several: its tile is right, the others untouched."""
+    """For one block or cluster of a Hopper GEMM, its tile is right and the other tiles are untouched."""
     from cute_dialect.pipelines import compile as compile_cute
 
     gemm = compile_cute(GEMM, emit="base")

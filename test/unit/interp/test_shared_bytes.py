@@ -38,7 +38,7 @@ ROW = "%row = llvm.getelementptr %d[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>,
 
 
 def run(body: str, threads: int = 32, schedule: str = "round-robin", **options: object) -> str:
-    """The message of a kernel of dynamic shared memory and one array of zeros; empty when there is none."""
+    """Return the report of a kernel with dynamic shared memory and one array of zeros, or ""."""
     a = np.zeros(4096, np.int32)
     module = kernel(HEAD + body + "\nllvm.return", PARAMS, DSMEM)
     try:
@@ -132,7 +132,7 @@ TOUCHES = {
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", TOUCHES)
 def test_memory_of_an_mbarrier_is_not_data(name: str, schedule: str) -> None:
-    """Each way to touch the bytes of a valid mbarrier is an error; so it is not when it was invalidated before."""
+    """Any access to the bytes of a valid mbarrier is an error, unless it was invalidated before."""
     text, verb, at = TOUCHES[name]
     head = (
         "%c64 = arith.constant 64 : i32\n%p16 = llvm.getelementptr %d[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8\n"
@@ -265,7 +265,7 @@ def test_a_bulk_copy_reads_what_was_written() -> None:
 
 
 def test_states_against_a_byte_by_byte_definition() -> None:
-    """Random writes, reads, barriers and ends of them, compared with a list of states."""
+    """Random writes, reads, barriers and invalidations, compared with a list of states per byte."""
     rng = np.random.default_rng(3)
     buf = Buffer(0, np.zeros(256, np.uint8), "s")
     held = Contents(buf)
@@ -317,7 +317,7 @@ ARRIVE = '"nvvm.mbarrier.arrive"(%bar) : (!llvm.ptr<3>) -> ()\n'
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_an_mbarrier_is_not_invalidated_while_a_thread_waits(schedule: str) -> None:
-    """The inval comes after the last arrival, which nothing orders after the wait."""
+    """The inval follows the last arrival, but nothing orders it after the wait."""
     body = WARPS + INIT_AND_WAIT + "scf.if %is0 {\n" + ARRIVE + INVAL + "}"
     got = run(body, 64, schedule, checks=["race"])
     assert got in (

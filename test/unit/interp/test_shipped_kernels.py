@@ -28,7 +28,7 @@ EXAMPLES = os.path.join(os.path.dirname(__file__), "..", "..", "examples")
 
 
 class Family(NamedTuple):
-    """A file, the shapes of its arrays with their type, the result last, and what it should hold."""
+    """A file, the shapes and types of its arrays, the result last, and the expected result."""
 
     text: Callable[[], str]
     shapes: tuple[tuple[int, ...], ...]

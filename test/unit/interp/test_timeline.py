@@ -22,7 +22,7 @@ K, STAGES = 320, 3
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, Any]:
-    """A tile of 128 x 128 of a Hopper GEMM, five steps along K, three stages, in several orders; and unrecorded."""
+    """Reports of a Hopper GEMM of 128 x 128, five steps of K and three stages, under several schedules."""
     gemm = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "hopper_gemm.py"))["HopperGemm"]
     made = gemm((128, 128, 64), stages=STAGES, cluster_m=1)
     a, b = (np.ones((128, K), np.float16) for _ in "ab")
@@ -111,7 +111,7 @@ def test_the_drawing_has_each_event(reports: dict[str, Any]) -> None:
 
 
 def test_polls_are_waits() -> None:
-    """A block that polls a flag, which another sets after a while, waits until then."""
+    """A block that polls a flag of another block is recorded as waiting."""
 
     @cute.kernel
     def kernel(flag: cute.Tensor, out: cute.Tensor) -> None:

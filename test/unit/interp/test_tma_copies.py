@@ -21,7 +21,7 @@ MAP = "!llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvv
 
 
 def box_of(array: np.ndarray, tm: TensorMap, at: tuple[int, ...]) -> np.ndarray:
-    """The box, one element at a time; innermost dimension last."""
+    """Return the box, element by element, innermost dimension last."""
     out = np.zeros(tm.counts[::-1], array.dtype)
     for index in itertools.product(*(range(c) for c in tm.counts)):
         where = [c + i * s for c, i, s in zip(at, index, tm.steps)]
@@ -79,7 +79,7 @@ def test_gather_and_scatter(case: tuple[TensorMap, tuple[int, ...]], seed: int) 
 
 @pytest.mark.parametrize(("element", "right", "wrong"), [("f16", 8, 4), ("f16", -8, -9), ("f32", 4, 6), ("ui8", 16, 8)])
 def test_where_a_line_may_begin(element: str, right: int, wrong: int) -> None:
-    """The first coordinate is a multiple of 16 bytes: else the GPU stops with an illegal instruction."""
+    """The first coordinate must be a multiple of 16 bytes, or the GPU raises an illegal-instruction error."""
     tm = TensorMap(element, (32,), (), (16,), (1,)).at(4096)
     buf, box = Buffer(4096, np.zeros(tm.element_bytes * 32, np.uint8), "a"), np.zeros(tm.box_bytes, np.uint8)
     assert tm.gather(buf, (right,)).size == box.size
@@ -107,7 +107,7 @@ def test_swizzle(swizzle: int) -> None:
 
 
 def test_im2col() -> None:
-    """A 3x3 filter over an NHWC image, padded by one: each offset against shifting the padded image."""
+    """A 3x3 filter over an NHWC image, padded by one: each offset is compared with the shifted padded image."""
     n, h, w, c = 2, 5, 6, 8
     image = np.random.default_rng(1).integers(1, 99, (n, h, w, c)).astype(np.float16)
     spec = Im2colMapSpec("f16", (c, w, h, n), (c, w * c, h * w * c), (-1, -1), (-1, -1), c, 16)
@@ -207,7 +207,7 @@ def test_reduction_of_a_run() -> None:
 
 @pytest.mark.parametrize("store", [STORE, REDUCE])
 def test_a_store_is_of_the_kind_that_the_map_describes(store: str) -> None:
-    """Columns of pixels through a map of boxes."""
+    """An im2col store through a tiled map is an error."""
     columns = "mode = #nvvm.tma_store_mode<im2col>"
     if store is STORE:
         store = store.replace(" : ", f" {{{columns}}} : ")

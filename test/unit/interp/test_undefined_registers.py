@@ -32,7 +32,7 @@ PUT = "llvm.store %v, %p : i32, !llvm.ptr<1>\n"
 
 
 def run(body: str, schedule: str = "round-robin", width: str = "auto", threads: int = 32, check: bool = True) -> str:
-    """The message of a kernel of one array under `uninit`, with the first thread; empty when there is none."""
+    """Return the report of a kernel of one array under `uninit`, with the first thread, or ""."""
     module = kernel(HEAD + body + "\nllvm.return", "%a: !llvm.ptr<1>", DSMEM)
     try:
         run_kernel(
@@ -312,7 +312,7 @@ UNWRITTEN_SUMS = {  # example: replacements, the line of the error, the message,
 @pytest.mark.sample("sm_90")
 @pytest.mark.parametrize("name", UNWRITTEN_SUMS)
 def test_sums_that_nothing_has_cleared(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A GEMM of the examples without `cute.clear` of its sums, end to end."""
+    """A GEMM example without clearing its accumulator, end to end."""
     file, edits, line, message, op = UNWRITTEN_SUMS[name]
     text = (EXAMPLES / file).read_text()
     for old, new in edits:

@@ -76,7 +76,7 @@ WRITES = {  # writes of the same bytes
 
 
 def run(body: str, schedule: str = "round-robin", unwritten: bool = True, **options: object) -> str:
-    """The message of a kernel of one array of 32 numbers under `uninit`; empty when there is none."""
+    """Return the report of a kernel with one array of 32 numbers under `uninit`, or ""."""
     module = kernel(HEAD + body + "\nllvm.return", "%a: !llvm.ptr<1>", DSMEM)
     array = Pointer(np.zeros(32, np.int32), unwritten=unwritten)
     given: dict[str, object] = {"checks": ["uninit"], **options}

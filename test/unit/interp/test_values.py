@@ -35,13 +35,13 @@ def test_every_ptx_instruction() -> None:
 
 
 def test_rows_do_not_overlap() -> None:
-    """An opcode is in one row, so that its documentation is what is computed."""
+    """Each opcode is in one row, so its documentation matches its result."""
     opcodes = [o for row in SCALAR_ROWS for o in expand(row.syntax)]
     assert len(opcodes) == len(set(opcodes))
 
 
 def test_the_assembler_takes_every_opcode() -> None:
-    """All expansions of all rows, with the operands that the rows say, in one kernel for sm_90a."""
+    """ptxas accepts all expansions of all rows, in one kernel for sm_90a."""
     letter = {1: "p", 8: "r", 16: "h", 32: "r", 64: "d"}
     lines: list[str] = []
     for row, opcode in value_fuzz.opcodes():
@@ -88,7 +88,7 @@ def test_what_the_page_says_is_refused(opcode: str) -> None:
     ],
 )
 def test_what_is_not_ptx_is_refused(instruction: str, message: str) -> None:
-    """A modifier that the instruction has not, a register of another size: the assembler refuses them, too."""
+    """Unknown modifiers and registers of wrong size are refused, as by the assembler."""
     text = f'func.func @f(%a: i32, %b: i32) -> i32 {{ %r = nvvm.inline_ptx "{instruction}" ro(%a, %b : i32, i32) -> i32\nfunc.return %r : i32 }}'
     with pytest.raises(InterpError) as e:
         run_function(parse(text), "f", [1, 2])
@@ -307,7 +307,7 @@ def test_roundings_to_whole_numbers(op: str, name: str) -> None:
     [("exp2", "ex2"), ("log2", "lg2"), ("rsqrt", "rsqrt"), ("sin", "sin"), ("cos", "cos"), ("tanh", "tanh")],
 )
 def test_functions_of_f32(op: str, exact: str) -> None:
-    """Within one unit in the last place of the exact result."""
+    """Results are within one unit in the last place of the exact result."""
     rng = random.Random(op)
     rows = [v for v in value_fuzz.corners("f32")] + [value_fuzz.value(rng, "f32") for _ in range(150)]
     rows = [
@@ -440,7 +440,7 @@ ADDRESSES = [
 def test_promises_of_addresses(
     flags: str, gep: str, bad: tuple[int, int], good: tuple[int, int] | None, message: str
 ) -> None:
-    """For one value and one lane of several; not without the flags, nor where wrapping is allowed or the address unused."""
+    """Reported for one value and for one lane, but not without flags, if wrapping is allowed, or if unused."""
     from cute_dialect.interp import Pointer
 
     array = Pointer(np.zeros(16, np.int32))

@@ -26,7 +26,7 @@ def run(body: str, lanes: int = 64, width: str = "auto") -> np.ndarray:
 
 
 def shfl_oracle(kind: str, lane: int, b: int, c: int) -> tuple[int, bool]:
-    """The pseudo-code of shfl.sync in the PTX ISA."""
+    """Return the result of shfl.sync by the pseudo-code of the PTX ISA."""
     segmask, cval = (c >> 8) & 31, c & 31
     top, low = (lane & segmask) | (cval & ~segmask & 31), lane & segmask
     if kind == "up":

@@ -27,7 +27,7 @@ ROWS_B = 32768  # where B lies
 
 
 def image(layout: AnyLayout, tile: np.ndarray) -> np.ndarray:
-    """A tile placed by its layout."""
+    """Return a tile stored by its layout."""
     out = np.zeros(tile.size, tile.dtype)
     for x in range(tile.shape[0]):
         for k in range(tile.shape[1]):
@@ -76,7 +76,7 @@ def stores(source: str, d: str, n: int) -> str:
 
 
 def unpack(out: np.ndarray, d: str, n: int) -> np.ndarray:
-    """The 64 x n result from the registers, element by element as the PTX ISA's figure says."""
+    """Return the 64 x n result from the registers, by the figure of the PTX ISA."""
     got = np.zeros((64, n), {"f32": np.float32, "f16": np.float16, "s32": np.int32}[d])
     for tid in range(128):
         warp, lane = tid // 32, tid % 32
@@ -102,7 +102,7 @@ CASES = [
 
 
 def tiles(case: tuple[str, str, str, int, str, str, int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
-    """A, B, the image of shared memory and the descriptors of each step along k."""
+    """Return A, B, the shared-memory image, and the descriptors of each step along K."""
     a, b, _, n, ma, mb, wa, wb = case
     size = DTYPES[a].itemsize
     k = 64 if size == 2 else 32 if size == 4 else 128

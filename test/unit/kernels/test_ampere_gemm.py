@@ -35,7 +35,7 @@ def multiply(
     shape: tuple[int, int, int], majors: tuple[str, str] = ("k", "k"), pad: int = 0, *, static: bool = False,
     **options: Any,
 ) -> None:  # fmt: skip
-    """One product, exact, that writes nothing between the rows of C."""
+    """Run one GEMM; the result is exact and the padding between rows of C is unchanged."""
     m, n, k = shape
     a, b = matrix(m, k, majors[0], pad, 1), matrix(n, k, majors[1], pad, 2)
     storage = np.full((m, n + pad), np.nan, np.float16)
@@ -64,7 +64,7 @@ def test_majors(shape: tuple[int, int, int], majors: tuple[str, str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("majors", [("k", "k"), ("mn", "mn")], ids=str)
 def test_rows_that_end_amid_a_vector(majors: tuple[str, str]) -> None:
-    """Rows lie 16 bytes apart, but a copy of 16 bytes would take what is between them."""
+    """Rows are 16 bytes apart, but a copy of 16 bytes would read the padding."""
     multiply((68, 132, 100), majors, 4)
 
 
@@ -89,7 +89,7 @@ def test_configurations(options: dict[str, Any]) -> None:
 
 @cache
 def batched() -> Kernel:
-    """A kernel of its own majors that any number of matrices goes to."""
+    """Return a kernel for any batch size."""
     text = ampere_gemm_text(AmpereConfig(tile=(64, 64, 32), batch=True, majors=("k", "mn")))
     return compile(text, emit="base").kernel("launch")
 
@@ -98,7 +98,7 @@ def batched() -> Kernel:
 @pytest.mark.parametrize("of_a, of_b", [(3, 3), (1, 3), (3, 1)])
 @pytest.mark.parametrize("shape", [(65, 72, 40), (33, 67, 37)], ids=str)
 def test_a_batch(shape: tuple[int, int, int], of_a: int, of_b: int) -> None:
-    """As many matrices, or one for all; whole vectors and single elements."""
+    """A batch of matrices, or one matrix for all, by whole vectors and by single elements."""
     m, n, k = shape
     rng = np.random.default_rng(0)
     a = rng.integers(-3, 4, (of_a, m, k)).astype(np.float16)
@@ -148,7 +148,7 @@ def test_the_launch_tells_which_copies_may_be() -> None:
 @pytest.mark.parametrize("output", ["", "f32", "bf16"])
 @pytest.mark.parametrize("batch", [False, True])
 def test_what_becomes_of_the_sums(output: str, batch: bool) -> None:
-    """With arguments, odd sizes and another type of C."""
+    """Epilogues with arguments, odd sizes, and another type of C."""
     rng = np.random.default_rng(3)
     config = AmpereConfig(tile=(64, 64, 32), batch=batch, output=output, epilogue=BIASED)
     kind = numpy_dtype(config.result)

@@ -50,7 +50,7 @@ def operand(config: AmpereConfig, which: int, rows: int, depth: int, pad: int, o
 
 
 def check(name: str, shape: tuple[int, int, int], pads: tuple[int, int, int] = (0, 0, 0), offset: int = 0) -> str:
-    """One product against float64; gives the kernel that was taken."""
+    """Compare one GEMM with float64; return the name of the launched kernel."""
     m, n, k = shape
     config = CONFIGS[name]
     dtype, ulp = DTYPES[config.element]

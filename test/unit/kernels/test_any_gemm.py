@@ -20,7 +20,7 @@ def multiply(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
 
 
 def compiled(name: str):
-    """Return it for one case; its rows may lie anyhow."""
+    """Return the kernel for one case; rows may have any stride."""
     c, _ = CASES[name]
 
     def matrix(element: str, major: str):
@@ -42,7 +42,7 @@ def test_products_are_exact(name: str) -> None:
 
 @pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
 def test_every_8_bit_float(element: str) -> None:
-    """Times one, each comes out as it went in: zeros, subnormals, NaN and all."""
+    """Multiplied by one, each value is unchanged, including zeros, subnormals and NaN."""
     a = np.arange(256, dtype=np.uint8).view(DTYPES[element]).reshape(256, 1)
     one, out = np.ones((1, 1), DTYPES[element]), np.zeros((256, 1), np.float32)
     multiply(a, one, out, device="cpu")

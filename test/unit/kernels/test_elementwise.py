@@ -109,7 +109,7 @@ gpu.module @m {{
 @pytest.mark.parametrize("ld", [128, 129, 304, 1000, 4099])
 @pytest.mark.parametrize("static", [False, True])
 def test_lowered_offsets_are_those_of_the_layouts(ld: int, static: bool) -> None:
-    """All threads, all values: what is loaded is the offset (element ``o`` holds ``o``)."""
+    """For all threads and values, the loaded element holds its own offset."""
     source = np.arange(16 * ld, dtype=np.int32)
     view = np.lib.stride_tricks.as_strided(source, (16, 128), (4 * ld, 4))
     out = np.full((128, 16), -1, np.int32)
@@ -123,7 +123,7 @@ def test_lowered_offsets_are_those_of_the_layouts(ld: int, static: bool) -> None
 
 @pytest.mark.slow
 def test_called_from_python() -> None:
-    """By the default tile and another; a shape that does not fit is refused."""
+    """The default tile and another one; a wrong shape is refused."""
     for element, tile in (("f32", None), ("f16", streaming_tile("f16")), ("bf16", None)):
         (_, a), (_, b) = matrix(element, 19, 261, 264, 1), matrix(element, 19, 261, 264, 2)
         _, c = matrix(element, 19, 261, 261, None)

@@ -30,7 +30,7 @@ def everything(batch: bool) -> Graph:
 
 
 def run(plan: SumsPlan, m: int, n: int, matrices: int, pitch: int) -> None:
-    """Run a plan on small integers, and compare exactly; nothing is written between rows."""
+    """Run a plan on small integers and compare exactly; the padding between rows is unchanged."""
     rng = np.random.default_rng(m + n)
     batch = plan.batch
     shape = (matrices, m, n) if batch else (m, n)

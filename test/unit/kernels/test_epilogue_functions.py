@@ -64,7 +64,7 @@ def test_arrays_of_torch_are_those_of_numpy(name: str) -> None:
 
 
 def test_beside_torch() -> None:
-    """The names mean what they do in torch."""
+    """Functions agree with torch's functions of the same names."""
     torch = pytest.importorskip("torch")
     x = np.linspace(-5, 5, 101)
     names = ("relu", "relu6", "hardsigmoid", "hardswish", "sigmoid", "silu", "gelu", "softplus", "mish", "elu")

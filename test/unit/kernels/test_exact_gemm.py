@@ -18,7 +18,7 @@ CHECKS = ("race", "uninit", "sync", "oob")
 
 @cache
 def compiled(config: ExactConfig) -> CompiledModule:
-    """Return a kernel for the interpreter, its variants lowered when they run."""
+    """Return a kernel for the interpreter; variants are lowered when they run."""
     return compile_on_demand(exact_gemm_text(config), config.name)
 
 
@@ -38,7 +38,7 @@ def with_major(x: np.ndarray, k_major: bool) -> np.ndarray:
 
 
 def near(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> bool:
-    """Within what any order of rounded sums allows."""
+    """Return True if the error is within the bound for any order of rounded additions."""
     wide = a.astype(np.float64), b.astype(np.float64).transpose(0, 2, 1)
     bound = a.shape[2] * 2.0**-24 * (np.abs(wide[0]) @ np.abs(wide[1])) + 1e-30
     return bool((np.abs(got - wide[0] @ wide[1]) <= bound).all())

@@ -26,13 +26,13 @@ FUNCTIONS = {
 
 
 def diagonal(x: Any, row: Any, column: Any) -> Any:
-    """A hook that needs the place: 7 on the diagonal."""
+    """A hook that uses the coordinates: 7 on the diagonal."""
     return cute.Float32(7.0) if row == column else x
 
 
 @cute.kernel
 def warp(D: cute.Tensor, epilogue: cute.Constexpr, addends: Addends):
-    """Load what wgmma would leave in registers, apply the epilogue, write it back."""
+    """Load registers as wgmma would leave them, apply the epilogue, and store them."""
     lane = cute.arch.lane_idx()
     values = cute.make_rmem_tensor(16, cute.Float32)
     for j in cute.range_constexpr(4):

@@ -36,7 +36,7 @@ FUNCTIONS = {
 
 
 def diagonal(x: Any, row: Any, column: Any) -> Any:
-    """A hook that needs the place: 7 on the diagonal."""
+    """A hook that uses the coordinates: 7 on the diagonal."""
     return cute.Float32(7.0) if row == column else x
 
 
@@ -58,7 +58,7 @@ CASES = {
 
 
 def expected(e: Epilogue, product: np.ndarray, more: dict[str, object]) -> np.ndarray:
-    """float64; matrices of (L, M, N)."""
+    """Return the result in float64; matrices are (L, M, N)."""
     alpha = more["alpha"] if e.alpha == "arg" else e.alpha
     beta = more["beta"] if e.beta == "arg" else e.beta
     x = float(str(alpha)) * product
@@ -114,7 +114,7 @@ def test_epilogue(name: str) -> None:
 
 @pytest.mark.slow
 def test_blocks_that_share_k_have_it_once() -> None:
-    """Sums of all blocks first, then the epilogue."""
+    """Split-K slices are added first, then the epilogue runs once."""
     e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu")
     config = SplitConfig(SplitConfig().base._replace(tile=(128, 128, 64), stages=6, cluster_n=1, epilogue=e), 2)
     floats, counters = Choice(config.base, config.parts).workspace(136, 136)

@@ -22,7 +22,7 @@ def test_a_configuration_is_refused_or_right(case: int) -> None:
 
 @pytest.mark.slow
 def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reference without the epilogue that the kernel has."""
+    """A reference without the kernel's epilogue is reported as wrong."""
     config = GemmConfig(tile=(64, 32, 64), cluster_m=1, deferred=False, epilogue=EPILOGUES[4])
     exact = gemm_parts._exact
     plain = config._replace(epilogue=EPILOGUES[0])

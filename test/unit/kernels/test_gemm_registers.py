@@ -57,7 +57,7 @@ CASES: dict[str, tuple[GemmConfig | SplitConfig, tuple[int, ...]]] = {
 def product(
     c: GemmConfig | SplitConfig, shape: tuple[int, ...], *, integers: bool = True, more: tuple[object, ...] = ()
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A (M, K, L), B (N, K, L) and what the kernel makes of them."""
+    """Return A (M, K, L), B (N, K, L) and the kernel's result."""
     base = c.base if isinstance(c, SplitConfig) else c
     m, n, k, *matrices = shape
     rng = np.random.default_rng(sum(shape))
@@ -98,7 +98,7 @@ def test_products(name: str) -> None:
 
 @pytest.mark.slow
 def test_the_same_bits_as_along_k() -> None:
-    """Rounding and the order of sums do not depend on how A lies."""
+    """Rounding and the order of additions do not depend on the major of A."""
     shape = (72, 40, 104)
     c = TF32._replace(tile=(64, 32, 32), major_c="n")
     a, b, out = product(c, shape, integers=False)

@@ -52,7 +52,7 @@ DTYPES = {
 
 
 def operands(c: GemmConfig, shape: tuple[int, ...], *, integers: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A (L, M, K), B (L, N, K) and a poisoned C (L, M, N)."""
+    """Return A (L, M, K), B (L, N, K) and a poisoned C (L, M, N)."""
     m, n, k, matrices = (*shape, 1)[:4]
     rng = np.random.default_rng(sum(shape))
 
@@ -64,7 +64,7 @@ def operands(c: GemmConfig, shape: tuple[int, ...], *, integers: bool) -> tuple[
 
 
 def with_major(x: np.ndarray, k_major: bool) -> np.ndarray:
-    """The same values, the last mode contiguous or the one before it."""
+    """Return the same values with either of the last two modes contiguous."""
     return x if k_major else x.transpose(0, 2, 1).copy().transpose(0, 2, 1)
 
 
@@ -94,7 +94,7 @@ def test_product(name: str, integers: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster_n", [1, 2])
 def test_blocks_that_share_k(cluster_n: int) -> None:
-    """Twice on the same workspace: the counters are zero again; both times the same bits."""
+    """Two runs on one workspace reset the counters and give the same bits."""
     config = SplitConfig(SplitConfig().base._replace(cluster_n=cluster_n, tile=(128, 128, 64), stages=6), 2)
     choice = Choice(config.base, config.parts)
     module = compile(gemm_text(config), emit="base")
@@ -151,7 +151,7 @@ SHARED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_the_last_wave_is_shared(name: str) -> None:
-    """Twice on the same workspace: the flags are zero again; both times the same bits."""
+    """Two runs on one workspace reset the flags and give the same bits."""
     c, (m, n, k) = SHARED[name]
     floats, flags = Choice(c).workspace(m, n)
     kernel = compile(gemm_text(c), filename="stream.mlir", emit="base").kernel("launch")
@@ -368,7 +368,7 @@ ARRAYS = {
 @pytest.mark.sample("turns")
 @pytest.mark.parametrize("name", ARRAYS)
 def test_called_with_arrays(name: str) -> None:
-    """Every check, what the kernel promises about its numbers among them."""
+    """Runs under every check, including the facts that the kernel promises about its numbers."""
     config, shape = ARRAYS[name]
     c = config.base if isinstance(config, SplitConfig) else config
     a, b, poisoned = operands(c, shape, integers=True)
@@ -408,7 +408,7 @@ def test_one_matrix_for_all_of_a_batch(name: str) -> None:
 
 @pytest.mark.slow
 def test_matrices_without_elements() -> None:
-    """No rows: nothing is launched; no K: refused, since C would have to be zero."""
+    """Nothing is launched without rows, and an empty K is refused, since C would have to be zero."""
     a, b, c = (np.zeros(x, np.float16) for x in ((0, 64), (64, 64), (0, 64)))
     for config, more in ((SINGLE, ()), (STREAM, (np.zeros(64 * 64, np.float32), np.zeros(132, np.int32)))):
         kernel = compile(gemm_text(config), emit="base").kernel("launch")

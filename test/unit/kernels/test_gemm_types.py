@@ -25,7 +25,7 @@ CHECKS = ("race", "uninit", "sync", "oob")
 
 
 def integers(element: str, rows: int, k: int, seed: int) -> np.ndarray:
-    """All values of a type of bytes."""
+    """Return all values of an 8-bit type."""
     info = np.iinfo(DTYPES[element])
     return np.random.default_rng(seed).integers(info.min, info.max + 1, (rows, k)).astype(DTYPES[element])
 
@@ -85,7 +85,7 @@ def test_tiles_of_integers(changed: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_what_becomes_of_integers() -> None:
-    """Exactly, where integers are added; in f32, where there is a factor."""
+    """Epilogues of integers are exact for additions, and computed in f32 with factors."""
     m, n, k = 72, 144, 144
     a, b = integers("i8", m, k, 1), integers("i8", n, k, 2)
     c, bias = integers("i8", m, n, 5).astype(np.int32) * 1000003, integers("i8", n, 1, 6)[:, 0].astype(np.int32)
@@ -141,7 +141,7 @@ SUMS_IN_F16 = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SUMS_IN_F16)
 def test_sums_in_f16(name: str) -> None:
-    """Exact while sums fit in 11 bits; with more they are rounded at each step, or leave the range."""
+    """Accumulators in f16 are exact within 11 bits; beyond that each step rounds, or overflows."""
     c, (m, n, k) = SUMS_IN_F16[name]
     c.check()
     rng = np.random.default_rng(m)
@@ -191,7 +191,7 @@ SCALED = GemmConfig(
     ],
 )
 def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) -> None:
-    """Factors that are powers of two, of each row and 128 of K, and of 128 columns and 128 of K: sums are exact."""
+    """Power-of-two scales per row and 128 of K, and per 128 columns and 128 of K, give exact results."""
     check_scales(SCALED._replace(**changed), *shape)
 
 
@@ -263,7 +263,7 @@ def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
 
 @pytest.mark.slow
 def test_mixed_signs_take_the_ptx_that_has_them() -> None:
-    """PTX 8.4; the usual version for all others, and what was asked for where it was."""
+    """Mixed signs select PTX 8.4; other kernels use the usual version, or the requested one."""
     small = BYTES._replace(tile=(64, 32, 128), stages=2)
     assert ".version 8.3" in compile(gemm_text(small)).ptx
     mixed = gemm_text(small._replace(element="ui8_i8"))

@@ -27,7 +27,7 @@ BINARY: list[Callable[[Any, Any], Any]] = [
 
 
 class Program:
-    """A random function: steps that are drawn once, and replayed on whatever the function is called with."""
+    """A random function whose steps are drawn once and replayed for any argument."""
 
     def __init__(self, seed: int):
         rng = np.random.default_rng(seed)
@@ -45,7 +45,7 @@ class Program:
         self.rng = rng
 
     def function(self) -> Callable[..., Any]:
-        """The function, with parameters of its own names."""
+        """Return the function, with unique parameter names."""
         space: dict[str, Any] = {"run": self.run}
         exec(f"def program(accum, {', '.join(self.names)}): return run(accum, {', '.join(self.names)})", space)
         return space["program"]
@@ -98,7 +98,7 @@ def test_a_random_graph(seed: int) -> None:
 
 
 def test_they_differ() -> None:
-    """The thirty are thirty kernels, of every kind of memory, type and step."""
+    """The thirty programs give thirty kernels, with every kind of input, type and step."""
     programs = [Program(seed) for seed in range(30)]
     assert {k for p in programs for k in p.kinds.values()} == {*SHAPES, "number"}
     assert {t for p in programs for t in p.types.values()} == {*TYPES}

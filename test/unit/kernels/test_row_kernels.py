@@ -40,7 +40,7 @@ CHECKS = ("race", "sync", "oob", "uninit")
 
 
 def reference(op: str, x: np.ndarray, *weights: np.ndarray, takes: str = "") -> np.ndarray:
-    """In float64; weights first, then biases, where ``takes`` says that they are there."""
+    """Return the result in float64; ``takes`` says whether weights and biases follow."""
     x, *w = (a.astype(np.float64) for a in (x, *weights))
     if "softmax" in op:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -73,7 +73,7 @@ def kernel(op: str, element: str, n: int, config: RowConfig | None = None, takes
 
 
 def of_class(op: str, element: str, n: int, config: RowConfig | None = None, takes: str | None = None) -> Kernel:
-    """The kernel for a length; lengths of a class have one."""
+    """Return the kernel for a length; lengths of one class share it."""
     if config is None:
         config = sum_class(element, n) if op in SUMS else row_class(op, element, n, default(op, takes))
     return kernel(op, element, capacity(element, config).start, config, takes)
@@ -99,14 +99,14 @@ def matrix(element: str, rows: int, n: int, ld: int, offset: int = 0, seed: int 
 
 
 def poisoned(element: str, rows: int, n: int, ld: int, offset: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A matrix for a result, and the memory around it; all of it has one value."""
+    """Return a result matrix and the memory around it, all with one value."""
     storage = aligned((rows + 1, ld), np.dtype(DTYPES[element]), offset)
     storage[...] = SENTINEL
     return storage[:-1, :n], storage
 
 
 def untouched(y: np.ndarray, storage: np.ndarray) -> bool:
-    """Whether nothing but a result was written."""
+    """Return True if only the result was written."""
     y[...] = SENTINEL
     return bool((storage.astype(np.float64) == SENTINEL).all())
 
@@ -156,7 +156,7 @@ LENGTHS = [1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 768, 1001]
 @pytest.mark.parametrize("element", BITS)
 @pytest.mark.parametrize("op", FORWARD)
 def test_rows_of_any_length(op: str, element: str) -> None:
-    """Rows side by side, with gaps, and from between two vectors on; three of them do not fill a block."""
+    """Contiguous rows, rows with gaps, and rows that start between two vectors; three rows do not fill a block."""
     for n in LENGTHS if element == "f16" else LENGTHS[1::3]:
         for ld, offset in ((n, 0), (n + 3, 1)):
             run(op, element, matrix(element, 3, n, ld, offset), offset=offset)
@@ -166,7 +166,7 @@ def test_rows_of_any_length(op: str, element: str) -> None:
 @pytest.mark.parametrize("element, n", [("bf16", 5003), ("bf16", 5120), ("f32", 2057)])
 @pytest.mark.parametrize("op", FORWARD)
 def test_rows_of_a_block(op: str, element: str, n: int) -> None:
-    """Warps that are no power of two."""
+    """The number of warps is not a power of two."""
     chosen = run(op, element, matrix(element, 2, n, n))
     assert chosen == (f"{op}_v" if n % 8 == 0 else op)
 
@@ -186,7 +186,7 @@ WAYS = [(op, how) for op in FORWARD for how in SHARED if "two" not in how or "no
 @pytest.mark.slow
 @pytest.mark.parametrize("op, how", WAYS)
 def test_rows_shared_in_other_ways(op: str, how: str) -> None:
-    """The shortest and the longest rows of a class, whole vectors and others."""
+    """The shortest and the longest rows of a class, with whole vectors and without."""
     element, config = SHARED[how]
     held = capacity(element, config)
     for n, ld in (
@@ -220,7 +220,7 @@ def test_alignment_chooses_the_kernel(op: str) -> None:
 
 @pytest.mark.slow
 def test_a_result_that_begins_elsewhere() -> None:
-    """Rows of the result have other vectors than those of x: stored element by element."""
+    """Rows of the result have another alignment than those of x, so they are stored by element."""
     x = matrix("f16", 3, 333, 333)
     y, storage = poisoned("f16", 3, 333, 333, 1)
     of_class("softmax", "f16", 333)(x, y, device="cpu", checks=CHECKS)
@@ -422,7 +422,7 @@ def test_what_an_operation_does_not_take() -> None:
 @pytest.mark.parametrize("element", BITS)
 @pytest.mark.parametrize("op, takes", [(op, "") for op in FORWARD] + [("layernorm", "r"), ("rmsnorm", "r"), BACKWARD])
 def test_classes_hold_rows(op: str, element: str, takes: str) -> None:
-    """Each length has a class that is for it, and there are not many."""
+    """Each length has a suitable class, and the number of classes is small."""
     most = longest(op, element, takes)
     lengths = [*range(1, 2100), *range(2101, min(70000, most), 37), *range(70001, most, 997), most]
     found: set[RowConfig] = set()

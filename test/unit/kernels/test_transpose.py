@@ -109,12 +109,12 @@ def test_shapes_that_do_not_fit_are_refused(
 
 
 def phases(bits: int) -> int:
-    """Threads of a warp that one pass over shared memory serves: 32 words of 4 bytes."""
+    """Return the groups of threads of a warp served by one shared-memory pass: 32 words of 4 bytes."""
     return min(32, 1024 // bits)
 
 
 def worst(smem: Layout, swizzle: Swizzle, thread_value: Layout, width: int, element: str) -> int:
-    """The most passes that one access of a warp's share takes, over all values and warps; 1 without conflict."""
+    """Return the largest number of passes of one access over all values and warps; 1 without conflicts."""
     item = BYTES[element]
     bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
     threads, values = (np.prod(_flat(s), dtype=int) for s in thread_value.shape)  # type: ignore[union-attr]

@@ -31,7 +31,7 @@ CHECKS = ("race", "uninit", "sync", "oob")
 
 @cache
 def compiled(config: WarpConfig) -> CompiledModule:
-    """Return a kernel for the interpreter, its variants lowered when they run."""
+    """Return a kernel for the interpreter; variants are lowered when they run."""
     return compile_on_demand(warp_gemm_text(config), config.name)
 
 
@@ -85,7 +85,7 @@ def shared(config: WarpConfig, m: int, n: int, matrices: int = 1) -> tuple[np.nd
     ids=lambda c: c.name,
 )
 def test_blocks_that_share_k(config: WarpConfig) -> None:
-    """K of fewer tiles than blocks, and with a part of a tile at its end; runs alike, counters are zero again."""
+    """Fewer K tiles than slices and a partial last tile; runs are bitwise equal and reset the counters."""
     kernel = compiled(config).kernel("launch")
     of_a, of_b = factors(config.element)
     unit, matrices = 128 // BITS[of_a], 2 if config.batch else 1
@@ -123,7 +123,7 @@ def test_sums_of_blocks_that_share_k_are_added_in_one_order() -> None:
 
 @pytest.mark.slow
 def test_a_small_problem_with_much_k_is_shared() -> None:
-    """By ``op.mm``, whose kernel is given memory; rows that TMA cannot read."""
+    """``op.mm`` uses split-K with a workspace, for rows that TMA cannot read."""
     a, b = matrix("f64", 20, 900, "k", 1, 1), matrix("f64", 900, 24, "k", 1, 2)
     found = op.explain(op.mm, a, b)
     assert isinstance(found.other, WarpConfig) and found.other.parts > 1
@@ -201,7 +201,7 @@ def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
 )
 @pytest.mark.parametrize("batch", [False, True])
 def test_what_becomes_of_the_sums(element: str, output: str, layouts: tuple[str, str], batch: bool) -> None:
-    """Odd sizes, an addend, a bias of the result's or of its own type; f64 is not rounded to f32 anywhere."""
+    """Odd sizes, an addend, and a bias of the result's or its own type; f64 is never rounded to f32."""
     rng = np.random.default_rng(11)
     bias_type = "f64" if element == "f64" else "f32"
     epilogue = Epilogue(alpha="arg", beta="arg", bias="n", bias_type=bias_type, activation="relu")

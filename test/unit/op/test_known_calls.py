@@ -102,7 +102,7 @@ def test_what_else_a_call_says(kernel: Noted, how: Any) -> None:
 
 
 def test_addresses_of_no_whole_units(kernel: Noted) -> None:
-    """The cache key includes misaligned addresses, because the launches may depend on them."""
+    """A call recorded with an address of 2-byte alignment is replayed for that alignment and for aligned addresses."""
     calls = calls_of(kernel)
     calls.recorded("how", (ODD, B), lambda: multiplied(kernel, ODD, B))
     assert len(calls) == 1

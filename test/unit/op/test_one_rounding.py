@@ -18,7 +18,7 @@ BITS = {torch.bfloat16: 7, torch.float16: 10}
 
 
 def normal(*shape: int, kind: Any = torch.bfloat16, scale: float = 1.0) -> Any:
-    """Return normal numbers, always the same ones of a shape."""
+    """Return normal random numbers, the same ones for each shape."""
     generator = torch.Generator().manual_seed(sum(shape))
     return (torch.randn(*shape, generator=generator) * scale).to(kind)
 
@@ -150,7 +150,7 @@ def test_lists_and_groups(n: int) -> None:
 @pytest.mark.parametrize("n", [64, 18])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float16])
 def test_a_source_of_another_type(n: int, kind: Any) -> None:
-    """It is added as it is, not rounded to the type of the result first."""
+    """C is added in its own type, without rounding to the type of the result."""
     a, b, _, bias = problem(32, n, 32)
     c = normal(32, n, kind=kind, scale=3.0)
     check(op.addmm(c, a, b, bias=bias, beta=1.5, device="cpu"), *wanted(a, b, c, bias, beta=1.5))
@@ -186,7 +186,7 @@ def test_epilogues_that_are_traced(n: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [32, 18])
 def test_factors_of_other_types(n: int) -> None:
-    """f32 exactly, 8-bit floats with scales, and integers, to results of 16 bits."""
+    """Exact f32, 8-bit floats with scales, and integers, with 16-bit results."""
     a, b, _, bias = problem(16, n, 32)
     x, y = a.float(), b.float()
     check(

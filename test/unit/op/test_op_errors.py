@@ -20,7 +20,7 @@ from cute_dialect.runtime import occupancy
 
 @pytest.fixture(autouse=True)
 def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is compiled; an H200 is here."""
+    """Compiling is an error, and the GPU is an H200."""
 
     def failing(*_: object, **__: object) -> None:
         raise AssertionError("something is compiled")
@@ -37,7 +37,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Gpu:
-    """A GPU's driver, as far as it is asked."""
+    """A fake GPU driver."""
 
     def __init__(self, capability: tuple[int, int] = (9, 0)) -> None:
         self.capability = lambda number: capability  # pyright: ignore[reportUnknownLambdaType]
@@ -313,7 +313,7 @@ def test_tensors_on_the_cpu_where_there_is_a_gpu() -> None:
 
 
 def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None, and one without wgmma."""
+    """Errors without a GPU, and on one without wgmma."""
     monkeypatch.setattr(cuda, "driver", lambda: Gpu((8, 6)))
     with pytest.raises(op.UnsupportedError) as e:
         op.mm(A, B)

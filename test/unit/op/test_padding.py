@@ -1,4 +1,4 @@
-"""Factors whose lines TMA cannot read: copied by one launch to lines of whole 16 bytes."""
+"""Operands whose rows TMA cannot read are copied by one launch to rows padded to 16 bytes."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def tiled(shape: list[int], instruction: op.MathInstruction = HALF, stages: int 
 
 
 def odd_address() -> np.ndarray:
-    """Return a matrix whose rows are of whole 16 bytes, and whose address is not."""
+    """Return a matrix with aligned rows at a misaligned address."""
     whole = zeros(128 * 64 + 16).view(np.uint8)
     start = (-whole.ctypes.data) % 16 + 8
     return whole[start : start + 128 * 64 * 2].view(np.float16).reshape(128, 64)

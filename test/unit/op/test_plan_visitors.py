@@ -42,7 +42,7 @@ def arguments(m: int, n: int, *batch: int) -> dict[str, Any]:
 
 
 def equal(done: Any, want: Any) -> None:
-    """The results are those of the function, bit for bit."""
+    """Assert that the results equal those of the function, bit for bit."""
     wanted = want if isinstance(want, dict) else dict(zip("DF", want)) if isinstance(want, tuple) else {"D": want}
     assert set(done.results) == set(wanted)
     for name, x in wanted.items():

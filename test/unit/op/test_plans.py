@@ -1,4 +1,4 @@
-"""Plans: what is planned is computed, on the interpreter, bit for bit; what is chosen, and read."""
+"""Plans on the interpreter: results bit for bit, choices, and properties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GENERATOR = np.random.default_rng(7)
 
 
 def integers(*shape: int, element: str = "f16", layout: str = "row") -> np.ndarray:
-    """Small integers, of which all sums and results here are exact."""
+    """Return small integers, for which all results here are exact."""
     *batch, m, n = shape
     order = (*batch, m, n) if layout == "row" else (*batch, n, m)
     low = 0 if element == "ui8" else -2
@@ -23,7 +23,7 @@ def integers(*shape: int, element: str = "f16", layout: str = "row") -> np.ndarr
 
 
 def poisoned(*shape: int, element: str = "f16", layout: str = "row") -> np.ndarray:
-    """Memory for a result, which holds what no result here is."""
+    """Return memory filled with a value that no result has."""
     found = integers(*shape, element=element, layout=layout)
     found[...] = 99 if np.issubdtype(found.dtype, np.integer) else np.nan
     return found
@@ -135,7 +135,7 @@ def test_what_becomes_of_the_sums() -> None:
 
 @pytest.mark.slow
 def test_a_column_of_c_and_no_c() -> None:
-    """Nothing is read of C where beta is 0: it may be full of NaN, or not there."""
+    """With beta = 0, C is not read: it may be NaN or missing."""
     a, b = integers(32, 32), integers(32, 32)
     nothing = np.full((32, 32), np.nan, np.float16)
     plan = op.Gemm(element="f16", layout="row")
@@ -212,7 +212,7 @@ def test_swizzles() -> None:
 
 @pytest.mark.slow
 def test_dependent_launch() -> None:
-    """Kernels begin while the one before them ends: they wait for it before they read, and let the next one begin."""
+    """Each kernel waits for the previous one before it reads, and then lets the next one begin."""
     plan = op.Gemm(element="f16", layout="row")
     plan.run(integers(200, 64), integers(64, 72), device="cpu")
     text, ptx = plan.ir("cute"), plan.ptx
@@ -221,7 +221,7 @@ def test_dependent_launch() -> None:
 
 
 def test_the_problem_of_column_major_results() -> None:
-    """A kernel is chosen for ``D^T = B^T A^T``: N rows, M columns, majors exchanged."""
+    """The kernel is chosen for ``D^T = B^T A^T``, with N rows, M columns and exchanged majors."""
     plan = op.Gemm(element="f16", layout="row", layout_C="column")
     assert plan.explain((64, 72), (72, 96)).problem.key == "f16-f16-mk 96x64x72"
     mixed = op.Gemm(
@@ -243,7 +243,7 @@ def test_parts_of_k(batch: tuple[int, ...], split: tuple[str, int]) -> None:
 
 
 def test_parts_of_k_have_the_tile_that_is_best_for_them() -> None:
-    """Not that of a product without parts, which is small where there are few tiles: so all blocks run at once."""
+    """Split-K uses larger tiles than a plain GEMM with few tiles, so that all blocks run at once."""
     a, b = np.empty((4, 256, 16384), np.float16), np.empty((4, 16384, 256), np.float16)  # never accessed
     plan = op.Gemm(element="f16", layout="row")
     serial, parallel = (

@@ -1,4 +1,4 @@
-"""Plans that multiply f32 as three products of tf32 by wgmma: split in parts first, on the interpreter."""
+"""Plans that multiply f32 as three tf32 GEMMs by wgmma, on the interpreter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def planned(**kinds: Any) -> op.Gemm:
 
 
 def in_f32(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The product in f32, one step of K behind the other."""
+    """Return the GEMM in f32, accumulated step by step along K."""
     found = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), np.float32)
     for i in range(a.shape[-1]):
         found = found + a[..., :, i : i + 1] * b[..., i : i + 1, :]
@@ -59,7 +59,7 @@ LAYOUTS = [*product(("row", "column"), repeat=3)]
 @pytest.mark.parametrize("shape", [(40, 72, 56), (33, 65, 47)])
 @pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
 def test_layouts(layouts: tuple[str, str, str], shape: tuple[int, int, int]) -> None:
-    """An error of at most twice that of f32, with C, wherever rows begin."""
+    """The error is at most twice that of f32, with C, for any row alignment."""
     of_a, of_b, of_d = layouts
     m, n, k = shape
     plan = planned(layout=None, layout_A=of_a, layout_B=of_b, layout_C=of_d)
@@ -118,7 +118,7 @@ def test_parts_of_k(split: Any) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("split", [None, ("parallel", 3)])
 def test_batches(of_a: tuple[int, ...], of_b: tuple[int, ...], batches: str, split: Any) -> None:
-    """One matrix for all of a batch is split once."""
+    """A matrix shared by a batch is split once."""
     a, b, plan = normal(*of_a), normal(*of_b), planned()
     done = plan.run(a, b, split_k=split, device="cpu", checks=CHECKS)
     exact = plan.reference(a, b)
@@ -186,7 +186,7 @@ def test_epilogues() -> None:
 
 @pytest.mark.slow
 def test_tiles() -> None:
-    """All of wgmma, behind them those of mma.sync, which are taken where they are asked for."""
+    """The tiles of wgmma come first, then those of mma.sync, which are used on request."""
     plan = planned()
     tiles = plan.tile_descriptions((70, 68, 100))
     assert tiles[0].in_parts and tiles[0].math_instruction == op.MathInstruction(
@@ -217,7 +217,7 @@ def test_tiles() -> None:
 
 @pytest.mark.slow
 def test_lists_of_matrices() -> None:
-    """One launch by mma.sync; where the plan has a tile of wgmma, each matrix is split."""
+    """One launch by mma.sync; a plan with a wgmma tile splits each matrix."""
     given = [normal(24, 40) for _ in range(3)], [normal(40, 72) for _ in range(3)]
     exact = np.stack([a.astype(float) @ b for a, b in zip(*given)])
     limit = 2 * max([error(in_f32(a, b), e) for a, b, e in zip(*given, exact)])

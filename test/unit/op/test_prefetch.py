@@ -1,4 +1,4 @@
-"""``op.prefetch`` compiles in other processes what calls then find."""
+"""``op.prefetch`` compiles in other processes, and later calls find the kernels."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_what_fails_raises_when_all_are_done() -> None:
 
 
 def test_who_asks_meanwhile_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is compiled, once, and both get it."""
+    """The kernel is compiled once, and both callers get it."""
     begun, go_on, calls = threading.Event(), threading.Event(), []
 
     def slowly(name: str, text: object, elsewhere: bool, cpu: bool) -> Any:

@@ -114,7 +114,7 @@ def test_rows_that_tma_cannot_read(launched: list[str], m: int, n: int, k: int) 
     [(torch.float32, 40, 88, 72), (torch.float32, 39, 87, 33), (torch.float8_e4m3fn, 40, 87, 36)],
 )
 def test_what_is_copied(dtype: torch.dtype, m: int, n: int, k: int) -> None:
-    """Elements that are multiplied only where they are contiguous along K, in rows of whole 16 bytes."""
+    """Operands that must be contiguous along K with aligned rows are copied."""
     a, b = integers(2, m, k, dtype=dtype), integers(2, k, n, dtype=dtype)
     for x, y in ((a, b), (a.mT.contiguous().mT, b.mT.contiguous().mT)):
         want = exact(x, y)

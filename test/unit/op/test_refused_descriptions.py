@@ -139,7 +139,7 @@ def read_only() -> np.ndarray:
 
 
 def kept() -> op.Gemm:
-    """Return a plan as one is that was saved before it was run."""
+    """Return a plan that was saved before it was run."""
     plan = op.Gemm(**F16)
     plan.saved = saved.SavedKernels(Path("nowhere"), [], {})
     return plan
@@ -169,7 +169,7 @@ def with_tile() -> op.Gemm:
 
 
 def eight_bytes_on(count: int) -> np.ndarray:
-    """Return bytes that begin 8 after a whole 16."""
+    """Return bytes at an address 8 past a multiple of 16."""
     whole = zeros(count + 32, dtype=np.int8)
     start = (-whole.ctypes.data) % 16 + 8
     return whole[start : start + count]

@@ -22,7 +22,7 @@ LENGTHS = (1, 2, 7, 64, 333)
 
 
 def grid(n: int, dtype: torch.dtype, most: float = INF) -> torch.Tensor:
-    """Return a matrix whose rows are one case each; ``most``: the largest finite number."""
+    """Return a matrix with one case per row; ``most`` is the largest finite number."""
     make = torch.Generator().manual_seed(n)
     normal = torch.randn(n, generator=make)
     large = min(torch.finfo(dtype).max / 4, most)

@@ -31,7 +31,7 @@ def data(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("n", [7, 64, 333])
 def test_beside_torch(dtype: torch.dtype, n: int) -> None:
-    """Any leading shape."""
+    """Results match torch for any leading shape."""
     x, w, b = data(2, 3, n, dtype=dtype), data(n, dtype=dtype), data(n + 1, dtype=dtype)[1:]
     close(op.softmax(x, device="cpu"), torch.softmax(x, -1))
     close(op.log_softmax(x, 2, device="cpu"), torch.log_softmax(x, -1))
@@ -63,7 +63,7 @@ def test_cross_entropy(reduction: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_weights_of_classes_and_smoothing(reduction: str) -> None:
-    """Each alone and both, gradients too; numpy's arrays alike."""
+    """Class weights and label smoothing, alone and together, with gradients, for torch and numpy."""
     x, target = data(4, 3, 50), torch.randint(0, 50, (4, 3), generator=torch.Generator().manual_seed(0))
     target[1, 1] = -100
     w = data(50).abs()
@@ -112,7 +112,7 @@ def test_rows_are_read_where_they_are() -> None:
 
 
 def test_nothing() -> None:
-    """No rows, and rows of nothing, are no error."""
+    """Empty matrices and empty rows are no error."""
     assert op.softmax(torch.empty(0, 5), device="cpu").shape == (0, 5)
     assert op.softmax(torch.empty(3, 0), device="cpu").shape == (3, 0)
     assert op.rms_norm(torch.empty(2, 0, 5), device="cpu").shape == (2, 0, 5)
@@ -213,7 +213,7 @@ def test_transpose(dtype: torch.dtype) -> None:
 @pytest.mark.sample("mean")
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_losses_of_many_rows_are_added_in_two_steps(reduction: str) -> None:
-    """More losses than one block adds up, some of rows that are ignored."""
+    """More losses than one block can add, with some rows ignored."""
     rows = 20_000
     assert loss_parts(rows) > 1
     x = torch.arange(rows * 2, dtype=torch.float32).reshape(rows, 2).remainder(7) - 3

@@ -92,7 +92,7 @@ def test_gradients_of_cross_entropy(dtype: torch.dtype, reduction: str) -> None:
 
 @pytest.mark.slow
 def test_more_rows_than_groups_of_threads() -> None:
-    """Groups go from row to row; clusters too."""
+    """Groups of threads and clusters loop over rows."""
     x, w, b = data(37, 264), data(264), data(264, seed=1)
     check(
         lambda x, w, b: op.layer_norm(x, w, b, device="cpu"), lambda x, w, b: F.layer_norm(x, (264,), w, b), [x, w, b]
@@ -147,7 +147,7 @@ def test_no_memory_for_a_result_with_a_gradient() -> None:
 
 @pytest.mark.slow
 def test_compiled_functions() -> None:
-    """The function itself in a compiled one, without a break."""
+    """Row functions compile to one graph without breaks."""
 
     def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         y, s = op.rms_norm(x, w, 1e-5, residual=x * 2, device="cpu")

@@ -1,4 +1,4 @@
-"""Plans in folders: what was run is there, and runs in another process; no compiler is imported to launch it."""
+"""Saved plans run in another process, and no compiler is imported to launch them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ KINDS = {
 
 @pytest.fixture(scope="module", params=KINDS)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Kind, Path, Any]:
-    """Plans of other kinds that were run and saved."""
+    """Folders of the other kinds of plans, run and saved."""
     kind = KINDS[request.param]
     plan = kind.plan()
     done = kind.run(plan)
@@ -185,7 +185,7 @@ def test_parts_of_k_are_saved(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_function_in_the_language(tmp_path: Path) -> None:
-    """Its kernels are saved, its text is not."""
+    """The kernels of the hook are saved, but not its source."""
 
     def halved(value: Any, row: Any, column: Any) -> Any:
         return value * 0.5

@@ -1,4 +1,4 @@
-"""``op.ScaledGemm`` on the interpreter, bit for bit against float64 with the scales; saved, read, refused."""
+"""``op.ScaledGemm`` on the interpreter, bit for bit compared with float64; saved, printed, refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def factors(m: int, n: int, k: int, of_b: Any = E4) -> tuple[np.ndarray, np.ndar
 
 
 def powers(*shape: int) -> np.ndarray:
-    """Return powers of two, with which sums stay exact."""
+    """Return powers of two, with which accumulators stay exact."""
     return np.exp2(GENERATOR.integers(-3, 4, shape)).astype(np.float32)
 
 

@@ -102,7 +102,7 @@ def test_exponents_of_columns() -> None:
 
 @pytest.mark.slow
 def test_scales_that_are_exponents() -> None:
-    """e8m0, also its least and its greatest number, and the one that is none."""
+    """e8m0 scales, including the smallest, the largest and NaN."""
     a, b = factors(40, 144, 272)
     rng = np.random.default_rng(8)
     sa, sb = (rng.integers(124, 131, s).astype(np.uint8) for s in ((40, 3), (2, 3)))

@@ -23,7 +23,7 @@ mm, bmm = partial(op.mm, device="cpu"), partial(op.bmm, device="cpu")
 
 @pytest.fixture(autouse=True)
 def tf32() -> Iterator[None]:
-    """Products of f32 are those of tf32, which is exact for small integers, and faster here."""
+    """Multiply f32 as tf32, which is exact for small integers and faster here."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = True
     yield
@@ -268,7 +268,7 @@ def test_opcheck(number: int, gradients: bool) -> None:
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compile(backend: str, dynamic: bool) -> None:
-    """As one graph, with and without gradients, in memory that is given."""
+    """Operators compile to one graph, with and without gradients, and with ``out``."""
     torch.compiler.reset()
 
     def f(x: Any, w: Any, b: Any, s: Any) -> Any:
@@ -316,7 +316,7 @@ def test_compile_is_the_first_call() -> None:
 
 @pytest.mark.slow
 def test_module() -> None:
-    """A layer learns as torch's does."""
+    """A layer trains as torch's does."""
     torch.manual_seed(0)
     ours = op.nn.Linear(40, 32, activation="relu", run_on="cpu")
     theirs = torch.nn.Linear(40, 32)

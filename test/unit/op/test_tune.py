@@ -1,4 +1,4 @@
-"""``op.tune`` with invented times: kernels run on the interpreter, what they take is made up."""
+"""``op.tune`` with fake times; kernels run on the interpreter."""
 
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -145,7 +145,7 @@ def test_plans_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 def test_plans_that_split_f32_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the problem of the three parts, which is that of the function."""
+    """Tuned by the problem of the three parts, as for the function."""
     monkeypatch.setattr(of_plans, "prepared", lambda arguments: arguments.launch)
     plan = op.Gemm(element="f32", layout="row")
     plan.math_operation = "multiply_add_fast_f32"

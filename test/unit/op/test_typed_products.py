@@ -1,4 +1,4 @@
-"""``op.mm`` and ``op.int_mm`` of integers, 8-bit floats and their results, the interpreter in the GPU's place."""
+"""``op.mm`` and ``op.int_mm`` of integers and 8-bit floats, with the interpreter in place of the GPU."""
 
 from __future__ import annotations
 

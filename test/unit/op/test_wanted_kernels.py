@@ -55,7 +55,7 @@ def test_a_kernel_and_a_tile() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("parts", "there"), [(1, 1), (2, 2), (100, 2)])
 def test_parts_of_k(parts: int, there: int) -> None:
-    """No more than K has steps for."""
+    """There are at most as many slices as K has steps."""
     found = kernel_for(PROBLEM, KernelOverride(split_k=parts))
     assert (found.parts if found.skinny is None else found.skinny.parts) == there
     assert np.array_equal(op.mm(A, B, split_k=parts, device="cpu"), EXACT)

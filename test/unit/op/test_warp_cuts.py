@@ -20,7 +20,7 @@ SHARED = 227 * 1024
 
 
 def lying(m: int, n: int, k: int, majors: str, item: int, pad: int = 0) -> tuple[Matrix, Matrix]:
-    """A and B of some majors, whose lines are ``pad`` elements longer than they need be."""
+    """Return A and B of the given majors, with rows padded by ``pad`` elements."""
     a = Matrix((m, k), (k + pad, 1) if majors[0] == "k" else (1, m + pad), item, 0)
     return a, Matrix((k, n), (1, k + pad) if majors[1] == "k" else (n + pad, 1), item, 0)
 
@@ -95,6 +95,6 @@ def test_bytes_that_come_one_by_one_are_copied_sooner() -> None:
 
 @pytest.mark.slow
 def test_lines_that_tma_cannot_read() -> None:
-    """Padded by one launch, or multiplied as they are."""
+    """Unaligned rows are padded by one launch, or multiplied as they are."""
     assert way(2049, 2049, 2049, "i8", "kk", 0).copied == ("a", "b")
     assert way(65, 65, 65, "f32", "kn", 0).copied == ()

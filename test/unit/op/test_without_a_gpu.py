@@ -1,4 +1,4 @@
-"""Without a GPU all public functions and plans say so, of arrays that would go there, before anything is compiled."""
+"""Without a GPU, all public functions and plans report it for arrays that would go there, before compiling."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ COMPUTE_NOTHING = {
 
 @pytest.fixture(autouse=True)
 def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """There is no GPU, and nothing is compiled."""
+    """There is no GPU, and compiling is an error."""
 
     def failing(*_: object, **__: object) -> None:
         raise AssertionError("something is compiled")

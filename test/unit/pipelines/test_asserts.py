@@ -50,7 +50,7 @@ def k(p, n):
 
 
 def with_places(file: str) -> ModuleOp:
-    """The module as if made of ``SOURCE``."""
+    """Return the module with the locations of ``SOURCE``."""
 
     def place(line: int, column: int) -> FileLineColLoc:
         return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
@@ -70,7 +70,7 @@ def ptx_of(source: str | ModuleOp, **keywords: bool) -> str:
 
 
 def told(ptx: str) -> dict[str, str]:
-    """The texts that the kernel hands to ``__assertfail``, and the line."""
+    """Return the strings and the line that the kernel passes to ``__assertfail``."""
     found = {
         name: bytes(map(int, numbers.split(","))).decode().rstrip("\0")
         for name, numbers in re.findall(r"assert_(\w+)_0\[\d+\] = \{([\d, ]+)\}", ptx)
@@ -93,7 +93,7 @@ def test_an_inlined_function_and_its_caller(lineinfo: bool) -> None:
 
 @pytest.mark.parametrize("source", [KERNEL, "base"])
 def test_left_out(source: str) -> None:
-    """Nothing of the comparison stays, in cute IR and in base IR."""
+    """The comparison is removed too, in cute IR and in base IR."""
     from cute_dialect.pipelines.stages import lower_to_base
 
     text = KERNEL if source == KERNEL else lower_to_base(KERNEL, pipeline="base")

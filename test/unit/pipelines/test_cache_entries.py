@@ -155,7 +155,7 @@ def test_what_stands_in_the_place_of_an_entry_is_put_aside(cache: Cache, tmp_pat
 
 
 def test_nothing_outside_is_read_or_deleted_through_links(cache: Cache, tmp_path: Path) -> None:
-    """The folder of the cache itself may be a link, its parts may not."""
+    """The cache folder itself may be a link, but its parts may not."""
     real = Path(cache.folder)
     moved = tmp_path / "moved"
     for place in (real, real / KEY[:2]):
@@ -194,7 +194,7 @@ def test_a_name_in_a_marker_does_not_lead_out(cache: Cache, tmp_path: Path) -> N
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Files and folders belong to another user meanwhile, where this one may be another."""
+    """Run as another user, if this process is root."""
     if os.geteuid() != 0:
         yield
         return
@@ -249,7 +249,7 @@ def test_a_folder_that_others_may_write_is_not_used(cache: Cache, mode: int) -> 
 
 
 def test_clear_deletes_what_the_cache_made(cache: Cache, tmp_path: Path) -> None:
-    """In a folder with files of its user, in its own folder, in the entries' folders, and in an entry."""
+    """Files of the user stay in the cache folder, in the folders of entries, and in an entry."""
     above = tmp_path / "cache"
     mine = [above / "thesis.txt", Path(cache.folder) / "notes", at(cache).parent / "list", at(cache) / "result.npy"]
     (above / "v2").mkdir()
@@ -303,7 +303,7 @@ CALLS = ("mkdir", "open", "write", "utime", "rename", "unlink", "rmdir")
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, *, once: bool = False) -> list[str]:
@@ -375,7 +375,7 @@ def test_killed_between_any_two_steps_of_a_clear(cache: Cache, monkeypatch: pyte
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO])
 def test_a_disk_that_is_full_or_read_only(cache: Cache, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """At any step: said with what to do, no error, nothing half-written."""
+    """A failure at any step gives a warning with the cure, no error, and no partial entry."""
     number = 0
     while True:
         with monkeypatch.context() as m, warnings.catch_warnings(record=True) as found:
@@ -398,7 +398,7 @@ def test_a_disk_that_is_full_or_read_only(cache: Cache, monkeypatch: pytest.Monk
 
 
 def test_a_file_system_with_no_room(tmp_path: Path) -> None:
-    """A real limit: files of at most 4 KB, as ``ulimit -f`` sets it."""
+    """Files are limited to 4 KB, as by ``ulimit -f``."""
     program = (
         "import resource, signal, sys\n"
         "sys.path[:0] = sys.argv[2:]\n"
@@ -438,7 +438,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
 
 
 def test_taken_away_while_it_is_read(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A miss, not damage, at whatever step of the reader."""
+    """An entry deleted at any step of a read is a miss, not damage."""
     real = os.open
     number, seen = 0, 99
     while number <= seen:
@@ -492,7 +492,7 @@ def test_times_to_come(cache: Cache) -> None:
 
 @pytest.mark.slow
 def test_random_damage(cache: Cache) -> None:
-    """One byte anywhere, any number of times: found as it was written or not at all."""
+    """After any change of one byte, an entry is found as written or not at all."""
     rng = random.Random(7)
     files = [*artifact_files(artifact()), "cute-cache-entry"]
     for _ in range(300):

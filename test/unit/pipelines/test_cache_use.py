@@ -153,7 +153,7 @@ def test_sources_are_read_again_only_when_they_were_touched(tmp_path: Path, fold
 
 
 def test_one_process_at_a_time_makes_what_a_key_stands_for(folder: Path) -> None:
-    """The second one waits, and then finds it; a lock that its holder left is no obstacle."""
+    """A second process waits and finds the entry; a stale lock is no obstacle."""
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
@@ -188,7 +188,7 @@ def test_one_process_at_a_time_makes_what_a_key_stands_for(folder: Path) -> None
 
 @pytest.mark.slow
 def test_many_processes_at_once(folder: Path) -> None:
-    """Writers, readers and one that empties it, all at once: each gets the right code."""
+    """Concurrent writers, readers and a clearing process all get the right code."""
     program = (
         "import sys\n"
         "from cute_dialect.runtime.artifact import Artifact, CodeObject\n"

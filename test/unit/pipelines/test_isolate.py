@@ -51,7 +51,7 @@ ASSERTS = "func.func @f(%a: memref<4294967296x4294967296xf32>) {\n  return\n}\n"
 
 @pytest.fixture
 def keeps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[isolate.Worker]]:
-    """The idle workers of a process that has kept none so far."""
+    """The idle workers, initially none."""
     idle: list[isolate.Worker] = []
     monkeypatch.setattr(isolate, "_idle", lambda pid, serve: idle)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     yield idle
@@ -133,7 +133,7 @@ def test_a_process_that_is_killed_is_an_error(keeps: list[isolate.Worker]) -> No
 
 
 def test_an_interrupt_ends_the_process(keeps: list[isolate.Worker], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its late reply would pass for that to the next request."""
+    """A late reply would otherwise answer the next request."""
 
     def interrupt(pipe: int) -> None:
         raise KeyboardInterrupt

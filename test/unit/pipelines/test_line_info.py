@@ -199,7 +199,7 @@ def test_cute_opt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("inlined", [False, True])
 def test_names_of_files_that_need_quoting(inlined: bool) -> None:
-    """Each place is its own, whatever its file is called."""
+    """File names with special characters keep their locations."""
     module = parse_module(KERNEL.replace("loc(", "// loc("))
     ops = [op for op in module.walk() if op.name in ("arith.addi", "arith.muli", "arith.xori", "llvm.store")]
     for number, op in enumerate(ops):

@@ -340,7 +340,7 @@ CASES = ["the same", "another object", "part", "part, the later first", "inside"
 
 @pytest.mark.parametrize("which", CASES)
 def test_views_that_share_memory_are_staged_as_one(gpu: FakeDriver, which: str) -> None:
-    """The kernel's writes to one are seen through the other, on the GPU as on the CPU."""
+    """Writes through one view are seen through the other, on the GPU and on the CPU."""
     a, c = overlaps(which)
     shared = np.may_share_memory(a, c)
     seen: list[bool] = []

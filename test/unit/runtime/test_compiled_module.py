@@ -499,7 +499,7 @@ class FakeDevice(NamedTuple):
 
 
 class FakeTensor:
-    """As much of a torch tensor as the launcher looks at."""
+    """The attributes of a torch tensor that the launcher reads."""
 
     def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], pointer: int, device: int = 0):
         self.shape, self._strides, self._pointer, self._device = shape, strides, pointer, device
@@ -557,7 +557,7 @@ def test_torch_tensors_take_the_quick_way_at_the_second_call(gpu: FakeDriver, mo
 
 
 def test_the_quick_way_makes_several_launches(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each with its own addresses, made anew each time; the number in a condition tells calls apart."""
+    """Each launch has its own addresses; a number in a condition distinguishes calls."""
     seen: list[tuple[str, list[int]]] = []
 
     def note(record: dict[str, object]) -> None:
@@ -720,7 +720,7 @@ def test_what_the_driver_refuses_is_an_error(gpu: FakeDriver, monkeypatch: pytes
 
 
 def test_numbers_are_told_apart(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By type and sign: a call with -0.0 is not like one with 0.0, nor one with True like one with 1."""
+    """Numbers differ by type and sign: -0.0 from 0.0, and True from 1."""
     monkeypatch.setitem(sys.modules, "torch", FakeTorch)
     seen: list[bytes] = []
     gpu.kernels = {"k": lambda record: seen.append(bytes((ctypes.c_uint8 * 4).from_address(record["parameters"][1])))}

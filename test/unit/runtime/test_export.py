@@ -40,7 +40,7 @@ def add() -> CompiledModule:
 
 
 def compare(exported: Exported, args: tuple[Any, ...], given: tuple[Any, ...], **shape: Any) -> str:
-    """Compare a call in C with what Python plans; returns the error where both refuse."""
+    """Compare a call in C with the plan of Python; return the error if both refuse."""
     code = exported(*given)
     try:
         wanted = exported.planned(*args, **shape)
@@ -352,7 +352,7 @@ def test_an_object_file_that_other_programs_link(folder: Path, monkeypatch: pyte
 
 
 def test_it_compiles_as_cpp(folder: Path, add: CompiledModule) -> None:
-    """The header is for C++ too."""
+    """The header compiles as C++ too."""
     add.kernel("add").export(folder, ("c",), name="plus")
     (folder / "user.cpp").write_text('#include "plus.h"\nauto f = &plus_launch;\nauto t = cute_row_major_2(0, 2, 3);\n')
     flags = ["-x", "c++", "-std=c++17", "-Wall", "-Werror", f"-I{headers()}", "-c", "-o", str(folder / "user.o")]

@@ -17,7 +17,7 @@ class Word:
 
 
 def ready_for(launched: list[tuple[int, list[int]]], words: Any) -> Any:
-    """A prepared launch that notes its stream and the words of its parameters."""
+    """Return a prepared launch that records its stream and parameter words."""
     slots = [Word() for _ in words]
 
     class Launches(dict[int, Any]):

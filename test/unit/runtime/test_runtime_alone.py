@@ -64,7 +64,7 @@ def saved(example: str, folder: Path) -> str:
 @pytest.mark.sample("elementwise_add")
 @pytest.mark.parametrize("example", CASES)
 def test_a_launch_is_planned(example: str, tmp_path: Path) -> None:
-    """The same kernel, grid, bytes and tensor maps as in this process, which has everything."""
+    """Kernel, grid, bytes and tensor maps equal those planned in this process."""
     folder = saved(example, tmp_path / example)
     name, arrays = CASES[example]
     given = f"folder, name, arrays = {folder!r}, {name!r}, {arrays!r}\n"

@@ -187,7 +187,7 @@ def test_launches_that_are_refused(body: str, said: str) -> None:
 
 
 def run_on(gpu: FakeDriver, seen: list[tuple[str, list[int]]]) -> None:
-    """Have the fake driver note the kernels, and the addresses of the arrays that they get."""
+    """Let the fake driver record the kernels and the addresses of their arrays."""
 
     def note(record: dict[str, object]) -> None:
         parameters = record["parameters"]
