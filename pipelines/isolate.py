@@ -81,10 +81,10 @@ def _python() -> str:
     name = sys.executable or ""
     if os.path.basename(name).startswith("python"):
         return name
-    beside = os.path.join(sys.exec_prefix, "bin", "python3")
-    if os.path.exists(beside):
-        return beside
-    raise UpstreamError(f"upstream MLIR needs a Python executable, but found neither '{name}' nor '{beside}'")
+    fallback = os.path.join(sys.exec_prefix, "bin", "python3")
+    if os.path.exists(fallback):
+        return fallback
+    raise UpstreamError(f"upstream MLIR needs a Python executable, but found neither '{name}' nor '{fallback}'")
 
 
 class _Process:

@@ -215,7 +215,7 @@ def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False
 
     path = os.path.join(base, MANIFEST)
     try:
-        found: object = json.loads(get(MANIFEST).decode(), object_pairs_hook=_no_twins if check else None)
+        found: object = json.loads(get(MANIFEST).decode(), object_pairs_hook=_unique_fields if check else None)
     except RecursionError:
         raise ArtifactError(f"{path} is damaged: it is nested too deeply") from None
     except ValueError as e:
@@ -266,11 +266,11 @@ def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False
     return Artifact(cast(Manifest, document), code, stages)
 
 
-def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Build a JSON object.  Raises ValueError for a duplicate field."""
     out = dict(pairs)
     if len(out) != len(pairs):
         names = [name for name, _ in pairs]
-        twin = next(n for n in names if names.count(n) > 1)
-        raise ValueError(f"the field {twin!r} occurs twice in one object")
+        duplicate = next(n for n in names if names.count(n) > 1)
+        raise ValueError(f"the field {duplicate!r} occurs twice in one object")
     return out

@@ -24,9 +24,9 @@ class Widener:
     """Cache of ``i64`` versions of integer values, each placed next to the original."""
 
     def __init__(self) -> None:
-        self._twins: dict[SSAValue, SSAValue] = {}
+        self._widened: dict[SSAValue, SSAValue] = {}
 
-    def twin(self, value: SSAValue) -> SSAValue:
+    def widened(self, value: SSAValue) -> SSAValue:
         """Return ``value`` as ``i64``, exact even if the 32-bit expression would overflow."""
         if value.type == i64:
             return value
@@ -34,18 +34,18 @@ class Widener:
         stack = [value]
         while stack:
             v = stack[-1]
-            if v in self._twins:
+            if v in self._widened:
                 stack.pop()
                 continue
             owner = v.owner
             if _is_nsw(owner):
-                missing = [s for o in _operands(owner) if (s := stored(o)) not in self._twins]
+                missing = [s for o in _operands(owner) if (s := stored(o)) not in self._widened]
                 if missing:
                     stack.extend(missing)
                     continue
             stack.pop()
-            self._twins[v] = self._make(v)
-        return self._twins[value]
+            self._widened[v] = self._make(v)
+        return self._widened[value]
 
     def _make(self, value: SSAValue) -> SSAValue:
         owner = value.owner
@@ -56,7 +56,7 @@ class Widener:
             new = arith.ExtSIOp(owner.operands[0], i64)
         elif _is_nsw(owner):
             assert isinstance(owner, Operation)
-            new = make_op(type(owner), [self._twins[stored(o)] for o in owner.operands], [i64], owner.properties)
+            new = make_op(type(owner), [self._widened[stored(o)] for o in owner.operands], [i64], owner.properties)
         else:
             assert isinstance(value.type, IntegerType)
             new = arith.ExtSIOp(value, i64)

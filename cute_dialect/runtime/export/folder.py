@@ -108,14 +108,14 @@ def _write(folder: Path, files: dict[str, bytes]) -> dict[str, Path]:
         for name, data in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside = path.with_name(f".{path.name}.{os.getpid()}")
-            fresh.append((beside, path))
-            beside.write_bytes(data)
-        for beside, path in fresh:
-            beside.replace(path)
+            temporary = path.with_name(f".{path.name}.{os.getpid()}")
+            fresh.append((temporary, path))
+            temporary.write_bytes(data)
+        for temporary, path in fresh:
+            temporary.replace(path)
     except OSError as e:
         raise ExportError(f"export: cannot write {e.filename or folder}: {e.strerror}; choose another folder") from e
     finally:
-        for beside, _ in fresh:
-            beside.unlink(missing_ok=True)
+        for temporary, _ in fresh:
+            temporary.unlink(missing_ok=True)
     return {name: folder / name for name in files}
