@@ -392,8 +392,8 @@ class LeftInverseOp(InverseOp):
         ``cute.left_inverse(`` input ``)`` attr-dict ``:`` functional-type
 
     Inference:
-        The left inverse. The layout must be static. With the modes sorted by stride, each stride must be a multiple of
-        the previous stride times the previous extent.
+        The left inverse. The layout must be static and injective. In ascending order, each stride must be a multiple of
+        the previous stride.
 
     Example:
         %r = cute.left_inverse(%l) : (!cute.layout<"(3,4):(8,2)">) -> !cute.layout<"(2,4,3):(0,3,1)">

@@ -173,7 +173,7 @@ class MakeTreeOp(CuteOp):
         assert isinstance(result, CuteType)
         slots = dynamic_leaves(result.data)
         if len(slots) != len(self.operands):
-            raise AlgebraError(f"expected {len(slots)} operands, one a '?' of {result}, got {len(self.operands)}")
+            raise AlgebraError(f"expected {len(slots)} operands, one per '?' of {result}, got {len(self.operands)}")
         for i, (slot, operand) in enumerate(zip(slots, self.operands)):
             scalar = scalar_int(operand.type)
             if scalar is None:

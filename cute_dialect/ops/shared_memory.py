@@ -94,8 +94,8 @@ def check_alloc(t: Attribute) -> None:
     swizzle = t.data.ptr.swizzle
     if swizzle is not None and t.alignment < swizzle_period(swizzle):
         raise AlgebraError(
-            f"expected an alignment of at least {swizzle_period(swizzle)} bytes, at which {swizzle} repeats, "
-            f"got {t.alignment}: write align<{swizzle_period(swizzle)}>"
+            f"expected an alignment of at least {swizzle_period(swizzle)} bytes, the period of {swizzle}, "
+            f"got {t.alignment}; write align<{swizzle_period(swizzle)}>"
         )
 
 

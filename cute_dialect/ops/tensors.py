@@ -235,7 +235,7 @@ def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:
     natural = natural_alignment(element)
     if p.alignment % natural:
         raise AlgebraError(
-            f"expected an alignment of at least the {natural} bytes of {element}, got {p.alignment}: "
+            f"expected an alignment of at least the {natural} bytes of {element}, got {p.alignment}; "
             f"write align<{natural}> in the type of the tensor"
         )
     return MemRefType(MemRef(ptr(element, p.space, p.alignment, p.swizzle), new))

@@ -173,7 +173,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'cute.memref.alloc_smem' op expected an alignment of at least 1024 bytes, at which S<3,4,3> repeats, got 128: write align<1024>}}
+  // expected-error @below {{'cute.memref.alloc_smem' op expected an alignment of at least 1024 bytes, the period of S<3,4,3>, got 128; write align<1024>}}
   %t = cute.memref.alloc_smem() : !cute.memref<f16, smem, align<128>, S<3,4,3>, "(8,64):(64,1)">
 //     ^
   return

@@ -74,7 +74,7 @@ func.func @f(%t: !cute.coord_tensor<"(0,0)", "(4,8):(1@0,1@1)">) {
 // -----
 
 func.func @f(%t: !cute.memref<f16, gmem, "(4,8):(8,1)">) {
-  // expected-error @below {{'cute.recast_tensor' op expected an alignment of at least the 4 bytes of f32, got 2: write align<4> in the type of the tensor}}
+  // expected-error @below {{'cute.recast_tensor' op expected an alignment of at least the 4 bytes of f32, got 2; write align<4> in the type of the tensor}}
   %r = cute.recast_tensor(%t) : !cute.memref<f16, gmem, "(4,8):(8,1)"> to !cute.memref<f32, gmem, "(4,4):(4,1)">
 //     ^
   return

@@ -236,7 +236,7 @@ func.func @f(%x: !cute.stride<"(1@0,1@1)">) {
 // -----
 
 func.func @f(%a: !cute.int_tuple<"(1,2)">, %b: i32) {
-  // expected-error @below {{'cute.make_coord' op expected 0 operands, one a '?' of !cute.coord<"(1,2)">, got 2}}
+  // expected-error @below {{'cute.make_coord' op expected 0 operands, one per '?' of !cute.coord<"(1,2)">, got 2}}
   %y = cute.make_coord(%a, %b) : (!cute.int_tuple<"(1,2)">, i32) -> !cute.coord<"(1,2)">
 //     ^
   return

@@ -3,7 +3,7 @@
 
 gpu.module @m {
   gpu.func @k(%p: !cute.ptr<f16, gmem>, %n: i64) kernel {
-    // expected-error @below {{a tensor map is made on the host: expected this in the function that launches}}
+    // expected-error @below {{a tensor map is built on the host; move this op to the function that launches the kernel}}
     %m = cute_nvgpu.arch.make_im2col_map(%p, %n, %n, %n, %n, %n) : (!cute.ptr<f16, gmem>, i64, i64, i64, i64, i64) -> !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 64, lower = (0), upper = (0)>
 //       ^
     gpu.return
@@ -14,7 +14,7 @@ gpu.module @m {
 
 gpu.module @m {
   gpu.func @k() kernel {
-    // expected-error @below {{expected a kernel with known_block_size around setmaxnreg, got one without}}
+    // expected-error @below {{setmaxnreg requires a kernel with known_block_size}}
     cute_nvgpu.arch.setmaxnreg() {action = "increase", count = 232 : i32} : () -> ()
 //  ^
     gpu.return
@@ -25,7 +25,7 @@ gpu.module @m {
 
 gpu.module @m {
   gpu.func @k() kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.maxnreg = 168 : i32} {
-    // expected-error @below {{expected a kernel without nvvm.maxnreg around setmaxnreg, got one with}}
+    // expected-error @below {{setmaxnreg cannot be combined with nvvm.maxnreg on the kernel; remove nvvm.maxnreg}}
     cute_nvgpu.arch.setmaxnreg() {action = "increase", count = 232 : i32} : () -> ()
 //  ^
     gpu.return

@@ -187,9 +187,9 @@ def _setmaxnreg(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     function = low.entry.parent_op() if low.entry is not None else None
     if function is not None and function.name == "llvm.func":
         if not {"nvvm.reqntid", "nvvm.maxntid"} & function.attributes.keys():
-            raise PassError("expected a kernel with known_block_size around setmaxnreg, got one without", op)
+            raise PassError("setmaxnreg requires a kernel with known_block_size", op)
         if "nvvm.maxnreg" in function.attributes:
-            raise PassError("expected a kernel without nvvm.maxnreg around setmaxnreg, got one with", op)
+            raise PassError("setmaxnreg cannot be combined with nvvm.maxnreg on the kernel; remove nvvm.maxnreg", op)
         function.attributes.setdefault("nvvm.minctasm", IntegerAttr(1, i32))
     low.build.add(nvvm.OPS["setmaxregister"](regCount=op.number("count"), action=op.word("action"), result_types=[]))
 

@@ -475,7 +475,7 @@ def _definition(cls: type[ArchOp]) -> OpDef:
 
 
 OPS: list[type[Operation]] = [_class(row) for row in ROWS]
-"""Ops of ``cute_nvgpu``."""
+"""Op classes, one for each row."""
 
 
 def make(name: str, *operands: SSAValue, **properties: PropertyArg) -> ArchOp:

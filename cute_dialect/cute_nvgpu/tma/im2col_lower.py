@@ -20,7 +20,7 @@ from cute_dialect.upstream.attrs import attr
 
 def _make(low: Lowering, op: Operation) -> None:
     if low.device:
-        raise PassError("a tensor map is made on the host: expected this in the function that launches", op)
+        raise PassError("a tensor map is built on the host; move this op to the function that launches the kernel", op)
     atom = op.results[0].type
     assert isinstance(atom, Im2colAtomType)
     m = atom.data

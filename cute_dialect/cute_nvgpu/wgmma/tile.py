@@ -29,7 +29,9 @@ def multiply_by_warp_group(make: type[Operation], product: Product) -> None:
     mma, d = op.operands[:2]
     scale_d = _accumulate_flag(mma)
     if c is not None and scale_d is not None:
-        raise PassError("expected either C or a run-time accumulate flag of the atom, got both", op)
+        raise PassError(
+            "C cannot be combined with an accumulate flag of the atom (cute.atom.set_value); omit one of them", op
+        )
     if c is not None and c is not d:
         _copy_accumulators(site, c, d)
     for step in range(k):

@@ -8,7 +8,7 @@ func.func @two_ways_to_accumulate(%flag: i1, %sa: !a, %sb: !b) {
   %at = cute.atom() : !w
   %with = cute.atom.set_value(%at, %flag) {field = accumulate} : (!w, i1) -> !w
   %d = cute.memref.alloca() : !d
-  // expected-error @below {{expected either C or a run-time accumulate flag of the atom, got both}}
+  // expected-error @below {{C cannot be combined with an accumulate flag of the atom (cute.atom.set_value); omit one of them}}
   cute.gemm(%with, %d, %sa, %sb, %d) : (!w, !d, !a, !b, !d) -> ()
   return
 }

@@ -35,7 +35,7 @@ gpu.module @m {
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 gpu.module @m {
   gpu.func @k(%p: !cute.ptr<f16, gmem>, %n: i64) kernel {
-    // expected-error @below {{a tensor map is made on the host: expected this in the function that launches}}
+    // expected-error @below {{a tensor map is built on the host; move this op to the function that launches the kernel}}
     %a = cute_nvgpu.arch.make_tensor_map(%p, %n, %n, %n) : (!cute.ptr<f16, gmem>, i64, i64, i64) -> !load
     cute_nvgpu.arch.prefetch_tensormap(%a) : (!load) -> ()
     gpu.return

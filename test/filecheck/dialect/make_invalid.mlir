@@ -42,7 +42,7 @@ func.func @f() {
 // -----
 
 func.func @f(%m: i32) {
-  // expected-error @below {{expected 2 operands, one a '?' of}}
+  // expected-error @below {{expected 2 operands, one per '?' of}}
   %s = cute.make_shape(%m) : (i32) -> !cute.shape<"(?,?)">
   return
 }

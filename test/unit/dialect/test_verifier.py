@@ -205,7 +205,7 @@ WRONG = [
     ("%s = cute.static : i32", "result #0: expected a cute value, got i32"),
     ('%s = cute.static : !cute.memref<f32, gmem, "8:1">', "expected a static type, got !cute.memref"),
     # trees from scalars
-    ('%s = cute.make_shape(%m) : (i32) -> !cute.shape<"(?,?)">', "expected 2 operands, one a '?' of"),
+    ('%s = cute.make_shape(%m) : (i32) -> !cute.shape<"(?,?)">', "expected 2 operands, one per '?' of"),
     ('%s = cute.make_shape(%x) : (i64) -> !cute.shape<"?">', "operand #0: expected 32 bits for '?', got 64"),
     ('%c = cute.make_coord() : () -> !cute.coord<"(?,_)">', "expected 1 operand"),
     ('%s = cute.make_shape(%m) : (i32) -> !cute.stride<"?">', "result #0: expected !cute.shape, got !cute.stride"),

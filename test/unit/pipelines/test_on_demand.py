@@ -51,5 +51,5 @@ gpu.module @m {
     made = compile_on_demand(text, "x.mlir")
     assert made.names == ["f", "wrong"]
     made.lowered("f")
-    with pytest.raises(CompileError, match="expected a kernel with known_block_size around setmaxnreg"):
+    with pytest.raises(CompileError, match="setmaxnreg requires a kernel with known_block_size"):
         made.lowered("wrong")
