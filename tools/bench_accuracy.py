@@ -57,10 +57,10 @@ class Contest(NamedTuple):
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/gemm``, ``gemm_sm80``, ``rows``, ``sgemm``; return the reports of ptxas."""
-    said: list[str] = []
+    reports: list[str] = []
     for name in track(list(PARTS), "compiling", "groups"):
-        said += PARTS[name](os.path.join(folder, name), chip)
-    return said + bench_sgemm.build(os.path.join(folder, "sgemm"), chip)
+        reports += PARTS[name](os.path.join(folder, name), chip)
+    return reports + bench_sgemm.build(os.path.join(folder, "sgemm"), chip)
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:

@@ -75,15 +75,15 @@ def build(folder: str, chip: str) -> list[str]:
     from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile, streaming_tile
     from cute_dialect.pipelines import compile as compile_cute
 
-    said: list[str] = []
+    reports: list[str] = []
     for element in track(list(TORCH_NAMES), "compiling", "element types"):
         for layout, tile in (("seed", seed_tile(element)), ("stream", streaming_tile(element))):
             text = elementwise_add_text(element, tile, rows_first=layout == "seed")
             name = f"{element}-{layout}"
             module = compile_cute(text, chip=chip, filename=f"{name}.mlir")
             module.save(os.path.join(folder, name))
-            said.append(f"{name}: {module.report.strip()}")
-    return said
+            reports.append(f"{name}: {module.report.strip()}")
+    return reports
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:

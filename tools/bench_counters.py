@@ -91,7 +91,7 @@ def build(folder: str) -> None:
     """Compile all cases into the folder and count accesses on the interpreter."""
     from cute_dialect.pipelines import compile as compile_cute
 
-    told: list[dict[str, object]] = []
+    records: list[dict[str, object]] = []
     for i, case in enumerate(track(cases(), "counting", "cases")):
         module = compile_cute(case.text, save=os.path.join(folder, str(i)))
         name = case.kernel or module.manifest["hosts"][0]["name"]
@@ -103,10 +103,10 @@ def build(folder: str) -> None:
             kind = _kind(line.space, line.op)
             counts[kind] += line.transactions
             ideal[kind] += line.ideal
-        told.append({**case._asdict(), "text": "", "kernel": name, "counts": counts, "ideal": ideal})
+        records.append({**case._asdict(), "text": "", "kernel": name, "counts": counts, "ideal": ideal})
         print(f"{case.name}: {counts}", flush=True)
     with open(os.path.join(folder, "cases.json"), "w", encoding="utf-8") as f:
-        json.dump(told, f, indent=1)
+        json.dump(records, f, indent=1)
 
 
 def _read(folder: str) -> list[dict[str, object]]:
@@ -118,24 +118,24 @@ def launch(folder: str) -> None:
     """Launch each case once under the profiler."""
     from cute_dialect.runtime import load
 
-    for i, told in enumerate(_read(folder)):
-        case = Case(told["name"], "", told["kernel"], told["shapes"], told["element"])  # type: ignore[arg-type]
+    for i, record in enumerate(_read(folder)):
+        case = Case(record["name"], "", record["kernel"], record["shapes"], record["element"])  # type: ignore[arg-type]
         load(os.path.join(folder, str(i))).kernel(case.kernel)(*_arrays(case))
 
 
 def measure(folder: str) -> list[dict[str, object]]:
     """Run ``ncu`` over all cases; return a row per case and kind with the predicted, measured and ideal counts."""
-    told_cases = _read(folder)
+    records = _read(folder)
     program = [sys.executable, "-m", "cute_dialect.tools.bench_counters", "--launch", folder]
-    found = measured(tuple(METRICS.values()), program, len(told_cases))
+    found = measured(tuple(METRICS.values()), program, len(records))
     out: list[dict[str, object]] = []
-    for i, told in enumerate(told_cases):
+    for i, record in enumerate(records):
         for kind, metric in METRICS.items():
-            ours, ideal = told["counts"][kind], told["ideal"][kind]  # type: ignore[index]
+            ours, ideal = record["counts"][kind], record["ideal"][kind]  # type: ignore[index]
             counted = found.get(i, {}).get(metric)
             theirs = None if counted is None else int(float(counted))
             if ours or theirs:
-                row = {"name": told["name"], "kind": kind, "ours": ours, "ncu": theirs, "ideal": ideal}
+                row = {"name": record["name"], "kind": kind, "ours": ours, "ncu": theirs, "ideal": ideal}
                 out.append({**row, "equal": ours == theirs})
     return out
 

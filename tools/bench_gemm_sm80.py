@@ -82,14 +82,14 @@ def build(folder: str, chip: str) -> list[str]:
     from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.pipelines import compile as compile_cute
 
-    said: list[str] = []
+    reports: list[str] = []
     wanted = configs()
     for name in track(list(wanted), "compiling", "kernels"):
         config = wanted[name]
         module = compile_cute(ampere_gemm_text(config), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, name))
-        said.append(f"{name}: {module.report.strip()}")
-    return said
+        reports.append(f"{name}: {module.report.strip()}")
+    return reports
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:

@@ -245,7 +245,7 @@ def timed(
     with Task("measuring", total, "problems") as task:
 
         def tell(job: int, result: object) -> None:
-            say(f"  {job + 1} of {total} {_told(cast('Mapping[str, object]', result))}")
+            say(f"  {job + 1} of {total} {_row_text(cast('Mapping[str, object]', result))}")
             task.advance(name=wanted.rows[job][0].key)
 
         found = supervised(work, total, patience=patience, deadline=deadline, tell=tell)
@@ -271,7 +271,7 @@ def timed(
     }
 
 
-def _told(row: Mapping[str, object]) -> str:
+def _row_text(row: Mapping[str, object]) -> str:
     times, bad = cast("dict[str, float]", row["times"]), cast("dict[str, str]", row["bad"])
     ours = min(((t, n) for n, t in times.items() if n != PEER), default=None)
     text = str(row["problem"])

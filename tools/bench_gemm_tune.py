@@ -51,12 +51,12 @@ def build(folder: str, chip: str, shapes: Sequence[tuple[int, int, int]] = (), e
     from cute_dialect.op.compiled import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
-    said: list[str] = []
+    reports: list[str] = []
     for choice in track(_needed(problems(shapes, element)), "compiling", "kernels"):
         module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
         module.save(os.path.join(folder, choice.name))
-        said.append(f"{choice.name}: {module.report.strip().splitlines()[-1]}")
-    return said
+        reports.append(f"{choice.name}: {module.report.strip().splitlines()[-1]}")
+    return reports
 
 
 def _needed(wanted: Sequence[Problem]) -> list[Choice]:

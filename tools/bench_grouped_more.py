@@ -47,7 +47,7 @@ class ScaledGroups(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """``scaled_grouped_mm row``"""
+        """The function and the recipe, for example ``scaled_grouped_mm row``."""
         return f"scaled_grouped_mm {self.recipe}"
 
     @property

@@ -192,13 +192,13 @@ def of_cases(folder: str, pattern: str) -> list[dict[str, object]]:
     more = ("--profile-from-start", "off", "--print-units", "base")
     metrics = [metric for metric, _ in METRICS.values()]
     with tempfile.TemporaryDirectory() as place:
-        told = os.path.join(place, "names.json")
+        names_file = os.path.join(place, "names.json")
         program = [
             sys.executable, "-m", "cute_dialect.tools.bench_profile", "--launch", folder, "--cases", pattern,
-            "--json", told,
+            "--json", names_file,
         ]  # fmt: skip
         launches = measured(metrics, program, 4 * len(_cases(pattern)), options=more)
-        with open(told, encoding="utf-8") as f:
+        with open(names_file, encoding="utf-8") as f:
             names: list[str] = json.load(f)
     found = calls([launches[i] for i in sorted(launches)])
     if len(found) != len(names):

@@ -50,9 +50,9 @@ class RandomConv(NamedTuple):
         def both(x: tuple[int, int]) -> str:
             return str(x[0]) if x[0] == x[1] else f"{x[0]},{x[1]}"
 
-        said = f"{self.kind} {self.element} n{self.n} {self.image[0]}x{self.image[1]} {self.c}->{self.k}"
-        said += f" {self.taps[0]}x{self.taps[1]} s{both(self.stride)} p{both(self.padding)} d{both(self.dilation)}"
-        return said + f" g{self.groups}"
+        text = f"{self.kind} {self.element} n{self.n} {self.image[0]}x{self.image[1]} {self.c}->{self.k}"
+        text += f" {self.taps[0]}x{self.taps[1]} s{both(self.stride)} p{both(self.padding)} d{both(self.dilation)}"
+        return text + f" g{self.groups}"
 
     @property
     def result(self) -> tuple[int, int]:

@@ -44,11 +44,11 @@ def build(folder: str, chip: str) -> list[str]:
     from cute_dialect.kernels.sgemm import sgemm_text
     from cute_dialect.pipelines import compile as compile_cute
 
-    said: list[str] = []
+    reports: list[str] = []
     for rung in track(RUNGS, "compiling", "kernels"):
         module = compile_cute(sgemm_text(rung), chip=chip, filename=f"{rung}.mlir", save=os.path.join(folder, rung))
-        said.append(f"{rung}: {module.report.strip()}")
-    return said
+        reports.append(f"{rung}: {module.report.strip()}")
+    return reports
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:

@@ -47,13 +47,13 @@ def build(folder: str, chip: str) -> list[str]:
     from cute_dialect.kernels.transpose import transpose_text
     from cute_dialect.pipelines import compile as compile_cute
 
-    said: list[str] = []
+    reports: list[str] = []
     for element, rows in track(VARIANTS, "compiling", "kernels"):
         name = f"{element}-{rows}"
         module = compile_cute(transpose_text(element, rows), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, name))
-        said.append(f"{name}: {module.report.strip()}")
-    return said
+        reports.append(f"{name}: {module.report.strip()}")
+    return reports
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:

@@ -76,12 +76,12 @@ def check_python(file: str, chip: str | None, remarks: bool, verbose: bool, text
                 print(f"{file}: {name}: not checked; it has no example and incomplete annotations", file=sys.stderr)
         for n, one in enumerate(examples):
             checked += 1
-            told = _check(file, name, function, one.arguments, one.launch, chip, remarks)
+            findings = _check(file, name, function, one.arguments, one.launch, chip, remarks)
             # Two functions may launch the same kernel, so drop duplicate findings.
-            found += [f for f in told if not any(f[:8] == g[:8] for g in found)]
+            found += [f for f in findings if not any(f[:8] == g[:8] for g in found)]
             if verbose:
                 which = f", example {n + 1}" if len(examples) > 1 else ""
-                state = "checked" if not any(f.severity == "error" for f in told) else "wrong"
+                state = "checked" if not any(f.severity == "error" for f in findings) else "wrong"
                 print(f"{file}: {name}{which}: {state}", file=sys.stderr)
     return Checked(found, checked, unchecked)
 

@@ -346,7 +346,7 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
         if options.tune and tuning:
             print(f"saved: {case.save_best(result, result['machine']['gpu'])}")
     except Exception as e:
-        if not _told(e):
+        if not _report_user_error(e):
             raise
         return 1
     _table(result)
@@ -360,7 +360,7 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
     return 1 if wrong else 0
 
 
-def _told(error: Exception) -> bool:
+def _report_user_error(error: Exception) -> bool:
     """Print a user error and return True; return False for an internal error."""
     from cute_dialect.tools.cute_run import user_message
 
@@ -391,7 +391,7 @@ def _random_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
             command = shlex.join(["cute-bench", *argv])
             result = {"machine": _machine(), "date": _today(), "command": command, **measured}
     except Exception as e:
-        if not _told(e):
+        if not _report_user_error(e):
             raise
         return 1
     if options.json:
@@ -426,7 +426,7 @@ def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
         if options.json:
             _write_json(options.json, result)
     except Exception as e:
-        if not _told(e):
+        if not _report_user_error(e):
             raise
         return 1
     return 0

@@ -90,8 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    for said in advice:
-        print(said, file=sys.stderr)
+    for line in advice:
+        print(line, file=sys.stderr)
     text = as_json(found) if options.json else as_sarif(found) if options.sarif else as_text(found)
     if options.output is not None:
         try:
@@ -122,14 +122,14 @@ def _check(options: argparse.Namespace) -> tuple[list[Finding], int, list[str]]:
         if file.endswith(".py"):
             from cute_dialect.tools.check_python import check_python
 
-            told, count, unchecked = check_python(file, options.chip, options.remarks, options.verbose)
+            findings, count, unchecked = check_python(file, options.chip, options.remarks, options.verbose)
             if unchecked and not count:
                 advice.append(_advice(file, unchecked))
         else:
             from cute_dialect.tools.check_mlir import check_mlir
 
-            told, count = check_mlir(file, options.pipeline), 1
-        found += told
+            findings, count = check_mlir(file, options.pipeline), 1
+        found += findings
         checked += count
     return found, checked, advice
 
@@ -139,7 +139,7 @@ def _advice(file: str, unchecked: Sequence[Unchecked]) -> str:
     names = ", ".join(u.name for u in unchecked)
     first = next((u for u in unchecked if u.decorator == "jit"), unchecked[0])
     return (
-        f"{file}: nothing was checked of {names}: no example and incomplete annotations. Add"
+        f"{file}: {names} not checked: no example and incomplete annotations. Add"
         f' an example of its arguments, or annotations such as cute.Tensor["f32", "m", "n"]; {file}:{first.line}:\n\n'
         f"{indent(first.advice, '    ')}\n\n"
         "Replace the names in the example by values: a numpy or torch array, a number, or a tensor without memory\n"

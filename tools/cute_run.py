@@ -270,14 +270,14 @@ def _run(options: argparse.Namespace, as_program: bool) -> int:
         settle(module)
     compiled = time.perf_counter() - began - calls[0].seconds
     call = calls[0]._replace(kernel=module.kernel(calls[0].kernel.name))  # The kernel now has machine code.
-    told = None
+    run = None
     if device == "gpu":
         result = _run_gpu(call, wanted, max(5, options.repeat))
     else:
         if as_program:
             collect_rarely()
-        result, told = _run_cpu(call, wanted, options)
-    return 0 if _report(module, call, wanted, result, told, compiled, options) else 1
+        result, run = _run_cpu(call, wanted, options)
+    return 0 if _report(module, call, wanted, result, run, compiled, options) else 1
 
 
 def _refuse_what_cpus_do(wanted: Wanted, options: argparse.Namespace) -> None:
@@ -304,7 +304,7 @@ def _report(
     call: Call,
     wanted: Wanted,
     result: Result,
-    told: RunReport | None,
+    run: RunReport | None,
     compiled: float,
     options: argparse.Namespace,
 ) -> bool:
@@ -315,21 +315,21 @@ def _report(
     tensors = [a for a in call.arguments if isinstance(a, Tensor)]
     report = Report(options.quiet)
     report.summary(options.file, module, call, result, compiled)
-    if told is not None:
-        report.interpreter(told)
-    written = told.written_elements if told is not None and options.blocks is not None else None
+    if run is not None:
+        report.interpreter(run)
+    written = run.written_elements if run is not None and options.blocks is not None else None
     ok = report.tensors(tensors, written)
     ok = report.checks(wanted.expressions, call.kernel.target.names, call.arguments, written) and ok
     for tensor in tensors:
         if tensor.name in call.outs:
             _save(call.outs[tensor.name], tensor.array)
             report.line(f"  saved   {tensor.name} to {call.outs[tensor.name]}")
-    if told is not None:
-        _print_profile(report, told, options.report_json)
+    if run is not None:
+        _print_profile(report, run, options.report_json)
         if options.timeline is not None:
             from cute_dialect.viz.timeline import draw_timeline
 
-            draw_timeline(told, file=options.timeline)
+            draw_timeline(run, file=options.timeline)
             report.line(f"  timeline {options.timeline}")
     if options.keep:
         report.line(f"  stages  {options.keep}")
@@ -412,7 +412,7 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
     from cute_dialect.tools.run_inputs import Tensor
     from cute_dialect.tools.run_report import Result
 
-    told = call.kernel(
+    run = call.kernel(
         *values_of(call.arguments),
         device="cpu",
         grid=wanted.grid,
@@ -426,19 +426,19 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
         blocks=options.blocks,
         unwritten=[a.name for a in call.arguments if isinstance(a, Tensor) and a.init == "poison"],
     )
-    return Result("", 1e6 * told.seconds if told is not None else 0.0, 0), told
+    return Result("", 1e6 * run.seconds if run is not None else 0.0, 0), run
 
 
-def _print_profile(report: Report, told: RunReport, path: str | None) -> None:
+def _print_profile(report: Report, run: RunReport, path: str | None) -> None:
     """Print the profile counters and warnings of the interpreter."""
-    for text in told.warnings:
+    for text in run.warnings:
         report.line(f"  warning {text}")
     if path is not None:
         import json
 
-        found = told.profile.json() if told.profile is not None else {}
-        if told.timeline is not None:
-            found["timeline"] = told.timeline.json()
+        found = run.profile.json() if run.profile is not None else {}
+        if run.timeline is not None:
+            found["timeline"] = run.timeline.json()
         text = json.dumps(found, indent=2)
         if path == "-":
             print(text)
@@ -446,14 +446,14 @@ def _print_profile(report: Report, told: RunReport, path: str | None) -> None:
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text + "\n")
         return
-    if told.profile is None:
+    if run.profile is None:
         return
     from rich.console import Console
 
-    if told.profile.lines:
-        report.table(told.profile.table(), Console(width=None if sys.stdout.isatty() else 120))
-    if "occupancy" in told.profile.reports:
-        o = told.profile.occupancy
+    if run.profile.lines:
+        report.table(run.profile.table(), Console(width=None if sys.stdout.isatty() else 120))
+    if "occupancy" in run.profile.reports:
+        o = run.profile.occupancy
         report.line(f"  occupancy {o.blocks} blocks, {o.warps} of 64 warps an SM ({o.percent} %), limited by {o.limit}")
 
 

@@ -282,7 +282,7 @@ def build(source: Path, output: Path) -> int:
     _write(kernels / "profile_default" / "ipython_kernel_config.py", 'get_config().IPKernelApp.log_level = "ERROR"\n')
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-j", "auto", "-b", "html"]
     environment = os.environ | {"IPYTHONDIR": str(kernels), "NO_COLOR": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    said: list[str] = []
+    messages: list[str] = []
     with subprocess.Popen(
         [*command, "-d", str(output.with_name("doctrees")), str(source), str(new)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", env=environment,
@@ -291,11 +291,11 @@ def build(source: Path, output: Path) -> int:
         for line in sphinx.stdout:
             step = re.match(r"(reading sources|writing output)\.\.\. *\[ *(\d+)%\] *(.*)", line)
             if step is None and not re.match(r"[a-z][\w ]*\.\.\.", line):
-                said.append(line)
+                messages.append(line)
             elif step is not None:
                 task.update(int(step[2]) + (100 if step[1] == "writing output" else 0), name=step[3].strip())
     if sphinx.returncode:
-        sys.stderr.writelines(said)
+        sys.stderr.writelines(messages)
         return sphinx.returncode
     old = output.with_name("html.old")
     if output.exists():

@@ -26,7 +26,7 @@ def help_text(passes: PassTable) -> str:
     out = [_INTRO]
     for group in GROUPS:
         out.append(f"{group.title}:")
-        if group.title == "What to run":
+        if group.title == "Passes to run":
             out.append(_line("--PASS[=key=value …]", "run a pass (listed below) with its options"))
         out += [_option(row) for row in group.rows]
         out.append("")

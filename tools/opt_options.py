@@ -38,7 +38,7 @@ class Group(NamedTuple):
 
 GROUPS: tuple[Group, ...] = (
     Group(
-        "What to run",
+        "Passes to run",
         (
             Row("pipeline", "optional", "NAME=key=value,…", "run a named pipeline (default nvptx)"),
             Row("lineinfo", "flag", "", "emit line information in PTX (needs a named pipeline)"),
@@ -76,7 +76,7 @@ GROUPS: tuple[Group, ...] = (
         ),
     ),
     Group(
-        "Watching",
+        "Instrumentation",
         (
             Row("mlir-print-ir-after-all", "flag", "", "print the IR after each pass"),
             Row("mlir-print-ir-before-all", "flag", "", "print the IR before each pass"),

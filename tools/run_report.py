@@ -110,11 +110,11 @@ class Report:
                         f"{k.get('code', 0)} bytes of code"
                     )
 
-    def interpreter(self, told: RunReport) -> None:
+    def interpreter(self, run: RunReport) -> None:
         """Print the amount of work and the speed of the interpreter."""
-        of = f" of {told.all_blocks}" if told.blocks < told.all_blocks else ""
-        rate = f"{quantity(told.lane_ops_per_second)} lane-ops/s"
-        self.line(f"  cpu     {told.blocks}{of} blocks, {quantity(told.lane_ops)} lane-ops, {rate}")
+        of = f" of {run.all_blocks}" if run.blocks < run.all_blocks else ""
+        rate = f"{quantity(run.lane_ops_per_second)} lane-ops/s"
+        self.line(f"  cpu     {run.blocks}{of} blocks, {quantity(run.lane_ops)} lane-ops, {rate}")
 
     def tensors(self, tensors: Sequence[Tensor], written: Written | None = None) -> bool:
         """Print one line per tensor; return True if no byte outside the tensors was written."""

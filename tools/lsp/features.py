@@ -208,10 +208,10 @@ async def _value(ls: CuteServer, view: View, offset: int) -> str:
     origin = view.names.definition(name) if name is not None else None
     if name is None or origin is None:
         return ""
-    told = (await ls.analysis(view.uri)).types.get(view.place(origin.start), "")
-    text = f"```mlir\n{name.text}{' : ' if told else ''}{told}\n```"
-    if told.startswith("!cute"):
-        text += _shown(ls, await ls.picture(told))
+    type_text = (await ls.analysis(view.uri)).types.get(view.place(origin.start), "")
+    text = f"```mlir\n{name.text}{' : ' if type_text else ''}{type_text}\n```"
+    if type_text.startswith("!cute"):
+        text += _shown(ls, await ls.picture(type_text))
     op = view.names.op_at(origin.start)
     if op is None or not op.start <= origin.start < op.at:
         return text

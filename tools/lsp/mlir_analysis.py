@@ -122,12 +122,12 @@ def _types(module: ModuleOp, source: Source, types: dict[Place, str], hints: lis
             line, column = source.line_col(name.start)
             whole = ", ".join(mine)
             types[Place(line - 1, column - 1)] = whole
-            if any(t.startswith("!cute") and not _is_said(t, said) for t in mine):
+            if any(t.startswith("!cute") and not _is_written(t, said) for t in mine):
                 label = whole if len(whole) <= LONGEST_LABEL else whole[: LONGEST_LABEL - 1] + "…"
                 hints.append(Hint(line - 1, column - 1 + name.end - name.start, f": {label}", whole))
 
 
-def _is_said(type_text: str, statement: str) -> bool:
+def _is_written(type_text: str, statement: str) -> bool:
     _, arrow, results = statement.rpartition("->")
     quoted = re.search(r'"[^"]*"', type_text)
     where = results if arrow else statement

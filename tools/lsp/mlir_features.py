@@ -288,8 +288,8 @@ def _items(view: View, before: str, offset: int, catalogue: Catalogue, analysis:
     word = marked[0]
     if word[0] == "%":
         for i, name in enumerate(_once(view.names.values_at(offset - len(word)))):
-            told = analysis.types.get(view.place(name.start), "")
-            yield _Item(name.text, kinds.Variable, len(word), told, order=f"{i:05}")
+            type_text = analysis.types.get(view.place(name.start), "")
+            yield _Item(name.text, kinds.Variable, len(word), type_text, order=f"{i:05}")
     elif word[0] == "@":
         for name in _once(view.names.definitions("symbol")):
             op = view.names.op_at(name.start)

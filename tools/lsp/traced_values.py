@@ -145,5 +145,5 @@ def described(name: str, value: object, depth: int = _DEEPEST) -> Known | None:
     except Exception:  # An exception here would propagate into the user's function.
         return None
     says_its_kind = text.startswith("!") or text.lower().startswith(kind.__name__.lower())
-    said = text if says_its_kind or isinstance(value, Numeric) else f"{kind.__name__} {text}"
-    return Known(name, said[:_LONGEST], drawn)
+    shown = text if says_its_kind or isinstance(value, Numeric) else f"{kind.__name__} {text}"
+    return Known(name, shown[:_LONGEST], drawn)
