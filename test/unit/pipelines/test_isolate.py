@@ -194,7 +194,7 @@ def test_the_python_beside_is_found(keeps: list[isolate.Worker], monkeypatch: py
     isolate.start()  # nor here
     with (
         isolate.borrowed() as worker,
-        pytest.raises(UpstreamError, match="not '/usr/bin/blender', nor '/nowhere/bin"),
+        pytest.raises(UpstreamError, match="neither '/usr/bin/blender' nor '/nowhere/bin"),
     ):
         worker.module(KERNEL)
 
