@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cute_dialect.front import signature_types
+from cute_dialect.op import signature_types as op_signature_types
 from cute_dialect.tools.gen_site_names import public_names
 from cute_dialect.tools.reference_text import anchor, constant_text, entry_text, markdown, summary
 
@@ -337,8 +338,9 @@ def document() -> dict[str, str]:
 
 
 def _operand_types() -> Iterator[str]:
-    """Yield a table row for each type of ``signature_types``, from the string below its definition."""
-    body = ast.parse(Path(signature_types.__file__).read_text(encoding="utf-8")).body
+    """Yield a table row for each alias of ``signature_types``, from the string below its definition."""
+    modules = (signature_types, op_signature_types)
+    body = [node for m in modules for node in ast.parse(Path(m.__file__ or "").read_text(encoding="utf-8")).body]
     for node, doc in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(doc, ast.Expr):
             assert isinstance(doc.value, ast.Constant), node.target.id

@@ -18,6 +18,10 @@ from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.gemm import bmm, mm
 from cute_dialect.op.keywords import check_keywords
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array, Factor
+
+
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
@@ -28,15 +32,15 @@ __all__ = ["addmm", "baddbmm", "int_mm", "linear", "matmul"]
 
 
 def addmm(
-    c: Any,
-    a: Any,
-    b: Any,
+    c: Array,
+    a: Array,
+    b: Array,
     *,
-    beta: Any = 1.0,
-    alpha: Any = 1.0,
-    out: Any = None,
+    beta: Factor = 1.0,
+    alpha: Factor = 1.0,
+    out: Array = None,
     **more: Any,
-) -> Any:
+) -> Array:
     """Return ``beta * c + alpha * a @ b``.
 
     Args:
@@ -51,15 +55,15 @@ def addmm(
 
 
 def baddbmm(
-    c: Any,
-    a: Any,
-    b: Any,
+    c: Array,
+    a: Array,
+    b: Array,
     *,
-    beta: Any = 1.0,
-    alpha: Any = 1.0,
-    out: Any = None,
+    beta: Factor = 1.0,
+    alpha: Factor = 1.0,
+    out: Array = None,
     **more: Any,
-) -> Any:
+) -> Array:
     """Return ``beta * c + alpha * a @ b`` for each matrix of a batch.
 
     Args:
@@ -73,7 +77,7 @@ def baddbmm(
     return bmm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
 
 
-def int_mm(a: Any, b: Any, **more: Any) -> Any:
+def int_mm(a: Array, b: Array, **more: Any) -> Array:
     """Return the product of two matrices of 8-bit integers, signed or unsigned, as int32 or ``dtype``.
 
     Args:
@@ -93,7 +97,7 @@ def int_mm(a: Any, b: Any, **more: Any) -> Any:
     return mm(a, b, **more)
 
 
-def linear(x: Any, weight: Any, bias: Any = None, activation: Spelled = "", **more: Any) -> Any:
+def linear(x: Array, weight: Array, bias: Array = None, activation: Spelled = "", **more: Any) -> Array:
     """Return ``activation(x @ weight.T + bias)``.
 
     Args:
@@ -132,15 +136,15 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Spelled = "", **mo
 
 
 def matmul(
-    a: Any,
-    b: Any,
+    a: Array,
+    b: Array,
     *,
-    alpha: Any = 1.0,
+    alpha: Factor = 1.0,
     dtype: object = None,
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
-) -> Any:
+) -> Array:
     """Return ``alpha * a @ b`` by the rules of ``torch.matmul``.
 
     A vector is one row on the left and one column on the right; that mode is absent from the result.  Extents before

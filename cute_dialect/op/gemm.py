@@ -22,6 +22,10 @@ from cute_dialect.op.known import KnownCalls, LinearCombination, number
 from cute_dialect.op.product import Interpreted, product
 from cute_dialect.op.select.kernel_override import ANY, KernelOverride
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array, Epilogue, Factor
+
+
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
@@ -33,17 +37,17 @@ _MM, _BMM = PLAIN[2], PLAIN[3]
 
 
 def mm(
-    a: Any,
-    b: Any,
-    out: Any = None,
+    a: Array,
+    b: Array,
+    out: Array = None,
     *,
-    alpha: Any = 1.0,
-    beta: Any = 1.0,
-    c: Any = None,
-    bias: Any = None,
+    alpha: Factor = 1.0,
+    beta: Factor = 1.0,
+    c: Array = None,
+    bias: Array = None,
     activation: Spelled = "",
     hook: Hook | None = None,
-    epilogue: Any = None,
+    epilogue: Epilogue = None,
     args: Mapping[str, Any] | None = None,
     dtype: object = None,
     math: str = "default",
@@ -53,7 +57,7 @@ def mm(
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
-) -> Any:
+) -> Array:
     """Return ``activation(alpha * a @ b + beta * c + bias)``.
 
     The GEMM runs on a Hopper GPU or on the interpreter.  Operands are f16, bf16, f32, f64, 8-bit floats or 8-bit
@@ -127,17 +131,17 @@ def mm(
 
 
 def bmm(
-    a: Any,
-    b: Any,
-    out: Any = None,
+    a: Array,
+    b: Array,
+    out: Array = None,
     *,
-    alpha: Any = 1.0,
-    beta: Any = 1.0,
-    c: Any = None,
-    bias: Any = None,
+    alpha: Factor = 1.0,
+    beta: Factor = 1.0,
+    c: Array = None,
+    bias: Array = None,
     activation: Spelled = "",
     hook: Hook | None = None,
-    epilogue: Any = None,
+    epilogue: Epilogue = None,
     args: Mapping[str, Any] | None = None,
     dtype: object = None,
     math: str = "default",
@@ -147,7 +151,7 @@ def bmm(
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
-) -> Any:
+) -> Array:
     """Return the product of each matrix of ``a``, (L, M, K), and of ``b``, (L, K, N), as (L, M, N).
 
     One of them may be shared by the batch: (1, M, K), (K, N) or stride 0.  If ``b`` is shared, and the matrices of

@@ -29,6 +29,10 @@ from cute_dialect.op.plans.plan import Gemm
 from cute_dialect.op.plans.together import Matrices, apart
 from cute_dialect.op.product import Interpreted
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array, Epilogue
+
+
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
@@ -55,20 +59,20 @@ class _Kind(NamedTuple):
 
 
 def mm_array(
-    As: Any,
-    Bs: Any,
-    outs: Any = None,
+    As: Array,
+    Bs: Array,
+    outs: Array = None,
     *,
-    Cs: Any = None,
+    Cs: Array = None,
     shape: Sequence[int] | None = None,
     element: object = None,
     layouts: Sequence[object] = ("row", "row", "row"),
     alpha: float = 1.0,
     beta: float = 1.0,
-    bias: Any = None,
+    bias: Array = None,
     activation: Spelled = "",
     hook: Hook | None = None,
-    epilogue: Any = None,
+    epilogue: Epilogue = None,
     args: Mapping[str, Any] | None = None,
     dtype: object = None,
     math: str = "default",
@@ -77,7 +81,7 @@ def mm_array(
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
-) -> Any:
+) -> Array:
     """Return ``activation(alpha * A @ B + beta * C + bias)`` for each A of ``As`` and its B of ``Bs``.
 
     The GEMMs have one shape, and run in one launch with arrays of pointers (:func:`cute_dialect.op.explain` reports
@@ -225,7 +229,7 @@ def _stacked(arrays: Sequence[Any]) -> Any:
     return np.stack(list(arrays))  # dispatches to cupy for its arrays
 
 
-def explained_array(As: Any, Bs: Any, others: int = 4, **call: Any) -> Explanation:
+def explained_array(As: Array, Bs: Array, others: int = 4, **call: Any) -> Explanation:
     """Return the kernel and the number of launches of an :func:`mm_array` call; ``call``: its arguments by name."""
     given = _listed(As, Bs, call.get("outs"), call.get("Cs"))
     sums = None if call.get("epilogue") is None else _sums(given, call.get("shape"))

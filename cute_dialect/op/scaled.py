@@ -32,6 +32,10 @@ from cute_dialect.op.select.gemm_dispatch import way_of
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.op.unfused import Matrix
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array, Factor
+
+
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
@@ -47,10 +51,21 @@ EXPONENTS = "float8_e8m0fnu"
 
 
 def scaled_mm(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, *, recipe: str | tuple[str, str] | None = None, bias: Any = None,
-    out: Any = None, dtype: object = None, fast: bool = False, scale_out: Any = None, device: object = None,
-    stream: object = None, **run: Unpack[Interpreted],
-) -> Any:  # fmt: skip
+    a: Array,
+    b: Array,
+    scale_a: Array,
+    scale_b: Array,
+    *,
+    recipe: str | tuple[str, str] | None = None,
+    bias: Array = None,
+    out: Array = None,
+    dtype: object = None,
+    fast: bool = False,
+    scale_out: Factor = None,
+    device: object = None,
+    stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Array:
     """Return ``((scale_a * a) @ (scale_b * b) + bias) * scale_out``.
 
     By default tensor cores accumulate blocks of 128 along K, and f32 additions sum the blocks.
@@ -143,7 +158,7 @@ def scaled_kernel(
 
 
 def check_scaled(
-    call: str, a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None
+    call: str, a: Array, b: Array, scale_a: Array, scale_b: Array, recipe: str | tuple[str, str] | None
 ) -> tuple[str, str]:  # fmt: skip
     """Check operands and scales, and return the recipe of each operand.
 
@@ -233,7 +248,7 @@ def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, in
             )
 
 
-def as_bytes(x: Any) -> Any:
+def as_bytes(x: Array) -> Array:
     """Return e8m0 scales as bytes."""
     return x.view("uint8" if type(x).__module__ == "numpy" else _torch().uint8)
 

@@ -35,6 +35,10 @@ from cute_dialect.op.rows.call import RowCall
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.settings import flag
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array
+
+
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
@@ -48,12 +52,12 @@ _KNOWN = KnownCalls()
 
 
 def attention(
-    q: Any, k: Any, v: Any, *, causal: bool | str = False, scale: float | None = None,
+    q: Array, k: Array, v: Array, *, causal: bool | str = False, scale: float | None = None,
     window: tuple[int | None, int | None] | None = None, lse: bool = False, layout: str = "bhsd",
-    cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: int | None = None, out: Any = None,
+    cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None, out: Array = None,
     kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return ``softmax(scale q k^T) v`` per head, an array like ``q``.
 
     A row that sees no key is 0, with an ``lse`` of minus infinity.
@@ -104,9 +108,9 @@ def attention(
 
 
 def attended(
-    q: Any, k: Any, v: Any, numbers: tuple[Any, ...], begins: tuple[Any, Any] = (None, None), out: Any = None,
+    q: Array, k: Array, v: Array, numbers: tuple[Any, ...], begins: tuple[Any, Any] = (None, None), out: Array = None,
     device: object = None, stream: object = None, run: Interpreted | None = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Compute :func:`attention` without gradients.
 
     Args:

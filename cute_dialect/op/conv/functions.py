@@ -19,6 +19,10 @@ from cute_dialect.op.gemm import graph_key
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls, LinearCombination
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array, Epilogue, Sizes
+
+
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
@@ -31,20 +35,20 @@ __all__ = [
 
 
 def conv2d(
-    x: Any,
-    f: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    x: Array,
+    f: Array,
+    bias: Array = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
     groups: int = 1,
     *,
-    out: Any = None,
+    out: Array = None,
     alpha: float = 1.0,
     beta: float = 1.0,
-    c: Any = None,
+    c: Array = None,
     activation: Spelled = "",
-    epilogue: Any = None,
+    epilogue: Epilogue = None,
     args: Mapping[str, Any] | None = None,
     mode: str = "cross_correlation",
     data_format: str | None = None,
@@ -56,7 +60,7 @@ def conv2d(
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
-) -> Any:
+) -> Array:
     """Return ``activation(alpha * conv(x, f) + beta * c + bias)``.
 
     Results have channels-last memory, and so should ``x`` and ``f``; other orders are copied.  Types f16, bf16, f32 as
@@ -89,19 +93,19 @@ def conv2d(
 
 
 def conv2d_input(
-    input_size: Any,
-    f: Any,
-    grad_y: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input_size: Sizes,
+    f: Array,
+    grad_y: Array,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
     groups: int = 1,
     *,
-    out: Any = None,
+    out: Array = None,
     alpha: float = 1.0,
     beta: float = 1.0,
-    c: Any = None,
-    epilogue: Any = None,
+    c: Array = None,
+    epilogue: Epilogue = None,
     args: Mapping[str, Any] | None = None,
     mode: str = "cross_correlation",
     data_format: str | None = None,
@@ -113,7 +117,7 @@ def conv2d_input(
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
-) -> Any:
+) -> Array:
     """Return the gradient of the images of :func:`conv2d`.
 
     Args:
@@ -130,19 +134,19 @@ def conv2d_input(
 
 
 def conv2d_weight(
-    x: Any,
-    weight_size: Any,
-    grad_y: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    x: Array,
+    weight_size: Sizes,
+    grad_y: Array,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
     groups: int = 1,
     *,
-    out: Any = None,
+    out: Array = None,
     alpha: float = 1.0,
     beta: float = 1.0,
-    c: Any = None,
-    epilogue: Any = None,
+    c: Array = None,
+    epilogue: Epilogue = None,
     args: Mapping[str, Any] | None = None,
     mode: str = "cross_correlation",
     data_format: str | None = None,
@@ -154,7 +158,7 @@ def conv2d_weight(
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
-) -> Any:
+) -> Array:
     """Return the gradient of the filters of :func:`conv2d`.
 
     Args:
@@ -172,33 +176,45 @@ def conv2d_weight(
 
 
 def conv1d(
-    x: Any, f: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+    x: Array, f: Array, bias: Array = None, stride: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1,
     **more: Any,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Compute :func:`conv2d` in one dimension: ``x`` is (N, C, W) and ``f`` (K, C / groups, S) in torch's order."""
     return _of_rank(1, FPROP, x, f, None, (stride, padding, dilation, groups), bias=bias, **more)
 
 
 def conv1d_input(
-    input_size: Any, f: Any, grad_y: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+    input_size: Sizes,
+    f: Array,
+    grad_y: Array,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
     **more: Any,
-) -> Any:  # fmt: skip
+) -> Array:
     """Return the gradient of the input of :func:`conv1d`, as :func:`conv2d_input` does."""
     return _of_rank(1, DGRAD, grad_y, f, input_size, (stride, padding, dilation, groups), **more)
 
 
 def conv1d_weight(
-    x: Any, weight_size: Any, grad_y: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+    x: Array,
+    weight_size: Sizes,
+    grad_y: Array,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
     **more: Any,
-) -> Any:  # fmt: skip
+) -> Array:
     """Return the gradient of the filters of :func:`conv1d`, as :func:`conv2d_weight` does."""
     return _of_rank(1, WGRAD, x, grad_y, weight_size, (stride, padding, dilation, groups), **more)
 
 
 def conv3d(
-    x: Any, f: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+    x: Array, f: Array, bias: Array = None, stride: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1,
     **more: Any,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Compute :func:`conv2d` in three dimensions.
 
     In torch's order ``x`` is (N, C, D, H, W) and ``f`` (K, C / groups, T, R, S).
@@ -207,17 +223,29 @@ def conv3d(
 
 
 def conv3d_input(
-    input_size: Any, f: Any, grad_y: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+    input_size: Sizes,
+    f: Array,
+    grad_y: Array,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
     **more: Any,
-) -> Any:  # fmt: skip
+) -> Array:
     """Return the gradient of the input of :func:`conv3d`, as :func:`conv2d_input` does."""
     return _of_rank(3, DGRAD, grad_y, f, input_size, (stride, padding, dilation, groups), **more)
 
 
 def conv3d_weight(
-    x: Any, weight_size: Any, grad_y: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+    x: Array,
+    weight_size: Sizes,
+    grad_y: Array,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
     **more: Any,
-) -> Any:  # fmt: skip
+) -> Array:
     """Return the gradient of the filters of :func:`conv3d`, as :func:`conv2d_weight` does."""
     return _of_rank(3, WGRAD, x, grad_y, weight_size, (stride, padding, dilation, groups), **more)
 
@@ -244,8 +272,8 @@ KNOWN = KnownCalls()
 def computed(
     rank: int, kind: str, arrays: Mapping[str, Any], given: ConvArguments, extras: LinearCombination, device: object,
     stream: object,
-    run: Interpreted, epilogue: Any = None, args: Mapping[str, Any] | None = None,
-) -> Any:  # fmt: skip
+    run: Interpreted, epilogue: Epilogue = None, args: Mapping[str, Any] | None = None,
+) -> Array:  # fmt: skip
     """Compute a convolution: replay a recorded call, launch kernels, or let torch's dispatcher compute it."""
     if args and epilogue is None:
         raise UnsupportedError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.gemm import bmm
@@ -16,27 +16,31 @@ from cute_dialect.op.grouped.known import KnownGroups
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.runtime.settings import flag
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array, Epilogue, Factor
+
+
 __all__ = ["grouped_mm"]
 
 
 def grouped_mm(
-    a: Any,
-    b: Any,
-    offs: Any = None,
+    a: Array,
+    b: Array,
+    offs: Array = None,
     *,
-    lengths: Any = None,
-    row_groups: Any = None,
-    out: Any = None,
-    c: Any = None,
-    bias: Any = None,
-    alpha: Any = 1.0,
+    lengths: Array = None,
+    row_groups: Array = None,
+    out: Array = None,
+    c: Array = None,
+    bias: Array = None,
+    alpha: Factor = 1.0,
     beta: float = 1.0,
     activation: Spelled = "",
-    epilogue: Any = None,
+    epilogue: Epilogue = None,
     args: Mapping[str, Any] | None = None,
     rest: str = "keep",
     schedule: str = "auto",
-    gather: Any = None,
+    gather: Array = None,
     dtype: object = None,
     math: str = "default",
     accumulator: object = None,
@@ -44,7 +48,7 @@ def grouped_mm(
     device: object = None,
     stream: object = None,
     **run: Any,
-) -> Any:
+) -> Array:
     """Compute the GEMMs of groups, ``activation(alpha * a_g @ b_g + beta * c + bias)``, in one launch.
 
     The ranks of ``a`` and ``b`` select the kind of grouping:

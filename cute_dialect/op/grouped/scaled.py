@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.op.dtypes import element_name, listed
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
@@ -14,17 +14,36 @@ from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.scaled import RECIPES, refuse_finer
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array
+
+
 __all__ = ["scaled_grouped_mm"]
 
 _RECIPES = tuple([r for r in RECIPES if r != "block1x128"])
 
 
 def scaled_grouped_mm(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, offs: Any = None, *, lengths: Any = None, row_groups: Any = None,
-    recipe: str | tuple[str, str] | None = None, bias: Any = None, out: Any = None, dtype: object = None,
-    fast: bool = False, rest: str = "keep", schedule: str = "auto", kernel: object = None, device: object = None,
-    stream: object = None, **run: Any,
-) -> Any:  # fmt: skip
+    a: Array,
+    b: Array,
+    scale_a: Array,
+    scale_b: Array,
+    offs: Array = None,
+    *,
+    lengths: Array = None,
+    row_groups: Array = None,
+    recipe: str | tuple[str, str] | None = None,
+    bias: Array = None,
+    out: Array = None,
+    dtype: object = None,
+    fast: bool = False,
+    rest: str = "keep",
+    schedule: str = "auto",
+    kernel: object = None,
+    device: object = None,
+    stream: object = None,
+    **run: Any,
+) -> Array:
     """Compute ``(scale_a * a)_g @ (scale_b * b)_g + bias`` for groups of rows of e4m3 or e5m2 operands.
 
     Args:

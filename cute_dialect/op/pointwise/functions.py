@@ -22,6 +22,10 @@ from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.plans.functors import described_activation
 from cute_dialect.op.pointwise.calls import Elementwise
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array, Factor
+
+
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
 
@@ -108,9 +112,9 @@ _CLAMP = {
 
 
 def gelu(
-    x: Any = "f32", *, approximate: str = "none", out: Any = None, dtype: object = None, device: object = None,
+    x: Array = "f32", *, approximate: str = "none", out: Array = None, dtype: object = None, device: object = None,
     **unknown: Never,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return GELU of each element of ``x``, like ``torch.nn.functional.gelu``.
 
     Args:
@@ -129,9 +133,9 @@ def gelu(
 
 
 def leaky_relu(
-    x: Any = "f32", negative_slope: float | None = None, *, out: Any = None, dtype: object = None,
+    x: Array = "f32", negative_slope: float | None = None, *, out: Array = None, dtype: object = None,
     device: object = None, **unknown: Never,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return ``x`` where it is positive, else ``x * negative_slope``.
 
     Args:
@@ -147,8 +151,8 @@ def leaky_relu(
 
 
 def elu(
-    x: Any, alpha: float = 1.0, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
-) -> Any:  # fmt: skip
+    x: Array, alpha: float = 1.0, *, out: Array = None, dtype: object = None, device: object = None, **unknown: Never
+) -> Array:  # fmt: skip
     """Return ``x`` where it is positive, else ``alpha * (e^x - 1)``.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("elu", elu, unknown, interpreted=False)
@@ -156,8 +160,8 @@ def elu(
 
 
 def maximum(
-    x: Any, y: Any, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
-) -> Any:  # fmt: skip
+    x: Array, y: Array, *, out: Array = None, dtype: object = None, device: object = None, **unknown: Never
+) -> Array:  # fmt: skip
     """Return the elementwise maximum, NaN if an operand is NaN.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("maximum", maximum, unknown, interpreted=False)
@@ -165,8 +169,8 @@ def maximum(
 
 
 def minimum(
-    x: Any, y: Any, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
-) -> Any:  # fmt: skip
+    x: Array, y: Array, *, out: Array = None, dtype: object = None, device: object = None, **unknown: Never
+) -> Array:  # fmt: skip
     """Return the elementwise minimum, NaN if an operand is NaN.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("minimum", minimum, unknown, interpreted=False)
@@ -174,8 +178,15 @@ def minimum(
 
 
 def where(
-    condition: Any, x: Any, y: Any, *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
-) -> Any:  # fmt: skip
+    condition: Array,
+    x: Array,
+    y: Array,
+    *,
+    out: Array = None,
+    dtype: object = None,
+    device: object = None,
+    **unknown: Never,
+) -> Array:
     """Return elements of ``x`` where ``condition`` is true, else of ``y``.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("where", where, unknown, interpreted=False)
@@ -183,9 +194,9 @@ def where(
 
 
 def clamp(
-    x: Any, min: Any = None, max: Any = None, *, out: Any = None, dtype: object = None, device: object = None,
+    x: Array, min: Factor = None, max: Factor = None, *, out: Array = None, dtype: object = None, device: object = None,
     **unknown: Never,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Clamp elements of ``x`` between two bounds, each of which may be None.
 
     For the other arguments see ``op.elementwise``.

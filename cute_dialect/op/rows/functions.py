@@ -28,6 +28,10 @@ from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.label_smoothing import check_classes, of_classes
 from cute_dialect.runtime.arrays import view_of
 
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Array, Sizes
+
+
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
 
@@ -108,7 +112,7 @@ def _is_last(x: Any, dim: int) -> bool:
 # ------------------------------------------------------------------------------------------------------- row to row
 
 
-def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None, **unknown: Never) -> Any:
+def softmax(x: Array, dim: int = -1, *, out: Array = None, device: object = None, **unknown: Never) -> Array:
     """Return ``e^x / sum(e^x)`` along the last dimension, like ``torch.softmax``.
 
     Args:
@@ -125,7 +129,7 @@ def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None, **
     return _mapped("softmax", x, dim, out, device)
 
 
-def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None, **unknown: Never) -> Any:
+def log_softmax(x: Array, dim: int = -1, *, out: Array = None, device: object = None, **unknown: Never) -> Array:
     """Return ``x - logsumexp(x)`` along the last dimension, like ``torch.log_softmax``.
 
     For the arguments see :func:`softmax`.
@@ -149,7 +153,7 @@ def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
     return mapped(call, x, dim, out, device)
 
 
-def mapped(call: str, x: Any, dim: int = -1, out: Any = None, device: object = None) -> Any:
+def mapped(call: str, x: Array, dim: int = -1, out: Array = None, device: object = None) -> Array:
     """Compute ``softmax`` or ``log_softmax`` without gradients."""
     plain = out is None and device is None
     if plain:
@@ -168,22 +172,22 @@ def mapped(call: str, x: Any, dim: int = -1, out: Any = None, device: object = N
 
 @overload
 def rms_norm(
-    x: Any, weight: Any = None, eps: float | None = None, *, residual: Any = None, out: Any = None,
+    x: Array, weight: Array = None, eps: float | None = None, *, residual: Array = None, out: Array = None,
     device: object = None,
-) -> Any: ...  # fmt: skip
+) -> Array: ...  # fmt: skip
 
 
 @overload
 def rms_norm(
-    x: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None, *,
-    residual: Any = None, out: Any = None, device: object = None,
-) -> Any: ...  # fmt: skip
+    x: Array, normalized_shape: int | Sequence[int], weight: Array = None, eps: float | None = None, *,
+    residual: Array = None, out: Array = None, device: object = None,
+) -> Array: ...  # fmt: skip
 
 
 def rms_norm(
-    x: Any, *given: Any, normalized_shape: Any = None, weight: Any = None, eps: float | None = None,
-    residual: Any = None, out: Any = None, device: object = None, **unknown: Any,
-) -> Any:  # fmt: skip
+    x: Array, *given: Any, normalized_shape: Sizes = None, weight: Array = None, eps: float | None = None,
+    residual: Array = None, out: Array = None, device: object = None, **unknown: Any,
+) -> Array:  # fmt: skip
     """Return ``x / sqrt(mean(x^2) + eps) * weight`` along the last dimension, like ``torch.nn.functional.rms_norm``.
 
     Both ``rms_norm(x, weight, eps)`` and torch's ``rms_norm(x, normalized_shape, weight, eps)`` are accepted.
@@ -223,22 +227,35 @@ def rms_norm(
 
 @overload
 def layer_norm(
-    x: Any, weight: Any = None, bias: Any = None, eps: float | None = None, *, residual: Any = None, out: Any = None,
+    x: Array,
+    weight: Array = None,
+    bias: Array = None,
+    eps: float | None = None,
+    *,
+    residual: Array = None,
+    out: Array = None,
     device: object = None,
-) -> Any: ...  # fmt: skip
+) -> Array: ...
 
 
 @overload
 def layer_norm(
-    x: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float | None = None, *,
-    residual: Any = None, out: Any = None, device: object = None,
-) -> Any: ...  # fmt: skip
+    x: Array,
+    normalized_shape: int | Sequence[int],
+    weight: Array = None,
+    bias: Array = None,
+    eps: float | None = None,
+    *,
+    residual: Array = None,
+    out: Array = None,
+    device: object = None,
+) -> Array: ...
 
 
 def layer_norm(
-    x: Any, *given: Any, normalized_shape: Any = None, weight: Any = None, bias: Any = None,
-    eps: float | None = None, residual: Any = None, out: Any = None, device: object = None, **unknown: Any,
-) -> Any:  # fmt: skip
+    x: Array, *given: Any, normalized_shape: Sizes = None, weight: Array = None, bias: Array = None,
+    eps: float | None = None, residual: Array = None, out: Array = None, device: object = None, **unknown: Any,
+) -> Array:  # fmt: skip
     """Return ``(x - mean) / sqrt(variance + eps) * weight + bias`` along the last dimension.
 
     It is ``torch.nn.functional.layer_norm``.  Both ``layer_norm(x, weight, bias, eps)`` and torch's ``layer_norm(x,
@@ -308,9 +325,9 @@ def _normed_again(call: str, x: Any, weight: Any, bias: Any, eps: float | None, 
 
 
 def normed(
-    call: str, x: Any, weight: Any, bias: Any, eps: float | None, residual: Any = None, out: Any = None,
+    call: str, x: Array, weight: Array, bias: Array, eps: float | None, residual: Array = None, out: Array = None,
     device: object = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Compute ``rms_norm`` or ``layer_norm`` without gradients."""
     plain = out is None and device is None
     takes = _taken(weight, bias, residual)
@@ -338,7 +355,7 @@ def normed(
     return y if residual is None else (y, results[1])
 
 
-def transpose(x: Any, *, out: Any = None, device: object = None, **unknown: Never) -> Any:
+def transpose(x: Array, *, out: Array = None, device: object = None, **unknown: Never) -> Array:
     """Return the transpose of a matrix in new memory: (M, N) -> (N, M).
 
     Elements have 1, 2, 4 or 8 bytes, and strides are arbitrary.  There is no gradient.  For the other arguments see
@@ -367,7 +384,7 @@ def transpose(x: Any, *, out: Any = None, device: object = None, **unknown: Neve
 # ---------------------------------------------------------------------------------------------------- row to number
 
 
-def sum(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
+def sum(x: Array, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Array:
     """Return the row sums, like ``torch.sum``, computed in ``f32`` and rounded once.
 
     For the arguments see :func:`softmax`; ``keepdim`` keeps the dimension, with one element.
@@ -377,14 +394,14 @@ def sum(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, 
     return _summed("sum", x, dim, keepdim, device)
 
 
-def mean(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
+def mean(x: Array, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Array:
     """Return the means along the last dimension, like ``torch.mean``.  For the arguments see :func:`sum`."""
     if unknown:
         check_keywords("mean", mean, unknown, interpreted=False)
     return _summed("mean", x, dim, keepdim, device)
 
 
-def max(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
+def max(x: Array, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Array:
     """Return the maxima along the last dimension, like ``torch.amax``; NaN if a row has one.
 
     For the arguments see :func:`sum`.
@@ -394,7 +411,7 @@ def max(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, 
     return _summed("max", x, dim, keepdim, device)
 
 
-def logsumexp(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
+def logsumexp(x: Array, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Array:
     """Return ``log(sum(e^x))`` along the last dimension, like ``torch.logsumexp``.
 
     For the arguments see :func:`sum`.
@@ -418,7 +435,7 @@ def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
     return summed(call, x, dim, keepdim, device)
 
 
-def summed(call: str, x: Any, dim: int = -1, keepdim: bool = False, device: object = None) -> Any:
+def summed(call: str, x: Array, dim: int = -1, keepdim: bool = False, device: object = None) -> Array:
     """Compute ``sum``, ``mean``, ``max`` or ``logsumexp`` without gradients."""
     if device is None:
         done = _KNOWN[call].again((dim, keepdim), x)
@@ -444,9 +461,9 @@ _OF_NOTHING = {"sum": 0.0, "mean": nan, "logsumexp": -inf}
 
 
 def cross_entropy(
-    x: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean",
+    x: Array, target: Array, weight: Array = None, *, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0, device: object = None, **unknown: Never,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the cross entropy ``logsumexp(x) - x[target]``, like ``torch.nn.functional.cross_entropy``.
 
     Unlike in torch, classes are the last dimension of ``x`` for any rank.
@@ -485,7 +502,7 @@ _REDUCTIONS = ("mean", "sum", "none")
 
 
 def cross_entropy_with_lse(
-    x: Any, target: Any, ignore_index: int = -100, reduction: str = "mean", device: object = None
+    x: Array, target: Array, ignore_index: int = -100, reduction: str = "mean", device: object = None
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Return the losses, ``logsumexp`` of each row in f32, and the number of targets in f32 (None for ``none``)."""
     call, known = "cross_entropy", _KNOWN["cross_entropy"]

@@ -1,0 +1,20 @@
+"""Types of arguments in the signatures of operations, such as ``Array``.
+
+They document a parameter for readers.  To a type checker each of them is ``Any``, because arrays belong to any library
+and are checked at the call.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+__all__ = ["Array", "Epilogue", "Factor", "Sizes"]
+
+Array: TypeAlias = Any
+"""An array of torch, numpy, cupy, or a library with DLPack or the CUDA array interface."""
+Factor: TypeAlias = Any
+"""A number, or where the operation allows it an array of numbers."""
+Epilogue: TypeAlias = Any
+"""A function of the accumulator and further arguments, plain or traced."""
+Sizes: TypeAlias = Any
+"""An integer, or one integer per dimension."""
