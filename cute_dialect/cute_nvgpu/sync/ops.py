@@ -249,10 +249,12 @@ ROWS: tuple[Row, ...] = (
     # Atomics; each returns the old value.
     _atomic("add", "Atomically performs ``*ptr += value``, and returns the old value.", ("i32", "i64", *_FLOATS)),
     _atomic("min",
-            "Atomically performs ``*ptr = min(*ptr, value)`` (signed), and returns the old value; a loop for floats.",
+            "Atomically performs ``*ptr = min(*ptr, value)`` (signed), and returns the old value. "
+            "Floats use a compare-and-swap loop.",
             ("i32", "i64", "f32", "f64")),
     _atomic("max",
-            "Atomically performs ``*ptr = max(*ptr, value)`` (signed), and returns the old value; a loop for floats.",
+            "Atomically performs ``*ptr = max(*ptr, value)`` (signed), and returns the old value. "
+            "Floats use a compare-and-swap loop.",
             ("i32", "i64", "f32", "f64")),
     _atomic("umin",
             "Atomically performs ``*ptr = min(*ptr, value)`` (unsigned), and returns the old value.",
