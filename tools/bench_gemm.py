@@ -114,7 +114,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
             for integers in (False, True):
                 worst = max(worst, check(runner, shape, integers=integers, repeats=100 if done == 4 else 3))
             done += 1
-        say(f"  right: {name}, {done} shapes, normal (largest error {worst:.1e} of sqrt(K)) and integers (exact)")
+        say(f"  correct: {name}, {done} shapes, normal (largest error {worst:.1e} of sqrt(K)) and integers (exact)")
     rows: list[dict[str, object]] = []
     for integers in (False, True):
         for problem in track(PROBLEMS, "measuring", "problems"):

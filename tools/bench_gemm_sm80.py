@@ -102,7 +102,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     for name, module in modules.items():
         for case in CHECKS:
             taken, error = check(module, name, case)
-            say(f"  right: {name} {case.shape} by @{taken}, error {error:.2f} times the tolerance")
+            say(f"  correct: {name} {case.shape} by @{taken}, error {error:.2f} times the tolerance")
         repeat(module, name)
         say(f"  identical results in 100 runs: {name}")
     pairs = [(name, shape) for name in modules for shape in SIZES]

@@ -42,7 +42,7 @@ _FINALISTS = 3
 def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[Problem]:
     """Return the problems to tune, with A and B contiguous along K.  Raises ValueError for an unsupported element."""
     if element not in OUTPUTS:
-        raise ValueError(f"expected an element of {', '.join(OUTPUTS)}, got {element!r}")
+        raise ValueError(f"unsupported element type {element!r}; expected one of {', '.join(OUTPUTS)}")
     return [Problem(*shape, element=element, output=OUTPUTS[element]) for shape in shapes or SHAPES]
 
 

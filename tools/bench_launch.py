@@ -109,7 +109,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         expected = peer(*other)
         check(kernel, inputs, outputs[0], expected)
         check_threads(kernel, inputs, outputs, expected)
-        say(f"  right: {name}: plain, bound, from a graph, from two threads")
+        say(f"  correct: {name}: plain, bound, from a graph, from two threads")
         ours = measure(kernel, inputs, outputs)
         theirs = _host(partial(peer, *other, out=outputs[0]))
         say(f"  {name}: {ours}; torch.{peer.__name__} {theirs:.2f}")
@@ -138,7 +138,7 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
                 found = ours(a, b, out) if call % 2 else ours(a, b)
                 if not torch.equal(found, theirs(a, b)):
                     raise BenchError(f"op.{name}: the result differs from torch")
-        say(f"  right: op.{name}")
+        say(f"  correct: op.{name}")
         for what, calls in (
             (f"op.{name}", (partial(ours, a, b), partial(theirs, a, b))),
             (f"op.{name}, out=", (partial(ours, a, b, out), partial(theirs, a, b, out=out))),
@@ -156,7 +156,7 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
                     raise BenchError(f"{each.name}: the result differs from torch")
             mine, peer = _host(each.ours), _host(each.theirs)
             rows.append({"name": each.name, "ours": mine, "peer": peer, "unit": "us", "ratio": peer / mine})
-            say(f"  right: {each.name}: {mine:.2f} us a call; torch {peer:.2f}")
+            say(f"  correct: {each.name}: {mine:.2f} us a call; torch {peer:.2f}")
     return rows
 
 

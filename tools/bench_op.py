@@ -81,7 +81,7 @@ def groups() -> list[str]:
 def cases_of(group: str) -> Sequence[Case]:
     """Return the cases of a group.  Raises ValueError for an unknown group."""
     if group not in groups():
-        raise ValueError(f"--groups: expected some of {', '.join(groups())}, got {group!r}")
+        raise ValueError(f"--groups: unknown group {group!r}; choose from {', '.join(groups())}")
     return import_module(f"cute_dialect.tools.bench_op_{group}").CASES
 
 

@@ -113,7 +113,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         chosen = {check(kernel, case, *shape) for shape in CHECKS}
         data = Data(case, case.rows)
         error = data.check(kernel)
-        say(f"  right: {case}, error {error:.2f} times the limit, by {', '.join(f'@{c}' for c in sorted(chosen))}")
+        say(f"  correct: {case}, error {error:.2f} times the limit, by {', '.join(f'@{c}' for c in sorted(chosen))}")
         rows.append(measure([("ours", kernel)], data, runs)[0])
         say(f"    {rows[-1]['ours']:.3f} TB/s, torch {rows[-1]['peer']:.3f}, {rows[-1]['ratio']:.3f} of torch's speed")
         del data

@@ -64,7 +64,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         found = [check(module, rung, *case) for case in CHECKS]
         worst, kernels = max(e for e, _ in found), sorted({k for _, k in found})
         by = ", ".join(kernels)
-        say(f"  right: {rung}, {len(CHECKS)} shapes, largest error {worst:.2f} of K eps |A||B|, by {by}")
+        say(f"  correct: {rung}, {len(CHECKS)} shapes, largest error {worst:.2f} of K eps |A||B|, by {by}")
         rows += [measure(module, rung, size, runs) for size in sizes(rung)]
     return {"rows": rows}
 

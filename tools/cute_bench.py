@@ -319,7 +319,7 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
     if options.name == "op":
         unknown = [g for g in options.groups or () if g not in case.groups()]
         if unknown:
-            print(f"cute-bench: error: --groups: expected some of {', '.join(case.groups())}, got {unknown[0]}",
+            print(f"cute-bench: error: --groups: unknown group {unknown[0]!r}; choose from {', '.join(case.groups())}",
                   file=sys.stderr)  # fmt: skip
             return 1
         more = {"groups": options.groups or ()}
