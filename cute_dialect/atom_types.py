@@ -104,9 +104,9 @@ class CopyAtomType(AtomType):
 
 
 class TiledCopy(NamedTuple):
-    """``layout_tv``:
+    """A tiled copy.
 
-    (thread, value) -> column-major index in the tile; ``tiler``: one layout per mode of the tile.
+    ``layout_tv`` maps (thread, value) to the column-major index in the tile; ``tiler`` has a layout for each mode of it.
     """
 
     atom: Attribute

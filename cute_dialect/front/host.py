@@ -101,7 +101,8 @@ def _say_symbols(module: ModuleOp, name: str, specs: Mapping[str, Spec]) -> None
 
 def _set_asserts(tracer: Tracer, options: Options) -> None:
     """Select the checks that are traced: those of the compiler (promises, coordinates, loop steps) and of this package,
-    and the user's assert statements."""
+    and the user's assert statements.
+    """
     tracer.state["asserts"] = options.assertions or options.interpreted
     tracer.state["users_asserts"] = tracer.state["asserts"] or options.asserts
 

@@ -23,7 +23,6 @@ class InterpError(CuteError):
     """A kernel did something wrong, or uses something that this interpreter does not support.
 
     Attributes:
-
     - kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock",
       "limit", "argument", "unsupported", "trap", "assert", "arithmetic", "race", "uninit", "wgmma", "promise" or
       "internal"

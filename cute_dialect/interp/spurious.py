@@ -55,7 +55,8 @@ class Spurious:
     def elect(self, members: Array) -> Array:
         """Return the number of the elected lane for each row of `members`, which holds a bool for each lane.
 
-        The same mask elects the same lane each time."""
+        The same mask elects the same lane each time.
+        """
         if self._schedule == "adversarial":
             return members.shape[-1] - 1 - members[..., ::-1].argmax(axis=-1)
         if self._schedule == "random":

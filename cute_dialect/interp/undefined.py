@@ -178,7 +178,6 @@ def track_waiting(
     gen: Callable[[Regs, Group], Generator[Wait, None, None]], info: OpInfo
 ) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
     """Wrap a step that may block. All of its operands must be defined in active lanes."""
-
     if info.name in INLINE:
         return gen
 

@@ -170,7 +170,6 @@ def basis_layout(rng: Random, modes: int = 2) -> Layout:
 
 def with_dynamic(rng: Random, value: object, tracked: bool, rate: float = 0.25, powers: bool = False) -> object:
     """Some integer leaves replaced by dynamic ones whose divisor holds for the number that was there."""
-
     in_basis = any(isinstance(x, Basis) for x in trees.leaves(value))
 
     def leaf(n):

@@ -19,7 +19,8 @@ from cute_dialect.upstream.nvvm import nvvm_attr
 
 class Mutation(NamedTuple):
     """`kind`: drop, weaken, move or bound; `what` says it; `place`: of the op in the kernel's walk; `apply` makes it
-    on that op of a copy."""
+    on that op of a copy.
+    """
 
     kind: str
     what: str

@@ -326,7 +326,8 @@ def reported(events: list[Event], cluster: int, schedule: str) -> str:
 def check(seed: int) -> list[bool]:
     """Compare one program, and the same without one of its fences, barriers or waits: which of them have a race.
 
-    Raises AssertionError where detector and definition differ."""
+    Raises AssertionError where detector and definition differ.
+    """
     rng = random.Random(seed)
     events, cluster = program(rng)
     cases = [events]

@@ -573,7 +573,8 @@ def allowed_error(words: Sequence[str], name: str, exact: Fraction, x: Number) -
 def approximates(words: Sequence[str], name: str, args: Sequence[Number], bits: int) -> bool:
     """Whether bits are a result of an approximate instruction: within its bound of the exact one, or exactly special.
 
-    A subnormal result may be flushed where the bound allows it, and always with `.ftz`."""
+    A subnormal result may be flushed where the bound allows it, and always with `.ftz`.
+    """
     x = args[0]
     if words[0] == "div":
         exact = div(*args)

@@ -17,7 +17,8 @@ from cute_dialect.lang.nvgpu import cpasync
 
 class Case(NamedTuple):
     """``gmem``: layout of both arrays, dynamic; ``tile``: extents; ``smem``: layout of a tile; ``shape``: of the arrays
-    (in modes of ``gmem``); ``order``: modes from innermost to outermost in memory."""
+    (in modes of ``gmem``); ``order``: modes from innermost to outermost in memory.
+    """
 
     name: str
     element: str
@@ -142,7 +143,8 @@ def arrays(case: Case, seed: int = 0) -> tuple[object, object, object]:
 
 def multicast_text() -> str:
     """The file: clusters of two blocks read tiles of 64 x 64 of A (f16) together, each half of it for both, and each
-    block writes the whole tile: rows 128 t to 128 t + 63 and the 64 after them of B are tile t of A."""
+    block writes the whole tile: rows 128 t to 128 t + 63 and the 64 after them of B are tile t of A.
+    """
 
     @cute.kernel
     def move(load: Any, mA: Any, store: Any, mB: Any):

@@ -243,7 +243,8 @@ def _of_few_rows(
     base: GemmConfig, rows: int, columns: int, parts: int, live: int, *, direct: bool, swapped: bool
 ) -> SkinnyConfig:  # fmt: skip
     """Return a few-rows (or with ``swapped`` few-columns) kernel with the deepest rings that fit.  Raises
-    ValueError."""
+    ValueError.
+    """
     majors = base.major_a, base.major_b
     major_a, major_b = swapped_majors(*majors) if swapped else majors
     made = SkinnyConfig(

@@ -243,9 +243,7 @@ SETMAXNREG = 'cute_nvgpu.arch.setmaxnreg() {count = 240 : i32, action = "increas
 
 def test_setmaxnreg_needs_the_block_size_and_no_limit() -> None:
     text = kernel(SETMAXNREG, "", 384)
-    with pytest.raises(
-        CompileError, match="setmaxnreg requires a kernel with known_block_size"
-    ):
+    with pytest.raises(CompileError, match="setmaxnreg requires a kernel with known_block_size"):
         compile_cute(text.replace("known_block_size", "other_size"), emit="base")
     limited = kernel(SETMAXNREG, "", 384, ", nvvm.maxnreg = 168 : i32")
     with pytest.raises(CompileError, match=r"setmaxnreg cannot be combined with nvvm\.maxnreg"):

@@ -341,7 +341,8 @@ def test_commands_of_the_document(driver: Any, tmp_path: Path, monkeypatch: pyte
 
 def assert_all_is_there(driver: Any, page: Path, *, missing: tuple[str, ...] = (), empty: bool = False) -> None:
     """No column is empty (of those that are ``missing`` the page says why), nothing is on the console, and in each
-    column some line is linked to the source (unless it is ``empty``: all was known when it was traced)."""
+    column some line is linked to the source (unless it is ``empty``: all was known when it was traced).
+    """
     began = time.perf_counter()
     open_page(driver, page)
     print(f"{page.name}: {time.perf_counter() - began:.2f} s")

@@ -1,5 +1,6 @@
 """The reference of the dialect: every example verifies, every core op is described in full, the file is current; so are
-the tables of figures."""
+the tables of figures.
+"""
 
 from __future__ import annotations
 

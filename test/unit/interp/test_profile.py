@@ -20,7 +20,8 @@ EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "eleme
 
 def banks_by_definition(offsets: list[int], nbytes: int) -> int:
     """Each phase of 32, 16 or 8 threads takes as many transactions as one bank has different words; two phases of 8 or
-    16 bytes are one where all threads of both have the address of their neighbour, or all of the next but one."""
+    16 bytes are one where all threads of both have the address of their neighbour, or all of the next but one.
+    """
     per = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}[nbytes]
     phases: list[list[int]] = []
     if per == 32:

@@ -61,7 +61,8 @@ def loop(carried: str, body: str, result: str = "r") -> str:
 
 def while_(carried: str, before: str, after: str, passed: str, result: str = "r") -> str:
     """``carried``: ``%arg = %init`` of a struct, or none; ``before`` passes ``%x`` on if it passes anything, which
-    ``after`` sees as ``%z`` and yields ``%y`` if it carries anything."""
+    ``after`` sees as ``%z`` and yields ``%y`` if it carries anything.
+    """
     types, more = S if carried else "", ", " if carried else ""
     out = f"(i64{', ' + S if passed else ''})"
     return (

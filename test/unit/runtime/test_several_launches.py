@@ -348,8 +348,14 @@ def test_a_saved_module_has_all_of_it(tmp_path: Path) -> None:
         (lambda p: p["launches"][3].update(when=[[14, 1]]), "launches[3].when[0]: expected the condition and the side"),
         (lambda p: p["launches"][2].update(when=[[13, 2]]), "launches[2].when[0][1]: expected one of 0, 1, got 2"),
         (lambda p: p["launches"][2].update(when=[]), "launches[2].grid[0]: expected a register that was set before"),
-        (lambda p: p["launches"][3].update(fallback=True), "launches[3].when: expected the conditions of the previous launch"),
-        (lambda p: p["launches"][0].update(fallback=True), "launches[0].when: expected the conditions of the previous launch"),
+        (
+            lambda p: p["launches"][3].update(fallback=True),
+            "launches[3].when: expected the conditions of the previous launch",
+        ),
+        (
+            lambda p: p["launches"][0].update(fallback=True),
+            "launches[0].when: expected the conditions of the previous launch",
+        ),
         (lambda p: p["launches"][0].update(pdl=1), "launches[0].pdl: expected one of false, true, got 1"),
         (lambda p: p["launches"][0].pop("cooperative"), "launches[0].cooperative: expected this field, it is missing"),
         (lambda p: p.update(launches={}), "launches: expected a list, got {}"),
