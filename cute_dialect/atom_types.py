@@ -106,7 +106,7 @@ class CopyAtomType(AtomType):
 class TiledCopy(NamedTuple):
     """A tiled copy.
 
-    ``layout_tv`` maps (thread, value) to the column-major index in the tile; ``tiler`` has a layout for each mode of it.
+    ``layout_tv`` maps (thread, value) to the column-major index in the tile; ``tiler`` has one layout per mode.
     """
 
     atom: Attribute
