@@ -84,7 +84,7 @@ _UNREACHABLE = re.compile(r"# unreachable: \S")
 
 
 class Site(NamedTuple):
-    """One place, as an editor names it, and whether a comment there says that nothing reaches it."""
+    """One place that makes an error, as editors write it, and whether a comment marks it as unreachable."""
 
     path: str
     line: int
@@ -177,7 +177,7 @@ instrumented = cache(Module)
 
 
 def modules(folders: Sequence[str]) -> list[str]:
-    """The modules that are looked at, as paths in the package."""
+    """Return the scanned modules, as paths in the package."""
     found = (p for folder in folders for p in sorted((PACKAGE / folder).glob("**/*.py" if folder else "*.py")))
     return [path for p in found if (path := p.relative_to(PACKAGE).as_posix()) not in NOT_SCANNED]
 
@@ -203,7 +203,7 @@ class _Finder(MetaPathFinder):
 
 
 def install(folders: Sequence[str]) -> set[object]:
-    """Import the package's modules so that each site is noted when it is reached; the set grows as that happens."""
+    """Import the package's modules and record each site when it is reached, in the returned set."""
     reached: set[object] = set()
 
     def noted(site: object, value: object) -> object:
@@ -245,7 +245,7 @@ WITHOUT_A_TEST: dict[str, int] = {
 
 
 def unjust(reached: set[object], folders: Sequence[str], where: str) -> Iterator[str]:
-    """Sites that no test reaches and no comment excuses, and comments that are not true."""
+    """Return the sites that no test reaches and no comment excuses, and the comments that are wrong."""
     for path in modules(folders):
         module = instrumented(path)
         untold = [site for site in module.sites if site[:3] not in reached and not site.excused]
@@ -282,7 +282,7 @@ def files() -> Iterator[tuple[Path, list[str]]]:
 
 
 def run_corpus() -> list[str]:
-    """Run every file, every case of ``error_cases`` and the unit tests; gives what went wrong."""
+    """Run every file, every case of ``error_cases`` and the unit tests; return the failures."""
     from error_cases import CALLS, COMMANDS, EXPRESSIONS, namespace
 
     from cute_dialect.tools import verify_diagnostics
@@ -367,7 +367,7 @@ class _OnlyErrors:
 
 
 def _unit_tests(files: Sequence[str]) -> list[str]:
-    """Run those tests of some files that expect an exception; what failed."""
+    """Run the tests of some files that expect an exception; return the failures."""
     paths = [str(TEST / "unit" / path) for path in files]
     plugin = _OnlyErrors()
     with contextlib.redirect_stdout(io.StringIO()):
@@ -426,7 +426,7 @@ UNIT_TESTS_OF_THE_LANGUAGE = tuple(
 
 
 def run_language() -> list[str]:
-    """Run the cases of the language and the unit tests of its errors; gives what went wrong."""
+    """Run the cases of the language and the unit tests of its errors; return the failures."""
     from lang_corpus import cases_of, difference, files
 
     wrong = [f"{case.name}:\n{text}" for path in files() for case in cases_of(path) if (text := difference(case))]
@@ -434,12 +434,12 @@ def run_language() -> list[str]:
 
 
 def run_operations() -> list[str]:
-    """Run the unit tests of the operations' errors; gives what went wrong."""
+    """Run the unit tests of the operations' errors; return the failures."""
     return _unit_tests([f"op/{path.name}" for path in sorted((TEST / "unit" / "op").glob("test_*.py"))])
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what is wrong; exit status 1 if anything is."""
+    """Print the failures; the exit status is 1 if there are any."""
     if arguments == ["lang"]:
         reached = install(LANGUAGE)
         _wrap_what_is_converted()

@@ -107,7 +107,7 @@ def difference(case: Case) -> str:
 
 
 def bless(path: Path) -> None:
-    """Write into a file what its cases say."""
+    """Write the actual errors of the cases into a file."""
     made = [path.read_text(encoding="utf-8").split(f"\n{HEAD}")[0].rstrip("\n") + "\n"]
     for case in cases_of(path):
         got = said_by(case)

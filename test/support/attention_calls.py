@@ -14,7 +14,7 @@ __all__ = ["CALLS", "PACKED", "Call", "kernels"]
 
 
 class Call(NamedTuple):
-    """A call of ``op.attention``: sizes, how arrays lie, what is seen, the kernel, in how many parts keys are."""
+    """A call of ``op.attention``: sizes, layouts, mask, kernel, and the number of key splits."""
 
     queries: int
     keys: int
@@ -74,7 +74,7 @@ PACKED = (
 
 
 def kernels() -> list[RowKernel]:
-    """The kernels, with and without logarithms."""
+    """Return the kernels, with and without logarithms."""
     found: dict[str, RowKernel] = {}
     for packed, calls in ((False, CALLS), (True, PACKED)):
         for call in calls:

@@ -20,7 +20,7 @@ GPU = "NVIDIA H200"
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Names and texts of the kernels, f16, rows contiguous."""
+    """Return names and texts of the kernels, for f16 with contiguous rows."""
     found: dict[str, str] = {}
     for matrices, m, n, k in SHAPES:
         for of_a, of_b in FOR_ALL:

@@ -23,7 +23,7 @@ def browser_path() -> str | None:
 
 @contextmanager
 def browser(*flags: str) -> Generator[Any]:
-    """Start a browser with a profile of its own; it keeps what the console says."""
+    """Start a browser with a fresh profile that records the console."""
     from selenium import webdriver
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service

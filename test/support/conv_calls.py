@@ -61,12 +61,12 @@ def kernel(name: str, kind: str, epilogue: Epilogue = PLAIN) -> Any:
 
 
 def served() -> list[tuple[str, str]]:
-    """The calls that im2col loads serve."""
+    """Return the calls that im2col loads support."""
     return [(name, kind) for name in CALLS for kind in KINDS if kernel(name, kind) is not None]
 
 
 def texts() -> dict[str, str]:
-    """The kernels by name."""
+    """Return the kernels by name."""
     configs = [kernel(*call) for call in served()] + [kernel(*call, ADDED) for call in FUSED]
     found = {config.name: conv_text(config) for config in configs}
     depthwise = kernel_of_single_channels()
@@ -83,7 +83,7 @@ SINGLE: tuple[tuple[int, ...], tuple[int, ...], How] = ((4, 28, 27, 64), (64, 3,
 
 
 def kernel_of_single_channels() -> Any:
-    """Its kernel."""
+    """Return the kernel of a depthwise call."""
     of_x, of_f, h = SINGLE
     g = geometry("conv2d", "fprop", of_x, of_f, 1, 1, 1, h.groups)
     config = depthwise_config(g, "f16", "f16")

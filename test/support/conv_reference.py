@@ -1,4 +1,4 @@
-"""Convolutions by a loop over taps, in f64: what the tests of convolutions compare with."""
+"""Reference convolutions by a loop over taps, in f64."""
 
 # pyright: basic
 
@@ -38,7 +38,7 @@ def how(padding: Any = 1, stride: int = 1, dilation: int = 1, groups: int = 1, r
 
 
 def _spans(h: How, taps: Sequence[int], at: Sequence[int], result: Sequence[int]) -> tuple[slice, ...]:
-    """The pixels of the padded image that a tap sees."""
+    """Return the pixels of the padded image that a tap reads."""
     found: list[slice] = []
     for t, tap, d, u, n in zip(taps, at, h.dilation, h.stride, result):
         seen = (t - 1 - tap if h.flip else tap) * d
@@ -51,13 +51,13 @@ def _padded(x: Array, h: How) -> Array:
 
 
 def extents(x: Sequence[int], f: Sequence[int], h: How) -> tuple[int, ...]:
-    """The extents of a result."""
+    """Return the extents of the result."""
     of_each = zip(x[1:-1], f[1:-1], h.before, h.after, h.stride, h.dilation)
     return tuple([(n + b + a - d * (t - 1) - 1) // u + 1 for n, t, b, a, u, d in of_each])
 
 
 def forward(x: Array, f: Array, h: How) -> Array:
-    """The result for ``x`` (N, …, C) and ``f`` (K, …, C / groups)."""
+    """Return the result for ``x`` (N, …, C) and ``f`` (K, …, C / groups)."""
     result, taps = extents(x.shape, f.shape, h), f.shape[1:-1]
     padded, out = _padded(x, h), np.zeros((x.shape[0], *result, f.shape[0]))
     k, c = f.shape[0] // h.groups, f.shape[-1]
@@ -69,7 +69,7 @@ def forward(x: Array, f: Array, h: How) -> Array:
 
 
 def gradients(x: Array, f: Array, y: Array, h: How) -> tuple[Array, Array]:
-    """The gradients of ``x`` and ``f`` for that of the result."""
+    """Return the gradients of ``x`` and ``f`` for a gradient of the result."""
     result, taps = y.shape[1:-1], f.shape[1:-1]
     padded, y = _padded(x, h), y.astype(np.float64)
     of_x, of_f = np.zeros_like(padded), np.zeros(f.shape)
@@ -85,5 +85,5 @@ def gradients(x: Array, f: Array, y: Array, h: How) -> tuple[Array, Array]:
 
 
 def small(rng: np.random.Generator, *shape: int, dtype: Any = np.float16) -> Array:
-    """Integers from -1 to 1: sums of them are exact."""
+    """Return integers from -1 to 1, whose accumulators are exact."""
     return rng.integers(-1, 2, shape).astype(dtype)

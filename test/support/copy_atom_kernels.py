@@ -49,12 +49,12 @@ class CopyCase(NamedTuple):
 
     @property
     def store(self) -> bool:
-        """Whether it is a ``stmatrix``."""
+        """True for ``stmatrix``."""
         return self.name.startswith("stsm")
 
     @property
     def zfill(self) -> bool:
-        """Whether some threads fill with zeros."""
+        """True if some threads fill with zeros."""
         return self.name.endswith("zfill")
 
     @property
@@ -272,7 +272,7 @@ MAKERS = {
 
 
 def build(folder: str, chip: str = "sm_90a") -> str:
-    """Compile the module into ``folder/copy_atoms``; what ptxas says."""
+    """Compile the module into ``folder/copy_atoms`` and return the output of ptxas."""
     import os
 
     from cute_dialect.pipelines import compile as compile_cute

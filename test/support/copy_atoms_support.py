@@ -81,7 +81,7 @@ def _reduced(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def run_case(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Input, output (poisoned), and what the output must be."""
+    """Return the input, a poisoned output, and the expected output."""
     if case.name == "bulk":
         whole = np.arange(1024, dtype=np.float32)
         return whole, np.full(1024, np.nan, np.float32), whole

@@ -116,7 +116,7 @@ class CpuBudget:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail a run of quick tests that takes too much."""
+        """Fail a run of quick tests that exceeds a limit."""
         if self.is_worker:
             self.config.workeroutput |= {"cpu_seconds": cpu_seconds(), "loops": self.loops}  # type: ignore[attr-defined]
         elif self._excess() and session.exitstatus == pytest.ExitCode.OK:

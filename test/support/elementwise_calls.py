@@ -58,7 +58,7 @@ CALLS = [
 
 
 def kernels() -> dict[str, RowKernel]:
-    """The kernels by their names; those of arrays without gaps, of whole vectors and not, and of others."""
+    """Return the kernels by name, for arrays without gaps, with and without whole vectors, and for others."""
     found: dict[str, RowKernel] = {}
     for call in CALLS:
         for n, gap in ((32, 0), (33, 0), (32, 16)):

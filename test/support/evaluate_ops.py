@@ -25,7 +25,7 @@ def unsigned(value: int, width: int) -> int:
 
 
 def rounded(value: float, text: str) -> float:
-    """Return a float as its type holds it."""
+    """Return a float rounded to its type."""
     if text != "f32":
         return value
     try:
@@ -54,7 +54,7 @@ _COMPARED_FLOATS = {1: 0, 2: 4, 3: 5, 4: 2, 5: 3, 13: 1}
 
 
 def evaluate(block: Any, env: dict[Any, Any]) -> list[Any]:
-    """Run a block's ops; gives the operands of its last one."""
+    """Run the ops of a block and return the operands of its terminator."""
     for op in block.ops:
         name = op.name
         args = [env[o] for o in op.operands]

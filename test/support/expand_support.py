@@ -151,7 +151,7 @@ def function(op: Operation, arguments: Sequence[Attribute], block: Block) -> Mod
 
 
 def apply(module: ModuleOp, *passes: Pass, verify: bool) -> None:
-    """Run passes; each must leave what it promises."""
+    """Run passes and check the postcondition of each."""
     ctx = PassContext(Context())
     for p in passes:
         p.run(module, ctx)
@@ -270,7 +270,7 @@ def check(
 
 
 def split(r: Random, n: int, parts: int) -> list[int]:
-    """``n`` as a product of so many factors."""
+    """Return ``n`` as a product of the given number of factors."""
     out: list[int] = []
     for _ in range(parts - 1):
         f = r.choice([d for d in range(1, n + 1) if n % d == 0])

@@ -45,7 +45,7 @@ def built(sources: Sequence[Path], to: Path) -> ctypes.CDLL:
 
 
 class Exported:
-    """A kernel, exported and built; calls take what ``Kernel.plans`` takes, and give what the driver heard."""
+    """An exported and compiled kernel. Calls take the arguments of ``Kernel.plans`` and return the launches."""
 
     def __init__(self, kernel: Kernel, folder: Path, name: str = "k"):
         self.kernel = kernel

@@ -29,7 +29,7 @@ def view(iterator: Any, layout: Any) -> Tensor:
 
 @contextmanager
 def when(condition: Any) -> Generator[None]:
-    """Open an ``scf.if`` without results: control flow is not the matter of these tests."""
+    """Open an ``scf.if`` without results, as these tests do not cover control flow."""
     from xdsl.ir import Block, Region
 
     tracer, then = current(), Block()

@@ -31,7 +31,7 @@ GPU = "NVIDIA H200"
 
 
 def example(accum: Any, alpha: Any, C: Any, beta: Any, aux: Any, bias: Any) -> Any:
-    """Every kind of memory; a value that is used three times, and stored."""
+    """Every kind of epilogue input; a value that is used three times and stored."""
     F = alpha * accum + (beta * C + aux)
     E = relu(F + 1) + bias
     D = E + F
@@ -39,7 +39,7 @@ def example(accum: Any, alpha: Any, C: Any, beta: Any, aux: Any, bias: Any) -> A
 
 
 def swiglu(accum: Any, bias: Any) -> Any:
-    """Two columns become one."""
+    """SwiGLU of neighbouring columns."""
     gate, up = pairs(accum + bias)
     return silu(gate) * up
 
@@ -55,7 +55,7 @@ def column(accum: Any, scale: Any) -> Any:
 
 
 def reduced(accum: Any, bias: Any) -> Any:
-    """Rows, columns, all; sums, maxima and minima."""
+    """Sums, maxima and minima over rows, columns and all elements."""
     x = relu(accum + bias)
     return {
         "D": x, "rows": total(x, -1), "columns": total(accum, -2), "all": total(x), "most": most(accum, -1),
@@ -64,7 +64,7 @@ def reduced(accum: Any, bias: Any) -> Any:
 
 
 def activations(accum: Any, scale: Any, slope: Any) -> Any:
-    """All of the table, of sums that are scaled to about 1."""
+    """All activations of the table, on accumulators scaled to about 1."""
     x = accum * scale
     more = {n: f(x, slope) if n in ("prelu", "leaky_relu", "elu") else f(x) for n, f in ACTIVATIONS.items()}
     return {"D": x, **more}
@@ -77,7 +77,7 @@ def shares(accum: Any, bias: Any) -> Any:
 
 
 def heads(accum: Any, bias: Any) -> Any:
-    """A matrix for each 64 columns."""
+    """A matrix per 64 columns."""
     return permute(reshape(accum + bias, (accum.shape[0], -1, 64)), (1, 0, 2))
 
 
@@ -91,19 +91,19 @@ def other_shapes(accum: Any, scale: Any, angle: Any, skip: Any) -> Any:
 
 
 def by_exponents(accum: Any, factor: Any) -> Any:
-    """Scales that are powers of two: all is exact but the last rounding, which is to nearest even everywhere."""
+    """Power-of-two scales: only the last rounding is inexact, and rounds to nearest even on every device."""
     q, scales = quantize(accum * factor, "f8E5M2", 32, "e8m0")
     return {"D": accum, "q": q, "scales": scales}
 
 
 def by_scales(accum: Any, factor: Any) -> Any:
-    """Scales of f32, of 128 columns each."""
+    """f32 scales per 128 columns."""
     D, scales = quantize(accum * factor)
     return D, scales
 
 
 def dropped(accum: Any, p: Any, seed: Any, offset: Any) -> Any:
-    """Elements that chance drops, and the numbers that it is made of."""
+    """Dropout, and its random numbers."""
     D = dropout(accum, p, seed, offset)
     E = random(accum, seed, offset) * 16777216.0 % 2048.0
     return D, E
@@ -128,7 +128,7 @@ class Case(NamedTuple):
     element: str = "f16"
 
     def kernel(self) -> tuple[str, str]:
-        """The kernel's name and text."""
+        """Return the kernel's name and text."""
         m, n, k = self.shape
         batch = (self.batch,) if self.batch else ()
         found = op.explain(
@@ -178,7 +178,7 @@ CASES = {
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Names and texts of the kernels, each once."""
+    """Return names and texts of the kernels, each once."""
     yield from dict(case.kernel() for case in CASES.values()).items()
     for operation in ("sum", "max", "min"):
         for config in (CombineConfig(operation), CombineConfig(operation, across=1)):

@@ -61,7 +61,7 @@ _USUAL = {"element": "f16", "output": "f16", "tile": (64, 64, 2), "cluster_m": 1
 
 
 def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], Config]:
-    """Draw a configuration, and what its options are: half of them, or few, anything."""
+    """Draw a configuration and its options."""
     few = rng.random() < 0.2
     options, often = FEW if few else OPTIONS, rng.choice([0.15, 0.3, 0.5])
     taken: dict[str, Any] = {}
@@ -89,7 +89,7 @@ def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], Config]:
 
 
 def accepted(rng: np.random.Generator) -> tuple[dict[str, Any], Config, int]:
-    """Draw until a configuration is not refused; gives also how many were.  A refusal says why."""
+    """Draw until a configuration is accepted; return also the number of refused ones."""
     refused = 0
     while True:
         taken, config = drawn(rng)
@@ -113,7 +113,7 @@ def _matrix(
 
 
 def _exact(c: GemmConfig, a: np.ndarray, b: np.ndarray, given: dict[str, Any]) -> np.ndarray:
-    """The result in float64, (M, N, matrices)."""
+    """Return the result in float64, (M, N, matrices)."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     if c.scaled:
         of_a, of_b = (2.0 ** (given[n].astype(np.float64) - 127) if c.scales == "ui8" else given[n].astype(np.float64)
@@ -131,7 +131,7 @@ def _exact(c: GemmConfig, a: np.ndarray, b: np.ndarray, given: dict[str, Any]) -
 
 
 def _sizes(rng: np.random.Generator, config: Config, c: GemmConfig) -> tuple[int, int, int, int]:
-    """Extents: some tiles, and a part of one; few enough."""
+    """Return small extents: some whole tiles and a partial one."""
     parts = config.parts if isinstance(config, SplitConfig | SkinnyConfig) else 1
     (m, n, k), few = c.tile, isinstance(config, SkinnyConfig)
     across = 1 if few else int(rng.integers(1, 4)) if m * c.cluster_m <= 128 else 1
@@ -147,7 +147,7 @@ def _sizes(rng: np.random.Generator, config: Config, c: GemmConfig) -> tuple[int
 
 
 def wrong(rng: np.random.Generator, config: Config) -> str:
-    """Compile and run a configuration; returns what is wrong, nothing if nothing is."""
+    """Compile and run a configuration; return a description of the error, or ""."""
     few = config if isinstance(config, SkinnyConfig) else None
     c = few.base if few else config.base if isinstance(config, SplitConfig) else config
     m, n, k, matrices = _sizes(rng, config, c)
@@ -206,7 +206,7 @@ def wrong(rng: np.random.Generator, config: Config) -> str:
 
 
 def pairs(taken: dict[str, Any]) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Give the pairs of options that a configuration has."""
+    """Return the pairs of options of a configuration."""
     items = sorted((name, str(value)) for name, value in taken.items())
     for i, one in enumerate(items):
         for other in items[i + 1 :]:

@@ -34,17 +34,17 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Names it."""
+        """Name of the case."""
         more = "".join(f"-{key}{value}" for key, value in self.options)
         return f"{self.form}-{self.ends}-{self.m}x{self.n}x{self.k}-{self.element}{more}"
 
     @property
     def rows(self) -> int:
-        """The extent that is cut, as long as TMA wants columns to be."""
+        """The grouped extent, padded as TMA needs it for columns."""
         return -(-(ENDS[self.ends][-1] + REST) // 16) * 16
 
     def operands(self, device: str) -> tuple[Any, Any]:
-        """Make operands of small integers; NaN in what is no group's."""
+        """Return operands of small integers, NaN in rows of no group."""
         generator = torch.Generator().manual_seed(len(self.name))
 
         def made(*shape: int) -> Any:
@@ -63,7 +63,7 @@ class Case(NamedTuple):
         return (rows, matrices) if self.form == "m" else (matrices.mT, rows.t())
 
     def call(self, a: Any, b: Any, device: str | None = None) -> Any:
-        """Call it."""
+        """Run the case."""
         offs = torch.tensor(ENDS[self.ends], dtype=torch.int32, device=a.device)
         options = dict(self.options)
         if options.pop("bias", False):
@@ -87,7 +87,7 @@ CASES = [
 
 @contextmanager
 def recorded() -> Iterator[dict[str, Any]]:
-    """Give the configurations of kernels that calls need, by name; nothing is computed."""
+    """Return the configurations of kernels that calls need, by name, without computing anything."""
     found: dict[str, Any] = {}
 
     def kernel_of(config: Any, cpu: bool = False) -> Any:
@@ -112,7 +112,7 @@ def texts() -> Mapping[str, str]:
 
 
 class Other(NamedTuple):
-    """A call of another kind: what it computes, and what is exact; both are given the device."""
+    """A call of another kind: the computation and the exact result; both take the device."""
 
     call: Any
     wanted: Any
@@ -125,7 +125,7 @@ def numbers(device: str, *shape: int, kind: Any = torch.float16, least: int = -2
 
 
 def powers(device: str, *shape: int) -> Any:
-    """Return powers of two: sums stay exact."""
+    """Return powers of two, with which accumulators stay exact."""
     return torch.exp2(numbers("cpu", *shape, kind=torch.float32)).to(device)
 
 
@@ -141,7 +141,7 @@ def ends_of(device: str) -> Any:
 
 
 def by_rows(a: Any, b: Any, parts: list[slice]) -> Any:
-    """Return the products of rows in float64, zeros where there is no group."""
+    """Return the grouped product by rows in float64, zeros for rows of no group."""
     found = torch.zeros(a.shape[0], b.shape[2], dtype=torch.float64, device=a.device)
     for g, part in enumerate(parts):
         found[part] = a[part].double() @ b[g].double()

@@ -1,4 +1,4 @@
-"""TMA copies of columns of pixels: cases, their kernels and what these give; shared by the CPU and the GPU tests."""
+"""TMA im2col copies: cases, kernels and expected results. The CPU and the GPU tests share them."""
 
 # pyright: basic
 
@@ -56,7 +56,7 @@ def buffer(case: Case, layout: Any) -> Any:
 
 
 def barrier() -> Any:
-    """An mbarrier of one arrival."""
+    """Allocate an mbarrier with one arrival."""
     bar = cute.arch.alloc_smem(cute.Int64, 1)
     if cute.arch.thread_idx().x == 0:
         cute.arch.mbarrier_init(bar, 1)

@@ -1,4 +1,4 @@
-"""Shared by the interpreter's tests: hand-written base-level IR to a module, without any pass of ours."""
+"""Helpers of the interpreter's tests: hand-written base-level IR is parsed to a module without our passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of tensors on the CPU taken for those of a GPU: their kernels run on the interpreter, launched again too."""
+"""CPU tensors that pass for GPU tensors: their kernels run on the interpreter, replayed launches too."""
 
 # pyright: basic
 
@@ -72,7 +72,7 @@ class Seen:
 
 @contextmanager
 def here(seen: Seen) -> Iterator[Seen]:
-    """Let calls of tensors on the CPU be as a GPU's."""
+    """Let calls treat CPU tensors as GPU tensors."""
 
     def on_cpu(module: Any, name: str) -> Any:
         make = getattr(module, name)

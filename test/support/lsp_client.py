@@ -65,7 +65,7 @@ class Editor:
         self.change(uri, types.TextDocumentContentChangeWholeDocument(text))
 
     def diagnostics(self, uri: str) -> list[types.Diagnostic]:
-        """Return those of the newest version, when they come."""
+        """Wait for the diagnostics of the newest version and return them."""
         key = (uri, self.versions[uri])
 
         async def until() -> None:
@@ -92,7 +92,7 @@ class Editor:
     # ------------------------------------------------------------------------------------------------------- questions
 
     def send(self, body: str) -> None:
-        """Send a message that may make no sense; what is answered is not looked at."""
+        """Send a message that may be invalid, and ignore the answer."""
         data = body.encode()
         self.client.protocol.writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
 

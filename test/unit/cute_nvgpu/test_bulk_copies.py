@@ -19,7 +19,7 @@ CHECKS = ("race", "uninit", "sync")
 
 
 def barrier(n_bytes: int) -> Any:
-    """An mbarrier that waits for so many bytes."""
+    """Return an mbarrier that waits for so many bytes."""
     bar = cute.arch.alloc_smem(cute.Int64, 1)
     if cute.arch.thread_idx().x == 0:
         cute.arch.mbarrier_init(bar, 1)
@@ -106,7 +106,7 @@ def test_a_multicast_reaches_the_cluster() -> None:
 
 
 def test_shared_memory_of_the_other_block() -> None:
-    """Each block sends its values to the other and tells that one's barrier."""
+    """Each block sends its values to the other block and signals its barrier."""
 
     @cute.kernel
     def exchange(y: Any):
@@ -132,7 +132,7 @@ def test_shared_memory_of_the_other_block() -> None:
 
 
 def test_a_tiled_copy_by_tma() -> None:
-    """One thread of a tiled copy takes a whole tile of two boxes; the coordinates are partitioned as any tensor."""
+    """One thread of a tiled copy copies a whole tile of two boxes; coordinates are partitioned like any tensor."""
     tile = (16, 128)
     matrix = cute.Tensor[cute.Float16, "(?,?):(?{div=8},1)", "align<16>"]
 

@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
     @property
     def mma(self) -> Any:
-        """Its tiled MMA."""
+        """Return the tiled MMA."""
         return cute.make_tiled_mma(self.op, self.atoms, self.tiles)
 
     def shared(self, layout: str, element: str) -> Any:

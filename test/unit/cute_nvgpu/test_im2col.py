@@ -58,7 +58,7 @@ MAP = TensorMap(
 
 
 class Im2colDriver(Driver):
-    """A driver without a GPU: keeps what it was asked for."""
+    """A driver without a GPU that records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[object, ...]] = []
@@ -103,7 +103,7 @@ def test_an_array_that_tma_cannot_take_is_refused_with_the_reason() -> None:
 
 
 def test_columns_are_not_written_before_the_first_pixel() -> None:
-    """The GPU calls that an illegal instruction."""
+    """The GPU raises an illegal-instruction error for such a store."""
     x, y, _ = arrays(CASES[0], 0, CHANNELS)
     z = np.zeros_like(x.T).T
     with pytest.raises(Exception, match=r"coordinates of an im2col store must not be negative, got \(0, -1, 0\)"):

@@ -241,7 +241,7 @@ def test_errors_of_gemm(types: tuple[str, ...], message: str) -> None:
 
 
 def made(cls: type[MemoryOp], types: tuple[str, ...], result: str = "", **properties: str) -> MemoryOp:
-    """An op of a class with operands of these types."""
+    """Build an op of a class with operands of these types."""
     operands = [made_up.TestOp(result_types=[parse(t)]).results[0] for t in types]
     given = {name: parse(text) for name, text in properties.items()}
     return cls.create(operands=operands, properties=given, result_types=[parse(result)] if result else [])

@@ -29,7 +29,7 @@ def run(
 
 
 def lowered(kernel: Any, shape: tuple[int, int, int], threads: int, *more: int) -> Any:
-    """The base IR of such a kernel."""
+    """Return the base IR of such a kernel."""
     m, n, k = shape
     arrays = [np.zeros((m, k), np.float16), np.zeros((n, k), np.float16), np.zeros((m, n), np.float32)]
     given = [cute.from_dlpack(x) for x in arrays]

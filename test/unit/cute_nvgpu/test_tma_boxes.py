@@ -31,7 +31,7 @@ def moved(
 
 
 def wanted(coords: Layout, smem: Layout, rank: int) -> dict[int, tuple[int, ...]]:
-    """The same from the definition of a copy: element i of one side to element i of the other."""
+    """Return the same mapping by the definition of a copy: element i of one side to element i of the other."""
     n = size(smem)
     assert isinstance(n, int) and n == size(coords)
     out: dict[int, tuple[int, ...]] = {}

@@ -44,7 +44,7 @@ def _without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compiled(text: str | Path) -> CompiledModule:
-    """A module compiled once a session."""
+    """Return a module that is compiled once per session."""
     key = str(text)
     if key not in _MODULES:
         _MODULES[key] = compile_cute(text)
@@ -204,7 +204,7 @@ def test_a_stride_that_is_not_used_may_be_anything() -> None:
 
 
 class MapDriver(FakeDriver):
-    """A fake driver that makes maps whose bytes tell the address, and counts them."""
+    """A fake driver whose maps contain the address, and that counts them."""
 
     def encode_tiled(self, address: int, *rest: object) -> bytes:
         assert self.context == self.primary_context(0)  # the driver says: invalid context

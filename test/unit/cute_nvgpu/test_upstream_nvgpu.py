@@ -56,7 +56,7 @@ def instructions(ptx: str) -> Counter[str]:
 
 
 def both_ptx(text: str, chip: str = "sm_90a") -> tuple[Counter[str], Counter[str]]:
-    """The instructions of both ways."""
+    """Return the instructions of both lowerings."""
     ways = (f"nvptx=arch-dialect=nvgpu,chip={chip}", f"nvptx=chip={chip}")
     made = [compile_cute(text, pipeline=p, emit="ptx").artifact.code[0].ptx for p in ways]
     return instructions(made[0]), instructions(made[1])

@@ -14,7 +14,7 @@ from cute_dialect.ir.context import make_context
 
 
 def layout(text: str) -> AnyLayout:
-    """The layout that is drawn of a type."""
+    """Return the drawn layout of a type."""
     found = layout_of(Parser(make_context(), text).parse_type())
     assert found is not None
     return found
@@ -36,7 +36,7 @@ def test_a_swizzle_of_the_pointer(element: str, size: int, swizzle: str) -> None
     "options", ["gmem", "smem, align<1024>", "smem, align<512>, S<3,4,3>"], ids=["global", "plain", "anywhere"]
 )
 def test_others_are_as_they_are_written(options: str) -> None:
-    """A pointer that may begin within a period of its swizzle does not say where elements lie."""
+    """A pointer that may start inside a period of its swizzle does not determine the location of elements."""
     assert str(layout(f'!cute.memref<f16, {options}, "(32,64):(64,1)">')) == "(32,64):(64,1)"
 
 

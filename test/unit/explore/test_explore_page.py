@@ -72,7 +72,7 @@ def tab(data: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def lines_of(data: dict[str, Any], key: str, of: str, number: int) -> list[str]:
-    """The lines of a pane that a line of another one (counted from 0) lights up."""
+    """Return the lines of a pane that a line (from 0) of another pane highlights."""
     groups = set(pane(data, of)["groups"][number])
     p = pane(data, key)
     return [line for line, found in zip(p["lines"], p["groups"]) if groups & set(found)]
@@ -164,7 +164,7 @@ def test_tabs(data: dict[str, Any]) -> None:
 
 
 def lit(driver: Any, pane: str) -> list[str]:
-    """The texts of the lines that are lit in a column."""
+    """Return the highlighted lines of a pane."""
     return driver.execute_script(
         "return [...document.querySelectorAll(`[data-pane='${arguments[0]}'] .ln.lit > span`)].map(l => l.textContent)",
         pane,
@@ -172,7 +172,7 @@ def lit(driver: Any, pane: str) -> list[str]:
 
 
 def click(driver: Any, pane: str, text: str) -> None:
-    """Click the first line in sight of a column that has a text."""
+    """Click the first visible line of a pane that contains a text."""
     driver.execute_script(
         "[...document.querySelectorAll(`[data-pane='${arguments[0]}'] .ln`)]"
         ".find(l => l.textContent.includes(arguments[1])).click()",
@@ -189,7 +189,7 @@ def panes(driver: Any) -> dict[str, int]:
 
 
 def test_the_slow_kernel(slow: Any) -> None:
-    """The page opens at the line of the conflict; a click on its row lights that line, and what it became."""
+    """The page opens at the line of the conflict; a click on its row highlights the line and the code made from it."""
     assert [e for e in slow.get_log("browser") if e["level"] == "SEVERE"] == []
     assert all(panes(slow).values())
     assert slow.execute_script("return document.getElementById('tab').dataset.tab") == "accesses"

@@ -33,7 +33,7 @@ ALL_ATTRIBUTES = [*get_cute_dialect().attributes, *get_cute_nvgpu_dialect().attr
 
 
 def imported(arguments: list[str], tool: str = "cute_opt", expected: str = "cute_dialect.ir.parsing") -> set[str]:
-    """The modules that a run of a tool imports, the expected one among them."""
+    """Return the modules that a run of a tool imports, including the expected one."""
     program = (
         "import os, sys\n"
         "leave = os._exit\n"
@@ -87,7 +87,7 @@ ADD = str(ROOT / "test/examples/elementwise_add.mlir")
 
 @pytest.mark.slow
 def test_a_run_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No code is made, so MLIR is not imported; nor is what shows progress and tables."""
+    """No machine code is generated, so neither MLIR nor progress bars and tables are imported."""
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     out = tmp_path / "c.npy"
@@ -102,7 +102,7 @@ def test_a_run_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_what_is_missing_is_said_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without numpy and the interpreter; from the second time on, without the compiler."""
+    """Missing arguments are reported before numpy and the interpreter are imported; cached kernels need no xDSL."""
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     heavy = {"numpy", "cute_dialect.interp", *RUN_NEEDS_NOT}

@@ -14,7 +14,7 @@ FOLDERS = sorted(p for p in PACKAGE.iterdir() if p.is_dir() and p.name != "__pyc
 
 
 def modules(folder: Path) -> list[str]:
-    """The modules below a folder of the package whose docstrings have examples."""
+    """Return the modules below a folder of the package whose docstrings have examples."""
     paths = (p for p in sorted(folder.glob("**/*.py")) if "    >>> " in p.read_text(encoding="utf-8"))
     names = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in paths]
     return [name.removesuffix(".__init__") for name in names]

@@ -74,7 +74,7 @@ def text_of(path: Path) -> str:
 
 @cache
 def imports(path: Path) -> list[tuple[str, int]]:
-    """Modules imported anywhere in a file, lazily too, with their lines; imports for types only are left out."""
+    """Return the modules imported anywhere in a file with their lines, except for type checking."""
     found: list[tuple[str, int]] = []
     nodes: list[ast.AST] = [ast.parse(text_of(path))]
     while nodes:
@@ -103,7 +103,7 @@ def test_imports_go_left(layer: str) -> None:
 
 
 def wrong_imports(module: str, layer: str) -> Iterator[str]:
-    """The imports of a module that its layer may not have, with their lines."""
+    """Return the imports of a module that its layer forbids, with their lines."""
     for name, line in imports(MODULES[module]):
         top = name.split(".")[0]
         if top == "cute_dialect":

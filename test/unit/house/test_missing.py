@@ -36,7 +36,7 @@ sys.meta_path.insert(0, Block())
 
 
 def without(names: tuple[str, ...], program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a Python that has no packages of these names; nor have those that it starts."""
+    """Run a program, and its child processes, in a Python that lacks these packages."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sitecustomize.py").write_text(BLOCK.format(names=names))
         environment = {**os.environ, "CUTE_CACHE": "0", "PYTHONPATH": folder}
@@ -72,7 +72,7 @@ def test_without_mlir() -> None:
 
 @pytest.mark.end_to_end
 def test_without_xdsl(tmp_path: Path) -> None:
-    """A compiled kernel is loaded and planned; what compiles says what it needs."""
+    """A compiled kernel is loaded and planned; compiling reports the missing package."""
     compile_cute(ADD, save=tmp_path / "add", emit="ptx")
     done = without(("xdsl", "mlir"), RUN.format("cute_run"), str(tmp_path / "add"), "--list")
     assert done.returncode == 0 and done.stdout.startswith("@add "), done.stderr
@@ -92,7 +92,7 @@ def test_without_xdsl(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_without_numpy(tmp_path: Path) -> None:
-    """Kernels are compiled and listed; arrays are what needs it."""
+    """Kernels are compiled and listed; only arrays need numpy."""
     compile_cute(ADD, save=tmp_path / "add", emit="ptx")
     done = without(("numpy", "ml_dtypes"), RUN.format("cute_run"), str(tmp_path / "add"), "--list")
     assert done.returncode == 0, done.stderr
@@ -191,7 +191,7 @@ def test_a_disk_without_room_for_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.sample("28")
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """The one that was there stays as it was, and nothing else is left, at whatever step the disk is full."""
+    """The old folder is unchanged and no other files are left if the disk is full at any step."""
     made = compile_cute(ADD, emit="ptx", cache=False)
     target = tmp_path / "add"
     made.save(target)

@@ -43,7 +43,7 @@ def resolves(name: str) -> bool:
 
 
 def _instance_attributes(found: object) -> set[str]:
-    """Attributes that the methods of a class assign."""
+    """Return the attributes that the methods of a class assign."""
     import inspect
 
     try:
@@ -54,7 +54,7 @@ def _instance_attributes(found: object) -> set[str]:
 
 
 def referred(file: Path) -> list[str]:
-    """References of a file that lead nowhere."""
+    """Return the references of a file that lead nowhere."""
     text, module, lost = file.read_text(), module_name(file), list[str]()
     tree = ast.parse(text)
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]

@@ -36,7 +36,7 @@ def fits(candidates: list[Any], arguments: dict[str, Any]) -> list[Any]:
 
 
 def make(**more: Any) -> autotuning.Autotuned:
-    """A function with candidates of which two are wrong, and one is not possible."""
+    """Return a function with candidates, two of them wrong and one impossible."""
 
     @cute.autotune(space={"per": [1, 2, 4, 99], "off": [0, 1]}, prune=fits, **more)
     @cute.jit
@@ -96,7 +96,7 @@ def test_without_a_reference_the_first_is_right(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_it_is_part_of_other_functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a trace nothing is measured: the first candidate is taken, or what was chosen outside of it."""
+    """Nothing is measured in a trace: the first candidate, or the one chosen outside, is taken."""
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     scale = make(key=["x"])
 
@@ -112,7 +112,7 @@ def test_it_is_part_of_other_functions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FakeClock:
-    """In place of the GPU's."""
+    """A fake for the GPU's clock."""
 
     def __init__(self, *_: object):
         self.measure = clock([])

@@ -87,7 +87,7 @@ def matrix(items: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def slots_of(stages: int) -> Any:
-    """A ring of items in shared memory; in a kernel."""
+    """Return a ring of items in shared memory, inside a kernel."""
     return cute.smem_tensor(cute.Int32, cute.make_layout((stages, 32), stride=(32, 1)), 16)
 
 
@@ -133,7 +133,7 @@ def test_a_slot_that_is_not_released_stops_the_producer() -> None:
 
 
 def by_bulk_copies(stages: int, cluster: int) -> Any:
-    """One warp asks for items, another uses them; in a cluster a slot is free when all blocks have used theirs."""
+    """One warp issues copies and another uses the items; in a cluster a slot is free when all blocks have used it."""
 
     @cute.kernel
     def k(x: ROWS, y: ROWS):  # pyright: ignore[reportInvalidTypeForm]

@@ -116,7 +116,7 @@ def test_its_names_and_its_exceptions_come_out(tmp_path: Path) -> None:
 
 
 def test_drawings_by_cute_viz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that draws, as it is written for CuTe DSL and cute-viz."""
+    """A program written for CuTe DSL and cute-viz draws."""
     from svg_pictures import cells
 
     monkeypatch.chdir(tmp_path)

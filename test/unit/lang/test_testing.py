@@ -155,7 +155,7 @@ RUNS: list[tuple[int, int]] = []
 @testing.autotune_jit(params_dict={"wait": [3, 1, 2]}, update_on_change=["n"], warmup_iterations=0, iterations=1)
 @cute.jit
 def slow(x: cute.Tensor, n: cute.Constexpr, wait: cute.Constexpr = 0):
-    """Take longer for greater numbers; one of them cannot be."""
+    """Take longer for larger numbers; one of them fails."""
     if wait == 2:
         raise testing.CantImplementError("two is odd here")
     note(n, wait)

@@ -144,7 +144,7 @@ def test_tensors_without_memory() -> None:
 
 @cute.kernel
 def scale_kernel(x: cute.Tensor, out: cute.Tensor, factor: cute.Float32, shift: cute.Constexpr[int]):
-    """One thread an element."""
+    """One thread per element."""
     i = cute.arch.block_idx().x * 32 + cute.arch.thread_idx().x
     if i < x.shape[0]:
         out[i] = x[i] * factor + shift

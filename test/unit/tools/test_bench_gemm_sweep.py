@@ -151,7 +151,7 @@ def invented(
     broken: frozenset[str],
     reporter: Reporter,
 ) -> None:
-    """Time nothing: one kernel crashes, one hangs, one problem crashes when its kernels take turns."""
+    """Fake timing: one kernel crashes, one hangs, and one problem crashes while its kernels alternate."""
     for job in jobs:
         row: dict[str, object] = {"problem": wanted.rows[job][0].key, "bad": {}}
         times: dict[str, float] = {"torch": 10.0}

@@ -23,7 +23,7 @@ def has_gpu() -> bool:
 def test_building_and_measuring_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Everything lies in the folder, which is a compile cache."""
+    """The folder is a compile cache that holds everything."""
     for name in ("CUTE_CACHE", "CUTE_CACHE_DIR", "CUTE_CHIP", "CUTE_DEVICE"):
         monkeypatch.setenv(name, "")
     text = EXAMPLE.read_text().replace("[32, 16, 8, 4]", "[32, 3, 16]").replace("[4, 8, 16]", "[4]")

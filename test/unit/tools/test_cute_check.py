@@ -82,7 +82,7 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str,
 
 
 def test_functions_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each error at its line once, though two examples have it; what is right says nothing."""
+    """Each error is reported once at its line, even for two examples, and correct functions report nothing."""
     file = tmp_path / "kernels.py"
     file.write_text(KERNELS)
     told = found(capsys, str(file))
@@ -129,7 +129,7 @@ def test_a_file_without_examples_is_told_how_to_give_some(tmp_path: Path, capsys
 
 
 def test_annotations_share_their_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``n`` of two tensors is one number: what needs that is traced."""
+    """``n`` in the annotations of two tensors is one number."""
     file = tmp_path / "shared.py"
     file.write_text(
         "import cute_dialect.lang as cute\n\n"
@@ -154,7 +154,7 @@ def test_files_that_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_modules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Parsed, verified, lowered: an error of each."""
+    """Errors of parsing, verification and lowering."""
     file = tmp_path / "x.mlir"
     file.write_text(MODULE)
     (told,) = found(capsys, str(file))
@@ -207,7 +207,7 @@ def test_remarks_are_no_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
-    """As a program, from the folder of files that import each other."""
+    """The program runs in a folder of files that import each other."""
     (tmp_path / "parts.py").write_text("WIDTH = 8\n")
     (tmp_path / "kernels.py").write_text(
         "import cute_dialect.lang as cute\nfrom parts import WIDTH\n\n"

@@ -202,7 +202,7 @@ def make_context_ops() -> list[type[Operation]]:
 
 
 def test_what_is_being_written_is_completed(editor: Editor) -> None:
-    """The text does not parse, has characters that take two units, and is not saved."""
+    """The text does not parse, has two-unit characters, and is not saved."""
     uri = "file:///unsaved/written.mlir"
     text = 'func.func @f(%l: !cute.layout<"4:1">) attributes {a = "😀"} { %s = cute.si\n'
     editor.checked(uri, text)

@@ -77,7 +77,7 @@ func.func @names(%x: i32, %c: i1, %n: index) -> (i32, i32) {
 @pytest.mark.parametrize("text", [ADD, NAMES], ids=["add", "names"])
 @pytest.mark.parametrize("generic", [False, True])
 def test_prints_as_upstream_does(opt: Tool, text: str, generic: bool):
-    """Names of values and blocks, and all the rest, as upstream MLIR prints them."""
+    """Names of values and blocks, and everything else, are printed as by upstream MLIR."""
     ir = pytest.importorskip("mlir.ir")
     with ir.Context():
         expected = ir.Module.parse(text).operation.get_asm(print_generic_op_form=generic)
@@ -123,7 +123,7 @@ def test_output_file_is_written_only_on_success(opt: Tool, tmp_path: Path):
 
 
 def test_output_to_what_is_no_file(opt: Tool, tmp_path: Path):
-    """A pipe is written to, not replaced by a file; a link goes on pointing at what is written, whose mode stays."""
+    """A pipe is written to, not replaced; a link and the mode of its target stay."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

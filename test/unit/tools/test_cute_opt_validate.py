@@ -34,7 +34,7 @@ EXPAND = ExpandOpsPass.run
 
 
 class WrongExpansion(ExpandOpsPass):
-    """Expansion that takes the coordinate 3 for 4."""
+    """An expansion that mistakes the coordinate 3 for 4."""
 
     name = "wrong-expansion"
 

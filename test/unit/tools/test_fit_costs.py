@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @cache
 def invented(count: int = 100, noise: float = 0.01, truth: Costs = TRUTH) -> tuple[Row, ...]:
-    """Make the rows that a GPU of some costs would give: the best by the costs in force, the truth's best, bad ones."""
+    """Make rows as a GPU with given costs would: the best by current costs, the truth's best, and bad ones."""
     rng = random.Random(1)
     rows: list[Row] = []
     for p in map(of_menu, problems(count, 77)):
@@ -135,7 +135,7 @@ def test_what_is_held_out_hangs_on_the_problem_alone() -> None:
 
 @pytest.mark.slow
 def test_costs_that_nothing_speaks_of_stay() -> None:
-    """No kernel for few rows, or columns, was timed."""
+    """Costs without data stay: no kernel for few rows or columns was timed."""
     rows = [r for r in invented() if not any(c.skinny for c in r.kernels)][:30]
     fitted = fit(rows, COSTS, predictions=1_000_000)
     assert not any(c.skinny for r in rows for c in r.kernels)
@@ -283,7 +283,7 @@ def test_kernels_of_other_versions_are_left_out(folder: Path) -> None:
 
 
 def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
-    """80 multiprocessors and half the memory speed, by a file of costs."""
+    """A GPU with 80 multiprocessors and half the memory speed, from a file of costs."""
     small = COSTS._replace(sms=80, dram=COSTS.dram / 2)
     write_costs(costs_path(GPU), GPU, small)
     costs = costs_of(GPU)

@@ -31,7 +31,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 class AddGpu(FakeDriver):
-    """A GPU on which @add and @add_v do what their names say; ``stray`` makes them write one element too far."""
+    """A GPU on which @add and @add_v add; with ``stray`` they write one element too far."""
 
     stray = False
 
@@ -97,7 +97,7 @@ def test_a_run_says_what_happened(
 def test_a_file_is_compiled_for_the_gpu(
     gpu: AddGpu, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Code is made when the arguments have been found to fit, not before."""
+    """Machine code is generated only after the arguments were checked."""
     file = tmp_path / "add.mlir"
     file.write_text(add_module())
     made: list[str] = []

@@ -101,7 +101,7 @@ def test_one_kernel_is_lowered(name: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def functions(module: CompiledModule, kernel: str | None) -> dict[str, str]:
-    """The text of each function of the lowered module."""
+    """Return the text of each function of the lowered module."""
     found: dict[str, str] = {}
     for op in module.lowered(kernel).walk():
         if op.name in ("llvm.func", "func.func"):

@@ -85,7 +85,7 @@ def test_the_start_page(site: Path, driver: Any) -> None:
 
 @pytest.mark.slow
 def test_search_in_files(site: Path, driver: Any) -> None:
-    """Search works without a server, and its first results lead to where they say."""
+    """Search works without a server, and its first results link to the right pages."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     show(driver, (site / "search.html").as_uri() + "?q=zipped_divide", 1400, "light")
@@ -117,7 +117,7 @@ def test_tutorials_ran_and_can_be_had_as_notebooks(site: Path, driver: Any) -> N
 
 @pytest.mark.slow
 def test_no_anchor_is_dead(site: Path) -> None:
-    """Links between pages, also those that Sphinx makes: each names a file, and an id that is there."""
+    """Links between pages, Sphinx's included, name an existing file and id."""
     ids: dict[Path, set[str]] = {}
     dead: list[str] = []
     for page in sorted(site.rglob("*.html")):
@@ -137,7 +137,7 @@ def test_no_anchor_is_dead(site: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("link", ["[a](nowhere.md)", "[b](#nothing)", "![c](none.svg)"])
 def test_a_broken_link_fails(link: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """The build gives a status, says which link of which page it is, and leaves the site that is there."""
+    """The build fails, names the link and its page, and keeps the old site."""
     source, html = tmp_path / "source", tmp_path / "html"
     source.mkdir()
     (source / "static").symlink_to(ROOT / "docs" / "site" / "static")
