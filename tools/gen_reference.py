@@ -62,6 +62,7 @@ class Section(NamedTuple):
     title: str
     homes: tuple[str, ...]  # modules that define the names, or single names such as "cute.op.load"
     intro: str = ""
+    alphabetical: bool = False  # over all modules, instead of module by module
 
 
 class Page(NamedTuple):
@@ -75,8 +76,10 @@ class Page(NamedTuple):
 _FRONT, _LANG, _OP = "cute_dialect.front.", "cute_dialect.lang.", "cute_dialect.op."
 
 
-def _front(title: str, *homes: str, intro: str = "") -> Section:
-    return Section(title, tuple(h if h.startswith(("cute.", "cute_dialect.")) else _FRONT + h for h in homes), intro)
+def _front(title: str, *homes: str, intro: str = "", alphabetical: bool = False) -> Section:
+    return Section(
+        title, tuple(h if h.startswith(("cute.", "cute_dialect.")) else _FRONT + h for h in homes), intro, alphabetical
+    )
 
 
 def _lang(title: str, *homes: str, intro: str = "") -> Section:
@@ -141,7 +144,7 @@ PAGES: Mapping[str, Page] = {
             _front("Indices and sizes", "arch_ids"),
             _front("Warps", "warps", "elect"),
             _front("Barriers, fences, asynchronous copies, approximations", "arch_ops", "machine",
-                   "cute_dialect.lang.arch"),
+                   "cute_dialect.lang.arch", alphabetical=True),
             _front("Atomics and ordered accesses", "atomics"),
             _front("Pairs of Float32", "packed"),
             _front("Inline PTX, timers", "inline"),
@@ -326,6 +329,8 @@ def document() -> dict[str, str]:
         for section in page.sections:
             own = [name for home in section.homes for name in everything if name.home == home]
             assert own, (file, section.title)
+            if section.alphabetical:
+                own.sort(key=lambda name: name.spelled.lower())
             out += [f"## {section.title}", "", *([section.intro, ""] if section.intro else [])]
             for name in own:
                 out += [entry_text(name.spelled, name.value, name.others)]

@@ -9,7 +9,7 @@ from cute_dialect.front.errors import KernelTypeError, StaticError
 
 if TYPE_CHECKING:
     from cute_dialect.front.dtypes import Numeric
-    from cute_dialect.front.layouts import ComposedLayout
+    from cute_dialect.front.layouts import ComposedLayout, Layout
     from cute_dialect.front.tensors import Tensor
 
 
@@ -29,7 +29,7 @@ class SmemLayoutAtomKind(StrEnum):
     K_SW128 = "k_128"
 
 
-def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: type[Numeric]) -> ComposedLayout:
+def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: type[Numeric]) -> Layout | ComposedLayout:
     """Return a layout atom of shared memory: a swizzle over the smallest tile that it maps to itself.
 
     The swizzle acts on bytes, as for pointers: ``K_SW128`` of Float16 is ``S<3,4,3> o 0 o (8,64):(64,1)``.  Create a

@@ -10,7 +10,7 @@ from cute_dialect.lang.utils import LayoutEnum
 if TYPE_CHECKING:
     from cute_dialect.front.atoms import CopyAtom
     from cute_dialect.front.dtypes import Numeric
-    from cute_dialect.front.layouts import ComposedLayout
+    from cute_dialect.front.layouts import ComposedLayout, Layout
     from cute_dialect.front.signature_types import IntTuple, LayoutLike, Shape
     from cute_dialect.front.tensors import Tensor
     from cute_dialect.front.tiled import TiledMma
@@ -82,14 +82,14 @@ def get_smem_layout_atom(layout: LayoutEnum, element_type: type[Numeric], major_
 
 def make_smem_layout_a(
     a_layout: LayoutEnum, tile_shape_mnk: Shape, a_dtype: type[Numeric], num_stages: int
-) -> ComposedLayout:
+) -> Layout | ComposedLayout:
     """Return the swizzled layout of A's stages, (M, K, stages)."""
     return _staged(a_layout, (tile_shape_mnk[0], tile_shape_mnk[2]), a_dtype, num_stages)
 
 
 def make_smem_layout_b(
     b_layout: LayoutEnum, tile_shape_mnk: Shape, b_dtype: type[Numeric], num_stages: int
-) -> ComposedLayout:
+) -> Layout | ComposedLayout:
     """Return the swizzled layout of B's stages, (N, K, stages)."""
     return _staged(b_layout, (tile_shape_mnk[1], tile_shape_mnk[2]), b_dtype, num_stages)
 
@@ -97,7 +97,7 @@ def make_smem_layout_b(
 def make_smem_layout_epi(
     epi_dtype: type[Numeric], epi_layout: LayoutEnum, epi_tile: Shape, epi_stage: int, smem_trg_shape: Shape = None,
     smem_order: IntTuple = None,
-) -> ComposedLayout:  # fmt: skip
+) -> Layout | ComposedLayout:  # fmt: skip
     """Return the swizzled layout of the staging buffers of C, by default ``(M, N, stages)``.
 
     Args:
