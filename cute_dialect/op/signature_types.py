@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-__all__ = ["Array", "Epilogue", "Factor", "Sizes"]
+__all__ = ["Array", "Epilogue", "Factor", "Operand", "Sizes"]
 
 Array: TypeAlias = Any
 """An array of torch, numpy, cupy, or a library with DLPack or the CUDA array interface."""
@@ -16,5 +16,7 @@ Factor: TypeAlias = Any
 """A number, or where the operation allows it an array of numbers."""
 Epilogue: TypeAlias = Any
 """A function of the accumulator and further arguments, plain or traced."""
+Operand: TypeAlias = Any
+"""An array, a number, or a traced value of an epilogue."""
 Sizes: TypeAlias = Any
 """An integer, or one integer per dimension."""

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import Parameter, Signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels import epilogue_functions as table
 from cute_dialect.kernels.activations import parsed
@@ -26,6 +26,10 @@ from cute_dialect.kernels.philox import drawn_of_arrays
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue import tracer_values
 from cute_dialect.op.errors import EpilogueError
+
+if TYPE_CHECKING:
+    from cute_dialect.op.signature_types import Factor, Operand
+
 
 __all__ = [
     "ACTIVATIONS", "abs", "activated", "cast", "clamp", "column", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid",
@@ -82,10 +86,10 @@ def _function(name: str) -> Callable[..., Any]:
     names = _OPERANDS.get(name.removeprefix("d_"), "x y z").split()
     defaults = (*[Parameter.empty] * (f.arity - len(f.defaults)), *f.defaults)
     parameters = [
-        Parameter(n, Parameter.POSITIONAL_ONLY, default=default, annotation="Any")
+        Parameter(n, Parameter.POSITIONAL_ONLY, default=default, annotation="Operand")
         for n, default in zip(names, defaults, strict=False)
     ]
-    of.__signature__ = Signature(parameters, return_annotation="Any")  # pyright: ignore[reportFunctionMemberAccess]
+    of.__signature__ = Signature(parameters, return_annotation="Operand")  # pyright: ignore[reportFunctionMemberAccess]
     return of
 
 
@@ -128,7 +132,7 @@ def _with_numbers(function: Callable[..., Any], numbers: tuple[float, ...], x: A
     return function(x, *numbers)
 
 
-def cast(x: Any, element: str) -> Any:
+def cast(x: Operand, element: str) -> Operand:
     """Round elements to ``f16``, ``bf16`` or ``f32``.
 
     >>> cast(1.0001, "f16")
@@ -143,17 +147,17 @@ def cast(x: Any, element: str) -> Any:
     return found if hasattr(x, "shape") else found.item()
 
 
-def row(x: Any) -> Any:
+def row(x: Operand) -> Operand:
     """Return the row index of each element of a matrix or a batch, of shape (M, 1)."""
     return _place(x, "row", -2)
 
 
-def column(x: Any) -> Any:
+def column(x: Operand) -> Operand:
     """Return the column index of each element of a matrix or a batch, of shape (1, N)."""
     return _place(x, "column", -1)
 
 
-def matrix(x: Any) -> Any:
+def matrix(x: Operand) -> Operand:
     """Return the batch index of each element of a batch, of shape (L, 1, 1)."""
     return _place(x, "matrix", -3)
 
@@ -172,7 +176,7 @@ def _place(x: Any, index: str, axis: int) -> Any:
     return np.arange(x.shape[axis]).reshape(shape)
 
 
-def sum(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
+def sum(x: Operand, dim: int | None = None, whole_rows: bool = False) -> Operand:
     """Sum elements along a dimension, which stays with one element.
 
     In an epilogue a sum is a result of type f32, and its order of addition is the same at each call.
@@ -189,17 +193,17 @@ def sum(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
     return _reduced(x, "sum", dim, whole_rows)
 
 
-def sum_squares(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
+def sum_squares(x: Operand, dim: int | None = None, whole_rows: bool = False) -> Operand:
     """Return the sums of squares along a dimension; see :func:`sum`."""
     return _reduced(x * x, "sum", dim, whole_rows)
 
 
-def max(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
+def max(x: Operand, dim: int | None = None, whole_rows: bool = False) -> Operand:
     """Return the maximum along a dimension; see :func:`sum`.  It is NaN if an element is NaN."""
     return _reduced(x, "max", dim, whole_rows)
 
 
-def min(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
+def min(x: Operand, dim: int | None = None, whole_rows: bool = False) -> Operand:
     """Return the minimum along a dimension; see :func:`sum`.  It is NaN if an element is NaN."""
     return _reduced(x, "min", dim, whole_rows)
 
@@ -219,7 +223,7 @@ def combined(x: Any, operation: str, axes: tuple[int, ...]) -> Any:
     return getattr(x, operation)(axis=axes, keepdims=True)
 
 
-def pairs(x: Any) -> tuple[Any, Any]:
+def pairs(x: Operand) -> tuple[Operand, Operand]:
     """Return the even and the odd columns.
 
     Values computed from them have half as many columns: ``gate, up = pairs(accum); D = silu(gate) * up``.
@@ -229,7 +233,7 @@ def pairs(x: Any) -> tuple[Any, Any]:
     return x[..., 0::2], x[..., 1::2]
 
 
-def random(x: Any, seed: Any, offset: Any = 0) -> Any:
+def random(x: Operand, seed: Operand, offset: Operand = 0) -> Operand:
     """Return a uniform random number in [0, 1) for each element of a matrix or a batch, a multiple of 2 ** -24.
 
     Philox of the seed, the offset and the element's index makes the numbers
@@ -247,7 +251,7 @@ def random(x: Any, seed: Any, offset: Any = 0) -> Any:
     return x.random(seed, offset) if isinstance(x, tracer_values.Proxy) else drawn_of_arrays(x, seed, offset)
 
 
-def dropout(x: Any, p: Any, seed: Any, offset: Any = 0) -> Any:
+def dropout(x: Operand, p: Factor, seed: Operand, offset: Operand = 0) -> Operand:
     """Return ``x / (1 - p)`` with elements set to 0 with probability `p`.
 
     Args:
@@ -266,7 +270,9 @@ def dropout(x: Any, p: Any, seed: Any, offset: Any = 0) -> Any:
     return where(random(x, seed, offset) >= p, x * scale, 0.0)
 
 
-def quantize(x: Any, element: str = "f8E4M3FN", block: int | Sequence[int] = 128, scales: str = "f32") -> Any:
+def quantize(
+    x: Operand, element: str = "f8E4M3FN", block: int | Sequence[int] = 128, scales: str = "f32"
+) -> tuple[Operand, Operand]:
     """Return 8-bit values and their scales, so that x is close to ``values * scale``.
 
     Each block of columns of a row has one scale, which maps the largest magnitude to the largest value of
@@ -307,7 +313,7 @@ def quantize(x: Any, element: str = "f8E4M3FN", block: int | Sequence[int] = 128
     return table.eight_bits(x * inverse, name), scale[..., ::width]
 
 
-def reshape(x: Any, shape: Sequence[int]) -> Any:
+def reshape(x: Operand, shape: Sequence[int]) -> Operand:
     """Return the elements, in row-major order, with another shape; one extent may be -1.
 
     In an epilogue no data moves.  The shape determines where results are stored and where arguments are read.
@@ -319,7 +325,7 @@ def reshape(x: Any, shape: Sequence[int]) -> Any:
     return x.reshape(tuple(shape))
 
 
-def permute(x: Any, dims: Sequence[int]) -> Any:
+def permute(x: Operand, dims: Sequence[int]) -> Operand:
     """Return the modes in another order.  As with :func:`reshape`, no data moves in an epilogue.
 
     >>> import numpy as np
@@ -329,7 +335,7 @@ def permute(x: Any, dims: Sequence[int]) -> Any:
     return x.permute(tuple(dims)) if hasattr(x, "permute") else x.transpose(tuple(dims))
 
 
-def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
+def clamp(x: Operand, low: Operand = None, high: Operand = None) -> Operand:
     """Clamp elements between two bounds.  Each bound may be None."""
     x = x if low is None else maximum(x, low)
     return x if high is None else minimum(x, high)

@@ -36,6 +36,8 @@ from cute_dialect.runtime.arrays import ArrayView
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
 
+    from cute_dialect.op.signature_types import Array
+
 __all__ = ["Elementwise", "add", "div", "elementwise", "mul", "sub"]
 
 _BETWEEN_NUMBERS = {
@@ -111,8 +113,8 @@ class Elementwise:
         return f"<{self.name}>"
 
     def __call__(
-        self, *arrays: Any, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
-    ) -> Any:  # fmt: skip
+        self, *arrays: Array, out: Array = None, dtype: object = None, device: object = None, **unknown: Never
+    ) -> Array:  # fmt: skip
         """Compute the function; for the arguments see :func:`elementwise`."""
         if unknown:
             check_keywords(self.name, self.__call__, unknown, interpreted=False)
@@ -394,7 +396,7 @@ class Elementwise:
 
 
 def elementwise(
-    function: Callable[..., Any], *arrays: Any, out: Any = None, dtype: object = None, device: object = None,
+    function: Callable[..., Any], *arrays: Array, out: Array = None, dtype: object = None, device: object = None,
     **unknown: Never,
 ) -> Any:  # fmt: skip
     """Apply a function to the elements of arrays that broadcast, and to numbers, in one kernel.

@@ -75,7 +75,9 @@ def _one_operand(name: str) -> Callable[..., Any]:
     """Return the public function with one operand."""
     call, describes = _Call(name, getattr(functions, name)), name in _DESCRIBED
 
-    def of(x: Any = "f32", *, out: Any = None, dtype: object = None, device: object = None, **unknown: Never) -> Any:
+    def of(
+        x: Array = "f32", *, out: Array = None, dtype: object = None, device: object = None, **unknown: Never
+    ) -> Array:
         if unknown:
             check_keywords(name, of, unknown, interpreted=False)
         if describes and _is_element_type(x):
