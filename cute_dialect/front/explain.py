@@ -49,7 +49,7 @@ def _said(spec: Any) -> str:
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """Return a report of a function's trace: the static parts of its arguments and the ops of each source line.
 
-    ``args`` and ``kwargs`` are those of :func:`cute.compile`.
+    ``args`` and ``kwargs`` are those of ``cute.compile``.
     """
     from cute_dialect.front.compiling import compile
 

@@ -39,7 +39,7 @@ default_role = "code"
 
 
 def setup(app: Sphinx) -> None:
-    """Make code of what docstrings indent."""
+    """Render indented blocks of docstrings as code."""
 
     def process(_app: Sphinx, _what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
         lines[:] = literal_blocks("\n".join(lines)).split("\n")

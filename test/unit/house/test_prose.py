@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prose import ROOT, check, everything, files, prose_of_page, prose_of_python
 
-MOST = 2
+MOST = 0
 """Findings in the whole project.  The number may only fall."""
 
 
