@@ -113,7 +113,7 @@ def as_number(x: object) -> Numeric:
         for kind in NUMBER_TYPES.values():
             if name in (kind.numpy, kind.torch) and kind is not TFloat32:
                 return kind.exactly(fitted(kind, x.item()))  # pyright: ignore
-    raise KernelTypeError("F230", f"expected a number, got {_name(x)}")
+    raise KernelTypeError("F230", f"{_name(x)} is not a number")
 
 
 def _name(x: object) -> str:

@@ -182,7 +182,7 @@ class WarpClocks:
             np.maximum(extra, message, out=extra)
 
     def learn(self, g: Group, lanes: Sequence[int], actor: int, time: int) -> None:
-        """Order lanes after a time of one actor."""
+        """Order lanes after an actor's accesses up to a time."""
         if len(lanes) == _live(g):
             self.table[MEMORY, actor] = max(self.table[MEMORY, actor], time)
             for extra in self.extras.values():

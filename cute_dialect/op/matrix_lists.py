@@ -262,7 +262,7 @@ def _listed(As: Any, Bs: Any, outs: Any, Cs: Any) -> tuple[Any, Any, Any, Any]:
     count = len(found[0])
     for name, x in zip(("As", "Bs", "Cs", "outs"), found):
         if x is not None and len(x) != count:
-            raise ShapeError(f"mm_array: {name} has {len(x)} matrices, but As has {count}; pass as many")
+            raise ShapeError(f"mm_array: {name} has {len(x)} matrices, but As has {count}; pass {count}")
     if count == 0:
         raise ShapeError("mm_array: As is empty; pass at least one matrix")
     return found[0], found[1], found[2], found[3]

@@ -54,7 +54,7 @@ def check_product(call: str, rank: int, a: ArrayView, b: ArrayView) -> tuple[int
     if rank == 3:
         if a.shape[0] != b.shape[0] and 1 not in (a.shape[0], b.shape[0]):
             raise ShapeError(
-                f"{call}: b has {b.shape[0]} matrices, but a has {a.shape[0]}; pass as many, or one"
+                f"{call}: b has {b.shape[0]} matrices, but a has {a.shape[0]}; pass {a.shape[0]}, or one"
             )  # fmt: skip
         matrices = (b.shape[0] if a.shape[0] == 1 else a.shape[0],)
     if not can_mix(a.dtype, b.dtype):

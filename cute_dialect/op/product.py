@@ -184,15 +184,18 @@ def _product(
         epilogue = Epilogue(graph=found.graph if own is None or own.plain else stored_as(found.graph, own))
     flipped, strides = not matrix(views["out"]).along(1), views["out"].strides
     if flipped and SCALES[0] in views:
-        raise LayoutError(f"{name}: out has strides {strides}, but block scales need contiguous rows; pass such an out")
+        raise LayoutError(
+            f"{name}: out has strides {strides}, but block scales need contiguous rows; pass a contiguous out"
+        )
     if flipped and epilogue is not None and epilogue.whole_tiles:
         what = "whole_rows" if epilogue.whole_rows else "quantize()"
         raise LayoutError(
-            f"{name}: out has strides {strides}, but {what} in an epilogue needs contiguous rows; pass such an out"
+            f"{name}: out has strides {strides}, but {what} in an epilogue needs contiguous rows; pass a contiguous out"
         )
     if flipped and epilogue is not None and epilogue.paired:
         raise LayoutError(
-            f"{name}: out has strides {strides}, but pairs() in an epilogue needs contiguous rows; pass such an out"
+            f"{name}: out has strides {strides}, but pairs() in an epilogue needs contiguous rows; "
+            "pass a contiguous out"
         )
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))

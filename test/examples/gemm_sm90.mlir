@@ -171,7 +171,7 @@ module attributes {gpu.container_module} {
       %49 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %thread = arith.andi %49, %c127_i32 : i32
       %50 = arith.cmpi ult, %thread, %c2_i32 : i32
-      // Thread d of each warp (group) tells block d of the cluster, if that shares an operand with this one.
+      // Thread d of each warp (or warpgroup) signals block d of the cluster if they share an operand.
       %51 = arith.andi %thread, %c1_i32 : i32
       %52 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %53 = arith.shrui %52, %c5_i32 : i32

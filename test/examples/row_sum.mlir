@@ -93,7 +93,7 @@ module attributes {gpu.container_module} {
       %41 = cute.assume(%12) : (i32) -> !cute.i32<divby 4>
       %42 = cute.make_int_tuple(%41) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
       %begin = cute.add_offset(%40, %42) : (!begin, !cute.int_tuple<"?{div=4}">) -> !begin
-      // The remainder after full rounds is never empty, so that a row of one round needs no loop.
+      // The last iteration is never empty, so that a short row needs no loop.
       %43 = arith.subi %vectors, %c1_i32 : i32
       %44 = arith.maxsi %43, %c0_i32 : i32
       %rounds = arith.shrui %44, %c10_i32 : i32
@@ -274,7 +274,7 @@ module attributes {gpu.container_module} {
       %18 = cute.assume(%12) : (i32) -> !cute.i32<divby 4>
       %19 = cute.make_int_tuple(%18) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
       %begin = cute.add_offset(%start, %19) : (!begin, !cute.int_tuple<"?{div=4}">) -> !begin
-      // The remainder after full rounds is never empty, so that a row of one round needs no loop.
+      // The last iteration is never empty, so that a short row needs no loop.
       %20 = arith.subi %14, %c1_i32 : i32
       %21 = arith.maxsi %20, %c0_i32 : i32
       %rounds = arith.shrui %21, %c10_i32 : i32

@@ -47,7 +47,7 @@ DEFAULT = GroupedConfig()
 
 
 class GroupResult(Result):
-    """Epilogue of a warp group that stores only the rows of the group. ``C`` is the matrix itself."""
+    """Epilogue of a warp group that stores only the rows of the group. ``C`` is the result in global memory."""
 
     def __init__(self, config: GroupedConfig, C: Any, *given: Any):
         super().__init__(config.base, *given)

@@ -1,6 +1,6 @@
 """``reshape`` and ``permute`` of traced values.
 
-Each mode of a value computed from the accumulator is known as digits of the accumulator's indices (l, m, n).  An
+Each mode of a value computed from the accumulator is described by digits of the accumulator's indices (l, m, n).  An
 argument whose shape does not broadcast to the accumulator has no such digits at first.  It gets them from the first
 operation that combines it with a value whose digits are known.
 """

@@ -150,7 +150,7 @@ def common(x: Modes, y: Modes) -> Modes:
                 same = False
             if not same:
                 raise ValueError(
-                    f"operands of shapes {extents(x)} and {extents(y)} are not the same elements of the accumulator"
+                    f"operands of shapes {extents(x)} and {extents(y)} cover different elements of the accumulator"
                 )
         found.append(one or other)
     return tuple(found)

@@ -173,7 +173,9 @@ def _check(g: GroupedArguments) -> None:
         if x is not None:
             raise UnsupportedError(f"{NAME}: {name} is not supported for lists, whose matrices have their own sizes")
     if g.rest != "keep":
-        raise UnsupportedError(f"{NAME}: rest={g.rest!r} is not supported for lists, whose results are written whole")
+        raise UnsupportedError(
+            f"{NAME}: rest={g.rest!r} is not supported for lists, because all elements of their results are written"
+        )
     if g.kernel is not None and not isinstance(g.kernel, TileDescription):
         raise UnsupportedError(f"{NAME}: kernel={g.kernel!r} is not supported for lists; pass a TileDescription")
     others: Sequence[tuple[str, Any]] = (("b", g.b), ("out", g.out), ("c", g.c))

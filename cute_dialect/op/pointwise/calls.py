@@ -222,9 +222,7 @@ class Elementwise:
     def _check_out(self, name: str, view: ArrayView, wide: Sequence[ArrayView], kinds: Sequence[str]) -> None:
         """Check that a result may be written while the arrays are read."""
         if any(step == 0 and n > 1 for n, step in zip(view.shape, view.strides)):
-            raise LayoutError(
-                f"{self.name}: {name} has strides {view.strides}; each of its elements needs an address of its own"
-            )
+            raise LayoutError(f"{self.name}: {name} has strides {view.strides}; its elements must not share addresses")
         for v in wide:
             same = (v.pointer, v.strides, v.dtype) == (view.pointer, view.strides, view.dtype)
             if not same and overlap(v, view):

@@ -166,7 +166,7 @@ trace(f)
 # ===== a vector of two types
 trace(lambda x: cute.full((4,), 1, Int32).reduce(lambda a, b: a, [0], reduction_profile=(None,)))
 #: KernelTypeError
-#: values.py:1:17: error F230: expected a number, got [0]
+#: values.py:1:17: error F230: [0] is not a number
 #:     1 | trace(lambda x: cute.full((4,), 1, Int32).reduce(lambda a, b: a, [0], reduction_profile=(None,)))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)

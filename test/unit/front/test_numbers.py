@@ -314,7 +314,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: cute.Uint8(1) + -1, "error F230: -1 is out of range for Uint8 (0 to 255)"),
     (lambda: cute.Int32(math.inf), "error F230: inf cannot be converted to Int32"),
     (lambda: cute.Int32(1e10), "error F230: 10000000000.0 is out of range for Int32 (-2147483648 to 2147483647)"),
-    (lambda: cute.Int32("three"), "error F230: expected a number, got 'three'"),
+    (lambda: cute.Int32("three"), "error F230: 'three' is not a number"),
     (lambda: cute.Int32(1) < cute.Uint32(1), "error F231: '<' is ambiguous because Int32 and Uint32 differ in "
      "signedness\nhint: convert one of them, e.g. Int32(b)"),
     (lambda: cute.Int64(1) >> cute.Uint64(1), "error F231: '>>' is ambiguous because Int64 and Uint64 differ in "

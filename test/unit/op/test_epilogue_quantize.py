@@ -135,7 +135,7 @@ def test_two_products() -> None:
          {"args": {"s": np.zeros((64, 1), np.float32)}},
          "mm: epilogue <lambda>: s has dtype float32; it must have float8_e8m0fnu"),
         (lambda accum: {"D": accum, "s": quantize(accum)[1]}, {"out": np.zeros((64, 64), np.float16).T},
-         "mm: out has strides (1, 64), but quantize() in an epilogue needs contiguous rows; pass such an out"),
+         "mm: out has strides (1, 64), but quantize() in an epilogue needs contiguous rows; pass a contiguous out"),
     ],
 )  # fmt: skip
 def test_errors(function: Any, more: dict[str, Any], message: str) -> None:

@@ -131,7 +131,7 @@ def test_tensors_of_torch() -> None:
             {},
             r"mm: a has shape \(2, 4, 4\), but rank 2 is needed; use bmm",
         ),
-        (op.bmm, ((2, 4, 4), (3, 4, 4)), {}, r"bmm: b has 3 matrices, but a has 2; pass as many, or one"),
+        (op.bmm, ((2, 4, 4), (3, 4, 4)), {}, r"bmm: b has 3 matrices, but a has 2; pass 2, or one"),
         (op.bmm, ((4, 4), (4, 4)), {}, r"bmm: a has shape \(4, 4\), but rank 3 is needed; use mm for matrices"),
         (op.mm, ((4, 4), (4, 4), (4, 5)), {}, r"mm: out has shape \(4, 5\); pass out of shape \(4, 4\)"),
         (

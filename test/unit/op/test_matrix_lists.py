@@ -182,7 +182,7 @@ def several_results(accum: Any) -> Any:
 
 
 BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
-    (op.ShapeError, "mm_array: Bs has 2 matrices, but As has 3; pass as many", lambda: op.mm_array(A, B[:2])),
+    (op.ShapeError, "mm_array: Bs has 2 matrices, but As has 3; pass 3", lambda: op.mm_array(A, B[:2])),
     (op.ShapeError, "mm_array: As is empty; pass at least one matrix", lambda: op.mm_array([], [])),
     (op.DtypeError, "mm_array: As is an array of f16; pass a list of arrays, or (L,) addresses as i64",
      lambda: op.mm_array(A[0], B)),

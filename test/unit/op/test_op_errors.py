@@ -92,9 +92,9 @@ CASES: list[Case] = [
         "bmm: a has shape (128, 64), but rank 3 is needed; use mm for matrices"
     )),
     (op.bmm, (BATCH, half(4, 64, 256)), {}, op.ShapeError,
-     "bmm: b has 4 matrices, but a has 3; pass as many, or one"),
+     "bmm: b has 4 matrices, but a has 3; pass 3, or one"),
     (op.bmm, (BATCH, half(0, 64, 256)), {}, op.ShapeError,
-     "bmm: b has 0 matrices, but a has 3; pass as many, or one"),
+     "bmm: b has 0 matrices, but a has 3; pass 3, or one"),
     (op.mm, (A, B, half(128, 255)), {}, op.ShapeError, "mm: out has shape (128, 255); pass out of shape (128, 256)"),
     (op.bmm, (BATCH, half(1, 64, 256), half(128, 256)), {}, op.ShapeError,
      "bmm: out has shape (128, 256); pass out of shape (3, 128, 256)"),

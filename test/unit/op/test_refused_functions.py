@@ -180,12 +180,12 @@ GRAPHS: list[Case] = [
     ),
     (
         op.LayoutError,
-        "mm: out has strides (1, 128), but whole_rows in an epilogue needs contiguous rows; pass such an out",
+        "mm: out has strides (1, 128), but whole_rows in an epilogue needs contiguous rows; pass a contiguous out",
         mm(shares, out=zeros(256, 128).T),
     ),
     (
         op.LayoutError,
-        "mm: out has strides (1, 128), but pairs() in an epilogue needs contiguous rows; pass such an out",
+        "mm: out has strides (1, 128), but pairs() in an epilogue needs contiguous rows; pass a contiguous out",
         mm(paired, out=zeros(128, 128).T),
     ),
     (
@@ -239,7 +239,7 @@ PRODUCTS: list[Case] = [
     ),
     (
         op.LayoutError,
-        "scaled_mm: out has strides (1, 128), but block scales need contiguous rows; pass such an out",
+        "scaled_mm: out has strides (1, 128), but block scales need contiguous rows; pass a contiguous out",
         call(op.scaled_mm, A8, B8, blocks(128, 2), blocks(2, 2), out=zeros(256, 128).T),
     ),
     (
