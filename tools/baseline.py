@@ -146,11 +146,8 @@ def record_problems(count: int, cubins: bool, kernels: bool) -> tuple[dict[str, 
 def modules_of(explained: Any) -> list[Any]:
     """The compiled modules of the kernels that ``op.explain`` names."""
     from cute_dialect import op
-    from cute_dialect.op.grouped.kernels import library_of
 
-    if type(explained).__name__ == "GroupedExplanation":
-        return [library_of(explained.config)]
-    return [made.result() for made in op.prefetch([explained], workers=1)._made]  # pyright: ignore[reportPrivateUsage]
+    return op.prefetch([explained], workers=1).modules()
 
 
 def add_module(found: dict[str, str], name: str, module: Any, cubins: bool) -> None:

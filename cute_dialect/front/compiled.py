@@ -513,7 +513,7 @@ def _warn_of_unchecked(report: RunReport | None) -> None:
     if report is None or not report.unchecked or _warned_of_unchecked:
         return
     _warned_of_unchecked.append(True)
-    text = next((w for w in report.warnings if "were left off" in w), "")
+    text = next((w for w in report.warnings if w.startswith("the checks race and uninit")), "")
     frame = next(user_frames(), None)
     file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("?", 0)
     warnings.warn_explicit(f"{text}; checks='none' silences this warning", RuntimeWarning, file, line)

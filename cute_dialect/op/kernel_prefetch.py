@@ -65,6 +65,10 @@ class Prefetch:
         with Task("compiling", len(self._made), "kernels") as task:
             self.follow(task.advance, timeout)
 
+    def modules(self) -> list[CompiledModule]:
+        """Wait for all kernels and return their modules, in the order of the request."""
+        return [made.result() for made in self._made]
+
     def follow(self, told: Callable[[], None], timeout: float | None = None) -> None:
         """Wait as :meth:`wait` does, without a progress bar; ``told`` is called after each kernel."""
         try:

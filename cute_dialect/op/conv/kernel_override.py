@@ -79,7 +79,7 @@ def _named(asked: ConvRequest, name: str, gpu: str, sms: int) -> ConvConfig:
 
 def _described(asked: ConvRequest, tile: TileDescription) -> object:
     """Return the kernel of a tile description."""
-    from cute_dialect.op.plans.configure import ConvRequest as Product
+    from cute_dialect.op.plans.configure import KernelRequest as Product
     from cute_dialect.op.plans.configure import wanted
 
     a, b = factors(asked.element)

@@ -460,9 +460,8 @@ def test_metadata_that_means_nothing_is_an_error(bits: int, text: str) -> None:
     assert np.all(run_with_metadata(0x4484, 11) == 16)
     with pytest.raises(InterpError) as error:
         run_with_metadata(0x4404 | bits << 4, 11)
-    assert f"one of 0100, 1000, 1001, 1100, 1101, 1110 as metadata of row 11, group 5 of A, got {text}" in str(
-        error.value
-    )
+    said = f"the metadata of row 11, group 5 of A is {text}; it must be one of 0100, 1000, 1001, 1100, 1101, 1110"
+    assert said in str(error.value)
     assert error.value.thread == (13, 0, 0)  # row 3 + 8; the second thread of the pair that selector 0 names
 
 
