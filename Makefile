@@ -51,9 +51,10 @@ unit: $(VENV)/.test  ## pytest only; of one folder: make unit T=test/unit/interp
 lit: $(VENV)/.test  ## lit only; of one folder: make lit T=test/filecheck/passes
 	$(BIN)/lit -v $(T)
 
-lint: $(VENV)/.dev  ## ruff
+lint: $(VENV)/.dev  ## ruff, and the words of docstrings, comments, errors and pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python test/unit/house/prose.py
 
 types: $(VENV)/.dev  ## pyright, strict; of the examples, as an editor checks them
 	$(BIN)/pyright --pythonpath $(BIN)/python

@@ -24,7 +24,7 @@
 !memref_2 = !cute.memref<f32, gmem, align<16>, "(1,4,1,1):(0,1,0,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Add any matrices.
+    // Add matrices of any alignment.
     gpu.func @add(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %0 = cute.get_layout(%mC) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">

@@ -76,7 +76,7 @@
 !coord_tensor_7 = !cute.coord_tensor<"(?,?{div=8})", "((1,8)):((0,1@1))">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply any matrices.
+    // Multiply matrices of any alignment.
     gpu.func @gemm(%A: !A, %B: !A, %C: !A, %tiles: i32, %tiles_0: i32) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %0 = cute.get_layout(%C) : !A
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">

@@ -90,7 +90,7 @@
 !memref_29 = !cute.memref<f32, gmem, align<16>, "(?{div=4},?):(1,?{div=4})">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply matrices with 16-byte aligned rows by tiles that TMA loads, with registers loaded one step ahead.
+    // Multiply matrices with 16-byte aligned rows: TMA loads tiles, and registers are loaded one step ahead.
     gpu.func @sgemm(%loads: !loads, %loads_0: !loads_2, %loads_1: !loads_3, %loads_2: !loads_4, %mC: !mC) kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%loads_0) : !loads_2
       %1:2 = cute.get_scalars<{only_dynamic}> (%0) : !layout

@@ -34,7 +34,7 @@
 !inside = !cute.memref<i1, rmem, "(1,1,1):(0,0,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply any matrices by tiles.
+    // Multiply matrices of any alignment, tile by tile.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 1024, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">

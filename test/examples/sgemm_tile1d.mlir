@@ -34,7 +34,7 @@
 !inside = !cute.memref<i1, rmem, align<8>, "(1,8,1):(0,1,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply any matrices by tiles.
+    // Multiply matrices of any alignment, tile by tile.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 512, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">

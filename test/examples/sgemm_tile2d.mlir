@@ -40,7 +40,7 @@
 !inside = !cute.memref<i1, rmem, align<32>, "(1,8,8):(0,8,1)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply any matrices by tiles.
+    // Multiply matrices of any alignment, tile by tile.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">

@@ -65,7 +65,7 @@
 !memref_17 = !cute.memref<f32, smem, align<16>, "((4,1),1,1):((1,0),0,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply any matrices by tiles.
+    // Multiply matrices of any alignment, tile by tile.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -222,7 +222,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
-    // Multiply matrices with 16-byte aligned rows by tiles.
+    // Multiply matrices with 16-byte aligned rows, tile by tile.
     gpu.func @sgemm_v(%mA: !mA_2, %mB: !mA_2, %mC: !mA_2) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA_2
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !layout_2

@@ -75,7 +75,7 @@
 !memref_21 = !cute.memref<f32, smem, align<16>, "((4,1),1,2):((1,0),0,1024)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    // Multiply any matrices by tiles that are loaded ahead.
+    // Multiply matrices of any alignment, with prefetch of tiles.
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -358,7 +358,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
-    // Multiply matrices with 16-byte aligned rows by tiles that are loaded ahead.
+    // Multiply matrices with 16-byte aligned rows, with prefetch of tiles.
     gpu.func @sgemm_v(%mA: !mA_2, %mB: !mA_2, %mC: !mA_2) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%mA) : !mA_2
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !layout_2

@@ -98,6 +98,7 @@ def copy_module() -> CompiledModule:
     return by_way_of_nvgpu(copy_atom_kernels())
 
 
+@pytest.mark.end_to_end  # the first case compiles all kernels
 @pytest.mark.sample("stsm_x1_n", "cp_async_always_8", "bulk_reduce_add_f32", "bulk_reduce_max_f16")
 @pytest.mark.parametrize("case", list(copy_cases()), ids=lambda c: c.name)
 def test_copies(case: CopyCase) -> None:

@@ -62,6 +62,7 @@ WORDS = {
 WORD = {
     name: re.compile(rf"\b(?:{text})" if not text.startswith("\\b") else text, re.I) for name, text in WORDS.items()
 }
+ANY_WORD = re.compile("|".join(pattern.pattern for pattern in WORD.values()), re.I)
 
 # Findings that are right English: (end of the path, words of the line) -> the reason.
 EXCEPTIONS: dict[tuple[str, str], str] = {
@@ -94,7 +95,8 @@ def prose_of_python(source: str) -> Iterator[Passage]:
     """Docstrings, comments and the string literals of at least three words."""
     tree = ast.parse(source)
     documents: set[int] = set()
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         for body in (getattr(node, "body", None),):
             if isinstance(body, list):
                 for stmt in body:
@@ -105,7 +107,7 @@ def prose_of_python(source: str) -> Iterator[Passage]:
                     ):
                         documents.add(id(stmt.value))
                         yield Passage(stmt.value.lineno, _without_code(stmt.value.value), True)
-    for node in ast.walk(tree):
+    for node in nodes:
         literal = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents
         if literal and len(node.value.split()) >= 3:
             yield Passage(node.lineno, node.value, False)
@@ -201,7 +203,7 @@ def check(path: Path, *, long: bool = False, text: str | None = None) -> Iterato
                 found.append(Finding(name, line, "long", sentence[:100]))
         spoken = re.sub(r"``?[^`]*``?", lambda m: re.sub(r"[^\n]", "`", m[0]), passage.text)
         flat = spoken.replace("\n", " ")
-        for rule, pattern in WORD.items():
+        for rule, pattern in WORD.items() if ANY_WORD.search(flat) else ():
             for match in pattern.finditer(flat):
                 line = passage.line + passage.text.count("\n", 0, match.start())
                 found.append(Finding(name, line, rule, flat[max(0, match.start() - 40) : match.end() + 40].strip()))

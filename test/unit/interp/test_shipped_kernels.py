@@ -117,6 +117,7 @@ FAMILIES: dict[str, Family] = {
 }
 
 
+@pytest.mark.end_to_end
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_family(name: str) -> None:

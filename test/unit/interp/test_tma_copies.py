@@ -318,7 +318,7 @@ def test_multicast(schedule: str) -> None:
 
 def test_not_a_tensor_map() -> None:
     text = copy()
-    with pytest.raises(InterpError, match="128 bytes of a tensor map"):
+    with pytest.raises(InterpError, match="128 bytes are not a tensor map"):
         run_kernel(
             kernel(text, PARAMS, DSMEM),
             "k",

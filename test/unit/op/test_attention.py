@@ -156,10 +156,10 @@ def test_few_queries_take_parts() -> None:
     assert [k.name for k in found.kernels] == [
         "attention-bf16-128-full-lse-split-64x128-s3", "attention-combine-bf16-128-together",
     ]  # fmt: skip
-    assert "keys in 32 parts" in str(found) and "are the heads that share keys" in str(found)
+    assert "keys in 32 slices" in str(found) and "heads that share keys are the rows" in str(found)
     for batch, heads in ((4, 32), (1, 8)):  # as many tiles as multiprocessors; parts that cost more than they give
         whole = op.explain(op.attention, (batch, heads, 1024, 128), (batch, heads, 1024, 128))
-        assert len(whole.kernels) == 1 and "parts" not in str(whole)
+        assert len(whole.kernels) == 1 and "slices" not in str(whole)
     named = found.kernels[0].name
     assert op.explain(op.attention, (1, 8, 9, 128), (1, 8, 999, 128), element="bf16", kernel=named).way.parts == 8
 

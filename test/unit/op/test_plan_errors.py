@@ -231,6 +231,5 @@ def test_a_gpu_without_wgmma(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(op.UnsupportedError) as told:
         op.Gemm(**F16).run(A, B)
     assert str(told.value) == (
-        'Gemm.run: the kernel uses wgmma, which needs sm_90, but the GPU has sm_86; use kernel_cc=80, or '
-            'device="cpu" for the interpreter'
-    )  # fmt: skip
+        'Gemm.run: wgmma kernels need sm_90, but the GPU is sm_86; use kernel_cc=80, or device="cpu"'
+    )
