@@ -31,7 +31,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
@@ -216,7 +216,7 @@ def record(only: set[str], count: int, cubins: bool) -> dict[str, dict[str, str]
 
 
 @contextlib.contextmanager
-def environment(**values: str) -> Iterator[None]:
+def environment(**values: str) -> Generator[None]:
     before = dict(os.environ)
     os.environ.update(values)
     try:

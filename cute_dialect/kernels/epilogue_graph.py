@@ -28,6 +28,7 @@ constants do.
 """
 
 # Graph values are arrays of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -33,12 +33,12 @@ def major(tensor: Tensor) -> OperandMajorMode:
 def make_trivial_tiled_mma(
     a_dtype: type[Numeric],
     b_dtype: type[Numeric],
-    a_leading_mode: OperandMajorMode,
-    b_leading_mode: OperandMajorMode,
+    a_leading_mode: OperandMajorMode | str,
+    b_leading_mode: OperandMajorMode | str,
     acc_dtype: type[Numeric],
     atom_layout_mnk: LayoutLike,
     tiler_mn: tuple[int, int],
-    a_source: OperandSource | None = None,
+    a_source: OperandSource | str | None = None,
 ) -> TiledMma:
     """Create the tiled MMA of the wgmma for these types. ``tiler_mn`` is (64, N) per instruction.
 

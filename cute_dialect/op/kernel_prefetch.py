@@ -29,10 +29,10 @@ from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Prefetch", "Wanted", "prefetch"]
 
-Wanted: TypeAlias = (
-    "Problem | Choice | Explanation | GroupedExplanation | RowExplanation | AttentionExplanation | ConvExplanation | "
-    "RowKernel | ConvKernel"
+_Explained: TypeAlias = (
+    "Explanation | GroupedExplanation | RowExplanation | AttentionExplanation | ConvExplanation"
 )
+Wanted: TypeAlias = "Problem | Choice | _Explained | RowKernel | ConvKernel"
 _Kernel: TypeAlias = "Choice | compiled.AnyConfig | PartsConfig | GroupedConfig | ListedConfig | RowKernel | ConvKernel"
 
 
