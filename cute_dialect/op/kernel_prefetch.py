@@ -29,9 +29,7 @@ from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Prefetch", "Wanted", "prefetch"]
 
-_Explained: TypeAlias = (
-    "Explanation | GroupedExplanation | RowExplanation | AttentionExplanation | ConvExplanation"
-)
+_Explained: TypeAlias = "Explanation | GroupedExplanation | RowExplanation | AttentionExplanation | ConvExplanation"
 Wanted: TypeAlias = "Problem | Choice | _Explained | RowKernel | ConvKernel"
 _Kernel: TypeAlias = "Choice | compiled.AnyConfig | PartsConfig | GroupedConfig | ListedConfig | RowKernel | ConvKernel"
 
