@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch``: lower tiled operations to the accesses of one thread.
+"""``convert-cute-algo-to-arch``: lower tiled operations to per-thread accesses.
 
 Removes ``atom``, ``make_tiled_copy``, ``tiled.copy.partition_*``, ``copy``, ``fill``, ``clear`` and
 ``make_fragment_like``.  Scalar arithmetic, views, element and vector accesses, and ``scf`` remain.
@@ -59,7 +59,7 @@ _HELP = __doc__ or ""
 
 
 class AlgoToArchPass(Pass):
-    """Lower tiled copies, partitions, copies and fills to the accesses of one thread."""
+    """Lower tiled copies, partitions, copies and fills to per-thread accesses."""
 
     name = "convert-cute-algo-to-arch"
     summary = "lower tiled copy, tiled mma and partitions to the atoms of an architecture"

@@ -78,7 +78,7 @@ class ExpandOpsPass(Pass):
                 expand.block(block)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Yield the core ops other than the ten, and the tensor ops that have an expansion."""
+        """Yield core ops not in :data:`SURVIVING`, and tensor ops that have an expansion."""
         from cute_dialect.passes.expand_tensor import on_layout_of_tensor
 
         table = expansions()

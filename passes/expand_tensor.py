@@ -74,7 +74,7 @@ def _offset_type(offset: IntTuple) -> IntTupleType:
 
 
 def _placed(op: Operation, ctx: ExpandContext) -> None:
-    """Expand local_tile and similar ops with their own function for layout and offset, applied to values."""
+    """Expand ``local_tile`` and similar ops by running their ``place`` method on run-time values."""
     from cute_dialect.ops.tensors import PlacedOp
 
     assert isinstance(op, PlacedOp)

@@ -116,7 +116,7 @@ class PassTable:
             return  # the same pass, registered twice
         if other is not None or row.name in self._reserved:
             whose = "an option of this program" if other is None else f"a pass of {other.origin or 'cute_dialect'}"
-            raise OutsideError(f"pass '{row.name}' of {row.origin} has the name of {whose}")
+            raise OutsideError(f"pass '{row.name}' of {row.origin} has the same name as {whose}")
         self._rows[row.name] = row
 
     # --------------------------------------------------------------------------------------------------- entry points
@@ -178,7 +178,7 @@ def _import(name: str) -> ModuleType:
         if loaded is not None and os.path.abspath(getattr(loaded, "__file__", None) or "") == file:
             return loaded
         if loaded is not None:
-            raise OutsideError(f"cannot import '{name}': there is a module '{spec.name}' already, rename the file")
+            raise OutsideError(f"cannot import '{name}': a module '{spec.name}' already exists; rename the file")
         module = sys.modules[spec.name] = module_from_spec(spec)
         folder = os.path.dirname(file)
         if folder not in sys.path:

@@ -266,7 +266,7 @@ def _end(region: Region) -> Operation:
 
 
 def is_undefined(value: SSAValue) -> bool:
-    """Return True for ``llvm.mlir.undef``, which any register contents satisfy."""
+    """Return True for ``llvm.mlir.undef``, for which any register contents are valid."""
     return isinstance(value.owner, Operation) and value.owner.name == "llvm.mlir.undef"
 
 

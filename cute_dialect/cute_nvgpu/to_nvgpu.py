@@ -218,7 +218,7 @@ def _memref(low: Lowering, address: SSAValue, element: Attribute, shape: Sequenc
 
 
 class _Tokens:
-    """Asynchronous copies and groups of each block so far."""
+    """Tokens of the asynchronous copies and of the last group in each block, so far."""
 
     def __init__(self) -> None:
         self.copies: dict[Block, list[SSAValue]] = {}

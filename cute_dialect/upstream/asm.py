@@ -195,7 +195,7 @@ class ParseState:
             return parse_custom(self, element)
         if isinstance(element, Group):
             return any(self.optional(inner) for inner in element.then)
-        raise AssertionError(f"a group of '{self.spec.name}' starts with {element}")
+        raise AssertionError(f"'{self.spec.name}': an optional group cannot start with {element}")
 
     def type_of(self, name: str) -> None:
         """Parse the types of `operands`, of `results` or of one variable."""
@@ -242,7 +242,7 @@ class ParseState:
             start += count
 
     def split_flat(self, flat: list[UnresolvedOperand], types: list[Attribute], pos: int) -> None:
-        """Distribute the operands of an `operands` directive to their names."""
+        """Distribute the operands of an `operands` directive among the declared operands."""
         try:
             sizes = self.spec.operand_sizes(len(flat), None)
         except ValueError as err:

@@ -140,10 +140,10 @@ class LaunchFuncOp(FormatOp):
                     raise VerifyException(f"expected argument {i} of @{kernel.symbol} of type {expected}, got {got}")
         variants = self.attributes.get("cute.variants", ArrayAttr(()))
         if not isinstance(variants, ArrayAttr):
-            raise VerifyException(f"expected an array of kernels as 'cute.variants', got {variants}")
+            raise VerifyException(f"attribute 'cute.variants' must be an array of symbols of kernels, got {variants}")
         for variant in cast("ArrayAttr[Attribute]", variants):
             if not isinstance(variant, SymbolRefAttr):
-                raise VerifyException(f"expected a kernel in 'cute.variants', got {variant}")
+                raise VerifyException(f"attribute 'cute.variants' must contain symbols of kernels, got {variant}")
             _launched(module, variant, len(passed))
         types = self.attributes.get("cute.args", ArrayAttr(()))
         entries = cast("ArrayAttr[Attribute]", types).data if isinstance(types, ArrayAttr) else (types,)

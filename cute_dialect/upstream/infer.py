@@ -1,4 +1,4 @@
-"""Result types that upstream infers in C++ (`inferReturnTypes`), for ops whose format does not write them."""
+"""Result types that upstream infers in C++ (`inferReturnTypes`), for ops whose format omits them."""
 
 from collections.abc import Mapping
 

@@ -127,7 +127,7 @@ class LLVMArrayType(Data[ArrayBody], TypeAttribute):
     def __init__(self, size: int | ArrayBody, element_type: Attribute | None = None) -> None:
         if not isinstance(size, ArrayBody):
             if element_type is None:
-                raise TypeError("expected an element type")
+                raise TypeError("LLVMArrayType: element_type is missing; pass a size and an element type")
             size = ArrayBody(size, element_type)
         super().__init__(size)
 

@@ -18,7 +18,7 @@ _I32 = IntegerType(32)
 class MmaSyncOp(TableOp):
     """`nvvm.mma.sync A[%a0, …] B[%b0, …] C[%c0, …] {layoutA = …, shape = …} : (vector<2xf16>, vector<2xf16>, f32) -> S`
 
-    The types are those of one element of A, B and C; S is a struct of the accumulators. `multiplicandAPtxType` and
+    The types are those of one value of A, B and C; S is a struct of the accumulators. `multiplicandAPtxType` and
     `multiplicandBPtxType` are optional if the element type determines the PTX type (f16, f64); they are then filled in,
     as in upstream.
     """
@@ -40,7 +40,7 @@ class MmaSyncOp(TableOp):
         overflow: str | None = None,
         b1_op: str | None = None,
     ) -> None:
-        """Build a product of fragments. PTX types are passed by name (`bf16`, `s8` …)."""
+        """Build an MMA of fragments. PTX types are passed by name (`bf16`, `s8` …)."""
         super().__init__(
             a, b, c, shape=attr("nvvm.shape", f"m = {shape[0]}, n = {shape[1]}, k = {shape[2]}"),
             layoutA=layout_a, layoutB=layout_b, multiplicandAPtxType=ptx_type_a or _ptx_type(a[0].type),
@@ -97,5 +97,5 @@ class MmaSyncOp(TableOp):
 
 
 def _ptx_type(type_: Attribute) -> str | None:
-    """Return the PTX type of an operand type, or None if it is ambiguous. Only f16 and f64 are not."""
+    """Return the PTX type of an operand type, or None if it is ambiguous. Only f16 and f64 are unambiguous."""
     return {"f16": "f16", "f64": "f64"}.get(str(scalar_type(type_)))

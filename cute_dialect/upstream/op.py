@@ -231,7 +231,7 @@ class TableOp(Operation):
             for i, item in enumerate(names):
                 if item.rstrip("*") == name:
                     return values[i:] if item.endswith("*") else values[i]
-        raise AttributeError(f"'{self.name}' has no '{name}'")
+        raise AttributeError(f"'{self.name}' has no operand, result, attribute, region or successor '{name}'")
 
     def verify_(self) -> None:
         self.verify_itself()

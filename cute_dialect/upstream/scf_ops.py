@@ -28,6 +28,10 @@ def verify_without(op: Operation, hidden: Sequence[str], base: type[Operation]) 
         op.properties |= aside
 
 
+def _words(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types))
+
+
 def _ensure_yield(region: Region) -> None:
     """Add the `scf.yield` without operands that upstream omits."""
     if not region.blocks:
@@ -116,12 +120,18 @@ class WhileOp(scf.WhileOp):
         """
         if len(self.regions) != 2 or any(len(region.blocks) != 1 for region in self.regions):
             blocks = ", ".join(str(len(region.blocks)) for region in self.regions) or "none"
-            raise VerifyException(f"expected two regions of one block each, got regions with these blocks: {blocks}")
+            raise VerifyException(f"expected two regions of one block each, got block counts: {blocks}")
         before, after = self.before_region.block, self.after_region.block
         if [a.type for a in before.args] != list(self.operand_types):
-            raise VerifyException(f"expected {len(self.operands)} arguments of the operands' types in the first region")
+            raise VerifyException(
+                f"expected the arguments of the first region to have the operand types ({_words(self.operand_types)}), "
+                f"got ({_words([a.type for a in before.args])})"
+            )
         if [a.type for a in after.args] != list(self.result_types):
-            raise VerifyException(f"expected {len(self.results)} arguments of the results' types in the second region")
+            raise VerifyException(
+                f"expected the arguments of the second region to have the result types ({_words(self.result_types)}), "
+                f"got ({_words([a.type for a in after.args])})"
+            )
         super().verify_()
 
 
@@ -129,18 +139,17 @@ class IfOp(scf.IfOp):
     """`scf.if %c -> (T) { … scf.yield %a : T } else { … scf.yield %b : T }`"""
 
     def verify_(self) -> None:
-        """Check as upstream does that an op with results has both regions, and that both yield the result types."""
+        """Check, as upstream does, that an op with results has both regions and that both yield the result types."""
         super().verify_()
         wanted = list(self.result_types)
         for word, region in (("then", self.true_region), ("else", self.false_region)):
             last = region.blocks[-1].last_op if region.blocks else None
             if last is None and wanted:
-                raise VerifyException(f"expected an {word} region that yields {', '.join(map(str, wanted))}, got none")
+                raise VerifyException(f"expected the {word} region to yield ({_words(wanted)}), got an empty region")
             got = [o.type for o in last.operands] if isinstance(last, scf.YieldOp) else wanted
             if last is not None and got != wanted:
                 raise VerifyException(
-                    f"expected the {word} region to yield the result types ({', '.join(map(str, wanted))}), "
-                    f"got ({', '.join(map(str, got))})"
+                    f"expected the {word} region to yield the result types ({_words(wanted)}), got ({_words(got)})"
                 )
 
 

@@ -319,7 +319,7 @@ def _words(types: Sequence[Attribute]) -> str:
 def _sizes(args: Sequence[ArgSpec], count: int, given: Sequence[int] | None, message: str) -> list[int]:
     if given is not None:
         if len(given) != len(args) or sum(given) != count or min(given, default=0) < 0:
-            raise ValueError(message.format(f"segments that add up to {sum(given)}", count))
+            raise ValueError(message.format(f"{len(args)} segment sizes with sum {count} for its", list(given)))
         for arg, size in zip(args, given):
             if (arg.arity == "" and size != 1) or (arg.arity == "?" and size > 1):
                 # unreachable: no format in tables/ reaches this; tables of another MLIR release could

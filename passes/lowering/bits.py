@@ -39,7 +39,7 @@ def low_zeros(mask: int) -> int:
 
 
 def up_to(largest: int, zeros: int = 0) -> int:
-    """Return the mask of the numbers from 0 to ``largest`` whose low ``zeros`` bits are clear.
+    """Return the mask of the bits that any number from 0 to ``largest`` with ``zeros`` clear low bits may set.
 
     >>> bin(up_to(20, 2))
     '0b11100'
@@ -48,7 +48,7 @@ def up_to(largest: int, zeros: int = 0) -> int:
 
 
 class PossibleBits:
-    """Cached masks of the values of one lowered function."""
+    """Masks of the bits that values of one lowered function may set, cached by value."""
 
     def __init__(self) -> None:
         self.limits = dict(_LIMITS)

@@ -61,7 +61,7 @@ _VIEWS = ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_ite
 
 
 def written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
-    """Return the live fragments that ``op`` may write: those with a view that reaches a store inside."""
+    """Return the live fragments that ``op`` may write: those with a view used by a store inside ``op``."""
     roots: dict[SSAValue, tuple[Fragment, int | None]] = {
         v: (view.fragment, view.offset) for v, view in low.views.items()
     }
@@ -162,7 +162,7 @@ class Carried(NamedTuple):
 
 
 def carried_parts(low: Lowering, loop: Operation) -> list[Carried]:
-    """Return the parts that a loop carries, of the fragments that it writes."""
+    """Return the loop-carried parts of the fragments that a loop writes."""
     return [c for f, writes in written_fragments(low, loop).items() for c in _carried(low, f, writes)]
 
 
@@ -182,8 +182,8 @@ def _carried(low: Lowering, fragment: Fragment, writes: Writes) -> list[Carried]
 def _packed(fragment: Fragment, lanes: int) -> Unit | None:
     """Return the unit that carries a fragment, written in vectors of ``lanes`` small elements, as one ``i32`` struct.
 
-    One value instead of hundreds speeds up upstream and LLVM.  Return None if the elements do not fill ``i32``
-    registers.
+    One carried value instead of hundreds makes upstream MLIR and LLVM faster.  Return None if the elements do not fill
+    ``i32`` registers.
     """
     bits = element_bits(fragment.element)
     if bits not in (8, 16) or lanes * bits % 32 or fragment.n * bits % 32:

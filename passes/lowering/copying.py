@@ -111,7 +111,7 @@ def first_mode(layout: Layout) -> Layout:
 def plan(sides: Sequence[Side], limit_bits: int) -> Plan:
     """Plan the widest accesses that all memory sides allow.  Raises AlgebraError for incompatible layouts.
 
-    The last offset of the plan, after one for each side, is the linear coordinate of the element.
+    An access has one offset per side, followed by the linear coordinate of its element.
     """
     layouts = [s.layout for s in sides] + [Layout(size(sides[0].layout.shape), 1)]
     # A repeating destination (stride 0) is written once.

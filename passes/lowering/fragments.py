@@ -131,7 +131,7 @@ class Registers:
 
 
 def whole_register(cells: Sequence[Cell]) -> bool:
-    """Return True if the cells are all elements, at least two, of one register of a struct."""
+    """Return True if the cells are exactly the elements (two or more) of one register of a struct."""
     first = cells[0]
     return (
         isinstance(first, Member)

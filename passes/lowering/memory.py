@@ -109,7 +109,7 @@ def _packed(low: Lowering, t: Attribute, payload: Payload) -> SSAValue:
 
 
 def aligned_leaves(declared: Payload, payload: Payload) -> list[Leaf]:
-    """Return the leaves of ``payload`` at the positions of the dynamic leaves of ``declared``."""
+    """Return the leaves of ``payload`` at the positions where ``declared`` has dynamic leaves."""
     if isinstance(declared, Dyn):
         assert isinstance(payload, int | Dyn)
         return [payload]

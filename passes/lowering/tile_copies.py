@@ -30,7 +30,7 @@ def _retile(op: Operation) -> None:
 
 
 def _cooperative(op: Operation) -> None:
-    """Lower a cooperative copy: accesses are numbered, contiguous ones first, and dealt round-robin to the threads."""
+    """Lower a cooperative copy: accesses, contiguous ones first, are distributed round-robin over the threads."""
     source, destination, tid = op.operands
     threads = op.properties["threads"]
     assert isinstance(threads, IntegerAttr)

@@ -137,6 +137,6 @@ def _is_unsigned(op: Operation) -> bool:
 
 
 def _largest(t: Attribute) -> int:
-    """Return the largest signed number of an integer type or ``index``."""
+    """Return the largest signed value of an integer type or ``index``."""
     bits = 64 if isinstance(t, IndexType) else integer_width(t) or 64
     return (1 << (bits - 1)) - 1

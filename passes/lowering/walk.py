@@ -74,7 +74,7 @@ class Lowering:
     # -------------------------------------------------------------------------------------------------- the walk itself
 
     def symbol(self, op: Operation) -> Operation:
-        """Lower a top-level op (a function, a global) and return the new op, which is in no block.
+        """Lower a top-level op (a function, a global) and return the new op, which is not yet in a block.
 
         Raises PassError for a cute op, which must be in a function.
         """

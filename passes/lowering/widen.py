@@ -65,7 +65,7 @@ class Widener:
 
 
 def stored(value: SSAValue) -> SSAValue:
-    """Return the value that was inserted into a struct where ``value`` extracts it; otherwise ``value`` itself."""
+    """If ``value`` extracts a struct member, return the value that was inserted there; otherwise return ``value``."""
     found, path = inserted_at(value, ())
     return value if path else found
 

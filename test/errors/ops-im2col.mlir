@@ -31,7 +31,7 @@ func.func @f(%a: !load, %c: !c, %s: !s) {
 !s = !cute.memref<f16, smem, align<128>, "(64,32):(1,64)">
 !c = !cute.coord_tensor<"(0,0,0)", "(64,32):(1@0,0)">
 func.func @f(%a: !load, %c: !c, %s: !s) {
-  // expected-error @below {{expected 16 pixels in the tile, the number in the tensor map (the coordinates of a second instruction have no constant offset), got (64,32):(1@0,0)}}
+  // expected-error @below {{expected a tile of 16 pixels, as in the tensor map, because one instruction must copy all pixels of the tile, got (64,32):(1@0,0)}}
   cute.copy(%a, %c, %s) : (!load, !c, !s) -> ()
   return
 }
@@ -79,7 +79,7 @@ func.func @f(%a: !store, %c: i32) {
 !store = !cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
 !p = !cute.ptr<f16, smem, align<128>>
 func.func @f(%a: !store, %c: i32, %s: !p, %m: i16) {
-  // expected-error @below {{expected at most an i64 cache hint from operand #5, got i16}}
+  // expected-error @below {{expected at most an i64 cache hint after operand #4, got i16}}
   cute_nvgpu.arch.tma_store_im2col(%a, %c, %c, %c, %s, %m) : (!store, i32, i32, i32, !p, i16) -> ()
   return
 }

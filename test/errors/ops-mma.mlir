@@ -191,7 +191,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, smem, align<128>, "((8,(8,2)),1,2):((8,(1,64)),0,128)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op expected strides of whole units of 16 bytes in mode RestK of A, got 4 elements of 16 bits in (((8,8),(8,2)),1,2):(((8,64),(1,512)),0,4)}}
+  // expected-error @below {{'cute.gemm' op expected strides in mode RestK of A that are multiples of 16 bytes, got 4 elements of 16 bits in (((8,8),(8,2)),1,2):(((8,64),(1,512)),0,4)}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return

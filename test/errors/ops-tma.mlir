@@ -53,7 +53,7 @@ func.func @f(%m: !load, %a: i32, %b: i32, %s: !cute.ptr<f16, smem, align<128>>, 
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 func.func @f(%m: !load, %a: i32, %b: i32, %s: !cute.ptr<f16, smem, align<128>>, %bar: !cute.ptr<i64, smem>, %c: i32) {
-  // expected-error @below {{'cute_nvgpu.arch.tma_load' op expected at most an i16 mask and an i64 cache hint from operand #5, got i32}}
+  // expected-error @below {{'cute_nvgpu.arch.tma_load' op expected at most an i16 mask and an i64 cache hint after operand #4, got i32}}
   "cute_nvgpu.arch.tma_load"(%m, %a, %b, %s, %bar, %c) : (!load, i32, i32, !cute.ptr<f16, smem, align<128>>, !cute.ptr<i64, smem>, i32) -> ()
 //^
   return
@@ -181,7 +181,7 @@ func.func @f(%m: !im, %a: i32, %b: i32, %c: i32, %d: i32, %s: !cute.ptr<f16, sme
 
 !im = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 64, lower = (0, 0), upper = (0, 0)>
 func.func @f(%m: !im, %a: i32, %b: i32, %c: i32, %d: i32, %s: !cute.ptr<f16, smem, align<128>>, %bar: !cute.ptr<i64, smem>, %x: i16, %y: i16, %z: i1) {
-  // expected-error @below {{'cute_nvgpu.arch.tma_load_im2col' op expected at most an i16 mask and an i64 cache hint from operand #9, got i1}}
+  // expected-error @below {{'cute_nvgpu.arch.tma_load_im2col' op expected at most an i16 mask and an i64 cache hint after operand #8, got i1}}
   "cute_nvgpu.arch.tma_load_im2col"(%m, %a, %b, %c, %d, %s, %bar, %x, %y, %z) : (!im, i32, i32, i32, i32, !cute.ptr<f16, smem, align<128>>, !cute.ptr<i64, smem>, i16, i16, i1) -> ()
 //^
   return

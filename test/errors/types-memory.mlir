@@ -319,7 +319,7 @@ func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16
 
 // -----
 
-// expected-error @below {{expected a permutation of N whose extent is a multiple of the 16 that 2 atoms of 8 cover, got 24}}
+// expected-error @below {{expected a permutation of N whose extent is a multiple of 16 (2 atoms of extent 8), got 24}}
 func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">, permutation_MNK = <"[32:1;24:1;_]">>)
 //                                   ^
 

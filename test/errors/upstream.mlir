@@ -155,7 +155,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'nvvm.barrier' expects segments that add up to 2 operands, got 1}}
+  // expected-error @below {{'nvvm.barrier' expects 3 segment sizes with sum 1 for its operands, got [1, 1]}}
   "nvvm.barrier"(%a) <{operandSegmentSizes = array<i32: 1, 1>}> : (i32) -> ()
 //^
   llvm.return
@@ -164,7 +164,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'nvvm.barrier' expects segments that add up to 3 operands, got 3}}
+  // expected-error @below {{'nvvm.barrier' expects 3 segment sizes with sum 3 for its operands, got [2, 1]}}
   "nvvm.barrier"(%a, %a, %a) <{operandSegmentSizes = array<i32: 2, 1>}> : (i32, i32, i32) -> ()
 //^
   llvm.return
@@ -371,7 +371,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'gpu.launch_func' expects segments that add up to 7 operands, got 1}}
+  // expected-error @below {{'gpu.launch_func' expects 13 segment sizes with sum 1 for its operands, got [0, 2, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0]}}
   "gpu.launch_func"(%a) <{kernel = @m::@k, operandSegmentSizes = array<i32: 0, 2, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> : (i32) -> ()
 //^
   llvm.return
@@ -380,7 +380,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'gpu.launch_func' expects segments that add up to 6 operands, got 6}}
+  // expected-error @below {{'gpu.launch_func' expects 13 segment sizes with sum 6 for its operands, got [0, 2, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0]}}
   "gpu.launch_func"(%a, %a, %a, %a, %a, %a) <{kernel = @m::@k, operandSegmentSizes = array<i32: 0, 2, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> : (i32, i32, i32, i32, i32, i32) -> ()
 //^
   llvm.return
@@ -625,7 +625,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'scf.while' op expected 1 arguments of the results' types in the second region}}
+  // expected-error @below {{'scf.while' op expected the arguments of the second region to have the result types (i32), got ()}}
   %0 = scf.while (%x = %a) : (i32) -> i32 { scf.condition(%b) %x : i32 } do { ^y: scf.yield %a : i32 }
 //     ^
   llvm.return
@@ -634,7 +634,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'scf.while' op expected 1 arguments of the operands' types in the first region}}
+  // expected-error @below {{'scf.while' op expected the arguments of the first region to have the operand types (i32), got ()}}
   %0 = "scf.while"(%a) ({ ^x: "scf.condition"(%b, %a) : (i1, i32) -> () }, { ^y(%z: i32): "scf.yield"(%z) : (i32) -> () }) : (i32) -> i32
 //     ^
   llvm.return
@@ -1063,7 +1063,7 @@ module attributes {gpu.container_module} {
     }
   }
   func.func @launch(%x: f32, %n: i32) {
-    // expected-error @below {{'gpu.launch_func' op expected a kernel in 'cute.variants', got 3 : i32}}
+    // expected-error @below {{'gpu.launch_func' op attribute 'cute.variants' must contain symbols of kernels, got 3 : i32}}
     gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32) {cute.variants = [3 : i32]}
 //  ^
     return
@@ -1085,7 +1085,7 @@ module attributes {gpu.container_module} {
     }
   }
   func.func @launch(%x: f32, %n: i32) {
-    // expected-error @below {{'gpu.launch_func' op expected an array of kernels as 'cute.variants', got @kernels::@k}}
+    // expected-error @below {{'gpu.launch_func' op attribute 'cute.variants' must be an array of symbols of kernels, got @kernels::@k}}
     gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32) {cute.variants = @kernels::@k}
 //  ^
     return

@@ -174,7 +174,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error @below {{'scf.while' op expected two regions of one block each, got regions with these blocks: none}}
+  // expected-error @below {{'scf.while' op expected two regions of one block each, got block counts: none}}
   "scf.while"() : () -> ()
 //^
   return
@@ -208,7 +208,7 @@ func.func @f(%c: i1) {
 // -----
 
 func.func @f(%c: i1, %a: i32) {
-  // expected-error @below {{'scf.if' op expected an else region that yields i32, got none}}
+  // expected-error @below {{'scf.if' op expected the else region to yield (i32), got an empty region}}
   %x = scf.if %c -> (i32) {
 //     ^
     scf.yield %a : i32

@@ -18,7 +18,7 @@ from cute_dialect.ops.views import InstructionOp
 
 
 class _RunOp(InstructionOp):
-    """Base of the ops on contiguous runs of bytes."""
+    """Base of the bulk ops, which access contiguous runs of bytes."""
 
     def verify_(self) -> None:
         try:
@@ -119,7 +119,7 @@ class BulkCopyOp(_RunOp):
 
 @cute_op
 class BulkReduceOp(_RunOp):
-    """Combines a contiguous run of shared memory with a run of global memory (``cp.reduce.async.bulk``, sm_90).
+    """Reduces a contiguous run of shared memory into a run of global memory (``cp.reduce.async.bulk``, sm_90).
 
     Syntax: ``cute_nvgpu.arch.bulk_reduce(%src, %dst [, %hint : i64]) {reduction = "add"} : (S, D [, i64]) -> ()``
 

@@ -48,9 +48,7 @@ def _dot(step: Sequence[int], modes: Sequence[Mode], side: int) -> Leaf:
 
 
 def needs_barrier(destination: MemRefType) -> bool:
-    """Return True if an mbarrier counts the bytes of copies to this destination. Otherwise a bulk group completes
-    them.
-    """
+    """Return True if an mbarrier counts the bytes of copies to this destination, False if they join a bulk group."""
     return destination.space in ("smem", "dsmem")
 
 

@@ -71,7 +71,7 @@ def reduced_as(element: Attribute, reduction: str) -> str:
 
 
 def check_bulk(b: BulkCopy) -> None:
-    """Raise AlgebraError unless there are instructions with these parameters."""
+    """Raise AlgebraError unless an instruction with these parameters exists."""
     natural = element_bits(b.element)
     if b.bits % UNIT_BITS or b.bits % natural or b.bits < 0:
         raise AlgebraError(f"expected a multiple of {UNIT_BITS} bits, of whole elements of {b.element}, got {b.bits}")
@@ -169,7 +169,7 @@ class BulkCopyType(BulkAtomType):
 
 @irdl_attr_definition
 class BulkReduceType(BulkAtomType):
-    """``!cute_nvgpu.atom.bulk_reduce<T, add|min|max|inc|dec|and|or|xor [, N b]>``: combines runs of shared memory with
+    """``!cute_nvgpu.atom.bulk_reduce<T, add|min|max|inc|dec|and|or|xor [, N b]>``: reduces runs of shared memory into
     global memory in a bulk group, atomically for each element.
 
     Fields: ``cache_hint``, ``pred``.

@@ -1,4 +1,4 @@
-"""Product of whole tiles by all threads of a tiled MMA: ``cute.cooperative_gemm``."""
+"""GEMM of whole tiles by all threads of a tiled MMA: ``cute.cooperative_gemm``."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

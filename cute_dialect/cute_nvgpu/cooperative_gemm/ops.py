@@ -1,4 +1,4 @@
-"""``cute.cooperative_gemm``: the product of two tiles by all threads of a tiled MMA, and its checks."""
+"""``cute.cooperative_gemm``: the GEMM of two tiles by all threads of a tiled MMA, and its checks."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_r
 from cute_dialect.types import CoordType
 
 PARTITIONS = {"A": PartitionAOp, "B": PartitionBOp, "C": PartitionCOp}
-"""Operand -> op that returns a thread's part of it."""
+"""Operand -> op that returns a thread's partition of it."""
 
 
 class Part(NamedTuple):
-    """A thread's part of an operand.
+    """A thread's partition of an operand.
 
-    ``tile`` is the part of the tile in memory, or None for accumulators. ``fragment`` is the tensor that ``gemm``
+    ``tile`` is the partition of the tile in memory, or None for accumulators. ``fragment`` is the tensor that ``gemm``
     takes.
     """
 
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
 
 def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
-    """Return each thread's parts of A, B and C.
+    """Return each thread's partitions of A, B and C.
 
     ``types`` are the types of the tiled MMA, C, A, B and the thread index. Raises AlgebraError that names the operand
     and mode for tiles that do not fit.
@@ -62,7 +62,7 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
     assert isinstance(mma, TiledMmaType)
     expect(tid, CoordType, 4, "a !cute.coord")
     if mma.atom.SPARSE:
-        raise AlgebraError(f"expected a tiled MMA of a dense atom (see cute.sparse_gemm), got {mma}")
+        raise AlgebraError(f"expected a tiled MMA with a dense atom, got {mma}; for a sparse A use cute.sparse_gemm")
     if size(layout_modes(mma.tiled.threads)[3]) != 1:
         raise AlgebraError(f"expected an MMA with one atom along K, got {mma}, whose threads would hold partial sums")
     parts: dict[str, Part] = {}

@@ -71,7 +71,7 @@ class _Steps:
 
 
 def _matrix_copies(mma: TiledMmaType, operand: str, tile: MemRefType) -> Iterator[TiledCopyType]:
-    """Yield the tiled copies of an operand's fragments with ``ldmatrix``, largest first."""
+    """Yield the tiled copies that load an operand's fragments with ``ldmatrix``, largest first."""
     bits = element_bits(tile.element)
     if tile.space != "smem" or bits not in (8, 16, 32):
         return

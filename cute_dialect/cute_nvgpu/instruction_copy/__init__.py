@@ -1,4 +1,4 @@
-"""Base of copies that consist of machine instructions with their own memory spaces, alignment and layouts."""
+"""Base of the copy atoms that are one machine instruction, such as ``cp.async`` and ``ldmatrix``."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

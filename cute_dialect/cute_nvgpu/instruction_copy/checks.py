@@ -63,7 +63,7 @@ def cut(layout: AnyLayout, values: int) -> Pieces:
     modes = layout_modes(plain) if isinstance(plain.shape, tuple) else [plain]
     count = size(modes[0])
     if not isinstance(count, int) or count % values:
-        raise AlgebraError(f"expected a multiple of {values} values in mode 0, got {payload_text(plain)}")
+        raise AlgebraError(f"expected a size of mode 0 that is a multiple of {values}, got {payload_text(plain)}")
     piece, among = layout_modes(logical_divide(modes[0], raw_layout(values, 1)))
     return Pieces(piece, make_layout(among, *modes[1:]), layout if isinstance(layout, ComposedLayout) else None)
 

@@ -46,7 +46,7 @@ class CopyInstructionOp(InstructionOp):
 
 
 def _as_values(t: Attribute) -> Attribute:
-    """Return the tensor type with a single mode of values."""
+    """Return the tensor type with all modes grouped into one mode of values."""
     assert isinstance(t, MemRefType)
     layout = t.layout
     if isinstance(layout, ComposedLayout) or not isinstance(layout.shape, tuple):

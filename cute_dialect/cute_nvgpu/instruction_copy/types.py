@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 class InstructionCopyType(CopyAtomType):
-    """Base of the atom types of copies that are one machine instruction with its own memory spaces, alignment and
-    layouts.
+    """Base of the atom types of copies that are one machine instruction.
+
+    The instruction determines the memory spaces, the alignment and the layouts.
     """
 
     def row(self) -> CopyAtom:

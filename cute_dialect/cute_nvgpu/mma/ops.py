@@ -22,7 +22,7 @@ class _SumOp(ProductOp):
 
 @cute_op
 class FmaOp(_SumOp):
-    """Issues one multiply-add of a thread.
+    """Issues one multiply-add per thread.
 
     Syntax: ``cute_nvgpu.arch.fma(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
 
@@ -36,7 +36,7 @@ class FmaOp(_SumOp):
 
 @cute_op
 class DotProductOp(_SumOp):
-    """Issues one ``dp4a`` or ``dp2a`` of a thread.
+    """Issues one ``dp4a`` or ``dp2a`` per thread.
 
     Syntax: ``cute_nvgpu.arch.dot_product(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
     """
@@ -47,7 +47,7 @@ class DotProductOp(_SumOp):
 
 @cute_op
 class MmaSyncOp(_SumOp):
-    """Issues one ``mma.sync`` of a warp. Each operand is a view of one thread's values of one atom, in the order of the
+    """Issues one ``mma.sync`` per warp. Each operand is a view of one thread's values of one atom, in the order of the
     atom.
 
     Syntax: ``cute_nvgpu.arch.mma_sync(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``

@@ -12,7 +12,7 @@ from cute_dialect.ops.base import cute_op
 
 @cute_op
 class ShuffleOp(CopyInstructionOp):
-    """Issues one shuffle of a warp that transposes 2x2 blocks, or broadcasts the value of lane 0.
+    """Issues one warp shuffle that transposes 2x2 blocks, or broadcasts the value of lane 0.
 
     Syntax: ``cute_nvgpu.arch.shuffle(%from, %to) {atom = ATOM} : (R, R) -> ()``
 

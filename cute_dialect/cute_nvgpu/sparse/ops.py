@@ -1,8 +1,8 @@
-"""Products with a sparse A: the metadata E of a tiled MMA, and ``cute.sparse_gemm``.
+"""GEMM with a sparse A: the metadata E of a tiled MMA, and ``cute.sparse_gemm``.
 
 A sparse atom takes the compressed A, ``(M, K/2)``, and a matrix E of words, ``(M, K / columns)``. E holds the positions
 of the kept elements. ``partition_A`` and ``partition_E`` take both in row-major order in memory; no reordering for the
-threads is needed. B, C and D are the same as in a dense product.
+threads is needed. B, C and D are the same as in a dense GEMM.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_r
 
 @cute_op
 class PartitionEOp(PartitionOp, operand="E"):
-    """Returns a thread's part of the metadata E of a sparse tiled MMA, a tensor of words ``(M, K / columns, …)``.
+    """Returns a thread's partition of the metadata E of a sparse tiled MMA, a tensor of words ``(M, K / columns, …)``.
 
     Syntax: ``%t = cute.tiled.mma.partition_E(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
 
@@ -55,7 +55,7 @@ class PartitionEOp(PartitionOp, operand="E"):
 
 @cute_op
 class PartitionShapeEOp(PartitionShapeOp, operand="E"):
-    """Returns the shape that ``partition_E`` of a tensor of that shape has; see ``partition_shape_A``."""
+    """Returns the shape of the result of ``partition_E`` for a tensor of the given shape; see ``partition_shape_A``."""
 
 
 @cute_op
@@ -69,7 +69,7 @@ class MakeFragmentEOp(MakeFragmentOp, operand="E"):
 
 @cute_op
 class LayoutEOp(LayoutTvOp, operand="E"):
-    """Returns the map (thread, value) -> column-major index in the tile of words of E; see ``layout_A_tv``.
+    """Returns the map (thread, value) -> column-major index in the tile of E, in words; see ``layout_A_tv``.
 
     Example:
         %l = cute.tiled.mma.layout_E_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,i8,i32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.layout<"((4,8),(1,(1,1))):((8,1),(0,(16,32)))">
@@ -124,7 +124,7 @@ def _like_a(layout: Layout, a: tuple[Layout, Layout, Layout]) -> tuple[Layout, L
 
 @cute_op
 class SparseGemmOp(MemoryOp):
-    """Multiplies a thread's parts with a sparse A: ``D = A * B + C``, or ``D = A * B`` without C.
+    """Multiplies a thread's partitions of a sparse A and of B: ``D = A * B + C``, or ``D = A * B`` without C.
 
     Syntax: ``cute.sparse_gemm(%mma, %D, %A, %B, %E [, %C]) : (TM, D, A, B, E [, C]) -> ()``
 
@@ -162,7 +162,7 @@ class SparseGemmOp(MemoryOp):
 
 @cute_op
 class MmaSpOp(ProductOp):
-    """Issues one ``mma.sp::ordered_metadata`` of a warp. A holds the kept elements of its rows, E the metadata words.
+    """Issues one ``mma.sp::ordered_metadata`` per warp. A holds the kept elements of its rows, E the metadata words.
 
     Syntax: ``cute_nvgpu.arch.mma_sp(%D, %A, %B, %C, %E) {atom = ATOM} : (D, A, B, C, E) -> ()``
 
@@ -185,7 +185,7 @@ class MmaSpOp(ProductOp):
 
 @cute_op
 class WgmmaSpOp(ProductOp):
-    """Issues one ``wgmma.mma_async.sp`` of a warp group: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
+    """Issues one ``wgmma.mma_async.sp`` per warpgroup: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
     A is sparse.
 
     Syntax: ``cute_nvgpu.arch.wgmma_sp(%D, %A, %B, %E [, %scale_d]) {accumulate = true, atom = ATOM} : (D, A, B, E [, i1]) -> ()``

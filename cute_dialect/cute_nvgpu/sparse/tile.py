@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch`` lowering of products with a sparse A.
+"""``convert-cute-algo-to-arch`` lowering of GEMMs with a sparse A.
 
 Each instruction takes the words of E for its rows and its step along K::
 

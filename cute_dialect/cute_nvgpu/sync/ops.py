@@ -204,7 +204,7 @@ ROWS: tuple[Row, ...] = (
     _reduce_async("dec", "*ptr = *ptr == 0 || *ptr > value ? value : *ptr - 1", "unsigned"),
     # Register counts, dependent launches.
     Row("setmaxnreg",
-        "Changes the number of registers per thread of a warp group. The kernel must have ``known_block_size``.",
+        "Changes the number of registers per thread of a warpgroup. The kernel must have ``known_block_size``.",
         '"setmaxnreg"',
         properties=(
             Number("count", "a multiple of 8 from 24 to 256", register_count),

@@ -1,4 +1,4 @@
-"""``cute.gemm``: the product of a thread's parts, selected by their ranks, and the checks of its operands."""
+"""``cute.gemm``: the GEMM of a thread's partitions, and the checks of its operands."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def check_descriptor(atom: MmaAtomType, operand: str, t: MemRefType, modes: tupl
         for s, d in _leaf_modes(layout):
             if s != 1 and divisibility(d) * bits % 128:
                 raise AlgebraError(
-                    f"expected strides of whole units of 16 bytes in mode Rest{mode} of {operand}, got "
+                    f"expected strides in mode Rest{mode} of {operand} that are multiples of 16 bytes, got "
                     f"{payload_text(d)} elements of {bits} bits in {payload_text(t.layout)}"
                 )
 
@@ -187,11 +187,11 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
 
 @cute_op
 class GemmOp(MemoryOp):
-    """Multiplies a thread's parts of two operands: ``D = A * B + C``, or ``D = A * B`` without C.
+    """Multiplies a thread's partitions of A and B: ``D = A * B + C``, or ``D = A * B`` without C.
 
     Syntax: ``cute.gemm(%mma, %D, %A, %B [, %C]) : (TM, D, A, B [, C]) -> ()``
 
-    ``%mma`` is a tiled MMA or an MMA atom. Shapes are static. The ranks of A, B and D select the kind of product:
+    ``%mma`` is a tiled MMA or an MMA atom. Shapes are static. The ranks of A, B and D select the kind of GEMM:
 
     * ``(V)``, ``(V)``, ``(V)``: one atom;
     * ``(M)``, ``(N)``, ``(M,N)``: an outer product, for atoms with one value per thread;
@@ -200,7 +200,7 @@ class GemmOp(MemoryOp):
     * ``(V,M,K)``, ``(V,N,K)``, ``(V,M,N)``: one atom for each pair (m, n) and each k, in the order of k.
 
     Operands are in registers, except that ``wgmma`` reads A and B from views of shared memory; the matrix descriptors
-    are derived from these views. Products with ``wgmma`` are asynchronous. Separate ops are needed for fence, commit
+    are derived from these views. A ``wgmma`` is asynchronous. Separate ops are needed for fence, commit
     and wait (``cute_nvgpu.arch.wgmma_fence``, ``wgmma_commit_group``, ``wgmma_wait_group``).
 
     Example:

@@ -1,8 +1,8 @@
 """Tiled MMA: partitions and fragments of its operands, and its layouts.
 
 A tiled MMA repeats an atom over threads and values. ``partition_A``, ``partition_B`` and ``partition_C`` return a
-thread's part ``(V, Rest0, …)`` of an operand tile, where V are the values of one atom. ``cute.gemm`` multiplies such
-parts.
+thread's partition ``(V, Rest0, …)`` of an operand tile, where V are the values of one atom. ``cute.gemm`` multiplies
+such partitions.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def atom_values(atom: MmaAtomType, operand: str) -> int:
 def partition(
     mma: TiledMmaType, operand: str, tensor: TensorType, layout: Payload, tid: Payload
 ) -> tuple[AnyLayout, IntTuple]:
-    """Return a thread's part of an operand: the layout ``(V, Rest0, Rest1, …)`` and the offset of the thread.
+    """Return a thread's partition of an operand: the layout ``(V, Rest0, Rest1, …)`` and the offset of the thread.
 
     ``layout`` is the layout of the tensor, possibly with leaves bound to SSA values. Raises AlgebraError.
     """
@@ -214,13 +214,13 @@ class PartitionOp(TiledMmaOp):
 
 @cute_op
 class PartitionAOp(PartitionOp, operand="A"):
-    """Returns a thread's part of operand A of a tiled MMA, a tensor ``(M, K, …)``.
+    """Returns a thread's partition of operand A of a tiled MMA, a tensor ``(M, K, …)``.
 
     Syntax: ``%t = cute.tiled.mma.partition_A(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
 
     Inference:
         ``(V, RestM, RestK, …)``. ``V`` are the values of one atom, or the whole ``(M, K)`` tile of one instruction if
-        the atom reads A from shared memory. Threads along N get the same part. A swizzle remains on the pointer.
+        the atom reads A from shared memory. Threads along N get the same partition. A swizzle remains on the pointer.
 
     Example:
         %t = cute.tiled.mma.partition_A(%mma, %s, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,64):(64,1)">, !cute.coord<"?">) -> !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),2,4):((64,1),4096,16)">
@@ -229,7 +229,7 @@ class PartitionAOp(PartitionOp, operand="A"):
 
 @cute_op
 class PartitionBOp(PartitionOp, operand="B"):
-    """Returns a thread's part of operand B of a tiled MMA, a tensor ``(N, K, …)``; see ``partition_A``.
+    """Returns a thread's partition of operand B of a tiled MMA, a tensor ``(N, K, …)``; see ``partition_A``.
 
     Example:
         %t = cute.tiled.mma.partition_B(%mma, %s, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f16, gmem, "(32,16):(?,1)">, !cute.coord<"?">) -> !cute.memref<f16, gmem, "((2,2),2,1):((1,8),?{div=16},0)">
@@ -238,7 +238,7 @@ class PartitionBOp(PartitionOp, operand="B"):
 
 @cute_op
 class PartitionCOp(PartitionOp, operand="C"):
-    """Returns a thread's part of operand C or D of a tiled MMA: a tensor ``(M, N, …)`` of any element type, or a
+    """Returns a thread's partition of operand C or D of a tiled MMA: a tensor ``(M, N, …)`` of any element type, or a
     coordinate tensor.
 
     Syntax: ``%t = cute.tiled.mma.partition_C(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
@@ -282,7 +282,7 @@ class PartitionShapeOp(TiledMmaOp):
 
 @cute_op
 class PartitionShapeAOp(PartitionShapeOp, operand="A"):
-    """Returns the shape that ``partition_A`` of a tensor of that shape has.
+    """Returns the shape of the result of ``partition_A`` for a tensor of the given shape.
 
     Syntax: ``%s = cute.tiled.mma.partition_shape_A(%mma, %shape) : (TM, !cute.shape<"…">) -> !cute.shape<"…">``
     """
@@ -290,12 +290,12 @@ class PartitionShapeAOp(PartitionShapeOp, operand="A"):
 
 @cute_op
 class PartitionShapeBOp(PartitionShapeOp, operand="B"):
-    """Returns the shape that ``partition_B`` of a tensor of that shape has; see ``partition_shape_A``."""
+    """Returns the shape of the result of ``partition_B`` for a tensor of the given shape; see ``partition_shape_A``."""
 
 
 @cute_op
 class PartitionShapeCOp(PartitionShapeOp, operand="C"):
-    """Returns the shape that ``partition_C`` of a tensor of that shape has; see ``partition_shape_A``.
+    """Returns the shape of the result of ``partition_C`` for a tensor of the given shape; see ``partition_shape_A``.
 
     Example:
         %s = cute.tiled.mma.partition_shape_C(%mma, %mn) : (!cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x256x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.shape<"(128,256)">) -> !cute.shape<"((2,2,32),1,1)">
@@ -373,7 +373,7 @@ def _compact(layout: Layout) -> Layout:
 
 
 class MakeFragmentOp(TiledMmaOp):
-    """Base of the ops that allocate registers for a thread's part of an operand."""
+    """Base of the ops that allocate registers for a thread's partition of an operand."""
 
     name = "cute.tiled.mma.make_fragment_{}"
     mma = operand_def(TiledMmaType)

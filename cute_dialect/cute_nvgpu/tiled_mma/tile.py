@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch`` lowering of tiled matrix products: one arch op per instruction.
+"""``convert-cute-algo-to-arch`` lowering of tiled GEMMs: one arch op per instruction.
 
 ``cute.gemm`` is unrolled over k, and for each k over all (m, n). For ``mma.sync`` the (m, n) are in serpentine order,
 so that consecutive instructions share an operand. Each operand of an instruction is a view of one atom's values. Each
@@ -10,7 +10,7 @@ view is created once.
     cute_nvgpu.arch.mma_sync(%d0, %a0, %b0, %d0) {atom = …} : …
     cute_nvgpu.arch.mma_sync(%d1, %a1, %b0, %d1) {atom = …} : …
 
-Without C the first product of each accumulator starts from zero: with a C of zeros for ``mma.sync`` and ``fma``, with
+Without C the first MMA of each accumulator starts from zero: with a C of zeros for ``mma.sync`` and ``fma``, with
 scale-d 0 for ``wgmma``.
 """
 
@@ -44,7 +44,7 @@ def _nothing(op: Operation) -> None:
 
 
 def partition(op: Operation) -> None:
-    """Replace a partition by a view of the thread's part."""
+    """Replace a partition by a view of the thread's partition."""
     assert isinstance(op, mma.PartitionOp)
     tiled, tensor, tid = op.operands
     site = InsertionPoint(op)
@@ -58,7 +58,7 @@ def partition(op: Operation) -> None:
 
 
 def partition_shape(op: Operation) -> None:
-    """Replace the op by the shape of the thread's part."""
+    """Replace the op by the shape of the thread's partition."""
     assert isinstance(op, mma.PartitionShapeOp)
     site = InsertionPoint(op)
     declared, tiled = op.results[0].type, op.operands[0].type
@@ -156,7 +156,7 @@ def extent(mode: Layout) -> int:
 class Product(NamedTuple):
     """A ``cute.gemm`` or ``cute.sparse_gemm`` that is being lowered.
 
-    ``c`` is the tensor C, or None. ``tiles`` are the views of D, A and B, of E for a sparse product, and of C if it
+    ``c`` is the tensor C, or None. ``tiles`` are the views of D, A and B, of E for a sparse GEMM, and of C if it
     differs from D. ``extents`` are M, N and K in atoms.
     """
 
@@ -169,11 +169,11 @@ class Product(NamedTuple):
 
 
 Multiply: TypeAlias = Callable[[Product], None]
-"""Function that lowers a product with the atoms of a family, in the family's module ``tile``."""
+"""Function that lowers a GEMM with the atoms of a family, in the family's module ``tile``."""
 
 
 def multiply_by(make: type[Operation], product: Product) -> None:
-    """Lower a product to one op ``make`` per instruction, with the operands D, A, B, C, and E if sparse."""
+    """Lower a GEMM to one op ``make`` per instruction, with the operands D, A, B, C, and E if sparse."""
     site, _, c_tensor, atom, tiles, (m, n, k) = product
     c = tiles.get("C", tiles["D"])
     zero = zeros(site, atom) if c_tensor is None else None

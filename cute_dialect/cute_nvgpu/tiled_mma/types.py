@@ -7,7 +7,7 @@ row of the table (fragments, registers, lowering) is looked up on first use.
 * ``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a`` and ``dp2a`` of one thread;
 * ``!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>``: ``mma.sync`` of a warp (of a quad-pair for 8x8x4 on f16);
 * ``!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>``: ``mma.sp`` of a warp, with a sparse A;
-* ``!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` of a warp group;
+* ``!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` of a warpgroup;
 * ``!cute_nvgpu.atom.wgmma_sp<64x128x32, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` with a sparse A.
 
 The element types are those of (D, A, B, C). Single bits are ``i1``.
@@ -82,7 +82,7 @@ class MmaAtomType(Data[MmaKey], AtomType):
     ``negate``.
     """
     ASYNCHRONOUS: ClassVar[bool] = False
-    """True if the instruction is executed by a warp group, asynchronously."""
+    """True if the instruction is executed by a warpgroup, asynchronously."""
     SPARSE: ClassVar[bool] = False
     """True if A is sparse; the instruction then has an operand E."""
 
@@ -331,8 +331,8 @@ def tiled(data: TiledMmaData) -> TiledMma:
         assert isinstance(atoms, int) and isinstance(covered, int)
         if covered % (extent * atoms):
             raise AlgebraError(
-                f"expected a permutation of {mode} whose extent is a multiple of the {extent * atoms} that "
-                f"{atoms} atoms of {extent} cover, got {covered}"
+                f"expected a permutation of {mode} whose extent is a multiple of {extent * atoms} "
+                f"({atoms} atoms of extent {extent}), got {covered}"
             )
     return mma
 

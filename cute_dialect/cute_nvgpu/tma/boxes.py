@@ -98,14 +98,14 @@ def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box
     found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.pixels), (1, 1))
     if any(box.coords[1] for box in found):
         raise AlgebraError(
-            f"expected {pixels.pixels} pixels in the tile, the number in the tensor map (the coordinates of a second "
-            f"instruction have no constant offset), got {payload_text(coords.layout)}"
+            f"expected a tile of {pixels.pixels} pixels, as in the tensor map, because one instruction must copy all "
+            f"pixels of the tile, got {payload_text(coords.layout)}"
         )
     return [Box((box.coords[0], *[0] * (pixels.rank - 1)), box.offset) for box in found]
 
 
 def _numbered_pixels(tile: Layout) -> Layout:
-    """Replace the stride 0 of the pixel modes of im2col coordinates by the number of the pixel.
+    """Replace the stride 0 of the pixel modes of im2col coordinates with the strides of the pixel index.
 
     >>> from cute_dialect.algebra.text import parse_layout
     >>> _numbered_pixels(parse_layout("(64,(8,2)):(1@0,0)"))

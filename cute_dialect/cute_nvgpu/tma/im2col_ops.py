@@ -113,7 +113,7 @@ class MakeTmaReduceIm2colOp(_MakeIm2colOp):
 
 @cute_op
 class MakeIm2colMapOp(MapOfNumbersOp):
-    """Builds an im2col tensor map from numbers: the address, the extents in elements, and the strides of dimensions 1
+    """Builds an im2col tensor map from scalars: the address, the extents in elements, and the strides of dimensions 1
     and up in bytes (all ``i64``).
 
     ``make_tma_load_im2col`` is lowered to this op, and this op to a call of ``cute_tensor_map_im2col_<rank>d``.
@@ -245,7 +245,7 @@ class ArchTmaStoreIm2colOp(_Im2colWrite):
 
 @cute_op
 class ArchTmaReduceIm2colOp(_Im2colWrite):
-    """Combines the pixels of one instruction with global memory, in the current bulk group; see ``tma_store_im2col``.
+    """Reduces the pixels of one instruction into global memory, in the current bulk group; see ``tma_store_im2col``.
 
     PTX ISA 9.7.9.25.5.3 "cp.reduce.async.bulk.tensor".
 

@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch`` lowering of ``make_tma_load_im2col``, ``…_store_…`` and ``…_reduce_…`` to numbers."""
+"""``convert-cute-algo-to-arch`` lowering of ``make_tma_load_im2col``, ``…_store_…`` and ``…_reduce_…`` to scalars."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _make(op: Operation) -> None:
 
 
 def _wide(site: InsertionPoint, leaf: Leaf, times: int) -> SSAValue:
-    """Return a leaf times a number as an i64."""
+    """Return the product of a leaf and a constant as an i64."""
     if isinstance(leaf, int):
         return site.constant(leaf * times, i64)
     return site.emitter.value(leaf, 64) if times == 1 else site.emitter.binary("mul", leaf, times, 64)

@@ -77,7 +77,7 @@ class Im2colMap(NamedTuple):
 
 
 def check_im2col(m: Im2colMap, writes: bool = False) -> None:
-    """Raise AlgebraError, with the text of the TmaError, if no tensor has such a map.
+    """Raise AlgebraError, with the text of the TmaError, if a parameter of the map is invalid.
 
     ``writes`` is True for a store or a reduction. Base pixels before the first pixel are allowed for loads only. A
     write from one is an illegal instruction (measured on an H200). PTX ISA 9.7.9.27 "cp.async.bulk.tensor" does not

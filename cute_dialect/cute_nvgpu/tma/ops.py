@@ -259,7 +259,7 @@ class MapOfNumbersOp(MachineOp):
 
 @cute_op
 class MakeTensorMapOp(MapOfNumbersOp):
-    """Builds a tensor map from numbers: the address, the extents in elements, and the strides of dimensions 1 and up in
+    """Builds a tensor map from scalars: the address, the extents in elements, and the strides of dimensions 1 and up in
     bytes (all ``i64``).
 
     ``make_tma_load``, ``make_tma_store`` and ``make_tma_reduce`` are lowered to this op, and this op to a call of
@@ -298,9 +298,9 @@ def check_shared(m: TmaMap | Im2colMap, smem: Attribute, at: int) -> PtrType:
 
 
 def expect_rest(types: Sequence[Attribute], allowed: tuple[list[Attribute], ...], what: str, at: int) -> None:
-    """Raise AlgebraError unless the types of the operands from ``at`` on are one of the allowed lists."""
+    """Raise AlgebraError unless the types of operand ``at`` and the following ones are one of the allowed lists."""
     if list(types) not in allowed:
-        raise AlgebraError(f"expected at most {what} from operand #{at}, got {', '.join(map(str, types))}")
+        raise AlgebraError(f"expected at most {what} after operand #{at - 1}, got {', '.join(map(str, types))}")
 
 
 class _TmaInstruction(MachineOp):
@@ -381,7 +381,7 @@ class ArchTmaStoreOp(_TmaInstruction):
 
 @cute_op
 class ArchTmaReduceOp(_TmaInstruction):
-    """Combines one box with global memory, in the current bulk group; see ``tma_store``.
+    """Reduces one box into global memory, in the current bulk group; see ``tma_store``.
 
     PTX ISA 9.7.9.25.5.3 "cp.reduce.async.bulk.tensor".
 

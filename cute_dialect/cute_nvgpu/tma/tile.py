@@ -1,6 +1,6 @@
 """``convert-cute-algo-to-arch`` lowering of TMA: tensor maps on the host, copies of boxes in a kernel.
 
-``make_tma_load`` becomes an ``arch.make_tensor_map`` with the numbers of the tensor map, and a view of coordinates::
+``make_tma_load`` becomes an ``arch.make_tensor_map`` with the scalars of the tensor map, and a view of coordinates::
 
     %map = cute_nvgpu.arch.make_tensor_map(%ptr, %k, %m, %bytes) : (…, i64, i64, i64) -> !load
     %xy  = cute.make_view(%zeros, %layout) : !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">

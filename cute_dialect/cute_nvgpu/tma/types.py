@@ -96,7 +96,7 @@ class TmaMap(NamedTuple):
 
 
 def check_map(m: TmaMap) -> None:
-    """Raise AlgebraError, with the text of the TmaError, if no tensor has such a map."""
+    """Raise AlgebraError, with the text of the TmaError, if a parameter of the map is invalid."""
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.tensor_map import TensorDim, TensorMapSpec
 

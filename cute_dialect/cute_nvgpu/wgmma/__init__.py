@@ -1,4 +1,4 @@
-"""Asynchronous matrix instructions of a warp group: ``wgmma``."""
+"""Asynchronous matrix instructions of a warpgroup: ``wgmma``."""
 
 from cute_dialect.cute_nvgpu.family import Family
 

@@ -1,4 +1,4 @@
-"""Instructions of a warp group, ``cute_nvgpu.arch.wgmma*``: one op per instruction, on views of one atom's values."""
+"""Instructions of a warpgroup, ``cute_nvgpu.arch.wgmma*``: one op per instruction, on views of one atom's values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 @cute_op
 class WgmmaOp(ProductOp):
-    """Issues one ``wgmma.mma_async`` of a warp group: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
+    """Issues one ``wgmma.mma_async`` per warpgroup: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
 
     Syntax: ``cute_nvgpu.arch.wgmma(%D, %A, %B [, %scale_d]) {accumulate = true, atom = ATOM} : (D, A, B [, i1]) -> ()``
 

@@ -1,6 +1,6 @@
-"""``convert-cute-algo-to-arch`` lowering of products by a warp group.
+"""``convert-cute-algo-to-arch`` lowering of ``wgmma`` GEMMs.
 
-Without C the first product of each accumulator has scale-d 0.
+Without C the first ``wgmma`` of each accumulator has scale-d 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def multiply(product: Product) -> None:
 
 
 def multiply_by_warp_group(make: type[Operation], product: Product) -> None:
-    """Lower a product to one op ``make`` per instruction, with the operands D, A, B, and E if sparse."""
+    """Lower a GEMM to one op ``make`` per instruction, with the operands D, A, B, and E if sparse."""
     site, op, c, atom, tiles, (m, n, k) = product
     mma, d = op.operands[:2]
     scale_d = _accumulate_flag(mma)

@@ -1,4 +1,4 @@
-"""MMA atom type of a warp group: ``wgmma``."""
+"""MMA atom type of a warpgroup: ``wgmma``."""
 
 from __future__ import annotations
 

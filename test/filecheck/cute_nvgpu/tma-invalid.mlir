@@ -380,7 +380,7 @@ func.func @f(%a: !store, %x: i32, %s: !cute.ptr<f16, smem, align<128>, S<1,4,3>>
 
 !store = !cute_nvgpu.atom.tma_store<f16, box = (64, 8)>
 func.func @f(%a: !store, %x: i32, %s: !cute.ptr<f16, smem, align<128>>, %m: i16) {
-  // expected-error @below {{expected at most an i64 cache hint from operand #4, got i16}}
+  // expected-error @below {{expected at most an i64 cache hint after operand #3, got i16}}
   cute_nvgpu.arch.tma_store(%a, %x, %x, %s, %m) : (!store, i32, i32, !cute.ptr<f16, smem, align<128>>, i16) -> ()
   return
 }

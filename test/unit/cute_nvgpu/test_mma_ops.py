@@ -94,7 +94,7 @@ def test_defaults_of_wgmma() -> None:
         ),
         (
             f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(2,1,1):(1,0,0)">, permutation_MNK = <"[16:1;_;_]">>',
-            "permutation of M whose extent is a multiple of the 32 that 2 atoms of 16 cover, got 16",
+            "permutation of M whose extent is a multiple of 32 .2 atoms of extent 16., got 16",
         ),
     ],
 )
@@ -229,7 +229,10 @@ def test_gemm_takes_these() -> None:
         ((TW, WD, WA.replace("S<3,4,3>", "S<3,3,3>"), WA), "no matrix descriptor: swizzle: expected one of"),
         ((TW, WD, SMEM + '"((64,16),1,4):((72,1),0,16)">', WA), "has no matrix descriptor: X"),
         ((TW, WD, WA.replace("align<1024>", "align<8>"), WA), "expected A aligned to at least 16 bytes, got 8"),
-        ((TW, WD, SMEM + '"((64,16),1,4):((64,1),0,4)">', WA), "whole units of 16 bytes in mode RestK of A, got 4"),
+        (
+            (TW, WD, SMEM + '"((64,16),1,4):((64,1),0,4)">', WA),
+            "strides in mode RestK of A that are multiples of 16 bytes, got 4",
+        ),
     ],
 )
 def test_errors_of_gemm(types: tuple[str, ...], message: str) -> None:

@@ -146,7 +146,7 @@ def test_shapes_fragments_and_layouts() -> None:
         (
             CooperativeGemmOp,
             (TM, *['!cute.memref<f16, smem, "(32,32):(32,1)">'] * 3, THREAD),
-            r"tiled MMA of a dense atom \(see cute.sparse_gemm\)",
+            r"tiled MMA with a dense atom, got .*; for a sparse A use cute.sparse_gemm",
         ),
         (sparse_mma.LayoutEOp, (), "expected 1 operands?, got 0"),
     ],

@@ -300,8 +300,8 @@ ERRORS = {
     "F251: cute.make_tiled_mma: expected an atom layout of rank 3 (M,N,K), got (2,2):(1,2)": (
         lambda: cute.make_tiled_mma(warp.MmaF16BF16Op(cute.Float16, cute.Float32), (2, 2))
     ),
-    "F251: cute.make_tiled_mma: expected a permutation of M whose extent is a multiple of the 32 that 2 atoms of 16 "
-    "cover, got 24": lambda: cute.make_tiled_mma(
+    "F251: cute.make_tiled_mma: expected a permutation of M whose extent is a multiple of 32 (2 atoms of extent 16), "
+    "got 24": lambda: cute.make_tiled_mma(
         warp.MmaF16BF16Op(cute.Float16, cute.Float32), (2, 2, 1), (24, None, None)
     ),
     "F254: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> has no field ACCUMULATE, which only "

@@ -189,11 +189,11 @@ LOADS = [
     ("", "--load=", "option '--load' needs a value: MODULE"),
     ("", "--load", "option '--load' needs a value: MODULE"),
     (HEAD + "class A(Pass):\n    name = 'cse'\n" + RUN, "--load=wrong",
-     "pass 'cse' of 'wrong' has the name of a pass of cute_dialect"),
+     "pass 'cse' of 'wrong' has the same name as a pass of cute_dialect"),
     (HEAD + "class A(Pass):\n    name = 'help'\n" + RUN, "--load=wrong",
-     "pass 'help' of 'wrong' has the name of an option of this program"),
+     "pass 'help' of 'wrong' has the same name as an option of this program"),
     (HEAD + "class A(Pass):\n    name = 'a'\n" + RUN + "class B(Pass):\n    name = 'a'\n" + RUN, "--load=wrong",
-     "pass 'a' of 'wrong' has the name of a pass of 'wrong'"),
+     "pass 'a' of 'wrong' has the same name as a pass of 'wrong'"),
     (HEAD + "class A(Pass):\n    name = 'My Pass'\n" + RUN, "--load=wrong",
      "'wrong' names a pass 'My Pass': use lower-case letters, digits and '-', starting with a letter"),
     (HEAD + "class A(Pass):\n    name = 'a'\n", "--load=wrong", "A of 'wrong': A has no method 'run'"),
@@ -224,7 +224,7 @@ def test_a_module_that_cannot_be_loaded(opt: Tool, source: str, option: str, mes
 
 def test_a_file_with_the_name_of_a_module_that_is_loaded(opt: Tool):
     opt.write("passes/json.py", COUNT)
-    message = "cannot import './passes/json.py': there is a module 'json' already, rename the file"
+    message = "cannot import './passes/json.py': a module 'json' already exists; rename the file"
     with pytest.raises(OutsideError) as e:
         PassTable(["./passes/json.py"])
     assert str(e.value) == message
@@ -244,9 +244,9 @@ def test_a_file_that_is_named_as_a_module(opt: Tool, monkeypatch: pytest.MonkeyP
 
 POINT_ERRORS = [
     ({"cse": "counting.passes:CountPass"}, "--nothing",
-     "pass 'cse' of counting 1.5 has the name of a pass of cute_dialect"),
+     "pass 'cse' of counting 1.5 has the same name as a pass of cute_dialect"),
     ({"o": "counting.passes:CountPass"}, "--nothing",
-     "pass 'o' of counting 1.5 has the name of an option of this program"),
+     "pass 'o' of counting 1.5 has the same name as an option of this program"),
     ({"x": "counting.passes"}, "--x", "entry point 'x = counting.passes' of counting 1.5: expected 'module:Class'"),
     ({"x": "counting.gone:CountPass"}, "--x",
      "pass 'x' of counting 1.5 cannot be imported: ModuleNotFoundError: No module named 'counting.gone'"),
@@ -276,7 +276,9 @@ def test_two_packages_with_one_name(opt: Tool):
     opt.install("counting", POINTS, COUNT)
     opt.install("other", {"count-ops": "other.passes:CountPass"}, COUNT)
     assert opt("in.mlir", "--count-ops") == 1
-    assert opt.err.startswith("cute-opt: error: pass 'count-ops' of other 1.5 has the name of a pass of counting 1.5\n")
+    assert opt.err.startswith(
+        "cute-opt: error: pass 'count-ops' of other 1.5 has the same name as a pass of counting 1.5\n"
+    )
 
 
 def test_one_that_is_broken_does_not_hide_the_others(opt: Tool):
