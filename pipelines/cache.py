@@ -2,7 +2,7 @@
 
 An entry is a compiled module: JSON, PTX and cubin as :mod:`~cute_dialect.runtime.artifact` writes them, never pickles.
 Its key hashes everything that the module depends on: the IR text, the pipeline and its options, the sources of this
-package, and the releases of xDSL, MLIR and ptxas. Paths and times do not enter the key, so a cache that was filled on
+package, and the versions of xDSL, MLIR and ptxas. Paths and times do not enter the key, so a cache that was filled on
 one machine serves another.
 
 Any number of processes may share a cache; each user has separate entries. A damaged entry is reported, removed and
@@ -302,12 +302,12 @@ def _locked(shard: int, name: str, patience: float) -> int:
 
 
 def key_of(parts: Sequence[str]) -> str:
-    """Return the key of a compilation: a hash of ``parts``, of this package and of the releases of all tools."""
+    """Return the key of a compilation: a hash of ``parts``, of this package and of the versions of all tools."""
     return key_of_sources([*[f"{name} {release}" for name, release in tools().items()], *parts])
 
 
 def key_of_sources(parts: Sequence[str]) -> str:
-    """Return a hash of ``parts`` and of the sources of this package, without the releases of other tools."""
+    """Return a hash of ``parts`` and of the sources of this package, without the versions of other tools."""
     return _hashed([_sources_digest(), *parts])
 
 
@@ -323,7 +323,7 @@ def _hashed(parts: Sequence[str]) -> str:
 
 
 def tools() -> dict[str, str]:
-    """Return the releases of the tools that compile: xDSL, MLIR, LLVM, ptxas. A missing tool is ``no NAME``.
+    """Return the versions of the compilation tools: xDSL, MLIR, LLVM, ptxas. A missing tool is ``no NAME``.
 
     Raises ``SettingError`` for a bad ``CUTE_PTXAS``.
     """
@@ -341,7 +341,7 @@ def _tools(ptxas: str | None) -> dict[str, str]:
 
 
 def same_tools(kept: Mapping[str, str]) -> bool:
-    """Return True if each recorded release is the one on this machine, or the tool is missing here."""
+    """Return True if each recorded version is the installed one, or the tool is not installed."""
     here = tools()
     return all(here.get(name, release) in (release, f"no {name}") for name, release in kept.items())
 
@@ -404,7 +404,7 @@ def _sources(folder: str) -> Iterator[str]:
 
 
 def _package(name: str, distribution: str) -> str:
-    """Return the release of an installed package; of one that is no release, where it is and when it changed."""
+    """Return the version of an installed package, or path and modification time of a source tree."""
     from importlib.machinery import PathFinder
 
     spec = PathFinder.find_spec(name)

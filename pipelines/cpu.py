@@ -74,7 +74,7 @@ def run_on_cpu(
     for name, value in (("blocks", blocks), ("reports", reports)):
         if len(plans) > 1 and value:
             kernels = ", ".join(f"@{plan.kernel}" for plan in plans)
-            raise OptionError(f"{name}: expected a call with one launch, this one launches {kernels}")
+            raise OptionError(f"{name}: expected a call with one launch, but this call launches {kernels}")
     names, budgeted = read_checks(checks)
     options = RunOptions(
         progress=progress,
@@ -222,7 +222,7 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: 
 
 
 def _window(view: ArrayView) -> list[tuple[int, int]] | None:
-    """Return the byte ranges (offset, length) of the elements, if the array has padding and few enough rows."""
+    """Return the byte ranges (offset, length) of the elements; None without padding or with too many rows."""
     if 0 in view.shape:
         return None
     item = numpy_dtype(view.dtype).itemsize

@@ -45,7 +45,7 @@ _MOST = 1 << 20
 
 
 class Damaged(Exception):
-    """An entry differs from its marker, or something else has its name; the message gives the reason."""
+    """An entry differs from its marker, or is not a folder of this user; the message gives the reason."""
 
 
 class _Listed(NamedTuple):
@@ -80,7 +80,7 @@ def open_folder(name: str, above: int | None = None, *, make: bool = False) -> G
     except NotADirectoryError:
         raise Damaged("it is a link or not a folder") from None
     except PermissionError:
-        raise Damaged("this user may not read it") from None
+        raise Damaged("permission denied") from None
     try:
         _check_owner(os.fstat(opened), "it")
         yield opened
@@ -90,9 +90,9 @@ def open_folder(name: str, above: int | None = None, *, make: bool = False) -> G
 
 def _check_owner(found: os.stat_result, what: str) -> None:
     if found.st_uid != os.geteuid():
-        raise Damaged(f"{what} belongs to another user (number {found.st_uid})")
+        raise Damaged(f"{what} belongs to another user (uid {found.st_uid})")
     if found.st_mode & 0o022:
-        raise Damaged(f"{what} may be written by other users (mode {stat.S_IMODE(found.st_mode):o})")
+        raise Damaged(f"{what} is writable by other users (mode {stat.S_IMODE(found.st_mode):o})")
 
 
 def read_entry(above: int, key: str, *, used: bool = True) -> dict[str, bytes]:
@@ -186,7 +186,7 @@ def _listed(data: bytes, key: str) -> dict[str, _Listed]:
         raise Damaged(f"{MARKER} was changed after it was written")
     _, its_key, *lines = body.split("\n")
     if its_key != f"key {key}":
-        raise Damaged("it is the entry of another key")
+        raise Damaged("its marker has another key")
     found = [line.split(" ", 2) for line in lines]
     return {name: _Listed(digest, int(size)) for digest, size, name in found}
 

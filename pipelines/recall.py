@@ -22,7 +22,7 @@ __all__ = ["cached", "compiled_before", "given_options", "key_parts", "text_key"
 def compiled_before(
     source: str | os.PathLike[str], *, pipeline: str = "nvptx", chip: str | None = None, emit: Emit = "auto"
 ) -> CompiledModule | None:
-    """Look up a compiled module in the compile cache, without importing the compiler.  None if absent."""
+    """Look up a compiled module in the compile cache, without importing the compiler; None if it is not there."""
     from cute_dialect.pipelines.cache import default_cache, key_of
 
     disk = default_cache()

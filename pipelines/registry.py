@@ -66,7 +66,7 @@ class NamedPipeline(NamedTuple):
         if values.get("lineinfo") == "true" and values["compilation-target"] != "isa":
             raise PipelineError(
                 f"option 'lineinfo' of pipeline '{self.name}': needs compilation-target=isa, got "
-                f"'{values['compilation-target']}' (--emit=cubin makes a cubin of the PTX)"
+                f"'{values['compilation-target']}' (--emit=cubin assembles a cubin from the PTX)"
             )
         if "chip" in values:
             _check_target(self.name, values, "features" in (options or {}))

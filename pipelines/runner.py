@@ -397,7 +397,8 @@ def is_cute(op: Operation) -> bool:
 def first_cute(module: ModuleOp) -> Operation | None:
     """Return the first op for which :func:`is_cute` holds.
 
-    A faster search first checks if there is one; it skips operands, whose types occur as results or block arguments.
+    A cheaper search first rules out modules without such an op.  It skips operands, because their types also occur on
+    results or block arguments.
     """
     if not _holds_cute(module, set()):
         return None

@@ -6,7 +6,8 @@ upstream's own context; this module composes them::
     m = UpstreamModule.from_text(text)
     for name in ("base-prepare", "one-shot-convert-to-llvm"):
         m.run(name)
-    m.run("attach-nvvm-target", {"chip": "sm_90a", "features": "+ptx83", "opt-level": "3"}) m.run("emit-gpu-binary")
+    m.run("attach-nvvm-target", {"chip": "sm_90a", "features": "+ptx83", "opt-level": "3"})
+    m.run("emit-gpu-binary")
     m.ptx()["kernels"]                       # the PTX of gpu.module @kernels
 
 ======================== =============================================================================================
@@ -91,7 +92,7 @@ def _attach(options: Mapping[str, str]) -> str:
     features = _word(options, "features", "")
     level = options.get("opt-level", "2")
     if level not in ("0", "1", "2", "3"):
-        raise UpstreamError(f"attach-nvvm-target: opt-level expected 0, 1, 2 or 3, got {level!r}")
+        raise UpstreamError(f"attach-nvvm-target: opt-level must be 0, 1, 2 or 3, got {level!r}")
     try:
         find_target(chip, features)
     except ArchError as e:
@@ -102,7 +103,7 @@ def _attach(options: Mapping[str, str]) -> str:
 def _emit(options: Mapping[str, str]) -> str:
     target = options.get("compilation-target", "isa")
     if target not in _GPU_FORMATS:
-        raise UpstreamError(f"emit-gpu-binary: compilation-target expected isa, bin, fatbin or llvm, got {target!r}")
+        raise UpstreamError(f"emit-gpu-binary: compilation-target must be isa, bin, fatbin or llvm, got {target!r}")
     toolkit = f" toolkit={options['toolkit']}" if "toolkit" in options else ""
     return f"builtin.module(gpu-module-to-binary{{format={_GPU_FORMATS[target]}{toolkit}}})"
 

@@ -3,9 +3,8 @@
 The validator keeps a copy of the module before a pass of this project.  After the pass it runs both versions on the
 same random numbers (:mod:`cute_dialect.interp.validate`).  It reports an error at the first op whose result differs::
 
-    a.mlir:4:8: error: pass 'cute-expand-ops' changes what @f does: 'cute.size' gives 13, expected 42, for
-    argument #0 =
-        (7,6)
+    a.mlir:4:8: error: pass 'cute-expand-ops' changes what @f does: 'cute.size' gives 13, expected 42,
+    for argument #0 = (7,6)
 
 Kernels cannot be compared, because nothing here calls them.  The same holds for functions with ops that need a GPU or
 memory.  One remark reports each of them.  Passes of upstream MLIR are not checked.

@@ -53,7 +53,7 @@ Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
 def extent(rng: random.Random, low: int, high: int) -> int:
-    """A log-uniform extent, a multiple of 8 three times out of four."""
+    """Return a log-uniform extent, a multiple of 8 three times out of four."""
     value = round(low * (high / low) ** rng.random())
     return max(8, value // 8 * 8) if rng.random() < 0.75 else value
 
@@ -106,7 +106,7 @@ KINDS: dict[str, Callable[[random.Random], Call]] = {
 
 
 def problems(count: int) -> Iterator[tuple[str, Call]]:
-    """``count`` problems of each kind, the same ones each time."""
+    """Yield the first ``count`` problems of each kind, which are always the same."""
     for kind, draw in KINDS.items():
         rng = random.Random(f"baseline {kind}")
         for number in range(count):
@@ -114,7 +114,7 @@ def problems(count: int) -> Iterator[tuple[str, Call]]:
 
 
 def code_digest(ptx: str) -> str:
-    """SHA-256 of PTX without comments, file names and line numbers."""
+    """Return the SHA-256 of PTX without comments, file names and line numbers."""
     kept = [line for line in ptx.splitlines() if not re.match(r"\s*(//|\.loc\b|\.file\b|$)", line)]
     return digest("\n".join(re.sub(r"\s*//.*", "", line) for line in kept).encode())
 
@@ -124,7 +124,7 @@ def digest(data: bytes) -> str:
 
 
 def record_problems(count: int, cubins: bool, kernels: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """The digests of the kernels that are selected for the problems, and what ``op.explain`` says of each."""
+    """Return the digests of the kernels selected for the problems, and the texts of ``op.explain``."""
     from cute_dialect import op
     from cute_dialect.runtime.progress import track
 
@@ -144,7 +144,7 @@ def record_problems(count: int, cubins: bool, kernels: bool) -> tuple[dict[str, 
 
 
 def modules_of(explained: Any) -> list[Any]:
-    """The compiled modules of the kernels that ``op.explain`` names."""
+    """Return the compiled modules of the kernels that ``op.explain`` names."""
     from cute_dialect import op
 
     return op.prefetch([explained], workers=1).modules()
@@ -157,7 +157,7 @@ def add_module(found: dict[str, str], name: str, module: Any, cubins: bool) -> N
 
 
 def record_shipped(cubins: bool) -> dict[str, str]:
-    """The digests of the kernels that ``cute-bench all --build`` makes and of the examples in the dialect."""
+    """Return the digests of the kernels that ``cute-bench all --build`` compiles and of test/examples."""
     from cute_dialect.pipelines import compile
     from cute_dialect.tools.bench_all import build
 
@@ -199,7 +199,7 @@ def record_help() -> dict[str, str]:
 
 
 def record(only: set[str], count: int, cubins: bool) -> dict[str, dict[str, str]]:
-    """Everything that is compared, by part."""
+    """Return the record: a digest or text per entry, by part."""
     result = dict[str, dict[str, str]]()
     with tempfile.TemporaryDirectory() as cache, environment(CUTE_CACHE_DIR=cache, CUTE_CONFIG_DIR=cache):
         if only & {"kernels", "explain"}:
@@ -227,7 +227,7 @@ def environment(**values: str) -> Generator[None]:
 
 
 def differences(part: str, old: dict[str, str], new: dict[str, str]) -> Iterator[str]:
-    """One text for each entry that differs: a diff of texts, the name of a kernel."""
+    """Yield a line per kernel that differs, and a diff per text that differs."""
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)
         if before == after:

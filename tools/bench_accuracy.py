@@ -72,7 +72,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
             inputs = contest.inputs("integers")
             wanted, out = contest.exact(inputs), contest.ours(inputs)
             if not _same(out, wanted.to(out.dtype)):
-                raise BenchError(f"{contest.name}: integers are not exact")
+                raise BenchError(f"{contest.name}: integer results are not exact")
         wrong = special(contest)
         say(
             f"  {contest.name}: {'integers exact, ' if contest.integers else ''}infinities and NaN as in float64{wrong}"

@@ -2,6 +2,7 @@
 
 Without ``--tune``, the default configurations are measured; with it, also those of :func:`space`.
 ``kernels.attention.config.default_config`` should return the fastest of each case.
+
     cute-bench attention --tune --build build/attention && cute-bench attention --tune --run build/attention
 """
 

@@ -114,7 +114,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
             for integers in (False, True):
                 worst = max(worst, check(runner, shape, integers=integers, repeats=100 if done == 4 else 3))
             done += 1
-        say(f"  correct: {name}, {done} shapes, normal (largest error {worst:.1e} of sqrt(K)) and integers (exact)")
+        say(f"  correct: {name}, {done} shapes, normal (largest error {worst:.1e} sqrt(K)) and integers (exact)")
     rows: list[dict[str, object]] = []
     for integers in (False, True):
         for problem in track(PROBLEMS, "measuring", "problems"):
@@ -222,7 +222,9 @@ def checked(
         return 0.0
     error = float((out.double() - exact).abs().max()) / k**0.5
     if not error < _LIMITS[problem.output]:  # This is also true for NaN.
-        raise BenchError(f"{name} {shape}: error {error:.2e} of sqrt(K), limit {_LIMITS[problem.output]:.0e}")
+        raise BenchError(
+            f"{name} {shape}: the maximum error is {error:.2e} sqrt(K), the limit {_LIMITS[problem.output]:.0e}"
+        )
     return error
 
 
@@ -321,7 +323,7 @@ def measure_fused(runner: Runner, problem: Problem, runs: int) -> dict[str, obje
     runner(a, b, c, bias)
     error = float((c[:256].float() - exact).abs().max()) / k**0.5
     if not error < _LIMITS["f16"]:
-        raise BenchError(f"{runner.choice.name}: error {error:.2e} of sqrt(K)")
+        raise BenchError(f"{runner.choice.name}: the maximum error is {error:.2e} sqrt(K)")
     times = compare(
         [("torch", lambda: gelu(torch.addmm(bias, a, b.t()))), ("ours", lambda: runner(a, b, c, bias))],
         traffic=a.element_size() * (m * k + n * k) + c.element_size() * m * n,

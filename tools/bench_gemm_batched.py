@@ -59,7 +59,7 @@ def run(
         for number, shape in enumerate(ODD):
             for integers in (True, False):
                 worst = max(worst, check(runner, shape, integers=integers, repeats=3 if number else 100))
-        say(f"  correct: {name}, normal (largest error {worst:.1e} of sqrt(K)) and integers (exact)")
+        say(f"  correct: {name}, normal (largest error {worst:.1e} sqrt(K)) and integers (exact)")
     rows: list[dict[str, object]] = []
     others: list[dict[str, object]] = []
     bests: list[float] = []

@@ -34,9 +34,9 @@ def costs_in_force(path: str | None, gpu: str, sms: int) -> Costs:
 
 
 def costs_to_build_for(path: str | None, here: tuple[str, int] | None) -> Costs:
-    """Return the costs that select the kernels of a sweep.
+    """Return the costs for choosing the kernels of a sweep.
 
-    They are those of a file, or of the current GPU ``here`` (name, number of SMs), or of an H200.
+    The source is the file ``path``, else the GPU ``here`` (name, number of SMs), else an H200.
     """
     if path is not None:
         return _costs_of_file(path)

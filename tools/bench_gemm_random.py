@@ -95,7 +95,7 @@ def way_for(problem: Problem) -> GemmDispatch:
 def of_menu(problem: Problem) -> Problem:
     """Return the problem after the copies that the menu of kernels requires.
 
-    Element types that need operands contiguous along K have kernels for one other operand; the smaller one is copied.
+    Kernels for element types other than 16-bit need A or B contiguous along K.  If neither is, the smaller is copied.
 
     >>> of_menu(Problem(64, 4096, 256, "tf32", "f32", "m", "n")).key
     'tf32-f32-kn 64x4096x256'

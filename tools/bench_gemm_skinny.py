@@ -170,7 +170,7 @@ def _check(
         raise BenchError(f"{name}: two runs differ")
     error = float((c.float() - a.float() @ b.float().t()).abs().max()) / a.shape[1] ** 0.5
     if not error < 2e-2:
-        raise BenchError(f"{name}: error {error:.2e} of sqrt(K)")
+        raise BenchError(f"{name}: the maximum error is {error:.2e} sqrt(K)")
     x, y = (torch.randint(-2, 3, t.shape, device="cuda").to(t.dtype) for t in (a, b))
     call(x, y, c)
     wrong = int((c != (x.float() @ y.float().t()).to(c.dtype)).sum())

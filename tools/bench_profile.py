@@ -223,7 +223,7 @@ def calls(launches: Iterable[Mapping[str, str]]) -> list[list[Mapping[str, str]]
 
 
 def together(launches: Sequence[Mapping[str, str]]) -> dict[str, object]:
-    """Return the columns of all kernels of a call together.
+    """Combine the metrics of the kernels of a call into one row.
 
     >>> names = {c: m for c, (m, _) in METRICS.items()}
     >>> a = {"Kernel Name": "a", names["us"]: "3000", names["tensor %"]: "90", names["read MB"]: "2e6"}

@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     prune = sub.add_parser("prune", help="remove entries, least recently used first")
     prune.register("action", None, Once)
     prune.add_argument(
-        "--size", metavar="BYTES", default="", help="maximum size, with K, M or G (default: CUTE_CACHE_SIZE)"
+        "--size", metavar="BYTES", default="", help="maximum size in bytes; suffixes K, M, G (default: CUTE_CACHE_SIZE)"
     )
     sub.add_parser("dir", help="print the folder")
     return p

@@ -58,7 +58,7 @@ checks (--check EXPR, may be repeated; all are validated before anything runs):
   keywords   {keywords}
   instead of an expression, over the arrays in order: {references}
   on the CPU, sanitizers: {sanitizers}, or all, auto, none; auto is the default
-             (race and uninit, until the run gets long)
+             (race and uninit, which stop in long runs)
 """
 
 
@@ -145,7 +145,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="run only these blocks on the CPU: 0,5,16:32 or sample:16[:SEED]; checks cover the elements they write",
     )
     p.add_argument("--grid", metavar="X,Y,Z", help="grid dimensions (default: those of the host function)")
-    p.add_argument("--block", metavar="X,Y,Z")
+    p.add_argument("--block", metavar="X,Y,Z", help="block dimensions (default: those of the host function)")
     p.add_argument("--smem", type=_count, metavar="BYTES", help="dynamic shared memory in bytes")
     p.add_argument("--seed", type=_count, default=0, help="seed of the random inputs")
     p.add_argument(

@@ -34,7 +34,7 @@ class NotAnArray(CuteError, TypeError):
 
 
 class OutsideMemory(NotAnArray):
-    """The array extends past the end of the memory that it is a view of."""
+    """The array extends past the end of its underlying memory."""
 
 
 class ArrayView(NamedTuple):
@@ -113,7 +113,7 @@ def numpy_dtype(element: str) -> np.dtype[np.generic]:
     wanted = "f32" if element == "tf32" else element
     name = next((n for n, e in _NAMES.items() if e == wanted), None)
     if name is None:
-        raise NotAnArray(f"numpy has no type for elements of {element}")
+        raise NotAnArray(f"numpy has no dtype for elements of {element}")
     if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         import ml_dtypes
 
@@ -220,8 +220,8 @@ def _check_inside(view: ArrayView) -> None:
     size = sum(abs((n - 1) * s) for n, s in zip(memory.shape, memory.strides)) + memory.itemsize
     if first < lowest or last > lowest + size:
         raise OutsideMemory(
-            f"expected an array within the {size} bytes that it is a view of, got shape {view.shape} with strides "
-            f"{view.strides}, bytes {first - lowest} to {last - lowest} of these"
+            f"expected an array within the {size} bytes of its underlying memory, got shape {view.shape} with strides "
+            f"{view.strides}, which spans bytes {first - lowest} to {last - lowest}"
         )
 
 

@@ -187,11 +187,11 @@ def _blocks(value: object) -> None:
     if value is None or isinstance(value, str):
         return  # the interpreter parses the text, because only it knows the number of blocks
     if not isinstance(value, (tuple, list, range, set, frozenset)):
-        raise _wrong("blocks", "numbers of blocks, or a text like '0,5,16:32' or 'sample:16'", value)
+        raise _wrong("blocks", "block numbers, or a string such as '0,5,16:32' or 'sample:16'", value)
     for one in cast("Sequence[object]", value):
         number = index_of(one)
         if number is None or number < 0:
-            raise _wrong("blocks", "numbers of blocks", one)
+            raise _wrong("blocks", "block numbers", one)
 
 
 def _progress(value: object) -> None:

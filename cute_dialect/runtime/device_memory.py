@@ -90,9 +90,8 @@ class Staged:
     """GPU copies of numpy arrays; a context manager that frees the GPU memory on exit.
 
     ``views`` are the arrays on the GPU.  The copy of an array that shares no memory keeps the array's alignment
-    up to 16
-    bytes; the copy of overlapping arrays keeps it up to 256 bytes.  Padding between elements is copied to the GPU but
-    never back.
+    up to 16 bytes; the copy of overlapping arrays keeps it up to 256 bytes.  Padding between elements is copied to the
+    GPU but never back.
     """
 
     def __init__(self, gpu: Driver, views: Sequence[ArrayView], names: Sequence[str]):

@@ -419,7 +419,7 @@ def driver() -> Driver:
         CDLL("libcuda.so.1")  # cuda-python does not report that this library is missing
     except OSError as e:
         raise NoGpuError(
-            "no GPU: the NVIDIA driver (libcuda.so.1) is not installed here; run where there is one, or on the CPU "
+            "no GPU: the NVIDIA driver (libcuda.so.1) is not installed; run on a machine with a GPU, or on the CPU "
             "interpreter (device='cpu', or --device=cpu)"
         ) from e
     try:

@@ -5,8 +5,8 @@ A host function computes grid, block, shared memory and kernel arguments from it
 ``llvm`` aggregates) to instructions and launch records in the JSON manifest.  A launch then needs neither xDSL nor
 MLIR::
 
-    {"name": "launch", "code": [["get", 3, [2], [1, 0, 1]], ["const", 4, [], [128, 32]], ["ceildivsi", 5, [3,
-    4], 32]],
+    {"name": "launch",
+     "code": [["get", 3, [2], [1, 0, 1]], ["const", 4, [], [128, 32]], ["ceildivsi", 5, [3, 4], 32]],
      "launches": [{"kernel": "add", "variants": ["add_v"], "when": [], "fallback": false, "cooperative": false,
                    "pdl": false, "grid": [5, 6, 6], "block": [4, 6, 6], "cluster": null, "smem": null,
                    "args": [0, 1, 2]}]}
@@ -281,7 +281,9 @@ class _Evaluator:
             size, static = cast("list[int | None]", extra)
             pointer = given[0]
             if not isinstance(pointer, Pointer):
-                raise HostError(f"host function @{self.name}: pointer arithmetic on a value that is not a pointer")
+                raise HostError(
+                    f"host function @{self.name}: cannot do pointer arithmetic on a value that is not a pointer"
+                )
             step = static if static is not None else self.number(given[1])
             return Pointer(pointer.argument, pointer.offset + step * cast(int, size))
         if name == "tensor_map":
@@ -336,7 +338,7 @@ class _Evaluator:
     def map_parts(self, given: list[Value], sizes: Sequence[int]) -> tuple[Pointer, list[tuple[int, ...]], list[int]]:
         pointer = given[0]
         if not isinstance(pointer, Pointer):
-            raise HostError(f"host function @{self.name}: a tensor map of a value that is not a pointer")
+            raise HostError(f"host function @{self.name}: cannot encode a tensor map of a value that is not a pointer")
         numbers = [self.number(v) for v in given[1:]]
         parts: list[tuple[int, ...]] = []
         for n in sizes:

@@ -93,19 +93,18 @@ class KernelCall(Protocol):
         arrays that share memory share their copy, and read-only arrays may be inputs.
 
         Args:
-            stream: a stream of torch, CuPy or cuda-python, or its handle; default: current stream of the
-            arrays' library.
+            stream: a stream of torch, CuPy or cuda-python, or its handle; default: the current
+                stream of the arrays' library.
             grid, block, smem: override the host function; ``smem`` in bytes.
             device: ``"gpu"``, the number of a GPU, or ``"cpu"`` (the interpreter, which returns its report).
 
         Only with ``device="cpu"``:
             checks: race, oob, uninit, sync, as ``"race,sync"`` or a tuple; or all, auto, none.  Default:
-            ``CUTE_CHECKS``, or
-                none if it is not set.
+                ``CUTE_CHECKS``, or none if it is not set.
             reports: banks, coalescing, occupancy, timeline, flops.
             schedule, seed: order of the warps.
             max_steps: ops of a warp after which a loop must make progress; default 10^6.
-            blocks: blocks to run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``.
+            blocks: blocks to run: block numbers, or a string such as ``"0,5,16:32"`` or ``"sample:16"``.
             progress: function called with the progress of the run.
             unwritten: names of arrays without initial values; ``uninit`` reports reads of elements not yet written.
 
@@ -211,9 +210,9 @@ class CompiledModule:
         return function
 
     def driver_module(self, device: int = 0, name: str | None = None) -> cuda.Handle:
-        """Return the ``CUmodule`` of cuda-python of a ``gpu.module`` on a GPU; default: the first module.
+        """Load a ``gpu.module`` on a GPU and return its ``CUmodule``; default: the first ``gpu.module``.
 
-        Raises :class:`LaunchError` if there is no machine code, ``NoGpuError``, ``CudaError``.
+        Raises :class:`LaunchError` if there is no machine code, ``NoGpuError`` without a GPU, and ``CudaError``.
         """
         gpu = cuda.driver()
         previous = gpu.enter(device)
@@ -264,9 +263,8 @@ def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> cu
 class Kernel:
     """A callable kernel of a module.  Its parameters are those of the host function that launches it, if any.
 
-    A kernel without a host function takes its own parameters and needs ``grid``, and ``block`` unless it
-    requires one.
-    :class:`KernelCall` describes arguments and options.
+    A kernel without a host function takes its own parameters and needs ``grid``; it also needs ``block``
+    unless its block size is fixed.  :class:`KernelCall` describes arguments and options.
     """
 
     # Each kernel has its own ``__call__``, so Python calls the generated code directly.
@@ -294,7 +292,7 @@ class Kernel:
 
     @property
     def alignment(self) -> int:
-        """Alignment in bytes, at least 16; cached launches are shared by addresses that agree modulo this number."""
+        """Alignment in bytes, at least 16.  Addresses that are equal modulo this number share a cached launch."""
         return self._mask + 1
 
     def __repr__(self) -> str:
@@ -312,9 +310,9 @@ class Kernel:
 
         Args:
             folder: destination folder.
-            formats: ``"ptx"``, ``"cubin"``, ``"mlir"`` (if stages were kept), ``"c"`` (header and source over
-            the CUDA driver,
-                with the same checks and variants as a call), ``"py"`` (a module with a typed function ``launch``).
+            formats: ``"ptx"``, ``"cubin"``, ``"mlir"`` (if stages were kept), ``"c"`` (header and source
+                over the CUDA driver, with the same checks and variants as a call), ``"py"`` (a module with a typed
+                function ``launch``).
             name: name of files and functions; default: the kernel's name.
 
         Raises :class:`~cute_dialect.runtime.export.c_text.ExportError`.
@@ -453,7 +451,7 @@ class Kernel:
     def quick(
         self, args: tuple[object, ...], given: tuple[object, ...], otherwise: Otherwise, constants: Constants
     ) -> QuickCall | None:
-        """Build a fast path for calls like the last one, made with ``args``, for a caller that takes ``given``.
+        """Build a fast path for calls like the last one, which passed ``args``; its caller received ``given``.
 
         Other calls are passed to ``otherwise``.  Return ``None`` if no fast path applies, e.g. for arrays on the CPU.
         """

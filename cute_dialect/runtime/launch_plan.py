@@ -96,7 +96,7 @@ def only(plans: Sequence[Plan]) -> Plan:
     """Return the only launch of a call.  Raises :class:`LaunchError` if there are several or none."""
     if len(plans) != 1:
         kernels = ", ".join(f"@{p.kernel}" for p in plans) or "no kernel"
-        raise LaunchError(f"expected a call with one launch, this one launches {kernels}: use Kernel.plans")
+        raise LaunchError(f"expected a call with one launch, but this call launches {kernels}; use Kernel.plans")
     return plans[0]
 
 
@@ -123,7 +123,7 @@ def find_target(manifest: Manifest, name: str) -> Target:
         fallback = find_target(manifest, host["fallback"]) if "fallback" in host else None
         return Target(name, _choices(host, kernels), host, fallback)
     known = ", ".join([*kernels, *by_name]) or "none"
-    raise LaunchError(f"no kernel or host function @{name} here (known: {known})")
+    raise LaunchError(f"no kernel or host function @{name} in this module (known: {known})")
 
 
 def _choices(host: HostEntry, kernels: Mapping[str, KernelEntry]) -> tuple[Choice, ...]:
@@ -186,7 +186,7 @@ def prepare(
 
 
 class _ShapeOverrides(NamedTuple):
-    """Launch shape, as far as the caller specifies it."""
+    """Parts of the launch shape that the caller specifies; None for the others."""
 
     grid: Dim3 | None
     block: Dim3 | None

@@ -1,4 +1,4 @@
-"""Manifest of a compiled module: the data for launches, besides the machine code.
+"""Manifest of a compiled module: launch data of its kernels and host functions.
 
 The manifest has one entry per kernel (parameters, block, cluster) and one per launching host function (parameters and
 program, see :mod:`cute_dialect.runtime.host_program`).  The compiler builds it from the output of ``cute-to-base``.
@@ -62,8 +62,8 @@ class EqualNumbers(TypedDict):
 class HostEntry(TypedDict):
     """A host function that launches kernels.
 
-    ``fallback`` names a host function with the same arguments.  It launches if an argument does not match a type
-    here, or TMA does not support it.
+    ``fallback`` names a host function with the same arguments.  It runs instead if an argument does not match its
+    type, or TMA does not support it.
     """
 
     name: str
@@ -173,7 +173,7 @@ def _check_fallbacks(hosts: Sequence[HostEntry]) -> None:
 
 
 def _profile(param: Param) -> object:
-    """Return the properties that a variant shares with its base: nesting of the trees, element type, memory space."""
+    """Return the properties in which a variant must match its base kernel: nesting, element type, memory space."""
 
     def shape(tree: Tree) -> object:
         return [shape(t) for t in tree] if isinstance(tree, list) else 0

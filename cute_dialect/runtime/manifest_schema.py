@@ -246,11 +246,11 @@ def _check_names(manifest: Manifest) -> None:
         for i, entry in enumerate(manifest[key]):
             where = f"{key}[{i}].name"
             if entry["name"] in seen:
-                raise expected(where, f"a name of its own (it is that of {seen[entry['name']]})", entry["name"])
+                raise expected(where, f"a unique name (it is already used by {seen[entry['name']]})", entry["name"])
             seen[entry["name"]] = where
     for i, name in enumerate(manifest["modules"]):
         if name in manifest["modules"][:i]:
-            raise expected(f"modules[{i}]", "a name of its own", name)
+            raise expected(f"modules[{i}]", "a unique name", name)
 
 
 def _check_files(document: Mapping[str, object]) -> None:
@@ -425,7 +425,7 @@ class _Program:
         for n in range(1, len(path) + 1):
             if path[:n] not in self._inside:
                 raise expected(
-                    f"{where}[{n - 1}]", "the condition and the side of an 'if' of the code", list(path[n - 1])
+                    f"{where}[{n - 1}]", "a condition and a branch (0 or 1) of an 'if' in the code", list(path[n - 1])
                 )
             registers |= self._inside[path[:n]]
         return _Program(registers)

@@ -66,11 +66,11 @@ def add_options(parser: ArgumentParser) -> None:
     """Add ``--progress`` and ``--progress-json`` to a program; :func:`reporting` takes their values."""
     group = parser.add_argument_group("progress")
     group.add_argument(
-        "--progress", choices=WHEN, help="show a bar: auto (the default) where standard error is a terminal"
+        "--progress", choices=WHEN, help="show a progress bar; auto (the default): if standard error is a terminal"
     )
     group.add_argument(
         "--progress-json", metavar="FILE",
-        help="write events to FILE, one JSON object per line ('-': standard output; the rest goes to standard error)",
+        help="write events to FILE, one JSON object per line ('-': standard output; then other output goes to stderr)",
     )  # fmt: skip
 
 
@@ -78,8 +78,7 @@ class Task:
     """A context manager for work of ``total`` steps in ``unit``; None until :meth:`update` sets the total.
 
     The task ends as done, or with an error if an exception leaves the context.  A nested task is a second line
-    of the bar.
-    Bars appear only in the main thread.
+    of the bar.  Bars appear only in the main thread.
     """
 
     def __init__(self, what: str, total: int | None = None, unit: str = "steps"):
@@ -172,7 +171,7 @@ def reporting(when: str | None = None, events: str | None = None) -> Generator[N
             try:
                 file = stack.enter_context(open(path, mode, encoding="utf-8"))
             except OSError as e:
-                raise SettingError(f"{name}: expected a file to write, got '{path}': {e.strerror}") from None
+                raise SettingError(f"{name}: cannot write '{path}': {e.strerror}") from None
         outlet = _Outlet(shows, file)
         token = _current.set(outlet)
         try:

@@ -2,7 +2,7 @@
 
     CUTE_CACHE=0             no compile cache (or compile(cache=False), cute-run --no-cache)
     CUTE_CACHE_DIR=PATH      folder of the cache (default: $XDG_CACHE_HOME/cute-dialect, ~/.cache/cute-dialect)
-    CUTE_CACHE_SIZE=500M     size limit of the cache in bytes, with K, M or G (default: 1G)
+    CUTE_CACHE_SIZE=500M     size limit of the cache in bytes; suffixes K, M, G (default: 1G)
     CUTE_PTXAS=PATH          the ptxas to use, before any other
     CUTE_KERNELS=DIR         compiled GEMM kernels for ``mm`` (``cute-bench gemm --build DIR``)
     CUTE_CONFIG_DIR=PATH     tables of tuned kernels (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
@@ -67,7 +67,7 @@ def parse_size(text: str, name: str) -> int:
     """
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
     if not (number.isascii() and number.isdigit() and len(number) < 20) or unit not in _UNITS:
-        raise SettingError(f"{name}: expected a number of bytes, with K, M or G, got '{text}'")
+        raise SettingError(f"{name}: expected a size in bytes such as 500M (K, M or G), got '{text}'")
     return int(number) * _UNITS[unit]
 
 
@@ -88,7 +88,7 @@ def folder(name: str, *, there: bool = False) -> str | None:
     if os.path.isdir(path):
         return path
     if there or os.path.lexists(path):
-        what = "which is not there" if not os.path.lexists(path) else "which is not one"
+        what = "which does not exist" if not os.path.lexists(path) else "which is not a folder"
         raise SettingError(f"{name}: expected a folder, got '{path}', {what}")
     return path
 
@@ -117,10 +117,10 @@ def program(name: str) -> str | None:
     if not path:
         return None
     if not os.path.isfile(path):
-        what = "which is not a file" if os.path.lexists(path) else "which is not there"
+        what = "which is not a file" if os.path.lexists(path) else "which does not exist"
         raise SettingError(f"{name}: expected a program, got '{path}', {what}")
     if not os.access(path, os.X_OK):
-        raise SettingError(f"{name}: expected a program, got '{path}', which may not be run (chmod +x)")
+        raise SettingError(f"{name}: expected a program, got '{path}', which is not executable (chmod +x)")
     return path
 
 

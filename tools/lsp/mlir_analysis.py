@@ -84,7 +84,7 @@ def _errors(source: Source) -> tuple[list[Diagnostic], list[ModuleOp]]:
 
 
 def _statement(names: MlirText, offset: int, text: str) -> Op | None:
-    """Return the innermost op at an offset that is not removed; an op also includes its end."""
+    """Return the innermost remaining op that contains an offset, or else the last one before it."""
     inner = [op for op in names.ops if op.start <= offset <= op.end and text[op.at : op.end].strip()]
     if inner:
         return inner[-1]

@@ -62,7 +62,7 @@ def _declared(param: Param, label: str, own: str) -> Parameter:
         case kind:
             raise ExportError(
                 f"argument {label}: a parameter of kind {kind} ({param['type']}) cannot be passed from C; export the "
-                "host function that makes it"
+                "host function that builds it"
             )
 
 

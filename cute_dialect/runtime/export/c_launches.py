@@ -36,7 +36,7 @@ def places(kernel: KernelEntry) -> tuple[list[int], int]:
 
 
 class _Checks:
-    """Writer for the checks of one parameter; a failed check leaves the block of its variant."""
+    """Writer for the checks of one parameter; a failed check skips the variant (``break``)."""
 
     def __init__(self, f: Function, label: str, type_: str):
         self._f, self._label, self._type = f, label, type_
@@ -71,7 +71,8 @@ def write_launch(
     """Write the planning of one launch: the first of ``choices`` that accepts the arguments.
 
     ``found`` holds the result.  ``values`` are the arguments in the form of ``base``.  ``numbers`` gives the position
-    of each kernel in the table of functions.  The C variable ``nothing`` must tell if an array of the call is empty.
+    of each kernel in the table of functions.  The C variable ``nothing`` must be true if an array of
+    the call is empty.
     """
     f.line("struct cute_launch *launch = &plan->launches[plan->count];")
     f.line(f"const int64_t grid[3] = {{{', '.join(shape.grid)}}};")

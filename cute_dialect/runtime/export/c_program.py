@@ -144,14 +144,18 @@ class _Writer:
         size, static = extra
         pointer = given[0]
         if not isinstance(pointer, Scalar) or pointer.type != "uint64_t":
-            raise ExportError(f"host function @{self._name}: pointer arithmetic on a value that is not a pointer")
+            raise ExportError(
+                f"host function @{self._name}: cannot do pointer arithmetic on a value that is not a pointer"
+            )
         step = number(static * cast(int, size)) if static is not None else f"{self._scalar(given[1])} * {size}"
         return self._f.let("uint64_t", f"{pointer.text} + (uint64_t)({step})", pointer.argument)
 
     def _map(self, name: str, given: list[Value], rank: int) -> Value:
         pointer = given[0]
         if not isinstance(pointer, Scalar) or pointer.type != "uint64_t":
-            raise ExportError(f"host function @{self._name}: a tensor map of a value that is not a pointer")
+            raise ExportError(
+                f"host function @{self._name}: cannot encode a tensor map of a value that is not a pointer"
+            )
         made = self._f.variable("struct cute_map", pointer.argument)
         f = self._f
         f.line(f"{made.text}.rank = {rank};")
@@ -235,7 +239,7 @@ class _Writer:
 
 
 def _from_either(given: Sequence[Scalar]) -> Scalar:
-    """Return the variable that holds either of two values; it belongs to their array if they share one."""
+    """Return the variable that an ``if`` assigns; it points into an array if both values point into that array."""
     one, other, value = given
     return replace(value, argument=one.argument if one.argument == other.argument else None)
 

@@ -139,11 +139,11 @@ class Function:
         return self._types.setdefault(text_, f"type_{len(self._types)}")
 
     def refuse(self, call: str, leave: str = "return found") -> None:
-        """Leave unless a call of ``support.c`` succeeds."""
+        """Write a call of a function in ``support.c``, and the statement ``leave`` for its failure."""
         self.line(f"if ((found = {call}) != CUTE_PLANNED) {leave};")
 
     def say(self, condition: str, ended: str, message: str, *arguments: str) -> None:
-        """Return from the function with a message unless a condition holds.
+        """Write a check that returns from the C function with a message unless a condition holds.
 
         ``message`` is a quoted ``printf`` format, and ``arguments`` are signed integers.
         """

@@ -47,14 +47,14 @@ def export(
     own = re.sub(r"\W", "_", target.name, flags=re.ASCII) if name is None else name
     wanted = _formats(formats)
     if not isinstance(own, str) or not re.fullmatch(r"[A-Za-z_]\w*", own, re.ASCII):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ExportError(f"export: expected a name of letters, digits and _, got {own!r}; pass name=")
+        raise ExportError(f"export: the name must consist of letters, digits and _, got {own!r}; pass name=")
     if len(own) > MOST_CHARACTERS:
         raise ExportError(
-            f"export: the name has {len(own)} characters, at most {MOST_CHARACTERS} make a file name; "
+            f"export: the name has {len(own)} characters, a file name has at most {MOST_CHARACTERS}; "
             "give a shorter name="
         )
     if "py" in wanted and keyword.iskeyword(own):
-        raise ExportError(f"export: expected a name that Python can import, got the keyword {own!r}; pass name=")
+        raise ExportError(f"export: Python cannot import a module whose name is the keyword {own!r}; pass name=")
     files: dict[str, bytes] = {}
     for form in wanted:
         files.update(_files(artifact, target, form, own))
@@ -71,7 +71,7 @@ def _formats(given: object) -> list[str]:
         near = get_close_matches(str(wrong[0]).lower(), FORMATS, 1) if wrong else ()
         hint = f"; did you mean {near[0]!r}?" if near else ""
         got = repr(wrong[0]) if wrong else "none"
-        raise ExportError(f"export: expected one or more formats of {', '.join(FORMATS)}, got {got}{hint}")
+        raise ExportError(f"export: formats must be one or more of {', '.join(FORMATS)}, got {got}{hint}")
     return list(dict.fromkeys(map(str, formats)))
 
 

@@ -225,16 +225,16 @@ SWITCH = "expected one of 1, on, true, yes, 0, off, false, no"
     [
         ("CUTE_CACHE", "maybe", f"CUTE_CACHE: {SWITCH}, got 'maybe'"),
         ("CUTE_CACHE", "2", f"CUTE_CACHE: {SWITCH}, got '2'"),
-        ("CUTE_CACHE_DIR", ADD, f"CUTE_CACHE_DIR: expected a folder, got '{ADD}', which is not one"),
-        ("CUTE_CACHE_SIZE", "lots", "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got 'lots'"),
-        ("CUTE_CACHE_SIZE", "-1", "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got '-1'"),
-        ("CUTE_CACHE_SIZE", "1.5G", "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got '1.5G'"),
-        ("CUTE_CACHE_SIZE", "5T", "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got '5T'"),
-        ("CUTE_CACHE_SIZE", "٣", "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got '٣'"),
-        ("CUTE_CACHE_SIZE", " ", "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got ' '"),
-        ("CUTE_PTXAS", "/nowhere/ptxas", "CUTE_PTXAS: expected a program, got '/nowhere/ptxas', which is not there"),
+        ("CUTE_CACHE_DIR", ADD, f"CUTE_CACHE_DIR: expected a folder, got '{ADD}', which is not a folder"),
+        ("CUTE_CACHE_SIZE", "lots", "CUTE_CACHE_SIZE: expected a size in bytes such as 500M (K, M or G), got 'lots'"),
+        ("CUTE_CACHE_SIZE", "-1", "CUTE_CACHE_SIZE: expected a size in bytes such as 500M (K, M or G), got '-1'"),
+        ("CUTE_CACHE_SIZE", "1.5G", "CUTE_CACHE_SIZE: expected a size in bytes such as 500M (K, M or G), got '1.5G'"),
+        ("CUTE_CACHE_SIZE", "5T", "CUTE_CACHE_SIZE: expected a size in bytes such as 500M (K, M or G), got '5T'"),
+        ("CUTE_CACHE_SIZE", "٣", "CUTE_CACHE_SIZE: expected a size in bytes such as 500M (K, M or G), got '٣'"),
+        ("CUTE_CACHE_SIZE", " ", "CUTE_CACHE_SIZE: expected a size in bytes such as 500M (K, M or G), got ' '"),
+        ("CUTE_PTXAS", "/nowhere/ptxas", "CUTE_PTXAS: expected a program, got '/nowhere/ptxas', which does not exist"),
         ("CUTE_PTXAS", "/", "CUTE_PTXAS: expected a program, got '/', which is not a file"),
-        ("CUTE_PTXAS", ADD, f"CUTE_PTXAS: expected a program, got '{ADD}', which may not be run (chmod +x)"),
+        ("CUTE_PTXAS", ADD, f"CUTE_PTXAS: expected a program, got '{ADD}', which is not executable (chmod +x)"),
     ],
 )  # fmt: skip
 def test_variables_of_compiling(
@@ -262,10 +262,12 @@ def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.setenv("CUTE_OPT_TRACEBACK", "0")
     assert cute_opt([ADD, "-o", os.devnull]) == 0
     monkeypatch.setenv("CUTE_KERNELS", "/nowhere/k")
-    with pytest.raises(SettingError, match=r"^CUTE_KERNELS: expected a folder, got '/nowhere/k', which is not there$"):
+    with pytest.raises(
+        SettingError, match=r"^CUTE_KERNELS: expected a folder, got '/nowhere/k', which does not exist$"
+    ):
         compiled.by_name("x", lambda: "")
     monkeypatch.setenv("CUTE_CONFIG_DIR", ADD)
-    with pytest.raises(SettingError, match=r"^CUTE_CONFIG_DIR: expected a folder, got '.*', which is not one$"):
+    with pytest.raises(SettingError, match=r"^CUTE_CONFIG_DIR: expected a folder, got '.*', which is not a folder$"):
         kernel_choice.table_path("H200")
 
 

@@ -216,12 +216,12 @@ def test_views_beyond_their_memory() -> None:
     b = np.ones((64, 32), np.float16)
     strided = np.lib.stride_tricks.as_strided
     view = view_of(memory)
-    of_8192 = "mm: a: expected an array within the 8192 bytes that it is a view of, got shape"
+    of_8192 = "mm: a: expected an array within the 8192 bytes of its underlying memory, got shape"
     cases: list[tuple[Any, str]] = [
-        (strided(memory, (65, 64), (128, 2)), "(65, 64) with strides (64, 1), bytes 0 to 8320 of these"),
-        (strided(memory[1:], (64, 64), (128, 2)), "(64, 64) with strides (64, 1), bytes 128 to 8320 of these"),
-        (strided(memory, (2, 64), (-128, 2)), "(2, 64) with strides (-64, 1), bytes -128 to 128 of these"),
-        (view._replace(shape=(65, 64)), "(65, 64) with strides (64, 1), bytes 0 to 8320 of these"),
+        (strided(memory, (65, 64), (128, 2)), "(65, 64) with strides (64, 1), which spans bytes 0 to 8320"),
+        (strided(memory[1:], (64, 64), (128, 2)), "(64, 64) with strides (64, 1), which spans bytes 128 to 8320"),
+        (strided(memory, (2, 64), (-128, 2)), "(2, 64) with strides (-64, 1), which spans bytes -128 to 128"),
+        (view._replace(shape=(65, 64)), "(65, 64) with strides (64, 1), which spans bytes 0 to 8320"),
     ]
     for a, said in cases:
         with pytest.raises(op.LayoutError) as told:

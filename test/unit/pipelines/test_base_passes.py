@@ -147,9 +147,13 @@ def test_pass_errors() -> None:
         ("base-prepare", {"level": "2"}, "base-prepare has no option 'level' \\(its options: none\\)"),
         ("attach-nvvm-target", {"chip": "sm90"}, "chip: expected one of sm_50, .*, sm_121f, got 'sm90'"),
         ("attach-nvvm-target", {"features": "+foo"}, "features: expected one of .ptx40, .*, .ptx90, got '.foo'"),
-        ("attach-nvvm-target", {"opt-level": "4"}, "opt-level expected 0, 1, 2 or 3, got '4'"),
+        ("attach-nvvm-target", {"opt-level": "4"}, "opt-level must be 0, 1, 2 or 3, got '4'"),
         ("attach-nvvm-target", {"features": "+ptx83}, evil{"}, "character that is not allowed"),
-        ("emit-gpu-binary", {"compilation-target": "exe"}, "expected isa, bin, fatbin or llvm, got 'exe'"),
+        (
+            "emit-gpu-binary",
+            {"compilation-target": "exe"},
+            "compilation-target must be isa, bin, fatbin or llvm, got 'exe'",
+        ),
         ("canonicalize", {"foo": "1"}, "no such option foo"),
         ("convert-gpu-to-nvvm", {}, "runs on gpu.module only"),
     ):
@@ -201,7 +205,9 @@ def test_a_missing_ptxas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(PtxasMissing, match=r"pip install nvidia-cuda-nvcc.*CUTE_PTXAS"):
         find_ptxas()
     monkeypatch.setenv("CUTE_PTXAS", "/nowhere/ptxas")
-    with pytest.raises(SettingError, match="CUTE_PTXAS: expected a program, got '/nowhere/ptxas', which is not there"):
+    with pytest.raises(
+        SettingError, match="CUTE_PTXAS: expected a program, got '/nowhere/ptxas', which does not exist"
+    ):
         find_ptxas()
 
 

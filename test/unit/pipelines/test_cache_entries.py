@@ -110,7 +110,7 @@ WHY = {
     "a link": "{} is a link",
     "a pipe": "{} is not a file",
     "a folder": "{} is not a file",
-    "others may write": "{} may be written by other users (mode 666)",
+    "others may write": "{} is writable by other users (mode 666)",
 }
 
 
@@ -142,8 +142,8 @@ def test_what_stands_in_the_place_of_an_entry_is_put_aside(cache: Cache, tmp_pat
     else:
         at(cache).rename(place)
     why = {
-        "a folder": "it may be written by other users" if place.stat().st_mode & 0o022 else "its file",
-        "the entry of another key": "it is the entry of another key",
+        "a folder": "it is writable by other users" if place.stat().st_mode & 0o022 else "its file",
+        "the entry of another key": "its marker has another key",
     }.get(how, "it is a link or not a folder")
     (told,) = said(cache, OTHER)
     assert told.startswith(f"compile cache: {place} is damaged: {why}")
@@ -214,12 +214,12 @@ def test_entries_of_another_user_are_not_believed(cache: Cache, monkeypatch: pyt
             (told,) = said(cache)
             name = "it" if path == at(cache) else path.name
             assert told == (
-                f"compile cache: {at(cache)} is damaged: {name} belongs to another user (number 12345); compiled again"
+                f"compile cache: {at(cache)} is damaged: {name} belongs to another user (uid 12345); compiled again"
             )
             assert cache.put(KEY, artifact())
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
     (told,) = said(cache)
-    assert f"is not used: it belongs to another user (number {me})" in told
+    assert f"is not used: it belongs to another user (uid {me})" in told
     assert cache.entries() == cache.clear() == []
     monkeypatch.undo()
     assert cache.get(KEY) == artifact()
@@ -238,11 +238,11 @@ def test_a_folder_that_others_may_write_is_not_used(cache: Cache, mode: int) -> 
     for path in (Path(cache.folder), at(cache).parent):
         path.chmod(mode)
         (told,) = said(cache)
-        assert f"it may be written by other users (mode {mode:o})" in told
+        assert f"it is writable by other users (mode {mode:o})" in told
         path.chmod(0o700)
     at(cache).chmod(mode)
     (told,) = said(cache)
-    assert told.endswith(f"is damaged: it may be written by other users (mode {mode:o}); compiled again")
+    assert told.endswith(f"is damaged: it is writable by other users (mode {mode:o}); compiled again")
 
 
 # ------------------------------------------------------------------------------------------------------ what it deletes
@@ -289,7 +289,7 @@ def test_a_folder_that_is_not_for_caches(
     if what == "file":
         assert (status, err) == (
             1,
-            f"cute-cache: error: CUTE_CACHE_DIR: expected a folder, got '{path}', which is not one\n",
+            f"cute-cache: error: CUTE_CACHE_DIR: expected a folder, got '{path}', which is not a folder\n",
         )
     else:
         assert (status, out) == (0, "0 entries removed, 0 B\n")

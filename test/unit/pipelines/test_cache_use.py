@@ -229,11 +229,11 @@ def test_the_program(folder: Path, capsys: pytest.CaptureFixture[str], monkeypat
     assert capsys.readouterr().out.startswith("1 entry removed, ")
     monkeypatch.setenv("CUTE_CACHE_SIZE", "lots")
     assert cute_cache(["ls"]) == 1
-    said = "CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got 'lots'"
+    said = "CUTE_CACHE_SIZE: expected a size in bytes such as 500M (K, M or G), got 'lots'"
     assert capsys.readouterr().err == f"cute-cache: error: {said}\n"
     monkeypatch.delenv("CUTE_CACHE_SIZE")
     assert cute_cache(["prune", "--size", "1T"]) == 1
-    said = "--size: expected a number of bytes, with K, M or G, got '1T'"
+    said = "--size: expected a size in bytes such as 500M (K, M or G), got '1T'"
     assert capsys.readouterr().err == f"cute-cache: error: {said}\n"
     monkeypatch.setenv("CUTE_CACHE", "0")
     assert cute_cache(["ls"]) == 1

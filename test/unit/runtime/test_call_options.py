@@ -62,7 +62,7 @@ def matrices(count: int = 3, shape: tuple[int, int] = (5, 7)) -> list[np.ndarray
 # ------------------------------------------------------------------------------------------------------------ options
 
 THREE = "one to three positive integers like (8, 1, 1)"
-NUMBERS = "numbers of blocks, or a text like '0,5,16:32' or 'sample:16'"
+NUMBERS = "block numbers, or a string such as '0,5,16:32' or 'sample:16'"
 CHECKS = "any of 'race', 'oob', 'uninit', 'sync', as 'race,sync' or a tuple; or 'all', 'auto', 'none'"
 REPORTS = "a tuple or list with any of 'banks', 'coalescing', 'occupancy', 'timeline', 'flops'"
 SCHEDULES = "one of 'round-robin', 'reverse', 'random', 'adversarial'"
@@ -108,9 +108,9 @@ WRONG = [
     ("seed", None, "an integer, got None"),
     ("blocks", 3, f"{NUMBERS}, got 3"),
     ("blocks", 0.5, f"{NUMBERS}, got 0.5"),
-    ("blocks", (0.5,), "numbers of blocks, got 0.5"),
-    ("blocks", ("0",), "numbers of blocks, got '0'"),
-    ("blocks", (-1,), "numbers of blocks, got -1"),
+    ("blocks", (0.5,), "block numbers, got 0.5"),
+    ("blocks", ("0",), "block numbers, got '0'"),
+    ("blocks", (-1,), "block numbers, got -1"),
     ("progress", "yes", "a function, got 'yes'"),
     ("unwritten", "mC", "a tuple or list of names of array arguments, got 'mC'"),
     ("unwritten", [3], "a tuple or list of names of array arguments, got [3]"),

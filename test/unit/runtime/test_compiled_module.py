@@ -342,7 +342,7 @@ def test_grid_and_block_limits() -> None:
     ):
         with pytest.raises(LaunchError, match=said):
             k.plan(1, **shape)  # type: ignore[arg-type]
-    with pytest.raises(LaunchError, match=r"no kernel or host function @nix here \(known: k\)"):
+    with pytest.raises(LaunchError, match=r"no kernel or host function @nix in this module \(known: k\)"):
         one("i32", "i32").kernel("nix")
 
 

@@ -362,17 +362,17 @@ def test_it_compiles_as_cpp(folder: Path, add: CompiledModule) -> None:
 
 
 ERRORS = [
-    ("export: expected one or more formats of ptx, cubin, mlir, c, py, got 'exe'", {"formats": ("exe",)}),
+    ("export: formats must be one or more of ptx, cubin, mlir, c, py, got 'exe'", {"formats": ("exe",)}),
     (
-        "export: expected one or more formats of ptx, cubin, mlir, c, py, got 'Cubbin'; did you mean 'cubin'?",
+        "export: formats must be one or more of ptx, cubin, mlir, c, py, got 'Cubbin'; did you mean 'cubin'?",
         {"formats": ["c", "Cubbin"]},
     ),
-    ("export: expected one or more formats of ptx, cubin, mlir, c, py, got None", {"formats": None}),
-    ("export: expected one or more formats of ptx, cubin, mlir, c, py, got none", {"formats": ()}),
-    ("export: expected a name that Python can import, got the keyword 'class'; pass name=", {"name": "class"}),
-    ("export: expected a name of letters, digits and _, got 'a-b'; pass name=", {"name": "a-b"}),
+    ("export: formats must be one or more of ptx, cubin, mlir, c, py, got None", {"formats": None}),
+    ("export: formats must be one or more of ptx, cubin, mlir, c, py, got none", {"formats": ()}),
+    ("export: Python cannot import a module whose name is the keyword 'class'; pass name=", {"name": "class"}),
+    ("export: the name must consist of letters, digits and _, got 'a-b'; pass name=", {"name": "a-b"}),
     (
-        "export: the name has 300 characters, at most 128 make a file name; give a shorter name=",
+        "export: the name has 300 characters, a file name has at most 128; give a shorter name=",
         {"name": "x" * 300},
     ),
     ("export: @add was compiled without its stages; compile with keep_stages=True", {"formats": "mlir"}),

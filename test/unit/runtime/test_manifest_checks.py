@@ -54,7 +54,7 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
         (lambda d: d.update(opt_level=True), "opt_level: expected an integer from 0 to 3, got true"),
         (lambda d: d.update(opt_level=3.0), "opt_level: expected an integer from 0 to 3, got 3.0"),
         (lambda d: d.update(modules="kernels"), 'modules: expected a list, got "kernels"'),
-        (lambda d: d.update(modules=["a", "a"]), 'modules[1]: expected a name of its own, got "a"'),
+        (lambda d: d.update(modules=["a", "a"]), 'modules[1]: expected a unique name, got "a"'),
         (
             lambda d: d.update(speed=1),
             "speed: unknown field (known: format, chip, features, opt_level, modules, kernels, hosts, code, stages, "
@@ -73,7 +73,7 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
         ),
         (
             lambda d: d["kernels"][1].update(name="copy_tma"),
-            'kernels[1].name: expected a name of its own (it is that of kernels[0].name), got "copy_tma"',
+            'kernels[1].name: expected a unique name (it is already used by kernels[0].name), got "copy_tma"',
         ),
         (
             lambda d: d["kernels"][0].update(block=[32, 1]),

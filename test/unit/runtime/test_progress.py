@@ -156,7 +156,7 @@ def test_the_environment_asks_for_events(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(SettingError) as e, Task("compiling"):
         pass
     path = tmp_path / "no" / "events"
-    assert str(e.value) == f"CUTE_PROGRESS_JSON: expected a file to write, got '{path}': No such file or directory"
+    assert str(e.value) == f"CUTE_PROGRESS_JSON: cannot write '{path}': No such file or directory"
     monkeypatch.setenv("CUTE_PROGRESS_JSON", "")
     monkeypatch.setenv("CUTE_PROGRESS", "yes")
     with pytest.raises(SettingError) as e, Task("compiling"):

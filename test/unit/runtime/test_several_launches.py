@@ -84,14 +84,16 @@ def test_plan_is_of_one_launch() -> None:
     x, y, z = arrays()
     call = compiled().kernel("choose")
     assert call.plan(x, y, z, 2).kernel == "scale"
-    with pytest.raises(LaunchError, match=r"one launch, this one launches @scale, @add: use Kernel\.plans"):
+    with pytest.raises(LaunchError, match=r"one launch, but this call launches @scale, @add; use Kernel\.plans"):
         call.plan(x, y, z, 3)
 
 
 def test_what_is_about_one_launch_is_refused() -> None:
     x, y, z = arrays()
     call = compiled().kernel("both")
-    with pytest.raises(OptionError, match=r"blocks: expected a call with one launch, this one launches @scale, @add"):
+    with pytest.raises(
+        OptionError, match=r"blocks: expected a call with one launch, but this call launches @scale, @add"
+    ):
         call(x, y, z, 1, device="cpu", blocks=[0])
     with pytest.raises(OptionError, match=r"reports: expected a call with one launch"):
         call(x, y, z, 1, device="cpu", reports=["banks"])
@@ -107,7 +109,7 @@ def test_no_condition_holds() -> None:
     x, y, z = arrays()
     before = y.copy()
     assert call.plans(x, y, z, 1) == () and call(x, y, z, 1, device="cpu") is None and np.array_equal(y, before)
-    with pytest.raises(LaunchError, match="this one launches no kernel"):
+    with pytest.raises(LaunchError, match="but this call launches no kernel"):
         call.plan(x, y, z, 1)
     call(x, y, z, 2, device="cpu")
     assert np.array_equal(y, x)
@@ -344,8 +346,8 @@ def test_a_saved_module_has_all_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda p: p["launches"][3].update(when=[[13, 1], [11, 1]]), "launches[3].when[1]: expected the condition and"),
-        (lambda p: p["launches"][3].update(when=[[14, 1]]), "launches[3].when[0]: expected the condition and the side"),
+        (lambda p: p["launches"][3].update(when=[[13, 1], [11, 1]]), "launches[3].when[1]: expected a condition and"),
+        (lambda p: p["launches"][3].update(when=[[14, 1]]), "launches[3].when[0]: expected a condition and a branch"),
         (lambda p: p["launches"][2].update(when=[[13, 2]]), "launches[2].when[0][1]: expected one of 0, 1, got 2"),
         (lambda p: p["launches"][2].update(when=[]), "launches[2].grid[0]: expected a register that was set before"),
         (

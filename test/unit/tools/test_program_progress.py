@@ -92,6 +92,4 @@ def test_interrupting_a_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_a_file_that_cannot_be_written(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cute_bench.main([*words, "--progress-json", str(tmp_path)]) == 1
     name = "cute-bench tune" if words[0] == "tune" else "cute-bench"
-    assert capsys.readouterr().err == (
-        f"{name}: error: --progress-json: expected a file to write, got '{tmp_path}': Is a directory\n"
-    )
+    assert capsys.readouterr().err == (f"{name}: error: --progress-json: cannot write '{tmp_path}': Is a directory\n")

@@ -177,10 +177,13 @@ def test_host_functions_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--kernel", "nix", "--in", "4x8"), "no kernel or host function @nix here (known: add, add_v, launch)"),
+        (
+            ("--kernel", "nix", "--in", "4x8"),
+            "no kernel or host function @nix in this module (known: add, add_v, launch)",
+        ),
         (("--kernel", "add"), 'parameter a (!cute.memref<f32, gmem, "(?,?):(?,1)">) needs an array'),
         (("--kernel", "add", "--in", "4y8"), "expected a shape like 64x4096xf32 or a .npy file, got '4y8'"),
-        (("--kernel", "add", "--in", "4x8xf99"), "numpy has no type for elements of f99"),
+        (("--kernel", "add", "--in", "4x8xf99"), "numpy has no dtype for elements of f99"),
         (("--kernel", "add", "--in", "4x8=sevens"), "unknown option 'sevens' (known: randn rand"),
         (("--kernel", "add", "--in", "4x8:ld=7"), "ld=7 is less than the row length 8"),
         (("--kernel", "add", "--in", "z=4x8"), "unknown parameter 'z' (parameters: a, b, c)"),

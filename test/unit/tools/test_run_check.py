@@ -158,7 +158,8 @@ def test_options_that_are_wrong(words: list[str], message: str, capsys: pytest.C
     [
         (["--check", "race,foo"], "--check: unknown sanitizer 'foo'; expected race, oob, uninit, sync"),
         (["--in", "4x8", "--out", "c=x.npy", "--out", "mC=y.npy"], "--out: mC is given twice: 'x.npy' and 'y.npy'"),
-        (["--in", "4x8", "--kernel", "ad"], "no kernel or host function @ad here (known: add, add_v, launch)"),
+        (["--in", "4x8", "--kernel", "ad"],
+         "no kernel or host function @ad in this module (known: add, add_v, launch)"),
         (["--in", "4x8", "--blocks=foo"],
          "invalid blocks 'foo'; use numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]"),
     ],
