@@ -108,7 +108,7 @@ class PassTable:
     def _add(self, row: PassInfo) -> None:
         if _NAME.fullmatch(row.name) is None:
             raise OutsideError(
-                f"{row.origin} names a pass '{row.name}': use lower-case letters, digits and '-', "
+                f"invalid pass name '{row.name}' in {row.origin}; use lower-case letters, digits and '-', "
                 "starting with a letter"
             )
         other = self._rows.get(row.name)

@@ -180,7 +180,7 @@ class TableOp(Operation):
     def result(self) -> OpResult:
         """The only result."""
         if len(self.results) != 1:
-            raise ValueError(f"'{self.name}' has {len(self.results)} results, so it has no single result")
+            raise ValueError(f"'{self.name}' has {len(self.results)} results, not one; use 'results'")
         return self.results[0]
 
     def segments(self, which: str) -> Sequence[int] | None:

@@ -378,7 +378,7 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
     (_option_of_another_type, "option 'deep' of pass 'a-pass': expected bool, got 'maybe'"),
     (_pass_in_xdsl, "'cute.size' cannot be lowered here; run the earlier cute passes first"),
     (_pass_that_reports, "expected an empty module"),
-    (_result_of_none, "'nvvm.barrier0' has 0 results, so it has no single result"),
+    (_result_of_none, "'nvvm.barrier0' has 0 results, not one; use 'results'"),
 )
 """Calls with invalid arguments, and the expected error."""
 

@@ -29,7 +29,7 @@ func.func @f(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memref<f16
 // -----
 
 func.func @f(%s: !cute.memref<f16, gmem, align<16>, "16:1">, %d: !cute.memref<f16, smem, align<16>, "16:1">) {
-  // expected-error @below {{'cute_nvgpu.arch.cp_async' op expected the values of one instruction in the source, got more}}
+  // expected-error @below {{'cute_nvgpu.arch.cp_async' op the source must hold the values of exactly one instruction, got those of 2}}
   cute_nvgpu.arch.cp_async(%s, %d) {atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>} : (!cute.memref<f16, gmem, align<16>, "16:1">, !cute.memref<f16, smem, align<16>, "16:1">) -> ()
 //^
   return
@@ -125,7 +125,7 @@ func.func @f(%d: !d, %a: !ab, %b: !ab, %s: i32) {
 !d = !cute.memref<f32, rmem, "32:1">
 !ab = !cute.memref<f16, smem, align<128>, "((8,8),(8,2)):((8,64),(1,512))">
 func.func @f(%d: !d, %a: !ab, %b: !ab, %s: i1) {
-  // expected-error @below {{'cute_nvgpu.arch.wgmma' op expected accumulate = true with a scale_d operand, got false}}
+  // expected-error @below {{'cute_nvgpu.arch.wgmma' op accumulate must be true if there is a scale_d operand, got false}}
   "cute_nvgpu.arch.wgmma"(%d, %a, %b, %s) <{atom = !atom, accumulate = false}> : (!d, !ab, !ab, i1) -> ()
 //^
   return

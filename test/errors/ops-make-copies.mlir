@@ -14,7 +14,7 @@ func.func @f(%a: !ld, %b: !ld) {
 !mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
 !tc = !cute.tiled_copy<!st, layout_copy_tv = <"(32,8):(8,1)">, tiler_mn = <"[256:1]">>
 func.func @f(%a: !st, %m: !mma) {
-  // expected-error @below {{expected an atom of elements as wide as B's f16, got !cute_nvgpu.atom.universal_copy<f32>}}
+  // expected-error @below {{expected an atom with elements as wide as B's f16, got !cute_nvgpu.atom.universal_copy<f32>}}
   %c = cute.make_tiled_copy_B(%a, %m) : (!st, !mma) -> !tc
   return
 }

@@ -74,7 +74,9 @@ def check_bulk(b: BulkCopy) -> None:
     """Raise AlgebraError unless an instruction with these parameters exists."""
     natural = element_bits(b.element)
     if b.bits % UNIT_BITS or b.bits % natural or b.bits < 0:
-        raise AlgebraError(f"expected a multiple of {UNIT_BITS} bits, of whole elements of {b.element}, got {b.bits}")
+        raise AlgebraError(
+            f"expected a size that is a multiple of {UNIT_BITS} bits and of {b.element}, got {b.bits} bits"
+        )
     if b.reduction:
         reduced_as(b.element, b.reduction)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 from xdsl.ir import Attribute, SSAValue
@@ -40,7 +41,10 @@ class CopyInstructionOp(InstructionOp):
             source, destination = check_copy(atom, _as_values(types[0]), _as_values(types[1]), None)
             for what, side in (("source", source), ("destination", destination)):
                 if any(n != 1 for n in side.counts):
-                    raise AlgebraError(f"expected the values of one instruction in the {what}, got more")
+                    raise AlgebraError(
+                        f"the {what} must hold the values of exactly one instruction, "
+                        f"got those of {math.prod(side.counts)}"
+                    )
         except AlgebraError as e:
             raise VerifyException(f"'{self.name}' op {e}") from None
 

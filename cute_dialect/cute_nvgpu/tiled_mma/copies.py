@@ -41,7 +41,7 @@ class _MakeFromMmaOp(OperandOp):
         element = mma.atom.element(cls.OPERAND)
         # Accumulators may be converted to a narrower type before the copy.
         if cls.OPERAND != "C" and element_bits(atom.element) != element_bits(element):
-            raise AlgebraError(f"expected an atom of elements as wide as {cls.OPERAND}'s {element}, got {atom}")
+            raise AlgebraError(f"expected an atom with elements as wide as {cls.OPERAND}'s {element}, got {atom}")
         row, tiled = mma.atom.row, mma.tiling(cls.OPERAND)
         if mma.atom.in_shared_memory(cls.OPERAND):
             raise AlgebraError(

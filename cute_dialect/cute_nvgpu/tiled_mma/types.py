@@ -319,7 +319,8 @@ def tiled(data: TiledMmaData) -> TiledMma:
 
     row = data.atom.row
     if data.atom.SPARSE and not isinstance(data.permutation[-1], Underscore):
-        raise AlgebraError(f"expected _ as the permutation of K of the sparse atom {data.atom}")
+        permutation = text.to_text(cast("Tile", data.permutation))
+        raise AlgebraError(f"the permutation of K must be _ for the sparse atom {data.atom}, got {permutation}")
     if not is_static(data.atom_layout) or not all(is_static(p) for p in data.permutation):
         both = f"{text.to_text(data.atom_layout)} and {text.to_text(cast('Tile', data.permutation))}"
         raise AlgebraError(f"expected a static atom layout and a static permutation, got {both}")

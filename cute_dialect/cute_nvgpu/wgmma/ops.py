@@ -60,7 +60,7 @@ def check_scale_d(op: ProductOp) -> None:
         if flag.type != i1:
             raise AlgebraError(f"operand #{i} must be an i1, got {flag.type}")
         if not accumulate.value.data:
-            raise AlgebraError("expected accumulate = true with a scale_d operand, got false")
+            raise AlgebraError("accumulate must be true if there is a scale_d operand, got false")
 
 
 class _AccumulatorsOp(InstructionOp):

@@ -225,7 +225,7 @@ func.func @retile_rank(%tc: !ld, %f: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
 
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 func.func @two_pieces(%s: !cute.memref<f16, smem, align<16>, "16:1">, %r: !cute.memref<f16, rmem, "16:1">) {
-  // expected-error @below {{expected the values of one instruction in the source, got more}}
+  // expected-error @below {{the source must hold the values of exactly one instruction, got those of 2}}
   cute_nvgpu.arch.ldmatrix(%s, %r) {atom = !atom} : (!cute.memref<f16, smem, align<16>, "16:1">, !cute.memref<f16, rmem, "16:1">) -> ()
   return
 }

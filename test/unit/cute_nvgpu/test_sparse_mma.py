@@ -79,7 +79,7 @@ def test_row() -> None:
         ("!cute_nvgpu.atom.wgmma_sp<64x64x64, (i32,i8,i8,i32), selector = 1>", "selector of 0 for 64x64x64 .* got 1"),
         (
             f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1,1):(0,0,0)">, permutation_MNK = <"[_;_;64:1]">>',
-            "expected _ as the permutation of K of the sparse atom",
+            "the permutation of K must be _ for the sparse atom",
         ),
     ],
 )  # fmt: skip

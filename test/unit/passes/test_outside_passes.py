@@ -195,7 +195,7 @@ LOADS = [
     (HEAD + "class A(Pass):\n    name = 'a'\n" + RUN + "class B(Pass):\n    name = 'a'\n" + RUN, "--load=wrong",
      "pass 'a' of 'wrong' has the same name as a pass of 'wrong'"),
     (HEAD + "class A(Pass):\n    name = 'My Pass'\n" + RUN, "--load=wrong",
-     "'wrong' names a pass 'My Pass': use lower-case letters, digits and '-', starting with a letter"),
+     "invalid pass name 'My Pass' in 'wrong'; use lower-case letters, digits and '-', starting with a letter"),
     (HEAD + "class A(Pass):\n    name = 'a'\n", "--load=wrong", "A of 'wrong': A has no method 'run'"),
     (HEAD + "class A(Pass):\n    name = 3\n" + RUN, "--load=wrong", "A of 'wrong': A has no 'name'"),
     (HEAD + "class A(Pass):\n    name = 'a'\n    Options = int\n" + RUN, "--load=wrong",
