@@ -1,7 +1,7 @@
 // Bulk copies: what their types, ops and copies refuse.
 // RUN: cute-opt %s --convert-cute-algo-to-arch --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected a size that is a multiple of 128 bits and of f32, got 100 bits}}
+// expected-error @below {{expected a multiple of 128 bits that holds whole f32 elements, got 100 bits}}
 func.func private @f(!cute_nvgpu.atom.bulk_copy<f32, 100 b>)
 
 // -----

@@ -75,7 +75,7 @@ def check_bulk(b: BulkCopy) -> None:
     natural = element_bits(b.element)
     if b.bits % UNIT_BITS or b.bits % natural or b.bits < 0:
         raise AlgebraError(
-            f"expected a size that is a multiple of {UNIT_BITS} bits and of {b.element}, got {b.bits} bits"
+            f"expected a multiple of {UNIT_BITS} bits that holds whole {b.element} elements, got {b.bits} bits"
         )
     if b.reduction:
         reduced_as(b.element, b.reduction)
