@@ -114,6 +114,7 @@ def _recursion(frames: list[tuple[CodeType, int]]) -> CompileError | None:
     )  # fmt: skip
 
 
+_SOURCELESS = "kernels are compiled from their source: save the program in a file, or use a notebook"
 _UNCONVERTED = "this function is not compiled as kernel code; see cute.jit and cute.convert_package"
 
 
@@ -135,7 +136,7 @@ def explained(error: StaticError) -> None:
         elif not is_users(code.co_filename, None):
             why = "it belongs to a library; see cute.convert_package"
         if error.code == "F143":
-            error.hint = _UNCONVERTED
+            error.hint = _UNCONVERTED if linecache.getlines(code.co_filename) else _SOURCELESS
         error.notes.append((f"'{code.co_name}' was not compiled as kernel code: {why}", place_at(code, index)))
         return
 

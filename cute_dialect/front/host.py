@@ -6,7 +6,7 @@ import dis
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from inspect import CO_GENERATOR
+from inspect import CO_GENERATOR, signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.arguments import STREAM, Spec, named, rebuild, symbol_places
@@ -232,8 +232,8 @@ class Launch:
 
     @finishes_errors
     def launch(
-        self, *, grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, stream: Any = None,
-        cooperative: bool = False, pdl: bool = False, use_pdl: bool = False, min_blocks_per_mp: int | None = None,
+        self, *sizes_given: Any, grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None,
+        stream: Any = None, cooperative: bool = False, pdl: bool = False, use_pdl: bool = False, min_blocks_per_mp: int | None = None,
         fallback: Launch | Sequence[Launch] | None = None, **options: Any,
     ) -> Any:  # fmt: skip
         """Launch the kernel.
@@ -254,6 +254,11 @@ class Launch:
         """
         tracer = active()
         self.idle = False
+        if sizes_given:
+            raise KernelTypeError(
+                "F115", f"launch() takes no positional arguments, got {', '.join(map(repr, sizes_given))}",
+                hint="name them: launch(grid=…, block=…)",
+            )  # fmt: skip
         for other in fallback if isinstance(fallback, list | tuple) else () if fallback is None else (fallback,):
             other.idle = False
         pdl = pdl or use_pdl
@@ -262,7 +267,7 @@ class Launch:
             sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem, "cooperative": cooperative}
             return _launch_outside(self, {**sizes, "pdl": pdl, "min_blocks_per_mp": min_blocks_per_mp}, stream, options)
         if options:
-            raise KernelTypeError("F115", f"launch() has no argument '{next(iter(options))}'")
+            raise _unknown_argument(next(iter(options)))
         if self not in tracer.state["pending"]:
             raise CompileError(
                 "F119", f"{self.describe()} is launched twice", hint="call the kernel again for a second launch"
@@ -292,13 +297,23 @@ class Launch:
         return None
 
 
+def _unknown_argument(name: str) -> KernelTypeError:
+    from cute_dialect.front.compiled import CALL_OPTIONS
+    from cute_dialect.ir.diagnostics import nearest
+
+    own = [p.name for p in signature(Launch.launch).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    similar = nearest(name, own) or nearest(name, CALL_OPTIONS)
+    hint = f"did you mean '{similar[0]}'?" if similar else f"arguments: {', '.join(own)}"
+    return KernelTypeError("F115", f"launch() has no argument '{name}'", hint=hint)
+
+
 def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options: dict[str, Any]) -> Any:
     from cute_dialect.front.compiled import CALL_OPTIONS
     from cute_dialect.front.options import options_of
 
     for name in options:
         if name not in CALL_OPTIONS:
-            raise KernelTypeError("F115", f"launch() has no argument '{name}'")
+            raise _unknown_argument(name)
     kernel: Any = launch.kernel
     grid = _three(sizes.pop("grid"), "grid")
     kind = kernel.find_launch(launch, grid, sizes, options_of(kernel, options.get("device")))

@@ -11,7 +11,7 @@ import difflib
 import dis
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -139,11 +139,17 @@ def _parameters(function: Any, wrong: str) -> str:
     return _like(wrong, names) or f"parameters: {', '.join(names)}"
 
 
-def arguments_error(error: TypeError, signature: inspect.Signature, given: Mapping[str, object]) -> tuple[str, str]:
-    """Return the message and hint for arguments that do not match a signature; unknown names are reported first."""
+def arguments_error(
+    error: TypeError, signature: inspect.Signature, given: Mapping[str, object], options: Sequence[str] = ()
+) -> tuple[str, str]:
+    """Return the message and hint for arguments that do not match a signature; unknown names are reported first.
+
+    ``options`` are the names of the options of a call, which it takes besides the parameters.
+    """
     names = list(signature.parameters)
     kinds = {p.kind for p in signature.parameters.values()}
     unknown = [n for n in given if n not in names]
     if not unknown or inspect.Parameter.VAR_KEYWORD in kinds:
         return str(error), ""
-    return f"there is no parameter '{unknown[0]}'", _like(unknown[0], names) or f"parameters: {', '.join(names)}"
+    hint = _like(unknown[0], names) or _like(unknown[0], options) or f"parameters: {', '.join(names)}"
+    return f"there is no parameter '{unknown[0]}'", hint

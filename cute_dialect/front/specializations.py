@@ -100,7 +100,7 @@ def read_call(
     try:
         call = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
     except TypeError as e:
-        text, hint = arguments_error(e, signature, kwargs)
+        text, hint = arguments_error(e, signature, kwargs, CALL_OPTIONS)
         raise KernelTypeError("F116", f"'{traced.name}': {text}", hint=hint) from None
     given = call.arguments
     reified: Reified = reify(traced, function, given)

@@ -179,6 +179,7 @@ run(X)
 #: arguments.py:3:5: error F115: launch() has no argument 'blck'
 #:     3 |     call(lambda x: None, x).launch(grid=1, block=1, blck=3)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: did you mean 'block'?
 #: called from arguments.py:6:1  run(X)
 
 # ===== an option that launch has not, outside of a host function
@@ -187,6 +188,15 @@ call(lambda x: None, X).launch(grid=1, block=1, blck=3)
 #: arguments.py:1:1: error F115: launch() has no argument 'blck'
 #:     1 | call(lambda x: None, X).launch(grid=1, block=1, blck=3)
 #:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: did you mean 'block'?
+
+# ===== sizes of a launch without their names
+call(lambda x: None, X).launch(1, 32)
+#: KernelTypeError
+#: arguments.py:1:1: error F115: launch() takes no positional arguments, got 1, 32
+#:     1 | call(lambda x: None, X).launch(1, 32)
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: name them: launch(grid=…, block=…)
 
 # ===== a cluster of run time
 @cute.jit
