@@ -78,8 +78,9 @@ def examples_of(function: Traced) -> list[Example]:
 
 def _of_annotations(function: Traced) -> tuple[Any, ...] | None:
     from cute_dialect.front.annotations import annotations_of
+    from cute_dialect.front.generics import generic_names
 
-    if isinstance(function.function, staticmethod | classmethod):
+    if isinstance(function.function, staticmethod | classmethod) or generic_names(function):
         return None
     found = annotations_of(function.function, {})
     symbols: dict[str, Any] = {}

@@ -128,6 +128,19 @@ def test_a_file_without_examples_is_told_how_to_give_some(tmp_path: Path, capsys
     assert "not checked" not in said and "1 functions and modules checked" in said
 
 
+def test_generic_functions_need_an_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text(
+        "from __future__ import annotations\nimport cute_dialect.lang as cute\n\n"
+        '@cute.generic("M", "T")\n@cute.kernel\n'
+        "def copy(a: cute.Tensor[T, M], b: cute.Tensor[T, M]):\n"
+        "    b[cute.arch.thread_idx().x] = a[cute.arch.thread_idx().x]\n"
+    )
+    assert main([str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert "F124" not in out + err and "copy not checked" in out + err
+
+
 def test_annotations_share_their_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``n`` in the annotations of two tensors is one number."""
     file = tmp_path / "shared.py"
