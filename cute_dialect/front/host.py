@@ -233,8 +233,8 @@ class Launch:
     @finishes_errors
     def launch(
         self, *sizes_given: Any, grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None,
-        stream: Any = None, cooperative: bool = False, pdl: bool = False, use_pdl: bool = False, min_blocks_per_mp: int | None = None,
-        fallback: Launch | Sequence[Launch] | None = None, **options: Any,
+        stream: Any = None, cooperative: bool = False, pdl: bool = False, use_pdl: bool = False,
+        min_blocks_per_mp: int | None = None, fallback: Launch | Sequence[Launch] | None = None, **options: Any,
     ) -> Any:  # fmt: skip
         """Launch the kernel.
 
