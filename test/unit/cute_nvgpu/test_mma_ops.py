@@ -291,7 +291,7 @@ ONE_WD = '!cute.memref<f32, rmem, "(2,2,8):(1,2,4)">'
             wgmma.WgmmaOp,
             (ONE_WD, TILE, TILE, "i1"),
             {"atom": SS, "accumulate": "false"},
-            "expected accumulate = true",
+            "accumulate must be true",
         ),
         (
             wgmma.WgmmaOp,
