@@ -208,7 +208,7 @@ SIGNATURES: Mapping[str, str] = {
 
 
 def checked(name: str, value: object) -> object:
-    """Return ``value`` wrapped with the check of its arguments if it has a signature, else ``value`` itself."""
+    """Wrap a function so that its arguments are checked.  A value without a signature is returned unchanged."""
     kinds = SIGNATURES.get(name, "").split()
     if not kinds:
         return value
@@ -242,7 +242,7 @@ def checked(name: str, value: object) -> object:
 
 
 def _written(function: Callable[..., object]) -> tuple[CodeType, tuple[object, ...]]:
-    """Return the code of a function, also of one wrapped by a cache, and the defaults of its last arguments."""
+    """Return the code object and the positional defaults of a function, unwrapping decorators such as a cache."""
     function = unwrap(function)
     assert isinstance(function, FunctionType)
     return function.__code__, function.__defaults__ or ()

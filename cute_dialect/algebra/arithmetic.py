@@ -71,7 +71,8 @@ def tuple_sub(a: IntTuple, b: IntTuple) -> IntTuple:
     """Return the difference of two int tuples.  Surplus elements of either side are copied, *not* negated.
 
     Raises:
-        AlgebraError: a scalar meets a tuple, except a static 0 on the right at the top level.
+        AlgebraError: a scalar is subtracted from a tuple or a tuple from a scalar, except a static 0 on the right at
+        the top level.
 
     >>> tuple_sub((7, 8), (1, 2, 5)), tuple_sub((7, 8), 0)
     ((6, 6, 5), (7, 8))

@@ -18,7 +18,7 @@ __all__ = ["Mode", "common_modes"]
 
 
 class Mode(NamedTuple):
-    """One loop over several layouts: its extent and its stride in each."""
+    """A common mode of several layouts: one extent, and one stride per layout."""
 
     extent: int
     strides: tuple[Leaf, ...]

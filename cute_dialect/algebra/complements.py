@@ -157,11 +157,11 @@ def _along(mode: Layout, path: tuple[int, ...]) -> Layout:
 
 
 def extended_complement(layout: Layout, shape: IntTuple) -> Layout:
-    """Return the complement used by divides: repeated until layout and complement together cover ``shape``.
+    """Return the complement that the divides use: :func:`complement`, extended until it and the layout cover ``shape``.
 
     For each extent ``x`` of the shape under a leaf of the index profile, the last mode is repeated ``ceil(x / z)``
-    times.  ``z`` is the part of its stride that is not yet covered.  Modes of the shape that the layout does not step
-    through are included whole.
+    times.  ``z`` is the part of its stride that is not yet covered.  Modes of the shape along which the layout has no
+    stride are included in full.
 
     >>> extended_complement(Layout("6:2"), 24), extended_complement(Layout("4:32@0"), (128, 64))
     (Layout("(2,2):(1,12)"), Layout("(32,64):(1@0,1@1)"))
@@ -184,7 +184,7 @@ def _extend(
     if len(profile) > len(modes):
         # unreachable: callers in this package have checked it
         raise AlgebraError(
-            f"the layout steps through the modes of {shown(profile)}, but the shape has only {len(modes)}"
+            f"the basis strides of the layout index {len(profile)} modes, but the shape has only {len(modes)}"
         )
     parts = [_extend(p, x, (*path, i), at) for i, (p, x) in enumerate(zip(profile, modes))]
     for i in range(len(profile), len(modes)):

@@ -42,7 +42,7 @@ def composition(a: AnyLayout, b: AnyLayout | Tile | IntTuple) -> AnyLayout:
     equals ``a(b(c))`` only while ``b`` stays within that mode.
 
     Args:
-        a: plain or composed layout.  A composed layout is composed in its outer layout.
+        a: plain or composed layout.  For a composed layout, the outer layout is composed.
         b: layout, tile or shape, or ``inner o offset o outer`` with a layout ``inner``, which is composed with ``a``.
             In a tile ``_`` keeps a mode, and surplus modes of ``a`` are dropped.  An extent ``n`` is the layout
             ``n:1``, and 1 is ``1:0``.
@@ -275,7 +275,7 @@ def _compose_flat(extents: Extents, strides: Strides, s: IntTuple, d: Stride) ->
     last = len(extents) - 1
     if last < 1:
         if last < 0:
-            raise AlgebraError(f"expected a layout with at least one mode on the left of {s}:{d}, got ():()")
+            raise AlgebraError(f"cannot compose the empty layout ():() with {s}:{d}")
         return s, _checked(scale(d, strides[0]))  # type: ignore[arg-type]
     S: Extents = []
     D: Strides = []

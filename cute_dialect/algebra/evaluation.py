@@ -320,7 +320,7 @@ def crd2idx(coord: Coord, shape: IntTuple | AnyLayout) -> IntTuple:
 
 
 def _coordinate_in(index: IntTuple, layout: AnyLayout) -> IntTuple:
-    """Return the coordinate at which a static layout has an index, consuming the largest strides first."""
+    """Return the coordinate that a static layout maps to an index, matching the largest strides first."""
     if not isinstance(layout, Layout) or not isinstance(index, int):
         raise AlgebraError(f"expected an integer and a plain layout, got {shown(index)} and {shown(layout)}")
     extents = [x for x in tree_leaves(layout.shape) if type(x) is int]
@@ -335,8 +335,8 @@ def _coordinate_in(index: IntTuple, layout: AnyLayout) -> IntTuple:
     found = _refill(layout.shape, iter(digits))
     if evaluate(found, layout) != index:
         raise AlgebraError(
-            f"the index {index} is not an index of {shown(layout)}, or its modes overlap; the coordinate of an index "
-            "is found only in a layout whose modes do not overlap"
+            f"the index {index} is not an index of {shown(layout)}, or its modes overlap; idx2crd needs a layout whose "
+            "modes do not overlap"
         )
     return found
 
@@ -344,11 +344,11 @@ def _coordinate_in(index: IntTuple, layout: AnyLayout) -> IntTuple:
 def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
     """Return the coordinate of a column-major index as mixed-radix digits.  The last mode keeps the overflow.
 
-    A tuple of indices is converted element by element.  If ``shape`` is a layout, the result is the coordinate at which
-    the layout has the index: the inverse of :func:`crd2idx`.
+    A tuple of indices is converted element by element.  If ``shape`` is a layout, the result is the coordinate that the
+    layout maps to the index: the inverse of :func:`crd2idx`.
 
     Raises:
-        AlgebraError: ranks differ, or the layout does not have the index.
+        AlgebraError: ranks differ, or the layout maps no coordinate to the index.
 
     >>> idx2crd(13, (6, 3)), idx2crd(20, (6, 3)), idx2crd((1, 7), (2, (3, 4)))
     ((1, 2), (2, 3), (1, (1, 2)))
@@ -359,7 +359,7 @@ def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
         return _coordinate_in(index, shape)
     if type(index) is tuple:
         if type(shape) is not tuple or len(index) != len(shape):
-            raise AlgebraError(f"expected an index of the rank of the shape {shown(shape)}, got {shown(index)}")
+            raise AlgebraError(f"expected an index with the same rank as the shape {shown(shape)}, got {shown(index)}")
         return tuple([idx2crd(i, s) for i, s in zip(index, shape)])
     if type(shape) is not tuple:
         return index

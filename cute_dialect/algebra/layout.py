@@ -128,7 +128,7 @@ def coalesce(layout: A, profile: Coord | None = None) -> A:
     """Return a layout with as few modes as possible that is the same function of the linear index.
 
     Args:
-        layout: layout to coalesce.  A composed layout is coalesced in its outer layout.
+        layout: layout to coalesce.  For a composed layout, the outer layout is coalesced.
         profile: tree whose structure selects the modes that are coalesced separately.  Surplus modes are unchanged.
             None coalesces the whole layout.
 
@@ -202,7 +202,7 @@ def append_to_rank(value: T, element: T | Layout, rank: int) -> T:
 
 
 def prepend_to_rank(value: T, element: T | Layout, rank: int) -> T:
-    """Prepend copies of ``element`` as modes, as :func:`append_to_rank` appends them.
+    """Prepend copies of ``element`` as modes until the value has ``rank`` modes; see :func:`append_to_rank`.
 
     >>> prepend_to_rank(Layout("(6,2):(2,12)"), Layout("1:0"), 3)
     Layout("(1,6,2):(0,2,12)")
@@ -236,8 +236,8 @@ def _pad(value: T, element: T | Layout, rank: int, behind: bool) -> T:
 def recast_layout(layout: A, new_bits: int, old_bits: int) -> A:
     """Rewrite a layout of elements of ``old_bits`` as a layout of elements of ``new_bits``.
 
-    Wider elements divide strides and extents, rounding up; narrower elements multiply them.  A stride ``?{div=8}``
-    divides exactly.  The static offset and the inner part of a composed layout are recast as well.
+    For wider elements strides and extents are divided, rounding up; for narrower elements they are multiplied.  A
+    stride ``?{div=8}`` divides exactly.  The static offset and the inner part of a composed layout are recast as well.
 
     Raises:
         AlgebraError: a width is below 1, a stride is a basis element, the offset is not divisible, or the base of the
@@ -266,7 +266,7 @@ def _integer_strides(layout: A) -> A:
 
 
 def upcast(layout: A, n: int) -> A:
-    """Rewrite a layout for elements ``n`` times as wide.  Raises AlgebraError as :func:`recast_layout` does."""
+    """Rewrite a layout for elements ``n`` times as wide.  Raises the errors of :func:`recast_layout`."""
     if isinstance(layout, ComposedLayout):
         inner, offset = layout.inner, layout.offset
         if type(offset) is not int:
@@ -279,7 +279,7 @@ def upcast(layout: A, n: int) -> A:
 
 
 def downcast(layout: A, n: int) -> A:
-    """Rewrite a layout for elements ``1/n`` as wide.  Raises AlgebraError as :func:`recast_layout` does."""
+    """Rewrite a layout for elements ``1/n`` as wide.  Raises the errors of :func:`recast_layout`."""
     if isinstance(layout, ComposedLayout):
         inner, offset = layout.inner, layout.offset
         if type(offset) is not int:
@@ -333,7 +333,7 @@ def _swizzle_base(swizzle: Swizzle, by: int) -> Swizzle:
 
 
 def tree_slice(coord: Coord, tree: T) -> T:
-    """Return the subtrees at the ``_`` of a coordinate.  Subtrees kept inside a tuple are spliced into its level.
+    """Return the subtrees at which the coordinate has ``_``.  Subtrees kept inside a tuple are spliced into its level.
 
     >>> tree_slice((3, (UNDERSCORE, 0)), (1, (2, 3))), tree_slice((1, UNDERSCORE), (2, (3, 4)))
     ((2,), ((3, 4),))
@@ -344,7 +344,7 @@ def tree_slice(coord: Coord, tree: T) -> T:
 
 
 def tree_dice(coord: Coord, tree: T) -> T:
-    """Return the subtrees at the integers of a coordinate: the counterpart of :func:`tree_slice`.
+    """Return the subtrees at which the coordinate has an integer: the counterpart of :func:`tree_slice`.
 
     >>> tree_dice((3, (UNDERSCORE, 0)), (1, (2, 3)))
     (1, 3)
@@ -367,7 +367,7 @@ def _pick(coord: tuple[Coord, ...], tree: object, free: bool) -> list[object]:
 
 
 def slice_(coord: Coord, value: T) -> T:
-    """Return the part of a tree or layout at the ``_`` of a coordinate.
+    """Return the modes of a tree or layout at which the coordinate has ``_``.
 
     The offset of a sliced layout is not part of the result; it is ``evaluate(coord, layout)``.  In a composed layout it
     is added to the offset.  A swizzled layout may slice to a plain layout, see
@@ -422,9 +422,9 @@ def _slice_composed(coord: Coord, value: ComposedLayout, moved: bool) -> tuple[A
 
 
 def dice(coord: Coord, value: T) -> T:
-    """Return the part of a tree or layout at the integers of a static coordinate.
+    """Return the modes of a tree or layout at which the static coordinate has an integer.
 
-    A composed layout keeps its offset and is diced in its outer layout.
+    For a composed layout, the outer layout is diced and the offset is kept.
 
     Raises:
         AlgebraError: the coordinate is dynamic, or not weakly congruent with the value.

@@ -82,7 +82,7 @@ def thread_value_table(tv: Layout, tiler: IntTuple) -> str:
 
 
 def print_layout(layout: AnyLayout) -> None:
-    """Print :func:`layout_table`."""
+    """Print the table that :func:`layout_table` returns."""
     print(layout_table(layout))
 
 

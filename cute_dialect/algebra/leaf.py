@@ -50,7 +50,7 @@ class Emitter(Protocol):
         ...
 
     def unary(self, op: str, a: Leaf, width: int) -> object:
-        """Emit ``op``, which is always abs."""
+        """Emit ``op``; the only unary op is abs."""
         ...
 
     def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> object:

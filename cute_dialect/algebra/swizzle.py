@@ -159,7 +159,7 @@ def _xor(a: Leaf, b: Leaf) -> Leaf:
 
 
 def _linear_map(swizzle: Swizzle, base: Leaf) -> Layout:
-    """Return the layout that maps the bits of an index as the swizzle does when the other bits are those of ``base``.
+    """Return a linear layout that equals the swizzle if one bit of each pair (y, z) varies and ``base`` has the other.
 
     A flipped bit ``z`` has stride ``+z`` if the bit ``y`` that flips it is clear in ``base``, and ``-z`` if it is set.
     A bit ``y`` that is read has stride ``y + z`` if ``z`` is clear in ``base``, and ``y - z`` if it is set.

@@ -305,7 +305,7 @@ def parse_tile(text: str, core_only: bool = False) -> Tile:
 
 @lru_cache(maxsize=256)
 def parse_swizzle(text: str) -> Swizzle:
-    """Parse ``S<b,m,s>``.  Raises TextError, also if the three numbers do not form a valid swizzle."""
+    """Parse ``S<b,m,s>``.  Raises TextError for a syntax error or an invalid swizzle."""
     reader = _Reader(text, False)
     result = reader.swizzle()
     reader.end()

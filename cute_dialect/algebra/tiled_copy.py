@@ -118,7 +118,10 @@ def _check_counts(tv: Layout, atom: tuple[int, int]) -> None:
         raise AlgebraError(f"expected a thread-value layout of rank 2 (thread, value), got {shown(tv)}")
     for what, have, need in zip(("threads", "values"), product_each(tv.shape), atom):
         if type(have) is not int or have % need:
-            raise AlgebraError(f"expected a multiple of the atom's {need} {what}, got {have} in {shown(tv)}")
+            raise AlgebraError(
+                f"expected a thread-value layout whose number of {what} is a multiple of the atom's {need}, "
+                f"got {have} in {shown(tv)}"
+            )
 
 
 def _two(layout: Layout) -> list[Layout]:
@@ -145,7 +148,7 @@ def thread_slice(thread_value: Layout, thread: Coord) -> tuple[Layout, IntTuple]
 
 
 def composed_thread_slice(layout: ComposedLayout, thread_value: Layout, thread: Coord) -> tuple[AnyLayout, IntTuple]:
-    """Return a thread's partition of a block with a composed (swizzled) layout, as :func:`thread_slice`.
+    """Return a thread's partition of a block with a composed (swizzled) layout; see :func:`thread_slice`.
 
     The partition is a plain layout if the swizzle does not permute the thread's values, else a composed layout.
 
@@ -254,7 +257,7 @@ def local_tile(
         layout: layout of the tensor.
         tiler: tile to cut the tensor into.
         coord: coordinate among the tiles.
-        projection: tuple with ``_`` at the elements of tiler and coordinate whose mode the tensor lacks.
+        projection: tuple with ``_`` for each element of tiler and coordinate that has no mode in the tensor.
 
     Raises:
         AlgebraError: the arguments do not fit each other.
@@ -268,7 +271,7 @@ def local_tile(
         for what in (tiler, coord):
             if type(projection) is not tuple or type(what) is not tuple or len(what) != len(projection):
                 raise AlgebraError(
-                    f"expected a tiler and a coordinate of the rank of the projection {shown(projection)}, "
+                    f"expected a tiler and a coordinate with the same rank as the projection {shown(projection)}, "
                     f"got {shown(what)}"
                 )
         tiler, coord = tree_dice(projection, tiler), tree_dice(projection, coord)

@@ -88,7 +88,7 @@ class TiledMma:
         self.tile_size = tuple([product(t.shape) for t in tiles])
 
     def operand_tile(self, operand: str) -> tuple[Layout, Layout]:
-        """Return the tiles along both modes of operand "A", "B", "C" or "E"."""
+        """Return the permutation tiles of the two modes of operand "A", "B", "C" or "E"."""
         i, j = OPERAND_MODES[operand]
         return self.permutation[i], self.permutation[j]
 
@@ -130,7 +130,7 @@ class TiledMma:
     def composed_partition(
         self, operand: str, layout: ComposedLayout, atom_tv: Layout, thread: Leaf
     ) -> tuple[AnyLayout, IntTuple]:
-        """Return a thread's partition of an operand with a composed (swizzled) layout, as :meth:`partition`.
+        """Return a thread's partition of an operand with a composed (swizzled) layout; see :meth:`partition`.
 
         The result is a plain layout if the swizzle does not permute the thread's values, else a composed layout.
 
@@ -150,7 +150,7 @@ class TiledMma:
         return unit_modes_still(part), offset
 
     def _thread_modes(self, operand: str, layout: Layout, atom_tv: Layout) -> list[Layout]:
-        """Return the layout of an operand as a list: threads, values of an atom, rest modes."""
+        """Return the modes of :meth:`thread_fragments` as a list: threads, values of one atom, rest modes."""
         threads, values = layout_modes(self.thread_fragments(operand, layout, atom_tv))
         value, rest = layout_modes(values)
         return [threads, value, *layout_modes(rest)]

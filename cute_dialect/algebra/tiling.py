@@ -62,7 +62,9 @@ def _repeated(a: Layout, b: Layout) -> Layout:
     if _has_basis(b.stride):
         raise AlgebraError(f"expected integer strides in the layout of repetitions, got {shown(b)}")
     if _has_basis(a.stride) and not is_static(b):
-        raise AlgebraError(f"expected a static layout of repetitions for basis strides, got {shown(b)}")
+        raise AlgebraError(
+            f"expected a static layout of repetitions, because the repeated layout has basis strides, got {shown(b)}"
+        )
     return compose(minimal_complement(a), b)
 
 
@@ -192,8 +194,8 @@ def _check_divider(tiler: Layout, nested: bool) -> None:
 def logical_divide(a: A, tiler: Tiler) -> A:
     """Divide ``a`` into tiles: ``(tile, rest)`` for a layout tiler, mode by mode for a tile or shape.
 
-    In a tile ``_`` keeps a mode, and surplus modes of ``a`` are unchanged.  Sizes that do not divide are rounded up.
-    An extent ``?{div=128}`` divided by 128 is exact.
+    In a tile ``_`` keeps a mode, and surplus modes of ``a`` are unchanged.  A size that is not a multiple of the tile
+    is rounded up.  An extent ``?{div=128}`` divided by 128 is exact.
 
     The extents of a nested mode are consumed one after the other.  The tile should be a multiple or a divisor of each
     of them.  Otherwise tile times rest is not the size of the mode: 4 in ``(3,4)`` gives ``4 * 2``.  Flatten or
@@ -227,7 +229,7 @@ def zipped_divide(a: A, tiler: Tiler) -> A:
     Every divided mode must have rank 2 afterwards, and so must a mode under ``_``.
 
     Raises:
-        AlgebraError: a mode does not divide into a tile and a rest, or as :func:`logical_divide`.
+        AlgebraError: a mode does not divide into a tile and a rest, or :func:`logical_divide` fails.
 
     >>> zipped_divide(Layout((Dyn(), Dyn()), (Dyn(), 1)), (16, 128))
     Layout("((16,128),(?,?)):((?,1),(?,128))")
@@ -300,7 +302,7 @@ def _two(layout: Layout) -> list[Layout]:
 def ceil_div(shape: IntTuple, tiler: Tiler) -> IntTuple:
     """Return the number of tiles that cover a shape, per mode.  Surplus modes are copied.
 
-    A shape divides with rounding up.  A layout gives the shape of its complement in ``size(shape)``.
+    Division by a shape rounds up.  A layout gives the shape of its complement in ``size(shape)``.
 
     Raises:
         AlgebraError: the tiler has a larger rank, a static 0 or ``_``.

@@ -71,9 +71,10 @@ def tile_rank(tile: Tile) -> int:
 
 
 def leaves(value: Payload) -> list[object]:
-    """Return the leaves in depth-first order.  A layout, also one in a tile, lists its shape, then its stride.
+    """Return the leaves in depth-first order.  For a layout, including one in a tile, the shape comes before the
+    stride.
 
-    A composed layout lists the outer layout, the offset and the inner part, the order in which its run-time scalars are
+    For a composed layout the order is outer layout, offset, inner part: the order in which its run-time scalars are
     stored.  A swizzle has no leaves.
 
     >>> leaves(Layout((2, (3, 4))))
@@ -123,7 +124,7 @@ def tree_flatten(tree: Tree) -> Tree:
 def flatten(value: Payload) -> Payload:
     """Flatten a value: a leaf stays a leaf, a tuple becomes a tuple of its leaves.
 
-    Shape and stride of a layout are flattened, of a composed layout those of its outer layout.  For a tile, whose
+    For a layout, shape and stride are flattened; for a composed layout, those of its outer layout.  For a tile, whose
     leaves are layouts, use :func:`tree_flatten`.
 
     >>> flatten(((2, 3), ())), flatten(()), flatten(5), flatten(Layout("(2,(5,(3))):(15,(3,(1)))"))
@@ -277,9 +278,9 @@ def compatible(a: IntTuple, b: IntTuple) -> bool:
 
 
 def get(value: Payload, path: Sequence[int] = ()) -> Payload:
-    """Return the mode at a path of mode indices, of a layout or composed layout the sublayout.
+    """Return the mode at a path of mode indices; for a layout or composed layout, the sublayout.
 
-    Index 0 of a leaf is the leaf itself, but must be the last of the path.
+    Index 0 of a leaf is the leaf itself and must end the path.
 
     Raises:
         AlgebraError: an index is out of range.  The message names the depth.
@@ -299,7 +300,7 @@ def get(value: Payload, path: Sequence[int] = ()) -> Payload:
 
 
 def tree_get(tree: Tree, path: Sequence[int]) -> Tree:
-    """Return the subtree at a path, as :func:`get`.  In a tile the path selects a slot, never a mode of its layout.
+    """Return the subtree at a path; see :func:`get`.  In a tile the path selects a slot, never a mode of its layout.
 
     Raises:
         AlgebraError: an index is out of range.
@@ -339,7 +340,7 @@ def select(value: Payload, indices: Iterable[int]) -> Payload:
 
 
 def tree_select(tree: Tree, indices: Iterable[int]) -> Tree:
-    """Return the modes of one tree at ``indices``, as :func:`select`.  In a tile they are slots.
+    """Return the modes of one tree at ``indices``; see :func:`select`.  In a tile the indices select slots.
 
     Raises:
         AlgebraError: an index is out of range.

@@ -167,7 +167,7 @@ def raw_layout(shape: IntTuple, stride: Stride) -> Layout:
 
 
 def layout_modes(layout: Layout) -> list[Layout]:
-    """Return the modes.  A scalar layout is its own only mode."""
+    """Return the modes.  A scalar layout has one mode, the layout itself."""
     shape, stride = layout.shape, layout.stride
     if type(shape) is not tuple:
         return [layout]

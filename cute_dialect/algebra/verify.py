@@ -77,7 +77,7 @@ def verify_stride(value: Payload) -> None:
     basis.sort(key=lambda b: b.path)
     for a, b in itertools.pairwise(basis):
         if len(a.path) < len(b.path) and b.path[: len(a.path)] == a.path:
-            raise AlgebraError(f"expected basis elements of one depth, got {b} inside the mode of {a}")
+            raise AlgebraError(f"expected basis elements of distinct modes, got {b}, which lies inside the mode of {a}")
 
 
 def _verify_profile(layout: Layout) -> None:
@@ -136,7 +136,10 @@ def verify_composed_layout(value: Payload) -> None:
     if isinstance(inner, Layout):
         _verify_profile(inner)
     if is_trivial_wrap(inner, offset):
-        raise AlgebraError(f"expected a composed layout, got {shown(outer)} behind an identity swizzle")
+        raise AlgebraError(
+            "expected a nontrivial composed layout, got an identity swizzle with offset 0; "
+            f"use the outer layout {shown(outer)}"
+        )
     _verify_extents(outer)
     if isinstance(inner, Layout):
         _verify_extents(inner)

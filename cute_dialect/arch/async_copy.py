@@ -48,7 +48,7 @@ _SECTION = {
 
 
 def cp_async_rows() -> Iterator[Row]:
-    """Return the ``cp.async`` rows of SM80, with and without zero fill.
+    """Return the ``cp.async`` table rows of SM80, with and without zero fill.
 
     CACHEALWAYS copies 4, 8 or 16 bytes through L1; CACHEGLOBAL copies 16 bytes and bypasses L1.
     """
@@ -90,7 +90,7 @@ def _cp_async(name: str, cache: str, size: int, zfill: bool) -> CopyAtom:
 
 
 def bulk_rows() -> Iterator[Row]:
-    """Return the bulk-copy rows of SM90."""
+    """Return the bulk-copy table rows of SM90."""
     load = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
     between = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
     store = "cp.async.bulk.global.shared::cta.bulk_group"
@@ -125,7 +125,7 @@ def bulk_rows() -> Iterator[Row]:
 
 
 def tma_rows() -> Iterator[Row]:
-    """Return the TMA rows of SM90: boxes of tensors of rank 1 to 5 (im2col: 3 to 5), and tensor-map prefetch."""
+    """Return the TMA table rows of SM90: boxes of tensors of rank 1 to 5 (im2col: 3 to 5), and tensor-map prefetch."""
     for rank in range(1, 6):
         for im2col in (False, True) if rank >= 3 else (False,):
             mode = "_IM2COL" if im2col else ""

@@ -65,7 +65,7 @@ class Registers:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """The form of an atom in the generated code."""
+    """The lowering of an atom: its PTX instruction, and the MLIR op and LLVM intrinsic, if any."""
 
     kind: str
     """Name of the lowering: mma_sync, wgmma, ldmatrix …"""
@@ -151,7 +151,7 @@ class Metadata:
 
     @property
     def kept(self) -> Mapping[int, tuple[int, ...]]:
-        """Bits of a group -> elements of the group that are kept, in order.  Other bit patterns are invalid.
+        """Map from the metadata bits of a group to its kept elements, in order.  Other bit patterns are invalid.
 
         >>> from cute_dialect.arch import mma_atom
         >>> mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN").metadata.kept[0b1101]  # 01 and 11
@@ -160,7 +160,7 @@ class Metadata:
         return _KEPT[self.group]
 
     def group_layout(self, m: int) -> Layout:
-        """Return ``(thread, (group, value)) -> m + M*group of the row``: the holder of each group's bits.
+        """Return the thread-value layout of the groups: ``(thread, (group, value)) -> row + m * (group of the row)``.
 
         ``m`` is the number of rows.
 

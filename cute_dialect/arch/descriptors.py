@@ -155,7 +155,7 @@ class MatrixDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class OperandView:
-    """The descriptor of an operand in shared memory, and the steps to the tiles of further instructions."""
+    """The descriptor of a shared-memory operand, and the address steps to the tiles of subsequent instructions."""
 
     descriptor: MatrixDescriptor
     """Descriptor of the first instruction's tile."""
@@ -223,7 +223,7 @@ def derive(
 
 
 def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: Swizzle | None = None) -> OperandView:
-    """Derive the view of operand "A" or "B" of a wgmma atom in a shared-memory tile (X, K), as :func:`derive`.
+    """Derive the view of operand "A" or "B" of a wgmma atom in a shared-memory tile (X, K); see :func:`derive`.
 
     ``steps`` counts 32 bytes along K, even for B of a sparse atom, of which one instruction reads 64 bytes.
 
@@ -247,7 +247,7 @@ def expect_depth(view: OperandView, times: int) -> None:
     """Raise DescriptorError unless the descriptor covers ``times`` * 32 bytes along K.
 
     ``view`` must be of a tile of exactly that depth.  A sparse MMA reads 64 bytes of B.  Rows of a 32-byte swizzle are
-    too short for it, and the second 32 bytes must follow at the stride that holds within the first.
+    too short for it, and the stride to the second 32 bytes must equal the stride within the first.
 
     >>> expect_depth(derive(Layout("(8,32):(32,1)"), "f16", pointer_swizzle=Swizzle(2, 4, 3)), 2)
     >>> expect_depth(derive(Layout("(8,(16,2)):(16,(1,128))"), "f16", pointer_swizzle=Swizzle(1, 4, 3)), 2)
@@ -310,7 +310,7 @@ def _modes(layout: Layout) -> list[tuple[int, int]]:
 
 
 def _in_units(mode: Layout, bits: int, which: str, major: str) -> Layout:
-    """Convert a mode of the tile to units of 16 bytes.  Along the major, runs of whole units must be contiguous."""
+    """Convert a mode of the tile to units of 16 bytes.  Along the major dimension, each unit must be contiguous."""
     unit = 128 // bits
     along = which == ("K" if major == "k" else "X")
     for i, (s, d) in enumerate(_modes(mode)):
@@ -374,7 +374,7 @@ def _mn_major(x_mode: Layout, k_mode: Layout, width: int) -> tuple[int, int]:
 
 
 def _step(mode: Layout, bits: int, which: str) -> Layout:
-    """Return the steps between the tiles of instructions: the same extents, with strides in units of 16 bytes."""
+    """Return the address steps between instruction tiles: the same extents, with strides in units of 16 bytes."""
     unit = 128 // bits
 
     def walk(s: IntTuple, d: Stride) -> Stride:
@@ -383,7 +383,9 @@ def _step(mode: Layout, bits: int, which: str) -> Layout:
         if s == 1:
             return 0
         if d % unit:  # type: ignore[operator]
-            raise DescriptorError(f"expected steps of whole units of 16 bytes, got {d} elements in {mode}", which)
+            raise DescriptorError(
+                f"expected address steps that are multiples of 16 bytes, got {d} elements in {mode}", which
+            )
         return d // unit  # type: ignore[operator]
 
     return raw_layout(mode.shape, walk(mode.shape, mode.stride))

@@ -14,15 +14,15 @@ class ArchError(CuteError, ValueError):
 
 
 class AtomError(ArchError):
-    """An atom whose fields are inconsistent, or the name of an atom that does not exist."""
+    """The fields of an atom are inconsistent, or no atom has the requested name."""
 
 
 class DescriptorError(ArchError):
-    """A shared-memory layout without a WGMMA descriptor.  The message has the reason."""
+    """A shared-memory layout has no WGMMA descriptor.  The message states the reason."""
 
 
 class TmaError(ArchError):
-    """A tensor, box or tile without a tensor map.  The message has the limit that is exceeded."""
+    """A tensor, box or tile has no tensor map.  The message states the exceeded limit."""
 
 
 __all__ = ["ArchError", "AtomError", "DescriptorError", "TmaError"]

@@ -27,7 +27,7 @@ ONE_THREAD = raw_layout(1, 0)
 def fragment(rows: int, columns: int, packed: int) -> Layout:
     """Return ``(lane, value) -> row + rows*column`` of one warp.
 
-    ``rows`` is 8 or 16, and ``packed`` is ``p`` in the module's docstring.
+    ``rows`` is 8 or 16, and ``packed`` is the number of contiguous elements per lane, ``p`` in the module's docstring.
 
     >>> fragment(16, 16, 2), fragment(8, 16, 2)
     (Layout("((4,8),(2,2,2)):((32,1),(16,8,128))"), Layout("((4,8),(2,2)):((16,1),(8,64))"))
@@ -61,7 +61,7 @@ def _modes(values: list[tuple[int, int]], keep: bool = False) -> tuple[object, o
 
 
 def shared_tile(threads: int, rows: int, columns: int) -> Layout:
-    """Return ``(thread, (row, column)) -> row + rows*column`` of an operand that every thread accesses whole.
+    """Return ``(thread, (row, column)) -> row + rows*column`` of an operand that every thread accesses in full.
 
     The thread mode has stride 0.
 

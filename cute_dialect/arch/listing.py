@@ -109,7 +109,7 @@ def as_text(atoms: Iterable[Atom]) -> Iterator[str]:
 
 
 def holders(layout: Layout, thr_id: Layout | None = None) -> dict[int, list[tuple[int, int]]]:
-    """Return position -> (thread, value) pairs that hold it, with threads numbered by ``thr_id``.
+    """Map each position to the (thread, value) pairs that hold it, with threads numbered by ``thr_id``.
 
     >>> holders(Layout("(2,2):(2,1)"))
     {0: [(0, 0)], 1: [(0, 1)], 2: [(1, 0)], 3: [(1, 1)]}

@@ -53,7 +53,7 @@ def _letters(matrices: int, transposed: bool) -> str:
 
 
 def load_rows() -> Iterator[Row]:
-    """Return the rows of SM75: ldmatrix x1, x2, x4, plain and transposed; movmatrix."""
+    """Return the table rows of SM75: ldmatrix x1, x2, x4, plain and transposed; movmatrix."""
     for transposed in (False, True):
         for matrices in (1, 2, 4):
             name = f"SM75_{_letters(matrices, transposed)}_LDSM_{'T' if transposed else 'N'}"
@@ -62,7 +62,7 @@ def load_rows() -> Iterator[Row]:
 
 
 def store_rows() -> Iterator[Row]:
-    """Return the rows of SM90: stmatrix x1, x2, x4, plain and transposed."""
+    """Return the table rows of SM90: stmatrix x1, x2, x4, plain and transposed."""
     for transposed in (False, True):
         for matrices in (1, 2, 4):
             name = f"SM90_{_letters(matrices, transposed)}_STSM_{'T' if transposed else 'N'}"

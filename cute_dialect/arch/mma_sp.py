@@ -149,7 +149,7 @@ def mma_sp(
 
 
 def row(sm: int, k: int, types: Types, *, saturate: bool = False, nvvm: bool = True) -> Row:
-    """Return the row of a 16x8xK atom of generation ``sm``.
+    """Return the table row of a 16x8xK atom of generation ``sm``.
 
     >>> row(80, 16, ("f32", "tf32", "tf32", "f32"))[0]
     'SM80_SPARSE_16x8x16_F32TF32TF32F32_TN'
@@ -159,7 +159,7 @@ def row(sm: int, k: int, types: Types, *, saturate: bool = False, nvvm: bool = T
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows of SM80 (f16, bf16, tf32, 8-bit and 4-bit integers) and of SM89 (fp8)."""
+    """Return the table rows of SM80 (f16, bf16, tf32, 8-bit and 4-bit integers) and of SM89 (fp8)."""
     for k in (16, 32):
         for acc in ("f16", "f32"):
             yield row(80, k, (acc, "f16", "f16", acc))

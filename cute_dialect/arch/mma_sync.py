@@ -49,7 +49,7 @@ def section(m: int, k: int, bits: int) -> str:
 
 
 def type_letters(types: Types) -> str:
-    """Return the element types as they appear in CuTe's names of atoms.
+    """Return the element types as they appear in CuTe's atom names.
 
     >>> type_letters(("i32", "ui8", "i8", "i32"))
     'S32U8S8S32'
@@ -160,7 +160,7 @@ def row(
     bit_op: str = "",
     nvvm: bool = True,
 ) -> Row:
-    """Return the row of an atom of generation ``sm``, with its name in CuTe.
+    """Return the table row of an ``mma.sync`` atom of generation ``sm``, under its CuTe name.
 
     >>> row(80, (16, 8, 8), ("f32", "bf16", "bf16", "f32"), "7.0")[0]
     'SM80_16x8x8_F32BF16BF16F32_TN'
@@ -171,7 +171,7 @@ def row(
 
 
 def integer_rows(sm: int, bits: int, shapes: tuple[tuple[int, int], ...], version: str) -> Iterator[Row]:
-    """Return rows of signed, unsigned and mixed integers, wrapping and saturating; ``shapes`` are (M, K)."""
+    """Return table rows of signed, unsigned and mixed integers, wrapping and saturating; ``shapes`` are (M, K)."""
     for m, k in shapes:
         for a in ("i", "ui"):
             for b in ("i", "ui"):
@@ -181,7 +181,7 @@ def integer_rows(sm: int, bits: int, shapes: tuple[tuple[int, int], ...], versio
 
 
 def binary_rows(sm: int, op: str, version: str, shapes: tuple[tuple[int, int], ...]) -> Iterator[Row]:
-    """Return rows of single bits, combined by ``op`` ("xor" or "and") and a population count; ``shapes`` are (M, K)."""
+    """Return table rows of b1 atoms with ``op`` ("xor" or "and") and a population count; ``shapes`` are (M, K)."""
     for m, k in shapes:
         yield row(sm, (m, 8, k), ("i32", "b1", "b1", "i32"), version, f"_{op.upper()}POPC", bit_op=op)
 

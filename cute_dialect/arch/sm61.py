@@ -18,7 +18,7 @@ _SIGNS = (("i", "i"), ("i", "ui"), ("ui", "i"), ("ui", "ui"))
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows of all sign combinations.  The name without types is the signed form, as in CuTe."""
+    """Return the table rows of all sign combinations.  The name without types denotes the signed form, as in CuTe."""
     for a, b in _SIGNS:
         signed = "i32" if "i" in (a, b) else "ui32"
         for name, k, types in (

@@ -24,7 +24,7 @@ _C_F32: Layout = raw_layout(((2, 2, 2), (2, 2, 2)), ((1, 16, 4), (8, 2, 32)))
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows.  The last two letters are A and B in BLAS notation: TN is k-major A and k-major B."""
+    """Return the table rows.  The last two letters are A and B in BLAS notation: TN is k-major A and k-major B."""
     for accumulator, letters in (("f16", "F16F16F16F16"), ("f32", "F32F16F16F32")):
         for majors in ("TN", "NT", "NN", "TT"):
             name = f"SM70_8x8x4_{letters}_{majors}"

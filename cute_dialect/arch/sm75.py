@@ -11,7 +11,7 @@ from cute_dialect.arch.mma_sync import Row, binary_rows, integer_rows, row
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows of f16 m16n8k8, 8-bit m8n8k16, 4-bit m8n8k32 and b1 m8n8k128 (xor)."""
+    """Return the table rows of f16 m16n8k8, 8-bit m8n8k16, 4-bit m8n8k32 and b1 m8n8k128 (xor)."""
     for acc in ("f16", "f32"):
         yield row(75, (16, 8, 8), (acc, "f16", "f16", acc), "6.5")
     yield from integer_rows(75, 8, ((8, 16),), "6.5")

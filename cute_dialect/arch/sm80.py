@@ -13,7 +13,7 @@ from cute_dialect.arch.mma_sync import Row, binary_rows, integer_rows, row
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows of f16, bf16, tf32, f64, 8-bit and 4-bit integers, and b1."""
+    """Return the table rows of f16, bf16, tf32, f64, 8-bit and 4-bit integers, and b1."""
     for k in (8, 16):
         for acc in ("f16", "f32"):
             yield row(80, (16, 8, k), (acc, "f16", "f16", acc), "7.0")

@@ -13,7 +13,7 @@ _FP8 = ("f8E4M3FN", "f8E5M2")
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows of e4m3 and e5m2, also mixed.
+    """Return the table rows of e4m3 and e5m2, including mixed types.
 
     m16n8k32 with f32 accumulators needs PTX 8.4.  f16 accumulators and m16n8k16 need PTX 8.7.
     """

@@ -47,18 +47,18 @@ _DESCRIPTOR = Registers("b64", 1, 0, "i64")
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows of the f64 and the wgmma atoms."""
+    """Return the table rows of the f64 and wgmma atoms."""
     for k in (4, 8, 16):
         yield row(90, (16, 8, k), ("f64", "f64", "f64", "f64"), "7.8", nvvm=False)
     yield from wgmma_rows("SM90", 256, wgmma)
 
 
 def wgmma_rows(prefix: str, depth: int, make: Callable[[str, int, _Types, str, str, bool], MmaAtom]) -> Iterator[Row]:
-    """Return the rows of all types, N, sources and majors.
+    """Return the table rows of all types, N, sources and majors.
 
     Args:
         prefix: prefix of the names.
-        depth: bits of a row of K elements.
+        depth: extent of K of one instruction, in bits.
         make: function that builds an atom.
     """
     for types in TYPES:
@@ -82,7 +82,7 @@ def _form(k: int, letters: str, source: str, majors: str, saturate: bool) -> str
 
 
 def majors_of(a: str, source: str) -> tuple[str, ...]:
-    """Return the majors, in BLAS notation, that wgmma supports for elements ``a`` and an A in ``source``."""
+    """Return the majors (BLAS notation) that wgmma supports for element type ``a``, with A in ``source``."""
     if bits_of(a) != 16:
         return ("TN",)
     return ("TN", "TT", "NN", "NT") if source == "smem" else ("TN", "TT")
@@ -91,7 +91,8 @@ def majors_of(a: str, source: str) -> tuple[str, ...]:
 def wgmma_name(n: int, types: tuple[str, str, str], source: str, majors: str = "TN", saturate: bool = False) -> str:
     """Return the name of a wgmma atom: CuTe's name with the majors appended.
 
-    ``source`` of A is "smem" (SS) or "rmem" (RS).  ``majors`` of A and B are in BLAS notation: TN is k-major for both.
+    ``source``, the memory that holds A, is "smem" (SS) or "rmem" (RS).  ``majors`` of A and B are in BLAS notation: TN
+    is k-major for both.
 
     >>> wgmma_name(128, ("f32", "f16", "f16"), "smem")
     'SM90_64x128x16_F32F16F16_SS_TN'
@@ -104,7 +105,7 @@ def wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: s
     """Build the atom of ``wgmma.mma_async`` for element types D, A, B; see :func:`wgmma_name`."""
     d, a, b = types
     if n not in (INTEGER_N if d == "i32" else FLOAT_N):
-        raise AtomError(f"expected N among the shapes of wgmma, got {n}", name)
+        raise AtomError(f"expected an N that wgmma supports for these types, got {n}", name)
     bits = bits_of(a)
     k = 256 // bits
     major_a = "k" if majors[0] == "T" else "mn"

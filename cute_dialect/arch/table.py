@@ -244,7 +244,7 @@ def find_wgmma_sp(
     majors: tuple[str, str] = ("k", "k"),
     saturate: bool = False,
 ) -> MmaAtom:
-    """Find the wgmma atom 64×N with a sparse A for element types D, A, B, as :func:`find_wgmma`.
+    """Find the wgmma atom 64×N with a sparse A for element types D, A, B; see :func:`find_wgmma`.
 
     >>> find_wgmma_sp(64, ("i32", "i8", "i8"), "rmem").name
     'SM90_SPARSE_64x64x64_S32S8S8_RS_TN'

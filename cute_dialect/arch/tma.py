@@ -2,8 +2,8 @@
 
 The tensor of a map has up to five dimensions, the contiguous one first.  One instruction moves a box of the tensor,
 which is addressed by coordinates.  In shared memory a box is compact, with its dimensions in the same order, and may be
-swizzled.  A box therefore takes as many leading modes of the shared-memory layout as possible.  They must be compact,
-and each must continue along one mode of the global tensor.  The rest of the tile takes further boxes.
+swizzled.  A box therefore covers as many leading modes of the shared-memory layout as possible.  They must be compact,
+and each must continue along one mode of the global tensor.  The rest of the tile is moved as further boxes.
 
 >>> from cute_dialect.arch.gmma import smem_tile
 >>> spec = derive(Layout("(4096,1024):(1024,1)"), smem_tile("k", 128, "f16", (128, 64)), (128, 64), "f16")
@@ -187,11 +187,13 @@ def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
         n = min(s, t)
         if s % n or t % n:
             # unreachable: callers in this package have checked it
-            raise TmaError(f"expected {block} and {smem} to divide into common pieces, got {s} against {t}", where)
+            raise TmaError(
+                f"expected {block} and {smem} to split into modes of equal extents, got extents {s} and {t}", where
+            )
         if n != 1:
             if not isinstance(basis, Basis) or type(basis.value) is not int:
                 # unreachable: callers in this package have checked it
-                raise TmaError(f"expected steps along modes of the tensor, got {block}", where)
+                raise TmaError(f"expected basis strides along modes of the tensor, got {block}", where)
             if stride <= 0:
                 raise TmaError(f"expected positive strides in shared memory, got {smem}", where)
             runs.append((n, stride, basis.path, basis.value))
@@ -300,8 +302,8 @@ def _common_stride(merged: list[TensorDim]) -> int:
     for d in merged:
         if type(d.extent) is not int or type(d.stride) is not int or d.stride <= 0:
             raise TmaError(
-                f"expected static extents and positive strides in the modes {names}, "
-                f"which must share a dimension since there are only {MAX_RANK}, got {d.extent}:{d.stride}",
+                f"expected static extents and positive strides in the modes {names}, which share one dimension "
+                f"because a tensor map has at most {MAX_RANK}, got {d.extent}:{d.stride}",
                 f"mode {_name(d.modes[0])}",
             )
     return gcd(*(d.stride for d in merged))  # type: ignore[arg-type]

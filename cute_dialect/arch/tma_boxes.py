@@ -51,7 +51,7 @@ def _runs(coords: Layout, smem: Layout, rank: int) -> list[Run]:
     if 1 in (len(ours), len(theirs)):  # a whole tile as one mode
         ours, theirs = [coords], [smem]
     if len(ours) != len(theirs):
-        raise TmaError(f"expected as many modes on both sides, got {coords} and {smem}", "rank")
+        raise TmaError(f"expected the same number of modes on both sides, got {coords} and {smem}", "rank")
     runs = [run for i, (a, b) in enumerate(zip(ours, theirs)) for run in match_modes(a, b, f"mode {i}")]
     runs.sort(key=lambda run: run[1])
     for extent, _, path, _ in runs:

@@ -34,12 +34,12 @@ _SECTIONS = {
 
 
 def rows() -> Iterator[Row]:
-    """Return the rows: the types, sources, majors and N of the dense atoms, twice as deep."""
+    """Return the table rows: the types, sources, majors and N of the dense atoms, with twice the K."""
     yield from wgmma_rows("SM90_SPARSE", 512, _wgmma_sp)
 
 
 def wgmma_sp_name(n: int, types: tuple[str, str, str], source: str, majors: str = "TN", saturate: bool = False) -> str:
-    """Return the name of a sparse wgmma atom: that of the dense atom with twice the depth.
+    """Return the name of a sparse wgmma atom: that of the dense atom with twice the K.
 
     >>> wgmma_sp_name(128, ("f32", "f16", "f16"), "smem")
     'SM90_SPARSE_64x128x32_F32F16F16_SS_TN'

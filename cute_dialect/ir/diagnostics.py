@@ -113,8 +113,8 @@ class Frame(NamedTuple):
 def location_frames(location: Attribute) -> tuple[Frame, ...]:
     """Return the frames of a location: the innermost first, then its callers.
 
-    A fused location is represented by its first known part.  A named callee
-    (``callsite("f"("x.py":3:5) at "x.py":9:1)``) gives the name of the function.  Any other name is that of a value and
+    For a fused location, the first known part is used.  A named callee
+    (``callsite("f"("x.py":3:5) at "x.py":9:1)``) gives the name of the function.  Any other name belongs to a value and
     is dropped.
 
     >>> location_frames(CallSiteLoc(FileLineColLoc("x.py", 3, 5), FileLineColLoc("x.py", 9, 1)))      # doctest: +SKIP
@@ -146,7 +146,7 @@ def location_position(location: Attribute) -> Position | None:
 
 
 def op_frames(op: Operation) -> tuple[Frame, ...]:
-    """Return the frames of an op, as :func:`location_frames`.
+    """Return the frames of an op's location; see :func:`location_frames`.
 
     An op without a location has those of the nearest enclosing op with one.
     """

@@ -58,7 +58,7 @@ def fill_op(
 
 @lru_cache(maxsize=2048)
 def _completes(op_class: type[Operation]) -> bool:
-    """Return True if ``__post_init__`` of the op does anything: set defaults of properties or attributes, or more."""
+    """Return True if ``__post_init__`` of the op has an effect, such as setting default properties or attributes."""
     if op_class.__post_init__ is Operation.__post_init__:
         return False
     if op_class.__post_init__ is not IRDLOperation.__post_init__ or not issubclass(op_class, IRDLOperation):

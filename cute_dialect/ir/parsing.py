@@ -213,7 +213,7 @@ class LocatedParser(LocationReader):
     # op is built from the cached form.
 
     def _line(self, name: QuickToken) -> tuple[str, list[str], int] | None:
-        """Return the line of an op without the names of values, these names, and the offset of the end of the line.
+        """Return an op's line with value names removed, the removed names, and the offset of the end of the line.
 
         The result is None for a very long line, and for a name without dialect, such as ``return``, whose meaning
         depends on the enclosing op.
@@ -387,7 +387,7 @@ class LocatedParser(LocationReader):
     def raise_error(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, msg: str, at_position: Span | int | None = None, end_position: int | None = None
     ) -> NoReturn:
-        """Raise a ParseError.  If a type is missing, the message has the token found instead and a suggestion."""
+        """Raise a ParseError.  If a type is missing, the message shows the unexpected token and a suggestion."""
         if msg in _NO_TYPE:
             self._load_all()
             msg = no_type(self.current_token.text, [t.name for t in self.ctx.loaded_types])

@@ -139,7 +139,7 @@ class IRPrinter(OpenPrinter):
 
 
 class _ReadableGeneric(GenericWriter):
-    """Writer of the generic form with upstream's names and labels, and with attributes as a printer prints them."""
+    """Writer of the generic form with upstream's names and labels; ``printer`` prints the attributes."""
 
     def __init__(self, printer: IRPrinter, names: Mapping[SSAValue, str], labels: Mapping[Block, int]):
         super().__init__(locations=printer.print_debuginfo, unknown_locations=True)

@@ -31,7 +31,10 @@ _EXAMPLES = 'i32, index, f16, bf16, f32, vector<4xf32>, memref<4xf32>, !llvm.ptr
 
 
 def meant_type(word: str, types: Collection[str]) -> str:
-    """Return the type that a word denotes in other languages or resembles, or "".  ``types``: types of all dialects."""
+    """Return the type that ``word`` names in another language or resembles, or "".
+
+    ``types`` lists the types of all dialects.
+    """
     bare = word.lstrip("!")
     if bare in types:
         return f"!{bare}"

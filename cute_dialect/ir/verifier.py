@@ -225,7 +225,7 @@ class _Verifier:
         return None
 
     def _dominates(self, value: SSAValue, user: Operation) -> str | None:
-        """Return the reason why ``user`` may not use ``value``, which no open block defines, or None if it may."""
+        """Return the reason why ``user`` may not use ``value``, or None if it may.  No open block defines ``value``."""
         defined = value.owner if isinstance(value, BlockArgument) else value.owner.parent  # pyright: ignore
         if defined is None:
             return "is defined by an op outside any block"
@@ -258,7 +258,7 @@ class _Verifier:
 
 
 def _form(op: Operation, kind: _Kind, operands: tuple[SSAValue, ...]) -> tuple[tuple[object, ...], tuple[object, ...]]:
-    """Return the form of an op, which ends with the identities of its attributes, and these attributes."""
+    """Return the form of an op, ending with the ids of its attributes, and the attributes themselves."""
     properties, results = op.properties, op.results
     attributes = (*[o.type for o in operands], *[r.type for r in results], *properties.values())
     around = type(op.parent_op()) if kind.in_parent else None

@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 
 
 def _open(cls: type, base: type) -> None:
-    """Bind methods of ``cls`` that override methods of ``base`` to the private names as well, by which xDSL calls
-    them.
-    """
+    """Alias the methods of ``cls`` that override ``base`` under the private names that xDSL calls."""
     for name in vars(cls).keys() & vars(base).keys():
         if hasattr(base, "_" + name):
             setattr(cls, "_" + name, vars(cls)[name])

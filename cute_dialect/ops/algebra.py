@@ -186,7 +186,9 @@ class ComplementOp(CuteOp):
         if len(operands) > 1:
             return [Typed("layout", complement(layout, operands[1].payload))]
         if not is_static(layout):
-            raise AlgebraError(f"expected a static layout or a cotarget, got {payload_text(layout)} alone")
+            raise AlgebraError(
+                f"expected a static layout or a cotarget, got the dynamic layout {payload_text(layout)} and no cotarget"
+            )
         return [Typed("layout", complement(layout))]
 
 

@@ -102,7 +102,7 @@ class TupleSubOp(TupleArithOp):
 
 
 class DivisionOp(CuteOp, ConditionallySpeculatableInterface):
-    """Base of the divisions.
+    """Base of the division ops.
 
     They have no memory effect, but may be hoisted only if the divisor is static and nonzero.
     """

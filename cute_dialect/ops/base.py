@@ -162,7 +162,7 @@ class CuteOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op {e}") from None
 
     def check_definitions(self) -> None:
-        """Raise AlgebraError for faults that are visible in the attributes or in the ops that define the operands."""
+        """Raise AlgebraError for errors that only the attributes or the defining ops of the operands reveal."""
 
     # --------------------------------------------------------------------------------------------------------- assembly
 

@@ -155,7 +155,7 @@ class CosizeOp(SizeLikeOp):
 
 
 class ArithUnaryOp(CuteOp):
-    """Base of the products of a tuple."""
+    """Base of the ops that multiply the leaves of a tuple."""
 
     input = operand_def(ARITH)
     result = result_def(ARITH)
@@ -365,7 +365,7 @@ class PadRankOp(CuteOp):
 
 @cute_op
 class AppendToRankOp(PadRankOp):
-    """Pads a value at its end to a rank.
+    """Appends modes to a value until it has a given rank.
 
     Syntax:
         ``cute.append_to_rank<`` rank ``> (`` input ``,`` element ``)`` attr-dict ``:`` type ``,`` type
@@ -383,7 +383,7 @@ class AppendToRankOp(PadRankOp):
 
 @cute_op
 class PrependToRankOp(PadRankOp):
-    """Pads a value at its front to a rank.
+    """Prepends modes to a value until it has a given rank.
 
     Syntax:
         ``cute.prepend_to_rank<`` rank ``> (`` input ``,`` element ``)`` attr-dict ``:`` type ``,`` type

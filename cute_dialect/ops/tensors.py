@@ -219,7 +219,7 @@ def _check_whole(layout: AnyLayout, n: int, wide: str) -> None:
             continue
         if not (isinstance(d, int) and n % d == 0 and divisibility(cast("Leaf", s)) % (n // abs(d)) == 0):
             raise AlgebraError(
-                f"expected modes that hold whole elements of {wide}, {n} elements of the tensor each, got "
+                f"expected modes divisible into elements of {wide}, each {n} elements of the tensor, got "
                 f"{payload_text(s)}:{payload_text(d)} in {payload_text(layout)}"
             )
 

@@ -17,7 +17,7 @@ from cute_dialect.ops.typed_values import ANY_LAYOUT, DIVIDER, INT_TUPLE, LAYOUT
 
 
 class ProductOp(CuteOp):
-    """Base of the products: ``rhs`` determines the number and the order of the repetitions of ``lhs``."""
+    """Base of the product ops: ``rhs`` determines the number and the order of the repetitions of ``lhs``."""
 
     lhs = operand_def(ANY_LAYOUT)
     rhs = operand_def(LAYOUT)
@@ -143,7 +143,7 @@ class RakedProductOp(ProductOp):
 
 
 class DivideOp(CuteOp):
-    """Base of the divides, which split the input into tiles and the rest."""
+    """Base of the divide ops, which split the input into tiles and the rest."""
 
     LIFT = True
     input = operand_def(ANY_LAYOUT)
@@ -172,7 +172,7 @@ class LogicalDivideOp(DivideOp):
         The rule depends on the kind of the tiler:
 
         * Layout ``T``: ``A o (T, complement(T, shape(A)))``.
-        * Tile: mode by mode. ``_`` keeps a mode, and so does the end of the tile.
+        * Tile: mode by mode. ``_`` keeps a mode, and modes beyond the rank of the tile are kept.
         * Shape: the same as the tile with a slot ``n:1`` for each extent ``n``, and ``1:0`` for extent 1. A size that
           is not a multiple of the tile is rounded up.
 

@@ -44,7 +44,7 @@ def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
     from cute_dialect.algebra.tiled_copy import retile
 
     if isinstance(layout, ComposedLayout) or not is_static(layout):
-        raise AlgebraError(f"expected a static plain layout of a fragment, got {payload_text(layout)}")
+        raise AlgebraError(f"expected a fragment with a static layout that is not composed, got {payload_text(layout)}")
     assert isinstance(layout, Layout)
     atom = tc.data.atom
     assert isinstance(atom, CopyAtomType)

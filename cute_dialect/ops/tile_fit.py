@@ -23,12 +23,12 @@ from cute_dialect.ops.typed_values import payload_text
 from cute_dialect.types import CoordType
 
 PARTIAL = "partial"
-"""Attribute of a copy whose threads are allowed to pass the end of the tensor."""
+"""Attribute of a copy whose threads may access elements past the end of the tensor."""
 _PARTITIONS = ("cute.tiled.copy.partition_", "cute.tiled.mma.partition_")
 
 
 class TilePassed(AlgebraError):
-    """An unpredicated copy whose threads pass the end of a tensor; ``fact`` is the message without the advice."""
+    """Threads of an unpredicated copy access a tensor past its end; ``fact`` is the message without the advice."""
 
     def __init__(self, fact: str):
         super().__init__(f"{fact}; pass 'pred =', or set the attribute {{{PARTIAL}}} if this is intended")
@@ -36,7 +36,7 @@ class TilePassed(AlgebraError):
 
 
 def _passed(tile: Sequence[int | Layout], tensor: MemRefType, sliced: Sequence[object]) -> list[int]:
-    """Return the modes of a tensor whose end some thread passes.
+    """Return the modes of a tensor that some thread accesses past the end.
 
     Args:
         tile: the tile's mode for each mode of the tensor.
@@ -63,7 +63,7 @@ def _passed(tile: Sequence[int | Layout], tensor: MemRefType, sliced: Sequence[o
 def check_whole(
     tiled: Attribute, tensor: Attribute, what: str, sliced: Sequence[object] = (), operand: str = "S"
 ) -> None:
-    """Raise TilePassed if static extents show that threads of an unpredicated copy pass the end of a tensor.
+    """Raise TilePassed if static extents show that an unpredicated copy accesses a tensor past its end.
 
     Args:
         tiled: the type of the tiled copy or tiled MMA that partitions the tensor.
@@ -83,7 +83,7 @@ def check_whole(
         kind = "tiled copy" if isinstance(tiled, TiledCopyType) else "tiled MMA"
         raise TilePassed(
             f"the tile {payload_text(extents)} of the {kind} does not divide the {what} {payload_text(layout.shape)}, "
-            f"so threads pass the end of mode {passed[0]}"
+            f"so threads access elements past the end of mode {passed[0]}"
         )
 
 

@@ -398,7 +398,7 @@ class AssumeOp(MemoryOp):
     def verify_(self) -> None:
         if not assume_is_legal(self.value.type, self.result.type):
             raise VerifyException(
-                f"'{self.name}' op expected a result type that implies the operand type, "
+                f"'{self.name}' op expected a result type at least as strong as the operand type, "
                 f"got {self.value.type} -> {self.result.type}"
             )
 

@@ -347,7 +347,7 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
     (_algebra("crd2idx", 24, (0, 0)), "expected extents other than 0 for a linear coordinate, got (0,0)"),
     (
         _algebra("local_tile", "(8,8):(8,1)", (2, 2), 1, (1, 1)),
-        "expected a tiler and a coordinate of the rank of the projection (1,1), got 1",
+        "expected a tiler and a coordinate with the same rank as the projection (1,1), got 1",
     ),
     (_target("sm_1", ""), _CHIPS),
     (_pass_target, _CHIPS),
@@ -413,7 +413,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'compose.compose(L("():()"), L("2:1"))',
-        "expected a layout with at least one mode on the left of 2:1, got ():()",
+        "cannot compose the empty layout ():() with 2:1",
     ),
     (
         'compose.compose(L("(6,8,2):(8,1,?)"), L("7:1"))',
@@ -537,7 +537,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'descriptors.derive(L("((8,2,3),(8,2)):((8,64,100),(1,512))"), 16, x=16)',
-        "RestX: expected steps of whole units of 16 bytes, got 100 elements in 3:100",
+        "RestX: expected address steps that are multiples of 16 bytes, got 100 elements in 3:100",
     ),
     (
         'elements.by_ptx("e9")',
@@ -557,7 +557,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'sm90.wgmma("x", 7, ("f32", "f16", "f16"), "smem", "kk", False)',
-        "x: expected N among the shapes of wgmma, got 7",
+        "x: expected an N that wgmma supports for these types, got 7",
     ),
     (
         'descriptors.MatrixDescriptor("k", 128, 16, 16, base_offset=9)',

@@ -92,7 +92,7 @@ func.func @f(%t: !cute.memref<f16, gmem, align<16>, "(4,8):(8,1)">) {
 // -----
 
 func.func @f(%t: !cute.memref<f16, gmem, align<16>, "(4,7):(7,1)">) {
-  // expected-error @below {{'cute.recast_tensor' op expected modes that hold whole elements of f32 (32 bits), 2 elements of the tensor each, got 4:7 in (4,7):(7,1)}}
+  // expected-error @below {{'cute.recast_tensor' op expected modes divisible into elements of f32 (32 bits), each 2 elements of the tensor, got 4:7 in (4,7):(7,1)}}
   %r = cute.recast_tensor(%t) : !cute.memref<f16, gmem, align<16>, "(4,7):(7,1)"> to !cute.memref<f32, gmem, align<16>, "(4,8):(4,1)">
 //     ^
   return
@@ -173,7 +173,7 @@ func.func @f(%t: !cute.memref<f16, gmem, "(4,8):(8,1)">, %i: !cute.memref<f16, g
 // -----
 
 func.func @f(%t: !cute.memref<f16, gmem, align<16>, "(4,?):(?{div=3},1)">) {
-  // expected-error @below {{'cute.recast_tensor' op expected modes that hold whole elements of f32 (32 bits), 2 elements of the tensor each, got 4:?{div=3} in (4,?):(?{div=3},1)}}
+  // expected-error @below {{'cute.recast_tensor' op expected modes divisible into elements of f32 (32 bits), each 2 elements of the tensor, got 4:?{div=3} in (4,?):(?{div=3},1)}}
   %r = cute.recast_tensor(%t) : !cute.memref<f16, gmem, align<16>, "(4,?):(?{div=3},1)"> to !cute.memref<f32, gmem, align<16>, "(4,8):(4,1)">
 //     ^
   return
@@ -182,7 +182,7 @@ func.func @f(%t: !cute.memref<f16, gmem, align<16>, "(4,?):(?{div=3},1)">) {
 // -----
 
 func.func @f(%t: !cute.memref<f16, gmem, align<16>, "(4,8):(3,1)">) {
-  // expected-error @below {{'cute.recast_tensor' op expected modes that hold whole elements of f32 (32 bits), 2 elements of the tensor each, got 4:3 in (4,8):(3,1)}}
+  // expected-error @below {{'cute.recast_tensor' op expected modes divisible into elements of f32 (32 bits), each 2 elements of the tensor, got 4:3 in (4,8):(3,1)}}
   %r = cute.recast_tensor(%t) : !cute.memref<f16, gmem, align<16>, "(4,8):(3,1)"> to !cute.memref<f32, gmem, align<16>, "(4,8):(4,1)">
 //     ^
   return

@@ -8,7 +8,7 @@ func.func @partition(%g: !cute.memref<f32, gmem, "(24,128):(?,1)">, %s: !cute.me
   %tc = cute.make_tiled_copy(%a) : !tc
   %tG = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "(24,128):(?,1)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,(4,4)),2,1):((0,(1,?)),?,0)">
   %tS = cute.tiled.copy.partition_D(%tc, %s, %k) : (!tc, !cute.memref<f32, smem, "(24,128):(128,1)">, !cute.coord<"?">) -> !cute.memref<f32, smem, "((1,(4,4)),2,1):((0,(1,128)),2048,0)">
-  // expected-error @below {{the tile (16,128) of the tiled copy does not divide the source (24,128), so threads pass the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
+  // expected-error @below {{the tile (16,128) of the tiled copy does not divide the source (24,128), so threads access elements past the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
   cute.copy(%tc, %tG, %tS) : (!tc, !cute.memref<f32, gmem, "((1,(4,4)),2,1):((0,(1,?)),?,0)">, !cute.memref<f32, smem, "((1,(4,4)),2,1):((0,(1,128)),2048,0)">) -> ()
 //^
   cute.copy(%tc, %tG, %tS) {partial} : (!tc, !cute.memref<f32, gmem, "((1,(4,4)),2,1):((0,(1,?)),?,0)">, !cute.memref<f32, smem, "((1,(4,4)),2,1):((0,(1,128)),2048,0)">) -> ()
@@ -22,7 +22,7 @@ func.func @partition(%g: !cute.memref<f32, gmem, "(24,128):(?,1)">, %s: !cute.me
 func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "16:1">, %o: !cute.memref<f32, gmem, "12:1">, %k: !cute.coord<"?">) {
   %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "16:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">
   %b = cute.tiled.copy.partition_D(%tc, %o, %k) : (!tc, !cute.memref<f32, gmem, "12:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">
-  // expected-error @below {{the tile (8) of the tiled copy does not divide the destination 12, so threads pass the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
+  // expected-error @below {{the tile (8) of the tiled copy does not divide the destination 12, so threads access elements past the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
   cute.copy(%tc, %a, %b) : (!tc, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">) -> ()
 //^
   return
@@ -35,7 +35,7 @@ func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "16:1">, %o: !cute.memref<f32
 func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "4:1">, %o: !cute.memref<f32, gmem, "8:1">, %k: !cute.coord<"?">) {
   %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "4:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),1):((0,1),0)">
   %b = cute.tiled.copy.partition_D(%tc, %o, %k) : (!tc, !cute.memref<f32, gmem, "8:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),1):((0,1),0)">
-  // expected-error @below {{the tile (8) of the tiled copy does not divide the source 4, so threads pass the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
+  // expected-error @below {{the tile (8) of the tiled copy does not divide the source 4, so threads access elements past the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
   cute.copy(%tc, %a, %b) : (!tc, !cute.memref<f32, gmem, "((1,2),1):((0,1),0)">, !cute.memref<f32, gmem, "((1,2),1):((0,1),0)">) -> ()
 //^
   return
@@ -52,7 +52,7 @@ func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "(12,3):(1,12)">, %o: !cute.m
   %bj = cute.slice(%b, %j) : !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">, !cute.coord<"(_,_,?)">
   %ai = cute.slice(%a, %i) : !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">, !cute.coord<"(_,0,_)">
   %bi = cute.slice(%b, %i) : !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">, !cute.coord<"(_,0,_)">
-  // expected-error @below {{the tile (8) of the tiled copy does not divide the source (12,3), so threads pass the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
+  // expected-error @below {{the tile (8) of the tiled copy does not divide the source (12,3), so threads access elements past the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
   cute.copy(%tc, %aj, %bj) : (!tc, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">) -> ()
 //^
   cute.copy(%tc, %ai, %bi) : (!tc, !cute.memref<f32, gmem, "((1,2),3):((0,1),12)">, !cute.memref<f32, gmem, "((1,2),3):((0,1),12)">) -> ()
@@ -66,7 +66,7 @@ func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "(12,3):(1,12)">, %o: !cute.m
 func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "8:1">, %o: !cute.memref<f32, gmem, "8:1">, %k: !cute.coord<"?">) {
   %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "8:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,2),1)">
   %b = cute.tiled.copy.partition_D(%tc, %o, %k) : (!tc, !cute.memref<f32, gmem, "8:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,2),1)">
-  // expected-error @below {{the tile (8) of the tiled copy does not divide the source 8, so threads pass the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
+  // expected-error @below {{the tile (8) of the tiled copy does not divide the source 8, so threads access elements past the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
   cute.copy(%tc, %a, %b) : (!tc, !cute.memref<f32, gmem, "((1,2),2):((0,2),1)">, !cute.memref<f32, gmem, "((1,2),2):((0,2),1)">) -> ()
 //^
   return
@@ -90,7 +90,7 @@ func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "12:0">, %o: !cute.memref<f32
 // cute.tiled_copy
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
 func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "12:1">, %o: !cute.memref<f32, gmem, "12:1">, %k: !cute.coord<"?">) {
-  // expected-error @below {{the tile (8) of the tiled copy does not divide the source 12, so threads pass the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
+  // expected-error @below {{the tile (8) of the tiled copy does not divide the source 12, so threads access elements past the end of mode 0; pass 'pred =', or set the attribute {partial} if this is intended}}
   cute.tiled_copy(%tc, %g, %o, %k) : (!tc, !cute.memref<f32, gmem, "12:1">, !cute.memref<f32, gmem, "12:1">, !cute.coord<"?">) -> ()
 //^
   cute.tiled_copy(%tc, %g, %o, %k) {partial} : (!tc, !cute.memref<f32, gmem, "12:1">, !cute.memref<f32, gmem, "12:1">, !cute.coord<"?">) -> ()

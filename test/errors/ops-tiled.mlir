@@ -119,7 +119,7 @@ func.func @f(%t: !cute.memref<f32, rmem, "(4,?):(1,4)">) {
 
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"(32,4):(4,1)">, tiler_mn = <"[128:1]">>
 func.func @f(%c: !tc, %t: !cute.memref<f16, rmem, "(4,?):(1,4)">) {
-  // expected-error @below {{'cute.tiled.copy.retile' op expected a static plain layout of a fragment, got (4,?):(1,4)}}
+  // expected-error @below {{'cute.tiled.copy.retile' op expected a fragment with a static layout that is not composed, got (4,?):(1,4)}}
   %r = cute.tiled.copy.retile(%c, %t) : (!tc, !cute.memref<f16, rmem, "(4,?):(1,4)">) -> !cute.memref<f16, rmem, "4:1">
 //     ^
   return
@@ -148,7 +148,7 @@ func.func @f(%a: !cute_nvgpu.atom.universal_copy<f32>) {
 
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"(32,4):(4,1)">, tiler_mn = <"128:1">>
 func.func @f(%c: !tc, %t: !cute.memref<f16, rmem, "(4,?):(1,4)">) {
-  // expected-error @below {{'cute.tiled.copy.retile' op expected a static plain layout of a fragment, got (4,?):(1,4)}}
+  // expected-error @below {{'cute.tiled.copy.retile' op expected a fragment with a static layout that is not composed, got (4,?):(1,4)}}
   %r = cute.tiled.copy.retile(%c, %t) : (!tc, !cute.memref<f16, rmem, "(4,?):(1,4)">) -> !cute.memref<f16, rmem, "4:1">
 //     ^
   return

@@ -47,7 +47,7 @@ func.func @f(%p: !cute.ptr<f32, gmem, align<4>>) {
 // -----
 
 func.func @f(%x: !cute.i32<divby 4>) {
-  // expected-error @below {{'cute.assume' op expected a result type that implies the operand type, got !cute.i32<divby 4> -> !cute.i32<divby 6>}}
+  // expected-error @below {{'cute.assume' op expected a result type at least as strong as the operand type, got !cute.i32<divby 4> -> !cute.i32<divby 6>}}
   %y = cute.assume(%x) : (!cute.i32<divby 4>) -> !cute.i32<divby 6>
 //     ^
   return
@@ -56,7 +56,7 @@ func.func @f(%x: !cute.i32<divby 4>) {
 // -----
 
 func.func @f(%x: !cute.i32<divby 4>) {
-  // expected-error @below {{'cute.assume' op expected a result type that implies the operand type, got !cute.i32<divby 4> -> i64}}
+  // expected-error @below {{'cute.assume' op expected a result type at least as strong as the operand type, got !cute.i32<divby 4> -> i64}}
   %y = cute.assume(%x) : (!cute.i32<divby 4>) -> i64
 //     ^
   return

@@ -488,7 +488,7 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: atoms.py:5:5: error F254: copy of a partition: the tile (4,8) of the tiled copy does not divide the source (6,8), so threads pass the end of mode 0
+#: atoms.py:5:5: error F254: copy of a partition: the tile (4,8) of the tiled copy does not divide the source (6,8), so threads access elements past the end of mode 0
 #:     5 |     cute.autovec_copy(part.partition_S(tile), part.partition_D(tile))
 #:       |     ^
 #: hint: add pred= to cute.copy, use a tile that divides the tensor, or add partial=True

@@ -296,7 +296,7 @@ trace(lambda x: cute.recast_tensor(cute.make_identity_tensor((4,)), Int32))
 # ===== elements that are recast to a type that does not fit
 trace(lambda x: cute.recast_tensor(cute.make_rmem_tensor(3, cute.Float16), Float32))
 #: LayoutError
-#: values.py:1:17: error F240: recast_tensor(tensor<ptr<f16, rmem, align<8>> o 3:1>, Float32): expected modes that hold whole elements of f32 (32 bits), 2 elements of the tensor each, got 3:1 in 3:1
+#: values.py:1:17: error F240: recast_tensor(tensor<ptr<f16, rmem, align<8>> o 3:1>, Float32): expected modes divisible into elements of f32 (32 bits), each 2 elements of the tensor, got 3:1 in 3:1
 #:     1 | trace(lambda x: cute.recast_tensor(cute.make_rmem_tensor(3, cute.Float16), Float32))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)

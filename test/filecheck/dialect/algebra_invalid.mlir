@@ -42,7 +42,7 @@ func.func @f(%l: !cute.layout<"5:1">, %p: !cute.coord<"(1,1)">) {
 // -----
 
 func.func @f(%l: !cute.layout<"?:1">) {
-  // expected-error @below {{'cute.complement' op expected a static layout or a cotarget, got ?:1 alone}}
+  // expected-error @below {{'cute.complement' op expected a static layout or a cotarget, got the dynamic layout ?:1 and no cotarget}}
   %r = cute.complement(%l) : (!cute.layout<"?:1">) -> !cute.layout<"1:1">
   return
 }

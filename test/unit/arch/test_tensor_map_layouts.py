@@ -174,7 +174,7 @@ def test_more_than_five_modes_share_a_dimension() -> None:
     spec = check(gmem, Layout(tile), tile, "f16", coords)
     assert spec.rank == 5 and spec.box == (8, 16, 1, 1, 1)
     assert spec.dims[4].modes == ((4,), (5,), (6,)) and spec.strides[3] == 2 * 768
-    with pytest.raises(TmaError, match="must share a dimension since there are only 5"):
+    with pytest.raises(TmaError, match="share one dimension because a tensor map has at most 5"):
         derive(Layout((8, 16, 2, 3, 2, 2, 3), (1, 8, 128, 256, 768, 1536, Dyn(div=8))), Layout(tile), tile, "f16")
 
 

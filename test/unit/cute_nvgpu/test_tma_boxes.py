@@ -98,7 +98,7 @@ def test_element_strides() -> None:
 @pytest.mark.parametrize(
     ("coords", "smem", "counts", "message"),
     [
-        ("(8,64,2):(1@1,1@0,1@2)", "(8,128):(128,1)", (64, 8), "expected as many modes on both sides"),
+        ("(8,64,2):(1@1,1@0,1@2)", "(8,128):(128,1)", (64, 8), "expected the same number of modes on both sides"),
         ("(8,64):(1@2,1@0)", "(8,64):(64,1)", (64, 8), "expected coordinates in the 2 dimensions of the tensor map"),
         ("(8,64):(1@1,1@0)", "(8,64):(1,1)", (64, 8), "expected a layout without overlapping elements"),
         ("(8,64):(1@1,1@0)", "(8,64):(64,-1)", (64, 8), "expected positive strides in shared memory"),

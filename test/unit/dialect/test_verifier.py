@@ -116,7 +116,7 @@ WRONG = [
     ),
     (
         '%r = cute.complement(%l) : (!cute.layout<"?:1">) -> !cute.layout<"1:1">',
-        "'cute.complement' op expected a static layout or a cotarget, got ?:1 alone",
+        "'cute.complement' op expected a static layout or a cotarget, got the dynamic layout ?:1 and no cotarget",
     ),
     (
         '%r = cute.complement(%l) : (!cute.layout<"(2,2):(1,1)">) -> !cute.layout<"1:1">',

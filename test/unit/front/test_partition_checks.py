@@ -1,4 +1,4 @@
-"""Partitions that pass the end of a static tile, and tiles that need more threads than the block has."""
+"""Partitions past the end of a static tile, and tiles that need more threads than the block has."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def test_a_copy_past_a_static_tile(body: Body) -> None:
     with pytest.raises(KernelTypeError) as e:
         rows_written(body, 6)
     assert e.value.message == (
-        "copy of a partition: the tile (4,32) of the tiled copy does not divide the source (6,32), so threads pass the "
-        "end of mode 0"
+        "copy of a partition: the tile (4,32) of the tiled copy does not divide the source (6,32), so threads "
+        "access elements past the end of mode 0"
     )
     assert e.value.place is not None and "cute." in e.value.place.text()
     assert rows_written(body, 8) == ([4, 5, 6, 7] if body is last_step else list(range(8)))
