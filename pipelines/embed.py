@@ -194,7 +194,7 @@ def _replace(op: ir.Operation, lowered: ir.Module) -> None:
         op.attributes[name] = attributes[name]
 
 
-# ------------------------------------------------------------------------------------------------- there and back again
+# ----------------------------------------------------------------------------------------------------------- round trip
 
 
 class _Crossing:

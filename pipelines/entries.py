@@ -267,7 +267,7 @@ def remove_entry(above: int, name: str) -> bool:
         for file in (*names, MARKER):
             with contextlib.suppress(OSError):
                 os.unlink(file, dir_fd=entry)
-    with contextlib.suppress(OSError):  # It holds files of others.
+    with contextlib.suppress(OSError):  # The folder is kept if it holds other files.
         os.rmdir(aside, dir_fd=above)
     return ours
 

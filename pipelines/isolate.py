@@ -253,7 +253,7 @@ class WorkerModule:
         return self._worker.call(method, *arguments, filename=self._filename)
 
 
-# ------------------------------------------------------------------------------------------------- what it died of
+# --------------------------------------------------------------------------------------------------------- crashes
 
 
 def _doing(method: str, arguments: tuple[object, ...]) -> str:

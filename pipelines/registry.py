@@ -79,7 +79,7 @@ class NamedPipeline(NamedTuple):
 
 
 def _check_target(name: str, values: dict[str, str], given: bool) -> None:
-    """Check chip and features; features that are not ``given`` become those of the chip."""
+    """Check chip and features.  Unless features are ``given``, use those of the chip."""
     from cute_dialect.arch.errors import ArchError
 
     if not given:

@@ -65,7 +65,7 @@ def compile_module(
         before_code: called with the module before code generation, and may raise; not called on a cache hit.
         text: complete description of a module for the cache key.
         ptxas: further options of ptxas.
-        located: names of stages whose kept text shows the location of each op.
+        located: names of the stages to keep in readable form, with the location of each op.
 
     Texts and files use the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept.  A module uses
     it if ``text`` is given.

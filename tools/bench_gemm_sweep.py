@@ -210,7 +210,9 @@ def read_plan(folder: str, count: int, seed: int) -> Plan:
         raise BenchError(f"--run: '{folder}' was not built by cute-bench gemm --fit --random N --build: "
                          f"{type(e).__name__}: {e}") from None  # fmt: skip
     if (made.problems, made.seed) != (count, seed):
-        raise BenchError(f"--run: '{folder}' was built for --random {made.problems} --seed {made.seed}")
+        raise BenchError(
+            f"--run: '{folder}' was built for --random {made.problems} --seed {made.seed}; use the same options"
+        )
     return made
 
 

@@ -14,7 +14,7 @@
 The table gives medians and minima.  The benchmark needs torch (a CPU build suffices) and the ``examples`` folder.
 """
 
-# torch is not there where the types are checked; the examples are run by path.
+# torch may be missing when types are checked, and the examples are imported by path.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportMissingModuleSource=false
 

@@ -48,7 +48,7 @@ def host_cases() -> list[HostCase]:
         return torch.randn(*shape, device="cuda").to(dtype)
 
     x, w, bias, batch = normal(256, 256), normal(256, 256), normal(256), normal(4, 128, 128)
-    # Distinct tensors, A tensor that is passed twice would prevent a cached call.
+    # Distinct tensors: a tensor that is passed twice would prevent a cached call.
     y, weight = normal(256, 256), normal(256)
     q, k, v = (normal(1, 4, 64, 64) for _ in range(3))
     targets = torch.randint(0, 256, (256,), device="cuda")

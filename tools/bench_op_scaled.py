@@ -69,7 +69,7 @@ class Scaled(NamedTuple):
                 s = sa[rows].double() if self.recipe == "row" else sa.double()
                 wanted = x @ y.t() * s * sb.double()
             # The result is rounded to bf16.  Tensor cores truncate sums of 32 products to 13 bits, over all of K or
-            # over 128 of it.  These errors accumulate like a random walk: to six times the usual one among millions.
+            # over 128 of it.  They accumulate like a random walk: the largest of millions is six times the RMS.
             spread = (x.square() @ y.t().square()).sqrt()
             spread = spread if self.recipe == "block" else spread * s * sb.double()
             of_sums = (self.k / 32 if self.fast else 6 * 4) * 2.0**-14

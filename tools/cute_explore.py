@@ -62,7 +62,11 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--size", type=_positive, default=128, metavar="N", help="value of dynamic extents (default: 128)")
     p.add_argument("--blocks", metavar="WHICH", help="run only these blocks, such as 0,5,16:32 or sample:16:0")
     p.add_argument("--seed", type=int, default=0, help="seed of the random inputs")
-    p.add_argument("--no-run", action="store_true", help="do not run the kernel: no accesses, timeline and roofline")
+    p.add_argument(
+        "--no-run",
+        action="store_true",
+        help="do not run the kernel; the page then has no accesses, timeline or roofline",
+    )
     p.add_argument("--chip", help=f"GPU architecture (default: {DEFAULT_CHIP})")
     p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help=".mlir: named pipeline")
     p.add_argument(

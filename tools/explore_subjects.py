@@ -173,7 +173,7 @@ def _example_call(options: argparse.Namespace, name: str, function: Traced, exam
 
 
 def _with_memory(made: Compiled, args: tuple[Any, ...]) -> Sequence[object] | None:
-    """Return copies of the arguments of an example, or None if they have no memory."""
+    """Return copies of the arguments of an example, or None if they are fake tensors without data."""
     from cute_dialect.front.arguments import unpack
     from cute_dialect.front.errors import CompileError
     from cute_dialect.runtime.binding import LaunchError

@@ -136,7 +136,9 @@ class Driver:
         """
         if device not in self._contexts:
             if not 0 <= device < self.device_count:
-                raise CudaError("cuDevicePrimaryCtxRetain", 101, f"no device {device}, there are {self.device_count}")
+                raise CudaError(
+                    "cuDevicePrimaryCtxRetain", 101, f"no device {device}; this machine has {self.device_count}"
+                )
             self._contexts[device] = cast(Handle, self._call("cuDevicePrimaryCtxRetain", device))
         return self._contexts[device]
 

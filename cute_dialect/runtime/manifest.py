@@ -34,8 +34,8 @@ class ManifestError(Exception):
 class KernelEntry(TypedDict):
     """A kernel.
 
-    ``block`` is the required block (``nvvm.reqntid``) or ``None``, ``max_threads`` its bound, and ``dynamic_smem``
-    the bytes of dynamic shared memory in every launch.
+    ``block`` is the required block (``nvvm.reqntid``) or ``None``, ``max_threads`` the maximum threads per block, and
+    ``dynamic_smem`` the bytes of dynamic shared memory in every launch.
     """
 
     name: str

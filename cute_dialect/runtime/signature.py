@@ -123,6 +123,6 @@ def integer_slots(param: Param) -> list[tuple[str, int]]:
     if widths != names:
         raise SignatureError(
             f"{param['type']} has the dynamic leaves ({', '.join(widths) or 'none'}), "
-            f"its lowered type {param['lowered']} holds ({', '.join(names) or 'none'})"
+            f"but its lowered type {param['lowered']} holds ({', '.join(names) or 'none'})"
         )
     return slots

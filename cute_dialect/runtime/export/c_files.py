@@ -59,7 +59,7 @@ class _Sources:
         return f"const unsigned launch_grid[3], {block}unsigned launch_smem, "
 
     def signature(self, first: str) -> str:
-        """Return the C parameter list of a function, after ``first``."""
+        """Return the C parameter list of a function that starts with ``first``."""
         return f"{first}, {self.shape_parameters}{', '.join([p.text for p in self.parameters if p.pieces])}".rstrip(
             ", "
         )
