@@ -39,7 +39,7 @@ nvidia-cuda-nvcc nvidia-cuda-nvdisasm); the page reports missing tools.
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number, 1 or more, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text!r}")
     return int(text)
 
 

@@ -79,7 +79,7 @@ def _epilog() -> str:
 def _count(text: str) -> int:
     """Parse a non-negative number for argparse."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number, 0 or more, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, got {text!r}")
     return int(text)
 
 

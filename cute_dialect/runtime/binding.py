@@ -469,7 +469,7 @@ def _check_alignment(param: Param, address: int, label: str) -> None:
     if address % wanted:
         raise AlignmentError(
             f"{label}: expected an address that is a multiple of {wanted} bytes, got {address:#x}, which is "
-            f"{address % wanted} bytes past one ({param['type']})"
+            f"{address % wanted} bytes past a multiple ({param['type']})"
         )
 
 

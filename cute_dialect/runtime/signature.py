@@ -110,7 +110,7 @@ def integer_slots(param: Param) -> list[tuple[str, int]]:
     >>> integer_slots(param)
     Traceback (most recent call last):
     ...
-    cute_dialect.runtime.signature.SignatureError: t has the dynamic leaves (i32), its lowered type \
+    cute_dialect.runtime.signature.SignatureError: t has the dynamic leaves (i32), but its lowered type \
 !llvm.struct<(i32, i32)> holds (i32, i32)
     """
     slots = [(slot.name, offset) for slot, offset in abi.parse_type(param["lowered"]).scalars()]

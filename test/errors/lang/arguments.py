@@ -536,7 +536,7 @@ flat = np.zeros(80, np.float32)
 start = next(i for i in range(8) if flat[i:].ctypes.data % 32 == 0)
 cute.compile(run, cute.from_dlpack(flat[start : start + 64], assumed_align=32))(flat[start + 1 : start + 65])
 #: AlignmentError
-#: argument x: expected an address that is a multiple of 32 bytes, got 0x…, which is 4 bytes past one (!cute.memref<f32, gmem, align<32>, "(64):(1)">)
+#: argument x: expected an address that is a multiple of 32 bytes, got 0x…, which is 4 bytes past a multiple (!cute.memref<f32, gmem, align<32>, "(64):(1)">)
 #: called from arguments.py:8:1
 
 # ===== an extent that breaks the promised divisor

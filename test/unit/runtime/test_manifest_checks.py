@@ -122,8 +122,8 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
         ),
         (
             lambda d: d["kernels"][1]["params"][0].update(stride=[1]),
-            f"kernels[1].params[0].type: {MEMREF} has the dynamic leaves (i32, i32), but its lowered type {LOWERED} holds "
-            "(i32, i32, i32)",
+            f"kernels[1].params[0].type: {MEMREF} has the dynamic leaves (i32, i32), but its lowered type {LOWERED} "
+            "holds (i32, i32, i32)",
         ),
         (
             lambda d: d["kernels"][1]["params"][0].pop("shape"),

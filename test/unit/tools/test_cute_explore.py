@@ -128,7 +128,7 @@ def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["x.mlir", "--", "1"], "arguments after -- go to a Python program, not to a .mlir file"),
         (["x.py", "-o", "x.txt"], "-o: expected a file that ends in .html, got 'x.txt'"),
         (["x.py", "-o", "."], "-o: expected a file that ends in .html, got '.'"),
-        (["x.py", "--size", "0"], "argument --size: expected a number, 1 or more, got '0'"),
+        (["x.py", "--size", "0"], "argument --size: expected a number of at least 1, got '0'"),
     ],
 )
 def test_wrong_command_lines(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,9 +133,9 @@ def test_the_time_on_the_cpu_is_that_of_the_interpreter_alone(capsys: pytest.Cap
 
 
 OPTIONS = [
-    (["--seed", "-1"], "cute-run: error: argument --seed: expected a number, 0 or more, got '-1'"),
-    (["--repeat=x"], "cute-run: error: argument --repeat: expected a number, 0 or more, got 'x'"),
-    (["--smem=-5"], "cute-run: error: argument --smem: expected a number, 0 or more, got '-5'"),
+    (["--seed", "-1"], "cute-run: error: argument --seed: expected a number of at least 0, got '-1'"),
+    (["--repeat=x"], "cute-run: error: argument --repeat: expected a number of at least 0, got 'x'"),
+    (["--smem=-5"], "cute-run: error: argument --smem: expected a number of at least 0, got '-5'"),
     (["--kernel", "add", "--kernel", "add_v"], "cute-run: error: --kernel is given twice: 'add' and 'add_v'"),
     (["--device=cpu", "--device", "gpu"], "cute-run: error: --device is given twice: 'cpu' and 'gpu'"),
     (["--devic=cpu"], "cute-run: error: unrecognized arguments: --devic=cpu"),
