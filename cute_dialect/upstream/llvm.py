@@ -80,14 +80,14 @@ class CmpOp(TableOp):
 
 
 class ICmpOp(CmpOp):
-    """`llvm.icmp`"""
+    """`llvm.icmp "slt" %a, %b : i32`"""
 
     name = "llvm.icmp"
     enum = "ICmpPredicate"
 
 
 class FCmpOp(CmpOp):
-    """`llvm.fcmp`"""
+    """`llvm.fcmp "olt" %a, %b : f32`"""
 
     name = "llvm.fcmp"
     enum = "FCmpPredicate"

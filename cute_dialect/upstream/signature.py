@@ -149,6 +149,6 @@ def verify_function(op: Operation, kind: type[FunctionType] | type[LLVMFunctionT
     if got[: len(wanted)] != wanted or rest < attributions or (rest and kind is LLVMFunctionType):
         more = f" and {attributions} attributions" if attributions else ""
         raise VerifyException(
-            f"expected the arguments ({', '.join(map(str, wanted))}) of the function's type{more} in the first block, "
+            f"the entry block must have the arguments of the function type ({', '.join(map(str, wanted))}){more}, "
             f"got ({', '.join(map(str, got))})"
         )

@@ -227,7 +227,7 @@ def _scf_if(low: Lowering, op: Operation) -> None:
 
 
 def _alternatives(low: Lowering, op: Operation) -> None:
-    """Lower an op that runs one of its regions once; parts of fragments that differ at their ends become results."""
+    """Lower an op that runs one of its regions; fragment parts that differ after the regions become results."""
     operands = [low.value(v) for v in op.operands]
     before = low.registers
     blocks: list[Block] = []

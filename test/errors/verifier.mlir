@@ -120,7 +120,7 @@ func.func @f() {
 // -----
 
 func.func @f() {
-    // expected-error @below {{'llvm.func' op expected the arguments (i32) of the function's type in the first block, got (i64)}}
+    // expected-error @below {{'llvm.func' op the entry block must have the arguments of the function type (i32), got (i64)}}
     "llvm.func"() <{sym_name = "f", function_type = !llvm.func<void (i32)>}> ({
 //  ^
     ^bb0(%a: i64):
@@ -143,7 +143,7 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
-  // expected-error @below {{'gpu.func' op expected the arguments (i32) of the function's type in the first block, got (i64, i64)}}
+  // expected-error @below {{'gpu.func' op the entry block must have the arguments of the function type (i32), got (i64, i64)}}
   "gpu.func"() <{function_type = (i32) -> ()}> ({
 //^
   ^bb0(%a: i64, %b: i64):
@@ -154,7 +154,7 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
-  // expected-error @below {{'gpu.func' op expected the arguments (i32) of the function's type and 1 attributions in the first block, got (i32)}}
+  // expected-error @below {{'gpu.func' op the entry block must have the arguments of the function type (i32) and 1 attributions, got (i32)}}
   "gpu.func"() <{function_type = (i32) -> ()}> ({
 //^
   ^bb0(%a: i32):

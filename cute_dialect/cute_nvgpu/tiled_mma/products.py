@@ -28,7 +28,7 @@ class ProductOp(InstructionOp):
     """Maximum number of trailing operands that are not tensors."""
 
     def check_types(self) -> None:
-        """Raise AlgebraError unless atom and operands fit."""
+        """Raise AlgebraError unless the operands match the atom."""
         n = len(self.OPERANDS)
         expect_operands(self.operand_types, n, n + self.FLAGS)
         atom = self.properties["atom"]

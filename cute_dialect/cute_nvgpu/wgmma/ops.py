@@ -47,7 +47,7 @@ class WgmmaOp(ProductOp):
     accumulate = prop_def(BoolAttr)
 
     def check_types(self) -> None:
-        """Raise AlgebraError unless atom, flags and operands fit."""
+        """Raise AlgebraError unless the operands and flags match the atom."""
         super().check_types()
         check_scale_d(self)
 
