@@ -35,7 +35,7 @@ _RANK = 1 << 16
 
 
 class _Refused(Exception):
-    """The argument has the wrong kind."""
+    """An argument has the wrong kind."""
 
 
 def _leaf(x: object) -> object:

@@ -20,8 +20,8 @@ from cute_dialect.algebra.values import Layout, layout_modes, raw_layout
 def common_vector(a: Layout, b: Layout) -> Layout | None:
     """Return the longest vector that is contiguous in both layouts, as a layout into their common domain.
 
-    The result is None if the vector has one element.  Elements are numbered along ``b``.  A dynamic stride of ``b``
-    ends the vector.
+    The result is None if the vector has one element.  The vector follows the index order of ``b``.  A dynamic stride of
+    ``b`` ends the vector.
 
     >>> common_vector(Layout("(8,4):(16,1)"), Layout("(8,4):(4,1)"))
     Layout("4:8")

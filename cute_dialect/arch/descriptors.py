@@ -214,7 +214,7 @@ def derive(
     if x <= 0 or x % 8 or x_extent % x:
         raise DescriptorError(f"expected a tile extent that is a multiple of 8 and divides {x_extent}, got {x}", "X")
     if k_extent % depth:
-        raise DescriptorError(f"expected a multiple of {depth} elements, 32 bytes, got {k_extent}", "K")
+        raise DescriptorError(f"expected a multiple of {depth} elements (32 bytes), got {k_extent}", "K")
     tile, rest = layout_modes(zipped_divide(plain, (x, depth)))
     x_mode, k_mode = (_in_units(m, bits, which, major) for m, which in zip(layout_modes(tile), ("X", "K")))
     lbo, sbo = _k_major(x_mode, k_mode, width) if major == "k" else _mn_major(x_mode, k_mode, width)
@@ -267,8 +267,8 @@ def expect_depth(view: OperandView, times: int) -> None:
         assert isinstance(have, int)
         if have != i * step:
             raise DescriptorError(
-                f"expected one stride along the {32 * times} bytes that a sparse MMA reads, {16 * step} bytes to "
-                f"the next 32, got {16 * have - 16 * (i - 1) * step}",
+                f"expected a stride of {16 * step} bytes between the 32-byte parts that a sparse MMA reads, "
+                f"got {16 * have - 16 * (i - 1) * step}",
                 "K",
             )
 
@@ -294,7 +294,7 @@ def _major_of(plain: Layout) -> str:
         return "k"
     if x_first == 1:
         return "mn"
-    raise DescriptorError(f"expected a contiguous mode, stride 1 along X or K, got {plain}", "major")
+    raise DescriptorError(f"expected a contiguous mode (stride 1) along X or K, got {plain}", "major")
 
 
 def _first_stride(mode: Layout) -> int:
@@ -317,18 +317,18 @@ def _in_units(mode: Layout, bits: int, which: str, major: str) -> Layout:
         if along and i == 0:
             if d != 1 or s % unit:
                 raise DescriptorError(
-                    f"expected runs of {unit} contiguous elements, 16 bytes, got {mode} for a {major}-major operand",
+                    f"expected runs of {unit} contiguous elements (16 bytes), got {mode} for a {major}-major operand",
                     which,
                 )
         elif d % unit:
             raise DescriptorError(
-                f"expected strides that are multiples of {unit} elements, 16 bytes, got {d} in {mode}", which
+                f"expected strides that are multiples of {unit} elements (16 bytes), got {d} in {mode}", which
             )
     return recast_layout(coalesce(mode), 128, bits)
 
 
 def _split(mode: Layout, rows: int, which: str) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Split off the first ``rows``; each part is (extent, stride) in units, with stride 0 for extent 1."""
+    """Split a mode after ``rows`` units.  Each part is (extent, stride) in units, with stride 0 for extent 1."""
     if product(mode.shape) % rows:  # type: ignore[operator]
         # unreachable: callers in this package have checked it
         raise DescriptorError(f"expected a multiple of {rows} units of 16 bytes, got {product(mode.shape)}", which)

@@ -23,7 +23,7 @@ from cute_dialect.arch.mma_sync import Row
 
 
 def row_addresses(matrices: int) -> Layout:
-    """Return ``(thread, bit) -> bit`` of the shared-memory side.
+    """Return the layout of the shared-memory side, ``(thread, bit) -> bit``.
 
     >>> row_addresses(2)
     Layout("((16,2),128):((128,0),1)")
@@ -34,7 +34,7 @@ def row_addresses(matrices: int) -> Layout:
 
 
 def matrix_fragments(matrices: int, transposed: bool) -> Layout:
-    """Return ``(thread, bit) -> bit`` of the register side.
+    """Return the layout of the register side, ``(thread, bit) -> bit``.
 
     >>> matrix_fragments(4, False), matrix_fragments(1, True)
     (Layout("(32,(32,4)):(32,(1,1024))"), Layout("((4,8),(16,2)):((256,16),(1,128))"))

@@ -37,7 +37,7 @@ def bits_layout(bits: int) -> Layout:
 
 
 def rows() -> Iterator[Row]:
-    """Return the table rows of plain loads and stores."""
+    """Return the table rows: multiply-adds, plain loads and stores, shuffles and prefetches."""
     for name in _FMA:
         full = f"UniversalFMA_{element(name).cute}"
         yield full, partial(_fma, full, name)

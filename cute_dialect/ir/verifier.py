@@ -1,7 +1,7 @@
 """Verifier: checks each op, dominance and terminators, and reports one short error per violation.
 
 xDSL's ``op.verify()`` raises at the first violation with a dump of the enclosing module, and does not check dominance.
-This verifier reports every op with wrong types or properties on one line, except ops that use results of wrong ops.
+This verifier reports every op with wrong types or properties on one line, except users of the results of invalid ops.
 Within each isolated op, such as a function, it stops at the first violation of structure or dominance.
 """
 
@@ -120,7 +120,7 @@ class _Verifier:
         self._visible: set[int] = set()
         self._dominance: dict[Region, dict[Block, tuple[int, int]]] = {}
         self._doubtful: set[int] = set()
-        """Results of wrong ops.  Their users are not checked, because the users may be correct."""
+        """Results of invalid ops.  Their users are not checked, because the users may be correct."""
         self._known = known
         self.crash: Exception | None = None
         """The first exception of a verifier that read another malformed op, such as the function a launch names.
@@ -129,8 +129,8 @@ class _Verifier:
     def op(self, op: Operation) -> bool | None:
         """Check an op and its regions.
 
-        The result is False if types or properties of the op or of a nested op are wrong, which has been reported.  It
-        is None if the structure is wrong, so that the ops after it cannot be checked.
+        The result is False if types or properties of the op or of a nested op are invalid, which has been reported. It
+        is None if the structure is invalid, so that the ops after it cannot be checked.
         """
         kind = _kind(type(op))
         operands = tuple(op.operands)
@@ -177,9 +177,9 @@ class _Verifier:
         return True
 
     def _ops(self, block: Block) -> bool | None:
-        """Check the ops of a block, except those that use results of wrong ops, and return True if all are valid.
+        """Check the ops of a block, except users of the results of invalid ops, and return True if all are valid.
 
-        The result is None if the structure is wrong, or :data:`MOST` errors have been reported.
+        The result is None if the structure is invalid, or :data:`MOST` errors have been reported.
         """
         visible = self._visible
         here = [id(a) for a in block.args]

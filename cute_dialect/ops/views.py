@@ -65,7 +65,7 @@ def layout_of(attribute: Attribute) -> AnyLayout:
 
 
 class MemoryOp(CuteOp):
-    """Base of the ops on tensors and iterators. Each op implements inference over types."""
+    """Base of the ops on tensors and iterators. Subclasses implement ``infer_types`` on types, not payloads."""
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:

@@ -191,7 +191,7 @@ def test_whatever_is_accepted_is_right() -> None:
             {"pointer_swizzle": Swizzle(3, 4, 3)},
             "K[:2]: expected stride 16 bytes for a 128-byte swizzle, got 16384",
         ),
-        (Layout("(64,24):(24,1)"), "f16", {}, "K: expected a multiple of 16 elements, 32 bytes, got 24"),
+        (Layout("(64,24):(24,1)"), "f16", {}, "K: expected a multiple of 16 elements (32 bytes), got 24"),
         (
             Layout("(60,16):(16,1)"),
             "f16",
@@ -204,8 +204,8 @@ def test_whatever_is_accepted_is_right() -> None:
             {"x": 96},
             "X: expected a tile extent that is a multiple of 8 and divides 128, got 96",
         ),
-        (Layout("(64,(4,4)):(16,(1,8))"), "f16", {}, "K: expected runs of 8 contiguous elements, 16 bytes"),
-        (Layout("(64,16):(20,1)"), "f16", {}, "X: expected strides that are multiples of 8 elements, 16 bytes, got 20"),
+        (Layout("(64,(4,4)):(16,(1,8))"), "f16", {}, "K: expected runs of 8 contiguous elements (16 bytes)"),
+        (Layout("(64,16):(20,1)"), "f16", {}, "X: expected strides that are multiples of 8 elements (16 bytes), got 20"),
         (
             Layout("((8,2,4),(8,2)):((8,64,1024),(1,512))"),
             "f16",

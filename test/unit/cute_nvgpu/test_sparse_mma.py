@@ -270,8 +270,8 @@ def test_b_is_64_bytes_deep(b: str) -> None:
         ),
         (
             (WIDE_D, SMEM_A, SPLIT_B, ONE[4]),
-            "operand B, .* K: expected one stride along the 64 bytes that a sparse MMA reads, 2048 bytes to the "
-            "next 32, got 8192",
+            "operand B, .* K: expected a stride of 2048 bytes between the 32-byte parts that a sparse MMA reads, "
+            "got 8192",
         ),
     ],
 )
