@@ -261,7 +261,7 @@ class UpstreamModule:
         self._run(pipeline)
 
     def _run(self, pipeline: str, *, verify_each: bool = True) -> None:
-        """Run a pipeline.  Verification after the last pass only takes a third less time than after every pass."""
+        """Run a pipeline.  Verifying only after the last pass saves a third of the time."""
         from mlir.passmanager import PassManager
 
         try:

@@ -229,7 +229,7 @@ def run(folder: str, wanted: Plan, *, runs: int, deadline: float, say: Callable[
     sms = torch.cuda.get_device_properties(0).multi_processor_count
     if sms != wanted.sms:
         raise BenchError(f"the kernels are for a GPU of {wanted.sms} SMs, but this one has {sms}; build with "
-                         f'--costs FILE, of {{"format": 1, "costs": {{"sms": {sms}}}}}')  # fmt: skip
+                         f'--costs FILE, where FILE holds {{"format": 1, "costs": {{"sms": {sms}}}}}')  # fmt: skip
     return timed(wanted, partial(time_jobs, folder, wanted, runs), deadline=deadline, say=say)
 
 

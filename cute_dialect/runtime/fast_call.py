@@ -303,7 +303,7 @@ def _address_maker(words: tuple[Word, ...], arguments: int) -> Callable[..., Cal
 
 
 def _launching(words: tuple[Word, ...], addresses: str) -> list[str]:
-    """Return the lines that launch on stream ``raw`` at addresses ``p0``, ``p1``, …; ``addresses`` lists them."""
+    """Generate the lines that launch on stream ``raw`` at the addresses ``p0``, ``p1``, … listed in ``addresses``."""
     slots = "".join(f"w{j}, " for j in range(len(words)))
     known = "".join(f"m{number:d}, " for _, _, number in words if number >= 0)
     writes: list[str] = []
