@@ -217,7 +217,7 @@ func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
 !b = !cute.memref<f16, smem, align<128>, "((8,(8,2)),1,1):((8,(1,64)),0,0)">
 !d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
-  // expected-error @below {{'cute.gemm' op operand A, tile (M,K) = (64,16):(2,1) of !cute.memref<f16, smem, align<128>, "((64,16),1,1):((2,1),0,0)">, has no matrix descriptor: X: expected strides that are multiples of 8 elements, 16 bytes, got 2 in 64:2}}
+  // expected-error @below {{'cute.gemm' op operand A, tile (M,K) = (64,16):(2,1) of !cute.memref<f16, smem, align<128>, "((64,16),1,1):((2,1),0,0)">, has no matrix descriptor: X: expected strides that are multiples of 8 elements (16 bytes), got 2 in 64:2}}
   cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
 //^
   return

@@ -205,7 +205,12 @@ def test_whatever_is_accepted_is_right() -> None:
             "X: expected a tile extent that is a multiple of 8 and divides 128, got 96",
         ),
         (Layout("(64,(4,4)):(16,(1,8))"), "f16", {}, "K: expected runs of 8 contiguous elements (16 bytes)"),
-        (Layout("(64,16):(20,1)"), "f16", {}, "X: expected strides that are multiples of 8 elements (16 bytes), got 20"),
+        (
+            Layout("(64,16):(20,1)"),
+            "f16",
+            {},
+            "X: expected strides that are multiples of 8 elements (16 bytes), got 20",
+        ),
         (
             Layout("((8,2,4),(8,2)):((8,64,1024),(1,512))"),
             "f16",
