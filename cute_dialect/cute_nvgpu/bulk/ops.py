@@ -97,8 +97,8 @@ class BulkCopyOp(_RunOp):
         signals = destination.space != "gmem"
         rest = [o.type for o in self.rest]
         if signals != (bool(rest) and isinstance(rest[0], PtrType)):
-            wanted = "an mbarrier" if signals else "no mbarrier (a bulk group completes it)"
-            raise AlgebraError(f"expected {wanted} for a copy from {source.space} to {destination.space}")
+            needs = "needs an mbarrier" if signals else "takes no mbarrier, because a bulk group completes it"
+            raise AlgebraError(f"a copy from {source.space} to {destination.space} {needs}")
         if signals:
             bar = rest.pop(0)
             assert isinstance(bar, PtrType)

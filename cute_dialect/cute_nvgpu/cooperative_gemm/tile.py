@@ -36,7 +36,7 @@ from cute_dialect.universal_copy import UniversalCopy, UniversalCopyType
 
 
 class _Steps:
-    """Ops of the tiled layer that replace one op, and that are lowered together."""
+    """Ops of the tiled layer that replace one op. They are lowered together."""
 
     def __init__(self, op: Operation):
         self.site = InsertionPoint(op)

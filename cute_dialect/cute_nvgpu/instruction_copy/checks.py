@@ -117,7 +117,7 @@ def _cut_side(atom: InstructionCopyType, what: str, side: str, t: MemRefType) ->
         return cut(t.layout, values)
     except AlgebraError:
         raise AlgebraError(
-            f"expected a multiple of {values} values in mode 0 of the {what}, the values of a thread in one "
+            f"expected a size of mode 0 of the {what} that is a multiple of {values}, the values per thread of one "
             f"{atom.row().emit.kind} with {atom}, got {payload_text(shape)}"
         ) from None
 

@@ -108,7 +108,7 @@ func.func @instructions(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %
 !atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 func.func @values(%s: !cute.memref<f16, smem, align<16>, "(4,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
   %atom = cute.atom() : !atom
-  // expected-error @below {{expected a multiple of 8 values in mode 0 of the source, the values of a thread in one ldmatrix with !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, got (4,2)}}
+  // expected-error @below {{expected a size of mode 0 of the source that is a multiple of 8, the values per thread of one ldmatrix with !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, got (4,2)}}
   cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(4,2):(1,8)">, !cute.memref<f16, rmem, "(8,2):(1,8)">) -> ()
   return
 }
@@ -256,7 +256,7 @@ func.func @shuffle_distance(%a: !cute_nvgpu.atom.shuffle<val_type = f32, transpo
 // -----
 
 func.func @bulk_no_bar(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cute.memref<f32, smem, align<16>, "4:1">) {
-  // expected-error @below {{expected an mbarrier for a copy from gmem to smem}}
+  // expected-error @below {{a copy from gmem to smem needs an mbarrier}}
   cute_nvgpu.arch.bulk_copy(%g, %s) : (!cute.memref<f32, gmem, align<16>, "4:1">, !cute.memref<f32, smem, align<16>, "4:1">) -> ()
   return
 }
@@ -264,7 +264,7 @@ func.func @bulk_no_bar(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cute.
 // -----
 
 func.func @bulk_bar(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cute.memref<f32, smem, align<16>, "4:1">, %b: !cute.ptr<i64, smem>) {
-  // expected-error @below {{expected no mbarrier (a bulk group completes it) for a copy from smem to gmem}}
+  // expected-error @below {{a copy from smem to gmem takes no mbarrier, because a bulk group completes it}}
   cute_nvgpu.arch.bulk_copy(%s, %g, %b) : (!cute.memref<f32, smem, align<16>, "4:1">, !cute.memref<f32, gmem, align<16>, "4:1">, !cute.ptr<i64, smem>) -> ()
   return
 }
