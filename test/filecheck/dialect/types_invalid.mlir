@@ -211,17 +211,17 @@ func.func private @f(!cute.stride<"(?,?@0)">)
 
 // -----
 
-// expected-error @below {{depth}}
+// expected-error @below {{distinct modes}}
 func.func private @f(!cute.stride<"(1@0,1@0@0)">)
 
 // -----
 
-// expected-error @below {{depth}}
+// expected-error @below {{distinct modes}}
 func.func private @f(!cute.stride<"(1@1@0,1@0)">)
 
 // -----
 
-// expected-error @below {{depth}}
+// expected-error @below {{distinct modes}}
 func.func private @f(!cute.stride<"((1@0@0,1@0@1),1@1)">)
 
 // -----
