@@ -58,8 +58,8 @@ def composition(a: AnyLayout, b: AnyLayout | Tile | IntTuple) -> AnyLayout:
     if isinstance(b, ComposedLayout):
         if not isinstance(a, Layout) or not isinstance(b.inner, Layout):
             raise AlgebraError(
-                f"cannot compose {shown(a)} with {shown(b)}: a composed right side needs a plain left side and an "
-                "inner layout that is not a swizzle"
+                f"cannot compose {shown(a)} with {shown(b)}: if the right layout is composed, the left must be plain "
+                "and the inner layout must not be a swizzle"
             )
         return ComposedLayout(compose(a, b.inner), b.offset, b.outer)
     if isinstance(a, ComposedLayout):

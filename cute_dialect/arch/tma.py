@@ -123,7 +123,9 @@ def _shared(smem: AnyLayout, elt: str, pointer: Swizzle | None) -> tuple[int, La
             if not isinstance(smem.inner, Swizzle) or smem.offset != 0:
                 raise TmaError(f"expected a plain layout or a swizzled one at offset 0, got {smem}", "smem")
             if pointer is not None and pointer.bits:
-                raise TmaError(f"expected one swizzle, got {pointer} on the pointer and {smem.inner}", "smem")
+                raise TmaError(
+                    f"expected one swizzle, got {pointer} on the pointer and {smem.inner} in the layout", "smem"
+                )
             width, plain = swizzle_width(smem.inner, bits_of(elt)), smem.outer
         elif pointer is not None:
             width = swizzle_width(pointer)
@@ -321,7 +323,7 @@ def _fill(shape: IntTuple, path: Path, basis: dict[Path, Basis]) -> Stride:
 
 
 def _steps(rest: list[Run], basis: dict[Path, Basis]) -> dict[str, Layout]:
-    """Return the layouts from the box number to TMA coordinates relative to the tile, and to shared-memory offsets."""
+    """Return two layouts that map a box index to TMA coordinates relative to the tile and to a shared-memory offset."""
     if not rest:
         return {"steps": raw_layout(1, Basis(0, (0,))), "offsets": raw_layout(1, 0)}
     extents = tuple([r[0] for r in rest])

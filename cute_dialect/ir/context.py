@@ -1,4 +1,4 @@
-"""Lazy loading of dialects.  A file loads only the dialects, and of these the ops, that it uses.
+"""Lazy loading of dialects.  A file loads only the dialects and ops that it uses.
 
 Dialects are registered by name, and their modules are imported when a file refers to them.
 """

@@ -328,8 +328,8 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
     (_algebra("Swizzle", 1, 2, "3"), "expected three integers for a swizzle, got 1, 2, '3'"),
     (
         _algebra("composition", "8:1", "S<2,3,3> o 0 o (8,8):(8,1)"),
-        "cannot compose 8:1 with S<2,3,3> o 0 o (8,8):(8,1): a composed right side needs a plain left side and an "
-        "inner layout that is not a swizzle",
+        "cannot compose 8:1 with S<2,3,3> o 0 o (8,8):(8,1): if the right layout is composed, the left "
+        "must be plain and the inner layout must not be a swizzle",
     ),
     (
         _algebra("right_inverse", "S<2,3,3> o 0 o (8,8):(8,1)"),
