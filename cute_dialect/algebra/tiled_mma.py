@@ -156,7 +156,7 @@ class TiledMma:
         return [threads, value, *layout_modes(rest)]
 
     def _thread(self, operand: str, thread: Leaf) -> Coord:
-        """Return the coordinate of a thread among the threads over which an operand is distributed."""
+        """Return the coordinate of a thread in the thread mode of an operand, ``(ThrV, (Thr0, Thr1))``."""
         # Each mode is linearized, because thread modes and fragment modes may be nested differently.
         coords = cast("tuple[IntTuple, ...]", thread_coord(thread, self.threads))
         shapes = cast("tuple[IntTuple, ...]", self.threads.shape)

@@ -72,7 +72,7 @@ def shared_tile(threads: int, rows: int, columns: int) -> Layout:
 
 
 def packed_values(name: str) -> int:
-    """Return ``p`` of the module's docstring for an A or B operand of an element type.
+    """Return the number of contiguous elements per lane for an A or B operand, ``p`` in the module's docstring.
 
     >>> packed_values("f16"), packed_values("tf32"), packed_values("i4"), packed_values("f64")
     (2, 1, 8, 1)

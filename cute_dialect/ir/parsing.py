@@ -227,7 +227,7 @@ class LocatedParser(LocationReader):
         return "%".join(parts[::2]), parts[1::2], end
 
     def _from_form(self, text: str, names: Sequence[str], end: int) -> Operation | None:
-        """Build an op from the cached form of an equal line, if there is one."""
+        """Build an op from the cached form of an identical line, or return None."""
         form = self._forms.get(text)
         if form is None or _NEXT.match(self._source.text, end) is None:
             return None
