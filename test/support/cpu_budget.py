@@ -8,7 +8,7 @@ A test is charged for its call.  Fixtures, imports at the top of test modules an
 because they serve several tests.  If tests share a result through ``functools.cache``, the first one is charged: mark
 it ``end_to_end`` when the others need it.
 
-The plug-in reports the total of each run.  It fails a run of the quick tests if ``CUTE_TEST_BUDGET=1``,
+The plug-in reports the total of each run, and what exceeds a limit.  It fails a run beyond :data:`MARGIN` of the quick tests if ``CUTE_TEST_BUDGET=1``,
 as ``.ci/run`` sets it.  ``--cpu-report N`` lists the N most expensive tests.
 """
 
@@ -27,6 +27,8 @@ __all__ = ["CpuBudget", "cpu_seconds", "excess"]
 
 TEST_LIMIT = 1.5
 """CPU seconds of the call of a quick test that is not marked ``end_to_end``."""
+MARGIN = 1.5
+"""Measurements on a shared machine vary: a run fails only beyond this multiple of a limit, and reports the rest."""
 REFERENCE = 0.005
 """CPU seconds of :func:`loop_seconds` on the machine for which the limits are."""
 SAMPLED = 50
@@ -119,7 +121,7 @@ class CpuBudget:
         """Fail a run of quick tests that exceeds a limit."""
         if self.is_worker:
             self.config.workeroutput |= {"cpu_seconds": cpu_seconds(), "loops": self.loops}  # type: ignore[attr-defined]
-        elif self._excess() and session.exitstatus == pytest.ExitCode.OK:
+        elif self._excess(MARGIN) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -137,10 +139,10 @@ class CpuBudget:
     def _slowdown(self) -> float:
         return statistics.mean(self.loops) / REFERENCE
 
-    def _excess(self) -> list[str]:
+    def _excess(self, margin: float = 1.0) -> list[str]:
         if not self.is_quick or os.environ.get("CUTE_TEST_BUDGET") != "1":
             return []
-        return excess(self.calls, self._total(), self._slowdown())
+        return excess(self.calls, self._total(), max(1.0, self._slowdown()) * margin)
 
 
 _CALL = pytest.StashKey[float]()

@@ -6,8 +6,7 @@ import memory_fuzz
 import pytest
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("0")
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 80, 40))
 def test_interpreter_and_definition_agree(first: int) -> None:
     found = {memory_fuzz.check(seed) for seed in range(first, first + 40)}

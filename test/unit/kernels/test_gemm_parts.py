@@ -11,8 +11,7 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("0")
+@pytest.mark.slow
 @pytest.mark.parametrize("case", range(5))
 def test_a_configuration_is_refused_or_right(case: int) -> None:
     rng = np.random.default_rng([5, case])

@@ -72,8 +72,7 @@ def test_pieces(causal: str, queries: int, keys: int, found: list[tuple[int, ...
     assert pieces(Mask(causal, -1, -1, None, "bshd", None), queries, keys) == found
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("False")
+@pytest.mark.slow  # test_pieces checks the pieces in quick
 @pytest.mark.parametrize("has_cudnn", [False, True])
 def test_gradients_by_kernels(has_cudnn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients of random calls are right, with float64 models of torch's kernels."""

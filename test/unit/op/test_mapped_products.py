@@ -66,7 +66,7 @@ def test_products(
     assert seen == ["bmm"] * batches or not batches
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_gradients() -> None:
     """Gradients of mapped and of shared operands; derivatives of activations are mapped too."""
     x, w = A.clone().requires_grad_(), B[0].clone().requires_grad_()

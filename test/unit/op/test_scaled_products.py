@@ -122,6 +122,7 @@ def test_scales_that_are_exponents() -> None:
         op.scaled_mm(a, b, sa.view(e8m0), powers(2, 3), device="cpu")
 
 
+@pytest.mark.end_to_end
 def test_the_shapes_say_which() -> None:
     a, b = factors(40, 272, 400)
     sa, sb = powers(40, 4), powers(3, 4, seed=1)

@@ -241,8 +241,7 @@ def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
         mm(x, B, c=wrong, activation="gelu")
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("2-mm-True")
+@pytest.mark.slow
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("number", range(len(SAMPLES)), ids=lambda i: f"{i}-{SAMPLES[i][0].__name__}")
 def test_opcheck(number: int, gradients: bool) -> None:
