@@ -8,8 +8,9 @@ A test is charged for its call.  Fixtures, imports at the top of test modules an
 because they serve several tests.  If tests share a result through ``functools.cache``, the first one is charged: mark
 it ``end_to_end`` when the others need it.
 
-The plug-in reports the total of each run, and what exceeds a limit.  It fails a run beyond :data:`MARGIN` of the quick tests if ``CUTE_TEST_BUDGET=1``,
-as ``.ci/run`` sets it.  ``--cpu-report N`` lists the N most expensive tests.
+The plug-in reports the total of each run, and the tests that exceed a limit.  With ``CUTE_TEST_BUDGET=1``, as
+``.ci/run`` sets it, a run of the quick tests fails beyond :data:`MARGIN` times a limit.  ``--cpu-report N`` lists the N
+most expensive tests.
 """
 
 from __future__ import annotations
