@@ -217,18 +217,18 @@ def edited(change: Callable[[Any], object]) -> Callable[[str], str]:
 DAMAGES: list[tuple[Callable[[str], str], str]] = [
     (halved, "not a sweep: "),
     (lambda _: "[]", "not a sweep: list indices"),
-    (lambda _: "\x00\xff", "expected a sweep"),
+    (lambda _: "\x00\xff", "not a sweep"),
     (edited(lambda r: r.update(format=2)), "expected a sweep of format 1, got format 2"),
-    (edited(lambda r: r.pop("menu")), "got no 'menu'"),
-    (edited(lambda r: r.pop("format")), "got no 'format'"),
-    (edited(lambda r: r.update(sms=0)), f"got GPU '{GPU}' of 0 SMs"),
+    (edited(lambda r: r.pop("menu")), "not a sweep: no 'menu'"),
+    (edited(lambda r: r.pop("format")), "not a sweep: no 'format'"),
+    (edited(lambda r: r.update(sms=0)), f"not a sweep: GPU '{GPU}' of 0 SMs"),
     (edited(lambda r: r.update(rows=[])), "no problem has two or more kernels to choose from"),
     (
         edited(lambda r: r["rows"][0].update(problem="8x8x8")),
-        "got '8x8x8' is not a problem; use the form f16-f16-kk 128x8192x4096",
+        "not a sweep: '8x8x8' is not a problem; use the form f16-f16-kk 128x8192x4096",
     ),
-    (edited(lambda r: r["rows"][0]["times"].update(torch=-1)), "got -1 us of torch"),
-    (edited(lambda r: r["rows"][0].update(times=7)), "got 'int' object"),
+    (edited(lambda r: r["rows"][0]["times"].update(torch=-1)), "not a sweep: -1 us of torch"),
+    (edited(lambda r: r["rows"][0].update(times=7)), "not a sweep: 'int' object"),
 ]
 
 
