@@ -12,6 +12,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+from cute_dialect.kernels.elementwise import elementwise_add_text
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.row_config import RowConfig
+from cute_dialect.kernels.row_sums import sum_text
+from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
+from cute_dialect.kernels.transpose import transpose_text
+
 __all__ = ["main", "texts"]
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "test" / "examples"
@@ -19,14 +27,6 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "test" / "examples"
 
 def texts() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each file."""
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
-    from cute_dialect.kernels.elementwise import elementwise_add_text
-    from cute_dialect.kernels.gemm import gemm_text
-    from cute_dialect.kernels.row_config import RowConfig
-    from cute_dialect.kernels.row_sums import sum_text
-    from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
-    from cute_dialect.kernels.transpose import transpose_text
-
     yield "elementwise_add.mlir", elementwise_add_text()
     yield "transpose.mlir", transpose_text()
     yield "row_sum.mlir", sum_text("sum", "f32", 4096, RowConfig(256, 4))

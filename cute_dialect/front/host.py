@@ -10,14 +10,14 @@ from inspect import CO_GENERATOR, signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.arguments import STREAM, Spec, named, rebuild, symbol_places
-from cute_dialect.front.compiled import Outcome
+from cute_dialect.front.compiled import CALL_OPTIONS, Outcome
 from cute_dialect.front.dtypes import Int32, Numeric
 from cute_dialect.front.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
 from cute_dialect.front.float_division import refuse_in_launcher
 from cute_dialect.front.kernel_parameters import argument_form
 from cute_dialect.front.module import empty_module, host_function, kernel_function, trace_boundary
 from cute_dialect.front.printing import HostTexts, take_host_texts
-from cute_dialect.front.python_errors import arguments_error
+from cute_dialect.front.python_errors import arguments_error, similar
 from cute_dialect.front.source_location import place_at, place_of_location, user_places
 from cute_dialect.front.trace import LaunchFacts, Tracer, active, finishes_errors, parse_type
 from cute_dialect.front.values import Form, form_of, is_dynamic
@@ -298,17 +298,12 @@ class Launch:
 
 
 def _unknown_argument(name: str) -> KernelTypeError:
-    from cute_dialect.front.compiled import CALL_OPTIONS
-    from cute_dialect.ir.diagnostics import nearest
-
     own = [p.name for p in signature(Launch.launch).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    similar = nearest(name, own) or nearest(name, CALL_OPTIONS)
-    hint = f"did you mean '{similar[0]}'?" if similar else f"arguments: {', '.join(own)}"
+    hint = similar(name, own) or similar(name, CALL_OPTIONS) or f"arguments: {', '.join(own)}"
     return KernelTypeError("F115", f"launch() has no argument '{name}'", hint=hint)
 
 
 def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options: dict[str, Any]) -> Any:
-    from cute_dialect.front.compiled import CALL_OPTIONS
     from cute_dialect.front.options import options_of
 
     for name in options:

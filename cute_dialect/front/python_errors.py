@@ -87,10 +87,10 @@ def _class_for(kind: type[Exception]) -> type[PythonError]:
 
 def _hint(error: Exception, frame: FrameType, place: Place) -> str:
     if isinstance(error, AttributeError) and error.name:
-        return _like(error.name, _attributes(error.obj))
+        return similar(error.name, _attributes(error.obj))
     if isinstance(error, NameError) and error.name:
         builtins: Any = frame.f_builtins
-        return _like(error.name, [n for n in (*frame.f_locals, *frame.f_globals, *builtins) if n[:1] != "."])
+        return similar(error.name, [n for n in (*frame.f_locals, *frame.f_globals, *builtins) if n[:1] != "."])
     if isinstance(error, TypeError) and (match := _KEYWORD.search(str(error))):
         called = _called(place, frame)
         if called is not None:
@@ -98,7 +98,7 @@ def _hint(error: Exception, frame: FrameType, place: Place) -> str:
     return ""
 
 
-def _like(name: str, candidates: Iterable[str]) -> str:
+def similar(name: str, candidates: Iterable[str]) -> str:
     found = difflib.get_close_matches(name, sorted(set(candidates)), 1)
     return f"did you mean '{found[0]}'?" if found else ""
 
@@ -136,7 +136,7 @@ def _parameters(function: Any, wrong: str) -> str:
         names = [n for n in inspect.signature(function).parameters if n not in ("self", "_")]
     except (TypeError, ValueError):
         return ""
-    return _like(wrong, names) or f"parameters: {', '.join(names)}"
+    return similar(wrong, names) or f"parameters: {', '.join(names)}"
 
 
 def arguments_error(
@@ -151,5 +151,5 @@ def arguments_error(
     unknown = [n for n in given if n not in names]
     if not unknown or inspect.Parameter.VAR_KEYWORD in kinds:
         return str(error), ""
-    hint = _like(unknown[0], names) or _like(unknown[0], options) or f"parameters: {', '.join(names)}"
+    hint = similar(unknown[0], names) or similar(unknown[0], options) or f"parameters: {', '.join(names)}"
     return f"there is no parameter '{unknown[0]}'", hint

@@ -304,7 +304,7 @@ def _power_of_two(x: Any, limit: Any) -> Any:
 
 
 def _ref_power_of_two(a: Arrays, x: Any, limit: Any) -> Any:
-    """The same as :func:`_power_of_two` for arrays."""
+    """The reference of :func:`_power_of_two`, on arrays."""
     mantissa, exponent = math.frexp(limit)
     if type(x).__module__.startswith("torch"):
         import torch  # pyright: ignore[reportMissingImports]
