@@ -139,7 +139,7 @@ def check(
             )
     for name, view in (("A", x), ("B", y)):
         if overlap(z, view):
-            raise LayoutError(f"{call}: D shares memory with {name}; pass a separate D (only C may be D)")
+            raise LayoutError(f"{call}: D shares memory with {name}; only C may share memory with D")
     check_addends(call, rows, w, v)
     return Checked(g, Operands(x, y, rows, w, v, alpha, beta, "n" if v is not None else ""), d, turn)
 

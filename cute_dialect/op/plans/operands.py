@@ -240,7 +240,7 @@ def check(
             raise DeviceError(f"{call}: {name} is {this}, but A is {of_a}; use one library and device")
     for name, view in (("A", x), ("B", y)):
         if overlap(z, view):
-            raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")
+            raise LayoutError(f"{call}: D shares memory with {name}; only C may share memory with D")
     check_addends(call, z, w, v)
     return Operands(x, y, z, w, v, alpha, beta, along), d
 
@@ -252,7 +252,7 @@ def check_addends(call: str, d: ArrayView, c: ArrayView | None, bias: ArrayView 
             f"{call}: D shares memory with C; only a C that is exactly the same matrix may be overwritten"
         )
     if bias is not None and overlap(bias, d):
-        raise LayoutError(f"{call}: D shares memory with bias; only C may be D")
+        raise LayoutError(f"{call}: D shares memory with bias; only C may share memory with D")
 
 
 def _bias(call: str, view: ArrayView, m: int, n: int) -> tuple[ArrayView, str]:

@@ -327,5 +327,5 @@ def _read(call: str, name: str, scales: Any, x: Operands, on_cpu: bool) -> Array
         ]
         raise DeviceError(f"{call}: {name} is {this}, but A is {of_a}; use one library and device")
     if overlap(x.d, found):
-        raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")
+        raise LayoutError(f"{call}: D shares memory with {name}; only C may share memory with D")
     return found

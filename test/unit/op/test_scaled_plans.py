@@ -242,7 +242,9 @@ def test_refused(
 def test_memory_that_is_shared() -> None:
     a, b = factors(8, 16, 128)
     memory = np.zeros(8 * 16, np.float32)
-    with pytest.raises(op.LayoutError, match=r"ScaledGemm.run: D shares memory with scale_a; only C may be D"):
+    with pytest.raises(
+        op.LayoutError, match=r"ScaledGemm.run: D shares memory with scale_a; only C may share memory with D"
+    ):
         op.ScaledGemm(**FP8, element_D="f32", recipe="block").run(
             a, b, memory[:8].reshape(8, 1), powers(1, 1), D=memory.reshape(8, 16), device="cpu"
         )

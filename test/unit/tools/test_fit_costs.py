@@ -149,7 +149,7 @@ def test_the_command_writes_better_costs_once(folder: Path, capsys: pytest.Captu
     report = folder / "report.json"
     assert main(["gemm", "--regret", str(path)]) == 0
     regret = capsys.readouterr().out
-    assert f"{GPU}, 132 SMs: 100 problems, " in regret and " costs in force " in regret
+    assert f"{GPU}, 132 SMs: 100 problems, " in regret and " current costs " in regret
     assert main(["gemm", "--fit", str(path), "--json", str(report)]) == 0
     out = capsys.readouterr().out
     written = costs_path(GPU)
