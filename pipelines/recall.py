@@ -57,7 +57,8 @@ def with_source(parts: Sequence[str], given: tuple[str, str]) -> list[str]:
     return [*parts, text, name] if any("lineinfo" in part for part in parts) else [*parts, text]
 
 
-_MEMORY: dict[str, CompiledModule] = {}
+_MEMORY: dict[tuple[str, str], CompiledModule] = {}
+"""Modules by cache key and name of the source, which the messages of the interpreter show."""
 _MEMORY_LIMIT = 128
 
 
@@ -87,24 +88,24 @@ def cached(
             if found is None:
                 found = fresh(timings)
                 disk.put(key, found.artifact)
-        _remember(key, found)
+        _remember((key, given[1]), found)
     elif timings is not None:
         timings.append(Timing("cache", perf_counter() - start))
     return found
 
 
 def _found(disk: Cache, key: str, given: tuple[str, str], pipeline: str) -> CompiledModule | None:
-    found = _MEMORY.get(key)
+    found = _MEMORY.get((key, given[1]))
     if found is None:
         artifact = disk.get(key)
         if artifact is None:
             return None
         found = CompiledModule(artifact, lowered=lowered_again(reading(*given), pipeline))
-    _remember(key, found)
+    _remember((key, given[1]), found)
     return found
 
 
-def _remember(key: str, module: CompiledModule) -> None:
+def _remember(key: tuple[str, str], module: CompiledModule) -> None:
     while len(_MEMORY) >= _MEMORY_LIMIT:
         del _MEMORY[next(iter(_MEMORY))]
     _MEMORY[key] = module

@@ -178,3 +178,23 @@ def test_arrays_of_poison_hold_nothing(capsys: pytest.CaptureFixture[str]) -> No
         '  op: %0 = "llvm.load"(%1) <{alignment = 16 : i64}> : (!llvm.ptr<1>) -> vector<4xf32>\n'
         "  thread (0, 0, 0) of block (0, 0, 0)\n"
     )
+
+
+def test_errors_name_the_source_of_their_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The compile cache holds a module once for equal texts, but errors name the file of the call."""
+    for name in ("first.mlir", "second.mlir"):
+        file = tmp_path / name
+        file.write_text(ADD.read_text())
+        words = (
+            str(file),
+            "--kernel",
+            "add",
+            "--device=cpu",
+            "--check=uninit",
+            "--in",
+            "12x32",
+            "--in",
+            "12x32=poison",
+        )
+        assert main(words) == 1
+        assert capsys.readouterr().err.startswith(f"cute-run: error: {file}:")
