@@ -195,7 +195,7 @@ def has_open_mode(coord: Any) -> bool:
 def read(tensor: Tensor, coord: object) -> Any:
     """Return the element at a coordinate, or the slice that it selects."""
     where = normalised(coord, tensor.shape_payload)
-    _assert_inside(tensor, where)
+    _assert_inside(tensor, where, "slice" if has_open_mode(where) else "read")
     if has_open_mode(where):
         return sliced(tensor, where)
     from cute_dialect.front.trace import current
@@ -214,7 +214,7 @@ def write(tensor: Tensor, coord: object, value: object) -> None:
     """Write an element, or all elements that a coordinate selects."""
     element = _writable(tensor)
     where = normalised(coord, tensor.shape_payload)
-    _assert_inside(tensor, where)
+    _assert_inside(tensor, where, "write")
     if has_open_mode(where):
         fill_or_store(sliced(tensor, where), value)
         return
@@ -224,8 +224,10 @@ def write(tensor: Tensor, coord: object, value: object) -> None:
     current().op("cute.memref.store", [tensor.ssa, coord_ssa(where), stored_value(value, element).ssa])
 
 
-def _assert_inside(tensor: Tensor, where: Any) -> None:
+def _assert_inside(tensor: Tensor, where: Any, access: str) -> None:
     """Emit bounds assertions for the dynamic integers of a coordinate, if asserts are enabled.
+
+    A GPU prints the message alone.  The interpreter knows it by its first word, and appends the index and the bounds.
 
     A slice reads nothing, and kernels form slices of the next tile before they know that it exists.  So a slice past
     the end of a dynamic mode is checked only where its elements are accessed.  A coordinate tensor is not checked,
@@ -244,10 +246,10 @@ def _assert_inside(tensor: Tensor, where: Any) -> None:
 
     is_slice = has_open_mode(where)
 
-    def check(c: Any, mode: Any) -> None:
+    def check(c: Any, mode: Any, path: tuple[int, ...]) -> None:
         if isinstance(c, tuple):
-            for part, of in zip(c, mode):
-                check(part, of)
+            for i, (part, of) in enumerate(zip(c, mode)):
+                check(part, of, (*path, i))
         elif isinstance(c, Numeric):
             extent = size(mode)
             known, end = facts_of(c), as_number(extent)
@@ -259,11 +261,11 @@ def _assert_inside(tensor: Tensor, where: Any) -> None:
             inside: Any = compare("lt", c, extent)
             if not natural:
                 inside = binary("and", compare("ge", c, 0), inside)
-            tracer.op("cf.assert", [inside.ssa], (), {"msg": StringAttr(text)})
+            in_mode = f" in mode {path[0] if len(path) == 1 else path}" if path else ""
+            tracer.op("cf.assert", [inside.ssa], (), {"msg": StringAttr(text + in_mode)})
 
-    shape = coord_text(tensor.shape_payload)
-    text = f"the coordinate {coord_text(where)} is within the bounds of {tensor.describe()} of shape {shape}"
-    check(where, tensor.shape)
+    text = f"out-of-bounds {access} of {tensor.describe()} of shape {coord_text(tensor.shape_payload)}"
+    check(where, tensor.shape, ())
 
 
 def _whole_bytes(tensor: Tensor, what: str) -> None:

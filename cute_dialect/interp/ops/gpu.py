@@ -376,23 +376,26 @@ def _assert(c: FnCompiler, op: Operation) -> None:
     text = getattr(msg, "data", "")
     compared = [(c.use(lhs), c.use(rhs), word) for lhs, rhs, word in _comparisons(op.operands[0])]
 
-    def found(R: Regs, lane: int | None) -> str:
-        """Format the compared numbers of a lane, such as ``; here 8 < 8 is false``."""
-        parts: list[str] = []
-        for lhs, rhs, word in compared:
-            a, b = (int(x[lane or 0] if isinstance(x, np.ndarray) else x) for x in (R[lhs], R[rhs]))
-            if not _HOLDS[word](a, b):
-                parts.append(f"{a} {word} {b}")
-        return f"; here {' and '.join(parts)} is false" if parts else ""
+    def message(R: Regs, lane: int | None) -> str:
+        """Format the failure with the compared numbers of a lane, such as ``; here 8 < 8 is false``."""
+        numbers = [
+            (*(int(x[lane or 0] if isinstance(x, np.ndarray) else x) for x in (R[lhs], R[rhs])), word)
+            for lhs, rhs, word in compared
+        ]
+        if text.startswith("out-of-bounds "):  # A bounds check of front/indexing.py: index < extent.
+            index = next((f": index {a} is outside [0, {b})" for a, b, word in numbers if word == "<"), "")
+            return text + index
+        parts = [f"{a} {word} {b}" for a, b, word in numbers if not _HOLDS[word](a, b)]
+        return f"assertion failed: {text}" + (f"; here {' and '.join(parts)} is false" if parts else "")
 
     def step(R: Regs, g: Group) -> None:
         v = truth(R[cond], g.mask)
         if isinstance(v, np.ndarray):
             if g.mask.any(~v):
                 lane = g.mask.first(~v)
-                raise Fault("assert", f"assertion failed: {text}{found(R, lane)}", lane)
+                raise Fault("assert", message(R, lane), lane)
         elif not v and g.mask.n:
-            raise Fault("assert", f"assertion failed: {text}{found(R, None)}")
+            raise Fault("assert", message(R, None))
 
     c.emit(op, step, pure=False)
 
