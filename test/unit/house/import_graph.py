@@ -1,0 +1,173 @@
+"""Import graph of the package: cycles, and imports inside functions.
+
+Imports inside functions count as edges, since an import that Python runs late still makes two modules depend on each
+other. Imports for type checking do not count. A name imported from a package with a stub counts as an import of the
+module that defines it::
+
+    python test/unit/house/import_graph.py            # counts per package
+    python test/unit/house/import_graph.py interp     # cycles and late imports of one package, with lines
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[3]
+TOP = ("passes", "pipelines", "tools")
+REASON = re.compile(r"# late: (torch|start-up)\b")
+WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+class Import(NamedTuple):
+    """An import: the imported module, its line, and whether it is inside a function without a reason."""
+
+    target: str
+    line: int
+    is_late: bool
+
+
+def modules() -> dict[str, Path]:
+    """Return the files of the package by module name."""
+    found: dict[str, Path] = {}
+    for folder, name in ((ROOT / "cute_dialect", "cute_dialect"), *((ROOT / d, f"cute_dialect.{d}") for d in TOP)):
+        for path in sorted(folder.rglob("*.py")):
+            relative = path.relative_to(folder)
+            if name == "cute_dialect" and relative.parts[0] in TOP:
+                continue  # the symlinks
+            found[".".join([name, *relative.with_suffix("").parts]).removesuffix(".__init__")] = path
+    return found
+
+
+MODULES = modules()
+
+
+@cache
+def exported(package: str) -> dict[str, str]:
+    """Return the public names of a package and the modules that define them, from its stub."""
+    path = MODULES[package]
+    stub = path.with_suffix(".pyi")
+    if path.name != "__init__.py" or not stub.exists():
+        return {}
+    names: dict[str, str] = {}
+    for node in ast.walk(ast.parse(stub.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.update({alias.asname or alias.name: node.module for alias in node.names})
+    return names
+
+
+def targets(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Yield the modules of the package that a statement imports."""
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            name = alias.name
+        else:
+            assert node.level == 0 and node.module is not None, "use absolute imports"
+            name = f"{node.module}.{alias.name}"
+            if name not in MODULES:
+                name = exported(node.module).get(alias.name, node.module) if node.module in MODULES else node.module
+        if name in MODULES:
+            yield name
+
+
+@cache
+def imports(module: str) -> tuple[Import, ...]:
+    """Return the imports of a module from the package, except those for type checking."""
+    found: list[Import] = []
+    text = MODULES[module].read_text()
+    lines = text.splitlines()
+    nodes: list[tuple[ast.AST, bool]] = [(ast.parse(text), False)]
+    while nodes:
+        node, inside = nodes.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            statement = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            is_late = inside and REASON.search(statement) is None
+            found += [Import(name, node.lineno, is_late) for name in targets(node)]
+        inside = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        nodes += [(inner, inside) for inner in ast.iter_child_nodes(node) if isinstance(inner, WITH_STATEMENTS)]
+    return tuple(found)
+
+
+def package_of(module: str) -> str:
+    """Return the package of a module, `cute_dialect` for a module of the top level."""
+    parts = module.split(".")
+    path = MODULES[module]
+    return parts[1] if len(parts) > 2 or (len(parts) == 2 and path.name == "__init__.py") else parts[0]
+
+
+def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the strongly connected components of more than one module, by Tarjan's algorithm."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+    for start in graph:
+        if start in index:
+            continue
+        work = [(start, iter(sorted(graph[start])))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        while work:
+            node, rest = work[-1]
+            for other in rest:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    stack.append(other)
+                    work.append((other, iter(sorted(graph[other]))))
+                    break
+                if other in stack:
+                    low[node] = min(low[node], index[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    at = stack.index(node)
+                    component, stack[at:] = stack[at:], []
+                    if len(component) > 1:
+                        found.append(sorted(component))
+    return found
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Return the modules that each module imports, other than itself."""
+    return {module: {i.target for i in imports(module)} - {module} for module in MODULES}
+
+
+def in_cycles() -> Counter[str]:
+    """Return the number of modules in cycles, per package."""
+    return Counter(package_of(module) for cycle in cycles(import_graph()) for module in cycle)
+
+
+def late_imports() -> Counter[str]:
+    """Return the number of import statements inside functions without a reason, per package."""
+    return Counter(package_of(module) for module in MODULES for _ in {i.line for i in imports(module) if i.is_late})
+
+
+def main() -> None:
+    if len(sys.argv) == 1:
+        print("modules in cycles:", dict(sorted(in_cycles().items())))
+        print("late imports:", dict(sorted(late_imports().items())))
+        return
+    for cycle in cycles(import_graph()):
+        if sys.argv[1] in map(package_of, cycle):
+            print(f"cycle of {len(cycle)} modules:")
+            for module in cycle:
+                edges = sorted({i.target for i in imports(module)} & set(cycle) - {module})
+                print(f"  {module} -> {' '.join(edges)}")
+    for module, path in MODULES.items():
+        if package_of(module) == sys.argv[1]:
+            for line in sorted({i.line for i in imports(module) if i.is_late}):
+                print(f"{path.relative_to(ROOT)}:{line}: late import")
+
+
+if __name__ == "__main__":
+    main()
