@@ -131,6 +131,63 @@ class Mean(Total):
         return self.pivot + numbers[0] / wide(self.memory.n)
 
 
+class ExactMean(Total):
+    """The mean of an f32 row, from a compensated sum.
+
+    The sum is a pair of numbers: the rounded sum, and the sum of the rounding errors (Ogita, Rump, Oishi 2005). The
+    mean is accurate to about one rounding, also if terms cancel, and exact for equal elements. Distances from a pivot
+    would not do: the rounding error of the pivot exceeds that of the mean of a long row of random numbers.
+    """
+
+    def __init__(self, memory: RowMemory, place: Place):
+        super().__init__(memory, place)
+        self.four_errors, self.rest_error = cute.full(4, 0.0, cute.Float32), cute.Float32(0)
+
+    def see(self, values: cute.Tensor) -> None:
+        """Add elements to four interleaved sums, and their rounding errors to four others."""
+        n = cute.size(values)
+        for at in cute.range_constexpr(0, n - n % 4, 4):
+            self.fours, error = two_sum(self.fours, part(values, at, 4).load())
+            self.four_errors = self.four_errors + error
+        for at in cute.range_constexpr(n - n % 4, n):
+            self.rest, error = two_sum(self.rest, values[at])
+            self.rest_error = self.rest_error + error
+
+    def of_warp(self) -> list[Any]:
+        """Return the sum and the error of this warp."""
+        total, errors = self.rest, self.rest_error + self.four_errors.sum()
+        for i in cute.range_constexpr(4):
+            total, error = two_sum(total, self.fours[i])
+            errors = errors + error
+        return self.over_lanes([total, errors], self.lanes)
+
+    def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
+        """Combine partial results over groups of lanes."""
+        total, errors = numbers
+        distance = lanes // 2
+        while distance:
+            total, error = two_sum(total, cute.arch.shuffle_sync_bfly(total, distance))
+            errors = errors + cute.arch.shuffle_sync_bfly(errors, distance) + error
+            distance //= 2
+        return [total, errors]
+
+    def result(self, numbers: list[Any]) -> Any:
+        """Return the quotient, corrected by the remainder of the division. An infinite sum has no correction."""
+        total, errors = numbers
+        n = wide(self.memory.n)
+        low = wide(self.memory.n - n.to(cute.Int32))  # not 0 if n has more than 24 bits
+        mean = total / n
+        remainder = cute.math.fma(0.0 - mean, n, total) - mean * low + errors
+        return cute.where((cute.max(total, 0.0 - total) < inf) & (errors == errors), mean + remainder / n, mean)
+
+
+def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the rounded sum of two numbers or vectors and its rounding error (Knuth)."""
+    total = x + y
+    of_y = total - x
+    return total, (x - (total - of_y)) + (y - of_y)
+
+
 class Largest(Total):
     """The largest element of a row, or NaN if there is one."""
 
@@ -200,6 +257,11 @@ class Loss(LogSum):
 OPERATIONS = {"sum": Total, "mean": Mean, "max": Largest, "logsumexp": LogSum, "cross_entropy": Loss}
 
 
+def operation_of(plan: Plan) -> Any:
+    """Return the class that reduces the rows of a plan. Means of 16-bit elements need no compensated sum."""
+    return ExactMean if plan.op == "mean" and plan.element == "f32" else OPERATIONS[plan.op]
+
+
 def sums_kernel(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: Any, plan: cute.Constexpr[Plan]):
     """Reduce each row of this block."""
     sharing = Sharing(plan.config)
@@ -232,7 +294,7 @@ def begun_row(memory: RowMemory, place: Place, t: Any, ignored: Any) -> tuple[An
     element (None without targets).
     """
     plan = memory.plan
-    operation, begin = OPERATIONS[plan.op](memory, place), memory.begin(memory.x, place)
+    operation, begin = operation_of(plan)(memory, place), memory.begin(memory.x, place)
     at_once = plan.chunks * plan.config.sharing
     target = None if t is None else t[place.source].to(cute.Int32)
     # The last iteration is never empty, so that a short row needs no loop.

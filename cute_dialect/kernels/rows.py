@@ -338,12 +338,17 @@ class LayerNorm(Sums):
     def of_row(self, numbers: list[Any]) -> None:
         """Set the statistics of the rows from the reduced results."""
         share = 1.0 / wide(self.memory.n)
-        self.means = [pivot + x * share for pivot, x in zip(self.pivots, numbers[::2])]
+        far = [x * share for x in numbers[::2]]
+        self.means = [pivot + x for pivot, x in zip(self.pivots, far)]
         self.by = [cute.arch.rsqrt_approx(cute.max(x * share, 0.0) + self.eps) for x in numbers[1::2]]
+        # The mean is rounded. If all elements are close to it, the rounding error is not small compared with their
+        # deviations, so it is subtracted as well.
+        errors = [x - (mean - pivot) for x, mean, pivot in zip(far, self.means, self.pivots)]
+        self.shifts = [0.0 - error * by for error, by in zip(errors, self.by)]
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
         """Return normalized elements of row ``i``."""
-        return self.weighted((v - self.means[i]) * self.by[i], w)
+        return self.weighted(cute.math.fma(v - self.means[i], self.by[i], self.shifts[i]), w)
 
 
 class SoftmaxBackward(Sums):

@@ -145,6 +145,33 @@ def test_the_mean_of_equal_numbers_is_that_number(n: int, dtype: torch.dtype) ->
     assert torch.count_nonzero(sums) == 0
 
 
+@pytest.mark.sample(every=3)
+@pytest.mark.parametrize("base", [0.0, 1000.0])
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 4001])
+def test_f32_means_are_accurate_to_one_rounding(n: int, base: float) -> None:
+    """Positive and negative elements cancel, so an error relative to the elements would be too large."""
+    x = base + torch.randn(200 if n < 100 else 5, n, generator=torch.Generator().manual_seed(n))
+    wanted = x.double().mean(-1)
+    assert bool(((op.mean(x, device="cpu") - wanted).abs() <= 2.0**-23 * wanted.abs()).all())
+
+
+@pytest.mark.sample(every=3)
+@pytest.mark.parametrize("base", [0.0, 1000.0])
+@pytest.mark.parametrize("n", [2, 3, 7, 333])
+def test_f32_layer_norm_does_not_round_the_mean(n: int, base: float) -> None:
+    """Rows of two or three elements may be much closer to each other than to 0."""
+    x = base + torch.randn(500 if n < 10 else 5, n, generator=torch.Generator().manual_seed(n))
+    wanted = F.layer_norm(x.double(), (n,))
+    assert bool(((op.layer_norm(x, device="cpu") - wanted).abs() <= 1e-6 * (wanted.abs() + 1)).all())
+    x.requires_grad_()
+    dy = torch.randn(x.shape, generator=torch.Generator().manual_seed(1))
+    (got,) = torch.autograd.grad(op.layer_norm(x, device="cpu"), x, dy)
+    double = x.detach().double().requires_grad_()
+    (dx,) = torch.autograd.grad(F.layer_norm(double, (n,)), double, dy.double())
+    rstd = (x.double().var(-1, unbiased=False, keepdim=True) + 1e-5).rsqrt()
+    assert bool(((got - dx).abs() <= 2e-6 * rstd * (dy.abs().amax(-1, keepdim=True) + 1)).all())
+
+
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("n", [2, 7, 64, 333])
 def test_norm_of_a_row_whose_squares_overflow(n: int) -> None:
