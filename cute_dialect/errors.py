@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from cute_dialect.type_text import language_terms
+
 __all__ = ["CompileError", "CuteError", "OpError", "Place"]
 
 
@@ -98,7 +100,7 @@ class CompileError(CuteError):
 
     Attributes:
         code: the error code, such as ``"F209"``; the language reference lists the groups of codes.
-        message: the error in one sentence.
+        message: the error in one sentence, with types as the kernel language prints them.
         hint: the cure, or "".
         notes: further positions, each with a text.
         place: the position in the user's source; None until the tracer has found it.
@@ -111,10 +113,11 @@ class CompileError(CuteError):
         place: Place | None = None,
     ):  # fmt: skip
         # Call Exception.__init__ directly: a subclass may also derive from TypeError or UnboundLocalError.
+        message = language_terms(message)
         Exception.__init__(self, code, message)
         self.code = code
         self.message = message
-        self.hint = hint
+        self.hint = language_terms(hint)
         self.notes = list(notes)
         self.place = place
         self.calls: list[Place] = []

@@ -7,11 +7,13 @@ Examples are a barrier, a mask and the accumulate flag of an MMA.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from cute_dialect.front.errors import KernelTypeError, LayoutError, MergeError
 from cute_dialect.front.values import Dynamic, Form, form_of, made_of
+from cute_dialect.type_text import language_terms
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -103,7 +105,8 @@ class RecordForm(Form):
         return RecordForm(self.kind, self.fixed, [p.widened() for p in self.parts])
 
     def _text(self) -> str:
-        return f"a {self.kind.__name__} of {self.fixed[0]}"
+        type = language_terms(str(self.fixed[0])).removeprefix("tiled copy of ").removeprefix("tiled MMA of ")
+        return f"a {self.kind.__name__} of {type}"
 
 
 class Record(Dynamic):
@@ -179,9 +182,14 @@ def element_text(dtype: Any, what: str, *, signed: bool = False) -> str:
     return f"u{dtype.mlir_type}" if unsigned else dtype.mlir_type
 
 
-def refuse(code: str, what: str, error: Exception, hint: str = "") -> NoReturn:
-    """Raise a KernelTypeError in the user's vocabulary for an op that the dialect rejected."""
+def refuse(code: str, what: str, error: Exception, hint: str = "", arguments: Sequence[str] = ()) -> NoReturn:
+    """Raise a KernelTypeError in the user's vocabulary for an op that the dialect rejected.
+
+    ``arguments`` are the names of the op's operands in Python.
+    """
     text = error.message if isinstance(error, LayoutError | KernelTypeError) else str(error)
+    for i, name in enumerate(arguments):
+        text = re.sub(rf"\boperand #{i}\b", name, text)
     raise KernelTypeError(code, f"{what}: {text}", hint=hint) from None
 
 

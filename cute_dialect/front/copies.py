@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.front.atoms import CopyAtom, check_target, refuse
@@ -158,7 +158,7 @@ def copy(
     try:
         tracer.op(name, operands, None, None, attributes=attributes)
     except LayoutError as e:
-        refuse("F254", what, e, hint=f"src is {source!r}, dst is {destination!r}")
+        _refuse_copy(what, e, source, destination)
 
 
 def _with_sign(tensor: Any, atom: CopyAtom) -> SSAValue:
@@ -243,6 +243,11 @@ def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
         raise KernelTypeError(
             "F254", f"{what}: src and dst must be tensors in memory, got a coordinate tensor", hint="index it"
         )
+    if source.element_type.width != destination.element_type.width:
+        raise KernelTypeError(
+            "F254", f"{what}: src has elements of {source.element_type!r} and dst of {destination.element_type!r}, "
+            "which differ in width", hint="convert the elements: dst.store(src.load().to(dst.element_type))",
+        )  # fmt: skip
     from cute_dialect.front.trace import parse_type
 
     atom = tracer.at_top("cute.atom", parse_type(f"!cute_nvgpu.atom.universal_copy<{source.type.data.ptr.element}>"))
@@ -254,7 +259,14 @@ def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
     try:
         tracer.op("cute.copy", operands)
     except LayoutError as e:
-        refuse("F254", what, e, hint=f"src is {source!r}, dst is {destination!r}")
+        _refuse_copy(what, e, source, destination)
+
+
+def _refuse_copy(what: str, error: LayoutError, source: Tensor, destination: Tensor) -> NoReturn:
+    hint = f"src is {source!r}, dst is {destination!r}"
+    if "must have a static shape" in error.message:
+        hint += "; copy a tile of static shape, such as cute.local_tile(src, tiler, coord)"
+    refuse("F254", what, error, hint=hint, arguments=("the atom", "src", "dst"))
 
 
 def _rank(x: Tensor) -> int:
@@ -281,7 +293,9 @@ def cooperative_copy(src: Tensor, dst: Tensor, thread: Int, threads: int) -> Non
     try:
         tracer.op("cute.cooperative_copy", operands, None, {"threads": as_attribute(int(threads))})
     except LayoutError as e:
-        refuse("F254", what, e, hint=f"src is {source!r}, dst is {destination!r}")
+        refuse(
+            "F254", what, e, hint=f"src is {source!r}, dst is {destination!r}", arguments=("src", "dst", "thread")
+        )  # fmt: skip
 
 
 def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -> None:
@@ -313,6 +327,6 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -
         try:
             tracer.op("cute_nvgpu.arch.bulk_prefetch", [source.ssa], ())
         except LayoutError as e:
-            refuse("F254", what, e, hint=f"src is {source!r}")
+            refuse("F254", what, e, hint=f"src is {source!r}", arguments=("src",))
         return
     tracer.op("cute_nvgpu.arch.prefetch", [source.ssa], None, {"level": as_attribute(level)})

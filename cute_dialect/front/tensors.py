@@ -246,7 +246,7 @@ def make_tensor(iterator: Pointer | Coord, layout: LayoutLike) -> Tensor:
     """Return a tensor with a layout (or a compact shape) over memory at a pointer, or coordinates from an int tuple."""
     from xdsl.utils.exceptions import VerifyException
 
-    from cute_dialect.front.layouts import as_layout
+    from cute_dialect.front.layouts import AnyLayout, as_layout
     from cute_dialect.front.trace import current
     from cute_dialect.front.tuples import Tree, is_tree
 
@@ -258,6 +258,11 @@ def make_tensor(iterator: Pointer | Coord, layout: LayoutLike) -> Tensor:
         iterator = Tree(iterator, "int_tuple")
     else:
         raise KernelTypeError("F262", f"make_tensor needs a pointer or an int tuple, got {iterator!r}")
+    if not isinstance(over, AnyLayout):
+        raise LayoutError(
+            "F240", f"make_tensor needs a layout or a shape, got {layout!r}",
+            hint="pass its layout, x.layout" if isinstance(layout, Tensor) else "",
+        )  # fmt: skip
     try:
         if dtype is None and iterator.is_static and over.is_static:
             from cute_dialect.memory_types import CoordTensor, CoordTensorType

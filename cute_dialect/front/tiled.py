@@ -219,6 +219,8 @@ class TiledMma(Tiled):
         return self._shape("C", shape_mn)
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
+        from cute_dialect.algebra.trees import is_static
+        from cute_dialect.front.indexing import coord_text
         from cute_dialect.front.machine import in_kernel
         from cute_dialect.front.pointers import element_class
         from cute_dialect.front.tensors import Tensor, make_rmem_tensor
@@ -238,7 +240,12 @@ class TiledMma(Tiled):
                 return make_rmem_tensor(type.data.layout, element_class(element))  # pyright: ignore
             made = tracer.value(name, [self.ssa, given])
         except LayoutError as e:
-            refuse("F254", what, e, hint=f"the partition is {source!r}")
+            if isinstance(source, Tensor) and not is_static(source.shape_payload):
+                raise KernelTypeError(
+                    "F254", f"{what}: the partition has the shape {coord_text(source.shape_payload)}, but registers "
+                    "need a static shape", hint="partition a tile of static shape, such as cute.local_tile(…)",
+                ) from None  # fmt: skip
+            refuse("F254", what, e, hint=f"the partition is {source!r}", arguments=("the tiled MMA", "the partition"))
         return Tensor.of(made, source.element_type if made is given and isinstance(source, Tensor) else None)
 
     def make_fragment_A(self, source: Tensor | Shape) -> Tensor:

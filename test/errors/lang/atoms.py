@@ -93,7 +93,7 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: atoms.py:3:5: error F254: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> has no field 'scale'
+#: atoms.py:3:5: error F254: a tiled MMA of mma_sync<16x8x16, (f32,f16,f16,f32)> has no field 'scale'
 #:     3 |     mma.set("scale", 1)
 #:       |     ^^^^^^^^^^^^^^^^^^^
 #: hint: the only field is Field.ACCUMULATE
@@ -121,7 +121,7 @@ trace(lambda x: TILED().get_slice(1.5).partition_S(x))
 # ===== a tiled copy of a copy atom and no product
 trace(lambda x: cute.make_tiled_copy_A(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), TILED()))
 #: KernelTypeError
-#: atoms.py:1:17: error F251: cute.make_tiled_copy_A: tiled_mma must be a tiled MMA, got !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(32,2):(2,1)">, tiler_mn = <"[8:1;8:1]">>
+#: atoms.py:1:17: error F251: cute.make_tiled_copy_A: tiled_mma must be a tiled MMA, got tiled copy of universal_copy<f32>, layout_copy_tv = (32,2):(2,1), tiler_mn = [8:1;8:1]
 #:     1 | trace(lambda x: cute.make_tiled_copy_A(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), TILED()))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -130,7 +130,7 @@ trace(lambda x: cute.make_tiled_copy_A(cute.make_copy_atom(nvgpu.CopyUniversalOp
 # ===== operand E of a dense product
 trace(lambda x: cute.make_tiled_mma(MMA()).tv_layout("E"))
 #: KernelTypeError
-#: atoms.py:1:17: error F251: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> is dense and has no operand E
+#: atoms.py:1:17: error F251: a tiled MMA of mma_sync<16x8x16, (f32,f16,f16,f32)> is dense and has no operand E
 #:     1 | trace(lambda x: cute.make_tiled_mma(MMA()).tv_layout("E"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -259,7 +259,7 @@ run(X)
 # ===== a descriptor that is prefetched of no TMA atom
 trace(lambda x: nvgpu.cpasync.prefetch_descriptor(ATOM()))
 #: KernelTypeError
-#: atoms.py:1:17: error F254: cute.nvgpu.cpasync.prefetch_descriptor: atom must be a TMA atom, got !cute_nvgpu.atom.universal_copy<f32>
+#: atoms.py:1:17: error F254: cute.nvgpu.cpasync.prefetch_descriptor: atom must be a TMA atom, got universal_copy<f32>
 #:     1 | trace(lambda x: nvgpu.cpasync.prefetch_descriptor(ATOM()))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
@@ -409,7 +409,7 @@ def f(x):
 
 trace(f)
 #: KernelTypeError
-#: atoms.py:5:5: error F254: cute.gemm: accumulate must be known at compile time for !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>; only wgmma allows run time
+#: atoms.py:5:5: error F254: cute.gemm: accumulate must be known at compile time for mma_sync<16x8x16, (f32,f16,f16,f32)>; only wgmma allows run time
 #:     5 |     cute.gemm(mma, d, a, b, d, accumulate=x[0, 0] > 0)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: clear the accumulators with acc.fill(0) and always accumulate

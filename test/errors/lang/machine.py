@@ -202,7 +202,7 @@ trace(lambda x: arch.shuffle_sync("a", 0))
 # ===== a shuffle of a pointer
 trace(lambda x: arch.shuffle_sync(x.iterator, 0))
 #: KernelTypeError
-#: machine.py:1:17: error F253: cute.arch.shuffle_sync: values must be i8, i16, i32, i64, f16, bf16, f32, f64, got !cute.ptr<f32, gmem, align<16>>
+#: machine.py:1:17: error F253: cute.arch.shuffle_sync: values must be i8, i16, i32, i64, f16, bf16, f32, f64, got ptr<f32, gmem, align<16>>
 #:     1 | trace(lambda x: arch.shuffle_sync(x.iterator, 0))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)

@@ -357,7 +357,7 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:5:12: error F209: 'v' differs after this branch: it is a TiledCopy of !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(32,2):(2,1)">, tiler_mn = <"[16:1;4:1]">> or a TiledCopy of !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(32,2):(2,1)">, tiler_mn = <"[8:1;8:1]">>
+#: merges.py:5:12: error F209: 'v' differs after this branch: it is a TiledCopy of universal_copy<f32>, layout_copy_tv = (32,2):(2,1), tiler_mn = [16:1;4:1] or a TiledCopy of universal_copy<f32>, layout_copy_tv = (32,2):(2,1), tiler_mn = [8:1;8:1]
 #:     5 |     return v
 #:       |            ^
 #: merges.py:3:8: note: the branch
@@ -376,7 +376,7 @@ def f(x):
 
 trace(f)
 #: MergeError
-#: merges.py:5:12: error F209: 'v' differs after this branch: it is a CopyAtom of !cute_nvgpu.atom.universal_copy<f16> or a CopyAtom of !cute_nvgpu.atom.universal_copy<f32>
+#: merges.py:5:12: error F209: 'v' differs after this branch: it is a CopyAtom of universal_copy<f16> or a CopyAtom of universal_copy<f32>
 #:     5 |     return v
 #:       |            ^
 #: merges.py:3:8: note: the branch

@@ -366,7 +366,7 @@ ERRORS = {
         lambda x, y: cute.make_copy_atom(nvgpu.CopyUniversalOp(), "f32")
     ),
     "F254: cute.copy by CopyUniversalOp: the source must be a tensor, got 3": lambda x, y: cute.copy(atom(), 3, y),
-    "F254: cute.copy by CopyUniversalOp: operand #2 must have elements as wide as the atom's f32, got f16\n"
+    "F254: cute.copy by CopyUniversalOp: dst must have elements as wide as the atom's f32, got f16\n"
     "hint: src is tensor<ptr<f32, gmem, align<16>> o (16,64):(64,1)>, dst is "
     "tensor<ptr<f16, gmem> o (16,32):(32,1)>": lambda x, y: cute.copy(atom(), x, y),
     "F254: cute.copy by CopyUniversalOp: CopyUniversalOp does not take tma_bar_ptr (it has no run-time fields)": (

@@ -133,7 +133,7 @@ def run_promises(x: cute.Tensor, n: cute.Int32, how: cute.Constexpr):
         ("range", 7, "less than 10 was promised"),
         ("low", 7, "8 or more was promised"),
         ("divby", 7, "a multiple of 4 was promised"),
-        ("static coordinate", 7, "the coordinate"),
+        ("static coordinate", 7, "out-of-bounds"),
         ("step", 7, "the step of range is 0"),
     ],
 )

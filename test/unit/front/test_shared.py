@@ -245,8 +245,8 @@ def test_errors() -> None:
 
     assert message(too_much) == (
         "F261: the kernel's shared memory buffers need 262144 bytes, but a block has 232448 on sm_90a:\n"
-        '    131072 bytes  sA           !cute.memref<f32, smem, align<16>, "(128,256):(1,128)">\n'
-        '    131072 bytes  this one     !cute.memref<f32, smem, align<16>, "(128,256):(1,128)">\n'
+        "    131072 bytes  sA           tensor<ptr<f32, smem, align<16>> o (128,256):(1,128)>\n"
+        "    131072 bytes  this one     tensor<ptr<f32, smem, align<16>> o (128,256):(1,128)>\n"
         "hint: use fewer stages or smaller tiles, or reuse bytes with cute.union_smem()"
     )
     assert (

@@ -252,8 +252,8 @@ KERNEL_ERRORS = {
     "hint: create the atom with cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()": (
         lambda load, where, s, bar: cute.copy(load, where, s, tma_bar_ptr=bar, mcast_mask=3)
     ),
-    "F254: cute.copy by CopyBulkTensorTileG2SOp: operand #1 must be a !cute.coord_tensor of TMA coordinates, the "
-    "source of cute_nvgpu.atom.tma_load, got !cute.memref<f16, smem, align<1024>, S<3,4,3>, \"(64,64):(64,1)\">\n"
+    "F254: cute.copy by CopyBulkTensorTileG2SOp: src must be a coordinate tensor of TMA coordinates, the "
+    "source of tma_load, got tensor<ptr<f16, smem, align<1024>, S<3,4,3>> o (64,64):(64,1)>\n"
     "hint: src is tensor<ptr<f16, smem, align<1024>, S<3,4,3>> o (64,64):(64,1)>, dst is "
     "tensor<(0,0) o (64,64):(1@1,1@0)>": lambda load, where, s, bar: cute.copy(load, s, where, tma_bar_ptr=bar),
     "F254: cute.nvgpu.cpasync.tma_partition: CopyBulkTensorTileG2SOp loads for one block, but cta_layout has 2\n"

@@ -14,10 +14,10 @@ from cute_dialect.cute_nvgpu.family import Family
 
 ROOT = Path(__file__).parents[3]
 LAYERS = (
-    "errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks", "ir", "dialect", "passes",
+    "type_text", "errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks", "ir", "dialect", "passes",
     "cute_nvgpu", "interp", "pipelines", "front", "lang", "kernels", "op", "explore", "tools",
 )  # fmt: skip
-XDSL_FREE = ("errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks")
+XDSL_FREE = ("type_text", "errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks")
 VENDOR = ("mlir", "cuda", "torch", "cupy")
 VENDOR_FREE = LAYERS[: LAYERS.index("pipelines")]
 DRIVER = ("runtime",)
@@ -154,6 +154,6 @@ def test_families_are_reached_by_name_in_few_places() -> None:
 def test_unit_tests_lie_as_the_package_does() -> None:
     """A folder a layer; ``upstream`` belongs to the dialect, ``house`` is about the repository itself."""
     unit = ROOT / "test" / "unit"
-    single_modules = {"errors", "exports", "files", "tracebacks"}
+    single_modules = {"type_text", "errors", "exports", "files", "tracebacks"}
     assert {p.parent.name for p in unit.rglob("test_*.py")} == {*LAYERS, "upstream", "house"} - single_modules
     assert list(unit.glob("test_*.py")) == []
