@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cute_dialect.interp.compiler import FnCompiler, RegionCode, result_types
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.nontermination import Exits, Patience, exits_of
-from cute_dialect.interp.program import FnCompiler, RegionCode, result_types
 from cute_dialect.interp.steps import Run, recover
 from cute_dialect.interp.types import Leaf, type_of
 from cute_dialect.interp.values import POISON, Mask, Regs, Undefined, merge, normalise, truth
@@ -66,7 +66,18 @@ class _Frame:
 Terminator = Callable[[Regs, Group, _Frame], None]
 
 
-def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
+def compile_region(c: FnCompiler, region: Region) -> RegionCode:
+    """Compile a region of one block, or a CFG. `block_args` must have allocated the arguments of a single block."""
+    blocks = region.blocks
+    last = blocks[0].last_op
+    if len(blocks) > 1 or (last is not None and op_name(last) in ("llvm.unreachable", "ub.unreachable")):
+        return _compile_cfg(c, region)
+    run, blocking, term = c.compile_block_ops(blocks[0])
+    out = c.flat_uses(term.operands) if term is not None else ()
+    return RegionCode(run, blocking, out)
+
+
+def _compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
     """Compile a region of several blocks.
 
     The operands of its returns or yields are merged over the lanes into new slots.

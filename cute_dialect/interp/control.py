@@ -1,4 +1,4 @@
-"""Structured control flow (scf) and calls, under lane masks.
+"""Structured control flow (scf) under lane masks.
 
 Each side of a branch runs under the mask of its lanes, and the results are merged. A loop runs until its last lane
 leaves. Control flow is written as generators, which forward the waits of blocking ops inside. A region without blocking
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xdsl.ir import BlockArgument
 
-from cute_dialect.interp.errors import Fault, InterpError, attr_of
+from cute_dialect.interp.cfg import compile_region
+from cute_dialect.interp.compiler import FnCompiler, RegionCode
+from cute_dialect.interp.errors import Fault, attr_of
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.nontermination import HARD, Patience, exits_of
-from cute_dialect.interp.program import FnCompiler, RegionCode
 from cute_dialect.interp.values import POISON, Mask, Regs, Undefined, Value, merge, normalise, truth, unsigned
 
 if TYPE_CHECKING:
@@ -28,9 +29,13 @@ Gen = Generator[Wait, None, None]
 def compile_if(c: FnCompiler, op: Operation) -> None:
     """Compile scf.if: the condition, the then region and an optional else region."""
     cond = c.use(op.operands[0])
-    then = c.region(op.regions[0])
-    other = c.region(op.regions[1]) if len(op.regions) > 1 and op.regions[1].blocks else RegionCode(_nothing, False, ())
-    outs = _results(c, op)
+    then = compile_region(c, op.regions[0])
+    other = (
+        compile_region(c, op.regions[1])
+        if len(op.regions) > 1 and op.regions[1].blocks
+        else RegionCode(_nothing, False, ())
+    )
+    outs = c.flat_defines(op.results)
     c.pieces.join(outs, then.out, other.out)
     leaves = tuple(c.leaf_of(s) for s in outs)
 
@@ -87,8 +92,8 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
     iv, carried = args[0], args[1:]
     leaf = c.leaf_of(iv)
     mark = c.pieces.enter(carried, init)
-    body = c.region(op.regions[0])
-    outs = _results(c, op)
+    body = compile_region(c, op.regions[0])
+    outs = c.flat_defines(op.results)
     c.pieces.leave(mark, carried, body.out, outs)
     leaves = tuple(c.leaf_of(s) for s in carried)
     is_unsigned = attr_of(op, "unsignedCmp") is not None
@@ -170,11 +175,11 @@ def compile_while(c: FnCompiler, op: Operation) -> None:
     init = c.flat_uses(op.operands)
     c.loops += 1
     before_args = c.block_args(op.regions[0].blocks[0])
-    before = c.region(op.regions[0])
+    before = compile_region(c, op.regions[0])
     after_args = c.block_args(op.regions[1].blocks[0])
-    after = c.region(op.regions[1])
+    after = compile_region(c, op.regions[1])
     c.loops -= 1
-    outs = _results(c, op)
+    outs = c.flat_defines(op.results)
     cond, passed = before.out[0], before.out[1:]
     before_leaves = tuple(c.leaf_of(s) for s in before_args)
     out_leaves = tuple(c.leaf_of(s) for s in outs)
@@ -244,8 +249,8 @@ def compile_while(c: FnCompiler, op: Operation) -> None:
 
 def compile_execute_region(c: FnCompiler, op: Operation) -> None:
     """Compile scf.execute_region, which runs its region once."""
-    body = c.region(op.regions[0])
-    outs = _results(c, op)
+    body = compile_region(c, op.regions[0])
+    outs = c.flat_defines(op.results)
 
     def run(R: Regs, g: Group) -> Gen:
         inner = body.run(R, g)
@@ -261,8 +266,8 @@ def compile_index_switch(c: FnCompiler, op: Operation) -> None:
     """Compile scf.index_switch: the default region is first, followed by one region per case."""
     flag = c.use(op.operands[0])
     cases = [int(v) for v in attr_of(op, "cases").get_values()]  # type: ignore[union-attr]
-    regions = [c.region(r) for r in op.regions]
-    outs = _results(c, op)
+    regions = [compile_region(c, r) for r in op.regions]
+    outs = c.flat_defines(op.results)
     leaves = tuple(c.leaf_of(s) for s in outs)
 
     def run(R: Regs, g: Group) -> Gen:
@@ -296,59 +301,6 @@ def compile_index_switch(c: FnCompiler, op: Operation) -> None:
             R[d] = x
 
     c.emit_control(op, run, any(r.blocking for r in regions))
-
-
-def compile_call(c: FnCompiler, op: Operation) -> None:
-    """Compile llvm.call or func.call of a function with a body, under the current mask."""
-    from cute_dialect.interp.ops.calls import EXTERNALS
-
-    callee = attr_of(op, "callee")
-    name = str(getattr(getattr(callee, "root_reference", callee), "data", ""))
-    if not name:
-        raise InterpError("unsupported", "indirect calls are not supported")
-    target = c.program.find(name, op)
-    if target is None or not target.regions or not target.regions[0].blocks:
-        external = EXTERNALS.get(name)
-        if external is None:
-            raise InterpError("unsupported", f"call to @{name}, which has no body")
-        external(c, op)
-        return
-    fn = c.program.function(target)
-    c.fn.callees.append(fn)
-    args = c.flat_uses(op.operands)
-    outs = _results(c, op)
-    params = tuple(s for p in fn.params for s in p)
-    if len(args) != len(params):
-        raise InterpError("unsupported", f"@{name} takes {len(params)} scalar arguments, got {len(args)}")
-    body = fn.body
-    assert body is not None
-    info = c.info(op)
-    caller = c
-
-    def run(R: Regs, g: Group) -> Gen:
-        inner_regs = list(fn.template)
-        for p, a in zip(params, args):
-            inner_regs[p] = R[a]
-        saved, m = g.frame, g.mask
-        g.frame += (caller.frame + 127) // 128 * 128
-        g.stack.append(info)
-        gen = body.run(inner_regs, g)
-        if gen is not None:
-            yield from gen
-        g.stack.pop()
-        g.frame = saved
-        g.restore(m)
-        for d, s in zip(outs, fn.out):
-            R[d] = inner_regs[s]
-
-    c.emit_control(op, run, body.blocking)
-
-
-def _results(c: FnCompiler, op: Operation) -> tuple[int, ...]:
-    out: list[int] = []
-    for r in op.results:
-        out.extend(c.defines(r))
-    return tuple(out)
 
 
 def compile_nothing(c: FnCompiler, op: Operation) -> None:

@@ -13,10 +13,11 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.allocations import Allocations
 from cute_dialect.interp.arguments import Argument, Binder, Pointer
 from cute_dialect.interp.blocks import choose
+from cute_dialect.interp.compiler import Function
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.group import Counter, Dim3, Group
 from cute_dialect.interp.options import RunOptions
-from cute_dialect.interp.program import Function, Program, symbol_name
+from cute_dialect.interp.program import Program, symbol_name
 from cute_dialect.interp.schedule import run_warps, run_wide, shared_buffer
 from cute_dialect.interp.state import Launch, Progress, RunReport
 from cute_dialect.interp.symbols import lay_out_shared, place_globals

@@ -25,9 +25,9 @@ from cute_dialect.interp.tensor_map import TensorMap
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.compiler import Function
     from cute_dialect.interp.group import Group
     from cute_dialect.interp.memory import Buffer, GlobalMemory
-    from cute_dialect.interp.program import Function
     from cute_dialect.interp.values import Array
 
 WAIT = "griddepcontrol.wait"

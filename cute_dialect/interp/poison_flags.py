@@ -22,7 +22,7 @@ from cute_dialect.interp.values import Array, Regs, Value
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.program import FnCompiler
+    from cute_dialect.interp.compiler import FnCompiler
 
 Bad: TypeAlias = "Array | np.generic | bool"
 Text: TypeAlias = "Callable[[Callable[[Value], str]], str]"

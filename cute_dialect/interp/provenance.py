@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from cute_dialect.interp.accesses import Site
-    from cute_dialect.interp.program import FnCompiler
+    from cute_dialect.interp.compiler import FnCompiler
 
 
 class Segment(NamedTuple):

@@ -9,11 +9,11 @@ import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.allocations import Allocations
+from cute_dialect.interp.compiler import Function
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import UNINIT_BYTE, Buffer
 from cute_dialect.interp.profile import occupancy
-from cute_dialect.interp.program import Function
 from cute_dialect.interp.spurious import Spurious
 from cute_dialect.interp.state import Launch
 from cute_dialect.interp.sync import Block, Cluster, RegisterPool

@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.allocations import unwritten_cell
 from cute_dialect.interp.errors import Fault, OpInfo, attr_of, location_text
-from cute_dialect.interp.values import Origin, Undefined, to_lanes
+from cute_dialect.interp.values import Origin, Undefined, splat, to_lanes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.compiler import FnCompiler
     from cute_dialect.interp.group import Group, Wait
-    from cute_dialect.interp.program import FnCompiler
     from cute_dialect.interp.steps import Step
     from cute_dialect.interp.types import Leaf
     from cute_dialect.interp.values import Array, Regs, Value
@@ -59,10 +60,8 @@ INLINE = ("llvm.inline_asm", "nvvm.inline_ptx")  # each instruction checks its o
 
 def unwritten(op: Operation, leaf: Leaf, number: int) -> Undefined:
     """Return register `number` of an op that creates unwritten registers."""
-    from cute_dialect.interp.ops.data import zero
-
     ones = np.ones(leaf.shape, np.bool_) if leaf.width == 1 else np.full(leaf.shape, -1, f"i{leaf.dtype.itemsize}")
-    return Undefined(zero(leaf), as_bits(ones, leaf), origin(op, number))
+    return Undefined(splat(0, leaf), as_bits(ones, leaf), origin(op, number))
 
 
 def origin(op: Operation, number: int) -> Origin:
@@ -70,8 +69,6 @@ def origin(op: Operation, number: int) -> Origin:
     cells = attr_of(op, "cute.unwritten")
 
     def text() -> str:
-        from cute_dialect.interp.allocations import unwritten_cell
-
         where = location_text(op)
         return unwritten_cell(cells, number) or f"register {number} of {op.name}" + (f" at {where}" if where else "")
 

@@ -273,6 +273,15 @@ def normalise(v: Value, leaf: Leaf) -> Value:
     return wrap_int(int(v), leaf.width)
 
 
+def splat(number: float, leaf: Leaf) -> Value:
+    """Return the uniform value whose elements all equal a number."""
+    if leaf.shape:
+        return np.full(leaf.shape, number if leaf.kind == "f" else wrap_int(int(number), leaf.width)).astype(leaf.dtype)
+    if leaf.kind == "f":
+        return leaf.dtype.type(number)
+    return wrap_int(int(number), leaf.width)
+
+
 def unsigned(v: Value, leaf: Leaf) -> Value:
     """Return the same bits as an unsigned integer."""
     if isinstance(v, np.ndarray):

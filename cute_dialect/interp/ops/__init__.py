@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cute_dialect.interp.control import (
-    compile_call,
     compile_execute_region,
     compile_for,
     compile_if,
@@ -33,7 +32,7 @@ from cute_dialect.interp.ops import (
 )
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.program import Builder
+    from cute_dialect.interp.compiler import Builder
 
 OPS: dict[str, Builder] = {
     "scf.if": compile_if,
@@ -41,8 +40,6 @@ OPS: dict[str, Builder] = {
     "scf.while": compile_while,
     "scf.execute_region": compile_execute_region,
     "scf.index_switch": compile_index_switch,
-    "llvm.call": compile_call,
-    "func.call": compile_call,
     **integer.OPS,
     **bits.OPS,
     **floats.OPS,

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.accesses import Site, check_written, load, locate, store
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.flags import Sync
 from cute_dialect.interp.group import AsyncCopy, Group, Wait
 from cute_dialect.interp.ops.memory import spin_point
 from cute_dialect.interp.ops.order import sync_of_op
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.steps import Step
 from cute_dialect.interp.sync import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at
 from cute_dialect.interp.types import Leaf, int_leaf

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import attr_of, op_name
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.poison_flags import promise
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int
 

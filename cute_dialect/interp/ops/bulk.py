@@ -15,12 +15,12 @@ import numpy as np
 
 from cute_dialect.interp.byte_states import WRITTEN
 from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import Buffer
 from cute_dialect.interp.ops.copy_operands import Copies, active, check_promises, operand, tensor_map, through
 from cute_dialect.interp.ops.data import enum_word
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.sync import Block, MBarrier, find_mbarrier, shared_at
 from cute_dialect.interp.tensor_map import TensorMap, combined, read_shared, units_of, write_shared
 from cute_dialect.interp.transfers import BulkGroups, Transfer

@@ -1,16 +1,17 @@
-"""Calls of external functions: printf, assertion failure, libdevice, and LLVM intrinsics by name."""
+"""Calls: functions of the module, external functions (printf, assertion failure, libdevice) and LLVM intrinsics."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cute_dialect.interp.accesses import Site, load
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
-from cute_dialect.interp.group import Group
+from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.ops import floats, gpu
 from cute_dialect.interp.ops.conversions import emit_cvt
 from cute_dialect.interp.ops.matrix import mma_by_name
@@ -19,7 +20,6 @@ from cute_dialect.interp.ops.ptx_rows import KINDS
 from cute_dialect.interp.ops.ptx_text import Statement, Text
 from cute_dialect.interp.ops.sparse import mma_sp_by_name
 from cute_dialect.interp.printf import format_c, specs
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import float_leaf, int_leaf, round_up
 from cute_dialect.interp.values import Regs, to_lanes
 
@@ -102,6 +102,50 @@ EXTERNALS: dict[str, Builder] = {
     "__nv_fmaxf": floats.OPS["arith.maxnumf"],
     "__nv_fminf": floats.OPS["arith.minnumf"],
 }
+
+
+def _call(c: FnCompiler, op: Operation) -> None:
+    """Compile llvm.call or func.call of a function with a body, under the current mask."""
+    callee = attr_of(op, "callee")
+    name = str(getattr(getattr(callee, "root_reference", callee), "data", ""))
+    if not name:
+        raise InterpError("unsupported", "indirect calls are not supported")
+    target = c.program.find(name, op)
+    if target is None or not target.regions or not target.regions[0].blocks:
+        external = EXTERNALS.get(name)
+        if external is None:
+            raise InterpError("unsupported", f"call to @{name}, which has no body")
+        external(c, op)
+        return
+    fn = c.program.function(target)
+    c.fn.callees.append(fn)
+    args = c.flat_uses(op.operands)
+    outs = c.flat_defines(op.results)
+    params = tuple(s for p in fn.params for s in p)
+    if len(args) != len(params):
+        raise InterpError("unsupported", f"@{name} takes {len(params)} scalar arguments, got {len(args)}")
+    body = fn.body
+    assert body is not None
+    info = c.info(op)
+    caller = c
+
+    def run(R: Regs, g: Group) -> Generator[Wait, None, None]:
+        inner_regs = list(fn.template)
+        for p, a in zip(params, args):
+            inner_regs[p] = R[a]
+        saved, m = g.frame, g.mask
+        g.frame += (caller.frame + 127) // 128 * 128
+        g.stack.append(info)
+        gen = body.run(inner_regs, g)
+        if gen is not None:
+            yield from gen
+        g.stack.pop()
+        g.frame = saved
+        g.restore(m)
+        for d, s in zip(outs, fn.out):
+            R[d] = inner_regs[s]
+
+    c.emit_control(op, run, body.blocking)
 
 
 def _call_intrinsic(c: FnCompiler, op: Operation) -> None:
@@ -202,6 +246,11 @@ _INTRINSICS: tuple[tuple[str, Match], ...] = (
     (r"mma\.sp\.ordered\.metadata\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", mma_sp_by_name),
 )
 
-OPS: dict[str, Builder] = {"llvm.call_intrinsic": _call_intrinsic, "nvvm.rcp.approx.ftz.f": _nvvm_op}
+OPS: dict[str, Builder] = {
+    "llvm.call": _call,
+    "func.call": _call,
+    "llvm.call_intrinsic": _call_intrinsic,
+    "nvvm.rcp.approx.ftz.f": _nvvm_op,
+}
 
 __all__ = ["EXTERNALS", "OPS", "read_string"]

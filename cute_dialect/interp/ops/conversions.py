@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops.data import bits_of, enum_word, from_bits
 from cute_dialect.interp.ops.ptx_convert import ROWS
 from cute_dialect.interp.ops.ptx_rows import KINDS, Words, pattern
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.values import Array, Regs, to_lanes
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.accesses import Site
+from cute_dialect.interp.compiler import FnCompiler
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Buffer
-from cute_dialect.interp.program import FnCompiler
 from cute_dialect.interp.provenance import MAPPED
 from cute_dialect.interp.tensor_map import MAP_BYTES, TensorMap
 from cute_dialect.interp.types import int_leaf

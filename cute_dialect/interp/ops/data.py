@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.poison_flags import late_slot, only_selected, picked, promise
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.undefined import unwritten
 from cute_dialect.interp.values import (
@@ -23,6 +23,7 @@ from cute_dialect.interp.values import (
     Regs,
     Value,
     normalise,
+    splat,
     truth,
     unsigned,
     wrap_int,
@@ -60,7 +61,7 @@ def literal(attr: Attribute, t: Type) -> list[Value]:
     value = getattr(attr, "value", None)
     data = getattr(value, "data", value)
     if isinstance(data, (int, float)):
-        return [_scalar(data, leaf) for leaf in t.leaves]
+        return [splat(data, leaf) for leaf in t.leaves]
     raise InterpError("unsupported", f"a constant must be a number or dense elements, got {attr}")
 
 
@@ -77,20 +78,7 @@ def _dense(values: Sequence[object], t: Type) -> list[Value]:
         return [arr.reshape(leaf.shape)]
     if len(numbers) == 1:
         numbers = numbers * len(t.leaves)
-    return [_scalar(n, leaf) for n, leaf in zip(numbers, t.leaves)]
-
-
-def _scalar(v: float, leaf: Leaf) -> Value:
-    if leaf.shape:
-        return np.full(leaf.shape, v if leaf.kind == "f" else wrap_int(int(v), leaf.width)).astype(leaf.dtype)
-    if leaf.kind == "f":
-        return leaf.dtype.type(v)
-    return wrap_int(int(v), leaf.width)
-
-
-def zero(leaf: Leaf) -> Value:
-    """Return the zero of a leaf."""
-    return _scalar(0, leaf)
+    return [splat(n, leaf) for n, leaf in zip(numbers, t.leaves)]
 
 
 def _constant(c: FnCompiler, op: Operation) -> None:
@@ -102,7 +90,7 @@ def _constant(c: FnCompiler, op: Operation) -> None:
 
 
 def _zero(c: FnCompiler, op: Operation) -> None:
-    c.constant(op.results[0], [zero(leaf) for leaf in type_of(op.results[0].type).leaves])
+    c.constant(op.results[0], [splat(0, leaf) for leaf in type_of(op.results[0].type).leaves])
 
 
 def _poison(c: FnCompiler, op: Operation) -> None:
@@ -394,7 +382,7 @@ def _freeze(c: FnCompiler, op: Operation) -> None:
         return
     ins = c.uses(op.operands[0])
     outs = c.defines(op.results[0])
-    rows = tuple((a, d, zero(c.leaf_of(d))) for a, d in zip(ins, outs))
+    rows = tuple((a, d, splat(0, c.leaf_of(d))) for a, d in zip(ins, outs))
 
     def step(R: Regs, g: Group) -> None:
         for a, d, z in rows:

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.interp.addresses import WINDOW_BITS
 from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.flags import Fence
 from cute_dialect.interp.group import Group, Wait
@@ -18,7 +19,6 @@ from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.ops.order import fence_of_op
 from cute_dialect.interp.pdl import WAIT
 from cute_dialect.interp.printf import format_c
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.steps import Step
 from cute_dialect.interp.types import int_leaf
 from cute_dialect.interp.values import Regs, active_uniform, to_lanes, truth

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops.data import overflow_flags
 from cute_dialect.interp.poison_flags import Report, Text, promise
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.steps import Step
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int

@@ -26,11 +26,11 @@ import numpy as np
 
 from cute_dialect.interp.accesses import Site, load, store
 from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops import quad_pairs
 from cute_dialect.interp.ops.data import bits_of, enum_word
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.undefined import origin_of, some, whole
 from cute_dialect.interp.values import Array, Mask, Regs, Undefined, Value, to_lanes

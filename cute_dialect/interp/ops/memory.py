@@ -10,13 +10,13 @@ import numpy as np
 
 from cute_dialect.interp.accesses import Site, check_written, load, locate, store
 from cute_dialect.interp.addresses import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, place
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
 from cute_dialect.interp.flags import GPU, RELAXED
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.ops.data import enum_word, ints_of
 from cute_dialect.interp.ops.order import order_of_op
 from cute_dialect.interp.ops.pointer_promises import Offset, promise_address
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import Leaf, Type, element_of, size_of, stride_of, struct_fields, type_of
 from cute_dialect.interp.values import POISON, Regs, Value, active_uniform, to_lanes, unsigned, wrap_int
 

@@ -30,8 +30,8 @@ from cute_dialect.interp.values import wrap_int
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.compiler import FnCompiler
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.program import FnCompiler
     from cute_dialect.interp.values import Array, Regs, Value
 
 INBOUNDS, NUSW, NUW = 1, 2, 4

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.control import compile_nothing
 from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.group import Group
@@ -29,7 +30,6 @@ from cute_dialect.interp.ops import (
 )
 from cute_dialect.interp.ops.ptx_rows import Row, table
 from cute_dialect.interp.ops.ptx_text import Statement, Text, parse
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.undefined import emit_hidden
 from cute_dialect.interp.values import Regs
 
@@ -127,9 +127,7 @@ def _inline_ptx(c: FnCompiler, op: Operation) -> None:
 def _inline_asm(c: FnCompiler, op: Operation) -> None:
     code = getattr(attr_of(op, "asm_string"), "data", "")
     constraints = [p for p in getattr(attr_of(op, "constraints"), "data", "").split(",") if p]
-    outs: list[int] = []
-    for r in op.results:
-        outs.extend(c.defines(r))
+    outs = list(c.flat_defines(op.results))
     kinds = [p for p in constraints if not p.startswith("~")]
     written = [p for p in kinds if p.startswith("=")]
     if len(written) != len(outs):

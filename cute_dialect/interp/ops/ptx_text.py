@@ -7,9 +7,9 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cute_dialect.interp.compiler import FnCompiler
 from cute_dialect.interp.errors import InterpError, OpInfo, PoisonUse
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.program import FnCompiler
 from cute_dialect.interp.steps import Step, settle
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.values import Mask, Regs, to_lanes, wrap_int

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler import FnCompiler
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.program import FnCompiler
 from cute_dialect.interp.values import Array, Regs, to_lanes
 
 if TYPE_CHECKING:

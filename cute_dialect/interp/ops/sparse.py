@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.ops.matrix import decode, shape_of, whole_warps
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.sparse import expand, positions, words_of
 from cute_dialect.interp.steps import Step
 from cute_dialect.interp.types import Leaf, int_leaf

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops.data import enum_word
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, Value, to_lanes
 

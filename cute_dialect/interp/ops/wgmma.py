@@ -6,11 +6,11 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from cute_dialect.interp import wgmma
+from cute_dialect.interp.compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.ops.matrix import shape_of
-from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.values import Regs, active_uniform
 
 if TYPE_CHECKING:
