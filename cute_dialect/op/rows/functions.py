@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from math import inf, nan
+from math import gcd, inf, nan
 from typing import TYPE_CHECKING, Any, overload
 
 from cute_dialect.kernels.row_config import longest, row_class
 from cute_dialect.kernels.row_sums import loss_parts, loss_text, sum_class, sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
+from cute_dialect.kernels.transpose_narrow import most_columns, narrow_text
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
@@ -30,6 +31,7 @@ from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array, Sizes
+    from cute_dialect.runtime.arrays import ArrayView
 
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -374,11 +376,31 @@ def transpose(x: Array, *, out: Array = None, device: object = None, **unknown: 
         raise UnsupportedError("transpose: x requires a gradient, but transpose() has none; use x.t().contiguous()")
     y = one.result(one.x.shape[::-1], out="out")
     if 0 not in one.x.shape:
-        kernel = RowKernel(f"transpose-{one.element}", transpose_text, (one.element,))
-        one.launch(kernel, one.x, view_of(y))
+        given = _narrow(one.x, view_of(y)) or (
+            RowKernel(f"transpose-{one.element}", transpose_text, (one.element,)), one.x, view_of(y),
+        )  # fmt: skip
+        one.launch(*given)
         if out is None and device is None:
             one.remember(_KNOWN["transpose"], (), (x,), y)
     return y
+
+
+def _narrow(x: ArrayView, y: ArrayView) -> tuple[RowKernel, ArrayView, ArrayView] | None:
+    """Return the transpose kernel for few columns or few rows, and its arguments, or None if it does not apply."""
+    for tall, narrow, wide in ((True, x, y), (False, y, x)):
+        (rows, n), (step, each) = narrow.shape, narrow.strides
+        vector = 16 // BYTES[x.dtype]
+        if n > most_columns(x.dtype) or rows * n >= 1 << 30 or narrow.pointer % 16 or each != 1 or step != n:
+            continue
+        if wide.strides[1] != 1 or rows < vector:
+            continue
+        unit = gcd(vector, wide.strides[0] if n > 1 else vector, wide.pointer // BYTES[x.dtype])
+        kernel = RowKernel(
+            f"transpose-{x.dtype}-{'from' if tall else 'to'}-{n}-{unit}", narrow_text, (x.dtype, n, unit, tall)
+        )
+        flat = narrow._replace(shape=(rows * n,), strides=(1,))
+        return kernel, flat, wide
+    return None
 
 
 # ---------------------------------------------------------------------------------------------------- row to number

@@ -1,0 +1,103 @@
+"""Transpose of matrices with few columns or few rows, with 16-byte accesses on both sides.
+
+A thread transposes ``w`` rows of a narrow matrix in registers, where ``w`` elements are 16 bytes. The narrow matrix is
+contiguous and moves through :class:`~cute_dialect.kernels.packed_tile.PackedTile`. The rows of the wide matrix are
+accessed directly: consecutive threads have consecutive vectors. If its rows are not aligned to 16 bytes, vectors are as
+long as their alignment allows (``unit`` elements).
+
+``tall`` reads the narrow matrix (M, n) and writes (n, M). ``wide`` reads (n, M) and writes (M, n).
+"""
+
+# Traced values define operators and element types that pyright cannot check.
+# pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.packed_tile import LANES, PackedTile
+from cute_dialect.kernels.row_memory import part
+from cute_dialect.kernels.traced_text import printed
+from cute_dialect.kernels.transpose import BYTES
+
+__all__ = ["most_columns", "narrow_text"]
+
+THREADS = 64
+
+
+def most_columns(element: str) -> int:
+    """Return the largest ``n``. A thread needs 4 registers for each column, and more to transpose bytes.
+
+    >>> most_columns("f16"), most_columns("i8")
+    (32, 8)
+    """
+    return 32 if BYTES[element] > 1 else 8
+
+
+@cute.kernel
+def transpose_narrow(narrow: cute.Tensor, wide: cute.Tensor, tall: cute.Constexpr[bool]):
+    """Transpose this thread's rows of the narrow matrix, and the rows after the last full group of ``w``."""
+    n, rows = wide.shape
+    tile = PackedTile(narrow.element_type, n, 128 // narrow.element_type.width, THREADS)
+    w, groups = tile.width, rows // tile.width
+    first = tile.thread * w
+    if tall:
+        (values,) = tile.load([narrow], groups * n)
+        if tile.thread < groups:
+            for column in cute.range_constexpr(n):
+                out = cute.make_rmem_tensor(w, tile.dtype)
+                for i in cute.range_constexpr(w):
+                    out[i] = values[i * n + column]
+                cute.autovec_copy(out, vector_of(wide, column, first, w))
+    else:
+        values = cute.make_rmem_tensor(n * w, tile.dtype)
+        values.fill(0)
+        if tile.thread < groups:
+            for column in cute.range_constexpr(n):
+                cute.autovec_copy(vector_of(wide, column, first, w), part(values, column * w, w))
+        out = cute.make_rmem_tensor(n * w, tile.dtype)
+        for i in cute.range_constexpr(w):
+            for column in cute.range_constexpr(n):
+                out[i * n + column] = values[column * w + i]
+        tile.store(narrow, out, groups * n)
+    if tile.thread < LANES:  # the rows after the last full group
+        for i in range(tile.thread + groups * w * n, rows * n, LANES):
+            if tall:
+                wide[i % n, i // n] = narrow[i]
+            else:
+                narrow[i] = wide[i % n, i // n]
+
+
+def vector_of(wide: cute.Tensor, row: int, first: Any, w: int) -> cute.Tensor:
+    """Return ``w`` elements of a row of the wide matrix."""
+    return cute.make_tensor(wide[row, None].iterator + first, cute.make_layout(w))
+
+
+@cute.jit
+def launch(narrow: cute.Tensor, wide: cute.Tensor, tall: cute.Constexpr[bool]):
+    """Launch one thread per 16 bytes of a row of the wide matrix, and at least one warp."""
+    n, rows = wide.shape
+    w = 128 // narrow.element_type.width
+    assert narrow.shape[0] == n * rows, "the narrow matrix must have as many elements as the wide one"
+    transpose_narrow(narrow, wide, tall).launch(grid=cute.ceil_div(rows, w * THREADS), block=THREADS)
+
+
+@printed
+def narrow_text(element: str, n: int, unit: int, tall: bool) -> cute.Compiled:
+    """Trace the kernel and the host function, which takes the narrow matrix as a vector, and the wide one.
+
+    Args:
+        element: The element type.
+        n: The columns of the narrow matrix.
+        unit: Elements to whose multiples the rows of the wide matrix are aligned, up to 16 bytes.
+        tall: True to read the narrow matrix, False to write it.
+    """
+    if element not in BYTES:
+        raise ValueError(f"transpose: element type '{element}' is not supported; use one of {', '.join(BYTES)}")
+    if not 1 <= n <= most_columns(element):
+        raise ValueError(f"transpose: n is {n}; a narrow matrix has 1 to {most_columns(element)} columns")
+    dtype: Any = type_of_mlir(element)
+    stride = f"?{{div={unit}}}" if unit > 1 else "?"
+    narrow = cute.Tensor[dtype, "(?):(1)", "align<16>"]
+    wide = cute.Tensor[dtype, f"({n},?):({stride},1)", f"align<{unit * BYTES[element]}>"]
+    return cute.trace(launch, narrow, wide, tall)
