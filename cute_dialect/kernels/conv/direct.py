@@ -30,6 +30,11 @@ __all__ = ["DirectConfig", "copy_vectors", "direct_text", "image_type", "odd_vec
 VECTOR = 8
 """Elements per copy, and channels of an ``ldmatrix`` row."""
 _OUTSIDE = 1 << 30
+_MULTIPROCESSORS, _ROUNDS, _TILES = 132, 4, 16
+"""Blocks of large problems compute up to _TILES tiles each, so that filters are loaded less often.
+
+At least _ROUNDS blocks remain for each one that is resident, because their number balances the load.
+"""
 _AT_ONCE = 8
 """Elements per thread in flight to shared memory, if they are copied one by one."""
 
@@ -268,9 +273,11 @@ def launch(
     bands = cute.ceil_div(p, config.tile[0] * config.remainders[0])
     tiles = cute.assume(strips * bands * images, range=(0, None))
     config.epilogue.check_extents(q * p * images, channels, addends)
-    kernel = direct(image, filter, result, (strips, bands), addends, config)
     slabs = cute.ceil_div(channels, config.groups * config.width) * config.parts
-    grid = tiles, slabs, len(config.classes)
+    resident = _MULTIPROCESSORS * config.blocks
+    share = cute.max(1, cute.min(tiles * slabs * len(config.classes) // (_ROUNDS * resident), _TILES))
+    kernel = direct(image, filter, result, (strips, bands, tiles), addends, config)
+    grid = cute.ceil_div(tiles, share), slabs, len(config.classes)
     kernel.launch(grid=grid, block=config.threads, min_blocks_per_mp=config.blocks)
 
 
@@ -289,12 +296,9 @@ class _Elements:
 def direct(
     image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]
 ):  # fmt: skip
-    """Compute a tile of pixels of some groups."""
-    strips, bands = sizes
-    tile, slab, number_of_class = cute.arch.block_idx()
-    rest, strip = divmod(tile, strips)
-    n, band = divmod(rest, bands)
-    row, column = band * config.tile[0], strip * config.tile[1]
+    """Compute tiles of pixels of some groups."""
+    strips, bands, tiles = sizes
+    block, slab, number_of_class = cute.arch.block_idx()
     kind, out = image.element_type, result.element_type
     pixel, tap, line = config.memory
     rows, columns = config.halo
@@ -302,28 +306,48 @@ def direct(
     pixels = cute.smem_tensor(kind, cute.make_layout(rows * columns * pixel), 128)
     filters = cute.smem_tensor(kind, cute.make_layout(taps * config.groups * config.lines[0] * tap), 128)
     staged = cute.smem_tensor(out, cute.make_layout(config.tile[0] * config.tile[1] * line), 128)
+    padded_depth = config.deep != config.depth
+    padded_width = config.parts == 1 and config.wide != config.width
+    if padded_depth:
+        clear_vectors(pixels, config.threads)
+    if padded_depth or padded_width:
+        clear_vectors(filters, config.threads)
+        cute.arch.sync_threads()  # Copies write the same lines, without the padding.
     _load_filters(config, filter, filters, slab)
-    _load_pixels(config, image, pixels, (row, column, n, slab))
-    cute.arch.cp_async_commit_group()
-    cute.arch.cp_async_wait_group(0)
-    cute.arch.sync_threads()
     fused = Fused(config.epilogue, addends, pairs=False) if config.epilogue.active else None
-    place = row, column, n, slab
-    if len(config.classes) == 1:
-        _Warp(config, pixels, filters, staged, result, place, config.classes[0]).compute(fused)
-    else:
-        for i, one in enumerate(config.classes):
-            _compute_class(config, (pixels, filters, staged, result, place), number_of_class, i, one, fused)
-    cute.arch.sync_threads()
-    _, v = config.remainders
-    first = number_of_class // v, number_of_class % v
-    _store(config, staged, result, place, first)
+    for tile in range(block, tiles, cute.arch.grid_dim().x):
+        rest, strip = divmod(tile, strips)
+        n, band = divmod(rest, bands)
+        place = band * config.tile[0], strip * config.tile[1], n, slab
+        _load_pixels(config, image, pixels, place)
+        cute.arch.cp_async_commit_group()
+        cute.arch.cp_async_wait_group(0)
+        cute.arch.sync_threads()
+        if len(config.classes) == 1:
+            _Warp(config, pixels, filters, staged, result, place, config.classes[0]).compute(fused)
+        else:
+            for i, one in enumerate(config.classes):
+                _compute_class(config, (pixels, filters, staged, result, place), number_of_class, i, one, fused)
+        cute.arch.sync_threads()
+        _, v = config.remainders
+        first = number_of_class // v, number_of_class % v
+        _store(config, staged, result, place, first)
 
 
 def _compute_class(config: Any, given: Any, wanted: Any, i: int, one: Class, fused: Any) -> None:
     if wanted == i:
         pixels, filters, staged, result, place = given
         _Warp(config, pixels, filters, staged, result, place, one).compute(fused)
+
+
+def clear_vectors(memory: Any, threads: int) -> None:
+    """Fill an array in shared memory with zeros, with all threads."""
+    zeros = cute.make_rmem_tensor(VECTOR, memory.element_type)
+    zeros.fill(0)
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), memory.element_type, num_bits_per_copy=128)
+    for i in range(cute.arch.thread_idx().x, cute.size(memory) // VECTOR, threads):
+        target = (memory.iterator + i * VECTOR).align(16)
+        cute.copy(atom, zeros, cute.make_tensor(target, cute.make_layout(VECTOR)))
 
 
 def copy_vectors(kind: Any, size: int, total: Any, threads: int, place: Any) -> None:
@@ -374,15 +398,20 @@ def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) ->
     """Copy the filters of a block's groups to shared memory, as (tap, filter) lines of channels."""
     _, tap, _ = config.memory
     size = config.vectors[1]
+    count, (slab, part) = config.groups * config.lines[0], divmod(slab, config.parts)
     lines, width = config.lines
-    vectors, taps = width // size, config.window.taps[0] * config.window.taps[1]
-    count, (slab, part) = config.groups * lines, divmod(slab, config.parts)
+    if config.gradient or config.parts == 1:
+        lines = min(lines, config.filters)
+    if not config.gradient or config.parts == 1:
+        width = min(width, config.channels)
+    vectors, taps = -(-width // size), config.window.taps[0] * config.window.taps[1]
 
     def place(i: Any) -> Any:
         rest, c = divmod(i, vectors)
         rest, at = divmod(rest, taps)
         group, k = divmod(rest, lines)
         line, channel = k, c * size
+        row = at * count + group * config.lines[0] + k
         if config.gradient:
             channel = channel + part * config.wide
         else:
@@ -390,9 +419,9 @@ def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) ->
         whole = (slab * config.groups + group) * config.filters + line
         flag = (line < config.filters) & (channel < config.channels) & (whole < filter.shape[2])
         source = filter[None, at, whole].iterator + channel
-        return source, filters.iterator + (at * count + rest) * tap + c * size, flag
+        return source, filters.iterator + row * tap + c * size, flag
 
-    copy_vectors(filter.element_type, size, count * taps * vectors, config.threads, place)
+    copy_vectors(filter.element_type, size, config.groups * lines * taps * vectors, config.threads, place)
 
 
 def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> None:
@@ -403,7 +432,7 @@ def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> 
     (y0, _), (x0, _) = config.box
     y0, x0 = row * config.steps[0] + y0, column * config.steps[1] + x0
     size = config.vectors[0]
-    of_group = config.deep // size
+    of_group = config.depth // size
     vectors = config.groups * of_group
     first = slab // config.parts * config.groups
 
@@ -413,9 +442,12 @@ def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> 
         group, of = divmod(c, of_group)
         channel = (first + group) * config.depth + of * size
         inside = ((y0 + y) >= 0) & ((y0 + y) < image.shape[2]) & ((x0 + x) >= 0) & ((x0 + x) < image.shape[1])
-        flag = inside & (of * size < config.depth) & (channel < image.shape[0])
         source = image[None, x0 + x, y0 + y, n].iterator + channel
-        return source, pixels.iterator + at * pixel + c * size, flag
+        return (
+            source,
+            pixels.iterator + at * pixel + group * config.deep + of * size,
+            inside & (channel < image.shape[0]),
+        )
 
     copy_vectors(image.element_type, size, rows * columns * vectors, config.threads, place)
 
@@ -573,7 +605,7 @@ def _store(config: DirectConfig, staged: Any, result: Any, place: Any, first: An
     _, q, p, _ = result.shape
     kind = result.element_type
     size = min(config.vectors[2], 128 // kind.width)
-    of_group, (h, w) = config.wide // size, config.tile
+    of_group, (h, w) = -(-min(config.wide, config.width) // size), config.tile
     vectors = config.groups * of_group
     atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=size * kind.width)
     vector, align = cute.make_layout(size), size * kind.width // 8
@@ -587,7 +619,8 @@ def _store(config: DirectConfig, staged: Any, result: Any, place: Any, first: An
         channel = (slab * config.groups + group) * config.width + of
         if (y < p) & (x < q) & (of < config.width) & (channel < result.shape[0]):
             held = cute.make_rmem_tensor(size, kind)
-            cute.copy(atom, cute.make_tensor((staged.iterator + at * line + c * size).align(align), vector), held)
+            source = staged.iterator + at * line + group * config.wide + (of - part * config.wide)
+            cute.copy(atom, cute.make_tensor(source.align(align), vector), held)
             target = (result[None, x, y, n].iterator + channel).align(align)
             cute.copy(atom, held, cute.make_tensor(target, vector))
 

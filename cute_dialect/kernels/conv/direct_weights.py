@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.conv.config import Window
-from cute_dialect.kernels.conv.direct import VECTOR, copy_vectors, image_type, odd_vectors, padded
+from cute_dialect.kernels.conv.direct import VECTOR, clear_vectors, copy_vectors, image_type, odd_vectors, padded
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.traced_text import printed
 from cute_dialect.lang.nvgpu import warp
@@ -159,7 +159,10 @@ def direct_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.
         kind, cute.make_layout(count + config.tile[0] * config.tile[1] * line + VECTOR), 128
     )  # fmt: skip
     zeros = count + config.tile[0] * config.tile[1] * line
-    if cute.arch.thread_idx().x < VECTOR:
+    if config.deep > config.channels or config.wide > config.filters:  # Copies skip the padding channels.
+        clear_vectors(memory, config.threads)
+        cute.arch.sync_threads()
+    elif cute.arch.thread_idx().x < VECTOR:
         memory[zeros + cute.arch.thread_idx().x] = kind(0.0)
     warp_ = _Warp(config, memory, (count, zeros))
     blocks = parts.shape[0] // config.warps[2]
@@ -185,18 +188,19 @@ def _load(config: DirectWeightsConfig, x: Any, target: Any, origin: Any, sizes: 
     """Copy a box of pixels to shared memory; pixels outside of the image are zero."""
     (rows, columns), line, deep, channels, size, part = sizes
     y0, x0, n, first = origin
-    of_group = deep // size
+    of_group = -(-min(deep, channels) // size)
     vectors = config.groups * of_group
 
     def place(i: Any) -> Any:
         at, c = divmod(i, vectors)
         y, at_x = divmod(at, columns)
         group, of = divmod(c, of_group)
+        offset = at * line + group * deep + of * size
         of = part * deep + of * size
         channel = (first + group) * channels + of
         flag = ((y0 + y) >= 0) & ((y0 + y) < x.shape[2]) & ((x0 + at_x) >= 0) & ((x0 + at_x) < x.shape[1])
         flag = flag & (of < channels) & (channel < x.shape[0])
-        return x[None, x0 + at_x, y0 + y, n].iterator + channel, target + at * line + c * size, flag
+        return x[None, x0 + at_x, y0 + y, n].iterator + channel, target + offset, flag
 
     copy_vectors(x.element_type, size, rows * columns * vectors, config.threads, place)
 

@@ -15,6 +15,8 @@ __all__ = ["DirectWeights", "direct_weights_of", "direct_weights_of_all", "launc
 
 _REGISTERS = 100
 """Maximum number of accumulators and offsets per thread."""
+_THREADS = 512
+"""Maximum number of threads per block."""
 _MANY = 64
 """Number of accumulators and offsets above which more warps share the taps."""
 
@@ -34,26 +36,35 @@ def direct_weights_of_all(g: Geometry, element: str, sms: int = 132) -> Iterator
     base = DirectWeightsConfig(element, g.window._replace(left=()), c, k, (vector_of(c), vector_of(k)))
     _, p, q, _ = g.result
     most = max(1, min(g.groups, 64 // max(base.deep, base.wide)))
-    slab = next(n for n in (8, 4, 2, 1) if n <= most)
     parts = dict.fromkeys(((-(-c // 64), -(-k // 64)), (-(-c // 64), -(-k // 32)), (-(-c // 32), -(-k // 16))))
-    for part in parts if slab == 1 else ((1, 1),):
-        config = base._replace(parts=part)
-        for rows, columns in direct_tiles((p, q)):
-            for along in dict.fromkeys(_parts_of_taps(config, 8 // slab)):
-                found = config._replace(tile=(rows, columns), warps=(slab, along, max(1, 8 // (slab * along))))
-                if found.registers > _REGISTERS or found.bytes > MEMORY or found.threads > 512:
-                    continue
-                most = 3 if found.registers <= 30 and found.threads <= 256 else 2
-                fit = min(most, MEMORY // (found.bytes + 1024), 512 // found.threads if found.registers > 60 else 9)
-                yield launch_of(g, found._replace(blocks=max(1, fit)), sms)
+    for slab in (n for n in (8, 4, 2, 1) if n <= most):
+        fits = False
+        for part in parts if slab == 1 else ((1, 1),):
+            config = base._replace(parts=part)
+            for rows, columns in direct_tiles((p, q)):
+                for along in _parts_of_taps(config, slab):
+                    found = config._replace(tile=(rows, columns), warps=(slab, along, max(1, 8 // (slab * along))))
+                    if found.registers > _REGISTERS or found.bytes > MEMORY or found.threads > _THREADS:
+                        continue
+                    most = 3 if found.registers <= 30 and found.threads <= 256 else 2
+                    fit = min(most, MEMORY // (found.bytes + 1024), 512 // found.threads if found.registers > 60 else 9)
+                    fits = True
+                    yield launch_of(g, found._replace(blocks=max(1, fit)), sms)
+        if fits:
+            return
 
 
-def _parts_of_taps(config: DirectWeightsConfig, most: int) -> list[int]:
-    """Return numbers of warps that share the taps, preferring those that divide the work evenly."""
+def _parts_of_taps(config: DirectWeightsConfig, slab: int) -> list[int]:
+    """Return the number of warps that share the taps; an even division of the work is preferred.
+
+    The list is empty if the accumulators of ``slab`` groups do not fit the registers of a block.
+    """
     pairs = -(-config.chunks // 2)
-    every = {n: config._replace(warps=(1, n, 1)).registers for n in range(1, max(6, most) + 1)}
+    most = max(6, 8 // slab) if slab == 1 else _THREADS // 32 // slab
+    every = {n: config._replace(warps=(1, n, 1)).registers for n in range(1, most + 1)}
     found = [n for n in every if every[n] <= _REGISTERS]
-    return sorted(found, key=lambda n: (-(-pairs // n) * n - pairs, every[n] > _MANY, n))[:1] or [16]
+    best = sorted(found, key=lambda n: (-(-pairs // n) * n - pairs, every[n] > _MANY, n))[:1]
+    return best or [16] * (slab == 1)
 
 
 def _cost(g: Geometry, found: DirectWeights, sms: int) -> float:

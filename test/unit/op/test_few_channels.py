@@ -240,3 +240,32 @@ def test_partial_sums_of_odd_groups_keep_their_bits(
     got = op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS)
     assert (got == gradients(x, f, y, h)[1]).all()
     assert bool(kernels) == (c == 25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stride", [1, 2])
+def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of large problems load the filters once for several tiles; the last block has fewer tiles."""
+    from cute_dialect.kernels.conv import direct as kernel
+    from cute_dialect.op.conv import compiled
+
+    def forget() -> None:
+        compiled.kernel_of.cache_clear()
+        compiled._LIBRARIES.clear()
+
+    rng = np.random.default_rng(20 + stride)
+    h = how(1, stride, groups=3)
+    x, f = small(rng, 3, 41, 33, 15), small(rng, 21, 3, 3, 5)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape)
+    monkeypatch.setattr(kernel, "_MULTIPROCESSORS", 1)
+    monkeypatch.setattr(kernel, "_ROUNDS", 1)
+    forget()
+    try:
+        out = np.full(want.shape, np.nan, np.float16)
+        assert (op.conv2d(x, f, **h.arguments, **CHECKS, out=out) == want).all()
+        out = np.full(x.shape, np.nan, np.float16)
+        assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS, out=out) == gradients(x, f, y, h)[0]).all()
+    finally:
+        forget()
+    assert len(kernels) == 2
