@@ -47,6 +47,7 @@ MODULES: Mapping[str, str] = {
     "cute_dialect.op": "op",
     "cute_dialect.op.emit": "op.emit",
     "cute_dialect.op.compiler": "op.compiler",
+    "cute_dialect.op.nn": "op.nn",
     "cute_dialect.op.epilogue": "op.epilogue",
     "cute_dialect.op.epilogue.library": "op.epilogue.library",
 }
@@ -227,6 +228,7 @@ PAGES: Mapping[str, Page] = {
             _op("Element types", "op.bfloat16", "op.e4m3", "op.e5m2", "op.float16", "op.float32", "op.float64",
                 "op.int32", "op.int8", "op.tfloat32", "op.uint8", "op.void"),
             _op("Memory", "memory"),
+            _op("Torch modules", "nn"),
             _op("Compilation and export", "compiler", "emit"),
             _op("Errors", "errors"),
         ),

@@ -266,7 +266,8 @@ def entry_text(spelled: str, value: object, others: list[str]) -> str:
         if issubclass(value, enum.Enum):
             members = [f"`{m.name}`" for m in value]
             out += [f"Members: {', '.join(members)}.", ""] if members else []
-        base = next((b for b in value.__mro__[1:] if b.__name__ in _shown()), None)
+        bases = [b for b in value.__mro__[1:] if b.__module__.startswith("cute_dialect.")]
+        base = next((b for b in bases if b.__name__ in _shown()), None)
         if base is not None:
             out += [f"Base class: `{base.__name__}`.", ""]
         members = [text for text in _members(value) if text]

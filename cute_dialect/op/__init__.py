@@ -7,4 +7,12 @@ from __future__ import annotations
 
 from cute_dialect.exports import exports
 
-__getattr__, __dir__ = exports(__name__)
+
+def _reporting(name: str, value: object) -> object:
+    """Let a public function report missing arguments."""
+    from cute_dialect.op.keywords import report_missing
+
+    return report_missing(name, value)
+
+
+__getattr__, __dir__ = exports(__name__, _reporting)

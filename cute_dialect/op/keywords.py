@@ -1,10 +1,13 @@
-"""Check for keyword arguments that a function does not have.
+"""Check for keyword arguments that a function does not have, and for missing arguments.
 
 >>> def scale(x, factor=1.0, **unknown): ...
 >>> check_keywords("scale", scale, {"facter": 2.0}, interpreted=False)
 Traceback (most recent call last):
     ...
 cute_dialect.op.errors.ArgumentError: scale() has no argument 'facter'; did you mean 'factor'? Arguments: x, factor
+
+A required argument of a public function has a default, :class:`Missing`, that raises ArgumentError when it is used.
+Calls with all arguments pay nothing for this check.
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, wraps
 from inspect import Parameter, signature
-from typing import Any, TypeVar, cast
+from types import FunctionType
+from typing import Any, NoReturn, TypeVar, cast
 
 from cute_dialect.op.errors import ArgumentError
 
-__all__ = ["check_keywords", "checks_keywords"]
+__all__ = ["Missing", "check_keywords", "checks_keywords", "report_missing"]
 
 
 def check_keywords(
@@ -50,23 +54,127 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def checks_keywords(function: _F) -> _F:
-    """Decorate a function, or the ``__init__`` of a class: an unknown keyword argument raises ArgumentError.
+    """Decorate a function, or the ``__init__`` of a class: unknown, missing or surplus arguments raise ArgumentError.
 
-    Only for functions that need not be fast: the decorator costs a call.
+    A function with a ``**`` parameter checks names itself.  Only for functions that need not be fast: the decorator
+    costs a call.
     """
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        if any(name not in known for name in kwargs):
-            call = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
-            check_keywords(call, function, kwargs, interpreted=False)
-        return function(*args, **kwargs)
+        if not is_open and any(name not in known for name in kwargs):
+            check_keywords(_call_of(function, args), function, kwargs, interpreted=False)
+        try:
+            return function(*args, **kwargs)
+        except TypeError as e:
+            if e.__traceback__ is None or e.__traceback__.tb_next is not None:  # raised within the function
+                raise
+            raise _wrong_arguments(_call_of(function, args), function, args, kwargs, e) from None
 
     known = frozenset(_names(function))
+    is_open = any(p.kind is Parameter.VAR_KEYWORD for p in signature(function).parameters.values())
     return cast("_F", checked)
+
+
+def _call_of(function: Callable[..., Any], args: Sequence[Any]) -> str:
+    return type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+
+
+def _wrong_arguments(
+    call: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], error: TypeError
+) -> ArgumentError:
+    """Return the error for arguments that do not match the parameters of a function."""
+    parameters = list(signature(function).parameters.values())
+    places = [p for p in parameters if p.kind in _PLACES]
+    required = [p.name for p in parameters if p.default is Parameter.empty and p.kind in (*_PLACES, *_NAMED)]
+    given = {p.name for p in places[: len(args)]}
+    is_method = bool(places) and places[0].name == "self"
+    for name in required:
+        if name not in given and name not in kwargs:
+            return _missing(call, name, [n for n in required if n != "self"])
+    if len(args) > len(places):
+        most, found = len(places) - is_method, len(args) - is_method
+        names = ", ".join([p.name for p in places[is_method:]])
+        taken = f"{most} positional argument{'s' * (most != 1)}" + f" ({names})" * (most > 0)
+        return ArgumentError(f"{call}() has at most {taken}, but the call passes {found}; pass the others by name")
+    twice = [name for name in given if name in kwargs]
+    if twice:
+        return ArgumentError(f"{call}() has two values of argument '{twice[0]}'; pass it once")
+    return ArgumentError(f"{call}(): {error}")  # unreachable: no function has positional-only parameters
+
+
+_PLACES = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_NAMED = (Parameter.KEYWORD_ONLY,)
+
+
+def _missing(call: str, name: str, required: Sequence[str]) -> ArgumentError:
+    return ArgumentError(f"{call}() needs an argument '{name}'; required arguments: {', '.join(required)}")
 
 
 @lru_cache(maxsize=256)
 def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     kinds = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
     return tuple([n for n, p in signature(function).parameters.items() if p.kind not in kinds and n != "self"])
+
+
+class Missing:
+    """Default of a required argument: raises ArgumentError when the function uses the argument.
+
+    Attributes with two underscores do not raise, except those that exchange arrays: torch.compile reads such attributes
+    of all defaults.
+    """
+
+    __slots__ = ("_call", "_name", "_required")
+
+    def __init__(self, call: str, name: str, required: Sequence[str]):
+        self._call, self._name, self._required = call, name, required
+
+    def _raise(self, *_: object) -> NoReturn:
+        raise _missing(self._call, self._name, self._required)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name not in _ARRAY_ATTRIBUTES:
+            raise AttributeError(name)
+        self._raise()
+
+    __bool__ = __getitem__ = __iter__ = __len__ = __float__ = __index__ = _raise
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise
+
+
+_ARRAY_ATTRIBUTES = frozenset(["__array__", "__array_interface__", "__cuda_array_interface__", "__dlpack__"])
+
+
+def report_missing(name: str, value: object) -> object:
+    """Let a public function or class report missing arguments, at no cost for calls that have all of them.
+
+    The required parameters of a function get :class:`Missing` defaults; its signature stays as written.  The
+    ``__init__`` of a class is decorated with :func:`checks_keywords`.  The fields of a named tuple stay required, and
+    Python's error names the class.
+    """
+    if isinstance(value, type):
+        if issubclass(value, tuple) and isinstance(value.__new__, FunctionType):
+            value.__new__.__qualname__ = name
+        for base in value.__mro__:
+            init = vars(base).get("__init__")
+            if isinstance(init, FunctionType) and not hasattr(init, "__wrapped__") and _is_ours(init):
+                setattr(base, "__init__", checks_keywords(init))  # noqa: B010 (pyright refuses the assignment)
+    elif isinstance(value, FunctionType) and not hasattr(value, "__wrapped__") and _is_ours(value):
+        _give_defaults(name, value)
+    return value
+
+
+def _is_ours(function: FunctionType) -> bool:
+    return function.__module__.startswith(f"{__package__}.")
+
+
+def _give_defaults(name: str, function: FunctionType) -> None:
+    """Give the required parameters of a function :class:`Missing` defaults."""
+    shown = signature(function)
+    free = [p for p in shown.parameters.values() if p.default is Parameter.empty]
+    places, named = [p.name for p in free if p.kind in _PLACES], [p.name for p in free if p.kind in _NAMED]
+    if places or named:
+        required = [*places, *named]
+        missing = {at: Missing(name, at, required) for at in required}
+        function.__signature__ = shown  # type: ignore[attr-defined]
+        function.__defaults__ = (*[missing[at] for at in places], *(function.__defaults__ or ()))
+        function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **{at: missing[at] for at in named}}

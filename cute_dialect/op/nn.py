@@ -14,6 +14,7 @@ from cute_dialect.op.conv.functions import conv2d
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.functions import linear
 from cute_dialect.op.grouped.functions import grouped_mm
+from cute_dialect.op.keywords import checks_keywords
 
 __all__ = ["Conv2d", "GroupedLinear", "Linear"]
 
@@ -26,6 +27,7 @@ class Linear(torch.nn.Linear):
         run_on: ``"cpu"`` runs on the interpreter, with parameters on the CPU.
     """
 
+    @checks_keywords
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, *, activation: str = "",
         device: Any = None, dtype: Any = None, run_on: str | None = None,
@@ -49,6 +51,7 @@ class GroupedLinear(torch.nn.Module):
         run_on: ``"cpu"`` runs on the interpreter.
     """
 
+    @checks_keywords
     def __init__(
         self, groups: int, in_features: int, out_features: int, bias: bool = True, *, activation: str = "",
         device: Any = None, dtype: Any = None, run_on: str | None = None,
@@ -91,6 +94,7 @@ class Conv2d(torch.nn.Conv2d):
         run_on: ``"cpu"`` runs on the interpreter.
     """
 
+    @checks_keywords
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
         dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *, activation: str = "",

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from cute_dialect.files import replace_file
 from cute_dialect.op.compiled import Libraries
 from cute_dialect.op.errors import OpError, UnsupportedError
+from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.plans.kernel_source import Source, whole
 from cute_dialect.runtime import load as load_module
 
@@ -95,6 +96,7 @@ def write(
     return str(to)
 
 
+@checks_keywords
 def load(folder: str | os.PathLike[str]) -> Any:
     """Return the plan saved in a folder, such as a :class:`~cute_dialect.op.plans.plan.Gemm`.
 

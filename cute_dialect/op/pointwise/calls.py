@@ -26,7 +26,7 @@ from cute_dialect.op.epilogue.arranging import Making
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
 from cute_dialect.op.epilogue.tracing import name_of
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.pointwise.types import compute_type, result_element
@@ -393,6 +393,7 @@ class Elementwise:
                 raise DtypeError(f"{self.name}: {node.op}() is not available in f64; convert the arrays to f32")
 
 
+@checks_keywords
 def elementwise(
     function: Callable[..., Any], *arrays: Array, out: Array = None, dtype: object = None, device: object = None,
     **unknown: Never,

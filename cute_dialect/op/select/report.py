@@ -39,6 +39,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.functions import grouped_mm
 from cute_dialect.op.grouped.report import explained_grouped
+from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.product import by_rows
@@ -142,6 +143,7 @@ _COPIED = {
 }
 
 
+@checks_keywords
 def explain(
     function: Callable[..., object],
     a: Any,

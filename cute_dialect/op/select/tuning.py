@@ -20,6 +20,7 @@ from cute_dialect.op.conv import functions as of_images
 from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 from cute_dialect.op.kernel_prefetch import Prefetch, prefetch
+from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import COSTS, Costs, costs_of, ranked
@@ -98,6 +99,7 @@ def finals(contestants: Sequence[tuple[str, Callable[[], object]]], traffic: int
     return {name: sample.median for name, sample in samples.items()}
 
 
+@checks_keywords
 def tune(
     function: Callable[..., Any],
     a: Any,

@@ -1,15 +1,21 @@
-"""Unknown keyword arguments raise the same class with the same form of message in all functions."""
+"""Unknown, missing and surplus arguments raise the same class with the same form of message in all functions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import Enum
+from inspect import Parameter, isclass, ismodule, signature
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.op.keywords import Missing
 
 A, B, L = np.ones((8, 16), "f2"), np.ones((16, 8), "f2"), np.ones((2, 8, 8), "f2")
+FP8 = np.ones((8, 8), ml_dtypes.float8_e4m3fn)
 IMAGE, TAPS = np.ones((1, 8, 8, 8), "f2"), np.ones((8, 3, 3, 8), "f2")
 CALLS: dict[str, tuple[Any, ...]] = {
     "mm": (A, B), "bmm": (L, L), "addmm": (A @ B, A, B), "baddbmm": (L, L, L), "int_mm": (A, B), "linear": (A, A),
@@ -46,3 +52,82 @@ def test_what_else_a_message_has() -> None:
         op.linear(A, A, zzzz=1)
     with pytest.raises(op.ArgumentError, match=r"attention\(\) has no argument 'softcap'; .*causal, scale, window"):
         op.attention(L, L, L, softcap=30.0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def required_arguments(function: Callable[..., Any]) -> list[str]:
+    kinds = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+    return [
+        n for n, p in signature(function).parameters.items() if p.default is Parameter.empty and p.kind not in kinds
+    ]
+
+
+def callables() -> list[str]:
+    """Return the public functions and classes that have required arguments, except named tuples and enumerations."""
+    found: list[str] = []
+    for name in dir(op):
+        value = getattr(op, name)
+        if ismodule(value) or name == "LayoutType" or not callable(value):
+            continue
+        if isclass(value) and issubclass(value, tuple | Enum | BaseException):
+            continue
+        if required_arguments(value):
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("name", callables())
+def test_a_call_without_arguments(name: str) -> None:
+    function = getattr(op, name)
+    more: dict[str, Any] = {"max": 1.0} if name == "clamp" else {}
+    with pytest.raises(op.ArgumentError) as e:
+        function(**more)
+    required = required_arguments(function)
+    assert str(e.value).startswith(f"{name}() needs an argument '"), e.value
+    assert str(e.value).endswith(f"'; required arguments: {', '.join(required)}"), e.value
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_without_the_last_argument(name: str) -> None:
+    function, arrays = getattr(op, name), CALLS[name]
+    if name == "int_mm":
+        arrays = (A.astype("i1"), A.astype("i1"))
+    if "scaled" in name:
+        arrays = (FP8, FP8, np.ones((), "f4"), np.ones((), "f4"))
+    if len(arrays) == 1 or name not in callables() or len(required_arguments(function)) < len(arrays):
+        return
+    last = required_arguments(function)[len(arrays) - 1]
+    for more in ({}, {"device": "cpu"}):
+        with pytest.raises(op.ArgumentError, match=rf"^{name}\(\) needs an argument '{last}'; required arguments: "):
+            function(*arrays[:-1], **more)
+
+
+def test_arguments_by_position_and_by_name() -> None:
+    with pytest.raises(op.ArgumentError) as e:
+        op.choose(1, 2, 3, 4, 5)  # type: ignore[call-arg, arg-type]  # pyright: ignore
+    assert str(e.value) == (
+        "choose() has at most 4 positional arguments (problem, sms, gpu, epilogue), but the call passes 5; pass the "
+        "others by name"
+    )
+    with pytest.raises(op.ArgumentError) as e:
+        op.Attention("f16", 64)  # type: ignore[call-arg]  # pyright: ignore
+    assert str(e.value).startswith("Attention() needs an argument 'element'; required arguments: element, head_size")
+    with pytest.raises(op.ArgumentError, match=r"^load\(\) has two values of argument 'folder'; pass it once$"):
+        op.load("x", folder="y")  # type: ignore[misc]  # pyright: ignore
+    with pytest.raises(TypeError, match=r"^Problem\(\) missing 2 required positional arguments: 'n' and 'k'$"):
+        op.Problem(1)  # type: ignore[call-arg]  # pyright: ignore
+
+
+def test_a_missing_argument_is_only_a_default() -> None:
+    """Its use raises the error; reading attributes that tools look for does not."""
+    missing = Missing("f", "x", ["x"])
+    assert not hasattr(missing, "__torch_function__") and not callable(missing)
+    for use in (bool, list, len, float, lambda x: x + 1, lambda x: 2 * x, lambda x: x[0], np.asarray):
+        with pytest.raises(op.ArgumentError, match=r"^f\(\) needs an argument 'x'; required arguments: x$"):
+            use(missing)  # type: ignore[operator]  # pyright: ignore
+    assert required_arguments(op.mm) == ["a", "b"]  # as written
+
+
+def test_modules_of_torch() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(op.ArgumentError, match=r"^Linear\(\) needs an argument 'out_features'; required arguments: in"):
+        op.nn.Linear(3)  # type: ignore[call-arg]  # pyright: ignore
