@@ -14,7 +14,7 @@ from cute_dialect.interp.launch import (
 from cute_dialect.interp.options import (
     RunOptions as RunOptions,
 )
-from cute_dialect.interp.state import (
+from cute_dialect.interp.report import (
     Progress as Progress,
     RunReport as RunReport,
 )

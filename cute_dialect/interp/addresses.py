@@ -46,13 +46,13 @@ def place(g: Group, site: Site, addr: int) -> str:
     """Describe an address."""
     if site.space == 3 or (site.space == 7 and addr < 1 << WINDOW_BITS):
         at = addr - SMEM_ORIGIN
-        return f"shared memory ({g.smem_size} bytes) at byte offset {at}{g.launch.shared_names.place(at)}"
+        return f"shared memory ({g.smem_size} bytes) at byte offset {at}{g.machine.shared_names.place(at)}"
     if LOCAL_WINDOW <= addr < SHARED_WINDOW:
         at = addr - LOCAL_WINDOW
-        return f"local memory of the thread ({g.local_size} bytes) at byte offset {at}{g.launch.local_names.place(at)}"
+        return f"local memory of the thread ({g.local_size} bytes) at byte offset {at}{g.machine.local_names.place(at)}"
     if SHARED_WINDOW <= addr < GLOBAL_BASE:
         at = (addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
-        return f"shared memory at byte offset {at}{g.launch.shared_names.place(at)}"
+        return f"shared memory at byte offset {at}{g.machine.shared_names.place(at)}"
     return g.memory.describe(addr, site.nbytes)
 
 
@@ -60,11 +60,11 @@ def oob_shared(site: Site, g: Group, addr: int, lane: int) -> None:
     """Raise Fault: an access leaves shared memory, or the allocation that its pointer was derived from."""
     off = (addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
     if site.owner is not None and 0 <= off <= g.smem_size - site.nbytes:
-        outside(f"{site.verb} of {site.nbytes} bytes", site.owner, off, g.launch.shared_names, lane, addr)
+        outside(f"{site.verb} of {site.nbytes} bytes", site.owner, off, g.machine.shared_names, lane, addr)
     raise Fault(
         "oob",
         f"out-of-bounds {site.verb} of {site.nbytes} bytes in shared memory ({g.smem_size} bytes) at byte offset "
-        f"{off}{g.launch.shared_names.place(off)}",
+        f"{off}{g.machine.shared_names.place(off)}",
         lane,
         addr,
     )
@@ -86,7 +86,7 @@ def oob_local(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
     raise Fault(
         "oob",
         f"out-of-bounds {site.verb} of {site.nbytes} bytes in local memory ({g.local_size} bytes) at byte offset "
-        f"{addr - LOCAL_WINDOW}{g.launch.local_names.place(addr - LOCAL_WINDOW)}",
+        f"{addr - LOCAL_WINDOW}{g.machine.local_names.place(addr - LOCAL_WINDOW)}",
         lane,
         addr,
     )

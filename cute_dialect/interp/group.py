@@ -1,4 +1,4 @@
-"""A group of lanes that executes together, and its view of the launch."""
+"""A group of lanes that executes together, and its view of the machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cute_dialect.interp.accesses import Site
 from cute_dialect.interp.addresses import LOCAL_WINDOW, place
 from cute_dialect.interp.byte_states import WRITTEN
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.machine import Counter, Dim3, Machine
 from cute_dialect.interp.memory import Buffer, GlobalMemory
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Mask, Value
@@ -20,38 +21,10 @@ if TYPE_CHECKING:
 
     from cute_dialect.interp.accesses import Part
     from cute_dialect.interp.clocks import WarpClocks
-    from cute_dialect.interp.state import Launch
     from cute_dialect.interp.transfers import BulkGroups
 
-Dim3 = tuple[int, int, int]
 Observer: TypeAlias = "Callable[[Group, Site, list[Part], Value | None], None]"
 WARP = DEFAULT_TARGET.warp
-
-
-class Counter:
-    """Counters of the work done in a launch.
-
-    `steps` counts ops executed by groups; the current group has executed `steps - base` of them. After `most` steps of
-    a group, its loops are checked for progress (see `nontermination`). `turns` counts how often a warp has made
-    progress beyond a poll.
-    """
-
-    __slots__ = ("base", "lane_ops", "loads", "most", "progress", "steps", "stores", "turns")
-
-    def __init__(self, most: int) -> None:
-        self.steps = 0
-        self.lane_ops = 0
-        self.loads = 0
-        self.stores = 0
-        self.most = most
-        self.base = 0
-        self.progress = 0
-        self.turns = 0
-
-    @property
-    def work(self) -> int:
-        """The work so far, in lane ops. The fixed cost of an op equals about 2000 lane ops."""
-        return 2000 * self.steps + self.lane_ops
 
 
 class Wait:
@@ -97,31 +70,31 @@ class Group:
 
     def __init__(
         self,
-        launch: Launch,
+        machine: Machine,
         lane_block: int | Array,
         lane_tid: Array,
         smem: Buffer,
         smem_lane: Array | None,
     ) -> None:
-        self.launch = launch
-        self.memory: GlobalMemory = launch.memory
-        self.count: Counter = launch.count
+        self.machine = machine
+        self.memory: GlobalMemory = machine.memory
+        self.count: Counter = machine.count
         self.lanes = len(lane_tid)
         self.lane_block = lane_block
         self.lane_tid = lane_tid
         self.smem = smem
-        self.smem_size = launch.smem_size
+        self.smem_size = machine.smem_size
         self.smem_offset = 0
         self.smem_lane = smem_lane
-        self.local_size = launch.local_size
-        self.local_valid = launch.local_valid
+        self.local_size = machine.local_size
+        self.local_valid = machine.local_valid
         self.local = Buffer(0, np.full(self.lanes * self.local_size, 0xFF, np.uint8), "local memory")
-        if launch.program.tracks:
+        if machine.tracks:
             self.local.watch()
         self.local_lane = np.arange(self.lanes, dtype=np.int64) * self.local_size
         self.frame = 0
         self.depth = 0
-        threads = launch.threads
+        threads = machine.threads
         live = lane_tid < threads
         self.dead: Array = ~live
         self.killed = False
@@ -131,7 +104,7 @@ class Group:
         self.turns = 0
         self.sregs: dict[str, Value] = {}
         self.clocks: WarpClocks
-        self.observe: Observer | None = launch.observe
+        self.observe: Observer | None = machine.observe
         self.copies: list[AsyncCopy] = []
         self.copy_seq = np.zeros(self.lanes, np.int64)
         self.copy_arrivals: dict[int, Array] = {}
@@ -149,20 +122,20 @@ class Group:
 
     def thread_coord(self, lane: int) -> Dim3:
         """Return `threadIdx` of a lane."""
-        x, y, _ = self.launch.block
+        x, y, _ = self.machine.block
         t = int(self.lane_tid[lane])
         return (t % x, t // x % y, t // (x * y))
 
     def block_coord(self, lane: int) -> Dim3:
         """Return `blockIdx` of a lane."""
-        x, y, _ = self.launch.grid
+        x, y, _ = self.machine.grid
         b = self.block_of(lane)
         return (b % x, b // x % y, b // (x * y))
 
     @property
     def in_cluster(self) -> bool:
         """Return True if the launch has clusters."""
-        return self.launch.cluster != (1, 1, 1)
+        return self.machine.cluster != (1, 1, 1)
 
     def sreg(self, name: str) -> Value:
         """Return a special register by its PTX name, such as `tid.x`; a uniform value is an int."""
@@ -172,7 +145,7 @@ class Group:
         return got
 
     def _sreg(self, name: str) -> Value:
-        grid, block, cluster = self.launch.grid, self.launch.block, self.launch.cluster
+        grid, block, cluster = self.machine.grid, self.machine.block, self.machine.cluster
         base, _, dim = name.rpartition(".")
         axis = "xyz".find(dim)
         if name in ("laneid", "warpid", "warpsize"):
@@ -180,9 +153,9 @@ class Group:
                 32 if name == "warpsize" else _compact(self.lane_tid % 32 if name == "laneid" else self.lane_tid // 32)
             )
         if name == "dynamic.smem.size":
-            return self.launch.dynamic_smem
+            return self.machine.dynamic_smem
         if name == "nwarpid":
-            return (self.launch.threads + 31) // 32
+            return (self.machine.threads + 31) // 32
         if name in ("cluster.ctarank", "cluster.nctarank"):
             if name.endswith("nctarank"):
                 return cluster[0] * cluster[1] * cluster[2]
@@ -222,16 +195,16 @@ class Group:
         raise Fault("unsupported", f"special register %{name} is not supported")
 
     def _block_ids(self) -> tuple[int | Array, int | Array, int | Array]:
-        x, y, _ = self.launch.grid
+        x, y, _ = self.machine.grid
         b = self.lane_block
         return (b % x, b // x % y, b // (x * y))
 
     def _cluster_id(self, ids: tuple[int | Array, int | Array, int | Array], axis: int) -> int | Array:
-        return ids[axis] % self.launch.cluster[axis]
+        return ids[axis] % self.machine.cluster[axis]
 
     def cluster_peer(self, lane: int, rank: int) -> int:
         """Return the linear index of the block with the given rank in the cluster of the lane's block."""
-        c, grid = self.launch.cluster, self.launch.grid
+        c, grid = self.machine.cluster, self.machine.grid
         if not 0 <= rank < c[0] * c[1] * c[2]:
             raise Fault(
                 "oob", f"cluster rank {rank} is out of range; the cluster has {c[0] * c[1] * c[2]} blocks", lane
@@ -246,10 +219,10 @@ class Group:
 
         Raises Fault if the block has ended.
         """
-        resident = self.launch.blocks.get(block)
+        resident = self.machine.blocks.get(block)
         if resident is not None:
             resident.check_runs(lane, address)
-        return self.launch.shared.get(block)
+        return self.machine.shared.get(block)
 
     # -- masks ------------------------------------------------------------------------------------------------------
 
@@ -270,7 +243,7 @@ class Group:
         lane = fault.lane
         if lane < 0 and self.mask.n:
             lane = int(self.mask.idx[0])
-        known = lane >= 0 and self.launch.is_kernel
+        known = lane >= 0 and self.machine.is_kernel
         return InterpError(
             fault.kind,
             fault.message,
@@ -290,7 +263,7 @@ class Group:
 
     def out_of_steps(self, info: OpInfo, times: int, *why: str) -> InterpError:
         """Return the error for a loop that has executed `times * max_steps` ops without progress."""
-        who = "threads in lockstep" if self.launch.wide else "a warp"
+        who = "threads in lockstep" if self.machine.wide else "a warp"
         text = f"step limit of {times * self.count.most} ops of {who} reached: the loop may not terminate"
         return self.fail(
             Fault("limit", text, notes=(*why, "raise max_steps (cute-run --max-steps) if the loop does terminate")),
@@ -322,11 +295,11 @@ class Group:
         missing = buf.contents.state[start : start + nbytes] != WRITTEN
         at = start + int(missing.argmax())
         where = self.place_in(buf, at)
-        if self.launch.strict_uninit:
+        if self.machine.strict_uninit:
             count = int(np.count_nonzero(missing))
             what = "them" if count == nbytes else f"{count} of them"
             raise Fault("uninit", f"{verb} of {nbytes} bytes of {where}: nothing has written {what}", lane)
-        self.launch.warn(("uninit", key), f"{verb} of {where}, which nothing has written")
+        self.machine.warn(("uninit", key), f"{verb} of {where}, which nothing has written")
 
     def check_read(self, buf: Buffer, start: int, nbytes: int, verb: str, lane: int, key: int) -> None:
         """Check the bytes read by an asynchronous copy. Raises Fault if they hold an mbarrier or were not written."""
@@ -348,14 +321,14 @@ class Group:
         """
         if buf is self.local:
             at %= self.local_size
-            return f"local memory at byte offset {at}{self.launch.local_names.place(at)}"
+            return f"local memory at byte offset {at}{self.machine.local_names.place(at)}"
         if buf is self.smem and self.smem_lane is not None:
             at %= round_up(self.smem_size, 1024)
         return buf.place(at)
 
     def note_poison_store(self) -> None:
         """Count a store of poison to memory."""
-        self.launch.poison_stores += 1
+        self.machine.poison_stores += 1
 
     def where(self, address: int, site: Site) -> str:
         """Describe the location of an address for an access by `site`."""

@@ -15,11 +15,12 @@ from cute_dialect.interp.arguments import Argument, Binder, Pointer
 from cute_dialect.interp.blocks import choose
 from cute_dialect.interp.compiler import Function
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
-from cute_dialect.interp.group import Counter, Dim3, Group
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.machine import Counter, Dim3, Machine
 from cute_dialect.interp.options import RunOptions
 from cute_dialect.interp.program import Program, symbol_name
+from cute_dialect.interp.report import Progress, RunReport
 from cute_dialect.interp.schedule import run_warps, run_wide, shared_buffer
-from cute_dialect.interp.state import Launch, Progress, RunReport
 from cute_dialect.interp.symbols import lay_out_shared, place_globals
 from cute_dialect.interp.tensor_map import TensorMap
 from cute_dialect.interp.types import Type, round_up
@@ -75,16 +76,16 @@ def _stack_size(fn: Function) -> int:
     return fn.frame_size + max((_stack_size(f) for f in fn.callees), default=0)
 
 
-def _place_locals(launch: Launch, fn: Function) -> None:
+def _place_locals(machine: Machine, fn: Function) -> None:
     """Lay out the local memory of a thread: its size, its allocations and the bytes that they cover."""
-    launch.local_size = _stack_size(fn)
-    launch.local_valid = np.zeros(launch.local_size, np.bool_)
-    launch.local_names = Allocations(fn.allocas)
+    machine.local_size = _stack_size(fn)
+    machine.local_valid = np.zeros(machine.local_size, np.bool_)
+    machine.local_names = Allocations(fn.allocas)
     todo = [(fn, 0)]
     while todo:
         f, base = todo.pop()
         for a in f.allocas:
-            launch.local_valid[base + a.start : base + a.start + a.size] = True
+            machine.local_valid[base + a.start : base + a.start + a.size] = True
         todo += [(callee, base + f.frame_size) for callee in f.callees]
 
 
@@ -122,45 +123,45 @@ def run_kernel(
     checks, blocks, budget = options.checks, options.blocks, options.check_budget
     program = Program(module, options.overflow)
     func = _find(program, kernel)
-    launch = Launch(program, Counter(_steps(options.max_steps)), grid3, block3, True)
-    if launch.threads > MAX_THREADS:
-        raise InterpError("argument", f"a block has at most {MAX_THREADS} threads, got {launch.threads}")
+    machine = Machine(Counter(_steps(options.max_steps)), grid3, block3, True)
+    if machine.threads > MAX_THREADS:
+        raise InterpError("argument", f"a block has at most {MAX_THREADS} threads, got {machine.threads}")
     _check_bounds(func, block3)
     declared = _static_dims(func, "nvvm.cluster_dim")
-    launch.cluster = _dim(shape.cluster if shape.cluster is not None else (declared or (1, 1, 1)), "a cluster")
-    if any(g % c for g, c in zip(grid3, launch.cluster)):
-        raise InterpError("argument", f"the grid {grid3} is not a multiple of the cluster {launch.cluster}")
+    machine.cluster = _dim(shape.cluster if shape.cluster is not None else (declared or (1, 1, 1)), "a cluster")
+    if any(g % c for g, c in zip(grid3, machine.cluster)):
+        raise InterpError("argument", f"the grid {grid3} is not a multiple of the cluster {machine.cluster}")
     if budget is not None and sum(_array_sizes(args).values()) > MOST_CHECKED_BYTES:
         checks, budget = [c for c in checks if c not in ("race", "uninit")], None
-        launch.report.unchecked = grid3[0] * grid3[1] * grid3[2]
-    program.tracks = "uninit" in checks
+        machine.report.unchecked = grid3[0] * grid3[1] * grid3[2]
+    program.tracks = machine.tracks = "uninit" in checks
     if "flops" in options.reports:
         from cute_dialect.interp.flops import FlopCount
 
-        launch.report.flops = program.flops = FlopCount()
-    others = lay_out_shared(launch, func, shape.smem)
+        machine.report.flops = program.flops = FlopCount()
+    others = lay_out_shared(program, machine, func, shape.smem)
     fn = program.function(func)
-    binder = Binder(launch.memory, vectorised=False)
+    binder = Binder(machine.memory, vectorised=False)
     values = _bind_all(binder, fn, args, kernel)
     if "uninit" in checks and blocks is None:  # If blocks are left out, data that they would have written may be read.
         for buf in binder.unwritten.values():
             buf.watch()
-    place_globals(launch, others)
-    _place_locals(launch, fn)
-    chosen = choose(blocks, grid3, launch.cluster)
-    report = launch.report
+    place_globals(machine, others)
+    _place_locals(machine, fn)
+    chosen = choose(blocks, grid3, machine.cluster)
+    report = machine.report
     report.blocks = sum(map(len, chosen))
     report.all_blocks = grid3[0] * grid3[1] * grid3[2]
     if blocks is not None:
-        report.written = [(b.source, b.track()) for b in launch.memory.buffers if b.source is not None and b.writable]
-    launch.strict_uninit = "uninit" in checks
-    plain = launch.cluster == (1, 1, 1) and options.schedule == "round-robin" and options.width == "auto"
+        report.written = [(b.source, b.track()) for b in machine.memory.buffers if b.source is not None and b.writable]
+    machine.strict_uninit = "uninit" in checks
+    plain = machine.cluster == (1, 1, 1) and options.schedule == "round-robin" and options.width == "auto"
     counted = [r for r in options.reports if r not in ("timeline", "flops")]
     if "timeline" in options.reports:
         from cute_dialect.interp.timeline import Recorder
 
-        launch.timeline = Recorder(launch)
-        report.timeline = launch.timeline.timeline
+        machine.timeline = Recorder(machine)
+        report.timeline = machine.timeline.timeline
         plain = False
     wide = widest = plain and not _needs_warp(fn) and _lockstep(fn, func)
     if "race" in checks:
@@ -169,19 +170,19 @@ def run_kernel(
         from cute_dialect.interp.race_wide import WideMonitor
 
         wide = wide and not _needs_clocks(fn) and not shape.pdl
-        launch.monitor = WideMonitor(launch) if wide else Monitor(launch)
-        launch.monitor.preceding = PrecedingGrids.of(fn, func, args, launch.memory, shape.pdl)
-        launch.observe = launch.monitor.observe
+        machine.monitor = WideMonitor(machine) if wide else Monitor(machine)
+        machine.monitor.preceding = PrecedingGrids.of(fn, func, args, machine.memory, shape.pdl)
+        machine.observe = machine.monitor.observe
     unchecked_observe: Observer | None = None
     if counted:
         from cute_dialect.interp.profile import Profile
 
-        launch.report.profile = Profile(counted, launch.threads, launch.smem_size)
-        unchecked_observe = launch.report.profile.observe
-        launch.observe = _both(launch.observe, unchecked_observe)
-    launch.wide = wide
+        machine.report.profile = Profile(counted, machine.threads, machine.smem_size)
+        unchecked_observe = machine.report.profile.observe
+        machine.observe = _both(machine.observe, unchecked_observe)
+    machine.wide = wide
     template = _registers(fn, values)
-    with np.errstate(all="ignore"), _told(options.progress, launch, begin) as watch:
+    with np.errstate(all="ignore"), _report_progress(options.progress, machine, begin) as watch:
 
         def run(clusters: list[list[int]], is_over_budget: Callable[[], bool]) -> list[list[int]]:
             before = report.blocks - sum(map(len, clusters))
@@ -190,39 +191,41 @@ def run_kernel(
                 watch(before + done)
 
             limit = options.memory_limit
-            if launch.wide:
+            if machine.wide:
                 flat = [b for c in clusters for b in c]
-                return [[b] for b in run_wide(launch, fn, template, flat, limit, watch_all, is_over_budget)]
+                return [[b] for b in run_wide(machine, fn, template, flat, limit, watch_all, is_over_budget)]
             how = options.schedule, options.seed
-            return run_warps(launch, fn, template, clusters, limit, watch_all, *how, is_over_budget)
+            return run_warps(machine, fn, template, clusters, limit, watch_all, *how, is_over_budget)
 
-        left = run(chosen, lambda: budget is not None and launch.count.work > budget)
+        left = run(chosen, lambda: budget is not None and machine.count.work > budget)
         if left:
             report.unchecked = sum(map(len, left))
-            launch.monitor, launch.observe, launch.strict_uninit = None, unchecked_observe, False
-            launch.wide = widest
+            machine.monitor, machine.observe, machine.strict_uninit = None, unchecked_observe, False
+            machine.wide = widest
             run(left, lambda: False)
-    count = launch.count
+    count = machine.count
     report.ops, report.lane_ops = count.steps, count.lane_ops
     report.loads, report.stores = count.loads, count.stores
-    report.fences = launch.fences
-    if launch.poison_stores:
-        report.warnings.append(f"{launch.poison_stores} stores of a poison (undefined) value: 0 was written")
+    report.fences = machine.fences
+    if machine.poison_stores:
+        report.warnings.append(f"{machine.poison_stores} stores of a poison (undefined) value: 0 was written")
     report.seconds = time.perf_counter() - begin
     return report
 
 
 @contextmanager
-def _told(wanted: Callable[[Progress], None] | None, launch: Launch, begin: float) -> Generator[Callable[[int], None]]:
+def _report_progress(
+    wanted: Callable[[Progress], None] | None, machine: Machine, begin: float
+) -> Generator[Callable[[int], None]]:
     """Provide the function that receives the number of finished blocks: it calls `wanted` or shows a progress line."""
 
     def progress(done: int) -> Progress:
-        return Progress(done, launch.report.blocks, launch.count.lane_ops, time.perf_counter() - begin)
+        return Progress(done, machine.report.blocks, machine.count.lane_ops, time.perf_counter() - begin)
 
     if wanted is not None:
         yield lambda done: wanted(progress(done))
         return
-    with Task("running", launch.report.blocks, "blocks") as task:
+    with Task("running", machine.report.blocks, "blocks") as task:
 
         def show(done: int) -> None:
             now = progress(done)
@@ -303,14 +306,14 @@ def run_function(
     if len(args) != len(fn.param_types):
         raise InterpError("argument", f"@{name} takes {len(fn.param_types)} arguments, got {len(args)}")
     limit = _steps(max_steps)
-    launch = Launch(program, Counter(limit), (1, 1, 1), (1, 1, 1), False)
-    binder = Binder(launch.memory, vectorised=True)
+    machine = Machine(Counter(limit), (1, 1, 1), (1, 1, 1), False)
+    binder = Binder(machine.memory, vectorised=True)
     values = [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
-    place_globals(launch, lay_out_shared(launch, func, 0))
-    _place_locals(launch, fn)
+    place_globals(machine, lay_out_shared(program, machine, func, 0))
+    _place_locals(machine, fn)
     lanes = binder.lanes
-    launch.threads = lanes
-    g = Group(launch, 0, np.arange(lanes, dtype=np.int64), shared_buffer(round_up(launch.smem_size, 1024)), None)
+    machine.threads = lanes
+    g = Group(machine, 0, np.arange(lanes, dtype=np.int64), shared_buffer(round_up(machine.smem_size, 1024)), None)
     regs = _registers(fn, values)
     body = fn.body
     assert body is not None

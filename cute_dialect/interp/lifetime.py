@@ -119,7 +119,7 @@ class Lifetimes:
         thread, block = None, g.block_coord(0)
         if kind in ("thread", "cp.async"):
             rank, tid = divmod(actor % cluster.threads, cluster.padded)
-            x, y, _ = g.launch.block
+            x, y, _ = g.machine.block
             thread, block = (tid % x, tid // x % y, tid // (x * y)), _coord(g, cluster.blocks[rank])
         name = cluster.names.get(actor, "")
         notes = (f"it signals the {name}",) if kind == "mbarrier" else (f"it is the {name}",) if name else ()
@@ -137,7 +137,7 @@ def _place(shadow: Shadow, at: int) -> str:
 
 
 def _coord(g: Group, linear: int) -> tuple[int, int, int]:
-    x, y, _ = g.launch.grid
+    x, y, _ = g.machine.grid
     return (linear % x, linear // x % y, linear // (x * y))
 
 

@@ -206,7 +206,7 @@ def _same(a: Value, b: Value) -> bool:
 def _fingerprint(g: Group) -> int:
     """Return a checksum of all memory that the group can reach."""
     seen = 0
-    shared = {id(buf): buf for buf, _ in g.launch.shared.values()}
+    shared = {id(buf): buf for buf, _ in g.machine.shared.values()}
     for buf in (*g.memory.buffers, *shared.values(), g.local):
         seen = zlib.crc32(np.ascontiguousarray(buf.data).data, seen)
     return seen

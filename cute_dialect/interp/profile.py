@@ -98,7 +98,7 @@ class Profile:
             if buf is g.local:
                 continue
             lanes = g.mask.idx if sel is None else g.mask.idx[sel]
-            if g.launch.wide and len(lanes):
+            if g.machine.wide and len(lanes):
                 offs = np.full(len(lanes), off) if isinstance(off, int) else off
                 number = np.asarray(g.lane_block) * 32 + g.lane_tid // 32  # A block has at most 32 warps.
                 starts = np.flatnonzero(np.diff(number[lanes])) + 1

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from cute_dialect.interp.accesses import Part, Site
     from cute_dialect.interp.group import Group
+    from cute_dialect.interp.machine import Machine
     from cute_dialect.interp.memory import Buffer
-    from cute_dialect.interp.state import Launch
     from cute_dialect.interp.sync import Block, Cluster, MBarrier, NamedBarrier
     from cute_dialect.interp.wgmma import Instruction, Warpgroup
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 class Monitor(Accesses):
     """Race detector of one launch."""
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
         self.clusters = 0
         self.maps = MapFences(lambda g, lane, w: self._knows(g, lane, w.cluster, w.actor, w.time))
         # (cluster, first thread of a warp, n) → time of the warp's nth setmaxnreg
@@ -61,7 +61,7 @@ class Monitor(Accesses):
 
     def admit(self, cluster: Cluster) -> None:
         """Record that a cluster becomes resident."""
-        clocks = ClusterClocks(self.clusters, self.launch.threads, [b.linear for b in cluster.blocks])
+        clocks = ClusterClocks(self.clusters, self.machine.threads, [b.linear for b in cluster.blocks])
         self.clusters += 1
         self.by_number.append(clocks)
         cluster.meeting = Meeting()

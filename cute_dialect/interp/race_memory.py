@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from cute_dialect.interp.accesses import Part, Site
     from cute_dialect.interp.group import Group
+    from cute_dialect.interp.machine import Machine
     from cute_dialect.interp.memory import Buffer
-    from cute_dialect.interp.state import Launch
 
 ASYNC, REDUCTION = 1, 2  # values of Shadow.w_kind for writes by the asynchronous proxy
 _LANES = np.arange(32)
@@ -42,8 +42,8 @@ _LANES = np.arange(32)
 class Accesses(Reporter):
     """Records and checks the accesses of a launch."""
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
         self.shadows: dict[int, Shadow] = {}
         self.kept: list[object] = []
         self.lifetimes = Lifetimes(self)

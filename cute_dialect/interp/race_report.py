@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.interp.accesses import Site
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.state import Launch
+    from cute_dialect.interp.machine import Machine
 
 __all__ = ["WORD", "Reporter"]
 
@@ -40,8 +40,8 @@ WORD = {"read": "read-after-write", "write": "write-after-write", "overwrite": "
 class Reporter:
     """Numbers the access sites of a launch and reports races between them."""
 
-    def __init__(self, launch: Launch) -> None:
-        self.launch = launch
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
         self.sites: list[tuple[str, Operation | OpInfo | None]] = []
         self.infos: dict[int, int] = {}
         self.by_number: list[ClusterClocks] = []
@@ -98,8 +98,8 @@ class Reporter:
         if kind in ("thread", "cp.async"):
             t = actor % cluster.threads
             block, tid = cluster.blocks[t // cluster.padded], t % cluster.padded
-            x, y, _ = self.launch.block
-            gx, gy, _ = self.launch.grid
+            x, y, _ = self.machine.block
+            gx, gy, _ = self.machine.grid
             what = "a cp.async of " if kind == "cp.async" else ""
             return (
                 f"{what}thread ({tid % x}, {tid // x % y}, {tid // (x * y)}) of block "

@@ -28,8 +28,8 @@ from cute_dialect.interp.values import Array, Value
 if TYPE_CHECKING:
     from cute_dialect.interp.accesses import Part, Site
     from cute_dialect.interp.group import Group
+    from cute_dialect.interp.machine import Machine
     from cute_dialect.interp.memory import Buffer
-    from cute_dialect.interp.state import Launch
 
 PENDING = 2**31 - 1  # time of a cp.async that has not been waited for
 _COPY = 3  # value of Shadow.w_kind for a cp.async
@@ -38,9 +38,9 @@ _COPY = 3  # value of Shadow.w_kind for a cp.async
 class WideMonitor(Monitor):
     """Race detector of one launch in lockstep."""
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self.per_block = launch.threads
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.per_block = machine.threads
         self.group: Group | None = None
         self.thread: Array = np.zeros(0, np.int32)  # linear index in the grid of each lane
         self.time: Array = np.zeros(0, np.int32)  # barriers that each lane has passed
@@ -333,7 +333,7 @@ class WideMonitor(Monitor):
         verb = self.sites[site][0] if site >= 0 else "access"
         who = "several threads"
         if actor >= 0:
-            (x, y, _), (gx, gy, _) = self.launch.block, self.launch.grid
+            (x, y, _), (gx, gy, _) = self.machine.block, self.machine.grid
             tid, block = actor % self.per_block, actor // self.per_block
             who = (
                 f"thread ({tid % x}, {tid // x % y}, {tid // (x * y)}) of block "

@@ -12,10 +12,10 @@ from cute_dialect.interp.allocations import Allocations
 from cute_dialect.interp.compiler import Function
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group, Wait
+from cute_dialect.interp.machine import Machine
 from cute_dialect.interp.memory import UNINIT_BYTE, Buffer
 from cute_dialect.interp.profile import occupancy
 from cute_dialect.interp.spurious import Spurious
-from cute_dialect.interp.state import Launch
 from cute_dialect.interp.sync import Block, Cluster, RegisterPool
 from cute_dialect.interp.transfers import Transfers
 from cute_dialect.interp.types import round_up
@@ -34,8 +34,8 @@ def collective(fn: Function) -> bool:
     return fn.collective or any(collective(f) for f in fn.callees)
 
 
-def _memory_check(launch: Launch, lanes: int, smem: int, limit: int) -> None:
-    need = lanes * launch.local_size + smem
+def _memory_check(machine: Machine, lanes: int, smem: int, limit: int) -> None:
+    need = lanes * machine.local_size + smem
     if need > limit:
         raise InterpError(
             "limit",
@@ -43,14 +43,14 @@ def _memory_check(launch: Launch, lanes: int, smem: int, limit: int) -> None:
         )
 
 
-def _check_room(launch: Launch, warps: int, limit: int) -> None:
+def _check_room(machine: Machine, warps: int, limit: int) -> None:
     """Check that another block may become resident. Raises InterpError if its memory exceeds the limit."""
-    lanes = warps * 32 + round_up(launch.threads, 32)
-    _memory_check(launch, lanes, (len(launch.blocks) + 1) * launch.smem_size, limit)
+    lanes = warps * 32 + round_up(machine.threads, 32)
+    _memory_check(machine, lanes, (len(machine.blocks) + 1) * machine.smem_size, limit)
 
 
 def run_wide(
-    launch: Launch,
+    machine: Machine,
     fn: Function,
     template: Regs,
     chosen: list[int],
@@ -62,11 +62,11 @@ def run_wide(
 
     Returns the blocks that have not run because `is_over_budget` returned True.
     """
-    padded = round_up(launch.threads, 32) if collective(fn) else launch.threads
-    row = round_up(launch.smem_size, 1024)
+    padded = round_up(machine.threads, 32) if collective(fn) else machine.threads
+    row = round_up(machine.smem_size, 1024)
     per = max(1, WIDE_LANES // padded)
-    if launch.local_size or row:
-        per = max(1, min(per, (64 << 20) // max(1, padded * launch.local_size + row)))
+    if machine.local_size or row:
+        per = max(1, min(per, (64 << 20) // max(1, padded * machine.local_size + row)))
     body = fn.body
     assert body is not None
     for first in range(0, len(chosen), per):
@@ -74,23 +74,23 @@ def run_wide(
             return chosen[first:]
         part = chosen[first : first + per]
         n = len(part)
-        _memory_check(launch, n * padded, n * row, memory_limit)
+        _memory_check(machine, n * padded, n * row, memory_limit)
         tid = np.tile(np.arange(padded, dtype=np.int64), n) if n > 1 else np.arange(padded, dtype=np.int64)
         where: int | Array = part[0] if n == 1 else np.repeat(np.array(part, np.int64), padded)
-        smem = shared_buffer(n * row, launch.shared_names)
+        smem = shared_buffer(n * row, machine.shared_names)
         starts = None if n == 1 or not row else np.repeat(np.arange(n, dtype=np.int64) * row, padded)
-        launch.shared = {b: (smem, i * row) for i, b in enumerate(part)} if row else {}
-        g = Group(launch, where, tid, smem, starts)
-        launch.count.base = launch.count.steps
-        launch.report.lanes = max(launch.report.lanes, g.lanes)
+        machine.shared = {b: (smem, i * row) for i, b in enumerate(part)} if row else {}
+        g = Group(machine, where, tid, smem, starts)
+        machine.count.base = machine.count.steps
+        machine.report.lanes = max(machine.report.lanes, g.lanes)
         regs = list(template)
         gen = body.run(regs, g)
         if gen is not None:
             for _ in gen:
                 raise AssertionError("a group in lockstep has blocked")
-        if launch.monitor is not None:
-            launch.monitor.exits(g)
-        _retire(launch, g)
+        if machine.monitor is not None:
+            machine.monitor.exits(g)
+        _retire(machine, g)
         watch(first + n)
     return []
 
@@ -103,11 +103,11 @@ def shared_buffer(size: int, names: Allocations | None = None) -> Buffer:
     return buf
 
 
-def _retire(launch: Launch, g: Group) -> None:
-    launch.count.loads += g.loads
-    launch.count.stores += g.stores
+def _retire(machine: Machine, g: Group) -> None:
+    machine.count.loads += g.loads
+    machine.count.stores += g.stores
     if g.copies:
-        launch.report.warnings.append(f"{len(g.copies)} cp.async were never waited for")
+        machine.report.warnings.append(f"{len(g.copies)} cp.async were never waited for")
 
 
 class _Warp:
@@ -124,7 +124,7 @@ class _Warp:
 
 
 def run_warps(
-    launch: Launch,
+    machine: Machine,
     fn: Function,
     template: Regs,
     chosen: list[list[int]],
@@ -144,26 +144,26 @@ def run_warps(
     Returns the clusters that have not run because `is_over_budget` returned True when no block was resident.
     """
     rng = random.Random(seed)
-    most = resident_blocks(launch)
+    most = resident_blocks(machine)
     waiting = chosen[::-1] if schedule == "round-robin" else list(chosen)  # The next cluster is popped from the end.
     if schedule == "random":
         rng.shuffle(waiting)
     warps: list[_Warp] = []
-    launch.report.lanes = 32
-    launch.transfers = transfers = Transfers(schedule, rng)
-    launch.spurious = Spurious(schedule, seed)
+    machine.report.lanes = 32
+    machine.transfers = transfers = Transfers(schedule, rng)
+    machine.spurious = Spurious(schedule, seed)
     done = 0
     quiet = polled = turn = 0
     seen = -1
-    count = launch.count
-    recorder = launch.timeline
+    count = machine.count
+    recorder = machine.timeline
     while warps or waiting:
-        early = schedule == "random" and waiting and len(launch.blocks) < BESIDE and rng.random() < 0.25
+        early = schedule == "random" and waiting and len(machine.blocks) < BESIDE and rng.random() < 0.25
         if not warps and done and is_over_budget():
             return waiting[::-1] if schedule == "round-robin" else waiting
         if not warps or early:
-            _check_room(launch, len(warps), memory_limit)
-            warps.extend(_admit(launch, fn, template, waiting.pop()))
+            _check_room(machine, len(warps), memory_limit)
+            warps.extend(_admit(machine, fn, template, waiting.pop()))
         order = list(warps)
         if schedule == "reverse":
             order.reverse()
@@ -204,9 +204,9 @@ def run_warps(
                 warps.remove(w)
                 if recorder is not None:
                     recorder.stops(None)
-                if launch.monitor is not None:
-                    launch.monitor.exits(w.group)
-                _retire(launch, w.group)
+                if machine.monitor is not None:
+                    machine.monitor.exits(w.group)
+                _retire(machine, w.group)
                 wrong = w.block.warp_exits(w.number)
                 if wrong is not None:
                     raise w.group.fail(*wrong) from None
@@ -214,8 +214,8 @@ def run_warps(
                 if all(not b.groups for b in w.block.cluster.blocks):
                     transfers.flush({b.linear for b in w.block.cluster.blocks})
                     for b in w.block.cluster.blocks:
-                        del launch.blocks[b.linear]
-                        launch.shared.pop(b.linear, None)
+                        del machine.blocks[b.linear]
+                        machine.shared.pop(b.linear, None)
                         done += 1
         watch(done)
         if not moved and transfers.turn(True):
@@ -231,51 +231,51 @@ def run_warps(
         if polling and quiet < SPIN_ROUNDS and not waiting:
             continue
         if waiting:
-            _check_room(launch, len(warps), memory_limit)
+            _check_room(machine, len(warps), memory_limit)
             size = len(waiting[-1])
-            crowded = len(launch.blocks) > FEW_RESIDENT * size
+            crowded = len(machine.blocks) > FEW_RESIDENT * size
             if schedule == "random" and crowded:
                 waiting.sort(reverse=True)
-            if len(launch.blocks) + size > most:
+            if len(machine.blocks) + size > most:
                 first = min(map(min, waiting))
-                if sum(b < first for b in launch.blocks) + size > most:
-                    raise _deadlock(warps, 0, _no_room(launch, most, waiting))
-            warps.extend(_admit(launch, fn, template, waiting.pop()))
+                if sum(b < first for b in machine.blocks) + size > most:
+                    raise _deadlock(warps, 0, _no_room(machine, most, waiting))
+            warps.extend(_admit(machine, fn, template, waiting.pop()))
             quiet = polled = 0
             count.turns += 1
             continue
-        raise _deadlock(warps, launch.report.all_blocks - launch.report.blocks)
+        raise _deadlock(warps, machine.report.all_blocks - machine.report.blocks)
     if recorder is not None:
         recorder.turned()
     return []
 
 
-def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:
+def _admit(machine: Machine, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:
     """Make the blocks of a cluster resident and return their warps."""
     cluster = Cluster()
     out: list[_Warp] = []
-    count = (launch.threads + 31) // 32
+    count = (machine.threads + 31) // 32
     body = fn.body
     assert body is not None
     for linear in members:
-        smem = shared_buffer(round_up(launch.smem_size, 1024), launch.shared_names)
+        smem = shared_buffer(round_up(machine.smem_size, 1024), machine.shared_names)
         block = Block(linear, smem, 0, cluster)
         block.live_warps = count
-        block.size = launch.smem_size
-        block.registers = RegisterPool(launch.threads)
+        block.size = machine.smem_size
+        block.registers = RegisterPool(machine.threads)
         cluster.blocks.append(block)
-        launch.blocks[linear] = block
-        launch.shared[linear] = (smem, 0)
+        machine.blocks[linear] = block
+        machine.shared[linear] = (smem, 0)
         for number in range(count):
             tid = np.arange(32 * number, 32 * number + 32, dtype=np.int64)
-            g = Group(launch, linear, tid, smem, None)
+            g = Group(machine, linear, tid, smem, None)
             block.groups.append(g)
             out.append(_Warp(g, block, number, _drive(body.run, list(template), g)))
-    if launch.monitor is not None:
-        launch.monitor.admit(cluster)
-    if launch.timeline is not None:
+    if machine.monitor is not None:
+        machine.monitor.admit(cluster)
+    if machine.timeline is not None:
         for linear in members:
-            launch.timeline.admits(linear, count)
+            machine.timeline.admits(linear, count)
     return out
 
 
@@ -306,22 +306,22 @@ def _places(warps: list[_Warp], runs: _Warp | None = None, most: int = 64) -> li
     return notes
 
 
-def resident_blocks(launch: Launch) -> int:
+def resident_blocks(machine: Machine) -> int:
     """Return an upper bound of the number of blocks that the GPU holds at once, rounded down to whole clusters.
 
     Registers are not counted, since ptxas has not compiled the kernel. A GPU may therefore hold fewer.
     """
-    x, y, z = launch.cluster
-    held = max(1, occupancy(launch.threads, launch.smem_size).blocks) * DEFAULT_TARGET.sms
+    x, y, z = machine.cluster
+    held = max(1, occupancy(machine.threads, machine.smem_size).blocks) * DEFAULT_TARGET.sms
     return max(1, held // (x * y * z)) * (x * y * z)
 
 
-def _no_room(launch: Launch, most: int, waiting: list[list[int]]) -> tuple[str, str]:
+def _no_room(machine: Machine, most: int, waiting: list[list[int]]) -> tuple[str, str]:
     """Return the deadlock notes for resident blocks that wait for blocks that cannot start."""
     t = DEFAULT_TARGET
     absent = sum(map(len, waiting))
-    per_sm = max(1, occupancy(launch.threads, launch.smem_size).blocks)
-    block = f"{launch.threads} threads and {launch.smem_size} bytes of shared memory"
+    per_sm = max(1, occupancy(machine.threads, machine.smem_size).blocks)
+    block = f"{machine.threads} threads and {machine.smem_size} bytes of shared memory"
     return (
         f"the GPU holds at most {most} blocks of {block} at once ({t.sms} SMs of {t.chip}, {per_sm} blocks an SM); "
         f"{absent} blocks cannot start, because the resident blocks wait for them",

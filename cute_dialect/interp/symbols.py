@@ -11,10 +11,10 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.allocations import Allocations, shared_allocations
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
+from cute_dialect.interp.machine import Machine
 from cute_dialect.interp.ops.data import literal
 from cute_dialect.interp.program import Program, symbol_name
 from cute_dialect.interp.provenance import Segment
-from cute_dialect.interp.state import Launch
 from cute_dialect.interp.types import round_up, size_of, type_of
 from cute_dialect.interp.values import Array
 
@@ -25,13 +25,13 @@ Global: TypeAlias = "tuple[Operation, str, Attribute, int, int]"
 SMEM_LIMIT = DEFAULT_TARGET.shared
 
 
-def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> list[Global]:
+def lay_out_shared(program: Program, machine: Machine, func: Operation, dynamic_smem: int) -> list[Global]:
     """Assign an offset to every global in shared memory, static before dynamic. Returns the other globals."""
     static: list[tuple[str, int, int]] = []
     at = 0
     dynamic: list[tuple[str, int]] = []
     others: list[Global] = []
-    for one in _globals(launch.program, func):
+    for one in _globals(program, func):
         op, name, _, size, align = one
         if _int(op, "addr_space") != 3:
             others.append(one)
@@ -44,31 +44,31 @@ def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> list[G
     for name, size, align in static:
         at = round_up(at, align)
         segments[name] = (at, size)
-        launch.symbols[name] = SMEM_ORIGIN + at
+        machine.symbols[name] = SMEM_ORIGIN + at
         at += size
     for name, align in dynamic:
         start = round_up(at, align)
         segments[name] = (start, dynamic_smem)
-        launch.symbols[name] = SMEM_ORIGIN + start
+        machine.symbols[name] = SMEM_ORIGIN + start
         at = start
-    launch.dynamic_smem = dynamic_smem
-    launch.smem_size = at + dynamic_smem
-    if launch.smem_size > SMEM_LIMIT:
-        raise InterpError("limit", f"{launch.smem_size} bytes of shared memory exceed the limit of {SMEM_LIMIT} bytes")
-    launch.shared_names = names = shared_allocations(func, segments)
+    machine.dynamic_smem = dynamic_smem
+    machine.smem_size = at + dynamic_smem
+    if machine.smem_size > SMEM_LIMIT:
+        raise InterpError("limit", f"{machine.smem_size} bytes of shared memory exceed the limit of {SMEM_LIMIT} bytes")
+    machine.shared_names = names = shared_allocations(func, segments)
     for name, (start, size) in segments.items():
         inside = [a for a in names.known if start <= a.start < start + size and a.name != f"@{name}"]
-        launch.program.segments[name] = Segment(name, start, size, Allocations(inside))
+        program.segments[name] = machine.segments[name] = Segment(name, start, size, Allocations(inside))
     return others
 
 
-def place_globals(launch: Launch, others: list[Global]) -> None:
+def place_globals(machine: Machine, others: list[Global]) -> None:
     """Allocate the globals outside shared memory."""
     for op, name, t, size, _ in others:
         data = _initial(op, t, size)
         constant = attr_of(op, "constant") is not None
-        buf = launch.memory.add(data, f"global @{name}", writable=not constant)
-        launch.symbols[name] = buf.base
+        buf = machine.memory.add(data, f"global @{name}", writable=not constant)
+        machine.symbols[name] = buf.base
 
 
 def _globals(program: Program, func: Operation) -> Iterator[Global]:

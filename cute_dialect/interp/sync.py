@@ -367,7 +367,7 @@ def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | Non
         linear = (address - SHARED_WINDOW) >> WINDOW_BITS
     else:
         linear = g.block_of(lane)
-    block = g.launch.blocks.get(linear)
+    block = g.machine.blocks.get(linear)
     if block is not None:
         block.check_runs(lane, address)
     return block, (address & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
@@ -381,7 +381,7 @@ def shared_at(
     `owner` is the allocation that the address was derived from, None if unknown.
     """
     block, offset = block_at(g, address, space, lane)
-    names = g.launch.shared_names
+    names = g.machine.shared_names
     if block is None or not 0 <= offset <= g.smem_size - nbytes:
         raise Fault(
             "oob",
@@ -407,14 +407,14 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation
     """Return the block and shared-memory offset of an mbarrier address. Raises Fault: oob, misaligned."""
     block, offset = block_at(g, address, space, lane)
     if block is None or not 0 <= offset <= g.smem_size - 8:
-        past = g.launch.shared_names.place(offset)
+        past = g.machine.shared_names.place(offset)
         text = f"mbarrier outside shared memory: byte offset {offset} of {g.smem_size}{past}"
         raise Fault("oob", text, lane, address)
     if offset % 8:
-        at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
+        at = f"byte offset {offset}{g.machine.shared_names.place(offset)}"
         raise Fault("misaligned", f"an mbarrier must be aligned to 8 bytes, got {at}", lane, address)
     if owner is not None and not owner.start <= offset <= owner.start + owner.size - 8:
-        outside("mbarrier", owner, offset, g.launch.shared_names, lane, address)
+        outside("mbarrier", owner, offset, g.machine.shared_names, lane, address)
     return block, offset
 
 
@@ -425,7 +425,7 @@ def find_mbarrier(
     block, offset = mbarrier_at(g, address, space, lane, owner)
     got = block.mbarriers.get(offset)
     if got is None:
-        at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
+        at = f"byte offset {offset}{g.machine.shared_names.place(offset)}"
         raise Fault(
             "sync",
             f"no mbarrier is initialized at shared memory {at}; execute mbarrier.init before its first use",

@@ -5,7 +5,7 @@ it executes.  After a wait, the clock continues from the event that ended the wa
 until the schedule completes it (by default after the round of the warps in which it was issued).  A wgmma lasts until
 it is waited for.  The record shows the dependences between warps and the stages in flight, but not nanoseconds.
 
-Nothing is recorded unless requested: the scheduler and wgmma check ``launch.timeline``, which is None by default.
+Nothing is recorded unless requested: the scheduler and wgmma check ``Machine.timeline``, which is None by default.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
     from cute_dialect.interp.group import Group, Wait
-    from cute_dialect.interp.state import Launch
+    from cute_dialect.interp.machine import Machine
     from cute_dialect.interp.sync import Block
     from cute_dialect.interp.transfers import Transfer
     from cute_dialect.interp.wgmma import Instruction, Warpgroup
@@ -113,9 +113,9 @@ class _Warp:
 class Recorder:
     """Fills a :class:`Timeline` while a launch runs."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, machine: Machine) -> None:
         self.timeline = Timeline()
-        self._launch = launch
+        self._machine = machine
         self._warps: dict[tuple[int, int], _Warp] = {}
         self._flying: list[tuple[Transfer, int, int]] = []
         self._products: dict[tuple[int, int, int], tuple[int, str, str]] = {}
@@ -129,7 +129,7 @@ class Recorder:
     @property
     def time(self) -> int:
         """Current time of the running warp."""
-        return self._start + self._launch.count.steps - self._steps
+        return self._start + self._machine.count.steps - self._steps
 
     # -- scheduler ----------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Recorder:
         if at.wait is not None and not at.wait.spin:
             self._waited(block, warp, at, start)
         self._running = (block, warp)
-        self._start, self._steps = start, self._launch.count.steps
+        self._start, self._steps = start, self._machine.count.steps
 
     def stops(self, wait: Wait | None) -> None:
         """Record that the running warp waits, or has ended."""
@@ -189,7 +189,7 @@ class Recorder:
 
     def _happened(self, now: int) -> None:
         """Record the phases that are complete and the waits that are satisfied."""
-        for block in self._launch.blocks.values():
+        for block in self._machine.blocks.values():
             self._complete(block, now)
         for at in self._warps.values():
             if at.wait is None or (at.released >= 0 and not at.wait.spin):
@@ -202,7 +202,7 @@ class Recorder:
             key = (block.linear, offset)
             phase, since = self._phases.get(key, (0, now))
             if bar.phase > phase and self._keeps():
-                name = self._launch.shared_names.names(offset)
+                name = self._machine.shared_names.names(offset)
                 self.timeline.phases.append(Phase(block.linear, name, phase, since, now))
             # A lower phase means that the mbarrier was initialized again.
             if bar.phase != phase or key not in self._phases:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cute_dialect.interp.errors import Fault, OpInfo
-from cute_dialect.interp.group import Group
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.group import Group
 
 
 class Transfer:

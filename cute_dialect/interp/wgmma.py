@@ -173,10 +173,10 @@ def issue(
     """
     if g.mask.bits is not None:
         raise Fault("sync", f"wgmma: all 32 threads of the warp must be active, got {g.mask.n}")
-    block = g.launch.blocks[g.block_of(0)]
+    block = g.machine.blocks[g.block_of(0)]
     warp = int(g.lane_tid[0]) // 32
-    if (warp | 3) * 32 >= g.launch.threads:
-        raise Fault("sync", f"wgmma: needs a warpgroup of 128 threads, but the block has {g.launch.threads}")
+    if (warp | 3) * 32 >= g.machine.threads:
+        raise Fault("sync", f"wgmma: needs a warpgroup of 128 threads, but the block has {g.machine.threads}")
     group = block.warpgroup(warp // WARPS)
     at = warp % WARPS
     lane = group.lanes[at]
@@ -214,12 +214,12 @@ def issue(
             i.inputs[at] = [v.result() if isinstance(v, Pending) else _written(v, g, "the accumulator") for v in acc]
     i.issued += 1
     g.count.progress += 1
-    monitor = g.launch.monitor
+    monitor = g.machine.monitor
     if monitor is not None:
         monitor.wgmma_issued(g, group, i, at)
-    if g.launch.timeline is not None:
-        g.launch.timeline.product_issued(g, group, i)
-    if i.ready and g.launch.transfers.eager():
+    if g.machine.timeline is not None:
+        g.machine.timeline.product_issued(g, group, i)
+    if i.ready and g.machine.transfers.eager():
         group.compute(number + 1)
     out = Accumulator(i, at)
     lane.accumulators.append(out)
@@ -262,7 +262,7 @@ def wait_target(g: Group, keep: int) -> tuple[Warpgroup, int]:
     lane = _lane(g)
     done = lane.committed - keep
     target = lane.groups[done - 1] if done > 0 else 0
-    return g.launch.blocks[g.block_of(0)].warpgroup(int(g.lane_tid[0]) // 128), target
+    return g.machine.blocks[g.block_of(0)].warpgroup(int(g.lane_tid[0]) // 128), target
 
 
 def finish_wait(g: Group, group: Warpgroup, target: int) -> None:
@@ -278,16 +278,16 @@ def finish_wait(g: Group, group: Warpgroup, target: int) -> None:
         else:
             left.append(acc)
     lane.accumulators = left
-    if g.launch.timeline is not None:
-        g.launch.timeline.products_waited(g, group, target)
-    monitor = g.launch.monitor
+    if g.machine.timeline is not None:
+        g.machine.timeline.products_waited(g, group, target)
+    monitor = g.machine.monitor
     if monitor is not None:
         monitor.wgmma_waited(g, group, target)
 
 
 def _lane(g: Group) -> Lane:
     warp = int(g.lane_tid[0]) // 32
-    return g.launch.blocks[g.block_of(0)].warpgroup(warp // WARPS).lanes[warp % WARPS]
+    return g.machine.blocks[g.block_of(0)].warpgroup(warp // WARPS).lanes[warp % WARPS]
 
 
 # -- computing ------------------------------------------------------------------------------------------------------

@@ -98,8 +98,8 @@ def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_
                 if g.observe is not None:
                     g.observe(g, site, found, None)
         g.mask = m
-        if g.launch.monitor is not None:
-            g.launch.monitor.cp_async(g, to, where)
+        if g.machine.monitor is not None:
+            g.machine.monitor.cp_async(g, to, where)
 
         def apply(lanes: Array) -> None:
             saved = g.mask
@@ -143,8 +143,8 @@ def finish_copies(g: Group, keep: int | None, waited: bool = True) -> None:
         if not ready.all():
             left.append(AsyncCopy(copy.lanes[~ready], copy.seq[~ready], copy.apply))
     g.copies = left
-    if waited and g.launch.monitor is not None:
-        g.launch.monitor.cp_async_waited(g, keep)
+    if waited and g.machine.monitor is not None:
+        g.machine.monitor.cp_async_waited(g, keep)
 
 
 def commit_step(R: Regs, g: Group) -> None:
@@ -225,25 +225,25 @@ def mbarrier_step(
         if not 1 <= n <= MAX_MBARRIER_COUNT:
             raise Fault("sync", f"mbarrier.init: the count must be in [1, {MAX_MBARRIER_COUNT}], got {n}", lane)
         block, offset = mbarrier_at(g, address, space, lane, owner)
-        bar = MBarrier(n, f"mbarrier at shared memory byte offset {offset}{g.launch.shared_names.place(offset)}")
+        bar = MBarrier(n, f"mbarrier at shared memory byte offset {offset}{g.machine.shared_names.place(offset)}")
         block.add_mbarrier(offset, bar, lane, address)
-        if g.launch.monitor is not None:
-            g.launch.monitor.mbarrier_init(g, lane, block, offset, bar)
+        if g.machine.monitor is not None:
+            g.machine.monitor.mbarrier_init(g, lane, block, offset, bar)
         return 0
 
     def inval(g: Group, lane: int, address: int, n: int) -> int:
         _, bar = find_mbarrier(g, address, space, lane, owner)
         block, offset = mbarrier_at(g, address, space, lane)
         block.drop_mbarrier(offset, bar, lane, address)
-        if g.launch.monitor is not None:
-            g.launch.monitor.mbarrier_inval(g, lane, bar)
+        if g.machine.monitor is not None:
+            g.machine.monitor.mbarrier_inval(g, lane, bar)
         return 0
 
     def act(g: Group, lane: int, address: int, n: int) -> int:
         block, bar = find_mbarrier(g, address, space, lane, owner)
         token = bar.phase
-        if g.launch.monitor is not None:
-            g.launch.monitor.mbarrier_arrive(g, lane, block, bar, sync, info)
+        if g.machine.monitor is not None:
+            g.machine.monitor.mbarrier_arrive(g, lane, block, bar, sync, info)
         try:
             if kind == "complete_tx":
                 bar.complete(n)
@@ -317,12 +317,12 @@ def _describe(bars: list[tuple[MBarrier, int, bool]]) -> str:
 
 
 def _acquire(g: Group, found: list[tuple[int, tuple[MBarrier, int, bool]]], sync: Sync) -> None:
-    if g.launch.monitor is not None:
+    if g.machine.monitor is not None:
         lanes: dict[int, tuple[MBarrier, list[int]]] = {}
         for lane, (bar, _, _) in found:
             lanes.setdefault(id(bar), (bar, []))[1].append(lane)
         for bar, waiting in lanes.values():
-            g.launch.monitor.mbarrier_wait(g, waiting, bar, sync)
+            g.machine.monitor.mbarrier_wait(g, waiting, bar, sync)
 
 
 def emit_wait(
@@ -364,13 +364,13 @@ def emit_wait(
             found = _targets(g, R, p, token, state, space, add, owner)
             bars = [b for _, b in found]
             if bars and not _ready(bars):
-                if kind == "try" and g.launch.spurious.fails(g, id(op)):
+                if kind == "try" and g.machine.spurious.fails(g, id(op)):
                     answer(R, g, found)
                     if c.loops:
                         yield Wait(lambda: True, info, lambda: _describe(bars), spin=True)
                     return
-                if g.launch.monitor is not None:
-                    g.launch.monitor.mbarrier_check(g, found[0][0], bars[0][0])
+                if g.machine.monitor is not None:
+                    g.machine.monitor.mbarrier_check(g, found[0][0], bars[0][0])
                 for bar, _, _ in bars:
                     bar.waiting.append((g, info))
                 yield Wait(lambda: _ready(bars), info, lambda: _describe(bars))
@@ -420,8 +420,8 @@ def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
         finish_copies(g, None, waited=False)
         for lane, address in _lanes_of(g, R, p, -1):
             block, bar = find_mbarrier(g, address, space, lane, owner)
-            if g.launch.monitor is not None:
-                g.launch.monitor.mbarrier_arrive(g, lane, block, bar, Sync(), info, copies=True)
+            if g.machine.monitor is not None:
+                g.machine.monitor.mbarrier_arrive(g, lane, block, bar, Sync(), info, copies=True)
             if noinc:
                 bar.arrive()
             g.count.progress += 1

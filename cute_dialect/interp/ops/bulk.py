@@ -100,7 +100,7 @@ def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBar
     offset = (operand(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
     bar = block.mbarriers.get(offset)
     if bar is None:
-        at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
+        at = f"byte offset {offset}{g.machine.shared_names.place(offset)}"
         raise Fault("sync", f"no mbarrier is initialized at {at} of a multicast receiver", lane)
     return bar
 
@@ -118,7 +118,7 @@ def _load(
 ) -> None:
     data: list[Array] = []
     nbytes = tm.box_bytes
-    monitor = g.launch.monitor
+    monitor = g.machine.monitor
     _check_global(g, lane, "TMA load", buf, tm, at, offsets)
     if monitor is not None:
         elements = tm.touched(buf, at, offsets)
@@ -136,10 +136,10 @@ def _load(
             bar.complete(nbytes)
         g.count.progress += 1
 
-    _launch(g, lane, info, read, write, targets, nbytes)
+    _machine(g, lane, info, read, write, targets, nbytes)
 
 
-def _launch(
+def _machine(
     g: Group,
     lane: int,
     info: OpInfo,
@@ -154,9 +154,9 @@ def _launch(
 
 
 def _issue(g: Group, t: Transfer) -> None:
-    g.launch.transfers.add(t)
-    if g.launch.timeline is not None:
-        g.launch.timeline.issued(t)
+    g.machine.transfers.add(t)
+    if g.machine.timeline is not None:
+        g.machine.timeline.issued(t)
     g.count.progress += 1
 
 
@@ -222,7 +222,7 @@ def _bulk_load(
     offset: int,
     n: int,
 ) -> None:
-    monitor = g.launch.monitor
+    monitor = g.machine.monitor
     own: Block | None = None
     if source_space == 3:
         own, at = shared_at(g, source, 3, lane, n, "bulk copy out of", 16)
@@ -253,7 +253,7 @@ def _bulk_load(
             bar.complete(n)
         g.count.progress += 1
 
-    _launch(g, lane, info, read, write, targets, n)
+    _machine(g, lane, info, read, write, targets, n)
 
 
 def _bulk_size(n: int, lane: int) -> int:
@@ -323,7 +323,7 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             n = tm.box_bytes
             block, offset = shared_at(g, operand(R, k.shared, lane), space, lane, n, "TMA store from", 128, owner)
             check_promises(g, lane, site, buf, partial(tm.touched, buf, at, _unmoved(tm)), tm.element_bytes)
-            monitor = g.launch.monitor
+            monitor = g.machine.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
                 elements = tm.touched(buf, at, _unmoved(tm))
@@ -348,7 +348,7 @@ def _check_source(g: Group, lane: int, tm: TensorMap, buf: Buffer, at: list[int]
     except Fault as f:
         f.lane = lane
         raise
-    if not g.launch.strict_uninit:
+    if not g.machine.strict_uninit:
         return
     units = units_of(start, address, tm.box_bytes, tm.swizzle)
     state = contents.state.reshape(-1, 8).view(np.uint64).reshape(-1, 2)[units].reshape(-1).view(np.uint8)
@@ -453,7 +453,7 @@ def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = 
             block, offset = shared_at(g, operand(R, k.shared, lane), space, lane, n, "bulk copy from", 16, owner)
             buf, start = _global_range(g, operand(R, k.source, lane), n, lane, True)
             check_promises(g, lane, site, buf, partial(np.arange, start, start + n, 16), 16)
-            monitor = g.launch.monitor
+            monitor = g.machine.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
                 monitor.async_global_write(g, lane, buf, np.arange(start, start + n, 16), 16, info, combine)
@@ -531,8 +531,8 @@ def emit_wait(c: FnCompiler, op: Operation, keep: int, only_read: bool) -> None:
             groups.read = max(groups.read, done)
             if not only_read:
                 groups.waited = max(groups.waited, done)
-            if g.launch.monitor is not None:
-                g.launch.monitor.bulk_waited(g, lane, done, only_read)
+            if g.machine.monitor is not None:
+                g.machine.monitor.bulk_waited(g, lane, done, only_read)
 
     c.emit_blocking(op, gen, info)
 

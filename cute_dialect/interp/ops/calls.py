@@ -62,7 +62,7 @@ def _vprintf(c: FnCompiler, op: Operation) -> None:
                 for (_, conv), col in zip(kinds, columns):
                     v = col[lane].item()
                     vals.append(read_string(g, v) if conv == "s" else v)
-                g.launch.print(format_c(text, vals))
+                g.machine.print(format_c(text, vals))
         if d >= 0:
             R[d] = 0
 

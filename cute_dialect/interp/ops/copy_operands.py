@@ -73,8 +73,8 @@ def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
         tm = _decoded(holder.data[off : off + MAP_BYTES].tobytes())
     except ValueError as e:
         raise Fault("tma", f"{e}, got other bytes in {holder.name}", lane, address) from None
-    if g.launch.monitor is not None:
-        g.launch.monitor.uses_map(g, lane, holder, off)
+    if g.machine.monitor is not None:
+        g.machine.monitor.uses_map(g, lane, holder, off)
     return tm, tm.buffer(g.memory)
 
 
@@ -94,8 +94,8 @@ def check_promises(g: Group, lane: int, site: Site, buf: Buffer, offsets: Callab
     if site.parameter is None:
         return
     site.parameter.check(site)
-    if g.launch.monitor is not None:
-        g.launch.monitor.copies_through(g, lane, site, buf, offsets(), size)
+    if g.machine.monitor is not None:
+        g.machine.monitor.copies_through(g, lane, site, buf, offsets(), size)
 
 
 __all__ = ["Copies", "active", "check_promises", "operand", "tensor_map", "through"]

@@ -81,7 +81,7 @@ def _check_whole(g: Group, name: str) -> None:
     if m.bits is None:
         return
     live = ~g.dead
-    if not g.launch.wide:
+    if not g.machine.wide:
         missing = live & ~m.bits
         whole = missing
     else:
@@ -131,9 +131,9 @@ def emit_barrier(
         if g.mask.n == 0:
             return
         _check_whole(g, name)
-        if g.launch.wide:
-            if g.launch.monitor is not None:
-                g.launch.monitor.barrier(g)
+        if g.machine.wide:
+            if g.machine.monitor is not None:
+                g.machine.monitor.barrier(g)
             if predicate is not None:
                 assert c_leaf is not None
                 hits = (to_lanes(R[predicate], c_leaf, g.lanes) != 0) & g.mask.array
@@ -144,7 +144,7 @@ def emit_barrier(
                     out[here] = _reduce(reduction, int(np.count_nonzero(hits & here)), int(np.count_nonzero(here)))
                 R[d] = out
             return
-        block = g.launch.blocks[g.block_of(0)]
+        block = g.machine.blocks[g.block_of(0)]
         number = 0 if ident is None else active_uniform(R[ident], g.mask, "the barrier id")
         expected: int | None = None
         if count is not None:
@@ -156,7 +156,7 @@ def emit_barrier(
         bar = block.barrier(number)
         mine = bar.generation
         g.count.progress += 1
-        monitor = g.launch.monitor
+        monitor = g.machine.monitor
         if monitor is not None:
             monitor.arrive(g, bar, number, info)
         bar.arrive(block, number, expected, None if predicate is None else votes(R, g))
@@ -222,12 +222,12 @@ def _cluster_arrive(c: FnCompiler, op: Operation) -> None:
         if g.mask.n == 0:
             return
         _check_whole(g, "cluster.arrive")
-        cluster = g.launch.blocks[g.block_of(0)].cluster
+        cluster = g.machine.blocks[g.block_of(0)].cluster
         if g.cluster_wait is not None:
             raise Fault("sync", "second cluster.arrive without a cluster.wait after the first")
         g.cluster_wait = cluster.generation
-        if g.launch.monitor is not None:
-            g.launch.monitor.cluster_arrive(g, cluster, relaxed)
+        if g.machine.monitor is not None:
+            g.machine.monitor.cluster_arrive(g, cluster, relaxed)
         cluster.arrived += 1
         g.count.progress += 1
         cluster.check()
@@ -242,15 +242,15 @@ def _cluster_wait(c: FnCompiler, op: Operation) -> None:
     def gen(R: Regs, g: Group) -> Gen:
         if g.mask.n == 0:
             return
-        cluster = g.launch.blocks[g.block_of(0)].cluster
+        cluster = g.machine.blocks[g.block_of(0)].cluster
         mine = g.cluster_wait
         if mine is None:
             raise Fault("sync", "cluster.wait without a preceding cluster.arrive")
         g.cluster_wait = None
         if cluster.generation == mine:
             yield Wait(lambda: cluster.generation != mine, info, "waits at the cluster barrier")
-        if g.launch.monitor is not None:
-            g.launch.monitor.cluster_wait(g, cluster)
+        if g.machine.monitor is not None:
+            g.machine.monitor.cluster_wait(g, cluster)
 
     c.emit_blocking(op, gen, info)
 
@@ -270,7 +270,7 @@ def mapa_step(p: int, rank: int, d: int) -> Step:
 
     def step(R: Regs, g: Group) -> None:
         r = R[rank]
-        n = g.launch.cluster[0] * g.launch.cluster[1] * g.launch.cluster[2]
+        n = g.machine.cluster[0] * g.machine.cluster[1] * g.machine.cluster[2]
         bad = np.asarray((r < 0) | (r >= n))  # type: ignore[operator]
         if bad.any() and g.mask.n and (not bad.ndim or g.mask.any(bad)):
             raise Fault(
@@ -295,12 +295,12 @@ def fence_step(c: FnCompiler, fence: Fence, address: int = -1, add: int = 0) -> 
         c.fn.needs_clocks.append("a fence")
 
     def step(R: Regs, g: Group) -> None:
-        g.launch.fences += 1
-        if g.launch.monitor is not None and g.mask.n:
-            g.launch.monitor.fence(g, fence)
+        g.machine.fences += 1
+        if g.machine.monitor is not None and g.mask.n:
+            g.machine.monitor.fence(g, fence)
             if address >= 0:
                 at = to_lanes(R[address], int_leaf(64), g.lanes)
-                g.launch.monitor.acquire_maps(g, [(lane, int(at[lane]) + add) for lane in g.mask.idx.tolist()], fence)
+                g.machine.monitor.acquire_maps(g, [(lane, int(at[lane]) + add) for lane in g.mask.idx.tolist()], fence)
 
     return step
 
@@ -323,7 +323,7 @@ def emit_grid_control(c: FnCompiler, op: Operation, waits: bool) -> None:
         c.fn.needs_clocks.append(WAIT)
 
     def step(R: Regs, g: Group) -> None:
-        monitor = g.launch.monitor
+        monitor = g.machine.monitor
         if waits and g.mask.n and monitor is not None and monitor.preceding is not None:
             monitor.preceding.waited(g)
 
@@ -408,7 +408,7 @@ def _printf(c: FnCompiler, op: Operation) -> None:
     def step(R: Regs, g: Group) -> None:
         cols = [to_lanes(R[a], leaf, g.lanes) for a, leaf in zip(args, leaves)]
         for lane in g.mask.idx.tolist():
-            g.launch.print(format_c(fmt, [col[lane].item() for col in cols]))
+            g.machine.print(format_c(fmt, [col[lane].item() for col in cols]))
 
     c.emit(op, step, pure=False)
 
@@ -442,13 +442,13 @@ def emit_setmaxnreg(c: FnCompiler, op: Operation, count: int, increase: bool) ->
         if g.mask.n == 0:
             return
         _check_whole(g, "setmaxnreg")
-        block = g.launch.blocks[g.block_of(0)]
+        block = g.machine.blocks[g.block_of(0)]
         pool = block.registers
         warp = int(g.lane_tid[0]) // 32
         now = pool.of(warp)
         pool.executes(warp, info)
-        if g.launch.monitor is not None:
-            g.launch.monitor.registers(g, pool.executed(warp), pool.others(warp))
+        if g.machine.monitor is not None:
+            g.machine.monitor.registers(g, pool.executed(warp), pool.others(warp))
         if increase and count < now and pool.may_have_fewer(warp):
             pool.change(warp, count)
             g.count.progress += 1

@@ -232,7 +232,7 @@ def _addressof(c: FnCompiler, op: Operation) -> None:
     d = c.define(op.results[0])
 
     def step(R: Regs, g: Group) -> None:
-        R[d] = g.launch.symbol_address(name)
+        R[d] = g.machine.symbol_address(name)
 
     c.emit(op, step)
 
@@ -460,7 +460,7 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
     def step(R: Regs, g: Group) -> None:
         m = g.mask
         _ = R[expected] == R[new]
-        fails = weak and m.n > 0 and g.launch.spurious.fails(g, id(op))
+        fails = weak and m.n > 0 and g.machine.spurious.fails(g, id(op))
         want, put = to_lanes(R[expected], leaf, m.lanes), to_lanes(R[new], leaf, m.lanes)
         old = np.zeros(m.lanes, leaf.dtype)
         ok = np.zeros(m.lanes, np.bool_)

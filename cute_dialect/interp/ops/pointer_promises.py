@@ -179,7 +179,7 @@ def _extent(site: Site, g: Group, address: int) -> _Extent | None:
         return _Extent(owner.name, LOCAL_WINDOW + g.frame + owner.start, owner.size)
     if site.space in (3, 7) or SHARED_WINDOW <= address < GLOBAL_BASE:
         origin = SMEM_ORIGIN + (0 if site.space == 3 else address >> WINDOW_BITS << WINDOW_BITS)
-        for s in g.launch.program.segments.values() if owner is not None else ():
+        for s in g.machine.segments.values() if owner is not None else ():
             if s.start <= owner.start < s.start + s.size:  # type: ignore[union-attr]
                 return _Extent(f"@{s.name}", origin + s.start, s.size)
         return _Extent("shared memory", origin, g.smem_size)

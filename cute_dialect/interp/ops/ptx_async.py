@@ -262,9 +262,9 @@ def _st_async(text: Text, s: Statement, combine: str = "") -> None:
                 g, int(addresses[lane]) + add, spaces[0], lane, len(raw), f"{name} to", len(raw), owner
             )
             _, target = find_mbarrier(g, int(bars[lane]) + bar_add, spaces[1], lane)
-            if g.launch.monitor is not None:
+            if g.machine.monitor is not None:
                 info = text.c.info(text.op)
-                g.launch.monitor.async_write(g, lane, block, offset, len(raw), target, info, reduces=bool(combine))
+                g.machine.monitor.async_write(g, lane, block, offset, len(raw), target, info, reduces=bool(combine))
             first = block.smem_start + offset
             if combine:
                 g.check_read(block.smem, first, len(raw), name, lane, id(s))

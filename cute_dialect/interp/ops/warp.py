@@ -253,7 +253,7 @@ def _elect(c: FnCompiler, op: Operation) -> None:
 
     def step(R: Regs, g: Group) -> None:
         talk = members(g, R[mask] if mask >= 0 else -1, "nvvm.elect.sync")
-        elected = g.launch.spurious.elect(np.broadcast_to(talk, (g.lanes // 32, 32, 32)))
+        elected = g.machine.spurious.elect(np.broadcast_to(talk, (g.lanes // 32, 32, 32)))
         R[d] = (elected == LANE).reshape(g.lanes) & g.mask.array
 
     c.emit(op, step, keep=True)
@@ -266,8 +266,8 @@ def _warp_sync(c: FnCompiler, op: Operation) -> None:
 
     def step(R: Regs, g: Group) -> None:
         members(g, R[mask], "nvvm.bar.warp.sync")
-        if g.launch.monitor is not None and g.mask.n:
-            g.launch.monitor.warp_sync(g)
+        if g.machine.monitor is not None and g.mask.n:
+            g.machine.monitor.warp_sync(g)
 
     c.emit(op, step, pure=False)
 

@@ -1,30 +1,14 @@
-"""State shared by the groups of one launch, and the report of a launch."""
+"""Report and progress of a launch."""
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
-
-from cute_dialect.interp.allocations import Allocations
-from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.group import Counter, Dim3
-from cute_dialect.interp.memory import Buffer, GlobalMemory
-from cute_dialect.interp.program import Program
-from cute_dialect.interp.spurious import Spurious
-from cute_dialect.interp.sync import Block
-from cute_dialect.interp.transfers import Transfers
-from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
     from cute_dialect.interp.flops import FlopCount
-    from cute_dialect.interp.group import Observer
     from cute_dialect.interp.profile import Profile
-    from cute_dialect.interp.race import Monitor
-    from cute_dialect.interp.timeline import Recorder, Timeline
-
-MAX_PRINTS = 100_000
+    from cute_dialect.interp.timeline import Timeline
+    from cute_dialect.interp.values import Array
 
 
 class Progress(NamedTuple):
@@ -96,55 +80,3 @@ class RunReport:
             f"RunReport(blocks={self.blocks}, lanes={self.lanes}, ops={self.ops}, lane_ops={self.lane_ops}, "
             f"loads={self.loads}, stores={self.stores}, seconds={self.seconds:.3f}, warnings={len(self.warnings)})"
         )
-
-
-class Launch:
-    """State shared by all groups of one launch."""
-
-    def __init__(self, program: Program, count: Counter, grid: Dim3, block: Dim3, is_kernel: bool) -> None:
-        self.program = program
-        self.memory = GlobalMemory()
-        self.count = count
-        self.grid = grid
-        self.block = block
-        self.cluster: Dim3 = (1, 1, 1)
-        self.threads = block[0] * block[1] * block[2]
-        self.is_kernel = is_kernel
-        self.wide = True
-        self.smem_size = 0
-        self.dynamic_smem = 0
-        self.shared_names = Allocations()
-        self.local_size = 0
-        self.local_names = Allocations()
-        self.local_valid: Array = np.zeros(0, np.bool_)
-        self.blocks: dict[int, Block] = {}
-        self.shared: dict[int, tuple[Buffer, int]] = {}
-        self.symbols: dict[str, int] = {}
-        self.report = RunReport()
-        self.fences = 0
-        self.poison_stores = 0
-        self.transfers = Transfers("round-robin", random.Random(0))
-        self.spurious = Spurious()
-        self.monitor: Monitor | None = None
-        self.observe: Observer | None = None
-        self.timeline: Recorder | None = None
-        self.strict_uninit = False
-        self._warned: set[tuple[str, int]] = set()
-
-    def warn(self, key: tuple[str, int], text: str) -> None:
-        """Add a warning, once per key."""
-        if key not in self._warned and len(self._warned) < 1000:
-            self._warned.add(key)
-            self.report.warnings.append(text)
-
-    def print(self, text: str) -> None:
-        """Append to the output of the kernel, up to `MAX_PRINTS` entries."""
-        if len(self.report.printf) < MAX_PRINTS:
-            self.report.printf.append(text)
-
-    def symbol_address(self, name: str) -> int:
-        """Return the address of a global. Raises InterpError if the global is unknown."""
-        got = self.symbols.get(name)
-        if got is None:
-            raise InterpError("unsupported", f"there is no global @{name}")
-        return got
