@@ -28,10 +28,10 @@ BITS = {"f32": 32, "f16": 16, "bf16": 16}
 
 OPS = {
     "softmax": "", "log_softmax": "", "rmsnorm": "wr", "layernorm": "wbr", "softmax_backward": "d",
-    "log_softmax_backward": "d",
+    "log_softmax_backward": "d", "max_backward": "g", "logsumexp_backward": "g",
 }  # fmt: skip
-"""Operations -> their optional operands: weights (w) and a bias (b) of a row's length, and a second row. This is a
-residual (r), which is added first, or the gradient of a result (d)."""
+"""Operations -> their optional operands: weights (w) and a bias (b) of a row's length, the gradient of one number per
+row (g), and a second row. This is a residual (r), which is added first, or the gradient of a result (d)."""
 
 TWO = "rd"
 """The operands that are second rows."""
@@ -273,8 +273,8 @@ def check(op: str, element: str, config: RowConfig, takes: str = "") -> None:
         raise ValueError(f"a block has {c.block} threads; it must have 1 to {MAX_THREADS}")
     if (c.is_long or c.together > 1) and c.rows > 1:
         raise ValueError(f"rows is {c.rows}; shared, groups or together > 1 need rows=1")
-    if c.together > 1 and ("softmax" in op or has_two(takes)):
-        raise ValueError(f"together > 1 does not support {op if 'softmax' in op else 'a second row'}")
+    if c.together > 1 and ("norm" not in op or has_two(takes)):
+        raise ValueError(f"together > 1 does not support {'a second row' if 'norm' in op else op}")
     if c.shared and has_two(takes):
         raise ValueError("a second row needs rows in registers (shared=0)")
     if c.chunks < 1 or not 0 <= c.shared <= c.chunks:

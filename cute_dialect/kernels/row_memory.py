@@ -29,6 +29,10 @@ STEP = 4
 """Elements that are converted to ``f32`` at once when a row is written in parts, to limit registers."""
 
 
+_OF_MAXIMUM = ("softmax", "log_softmax", "max_backward", "logsumexp_backward")
+"""Operations that compute the maximum of a row."""
+
+
 class Place(NamedTuple):
     """Location of a row."""
 
@@ -122,7 +126,9 @@ class RowMemory:
         """A matrix that is added to ``x`` first, or None."""
         self.n = x.shape[1]
         self.dtype: Any = type_of_mlir(plan.element)
-        self.neutral = -inf if plan.op in ("softmax", "log_softmax") else 0.0
+        self.of_rows: Any = None
+        """The gradient of a number per row, or None."""
+        self.neutral = -inf if plan.op in _OF_MAXIMUM else 0.0
         # This thread's first element in a row, and in the part of a row that the block has.
         self.first, self.first_in_block = sharing.thread * plan.width, sharing.tid * plan.width
         cache = LoadCacheMode.GLOBAL
@@ -249,6 +255,10 @@ class RowMemory:
             if mine:
                 values[j] = tensor[place.source, column]
         return values
+
+    def number(self, place: Place) -> Any:
+        """Load the gradient of the row's number as ``f32``."""
+        return self.of_rows[place.source].to(cute.Float32)
 
     def first_element(self, place: Place) -> Any:
         """Load the first element of a row, with the residual added."""

@@ -396,8 +396,78 @@ class LogSoftmaxBackward(SoftmaxBackward):
         return w[-1] - power(v, 0.0) * self.total
 
 
+class LogSumBackward(Softmax):
+    """``g softmax(x)``, the gradient of ``logsumexp``, from the gradient ``g`` of a row's result.
+
+    If an element is plus infinity, the gradient is NaN there and 0 at finite elements, as in torch.
+    """
+
+    def of_row(self, numbers: list[Any]) -> None:
+        """Set the statistics of the row: maximum, and gradient divided by the sum."""
+        self.m, total = numbers
+        g = self.memory.number(self.lines[0].place)
+        self.by = cute.where(self.m == inf, g, cute.arch.rcp_approx(total) * g)
+        if self.kept and self.plan.config.warps > 1:
+            scaled = power(self.largest, self.m) * self.by
+            self.by = cute.where(self.largest == self.m, self.by, scaled)
+
+
+class MaxBackward(Sums):
+    """``g / count`` at the maxima of a row and 0 elsewhere, from the gradient ``g`` of the maximum.
+
+    A partial result is a maximum and the number of elements that are equal to it. A row with NaN has NaN gradients.
+    """
+
+    def of_warp(self) -> list[Any]:
+        """Return the maximum and its count, first per thread and part, then over the warp."""
+        memory, (line,) = self.memory, self.lines
+        largest, count = cute.Float32(-inf), cute.Float32(0)
+        for i in range(len(self.plan.parts)):
+            x = memory.arrived(line, i)
+            own = cute.max(largest, wide(combined(x, cute.max, same)))
+            count, largest = cute.where(largest == own, count, 0.0), own
+            for start, chunks, mine in memory.pieces(line.place, *self.plan.parts[i]):
+                x = memory.read(line, start, chunks)
+                count += where_mine(mine, combined(x, add, lambda v, m=own: equal(wide(v), m)))
+        for j, (_, mine) in enumerate(line.place.edges):
+            x = wide(line.edges[j])
+            own = cute.max(largest, x)  # edges that this thread lacks are -inf
+            count = cute.where(largest == own, count, 0.0) + cute.where(mine & (x == own), 1.0, 0.0)
+            largest = own
+        return self.over_lanes([largest, count], self.lanes)
+
+    def neutral(self, count: int) -> list[Any]:
+        """Return identity elements of the reduction."""
+        return [-inf, 0.0]
+
+    def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
+        """Combine partial results over groups of lanes."""
+        m = cute.arch.warp_reduction(numbers[0], cute.max, lanes)
+        return [m, cute.arch.warp_reduction(cute.where(numbers[0] == m, numbers[1], 0.0), add, lanes)]
+
+    def merged(self, lists: list[list[Any]]) -> list[Any]:
+        """Combine several (maximum, count) pairs."""
+        m = tree([x[0] for x in lists], cute.max)
+        return [m, tree([cute.where(x[0] == m, x[1], 0.0) for x in lists], add)]
+
+    def of_row(self, numbers: list[Any]) -> None:
+        """Set the statistics of the row: maximum, and gradient divided by the count."""
+        self.m = numbers[0]
+        self.share = self.memory.number(self.lines[0].place) / numbers[1]
+
+    def element(self, i: int, v: Any, w: list[Any]) -> Any:
+        """Return elements of the gradient. ``share`` is NaN for a row with NaN, and then so are all elements."""
+        return equal(v, self.m) * self.share
+
+
+def equal(x: Any, y: Any) -> Any:
+    """Return 1 where elements are equal, else 0, in ``f32``."""
+    return cute.where(x == y, 1.0, 0.0)
+
+
 OPERATIONS = {"softmax": Softmax, "log_softmax": LogSoftmax, "rmsnorm": RmsNorm, "layernorm": LayerNorm}
 OPERATIONS |= {"softmax_backward": SoftmaxBackward, "log_softmax_backward": LogSoftmaxBackward}
+OPERATIONS |= {"max_backward": MaxBackward, "logsumexp_backward": LogSumBackward}
 
 # --------------------------------------------------------------------------------------------------------- kernels
 
@@ -408,6 +478,8 @@ def rows_kernel(
     """Process the rows of this block. All loads of a row are in flight at once."""
     memory = RowMemory(plan, Sharing(plan.config, plan.messages), x, [v for v in (w, b) if v is not None], y)
     memory.added = r if "r" in plan.takes else None
+    if "g" in plan.takes:
+        memory.of_rows, r = r, None
     c, first = plan.config, memory.sharing.row
     places = [memory.place(first * c.together + i) for i in range(c.together)]
     slots = memory.make_slots(places) if plan.shared else [None] * c.together
@@ -457,7 +529,8 @@ def launch(
 
     Args:
         x, y: The matrix and the result.
-        r: A second matrix: a residual, which is added to ``x`` into ``s`` first, or a gradient.
+        r: A second matrix: a residual, which is added to ``x`` into ``s`` first, or a gradient. For gradients of one
+            number per row it is a vector.
         w, b: Weights and biases, or None if the operation does not take them.
         s: ``x + r``.
         eps: Added to the mean square or variance.
@@ -471,8 +544,9 @@ def launch(
     assert n < held.stop, f"the kernel is for rows of {held.start} to {held.stop - 1} elements"
     sizes = {"grid": cute.ceil_div(rows, c.rows * c.together) * c.cluster, "block": c.block, "cluster": c.cluster}
     anywhere = Plan(plan.op, plan.element, c, plan.takes, whole=False)
-    vx, vr, vy, vs = (None if m is None else cute.promise_vectors(m, plan.width) for m in (x, r, y, s))
-    kernel_of(plan)(vx, vr, w, b, vy, vs, eps, plan).launch(
+    second = r if has_two(plan.takes) else None
+    vx, vr, vy, vs = (None if m is None else cute.promise_vectors(m, plan.width) for m in (x, second, y, s))
+    kernel_of(plan)(vx, r if second is None else vr, w, b, vy, vs, eps, plan).launch(
         **sizes, fallback=kernel_of(anywhere)(x, r, w, b, y, s, eps, anywhere)
     )
 
@@ -490,8 +564,8 @@ def row_program(
 
     The program is called as ``program(x, r, w, b, y, s, eps)`` without those that it does not take. ``w`` and ``b``
     have as many elements as a row, and 16-byte aligned addresses. With a residual ``r``, the norm is that of ``s = x +
-    r``. All tensors have the same element type, and sums are ``f32``. Gradients are ``softmax_backward(y, dy, dx)`` and
-    ``log_softmax_backward``.
+    r``. All tensors have the same element type, and sums are ``f32``. Gradients are ``softmax_backward(y, dy, dx)``,
+    ``log_softmax_backward``, ``max_backward(x, dy, dx)`` with a number of ``dy`` per row, and ``logsumexp_backward``.
 
     Args:
         op: The operation.
@@ -510,6 +584,7 @@ def row_program(
     matrix, vector = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[dtype, "(?):(1)", "align<16>"]
     w, b = (vector if x in takes else None for x in "wb")
     r, s = matrix if has_two(takes) else None, matrix if "r" in takes else None
+    r = cute.Tensor[dtype, "(?):(?)"] if "g" in takes else r
     eps = cute.Float32 if "norm" in op else None
     return cute.trace(launch, matrix, r, w, b, matrix, s, eps, Plan(op, element, config, takes))
 

@@ -31,12 +31,12 @@ from cute_dialect.op.select.gemm_dispatch import gpu_of
 
 __all__ = [
     "column_kernel", "cross_entropy_backward", "entropy_kernel", "layer_norm_backward", "log_softmax_backward",
-    "norm_blocks", "norm_kernel", "rms_norm_backward", "softmax_backward",
+    "norm_blocks", "norm_kernel", "number_backward", "rms_norm_backward", "softmax_backward",
 ]  # fmt: skip
 
 _KNOWN = {
     name: KnownCalls()
-    for name in ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
+    for name in ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy", "max", "logsumexp")
 }  # fmt: skip
 """Cached calls by function."""
 
@@ -103,6 +103,33 @@ def _mapped(call: str, dy: Any, y: Any, device: object) -> Any:
         one.launch(kernel, one.matrix("y"), one.matrix("dy"), one.matrix_of(dx))
         if device is None:
             one.remember(_KNOWN[call], (), (y, dy), dx)
+    return dx
+
+
+def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any:
+    """Return the gradient of ``x`` from that of ``call``, which is ``max`` or ``logsumexp`` of each row.
+
+    Equal maxima share the gradient, as in ``torch.amax``.  ``dy`` has one element per row.
+    """
+    if device is None:
+        done = _KNOWN[call].again((), x, dy)
+        if done is not None:
+            return done
+    one = RowCall(f"{call}_backward", {"x": x, "dy": dy}, device)
+    n = one.length()
+    if one.views["dy"].shape != (*one.x.shape[:-1], 1):
+        one.expect("dy", one.x.shape[:-1])
+    dx = one.result(one.x.shape)
+    if 0 not in one.x.shape:
+        kernel = row_kernel(one.name, one.element, n, "g")
+        each = one.views["dy"]
+        if each.strides and not any(each.strides):  # one number, expanded to all rows
+            each = each._replace(shape=(one.count,), strides=(0,))
+        else:
+            each = one.flat("dy")
+        one.launch(kernel, one.matrix("x"), each, one.matrix_of(dx))
+        if device is None:
+            one.remember(_KNOWN[call], (), (x, dy), dx)
     return dx
 
 

@@ -14,13 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cute_dialect.kernels.row_config import longest
+from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.torch_operator import TorchOperator
 
 __all__ = [
     "cross_entropy", "cross_entropy_backward", "layer_norm", "layer_norm_backward", "layer_norm_residual",
-    "log_softmax", "log_softmax_backward", "rms_norm", "rms_norm_backward", "rms_norm_residual", "row_number",
+    "log_softmax", "log_softmax_backward", "logsumexp_backward", "max_backward", "rms_norm", "rms_norm_backward", "rms_norm_residual", "row_number",
     "softmax", "softmax_backward",
 ]  # fmt: skip
 
@@ -262,8 +264,28 @@ def _keep_row(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(x, output)
 
 
+def _max_backward(dy: Tensor, x: Tensor) -> Tensor:
+    return row_grads.number_backward("max", dy, x, device=_device(x))
+
+
+def _logsumexp_backward(dy: Tensor, x: Tensor) -> Tensor:
+    return row_grads.number_backward("logsumexp", dy, x, device=_device(x))
+
+
+def _like_row(dy: Tensor, x: Tensor) -> Tensor:
+    return _contiguous(x)
+
+
+max_backward = TorchOperator("max_backward", _max_backward, _like_row)
+logsumexp_backward = TorchOperator("logsumexp_backward", _logsumexp_backward, _like_row)
+_BACKWARD = {"max": max_backward, "logsumexp": logsumexp_backward}
+
+
 def _row_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     x, y = ctx.saved_tensors
+    kernel = _BACKWARD.get(ctx.call)
+    if kernel is not None and not torch.is_grad_enabled() and _is_supported(ctx.call, x):
+        return None, kernel(dy, x), None
     y, dy = (t if ctx.keepdim else t.unsqueeze(-1) for t in (y, dy))
     if ctx.call == "max":  # Equal maxima share the gradient, as in torch.amax.
         share = (x == y).to(dy.dtype)
@@ -271,6 +293,11 @@ def _row_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     if ctx.call == "logsumexp":
         return None, dy * torch.where(torch.isinf(y), torch.exp(x - y), softmax(x)), None
     return None, (dy / x.shape[-1] if ctx.call == "mean" else dy).expand(x.shape), None
+
+
+def _is_supported(call: str, x: Tensor) -> bool:
+    """Return True if a kernel computes the gradient of a row's number."""
+    return x.numel() > 0 and x.shape[-1] <= longest(f"{call}_backward", element_name(x.dtype), "g")
 
 
 row_number = TorchOperator("row_number", _row_number, _row_number_shapes, keep=_keep_row, backward=_row_backward)

@@ -112,6 +112,24 @@ def test_numpy_and_no_rows() -> None:
         row_grads.rms_norm_backward(torch.empty(1, 70000).half(), torch.empty(1, 70000).half(), device="cpu")
 
 
+@pytest.mark.sample("amax-7-torch.float32")
+@pytest.mark.parametrize("dtype", LIMITS, ids=str)
+@pytest.mark.parametrize("n", [1, 7, 64, 1001])
+@pytest.mark.parametrize("call", ["amax", "logsumexp"])
+def test_gradients_of_a_number_per_row(call: str, n: int, dtype: torch.dtype) -> None:
+    """Ties share a gradient. Rows of infinities and NaN are as in torch."""
+    x = (data(9, n, dtype=dtype).detach() * 4).round() / 4
+    x[3], x[4, n // 2], x[5, n // 3] = -torch.inf, torch.nan, torch.inf
+    x.requires_grad_()
+    dy = data(9, 1, dtype=dtype, seed=3).detach()
+    for up in (dy[:, 0], dy[:1, 0].expand(9)):
+        y = {"amax": op.max, "logsumexp": op.logsumexp}[call](x, device="cpu")
+        (found,) = torch.autograd.grad(y, x, up)
+        (wanted,) = exact(lambda x: getattr(torch, call)(x, -1), [x], [up])
+        assert torch.equal(found.isnan(), wanted.isnan())
+        same(found.nan_to_num(), wanted.nan_to_num())
+
+
 @pytest.mark.slow
 def test_a_gradient_with_zeros_for_steps() -> None:
     """``y.sum().backward()`` gives one expanded number as the gradient."""
