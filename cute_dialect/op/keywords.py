@@ -12,7 +12,7 @@ Calls with all arguments pay nothing for this check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, wraps
 from inspect import Parameter, signature
@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from cute_dialect.op.errors import ArgumentError
 
-__all__ = ["Missing", "check_keywords", "checks_keywords", "report_missing"]
+__all__ = ["Missing", "check_keywords", "checks_keywords", "report_missing", "similar"]
 
 
 def check_keywords(
@@ -44,10 +44,20 @@ def check_keywords(
         if name in names or name in options or (name in others and name not in without):
             continue
         names = list(dict.fromkeys([*names, *[n for n in others if n not in without]]))
-        near = get_close_matches(name, names + options, 1)
+        near = similar(name, names + options)
         guess = f"; did you mean '{near[0]}'?" if near else ";"
         more = f'; with device="cpu" also {", ".join(sorted(options))}' if options else ""
         raise ArgumentError(f"{call}() has no argument '{name}'{guess} Arguments: {', '.join(names)}{more}")
+
+
+def similar(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known name that is most similar to ``name`` in a list, or an empty list.
+
+    >>> similar("GeLu", ["relu", "gelu"])
+    ['gelu']
+    """
+    lower = {n.lower(): n for n in known}
+    return [lower[n] for n in get_close_matches(name.lower(), lower, 1)]
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])

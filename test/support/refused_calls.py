@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,11 @@ class OnGpu:
         found: dict[str, Any] = {"shape": shape, "typestr": dtype, "data": (at, False), "version": 3}
         self.__cuda_array_interface__ = found | ({} if strides is None else {"strides": strides})
         self.device = SimpleNamespace(id=device)
+
+
+def without_place(error: Exception) -> str:
+    """Return the message of an error without the file and line of a traced function."""
+    return re.sub(r" \([^()]*\.py:\d+\)", "", str(error))
 
 
 def refuse(*_: object, **__: object) -> None:

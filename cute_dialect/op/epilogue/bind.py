@@ -19,8 +19,9 @@ from cute_dialect.op.epilogue.functions import combined
 from cute_dialect.op.epilogue.modes import View, as_array, as_sums, laid
 from cute_dialect.op.epilogue.reducing import Reduced
 from cute_dialect.op.epilogue.tracer_values import INTEGERS
-from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, trace
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, missing_arguments, trace
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError
+from cute_dialect.op.keywords import similar
 from cute_dialect.op.overlap import overlap, same_matrix
 from cute_dialect.op.unfused import as_type, functions_of, store
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
@@ -175,13 +176,13 @@ def traced_of(call: str, epilogue: Any, args: Mapping[str, Any], shape: Sequence
         traced = epilogue
     missing = [n for n in traced.parameters if n not in args and n != "accum"]
     if missing:
-        wanted = ", ".join(n for n in traced.parameters if n != "accum")
-        lacking = ", ".join(f'"{n}"' for n in missing)
-        raise EpilogueError(f"epilogue {traced.name}: args has no {lacking}; its arguments are {wanted}")
+        raise EpilogueError(f"epilogue {traced.name}: {missing_arguments(missing, traced.parameters, args)}")
     others = [n for n in args if n not in traced.parameters and n not in traced.results]
     if others:
+        near = similar(others[0], [*traced.parameters, *traced.results])
+        guess = f"; did you mean {near[0]!r}? Its" if near else "; its"
         raise EpilogueError(
-            f"epilogue {traced.name}: args has unknown names {', '.join(others)}; its parameters are "
+            f"epilogue {traced.name}: args has unknown names {', '.join(others)}{guess} parameters are "
             f"{', '.join(traced.parameters)} and its results {', '.join(traced.results)}"
         )
     changed = {n: args[n] for n, value in traced.fixed.items() if not _same(args[n], value)}

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.functions import ACTIVATIONS, multiply_add, pairs
 from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.keywords import similar
 
 __all__ = [
     "BGRADB", "BIAS", "DEFAULT", "DGELU", "DGELU_BGRAD", "DRELU", "DRELU_BGRAD", "GELU", "GELU_AUX", "GELU_AUX_BIAS",
@@ -31,8 +32,10 @@ Epilogue: TypeAlias = Callable[..., Any]
 
 def _activation(name: str) -> Callable[[Any], Any]:
     if name not in ACTIVATIONS or name == "prelu":
-        known = ", ".join(sorted(n for n in ACTIVATIONS if n != "prelu"))
-        raise EpilogueError(f'activation "{name}" is unknown; choose one of {known}')
+        known = sorted(n for n in ACTIVATIONS if n != "prelu")
+        near = similar(name, known)
+        guess = f"; did you mean {near[0]}? Choose" if near else "; choose"
+        raise EpilogueError(f'activation "{name}" is unknown{guess} one of {", ".join(known)}')
     return ACTIVATIONS[name]
 
 

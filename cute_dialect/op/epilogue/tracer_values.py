@@ -18,6 +18,7 @@ from cute_dialect.op.epilogue import arranging
 from cute_dialect.op.epilogue.arranging import Origin
 from cute_dialect.op.epilogue.modes import Modes, extents
 from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.keywords import similar
 
 __all__ = ["Needed", "Proxy", "Reduced", "Scales", "call", "interleaved", "scales_of"]
 
@@ -307,7 +308,10 @@ class Proxy:
             return partial(call, OF_TORCH[name], self)
         if name in ("clamp", "clip"):
             return partial(_clamped, self)
-        raise NoSuchAttribute(f"{self.what}: traced values have no attribute .{name}")
+        methods = [n for n in vars(Proxy) if not n.startswith("_")]
+        near = similar(name, [*OF_TORCH, "clamp", "clip", *methods])
+        guess = f"; did you mean .{near[0]}?" if near else ""
+        raise NoSuchAttribute(f"{self.what}: traced values have no attribute .{name}{guess}")
 
     def __hash__(self) -> int:
         return id(self)
@@ -463,7 +467,10 @@ def interleaved(x: Any, y: Any) -> Any:
 
 def unknown(what: str, name: str) -> EpilogueError:
     """Return the error for a function that cannot be traced."""
-    return EpilogueError(f"{what}: {name} cannot be traced; use functions of op.epilogue, arithmetic and comparisons")
+    library, _, short = name.rpartition(".")
+    near = similar(short, [*(OF_NUMPY if library == "numpy" else OF_TORCH), "clip", "reshape"])
+    guess = f"; did you mean {library}.{near[0]}? Use" if near and near[0] != short else "; use"
+    return EpilogueError(f"{what}: {name} cannot be traced{guess} functions of op.epilogue, arithmetic and comparisons")
 
 
 def call(name: str, *operands: Any) -> Any:

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from cute_dialect.files import PACKAGE
 from cute_dialect.kernels.epilogue_functions import NUMPY
 from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, Output, evaluate
 from cute_dialect.op.dtypes import element_name
@@ -31,8 +32,10 @@ from cute_dialect.op.epilogue.arranging import Argument, Making, Origin, own_mod
 from cute_dialect.op.epilogue.modes import View
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy, Reduced, Scales
 from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.keywords import similar
+from cute_dialect.tracebacks import user_frames
 
-__all__ = ["FakeTensor", "Placed", "Traced", "shape_in_sums", "trace"]
+__all__ = ["FakeTensor", "Placed", "Traced", "add_place", "missing_arguments", "shape_in_sums", "trace"]
 
 
 class FakeTensor(NamedTuple):
@@ -291,6 +294,27 @@ def trace(
         except Needed as e:
             constants += [n for n in e.names if n not in whole and n not in constants]
             whole = [n for n in whole if n not in e.names]
+        except EpilogueError as e:
+            add_place(e, function, f"epilogue {name_of(function)}")
+            raise
+
+
+def add_place(error: EpilogueError, function: Callable[..., Any], what: str) -> None:
+    """Add file and line after ``what``, the traced function's name: of the innermost user frame, else of its ``def``.
+
+    A function of this package has no such line, and the message stays as it is.
+    """
+    frame = user_frames(error.__traceback__)
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if frame is not None:
+        place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}"
+    elif code is not None and not code.co_filename.startswith(PACKAGE):
+        place = f"{code.co_filename}:{code.co_firstlineno}"
+    else:
+        return
+    error.args = (str(error).replace(f"{what}:", f"{what} ({place}):", 1),)
 
 
 def _traced(
@@ -301,9 +325,7 @@ def _traced(
     parameters = list(inspect.signature(function).parameters)
     missing = [n for n in parameters if n not in examples]
     if missing:
-        names = ", ".join(n for n in parameters if n != "accum")
-        quoted = ", ".join(f'"{n}"' for n in missing)
-        raise EpilogueError(f"{what}: args has no {quoted}; its arguments are {names}")
+        raise EpilogueError(f"{what}: {missing_arguments(missing, parameters, examples)}")
     if "accum" not in parameters:
         raise EpilogueError(
             f"{what}: the function needs a parameter accum, the accumulator; it has ({', '.join(parameters)})"
@@ -368,6 +390,16 @@ def _traced(
         function, graph, kept, names, list(results), form, {n: examples[n] for n in constants if n in parameters},
         parameters, {n: described_as(examples[n], f"{what}: {n}") for n in parameters}, views,
     )  # fmt: skip
+
+
+def missing_arguments(missing: Sequence[str], parameters: Sequence[str], given: Collection[str]) -> str:
+    """Return the error for parameters that are not in ``args``, which has the names ``given``."""
+    wanted = ", ".join(n for n in parameters if n != "accum")
+    quoted = ", ".join(f'"{n}"' for n in missing)
+    for other in given:
+        if other not in parameters and (near := similar(other, missing)):
+            return f'args has no {quoted}, but "{other}"; did you mean "{near[0]}"? Its arguments are {wanted}'
+    return f"args has no {quoted}; its arguments are {wanted}"
 
 
 def _itself(node: int) -> int:

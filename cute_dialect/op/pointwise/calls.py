@@ -24,7 +24,7 @@ from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Out
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.arranging import Making
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
-from cute_dialect.op.epilogue.tracing import name_of
+from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.known import KnownCalls
@@ -330,6 +330,9 @@ class Elementwise:
                 return self._run(arrays, views, constants, shape, compute)
             except Needed as e:
                 constants |= set(e.names)
+            except EpilogueError as e:
+                add_place(e, self.function, self.name)
+                raise
 
     def _run(
         self, arrays: Sequence[Any], views: Sequence[ArrayView], constants: set[str], shape: tuple[int, ...],

@@ -510,3 +510,60 @@ trace(f)
 #:       |         ^
 #: hint: launch with block=128, distribute the tile over fewer threads, or take several slices in each thread
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== registers for a partition of dynamic shape
+def f(x):
+    mma = cute.make_tiled_mma(MMA())
+    mma.make_fragment_A(mma.get_slice(0).partition_A(x))
+
+
+trace(f)
+#: KernelTypeError
+#: atoms.py:3:5: error F254: make_fragment_A of a tiled MMA of mma_sync<16x8x16, (f32,f16,f16,f32)>: the partition has the shape ((2,2,2),?,?), but registers need a static shape
+#:     3 |     mma.make_fragment_A(mma.get_slice(0).partition_A(x))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: partition a tile of static shape, such as cute.local_tile(…)
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a copy between element types of different widths
+def f(x):
+    cute.autovec_copy(x, cute.make_rmem_tensor((8, 8), cute.Float16))
+
+
+trace(f)
+#: KernelTypeError
+#: atoms.py:2:5: error F254: cute.autovec_copy: src has elements of Float32 and dst of Float16, which differ in width
+#:     2 |     cute.autovec_copy(x, cute.make_rmem_tensor((8, 8), cute.Float16))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: convert the elements: dst.store(src.load().to(dst.element_type))
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a copy of a tensor of dynamic shape
+def f(x):
+    cute.autovec_copy(x, x)
+
+
+trace(f)
+#: KernelTypeError
+#: atoms.py:2:5: error F254: cute.autovec_copy: src must have a static shape, got (?,?)
+#:     2 |     cute.autovec_copy(x, x)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: src is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, dst is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>; copy a tile of static shape, such as cute.local_tile(src, tiler, coord)
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tensor in place of a layout
+def f(x):
+    cute.make_tensor(x.iterator, x)
+
+
+trace(f)
+#: LayoutError
+#: atoms.py:2:5: error F240: make_tensor needs a layout or a shape, got tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>
+#:     2 |     cute.make_tensor(x.iterator, x)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: pass its layout, x.layout
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)

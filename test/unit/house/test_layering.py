@@ -14,8 +14,8 @@ from cute_dialect.cute_nvgpu.family import Family
 
 ROOT = Path(__file__).parents[3]
 LAYERS = (
-    "type_text", "errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks", "ir", "dialect", "passes",
-    "cute_nvgpu", "interp", "pipelines", "front", "lang", "kernels", "op", "explore", "tools",
+    "type_text", "errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks", "ir", "dialect",
+    "passes", "cute_nvgpu", "interp", "pipelines", "front", "lang", "kernels", "op", "explore", "tools",
 )  # fmt: skip
 XDSL_FREE = ("type_text", "errors", "exports", "files", "algebra", "arch", "viz", "runtime", "tracebacks")
 VENDOR = ("mlir", "cuda", "torch", "cupy")

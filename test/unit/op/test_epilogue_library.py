@@ -39,5 +39,5 @@ def test_each(name: str) -> None:
 def test_names() -> None:
     assert library.gated("gelu").__name__ == "gated_gelu" and library.gated("gelu") is library.gated("gelu")
     assert library.DGELU_BGRAD.__name__ == "DGELU_BGRAD" and library.RELU_AUX_BIAS.__name__ == "RELU_AUX_BIAS"
-    with pytest.raises(EpilogueError, match=r'activation "swish" is unknown; choose one of elu, '):
+    with pytest.raises(EpilogueError, match=r'"swish" is unknown; did you mean hardswish\? Choose one of elu, '):
         library.gated("swish")

@@ -13,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from refused_calls import without_place
 
 from cute_dialect import op
 from cute_dialect.op.epilogue import quantize, sum
@@ -142,4 +143,4 @@ def test_errors(function: Any, more: dict[str, Any], message: str) -> None:
     a = np.zeros((64, 64), np.float16)
     with pytest.raises(OpError) as e:
         op.mm(a, a, epilogue=function, device="cpu", **more)
-    assert str(e.value) == message
+    assert without_place(e.value) == message

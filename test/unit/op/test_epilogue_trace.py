@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from cute_dialect import op
 from cute_dialect.op import epilogue
 from cute_dialect.op.epilogue import FakeTensor, cast, column, gelu, leaky_relu, relu, row, trace, where
 from cute_dialect.op.errors import EpilogueError
@@ -205,3 +207,29 @@ def test_places_and_casts() -> None:
         trace(lambda accum: epilogue.pairs(accum)[0], {"accum": odd})
     with pytest.raises(EpilogueError, match=r"operands of shapes .* do not broadcast"):
         trace(lambda accum: epilogue.pairs(accum)[0] + accum, {"accum": ACCUM})
+
+
+def misspelled(accum: Any, bias: Any) -> Any:
+    h = accum + bias
+    return h.rellu()  # misspelled
+
+
+def test_errors_name_the_line_and_a_similar_name() -> None:
+    lines = Path(__file__).read_text().splitlines()
+    line = next(i for i, text in enumerate(lines, 1) if "# misspelled" in text)
+    a = np.zeros((16, 16), np.float16)
+    with pytest.raises(EpilogueError) as e:
+        op.mm(a, a, epilogue=misspelled, args={"bias": np.zeros(16, np.float32)}, device="cpu")
+    assert str(e.value) == (
+        f"mm: epilogue misspelled ({__file__}:{line}): traced values have no attribute .rellu; did you mean .relu?"
+    )
+    with pytest.raises(EpilogueError) as e:
+        op.mm(a, a, epilogue=misspelled, args={"biass": 1.0}, device="cpu")
+    assert str(e.value) == (
+        f"mm: epilogue misspelled ({__file__}:{line - 2}): "
+        'args has no "bias", but "biass"; did you mean "bias"? Its arguments are bias'
+    )
+    with pytest.raises(EpilogueError, match=r"numpy\.log10 cannot be traced; did you mean numpy\.log\?"):
+        op.mm(a, a, epilogue=lambda accum: np.log10(accum), device="cpu")
+    with pytest.raises(EpilogueError, match=rf"elementwise <lambda> \({__file__}:\d+\): traced values"):
+        op.elementwise(lambda x: x.rellu(), a, device="cpu")
