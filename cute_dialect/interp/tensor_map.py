@@ -259,15 +259,23 @@ class TensorMap:
                 at[i] = low[i]
         return out
 
-    def _window(self, region: Region, buf: Buffer) -> tuple[tuple[slice, ...], Array] | None:
-        """Return the part of a region inside the tensor: slices of the box, and a view of memory, outermost first."""
+    def _window(self, region: Region, buf: Buffer, stored: bool = False) -> tuple[tuple[slice, ...], Array] | None:
+        """Return the part of a region inside the tensor: slices of the box, and a view of memory, outermost first.
+
+        With `stored`, a line that ends inside a unit of 16 bytes is extended to the end of the unit. A GPU stores whole
+        units, and overwrites the elements past the end of the line.
+        """
         item = self.element_bytes
         strides = (item, *self.strides)
+        extents = self.extents
+        if stored and self.steps[0] == 1:
+            unit = 16 // item
+            extents = (-(-extents[0] // unit) * unit, *extents[1:])
         slices: list[slice] = []
         shape: list[int] = []
         pitch: list[int] = []
         start = self.address - buf.base
-        for (first, count, step), extent, stride in zip(region.spans, self.extents, strides):
+        for (first, count, step), extent, stride in zip(region.spans, extents, strides):
             lo = max(0, -(first // step)) if first < 0 else 0
             hi = min(count, -(-(extent - first) // step))
             if hi <= lo:
@@ -279,6 +287,8 @@ class TensorMap:
         last = start + sum((n - 1) * p for n, p in zip(shape, pitch)) + item
         if start < 0 or last > buf.size:
             where = f"bytes {start} to {last} of {buf.name}, which has {buf.size}"
+            if extents != self.extents:
+                where += f"; a store of lines of {self.extents[0] * item} bytes writes whole units of 16 bytes"
             raise Fault("oob", f"tensor map {self.name or self.text}: the box reaches {where}", -1, buf.base + start)
         view = np.ndarray(shape[::-1], _RAW[item], buf.data.data, start, pitch[::-1])
         return tuple(slices[::-1]), view
@@ -318,20 +328,21 @@ class TensorMap:
     ) -> None:
         """Write a box from bytes in the order of shared memory before the swizzle. Out-of-bounds elements are dropped.
 
+        Whole units of 16 bytes are written, also where a line of the tensor ends inside one.
         `combine` is "" for a store, else the reduction: add, min, max, inc, dec, and, or, xor.
         """
         if not buf.writable:
             raise Fault("readonly", f"TMA store to {buf.name}, which is read-only", -1, self.address)
         box = data.view(_RAW[self.element_bytes]).reshape(self.counts[::-1])
         for region in self.regions(coordinates, offsets):
-            got = self._window(region, buf)
+            got = self._window(region, buf, stored=True)
             if got is None:
                 continue
             where, view = got
             part = box[region.row, where[-1]].reshape(view.shape) if self.pixels else box[where]
             view[...] = part if not combine else combined(self.element, view, part, combine)
         if buf.written is not None or buf.contents is not None:
-            at = self.touched(buf, coordinates, offsets)
+            at = self.touched(buf, coordinates, offsets, stored=True)
             buf.note_written(at, self.element_bytes, self.element_bytes, "TMA store", np.zeros(len(at), np.int64))
 
     def inside(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
@@ -344,11 +355,16 @@ class TensorMap:
                 out[(region.row, where[-1]) if self.pixels else where] = True
         return np.repeat(out.reshape(-1), self.element_bytes)
 
-    def touched(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
-        """Return the byte offsets of the elements of the tensor that a copy accesses, ascending within a row."""
+    def touched(
+        self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = (), stored: bool = False
+    ) -> Array:
+        """Return the byte offsets of the elements of the tensor that a copy accesses, ascending within a row.
+
+        With `stored`, they include the elements past the end of a line that a store overwrites.
+        """
         out: list[Array] = []
         for region in self.regions(coordinates, offsets):
-            got = self._window(region, buf)
+            got = self._window(region, buf, stored)
             if got is not None:
                 view = got[1]
                 at = np.array(view.__array_interface__["data"][0] - buf.data.__array_interface__["data"][0])

@@ -8,7 +8,8 @@ from cute_dialect.op.arrays import Library, aligned_strides
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = [
-    "copied", "expanded", "folded", "goes_on", "kernel_order", "one_matrix", "turn", "vector", "zeros",
+    "copied", "expanded", "folded", "goes_on", "kernel_order", "one_matrix", "turn", "vector", "with_padded_rows",
+    "zeros",
 ]  # fmt: skip
 
 
@@ -61,6 +62,15 @@ def vector(x: ArrayView) -> ArrayView:
     """Return an array of shape (N,), (1, N) or (M, 1) as a vector."""
     size, stride = max(zip(x.shape, x.strides), key=lambda pair: pair[0])
     return x._replace(shape=(size,), strides=(stride if size > 1 else 1,))
+
+
+def with_padded_rows(library: Library, shape: Sequence[int], element: str, like: ArrayView) -> ArrayView:
+    """Return memory for a matrix or batch that TMA can store, with rows padded to multiples of 16 bytes.
+
+    The last row is padded, too, because stores overwrite the padding.
+    """
+    strides = aligned_strides(shape, 1, numpy_dtype(element).itemsize)
+    return library.strided((*shape[:-1], strides[-2]), strides, element, like)._replace(shape=tuple(shape))
 
 
 def copied(library: Library, x: ArrayView, mode: int, element: str = "") -> ArrayView:

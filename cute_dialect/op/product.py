@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
-from cute_dialect.op.arrays import Library, Where, aligned_strides, chosen_device, read_all
+from cute_dialect.op.arrays import Library, Where, chosen_device, read_all
 from cute_dialect.op.compiled import combiner, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bind import Bound, arranged, bound, in_place_of, stored_as, traced_of
@@ -32,6 +32,7 @@ from cute_dialect.op.operand_views import (
     one_matrix,
     turn,
     vector,
+    with_padded_rows,
     zeros,
 )  # fmt: skip
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
@@ -87,13 +88,14 @@ class _Call(NamedTuple):
     stream: object
     run: Interpreted
     wanted: KernelOverride
+    owned: bool = False  # the call may overwrite the padding between rows of ``out``
 
 
 def product(
     name: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: LinearCombination, device: object = None,
     stream: object = None, run: Interpreted | None = None, graph: Any = None,
     args: Mapping[str, Any] = MappingProxyType({}), wanted: KernelOverride = ANY,
-    scales: Mapping[str, Any] = MappingProxyType({}),
+    scales: Mapping[str, Any] = MappingProxyType({}), owned: bool = False,
 ) -> Any:  # fmt: skip
     """Compute ``mm`` (``rank`` 2) or ``bmm`` (3).
 
@@ -102,6 +104,7 @@ def product(
         args: its arguments.
         wanted: the kernel, if the call selects one.
         scales: block scales ``scale_a`` and ``scale_b``.
+        owned: the call may overwrite the padding between rows of ``out``.
 
     Raises subclasses of OpError, and exceptions of a launch.
     """
@@ -111,7 +114,7 @@ def product(
     arrays = {"a": a, "b": b, "out": args.get("D") if out is None else out, "c": extras.c, "bias": extras.bias}
     arrays |= scales
     where, views = read_all(name, arrays, device, stream)
-    call = _Call(name, rank, where, stream, run, wanted)
+    call = _Call(name, rank, where, stream, run, wanted, owned)
     on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)
     try:
         with on:
@@ -199,6 +202,7 @@ def _product(
         )
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
+    z = z._replace(owned=call.owned or (own is not None and own.plain is None))
     asked = x, y, z, both(views["a"].dtype, views["b"].dtype), element
     copy: ArrayView | None = None
     if own is not None and own.plain is None:
@@ -207,7 +211,7 @@ def _product(
         if way is None and found is not None:  # no kernel stores this layout, so a matrix is stored and copied
             del views["flat"]
             epilogue = turned = Epilogue(graph=found.graph)
-            copy = views["out"] = library.strided(shape, aligned_strides(shape, 1, _item(own.flat)), element, own.flat)
+            copy = views["out"] = with_padded_rows(library, shape, element, own.flat)
             way = way_of(*asked, turned, gpu, sms, arithmetic)
         assert way is not None
     else:
@@ -383,8 +387,7 @@ def _launch(
     a, b = made.get("a", a), made.get("b", b)
     target = out
     if "out" in way.copied:
-        strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
-        target = library.strided(out.shape, strides, out.dtype, out)
+        target = with_padded_rows(library, out.shape, out.dtype, out)
     more: list[Any] = [views[n] for n in SCALES if n in views]
     if isinstance(operands, tuple):
         more += operands

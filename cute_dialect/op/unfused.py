@@ -27,6 +27,7 @@ class Matrix(NamedTuple):
     address: int  # modulo 16
     matrices: int = 1
     step: int = 0  # elements between matrices; 0 for one matrix, or one that is shared by the batch
+    owned: bool = False  # stores may overwrite the padding between lines
 
     @property
     def contiguous(self) -> int:
@@ -53,6 +54,14 @@ class Matrix(NamedTuple):
             and min(self.shape) > 0
             and self.step * self.item % 16 == 0
         )
+
+    def is_tma_storable(self) -> bool:
+        """Return True if TMA can store the matrix without changing other memory.
+
+        TMA stores write whole units of 16 bytes.  If the line ends inside a unit, the rest of it is overwritten.
+        """
+        line = self.shape[self.contiguous] * self.item
+        return self.suits_tma() and (self.owned or line % 16 == 0)
 
     def copied(self, mode: int) -> Matrix:
         """Return the layout of a copy that TMA can read, contiguous along a mode."""

@@ -326,7 +326,7 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             monitor = g.machine.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
-                elements = tm.touched(buf, at, _unmoved(tm))
+                elements = tm.touched(buf, at, _unmoved(tm), stored=True)
                 monitor.async_global_write(g, lane, buf, elements, tm.element_bytes, info, combine)
             _check_source(g, lane, tm, buf, at, block, offset)
             if combine:

@@ -78,7 +78,11 @@ class CopyBulkTensorTileG2SMulticastOp(TmaOp):
 
 @dataclass(frozen=True)
 class CopyBulkTensorTileS2GOp(TmaOp):
-    """TMA store of a tile of shared memory to a global tensor, in a bulk group."""
+    """TMA store of a tile of shared memory to a global tensor, in a bulk group.
+
+    The GPU writes whole units of 16 bytes.  If the extent of the contiguous mode is not a multiple of 16 bytes, the
+    elements past its end are overwritten up to the next multiple.
+    """
 
     direction: ClassVar[str] = "store"
 

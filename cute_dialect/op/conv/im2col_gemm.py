@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
-from cute_dialect.op.arrays import Library, aligned_strides
+from cute_dialect.op.arrays import Library
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.layouts import as_rows, dense
 from cute_dialect.op.dtypes import result_of
 from cute_dialect.op.epilogue.bind import Bound
 from cute_dialect.op.known import LinearCombination
+from cute_dialect.op.operand_views import with_padded_rows
 from cute_dialect.op.operands import matrix
 from cute_dialect.op.product import product
 from cute_dialect.op.recording import launched
@@ -50,7 +51,9 @@ def unfolded(
     simple = g.groups == 1 and found is None and at_once >= images
     plain = g.kind != WGRAD and g.groups == 1 and found is None
     sums = rows if simple or plain else sums_for(library, ready, rows)
-    made = sums if g.groups > 1 or matrix(sums).suits_tma() else _aligned(library, sums)
+    made = sums
+    if g.groups == 1 and not matrix(sums).is_tma_storable():
+        made = with_padded_rows(library, sums.shape, sums.dtype, sums)  # fast GEMM kernels need aligned rows
     how = extras if sums is rows else extras.of_sums()
     first = True
     for start in range(0, images, at_once):
@@ -59,23 +62,19 @@ def unfolded(
         if g.kind == WGRAD:
             y = _rows(library, _images(library, other, start, count))
             added = None if not first or sums is not rows else c
-            _weights(call, g, columns, y, made, how, added, first, kernel)
+            _weights(call, g, columns, y, made, how, added, first, kernel, owned=made is not sums)
         else:
             span = start * pixels, count * pixels
             added = None if c is None or sums is not rows else _images(library, c, *span)
             bias = ready.bias if sums is rows else None
             target = _images(library, made, *span)
-            _pixels(call, g, columns, _factor(library, other, g), target, how, added, bias, kernel)
+            factor = _factor(library, other, g)
+            _pixels(call, g, columns, factor, target, how, added, bias, kernel, owned=made is not sums)
         first = False
     if made is not sums:
         library.native(sums)[...] = library.native(made)
     if sums is not rows:
         finish(library, ready, sums, rows, extras, found)
-
-
-def _aligned(library: Library, x: ArrayView) -> ArrayView:
-    """Return memory for a matrix with 16-byte aligned rows, which fast GEMM kernels need."""
-    return library.strided(x.shape, aligned_strides(x.shape, 1, numpy_dtype(x.dtype).itemsize), x.dtype, x)
 
 
 def sums_for(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
@@ -212,9 +211,14 @@ def _goes_on(x: ArrayView) -> bool:
 
 def _multiplied(
     call: Call, a: ArrayView, b: ArrayView, out: ArrayView, extras: LinearCombination, c: ArrayView | None,
-    bias: ArrayView | None, kernel: object,
+    bias: ArrayView | None, kernel: object, *, owned: bool = False,
 ) -> None:  # fmt: skip
-    """Compute a GEMM or a batched GEMM; ``kernel``: the selected one."""
+    """Compute a GEMM or a batched GEMM.
+
+    Args:
+        kernel: the kernel that the call selects.
+        owned: stores may overwrite the padding between rows of ``out``.
+    """
     library = call.where.library
 
     def given(x: ArrayView | None) -> Any:
@@ -225,16 +229,17 @@ def _multiplied(
     device = "cpu" if call.where.cpu else call.where.device
     stream = None if library.name in ("torch", "cupy") else call.stream
     arrays = given(a), given(b), given(out)
-    product(call.name, rank, *arrays, None, extras, device, stream, call.run, wanted=KernelOverride(kernel))
+    wanted = KernelOverride(kernel)
+    product(call.name, rank, *arrays, None, extras, device, stream, call.run, wanted=wanted, owned=owned)
 
 
 def _pixels(
     call: Call, g: Geometry, columns: ArrayView, factor: ArrayView, out: ArrayView, extras: LinearCombination,
-    c: ArrayView | None, bias: ArrayView | None, kernel: object,
+    c: ArrayView | None, bias: ArrayView | None, kernel: object, *, owned: bool,
 ) -> None:  # fmt: skip
     """Compute the GEMM of the result's pixels."""
     if g.groups == 1:
-        _multiplied(call, _of_group(columns, 1), _of_group(factor, 0), out, extras, c, bias, kernel)
+        _multiplied(call, _of_group(columns, 1), _of_group(factor, 0), out, extras, c, bias, kernel, owned=owned)
         return
     (m, groups, k), (row, group, one) = columns.shape, columns.strides
     a = columns._replace(shape=(groups, m, k), strides=(group, row, one))
@@ -252,7 +257,7 @@ def _of_group(x: ArrayView, mode: int) -> ArrayView:
 def _weights(
     call: Call, g: Geometry, columns: ArrayView, y: ArrayView, out: ArrayView, extras: LinearCombination,
     c: ArrayView | None,
-    first: bool, kernel: object,
+    first: bool, kernel: object, *, owned: bool,
 ) -> None:  # fmt: skip
     """Compute the GEMM of the gradient of the filters, or add to it."""
     if not first:
@@ -260,7 +265,7 @@ def _weights(
     (m, groups, k), (row, group, one) = columns.shape, columns.strides
     if groups == 1:
         a = y._replace(shape=y.shape[::-1], strides=y.strides[::-1])
-        _multiplied(call, a, _of_group(columns, 1), out, extras, c, None, kernel)
+        _multiplied(call, a, _of_group(columns, 1), out, extras, c, None, kernel, owned=owned)
         return
     per = out.shape[0] // groups
     a = y._replace(shape=(groups, per, m), strides=(per, 1, y.strides[0]))

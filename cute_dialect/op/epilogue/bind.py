@@ -475,6 +475,7 @@ def arranged(traced: Traced, d: ArrayView, sums: Sequence[int]) -> Arranged | No
     steps = [s for i, s in enumerate(flat.strides) if i != len(rows)]
     tma = (
         flat.strides[len(rows)] == 1 and flat.pointer % 16 == 0 and len(steps) < 5
+        and flat.shape[len(rows)] * item % 16 == 0  # stores overwrite the rest of a partial unit of 16 bytes
         and all(s > 0 and s * item % 16 == 0 for s in steps)
         and (len(rows) == 1 or flat.shape[0] % 16 == 0) and (len(columns) == 1 or columns[0] != "?")
     )  # fmt: skip
@@ -543,9 +544,13 @@ def _order(view: Any, kind: str) -> tuple[str, bool]:
 
 
 def _suits_tma(view: Any) -> bool:
-    """Return True if TMA can store a matrix, or a batch, of contiguous rows."""
+    """Return True if TMA can store a matrix, or a batch, of contiguous rows.
+
+    Rows must be multiples of 16 bytes, because stores overwrite the rest of a partial unit of 16 bytes.
+    """
     apart = [s * _item(view) for i, s in enumerate(_strides(view)) if i != 1]
-    return _address(view) % 16 == 0 and all([s > 0 and s % 16 == 0 for s in apart])
+    row = view.shape[1] * _item(view)
+    return _address(view) % 16 == 0 and row % 16 == 0 and all([s > 0 and s % 16 == 0 for s in apart])
 
 
 def _item(t: Any) -> int:

@@ -45,7 +45,7 @@ from cute_dialect.op.grouped.known import KnownGroups, Launch
 from cute_dialect.op.grouped.mma_sync import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.known import LinearCombination
-from cute_dialect.op.operand_views import copied, expanded, kernel_order, turn
+from cute_dialect.op.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
 from cute_dialect.op.operands import check_result, matrix
 from cute_dialect.op.product import Interpreted, options_of
 from cute_dialect.op.select.gemm_dispatch import gpu_of, here
@@ -54,7 +54,7 @@ from cute_dialect.op.select.kernel_override import KernelOverride, kernel_for
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-__all__ = ["SCHEDULES", "GroupedArguments", "Planned", "computed", "planned", "problem_of", "readable"]
+__all__ = ["SCHEDULES", "GroupedArguments", "Planned", "computed", "is_storable", "planned", "problem_of", "readable"]
 
 SCHEDULES = ("auto", "device", "host")
 RESTS = ("keep", "zero")
@@ -285,12 +285,16 @@ def _computed(call: _Call, g: GroupedArguments, views: dict[str, ArrayView]) -> 
     config = _config(problem, s, begins, after.epilogue, g.kernel, gpu, sms)
     if call.planned:
         _check_readable(name, {"A": (a, majors[0] == "k"), "B": (b, majors[1] == "n"), "D": (out, True)})
+        if not is_storable(out):
+            raise LayoutError(
+                f"{name}: D has rows of {out.shape[-1]} elements; TMA stores rows that are multiples of 16 bytes; use "
+                "grouped_mm(), which copies it"
+            )
     a = a if readable(a, majors[0] == "k") else copied(library, a, int(majors[0] == "k"))
     b = b if readable(b, majors[1] == "n") else copied(library, b, int(majors[1] == "n"))
     target = out
-    if not readable(out, True):
-        strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
-        target = library.strided(out.shape, strides, out.dtype, out)
+    if not is_storable(out):
+        target = with_padded_rows(library, out.shape, out.dtype, out)
         if s.form != "k":  # Rows and columns of no group keep their values.
             library.native(target)[...] = library.native(out)
     stretches = _stretches(call, s, of_groups)
@@ -528,6 +532,14 @@ def readable(x: ArrayView, rows: bool) -> bool:
     step = x.strides[0] if len(x.shape) == 3 and x.shape[0] > 1 else 0
     whole = line * m.item % 16 == 0 and line > 0 and (len(x.shape) == 2 or x.shape[0] == 1 or step > 0)
     return m.address % 16 == 0 and whole and step * m.item % 16 == 0
+
+
+def is_storable(x: ArrayView) -> bool:
+    """Return True if TMA can store a matrix, or a batch, of contiguous rows without changing other memory.
+
+    TMA stores write whole units of 16 bytes, so a row that ends inside a unit needs padding that may change.
+    """
+    return readable(x, True) and x.shape[-1] * numpy_dtype(x.dtype).itemsize % 16 == 0
 
 
 def _check_readable(name: str, matrices: Mapping[str, tuple[ArrayView, bool]]) -> None:

@@ -10,7 +10,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.pointer_array_gemm import ListedConfig
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.grouped.call import GroupedArguments, problem_of, readable
+from cute_dialect.op.grouped.call import GroupedArguments, is_storable, problem_of, readable
 from cute_dialect.op.grouped.choosing import majors_of, ranked
 from cute_dialect.op.grouped.kernels import name_of
 from cute_dialect.op.grouped.mma_sync import base_of, is_of_warps, size_of
@@ -104,9 +104,13 @@ def explained_grouped(
         return GroupedExplanation(s, p, gpu, config, 0.0, (), copies)
     majors = majors_of(s.form, p.element, *majors)
     p = p._replace(major_a=majors[0], major_b=majors[1])
-    copied = [("a", a, majors[0] == "k"), ("b", b, majors[1] == "n")] + ([] if out is None else [("out", out, True)])
+    copied = [
+        (n, x) for n, x, along in (("a", a, majors[0] == "k"), ("b", b, majors[1] == "n")) if not readable(x, along)
+    ]
+    if out is not None and not is_storable(out):
+        copied.append(("out", out))
     sizes = {n: BITS[p.output if n == "out" else p.element] // 8 for n in ("a", "b", "out")}
-    copies = [(n, _elements(x) * sizes[n]) for n, x, along in copied if not readable(x, along)]
+    copies = [(n, _elements(x) * sizes[n]) for n, x in copied]
     gpu, sms = (gpu, 132) if gpu else here()
     (t, config), *rest = ranked(p, s.form, "row_groups" in shapes, None, gpu, sms, others + 1)
     return GroupedExplanation(s, p, gpu, config, t, tuple(rest), tuple(copies))

@@ -94,6 +94,20 @@ def fits_tma(view: ArrayView, layout: str = "") -> bool:
     return view.pointer % 16 == 0 and all(s > 0 and s * item % 16 == 0 for s in steps)
 
 
+def _is_storable(view: ArrayView, layout: str = "") -> bool:
+    """Return True if TMA can store the matrices without changing other memory; for ``layout`` see :func:`fits_tma`.
+
+    TMA stores write whole units of 16 bytes, so a line that ends inside a unit needs padding that may change.
+    """
+    return fits_tma(view, layout) and _line(view, layout) % 16 == 0
+
+
+def _line(view: ArrayView, layout: str = "") -> int:
+    """Return the bytes of a line of contiguous elements."""
+    layout = layout or layout_found(view)
+    return view.shape[-1 if layout == "row" else -2] * SIZES.get(view.dtype, 1)
+
+
 def fits_results(x: Operands, *, flipped: bool) -> bool:
     """Return True if wgmma kernels can write D in place, and read C and the bias in pairs of columns.
 
@@ -101,17 +115,19 @@ def fits_results(x: Operands, *, flipped: bool) -> bool:
     """
     pairs, layout = (x.c is not None or x.along == "n") and not flipped, "column" if flipped else "row"
     return (
-        fits_tma(x.d, layout) and (x.c is None or fits_tma(x.c, layout)) and not (x.b.shape[-1] % 2 and pairs)
+        _is_storable(x.d, layout) and (x.c is None or fits_tma(x.c, layout)) and not (x.b.shape[-1] % 2 and pairs)
     )  # fmt: skip
 
 
 def check_tma(call: str, x: Operands) -> None:
     """Raise AlignmentError for an operand that TMA cannot read or write."""
     for name, view in (("A", x.a), ("B", x.b), ("C", x.c), ("D", x.d)):
-        if view is None or fits_tma(view) or 0 in view.shape:
+        if view is None or 0 in view.shape or (_is_storable(view) if name == "D" else fits_tma(view)):
             continue
         item = SIZES.get(view.dtype, 1)
-        if view.pointer % 16:
+        if fits_tma(view):
+            what, bytes_ = f"has lines of {_line(view)} bytes, but TMA stores multiples of 16", _line(view)
+        elif view.pointer % 16:
             what, bytes_ = f"has an address of {view.pointer % 16} mod 16, but TMA needs 0", view.pointer % 16
         else:
             steps = [s * item for s, n in zip(view.strides, view.shape) if s != 1 and n > 1 and s * item % 16]

@@ -154,7 +154,8 @@ def way_of(
         return _without_tma(problem, a, b, out, epilogue, folded, costs_of(gpu, sms))
     copied: list[str] = []
     if BITS[element] == 16:
-        copied = [name for name, x in (("a", a), ("b", b), ("out", out)) if not x.suits_tma()]
+        copied = [name for name, x in (("a", a), ("b", b)) if not x.suits_tma()]
+        copied += ["out"] * (not out.is_tma_storable())
         readable = not copied or sums != "" or (output != element and epilogue is None)
         readable |= copied == ["out"] and epilogue is None
         readable |= epilogue is None and _is_long(problem, sms)
@@ -190,15 +191,16 @@ def _read_along_k(
     At most one of A and B may not be contiguous along K:  A, or in the transposed problem B.  It is loaded to
     registers (:mod:`cute_dialect.kernels.gemm.rs_mainloop`).
     """
-    wanted = (("a", a, 1), ("b", b, 0), ("out", out, 1))
-    copied = [name for name, x, mode in wanted if not (x.suits_tma() and (name != "out" or x.along(mode)))]
-    across = [name for name, x, mode in wanted[:2] if not x.along(mode)]
+    factors = ("a", a, 1), ("b", b, 0)
+    copied = [name for name, x, _ in factors if not x.suits_tma()]
+    copied += ["out"] * (not (out.is_tma_storable() and out.along(1)))
+    across = [name for name, x, mode in factors if not x.along(mode)]
     plain = epilogue is None or not (epilogue.half or epilogue.reduces)
     # The transposed problem accesses matrices other than D element by element, and cannot store bytes that way.
     swapped = BITS[p.output] > 8 and (epilogue is None or not epilogue.by_elements)
     may_stay = [name for name in across if plain and p.sums not in OF_BLOCKS and (name == "a" or swapped)]
     kept = max(may_stay, key=lambda name: p.m if name == "a" else p.n, default="")  # the larger one
-    copied = [name for name, *_ in wanted if name in copied or (name in across and name != kept)]
+    copied = [name for name in ("a", "b", "out") if name in copied or (name in across and name != kept)]
     return p._replace(major_a="m" if kept == "a" else "k", major_b="n" if kept == "b" else "k"), copied
 
 

@@ -247,7 +247,7 @@ def explain(
         check_result(name, {"out": views["out"]}, shape, None if dtype is None else result, arranged=shaped)
     extras = LinearCombination(alpha, beta, c, bias, applied, hook)
     of_bias = (None, "") if bias is None else (views["bias"].shape, views["bias"].dtype)
-    fused, result = None, views["out"].dtype
+    fused, result, own = None, views["out"].dtype, None
     if not extras.plain:
         fused = gemm_dispatch.epilogue_of(name, extras, shape[-2], shape[-1], *of_bias, result)
     if traced is not None:
@@ -266,6 +266,7 @@ def explain(
     gpu, sms = (gpu, 132) if gpu else gemm_dispatch.here()
     views, fused = by_rows(views, fused)
     matrices = {n: matrix(views[n]) for n in ("a", "b", "out")}
+    matrices["out"] = matrices["out"]._replace(owned=own is not None and own.plain is None)
     if math in FAST:
         views |= {n: views[n]._replace(dtype=FAST[math]) for n in ("a", "b")}
     try:

@@ -91,6 +91,24 @@ def test_where_a_line_may_begin(element: str, right: int, wrong: int) -> None:
         tm.scatter(buf, (wrong,), box)
 
 
+@pytest.mark.parametrize("combine", ["", "add"])
+def test_stores_write_whole_units(combine: str) -> None:
+    """A line of 13 f16 ends inside the second unit of 16 bytes, so a store overwrites 3 elements past its end."""
+    tm = TensorMap("f16", (13, 3), (48,), (16, 2), (1, 1)).at(4096)
+    memory = np.full((3, 24), 7, np.float16)
+    buf = Buffer(4096, memory.reshape(-1).view(np.uint8), "a")
+    tm.scatter(buf, (0, 1), np.full(32, 5, np.float16).view(np.uint8), combine)
+    expected = np.full((3, 24), 7, np.float16)
+    expected[1:, :16] = 12 if combine else 5
+    assert np.array_equal(memory, expected)
+    assert len(tm.touched(buf, (0, 1))) == 26
+    assert len(tm.touched(buf, (0, 1), stored=True)) == 32
+    assert tm.gather(buf, (0, 1)).view(np.float16).reshape(2, 16)[:, 13:].any() == 0
+    short = Buffer(4096, memory.reshape(-1)[: 2 * 24 + 13].view(np.uint8), "a")
+    with pytest.raises(Fault, match="a store of lines of 26 bytes writes whole units of 16 bytes"):
+        tm.scatter(short, (0, 2), np.zeros(64, np.uint8))
+
+
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 def test_swizzle(swizzle: int) -> None:
     """Bits 4 to 6 of the address are xored with bits 7 to 9, as many as the width has."""

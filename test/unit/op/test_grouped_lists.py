@@ -160,6 +160,8 @@ def test_a_plan_of_one_matrix_in_groups() -> None:
     ):
         with pytest.raises(error, match=said):
             plan.run(*given, offs=[3, 20, 33], device="cpu")
+    with pytest.raises(op.LayoutError, match=r"GroupedGemm.run: D has rows of 21 elements; TMA stores rows"):
+        plan.run(a, b[..., :21], D=out[:, :21], offs=[3, 20, 33], device="cpu")
     apart = np.array([3, 0, 20, 0, 33, 0], np.int32)[::2]  # a plan would keep a copy of them
     with pytest.raises(op.LayoutError, match=r"GroupedGemm.run: offs has strides \(2,\); it must be contiguous"):
         plan.run(a, b, offs=apart, device="cpu")
