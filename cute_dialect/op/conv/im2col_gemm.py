@@ -48,8 +48,9 @@ def unfolded(
     pixels = prod(g.output[1:-1]) if g.kind != WGRAD else prod(g.result[1:-1])
     images, wide = g.image[0], g.taps * image.shape[-1] * numpy_dtype(image.dtype).itemsize
     at_once = max(1, min(images, MOST // max(1, pixels * wide)))
-    simple = g.groups == 1 and found is None and at_once >= images
-    plain = g.kind != WGRAD and g.groups == 1 and found is None
+    # The GEMM of groups is a batch, whose kernels have no bias per matrix.
+    alone = found is None and (g.groups == 1 or (c is None and ready.bias is None and not extras.activation))
+    simple, plain = alone and at_once >= images, alone and g.kind != WGRAD
     sums = rows if simple or plain else sums_for(library, ready, rows)
     made = sums
     if g.groups == 1 and not matrix(sums).is_tma_storable():
@@ -112,13 +113,49 @@ def columns_of(call: Call, ready: Prepared, start: int, count: int) -> ArrayView
     per = image.shape[-1] // g.groups
     if g.is_product:
         rows = _rows(library, image)
-        return rows._replace(shape=(rows.shape[0], g.groups, per), strides=(rows.strides[0], per, 1))
+        rows = rows._replace(shape=(rows.shape[0], g.groups, per), strides=(rows.strides[0], per, 1))
+        return _padded(library, rows) if g.groups > 1 else rows
+    if g.groups > 1 and not _lines_suit(image, g.taps * per):
+        return _columns_apart(call, g, image, per)
     rows, line = extents_of(g, image)
     made = library.strided((rows, line), (line, 1), image.dtype, image)
+    _write(call, g, image, made)
+    return made._replace(shape=(rows, g.groups, g.taps * per), strides=(line, g.taps * per, 1))
+
+
+def _columns_apart(call: Call, g: Geometry, image: ArrayView, per: int) -> ArrayView:
+    """Return the columns of an image as a matrix per group, whose lines are padded to 16 bytes."""
+    library = call.where.library
+    native = library.native(image)
+    one = g._replace(image=(*g.image[:-1], per), groups=1)
+    parts = [view_of(native[..., i * per : (i + 1) * per]) for i in range(g.groups)]
+    rows, line = extents_of(one, parts[0])
+    made = library.strided((g.groups, rows, line), (rows * line, line, 1), image.dtype, image)
+    matrices = library.native(made)
+    for i, part in enumerate(parts):
+        _write(call, one, part, view_of(matrices[i]))
+    return made._replace(shape=(rows, g.groups, g.taps * per), strides=(line, rows * line, 1))
+
+
+def _write(call: Call, g: Geometry, image: ArrayView, made: ArrayView) -> None:
+    """Launch the kernel that writes columns."""
     found = writing(g, image, made)
     kernel = kernel_of(found.config, call.where.cpu)
     call.told(launched(kernel, found.image, found.columns, *found.numbers, **call.options))
-    return made._replace(shape=(rows, g.groups, g.taps * per), strides=(line, g.taps * per, 1))
+
+
+def _lines_suit(x: ArrayView, elements: int) -> bool:
+    """Return True if lines of a number of elements are whole vectors of 16 bytes."""
+    return elements * numpy_dtype(x.dtype).itemsize % 16 == 0
+
+
+def _padded(library: Library, x: ArrayView) -> ArrayView:
+    """Return matrices that fast GEMM kernels can read: a copy with lines padded to 16 bytes, if that is needed."""
+    item = numpy_dtype(x.dtype).itemsize
+    steps = [step for n, step in zip(x.shape[:-1], x.strides[:-1]) if n != 1]
+    if x.pointer % 16 == 0 and all(step * item % 16 == 0 for step in steps):
+        return x
+    return dense(library, x, max(1, 16 // item))
 
 
 class Writing(NamedTuple):
@@ -182,6 +219,7 @@ def _rows(library: Library, x: ArrayView) -> ArrayView:
 def _factor(library: Library, other: ArrayView, g: Geometry) -> ArrayView:
     """Return the filter as the second factor, (groups, taps and channels, columns)."""
     per_k, per_c = g.filter[0] // g.groups, g.filter[-1]
+    unit = max(1, 16 // numpy_dtype(other.dtype).itemsize)
     shape, (row, *taps, channel) = other.shape, other.strides
     grouped = other._replace(
         shape=(g.groups, per_k, *shape[1:]), strides=(per_k * row, row, *taps, channel)
@@ -191,12 +229,14 @@ def _factor(library: Library, other: ArrayView, g: Geometry) -> ArrayView:
         turned = grouped._replace(
             shape=tuple([grouped.shape[i] for i in order]), strides=tuple([grouped.strides[i] for i in order])
         )
-        turned = dense(library, turned)
-        return turned._replace(shape=(g.groups, g.taps * per_k, per_c), strides=(g.taps * per_k * per_c, per_c, 1))
+        turned = dense(library, turned, unit)
+        line, rows = turned.strides[-2], g.taps * per_k
+        return turned._replace(shape=(g.groups, rows, per_c), strides=(rows * line, line, 1))
     made = grouped if _goes_on(grouped) else dense(library, grouped)
     across = g.taps * per_c
-    step, rows = made.strides[0], made.strides[1]
-    return made._replace(shape=(g.groups, across, per_k), strides=(step, 1, rows))
+    made = made._replace(shape=(g.groups, per_k, across), strides=(*made.strides[:2], 1))
+    made = _padded(library, made) if g.groups > 1 else made
+    return made._replace(shape=(g.groups, across, per_k), strides=(made.strides[0], 1, made.strides[1]))
 
 
 def _goes_on(x: ArrayView) -> bool:
@@ -268,7 +308,8 @@ def _weights(
         _multiplied(call, a, _of_group(columns, 1), out, extras, c, None, kernel, owned=owned)
         return
     per = out.shape[0] // groups
-    a = y._replace(shape=(groups, per, m), strides=(per, 1, y.strides[0]))
+    y = _padded(call.where.library, y._replace(shape=(m, groups, per), strides=(y.strides[0], per, 1)))
+    a = y._replace(shape=(groups, per, m), strides=(y.strides[1], 1, y.strides[0]))
     b = columns._replace(shape=(groups, m, k), strides=(group, row, one))
     made = out._replace(shape=(groups, per, k), strides=(per * out.strides[0], out.strides[0], 1))
     if c is not None:

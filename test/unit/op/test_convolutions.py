@@ -89,9 +89,9 @@ def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None
     instruction = op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
     tile = op.TileDescription([128, 64, 64], 3, None, instruction)
     assert (op.conv2d(x, f, **h.arguments, kernel=tile, device="cpu") == forward(x, f, h)).all()
-    assert names == ["f16-f32-kk-128x64-c1b-q3"]
+    assert names == ["f16-f16-kk-128x64-c1bd-q3"]
     with pytest.raises(
-        op.UnsupportedError, match=(r'conv2d: there is no kernel "fast" for f16-f32-kk 2x12x24x16; see op\.explain')
+        op.UnsupportedError, match=(r'conv2d: there is no kernel "fast" for f16-f16-kk 2x12x24x16; see op\.explain')
     ):
         op.conv2d(x, f, **h.arguments, kernel="fast", device="cpu")
 

@@ -269,3 +269,24 @@ def test_blocks_of_several_tiles(stride: int, kernels: list[str], monkeypatch: p
     finally:
         forget()
     assert len(kernels) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("taps", "stride"), [((2, 2), 1), ((1, 2), 2), ((1, 1), 1)])
+def test_odd_groups_of_many_channels(taps: tuple[int, int], stride: int, kernels: list[str]) -> None:
+    """Columns of a group have padded rows, which TMA can read; results are stored without a copy."""
+    rng = np.random.default_rng(30)
+    h = how(0, stride, groups=2)
+    x, f = small(rng, 2, 5, 6, 2 * 65), small(rng, 2 * 67, *taps, 65)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape)
+    dx, df = gradients(x, f, y, h)
+    out = np.full(want.shape, np.nan, np.float16)
+    assert (op.conv2d(x, f, **h.arguments, **CHECKS, out=out) == want).all()
+    out = np.full(dx.shape, np.nan, np.float16)
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS, out=out) == dx).all()
+    out = np.full(df.shape, np.nan, np.float16)
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS, out=out) == df).all()
+    bias = np.arange(134, dtype=np.float32) - 60
+    assert (op.conv2d(x, f, bias, **h.arguments, activation="relu", **CHECKS) == np.maximum(want + bias, 0)).all()
+    assert not kernels
