@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.interp import Pointer, Progress, RunOptions, RunReport
-    from cute_dialect.interp.arguments import Argument
-    from cute_dialect.interp.memory import Elements
+    from cute_dialect.interp.exec.arguments import Argument
+    from cute_dialect.interp.memory.buffers import Elements
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["run_on_cpu"]
@@ -161,7 +161,7 @@ def _registers(module: CompiledModule, kernel: str) -> int:
 def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], name: str) -> Argument:
     """Build the interpreter's tensor map."""
     from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
-    from cute_dialect.interp.tensor_map import TensorMap
+    from cute_dialect.interp.memory.tensor_map import TensorMap
 
     if m.interleave:
         raise LaunchError(f"argument {name}: the interpreter does not support tensor maps with interleave")
@@ -202,7 +202,7 @@ class _Memory(NamedTuple):
 
 def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: Sequence[str]) -> list[_Memory | None]:
     """Return the memory of each array argument; arrays that overlap share it."""
-    from cute_dialect.interp.memory import Elements
+    from cute_dialect.interp.memory.buffers import Elements
 
     out: list[_Memory | None] = [None] * len(views)
     for region in regions(views):

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from cute_dialect.interp.ops import (
+from cute_dialect.interp.instructions import (
     bits,
     conversions,
     data,
@@ -22,7 +22,7 @@ from cute_dialect.interp.ops import (
     ptx_floats,
     ptx_integers,
 )
-from cute_dialect.interp.ops.ptx_rows import Row, expand
+from cute_dialect.interp.instructions.ptx_rows import Row, expand
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "interpreter-values.md"
 

@@ -10,7 +10,7 @@ from cute_dialect.explore.runs import Run
 from cute_dialect.explore.tabs import Mark, Row, Tab, Table, code, number, words
 
 if TYPE_CHECKING:
-    from cute_dialect.interp.profile import Line
+    from cute_dialect.interp.reports.profile import Line
 
 __all__ = ["accesses_tab", "conflict_marks"]
 

@@ -19,8 +19,8 @@ def shared_tab(made: Collected, trace: ModuleOp) -> Tab:
 
     ``trace`` is the module that was compiled, with source locations.
     """
-    from cute_dialect.interp.allocations import shared_allocations
     from cute_dialect.interp.errors import attr_of
+    from cute_dialect.interp.memory.allocations import shared_allocations
 
     tab = Tab("shared", "Shared memory")
     rows: list[Row] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.report import Progress
+from cute_dialect.interp.reports.run_report import Progress
 from cute_dialect.runtime.call_options import CHECKS, REPORTS, SCHEDULES, read_checks
 
 WIDTHS = ("auto", "warp")

@@ -3,7 +3,7 @@
 A warp's request is served in phases of 32 threads (accesses up to 4 bytes), 16 threads (8 bytes) or 8 threads (16
 bytes, and each 8x8 matrix of ldmatrix and stmatrix).  A phase takes as many cycles as the busiest bank has different
 words. Two neighboring phases merge if each thread i has the address of thread i xor 1, or each that of thread i xor 2.
-The interpreter counts by the same rules (``cute_dialect.interp.profile``); a test compares the two.
+The interpreter counts by the same rules (``cute_dialect.interp.reports.profile``); a test compares the two.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 python test/gpu/compare_values.py --build DIR     here: a kernel for every opcode and op, inputs, our results
 python test/gpu/compare_values.py --run DIR       on the GPU machine: runs them, prints each result that differs
 
-Every opcode of `cute_dialect.interp.ops.ptx.SCALAR_ROWS` is a kernel of hand-written PTX, ops of arith and math are
-kernels that upstream compiles. Any NaN is any other, approximate instructions have the bound that the PTX ISA states.
+Every opcode of `cute_dialect.interp.instructions.ptx.SCALAR_ROWS` is a kernel of hand-written PTX. Ops of arith and
+math are kernels that upstream compiles. Any NaN is any other, approximate instructions have the bound that the PTX ISA
+states.
 """
 
 from __future__ import annotations
@@ -175,8 +176,8 @@ def _instructions() -> Iterator[tuple[Case, list[tuple[int, ...]], list[list[int
     from value_fuzz import function, inputs, results
     from xdsl.parser import Parser
 
-    from cute_dialect.interp.ops.ptx import SCALAR_ROWS
-    from cute_dialect.interp.ops.ptx_rows import Words, expand
+    from cute_dialect.interp.instructions.ptx import SCALAR_ROWS
+    from cute_dialect.interp.instructions.ptx_rows import Words, expand
     from cute_dialect.ir.context import make_context
 
     n = 0

@@ -2,8 +2,8 @@
 
     python test/oracle/value_fuzz.py --count 1000 --seed 7     1000 inputs for each of some 3000 opcodes
 
-Every row of `cute_dialect.interp.ops.ptx.SCALAR_ROWS` is expanded to all its opcodes.  Prints what differs, and the
-number of results; exits with 1 if one differed.
+Every row of `cute_dialect.interp.instructions.ptx.SCALAR_ROWS` is expanded to all its opcodes.  Prints what differs,
+and the number of results; exits with 1 if one differed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from value_reference import LAYOUTS, SIZES, accepts
 
 from cute_dialect.interp import run_function
-from cute_dialect.interp.ops.ptx import SCALAR_ROWS
-from cute_dialect.interp.ops.ptx_rows import Row, Words, expand
+from cute_dialect.interp.instructions.ptx import SCALAR_ROWS
+from cute_dialect.interp.instructions.ptx_rows import Row, Words, expand
 from cute_dialect.ir.context import make_context
 
 

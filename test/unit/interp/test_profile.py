@@ -13,7 +13,7 @@ from interp_corpus import KERNELS
 from interp_support import DSMEM, kernel, run_kernel
 
 from cute_dialect.interp import Pointer
-from cute_dialect.interp.profile import bank_transactions, occupancy, sector_transactions
+from cute_dialect.interp.reports.profile import bank_transactions, occupancy, sector_transactions
 
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "elementwise_add.mlir")
 

@@ -13,7 +13,7 @@ from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.values import IntTuple
 from cute_dialect.interp import InterpError, Pointer
-from cute_dialect.interp.allocations import Allocation, Allocations
+from cute_dialect.interp.memory.allocations import Allocation, Allocations
 from cute_dialect.pipelines import compile as compile_cute
 
 HEAD = """

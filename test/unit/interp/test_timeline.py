@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.interp.timeline import Slice
+from cute_dialect.interp.reports.timeline import Slice
 from cute_dialect.viz import DrawingError, draw, draw_timeline
 
 K, STAGES = 320, 3

@@ -97,7 +97,7 @@ def test_groups() -> None:
 
 def test_a_long_run_stops_checking_and_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "CHECK_BUDGET", 1)
-    monkeypatch.setattr("cute_dialect.interp.schedule.WIDE_LANES", 64)
+    monkeypatch.setattr("cute_dialect.interp.exec.schedule.WIDE_LANES", 64)
     x, out = arrays(8, 64)
     with pytest.warns(RuntimeWarning, match="skipped for 7 of 8 blocks of @late_race_kernel") as caught:
         report = run(x, out, late_race_kernel, 8, device="cpu")
@@ -110,7 +110,7 @@ def test_a_long_run_stops_checking_and_warns_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_large_arrays_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cute_dialect.interp.launch.MOST_CHECKED_BYTES", 100)
+    monkeypatch.setattr("cute_dialect.interp.exec.launch.MOST_CHECKED_BYTES", 100)
     with pytest.warns(RuntimeWarning, match="skipped for 1 of 1 blocks"):
         run(*arrays(), racy_kernel, device="cpu")
     with pytest.raises(cute.InterpError, match="race"):

@@ -160,7 +160,7 @@ def test_a_tiled_product_is_what_its_kernel_partitions(tiled_mma: Any) -> None:
 
 
 def test_cycles_are_counted_as_the_interpreter_counts() -> None:
-    from cute_dialect.interp.profile import bank_transactions
+    from cute_dialect.interp.reports.profile import bank_transactions
 
     rng = random.Random(5)
     for nbytes in (1, 2, 4, 8, 16):

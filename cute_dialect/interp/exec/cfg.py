@@ -1,0 +1,409 @@
+"""Control-flow graphs under lane masks.
+
+Lanes wait at blocks. In each step the block with the smallest number runs, for all lanes that wait at it. Blocks are
+numbered in a topological order in which each loop is contiguous. Lanes that diverge at a branch therefore reconverge at
+its immediate post-dominator at the latest, and a loop's exit waits for the last lane. If only some lanes run a block,
+values that other blocks use are written under the mask, since another lane may still need the value of an earlier
+visit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
+from cute_dialect.interp.exec.compiler import FnCompiler, RegionCode, result_types
+from cute_dialect.interp.exec.group import Group, Wait
+from cute_dialect.interp.exec.nontermination import Exits, Patience, exits_of
+from cute_dialect.interp.exec.steps import Run, recover
+from cute_dialect.interp.types import Leaf, type_of
+from cute_dialect.interp.values import POISON, Mask, Regs, Undefined, merge, normalise, truth
+
+if TYPE_CHECKING:
+    from xdsl.ir import Block, Operation, Region, SSAValue
+
+Gen = Generator[Wait, None, None]
+
+
+class _Edge:
+    """A branch to a block: copies the `src` slots to the block's argument slots `dst`."""
+
+    __slots__ = ("dst", "leaves", "src", "target")
+
+    def __init__(self, target: int, dst: tuple[int, ...], src: tuple[int, ...], leaves: tuple[Leaf, ...]) -> None:
+        self.target = target
+        self.dst = dst
+        self.src = src
+        self.leaves = leaves
+
+
+class _Frame:
+    """A CFG while a group runs it: the lanes pending at each block."""
+
+    __slots__ = ("entry", "pending")
+
+    def __init__(self, entry: Mask) -> None:
+        self.entry = entry
+        self.pending: dict[int, Mask] = {0: entry}
+
+    def take(self, R: Regs, edge: _Edge, mask: Mask) -> None:
+        if mask.n == 0:
+            return
+        vals = [R[s] for s in edge.src]
+        if mask.n == self.entry.n:
+            for d, v in zip(edge.dst, vals):
+                R[d] = v
+        else:
+            for d, v, leaf in zip(edge.dst, vals, edge.leaves):
+                R[d] = merge(mask, v, R[d], leaf)
+        old = self.pending.get(edge.target)
+        self.pending[edge.target] = mask if old is None else old.union(mask)
+
+
+Terminator = Callable[[Regs, Group, _Frame], None]
+
+
+def compile_region(c: FnCompiler, region: Region) -> RegionCode:
+    """Compile a region of one block, or a CFG. `block_args` must have allocated the arguments of a single block."""
+    blocks = region.blocks
+    last = blocks[0].last_op
+    if len(blocks) > 1 or (last is not None and op_name(last) in ("llvm.unreachable", "ub.unreachable")):
+        return _compile_cfg(c, region)
+    run, blocking, term = c.compile_block_ops(blocks[0])
+    out = c.flat_uses(term.operands) if term is not None else ()
+    return RegionCode(run, blocking, out)
+
+
+def _compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
+    """Compile a region of several blocks.
+
+    The operands of its returns or yields are merged over the lanes into new slots.
+    """
+    blocks = _order(region)
+    number = {b: i for i, b in enumerate(blocks)}
+    cfg = c.next_cfg
+    c.next_cfg += 1
+    cyclic = _in_cycles(blocks)
+    out_leaves: tuple[Leaf, ...] | None = None
+    out: tuple[int, ...] = ()
+    terminators: list[Operation] = []
+    runs: list[Run] = []
+    blocking = False
+    args: dict[Block, tuple[int, ...]] = {}
+    for b in blocks:
+        if b is blocks[0]:
+            if any(a not in c.slots for a in b.args):
+                args[b] = c.block_args(b)
+            else:
+                args[b] = tuple(s for a in b.args for s in c.slots[a])
+        else:
+            args[b] = c.block_args(b)
+    edges: list[Terminator] = []
+    for b in blocks:
+        c.cfg.append((cfg, number[b]))
+        c.loops += b in cyclic
+        run, blk, term = c.compile_block_ops(b)
+        c.loops -= b in cyclic
+        if term is None:
+            raise InterpError("unsupported", "a block has no terminator")
+        blocking |= blk
+        runs.append(run)
+        terminators.append(term)
+        if op_name(term) in _RETURNS and out_leaves is None:
+            owner = region.parent_op()
+            types = result_types(owner) if owner is not None and attr_of(owner, "function_type") is not None else ()
+            if not types and term.operands:
+                types = tuple(v.type for v in term.operands)
+            out_leaves = tuple(leaf for t in types for leaf in type_of(t).leaves)
+            out = tuple(c.new_slot(leaf, fixed=True) for leaf in out_leaves)
+        edges.append(_terminator(c, term, number, args, out, out_leaves or ()))
+        c.cfg.pop()
+    liveouts = [tuple((s, c.leaf_of(s)) for s in sorted(c.liveouts.get((cfg, i), ()))) for i in range(len(blocks))]
+    infos = [c.info(t) for t in terminators]
+    loops = _loops(c, blocks, number, blocking)
+
+    def run_cfg(R: Regs, g: Group) -> Gen:
+        f = _Frame(g.mask)
+        pending = f.pending
+        k = g.count
+        due = k.steps - k.base + k.most
+        patience: list[tuple[_Loop, Patience]] = []
+        while pending:
+            b = min(pending) if len(pending) > 1 else next(iter(pending))
+            m = pending.pop(b)
+            if g.killed:
+                m = m.minus(g.dead)
+            if m.n == 0:
+                continue
+            g.mask = m
+            k.steps += 1
+            if k.steps - k.base > due and loops:
+                patience = patience or [(loop, Patience(loop.exits)) for loop in loops]
+                for loop, p in patience:
+                    if b == loop.header:
+                        p.judge(R, g)
+                    elif b not in loop.blocks:
+                        p.start()
+            live = liveouts[b]
+            if live and m.n != f.entry.n:
+                old = [R[s] for s, _ in live]
+                inner = runs[b](R, g)
+                if inner is not None:
+                    yield from inner
+                for (s, leaf), o in zip(live, old):
+                    R[s] = merge(m, R[s], o, leaf)
+            else:
+                inner = runs[b](R, g)
+                if inner is not None:
+                    yield from inner
+            try:
+                edges[b](R, g, f)
+            except InterpError:
+                raise
+            except Exception as e:
+                recover(e, infos[b], R, g)
+        if loops and blocking:
+            g.turn()
+        g.restore(f.entry)
+
+    if blocking:
+        return RegionCode(run_cfg, True, out)
+
+    def run_plain(R: Regs, g: Group) -> None:
+        for _ in run_cfg(R, g):
+            raise AssertionError("a region without blocking ops has blocked")
+
+    return RegionCode(run_plain, False, out)
+
+
+class _Loop(NamedTuple):
+    """A cycle of blocks: number of its header, numbers of all its blocks, and the values that decide its exit."""
+
+    header: int
+    blocks: frozenset[int]
+    exits: Exits
+
+
+def _loops(c: FnCompiler, blocks: Sequence[Block], number: Mapping[Block, int], blocking: bool) -> list[_Loop]:
+    """Return the loops of a region, including nested ones."""
+    out: list[_Loop] = []
+    todo: list[tuple[Sequence[Block], Block, Block | None]] = [(blocks, blocks[0], None)]
+    while todo:
+        nodes, entry, outer = todo.pop()
+        for part in _components(nodes, entry, outer):
+            if len(part) == 1 and (part[0] is outer or part[0] not in _succs(part[0])):
+                continue
+            head = min(part, key=number.__getitem__)
+            within = set(part)
+            leaving = [b.last_op for b in part if b.last_op is not None and not within.issuperset(_succs(b))]
+            info = c.info(head.last_op) if head.last_op is not None else c.info(leaving[0])
+            conditions = [v for op in leaving for v in op.operands[:1]]
+            exits = exits_of(c, info, conditions, part, _feeds, blocking)
+            out.append(_Loop(number[head], frozenset(number[b] for b in part), exits))
+            todo.append((part, head, head))
+    return out
+
+
+def _feeds(block: Block, argument: SSAValue) -> Sequence[SSAValue]:
+    """Return the values that may become an argument of a block: all operands of the branches to it."""
+    before = [b.last_op for b in block.predecessors()]
+    return [v for op in before if op is not None for v in op.operands]
+
+
+_RETURNS = ("llvm.return", "func.return", "gpu.return", "scf.yield", "gpu.yield")
+
+
+def _terminator(
+    c: FnCompiler,
+    op: Operation,
+    number: dict[Block, int],
+    args: dict[Block, tuple[int, ...]],
+    out: tuple[int, ...],
+    out_leaves: tuple[Leaf, ...],
+) -> Terminator:
+    name = op_name(op)
+
+    def edge(block: Block, values: Sequence[SSAValue]) -> _Edge:
+        dst = args[block]
+        src = c.flat_uses(values)
+        return _Edge(number[block], dst, src, tuple(c.leaf_of(s) for s in dst))
+
+    if name in _RETURNS:
+        src = c.flat_uses(op.operands)
+
+        def ret(R: Regs, g: Group, f: _Frame) -> None:
+            for d, s, leaf in zip(out, src, out_leaves):
+                R[d] = merge(g.mask, R[s], R[d], leaf)
+
+        return ret
+    if name in ("cf.br", "llvm.br"):
+        e = edge(op.successors[0], op.operands)
+
+        def br(R: Regs, g: Group, f: _Frame) -> None:
+            f.take(R, e, g.mask)
+
+        return br
+    if name in ("cf.cond_br", "llvm.cond_br"):
+        sizes = segments(op, 3)
+        cond = c.use(op.operands[0])
+        n_true = sizes[1]
+        on_true = edge(op.successors[0], op.operands[1 : 1 + n_true])
+        on_false = edge(op.successors[1], op.operands[1 + n_true :])
+
+        def cond_br(R: Regs, g: Group, f: _Frame) -> None:
+            k = truth(R[cond], g.mask)
+            if isinstance(k, bool):
+                f.take(R, on_true if k else on_false, g.mask)
+                return
+            t, e = g.mask.split(k)
+            f.take(R, on_true, t)
+            f.take(R, on_false, e)
+
+        return cond_br
+    if name in ("cf.switch", "llvm.switch"):
+        flag = c.use(op.operands[0])
+        sizes = segments(op, 3)
+        default = edge(op.successors[0], op.operands[1 : 1 + sizes[1]])
+        counts = attr_of(op, "case_operand_segments")
+        per_case = [int(v) for v in counts.get_values()] if counts is not None else []  # type: ignore[attr-defined]
+        values = attr_of(op, "case_values")
+        cases = [int(v) for v in values.get_values()] if values is not None else []  # type: ignore[attr-defined]
+        at = 1 + sizes[1]
+        targets: list[tuple[int, _Edge]] = []
+        leaf = c.leaf_of(flag)
+        for value, n, block in zip(cases, per_case or [0] * len(cases), op.successors[1:]):
+            wrapped = normalise(value, leaf)
+            targets.append((wrapped, edge(block, op.operands[at : at + n])))  # type: ignore[arg-type]
+            at += n
+
+        def switch(R: Regs, g: Group, f: _Frame) -> None:
+            v = R[flag]
+            if isinstance(v, Undefined):
+                v = v.used(g.mask, "a branch")
+            if v is POISON:
+                raise Fault("poison", "switch on poison (an undefined value)")
+            if not isinstance(v, np.ndarray):
+                f.take(R, next((e for value, e in targets if v == value), default), g.mask)
+                return
+            rest = g.mask
+            for value, e in targets:
+                hit, rest = rest.split(v == value)
+                f.take(R, e, hit)
+            f.take(R, default, rest)
+
+        return switch
+    if name in ("llvm.unreachable", "ub.unreachable"):
+
+        def unreachable(R: Regs, g: Group, f: _Frame) -> None:
+            if g.mask.n:
+                raise Fault("trap", f"reached {name}")
+
+        return unreachable
+    raise InterpError("unsupported", f"terminator {name} is not supported")
+
+
+def segments(op: Operation, n: int) -> list[int]:
+    """Return the operand counts of an op with several variadic operands."""
+    got = attr_of(op, "operandSegmentSizes")
+    values = getattr(got, "get_values", None)
+    if values is not None:
+        return [int(v) for v in values()]
+    return [1] + [0] * (n - 2) + [len(op.operands) - 1]
+
+
+def _succs(b: Block) -> tuple[Block, ...]:
+    last = b.last_op
+    return () if last is None else tuple(last.successors)
+
+
+def _components(nodes: Sequence[Block], entry: Block, ignore: Block | None) -> list[list[Block]]:
+    """Return the strongly connected components of the blocks reachable from `entry` within `nodes`.
+
+    The order is reverse topological. Edges to `ignore` do not count. Tarjan's algorithm, without recursion.
+    """
+    inside = set(nodes)
+    index: dict[Block, int] = {}
+    low: dict[Block, int] = {}
+    on_stack: set[Block] = set()
+    stack: list[Block] = []
+    out: list[list[Block]] = []
+    work: list[tuple[Block, list[Block]]] = []
+
+    def enter(b: Block) -> None:
+        index[b] = low[b] = len(index)
+        stack.append(b)
+        on_stack.add(b)
+        # The first successor is visited last, so it comes first in the topological order.
+        work.append((b, [s for s in _succs(b) if s in inside and s is not ignore]))
+
+    enter(entry)
+    while work:
+        b, todo = work[-1]
+        if todo:
+            s = todo.pop()
+            if s not in index:
+                enter(s)
+            elif s in on_stack:
+                low[b] = min(low[b], index[s])
+            continue
+        work.pop()
+        if work:
+            up = work[-1][0]
+            low[up] = min(low[up], low[b])
+        if low[b] == index[b]:
+            part: list[Block] = []
+            while True:
+                x = stack.pop()
+                on_stack.discard(x)
+                part.append(x)
+                if x is b:
+                    break
+            out.append(part)
+    return out
+
+
+def _order(region: Region) -> list[Block]:
+    """Return the reachable blocks in topological order with each loop contiguous, its header first."""
+    blocks = list(region.blocks)
+    return _order_part(blocks, blocks[0], None)
+
+
+def _order_part(nodes: Sequence[Block], entry: Block, header: Block | None) -> list[Block]:
+    parts = _components(nodes, entry, header)
+    parts.reverse()
+    out: list[Block] = []
+    placed: set[Block] = set()
+    for part in parts:
+        if len(part) == 1:
+            out.extend(part)
+        else:
+            members = set(part)
+            # The header is the block entered from outside (the first one found, for a loop with several entries).
+            head = next(
+                (
+                    b
+                    for p in [*out, entry]
+                    for b in (entry, *_succs(p))
+                    if b in members and (b is entry or p not in members)
+                ),
+                part[-1],
+            )
+            inner = _order_part(part, head, head)
+            out.extend(inner)
+            out.extend(b for b in part if b not in set(inner))
+        placed.update(part)
+    return out
+
+
+def _in_cycles(blocks: Sequence[Block]) -> set[Block]:
+    """Return the blocks that lie on a cycle."""
+    out: set[Block] = set()
+    if not blocks:
+        return out
+    for part in _components(blocks, blocks[0], None):
+        if len(part) > 1 or part[0] in _succs(part[0]):
+            out.update(part)
+    return out

@@ -1,0 +1,348 @@
+"""Entry points that run a kernel or a host function."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.interp.errors import InterpError, attr_of, op_name
+from cute_dialect.interp.exec.arguments import Argument, Binder, Pointer
+from cute_dialect.interp.exec.blocks import choose
+from cute_dialect.interp.exec.compiler import Function
+from cute_dialect.interp.exec.group import Group
+from cute_dialect.interp.exec.machine import Counter, Dim3, Machine
+from cute_dialect.interp.exec.program import Program, symbol_name
+from cute_dialect.interp.exec.schedule import run_warps, run_wide, shared_buffer
+from cute_dialect.interp.exec.symbols import lay_out_shared, place_globals
+from cute_dialect.interp.exec.uniform import barriers_uniform
+from cute_dialect.interp.memory.allocations import Allocations
+from cute_dialect.interp.memory.tensor_map import TensorMap
+from cute_dialect.interp.options import RunOptions
+from cute_dialect.interp.reports.run_report import Progress, RunReport
+from cute_dialect.interp.types import Type, round_up
+from cute_dialect.interp.values import POISON, Regs, Value
+from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime.progress import Task
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from cute_dialect.interp.exec.group import Observer
+    from cute_dialect.interp.memory.accesses import Part, Site
+
+MAX_THREADS = DEFAULT_TARGET.threads
+DEFAULT_MAX_STEPS = 1_000_000
+MOST_CHECKED_BYTES = 32 << 20
+"""Limit of total array size for checks with a budget. The history of accesses takes about ten times as much."""
+ONE_THREAD = LaunchShape()
+DEFAULTS = RunOptions()
+Result: TypeAlias = "int | float | bool | np.ndarray | np.generic | tuple[Result, ...] | None"
+
+
+def _dim(v: Sequence[int], what: str) -> Dim3:
+    dims = [int(x) for x in v]
+    dims += [1] * (3 - len(dims))
+    if len(dims) != 3 or any(d < 1 for d in dims):
+        raise InterpError("argument", f"{what} needs one to three positive integers, got {v!r}")
+    return (dims[0], dims[1], dims[2])
+
+
+def _steps(wanted: int | None) -> int:
+    if wanted is not None and wanted < 1:
+        raise InterpError("argument", f"max_steps is {wanted}; it must be 1 or more")
+    return DEFAULT_MAX_STEPS if wanted is None else wanted
+
+
+def _static_dims(func: Operation, name: str) -> list[int]:
+    got = attr_of(func, name)
+    values = getattr(got, "get_values", None)
+    return [int(v) for v in values()] if values is not None else []
+
+
+def _find(program: Program, name: str) -> Operation:
+    func = program.find(name)
+    if func is None or not func.regions:
+        known = sorted({symbol_name(o) for o in program.module.walk() if op_name(o).endswith(".func")})
+        raise InterpError("argument", f"there is no function @{name}; functions: {', '.join('@' + k for k in known)}")
+    return func
+
+
+def _stack_size(fn: Function) -> int:
+    return fn.frame_size + max((_stack_size(f) for f in fn.callees), default=0)
+
+
+def _place_locals(machine: Machine, fn: Function) -> None:
+    """Lay out the local memory of a thread: its size, its allocations and the bytes that they cover."""
+    machine.local_size = _stack_size(fn)
+    machine.local_valid = np.zeros(machine.local_size, np.bool_)
+    machine.local_names = Allocations(fn.allocas)
+    todo = [(fn, 0)]
+    while todo:
+        f, base = todo.pop()
+        for a in f.allocas:
+            machine.local_valid[base + a.start : base + a.start + a.size] = True
+        todo += [(callee, base + f.frame_size) for callee in f.callees]
+
+
+def _registers(fn: Function, args: list[list[Value]]) -> Regs:
+    regs = list(fn.template)
+    for slots, values in zip(fn.params, args):
+        for s, v in zip(slots, values):
+            regs[s] = v
+    return regs
+
+
+def run_kernel(
+    module: Operation,
+    kernel: str,
+    args: Sequence[Argument],
+    shape: LaunchShape = ONE_THREAD,
+    options: RunOptions = DEFAULTS,
+) -> RunReport:
+    """Run a lowered kernel on the CPU. Arrays passed as pointers are modified in place.
+
+    Args:
+        module: The module that contains the kernel, directly or in a `gpu.module`, after `cute-to-base`.
+        kernel: Its symbol, or `module::symbol`.
+        args: One entry per parameter: an int, a float, a `Pointer`, or a nested tuple for a struct (`()` if empty).
+        shape: Grid, block and cluster dimensions, and the size in bytes of an `external` shared global of size 0.
+        options: Schedule, checks and reports, see `RunOptions`.
+
+    Raises:
+        InterpError: The kernel or an argument is wrong; `kind` is the category of the error.
+
+    Example: `run_kernel(m, "add", [Pointer(a), Pointer(b), Pointer(c), n], LaunchShape((8, 1, 1), (128, 1, 1)))`.
+    """
+    begin = time.perf_counter()
+    grid3, block3 = _dim(shape.grid, "a grid"), _dim(shape.block, "a block")
+    checks, blocks, budget = options.checks, options.blocks, options.check_budget
+    program = Program(module, options.overflow)
+    func = _find(program, kernel)
+    machine = Machine(Counter(_steps(options.max_steps)), grid3, block3, True)
+    if machine.threads > MAX_THREADS:
+        raise InterpError("argument", f"a block has at most {MAX_THREADS} threads, got {machine.threads}")
+    _check_bounds(func, block3)
+    declared = _static_dims(func, "nvvm.cluster_dim")
+    machine.cluster = _dim(shape.cluster if shape.cluster is not None else (declared or (1, 1, 1)), "a cluster")
+    if any(g % c for g, c in zip(grid3, machine.cluster)):
+        raise InterpError("argument", f"the grid {grid3} is not a multiple of the cluster {machine.cluster}")
+    if budget is not None and sum(_array_sizes(args).values()) > MOST_CHECKED_BYTES:
+        checks, budget = [c for c in checks if c not in ("race", "uninit")], None
+        machine.report.unchecked = grid3[0] * grid3[1] * grid3[2]
+    program.tracks = machine.tracks = "uninit" in checks
+    if "flops" in options.reports:
+        from cute_dialect.interp.reports.flops import FlopCount
+
+        machine.report.flops = program.flops = FlopCount()
+    others = lay_out_shared(program, machine, func, shape.smem)
+    fn = program.function(func)
+    binder = Binder(machine.memory, vectorised=False)
+    values = _bind_all(binder, fn, args, kernel)
+    if "uninit" in checks and blocks is None:  # If blocks are left out, data that they would have written may be read.
+        for buf in binder.unwritten.values():
+            buf.watch()
+    place_globals(machine, others)
+    _place_locals(machine, fn)
+    chosen = choose(blocks, grid3, machine.cluster)
+    report = machine.report
+    report.blocks = sum(map(len, chosen))
+    report.all_blocks = grid3[0] * grid3[1] * grid3[2]
+    if blocks is not None:
+        report.written = [(b.source, b.track()) for b in machine.memory.buffers if b.source is not None and b.writable]
+    machine.strict_uninit = "uninit" in checks
+    plain = machine.cluster == (1, 1, 1) and options.schedule == "round-robin" and options.width == "auto"
+    counted = [r for r in options.reports if r not in ("timeline", "flops")]
+    if "timeline" in options.reports:
+        from cute_dialect.interp.reports.timeline import Recorder
+
+        machine.timeline = Recorder(machine)
+        report.timeline = machine.timeline.timeline
+        plain = False
+    wide = widest = plain and not _needs_warp(fn) and _lockstep(fn, func)
+    if "race" in checks:
+        from cute_dialect.interp.race.lockstep import WideMonitor
+        from cute_dialect.interp.race.monitor import Monitor
+        from cute_dialect.interp.race.pdl import PrecedingGrids
+
+        wide = wide and not _needs_clocks(fn) and not shape.pdl
+        machine.monitor = WideMonitor(machine) if wide else Monitor(machine)
+        machine.monitor.preceding = PrecedingGrids.of(fn, func, args, machine.memory, shape.pdl)
+        machine.observe = machine.monitor.observe
+    unchecked_observe: Observer | None = None
+    if counted:
+        from cute_dialect.interp.reports.profile import Profile
+
+        machine.report.profile = Profile(counted, machine.threads, machine.smem_size)
+        unchecked_observe = machine.report.profile.observe
+        machine.observe = _both(machine.observe, unchecked_observe)
+    machine.wide = wide
+    template = _registers(fn, values)
+    with np.errstate(all="ignore"), _report_progress(options.progress, machine, begin) as watch:
+
+        def run(clusters: list[list[int]], is_over_budget: Callable[[], bool]) -> list[list[int]]:
+            before = report.blocks - sum(map(len, clusters))
+
+            def watch_all(done: int) -> None:
+                watch(before + done)
+
+            limit = options.memory_limit
+            if machine.wide:
+                flat = [b for c in clusters for b in c]
+                return [[b] for b in run_wide(machine, fn, template, flat, limit, watch_all, is_over_budget)]
+            how = options.schedule, options.seed
+            return run_warps(machine, fn, template, clusters, limit, watch_all, *how, is_over_budget)
+
+        left = run(chosen, lambda: budget is not None and machine.count.work > budget)
+        if left:
+            report.unchecked = sum(map(len, left))
+            machine.monitor, machine.observe, machine.strict_uninit = None, unchecked_observe, False
+            machine.wide = widest
+            run(left, lambda: False)
+    count = machine.count
+    report.ops, report.lane_ops = count.steps, count.lane_ops
+    report.loads, report.stores = count.loads, count.stores
+    report.fences = machine.fences
+    if machine.poison_stores:
+        report.warnings.append(f"{machine.poison_stores} stores of a poison (undefined) value: 0 was written")
+    report.seconds = time.perf_counter() - begin
+    return report
+
+
+@contextmanager
+def _report_progress(
+    wanted: Callable[[Progress], None] | None, machine: Machine, begin: float
+) -> Generator[Callable[[int], None]]:
+    """Provide the function that receives the number of finished blocks: it calls `wanted` or shows a progress line."""
+
+    def progress(done: int) -> Progress:
+        return Progress(done, machine.report.blocks, machine.count.lane_ops, time.perf_counter() - begin)
+
+    if wanted is not None:
+        yield lambda done: wanted(progress(done))
+        return
+    with Task("running", machine.report.blocks, "blocks") as task:
+
+        def show(done: int) -> None:
+            now = progress(done)
+            task.update(done, name=f"{now.lane_ops / max(now.seconds, 1e-9) / 1e6:.3g} M lane-ops/s")
+
+        yield show
+
+
+def _bind_all(binder: Binder, fn: Function, args: Sequence[Argument], name: str) -> list[list[Value]]:
+    if len(args) != len(fn.param_types):
+        raise InterpError("argument", f"@{name} takes {len(fn.param_types)} arguments, got {len(args)}")
+    return [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
+
+
+def _array_sizes(args: Sequence[Argument]) -> dict[int, int]:
+    """Return the size in bytes of each array behind the arguments, by the array's identity."""
+    found: dict[int, int] = {}
+    for a in args:
+        pointer = a.pointer if isinstance(a, TensorMap) else a
+        if isinstance(pointer, Pointer):
+            found[id(pointer.buffer)] = pointer.buffer.nbytes
+        elif isinstance(pointer, tuple):
+            found.update(_array_sizes(pointer))
+    return found
+
+
+def _check_bounds(func: Operation, block: Dim3) -> None:
+    exact = _static_dims(func, "nvvm.reqntid")
+    if exact and tuple((exact + [1, 1])[:3]) != block:
+        raise InterpError("argument", f"the kernel requires blocks of {exact} threads, got {list(block)}")
+    most = _static_dims(func, "nvvm.maxntid")
+    if most and block[0] * block[1] * block[2] > int(np.prod(most)):
+        raise InterpError("argument", f"the kernel allows blocks of at most {most} threads, got {list(block)}")
+
+
+def _needs_warp(fn: Function) -> bool:
+    return bool(fn.needs_warp) or any(_needs_warp(f) or f.barriers for f in fn.callees)
+
+
+def _needs_clocks(fn: Function) -> bool:
+    return bool(fn.needs_clocks) or any(_needs_clocks(f) for f in fn.callees)
+
+
+def _both(first: Observer | None, second: Observer) -> Observer:
+    if first is None:
+        return second
+
+    def observe(g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
+        first(g, site, parts, value)
+        second(g, site, parts, value)
+
+    return observe
+
+
+def _lockstep(fn: Function, func: Operation) -> bool:
+    return barriers_uniform(func, fn.barriers)
+
+
+def run_function(
+    module: Operation,
+    name: str,
+    args: Sequence[Argument],
+    *,
+    overflow: str = "error",
+    max_steps: int | None = None,
+) -> tuple[Result, ...]:
+    """Run a function on plain values and return its results. A struct is a nested tuple, poison is None.
+
+    An argument may also be an array, of shape `(n,)` for a scalar parameter and `(n, …)` for a vector. All n inputs are
+    then evaluated at once, and results that depend on them are arrays.
+
+    Example: for `func.func @f(%a: i32, %b: i32) -> i32` that adds, `run_function(m, "f", [2, 3]) == (5,)` and
+    `run_function(m, "f", [np.arange(4), 10])` gives `(array([10, 11, 12, 13]),)`.
+    """
+    program = Program(module, overflow)
+    func = _find(program, name)
+    fn = program.function(func)
+    if len(args) != len(fn.param_types):
+        raise InterpError("argument", f"@{name} takes {len(fn.param_types)} arguments, got {len(args)}")
+    limit = _steps(max_steps)
+    machine = Machine(Counter(limit), (1, 1, 1), (1, 1, 1), False)
+    binder = Binder(machine.memory, vectorised=True)
+    values = [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
+    place_globals(machine, lay_out_shared(program, machine, func, 0))
+    _place_locals(machine, fn)
+    lanes = binder.lanes
+    machine.threads = lanes
+    g = Group(machine, 0, np.arange(lanes, dtype=np.int64), shared_buffer(round_up(machine.smem_size, 1024)), None)
+    regs = _registers(fn, values)
+    body = fn.body
+    assert body is not None
+    with np.errstate(all="ignore"):
+        gen = body.run(regs, g)
+        if gen is not None:
+            for wait in gen:
+                raise InterpError("unsupported", f"a host function cannot block, but this one {wait.text}")
+    leaves = [regs[s] for s in fn.out]
+    out: list[Result] = []
+    at = 0
+    for t in fn.result_types:
+        n = len(t.leaves)
+        out.append(_result(t, leaves[at : at + n]))
+        at += n
+    return tuple(out)
+
+
+def _result(t: Type, values: list[Value]) -> Result:
+    if not t.children and len(t.leaves) == 1:
+        v = values[0]
+        return None if v is POISON else v  # type: ignore[return-value]
+    out: list[Result] = []
+    at = 0
+    for child in t.children:
+        n = len(child.leaves)
+        out.append(_result(child, values[at : at + n]))
+        at += n
+    return tuple(out)
+
+
+__all__ = ["Result", "run_function", "run_kernel"]

@@ -1,0 +1,349 @@
+"""Schedulers: many blocks in lockstep, or warp by warp in a selectable order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator
+
+import numpy as np
+
+from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.exec.barriers import Block, Cluster, RegisterPool
+from cute_dialect.interp.exec.compiler import Function
+from cute_dialect.interp.exec.group import Group, Wait
+from cute_dialect.interp.exec.machine import Machine
+from cute_dialect.interp.exec.spurious import Spurious
+from cute_dialect.interp.exec.transfers import Transfers
+from cute_dialect.interp.memory.allocations import Allocations
+from cute_dialect.interp.memory.buffers import UNINIT_BYTE, Buffer
+from cute_dialect.interp.reports.profile import occupancy
+from cute_dialect.interp.types import round_up
+from cute_dialect.interp.values import Array, Regs
+
+WIDE_LANES = 16384
+BESIDE = 4  # blocks that "random" keeps resident at once, even if one could finish alone
+POLL_STEPS = 100  # Ops that one poll counts as, for each warp: polls are slower than other ops, and all warps poll.
+POLL_ROUNDS = 16  # Rounds in which all warps only poll before another block is admitted. Their writes do not count.
+FEW_RESIDENT = 8  # Number of resident clusters from which "random" admits those with the lowest numbers first.
+SPIN_ROUNDS = 256  # Rounds without any change in which warps only poll before the run counts as deadlocked.
+
+
+def collective(fn: Function) -> bool:
+    """Return True if the function, or one that it calls, has warp-collective instructions."""
+    return fn.collective or any(collective(f) for f in fn.callees)
+
+
+def _memory_check(machine: Machine, lanes: int, smem: int, limit: int) -> None:
+    need = lanes * machine.local_size + smem
+    if need > limit:
+        raise InterpError(
+            "limit",
+            f"memory limit: {need} bytes of local and shared memory needed, {limit} allowed; raise memory_limit",
+        )
+
+
+def _check_room(machine: Machine, warps: int, limit: int) -> None:
+    """Check that another block may become resident. Raises InterpError if its memory exceeds the limit."""
+    lanes = warps * 32 + round_up(machine.threads, 32)
+    _memory_check(machine, lanes, (len(machine.blocks) + 1) * machine.smem_size, limit)
+
+
+def run_wide(
+    machine: Machine,
+    fn: Function,
+    template: Regs,
+    chosen: list[int],
+    memory_limit: int,
+    watch: Callable[[int], None],
+    is_over_budget: Callable[[], bool],
+) -> list[int]:
+    """Run blocks in lockstep, as many at once as fit `WIDE_LANES`. `watch` gets the number of finished blocks.
+
+    Returns the blocks that have not run because `is_over_budget` returned True.
+    """
+    padded = round_up(machine.threads, 32) if collective(fn) else machine.threads
+    row = round_up(machine.smem_size, 1024)
+    per = max(1, WIDE_LANES // padded)
+    if machine.local_size or row:
+        per = max(1, min(per, (64 << 20) // max(1, padded * machine.local_size + row)))
+    body = fn.body
+    assert body is not None
+    for first in range(0, len(chosen), per):
+        if first and is_over_budget():
+            return chosen[first:]
+        part = chosen[first : first + per]
+        n = len(part)
+        _memory_check(machine, n * padded, n * row, memory_limit)
+        tid = np.tile(np.arange(padded, dtype=np.int64), n) if n > 1 else np.arange(padded, dtype=np.int64)
+        where: int | Array = part[0] if n == 1 else np.repeat(np.array(part, np.int64), padded)
+        smem = shared_buffer(n * row, machine.shared_names)
+        starts = None if n == 1 or not row else np.repeat(np.arange(n, dtype=np.int64) * row, padded)
+        machine.shared = {b: (smem, i * row) for i, b in enumerate(part)} if row else {}
+        g = Group(machine, where, tid, smem, starts)
+        machine.count.base = machine.count.steps
+        machine.report.lanes = max(machine.report.lanes, g.lanes)
+        regs = list(template)
+        gen = body.run(regs, g)
+        if gen is not None:
+            for _ in gen:
+                raise AssertionError("a group in lockstep has blocked")
+        if machine.monitor is not None:
+            machine.monitor.exits(g)
+        _retire(machine, g)
+        watch(first + n)
+    return []
+
+
+def shared_buffer(size: int, names: Allocations | None = None) -> Buffer:
+    """Allocate unwritten shared memory."""
+    buf = Buffer(0, np.full(size, UNINIT_BYTE, np.uint8), "shared memory")
+    buf.names = names
+    buf.watch()
+    return buf
+
+
+def _retire(machine: Machine, g: Group) -> None:
+    machine.count.loads += g.loads
+    machine.count.stores += g.stores
+    if g.copies:
+        machine.report.warnings.append(f"{len(g.copies)} cp.async were never waited for")
+
+
+class _Warp:
+    """A warp known to the scheduler."""
+
+    __slots__ = ("block", "gen", "group", "number", "used")
+
+    def __init__(self, group: Group, block: Block, number: int, gen: Generator[Wait, None, None]) -> None:
+        self.used = 0  # ops executed, with weighted polls
+        self.group = group
+        self.block = block
+        self.number = number
+        self.gen = gen
+
+
+def run_warps(
+    machine: Machine,
+    fn: Function,
+    template: Regs,
+    chosen: list[list[int]],
+    memory_limit: int,
+    watch: Callable[[int], None],
+    schedule: str,
+    seed: int,
+    is_over_budget: Callable[[], bool],
+) -> list[list[int]]:
+    """Run warp by warp. `chosen` lists the blocks of each cluster.
+
+    One cluster is resident at first. Another is admitted when no resident warp can continue. CUDA does not define the
+    order in which blocks run: "round-robin" starts with the first, "reverse" and "adversarial" with the last. "random"
+    picks any and admits others early. A GPU holds a limited number of blocks and starts them in order of their numbers.
+    If all resident blocks wait for blocks with higher numbers, the kernel deadlocks.
+
+    Returns the clusters that have not run because `is_over_budget` returned True when no block was resident.
+    """
+    rng = random.Random(seed)
+    most = resident_blocks(machine)
+    waiting = chosen[::-1] if schedule == "round-robin" else list(chosen)  # The next cluster is popped from the end.
+    if schedule == "random":
+        rng.shuffle(waiting)
+    warps: list[_Warp] = []
+    machine.report.lanes = 32
+    machine.transfers = transfers = Transfers(schedule, rng)
+    machine.spurious = Spurious(schedule, seed)
+    done = 0
+    quiet = polled = turn = 0
+    seen = -1
+    count = machine.count
+    recorder = machine.timeline
+    while warps or waiting:
+        early = schedule == "random" and waiting and len(machine.blocks) < BESIDE and rng.random() < 0.25
+        if not warps and done and is_over_budget():
+            return waiting[::-1] if schedule == "round-robin" else waiting
+        if not warps or early:
+            _check_room(machine, len(warps), memory_limit)
+            warps.extend(_admit(machine, fn, template, waiting.pop()))
+        order = list(warps)
+        if schedule == "reverse":
+            order.reverse()
+        elif schedule == "random":
+            rng.shuffle(order)
+        elif schedule == "adversarial":
+            order = order[turn % len(order) :] + order[: turn % len(order)] if turn % 2 else order[::-1]
+            turn += 1
+        moved = transfers.turn(False)
+        count.turns += moved
+        if recorder is not None:
+            recorder.turned()
+        for w in order:
+            wait = w.group.wait
+            if wait is not None and not wait.ready():
+                continue
+            w.group.wait = None
+            count.base = count.steps - w.used
+            if recorder is not None:
+                recorder.begins(w.block.linear, w.number)
+            try:
+                w.group.wait = next(w.gen)
+                w.used = count.steps - count.base
+                if w.group.wait.spin:
+                    w.used += POLL_STEPS * len(warps)
+                else:
+                    moved = True
+                    w.group.turn()
+                if recorder is not None:
+                    recorder.stops(w.group.wait)
+            except InterpError as e:
+                if e.kind == "limit":
+                    raise e.with_notes(_places(warps, w)) from None
+                raise
+            except StopIteration:
+                moved = True
+                w.group.turn()
+                warps.remove(w)
+                if recorder is not None:
+                    recorder.stops(None)
+                if machine.monitor is not None:
+                    machine.monitor.exits(w.group)
+                _retire(machine, w.group)
+                wrong = w.block.warp_exits(w.number)
+                if wrong is not None:
+                    raise w.group.fail(*wrong) from None
+                w.block.groups.remove(w.group)
+                if all(not b.groups for b in w.block.cluster.blocks):
+                    transfers.flush({b.linear for b in w.block.cluster.blocks})
+                    for b in w.block.cluster.blocks:
+                        del machine.blocks[b.linear]
+                        machine.shared.pop(b.linear, None)
+                        done += 1
+        watch(done)
+        if not moved and transfers.turn(True):
+            moved = True
+            count.turns += 1
+        polled = 0 if moved else polled + 1
+        if moved or (count.progress != seen and not (waiting and polled >= POLL_ROUNDS)):
+            quiet = 0
+            seen = count.progress
+            continue
+        quiet += 1
+        polling = any(w.group.wait is not None and w.group.wait.spin for w in warps)
+        if polling and quiet < SPIN_ROUNDS and not waiting:
+            continue
+        if waiting:
+            _check_room(machine, len(warps), memory_limit)
+            size = len(waiting[-1])
+            crowded = len(machine.blocks) > FEW_RESIDENT * size
+            if schedule == "random" and crowded:
+                waiting.sort(reverse=True)
+            if len(machine.blocks) + size > most:
+                first = min(map(min, waiting))
+                if sum(b < first for b in machine.blocks) + size > most:
+                    raise _deadlock(warps, 0, _no_room(machine, most, waiting))
+            warps.extend(_admit(machine, fn, template, waiting.pop()))
+            quiet = polled = 0
+            count.turns += 1
+            continue
+        raise _deadlock(warps, machine.report.all_blocks - machine.report.blocks)
+    if recorder is not None:
+        recorder.turned()
+    return []
+
+
+def _admit(machine: Machine, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:
+    """Make the blocks of a cluster resident and return their warps."""
+    cluster = Cluster()
+    out: list[_Warp] = []
+    count = (machine.threads + 31) // 32
+    body = fn.body
+    assert body is not None
+    for linear in members:
+        smem = shared_buffer(round_up(machine.smem_size, 1024), machine.shared_names)
+        block = Block(linear, smem, 0, cluster)
+        block.live_warps = count
+        block.size = machine.smem_size
+        block.registers = RegisterPool(machine.threads)
+        cluster.blocks.append(block)
+        machine.blocks[linear] = block
+        machine.shared[linear] = (smem, 0)
+        for number in range(count):
+            tid = np.arange(32 * number, 32 * number + 32, dtype=np.int64)
+            g = Group(machine, linear, tid, smem, None)
+            block.groups.append(g)
+            out.append(_Warp(g, block, number, _drive(body.run, list(template), g)))
+    if machine.monitor is not None:
+        machine.monitor.admit(cluster)
+    if machine.timeline is not None:
+        for linear in members:
+            machine.timeline.admits(linear, count)
+    return out
+
+
+def _drive(
+    run: Callable[[Regs, Group], Generator[Wait, None, None] | None], regs: Regs, g: Group
+) -> Generator[Wait, None, None]:
+    gen = run(regs, g)
+    if gen is not None:
+        yield from gen
+
+
+def _places(warps: list[_Warp], runs: _Warp | None = None, most: int = 64) -> list[str]:
+    """Return one line per warp: its position and what it waits for.
+
+    `runs` is the warp that caused the error; it is left out.
+    """
+    notes: list[str] = []
+    shown = [w for w in warps if w is not runs]
+    for w in shown[:most]:
+        wait = w.group.wait
+        x, y, z = w.group.block_coord(0)
+        what = wait.text if wait is not None else "has not begun"
+        where = f" at {wait.info.location}" if wait is not None and wait.info.location else ""
+        op = f" ({wait.info.name})" if wait is not None else ""
+        notes.append(f"block ({x}, {y}, {z}) warp {w.number} {what}{op}{where}")
+    if len(shown) > most:
+        notes.append(f"and {len(shown) - most} more warps")
+    return notes
+
+
+def resident_blocks(machine: Machine) -> int:
+    """Return an upper bound of the number of blocks that the GPU holds at once, rounded down to whole clusters.
+
+    Registers are not counted, since ptxas has not compiled the kernel. A GPU may therefore hold fewer.
+    """
+    x, y, z = machine.cluster
+    held = max(1, occupancy(machine.threads, machine.smem_size).blocks) * DEFAULT_TARGET.sms
+    return max(1, held // (x * y * z)) * (x * y * z)
+
+
+def _no_room(machine: Machine, most: int, waiting: list[list[int]]) -> tuple[str, str]:
+    """Return the deadlock notes for resident blocks that wait for blocks that cannot start."""
+    t = DEFAULT_TARGET
+    absent = sum(map(len, waiting))
+    per_sm = max(1, occupancy(machine.threads, machine.smem_size).blocks)
+    block = f"{machine.threads} threads and {machine.smem_size} bytes of shared memory"
+    return (
+        f"the GPU holds at most {most} blocks of {block} at once ({t.sms} SMs of {t.chip}, {per_sm} blocks an SM); "
+        f"{absent} blocks cannot start, because the resident blocks wait for them",
+        f"launch at most {most} blocks, each of which loops over its share of the work (a persistent grid), with "
+        "cooperative=True, or let no block wait for one of a higher number",
+    )
+
+
+def _deadlock(warps: list[_Warp], absent: int, no_room: tuple[str, ...] = ()) -> InterpError:
+    notes = [*no_room, *_places(warps, most=4 if no_room else 64)]
+    first = next((w for w in warps if w.group.wait is not None), warps[0])
+    if not no_room and any(w.group.wait is not None and w.group.wait.spin for w in warps):
+        notes.append("the polled value never changes: no other warp can write it, and no copy is in flight")
+    if absent:
+        notes.append(f"{absent} blocks of the grid were not selected to run; the warps may wait for them")
+    wait = first.group.wait
+    info = wait.info if wait is not None else None
+    return InterpError(
+        "deadlock",
+        f"deadlock: {len(warps)} warps wait and none can continue",
+        op=info.name if info else "",
+        op_text=info.text if info else "",
+        frames=info.frames if info else (),
+        notes=tuple(notes),
+    )

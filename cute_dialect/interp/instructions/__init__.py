@@ -1,0 +1,1 @@
+"""Semantics of instructions: builders of the ops, and handlers of inline PTX."""

@@ -1,0 +1,577 @@
+"""TMA and bulk copies: loads, multicasts, stores, reductions, prefetches and bulk async-groups.
+
+A load signals its bytes at an mbarrier. A store belongs to a bulk group of the issuing thread. As on the device, each
+active thread issues its own copy. Sources: PTX ISA 9.0, 9.7.9.25 "Asynchronous copy", cp.async.bulk,
+cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.wait_group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
+from cute_dialect.interp.exec.barriers import Block, MBarrier, find_mbarrier, shared_at
+from cute_dialect.interp.exec.cfg import segments
+from cute_dialect.interp.exec.compiler import Builder, FnCompiler
+from cute_dialect.interp.exec.group import Group, Wait
+from cute_dialect.interp.exec.transfers import BulkGroups, Transfer
+from cute_dialect.interp.instructions.copy_operands import Copies, active, check_promises, operand, tensor_map, through
+from cute_dialect.interp.instructions.data import enum_word
+from cute_dialect.interp.memory.buffers import Buffer
+from cute_dialect.interp.memory.byte_states import WRITTEN
+from cute_dialect.interp.memory.tensor_map import TensorMap, combined, read_shared, units_of, write_shared
+from cute_dialect.interp.values import Array, Regs
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+Gen = Generator[Wait, None, None]
+
+
+def _start(block: Block, offset: int) -> tuple[int, int]:
+    """Return the buffer index and shared address of a byte offset that a copy accesses."""
+    from cute_dialect.interp.memory.addresses import SMEM_ORIGIN
+
+    block.check_runs()
+    return block.smem_start + offset, SMEM_ORIGIN + offset
+
+
+def _receivers(g: Group, block: Block, mask: int, lane: int) -> list[Block]:
+    """Return the blocks in a multicast mask."""
+    peers = [b for b in block.cluster.blocks]
+    if mask >> len(peers) or mask <= 0:
+        raise Fault("oob", f"multicast mask {mask:#b} must select CTAs in [0, {len(peers)})", lane)
+    out: list[Block] = []
+    for rank in range(len(peers)):
+        if mask >> rank & 1:
+            linear = g.cluster_peer(lane, rank)
+            out.append(next(b for b in peers if b.linear == linear))
+            out[-1].check_runs(lane)
+    return out
+
+
+# -- loads ------------------------------------------------------------------------------------------------------------
+
+
+def emit_tensor_load(op: Operation, k: Copies) -> None:
+    """Emit cp.async.bulk.tensor to shared memory."""
+    c = k.c
+    to, bars = k.space(k.shared), k.space(k.bar)
+    info = c.info(op)
+    owner = c.pieces.allocation(k.shared)
+    site = through(op, k, False, "TMA load")
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in active(g, R, k.predicate):
+            tm, buf = tensor_map(g, operand(R, k.map, lane), lane)
+            at = [operand(R, s, lane) for s in k.coordinates]
+            offsets = [operand(R, s, lane) & 0xFFFF for s in k.offsets]
+            nbytes = tm.box_bytes
+            address = operand(R, k.shared, lane)
+            block, offset = shared_at(g, address, to, lane, nbytes, "TMA load into", 128, owner)
+            targets = [(block, _barrier(g, R, k, lane, bars, block))]
+            if k.mask >= 0:
+                found = _receivers(g, block, operand(R, k.mask, lane) & 0xFFFF, lane)
+                targets = [(b, _peer_barrier(g, R, k, lane, b)) for b in found]
+            _check_coordinates(tm, at, lane)
+            check_promises(g, lane, site, buf, partial(tm.touched, buf, at, offsets), tm.element_bytes)
+            _load(g, lane, info, tm, buf, at, offsets, targets, offset)
+
+    c.emit(op, step, pure=False)
+
+
+def _check_coordinates(tm: TensorMap, at: Sequence[int], lane: int) -> None:
+    if len(at) != tm.rank:
+        raise Fault("tma", f"the tensor map has {tm.rank} dimensions, got {len(at)} coordinates", lane)
+
+
+def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) -> MBarrier:
+    return find_mbarrier(g, operand(R, k.bar, lane), space, lane, k.c.pieces.allocation(k.bar))[1]
+
+
+def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
+    """Return the mbarrier at the same offset in another block of the cluster."""
+    from cute_dialect.interp.memory.addresses import SMEM_ORIGIN, WINDOW_BITS
+
+    offset = (operand(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
+    bar = block.mbarriers.get(offset)
+    if bar is None:
+        at = f"byte offset {offset}{g.machine.shared_names.place(offset)}"
+        raise Fault("sync", f"no mbarrier is initialized at {at} of a multicast receiver", lane)
+    return bar
+
+
+def _load(
+    g: Group,
+    lane: int,
+    info: OpInfo,
+    tm: TensorMap,
+    buf: Buffer,
+    at: list[int],
+    offsets: list[int],
+    targets: list[tuple[Block, MBarrier]],
+    offset: int,
+) -> None:
+    data: list[Array] = []
+    nbytes = tm.box_bytes
+    monitor = g.machine.monitor
+    _check_global(g, lane, "TMA load", buf, tm, at, offsets)
+    if monitor is not None:
+        elements = tm.touched(buf, at, offsets)
+        monitor.async_global_read(g, lane, buf, elements, tm.element_bytes, info, targets[0][1])
+        for block, bar in targets:
+            monitor.async_write(g, lane, block, offset, nbytes, bar, info)
+
+    def read() -> None:
+        data.append(tm.gather(buf, at, offsets))
+
+    def write() -> None:
+        for block, bar in targets:
+            start, address = _start(block, offset)
+            write_shared(block.smem, start, address, data[0], tm.swizzle)
+            bar.complete(nbytes)
+        g.count.progress += 1
+
+    _machine(g, lane, info, read, write, targets, nbytes)
+
+
+def _machine(
+    g: Group,
+    lane: int,
+    info: OpInfo,
+    read: Callable[[], None],
+    write: Callable[[], None],
+    targets: list[tuple[Block, MBarrier]],
+    nbytes: int,
+) -> None:
+    for _, bar in targets:
+        bar.flying += nbytes
+    _issue(g, Transfer(read, write, info, g, lane, nbytes))
+
+
+def _issue(g: Group, t: Transfer) -> None:
+    g.machine.transfers.add(t)
+    if g.machine.timeline is not None:
+        g.machine.timeline.issued(t)
+    g.count.progress += 1
+
+
+def _tensor_load(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 8)
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.shared, k.map = slots[0], slots[1]
+    rest = iter(slots[2:])
+
+    def take(n: int) -> list[int]:
+        return [next(rest) for _ in range(n)]
+
+    k.coordinates = take(sizes[2])
+    k.bar = take(1)[0]
+    k.offsets = take(sizes[4])
+    k.mask = _one(take(sizes[5]))
+    take(sizes[6])
+    k.predicate = _one(take(sizes[7]))
+    mode = enum_word(attr_of(op, "mode")) or "tile"
+    if mode not in ("tile", "im2col"):
+        raise InterpError("unsupported", f"TMA mode {mode} is not supported; use tile or im2col")
+    emit_tensor_load(op, k)
+
+
+def _one(slots: list[int]) -> int:
+    return slots[0] if slots else -1
+
+
+def emit_bulk_load(op: Operation, k: Copies) -> None:
+    """Emit cp.async.bulk to shared memory, from global memory or the block's own shared memory."""
+    c = k.c
+    to, bars, source_space = k.space(k.shared), k.space(k.bar), k.space(k.source)
+    info = c.info(op)
+    owner = c.pieces.allocation(k.shared)
+    site = through(op, k, False, "bulk copy out")
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in active(g, R, k.predicate):
+            n = _bulk_size(operand(R, k.size, lane), lane)
+            if n == 0:
+                continue
+            block, offset = shared_at(g, operand(R, k.shared, lane), to, lane, n, "bulk copy into", 16, owner)
+            targets = [(block, _barrier(g, R, k, lane, bars, block))]
+            if k.mask >= 0:
+                found = _receivers(g, block, operand(R, k.mask, lane) & 0xFFFF, lane)
+                targets = [(b, _peer_barrier(g, R, k, lane, b)) for b in found]
+            if site.parameter is not None:
+                buf, start = _global_range(g, operand(R, k.source, lane), n, lane, False)
+                check_promises(g, lane, site, buf, partial(np.arange, start, start + n, 16), 16)
+            _bulk_load(g, lane, info, operand(R, k.source, lane), source_space, targets, offset, n)
+
+    c.emit(op, step, pure=False)
+
+
+def _bulk_load(
+    g: Group,
+    lane: int,
+    info: OpInfo,
+    source: int,
+    source_space: int,
+    targets: list[tuple[Block, MBarrier]],
+    offset: int,
+    n: int,
+) -> None:
+    monitor = g.machine.monitor
+    own: Block | None = None
+    if source_space == 3:
+        own, at = shared_at(g, source, 3, lane, n, "bulk copy out of", 16)
+        buf, start = own.smem, own.smem_start + at
+        if monitor is not None:
+            monitor.async_read(g, lane, own, np.arange(at // 16, (at + n) // 16), info, targets[0][1])
+        g.check_read(buf, start, n, "bulk copy", lane, id(info))
+    else:
+        buf, start = _global_range(g, source, n, lane, False)
+        g.check_read(buf, start, n, "bulk copy", lane, id(info))
+        if monitor is not None:
+            monitor.async_global_read(g, lane, buf, np.arange(start, start + n, 16), 16, info, targets[0][1])
+    if monitor is not None:
+        for block, bar in targets:
+            monitor.async_write(g, lane, block, offset, n, bar, info)
+    data: list[Array] = []
+
+    def read() -> None:
+        if own is not None:
+            own.check_runs()
+        data.append(buf.data[start : start + n].copy())
+
+    def write() -> None:
+        for block, bar in targets:
+            first, _ = _start(block, offset)
+            block.smem.note_range(first, n, "bulk copy")
+            block.smem.data[first : first + n] = data[0]
+            bar.complete(n)
+        g.count.progress += 1
+
+    _machine(g, lane, info, read, write, targets, n)
+
+
+def _bulk_size(n: int, lane: int) -> int:
+    if n < 0 or n % 16:
+        raise Fault("misaligned", f"bulk copy: the size must be a multiple of 16 bytes, got {n}", lane)
+    return n
+
+
+def _global_range(g: Group, address: int, n: int, lane: int, store: bool) -> tuple[Buffer, int]:
+    buf = g.memory.find(address)
+    if buf is None or address + n > buf.base + buf.size:
+        raise Fault("oob", f"out-of-bounds bulk copy of {n} bytes: {g.memory.describe(address, n)}", lane, address)
+    if address % 16:
+        raise Fault("misaligned", "bulk copy: the global address must be aligned to 16 bytes", lane, address)
+    if store and not buf.writable:
+        raise Fault("readonly", f"bulk copy to {buf.name}, which is read-only", lane, address)
+    start = address - buf.base
+    if buf.valid is not None and not buf.valid[start : start + n].all():
+        raise Fault("oob", f"bulk copy of {n} bytes touches padding of {buf.name}", lane, address)
+    return buf, start
+
+
+def _bulk_from_global(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 6)
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.shared, k.source, k.bar, k.size = slots[:4]
+    k.mask = slots[4] if sizes[4] else -1
+    emit_bulk_load(op, k)
+
+
+def _bulk_between(c: FnCompiler, op: Operation) -> None:
+    k = Copies(c)
+    k.shared, k.source, k.bar, k.size = (c.use(v) for v in op.operands)
+    emit_bulk_load(op, k)
+
+
+# -- stores -----------------------------------------------------------------------------------------------------------
+
+
+def groups_of(g: Group, lane: int) -> BulkGroups:
+    """Return the bulk groups of a lane, created on first use."""
+    got = g.bulk.get(lane)
+    if got is None:
+        got = g.bulk[lane] = BulkGroups()
+    return got
+
+
+def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
+    """Emit cp.async.bulk.tensor or cp.reduce.async.bulk.tensor out of shared memory."""
+    c = k.c
+    space = k.space(k.shared)
+    info = c.info(op)
+    owner = c.pieces.allocation(k.shared)
+    site = through(op, k, True, "TMA reduction" if combine else "TMA store", reduces=bool(combine))
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in active(g, R, k.predicate):
+            tm, buf = tensor_map(g, operand(R, k.map, lane), lane)
+            at = [operand(R, s, lane) for s in k.coordinates]
+            _check_coordinates(tm, at, lane)
+            if bool(tm.pixels) != k.columns:
+                what = "an im2col" if tm.pixels else "a tiled"
+                raise Fault("tma", f"{what} tensor map needs a store of the same mode", lane)
+            if k.columns and min(at) < 0:
+                raise Fault("tma", f"coordinates of an im2col store must not be negative, got {tuple(at)}", lane)
+            n = tm.box_bytes
+            block, offset = shared_at(g, operand(R, k.shared, lane), space, lane, n, "TMA store from", 128, owner)
+            check_promises(g, lane, site, buf, partial(tm.touched, buf, at, _unmoved(tm)), tm.element_bytes)
+            monitor = g.machine.monitor
+            if monitor is not None:
+                monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
+                elements = tm.touched(buf, at, _unmoved(tm), stored=True)
+                monitor.async_global_write(g, lane, buf, elements, tm.element_bytes, info, combine)
+            _check_source(g, lane, tm, buf, at, block, offset)
+            if combine:
+                _check_global(g, lane, "TMA reduction", buf, tm, at, _unmoved(tm))
+            data: list[Array] = []
+            _issue_store(g, lane, info, n, *_store_steps(g, tm, buf, at, block, offset, n, data, combine))
+
+    c.emit(op, step, pure=False)
+
+
+def _check_source(g: Group, lane: int, tm: TensorMap, buf: Buffer, at: list[int], block: Block, offset: int) -> None:
+    """Check the source bytes of a TMA store: no mbarrier, and written where the box is inside the tensor."""
+    contents = block.smem.contents
+    if contents is None:
+        return
+    start, address = _start(block, offset)
+    try:
+        contents.no_barrier(start, tm.box_bytes, "TMA store")
+    except Fault as f:
+        f.lane = lane
+        raise
+    if not g.machine.strict_uninit:
+        return
+    units = units_of(start, address, tm.box_bytes, tm.swizzle)
+    state = contents.state.reshape(-1, 8).view(np.uint64).reshape(-1, 2)[units].reshape(-1).view(np.uint8)
+    missing = (state != WRITTEN) & tm.inside(buf, at, _unmoved(tm))
+    if missing.any():
+        first = int(missing.argmax())
+        byte = int(units[first // 16]) * 16 + first % 16
+        g.warn_uninit(0, "TMA store", block.smem, byte, 1, lane)
+
+
+def _check_global(
+    g: Group, lane: int, verb: str, buf: Buffer, tm: TensorMap, at: Sequence[int], offsets: Sequence[int]
+) -> None:
+    """Check that the tensor elements read by a copy or reduction were written, if the buffer tracks that."""
+    if buf.contents is not None:
+        touched = tm.touched(buf, at, offsets)
+        n = tm.element_bytes
+        row = buf.contents.read(touched, n, n, verb, np.full(len(touched), lane))
+        if row >= 0:
+            g.warn_uninit(0, verb, buf, int(touched[row]), n, lane)
+
+
+def _unmoved(tm: TensorMap) -> Sequence[int]:
+    """Return zero im2col offsets for a store, which has none."""
+    return (0,) * (tm.rank - 2) if tm.pixels else ()
+
+
+def _store_steps(
+    g: Group,
+    tm: TensorMap,
+    buf: Buffer,
+    at: list[int],
+    block: Block,
+    offset: int,
+    n: int,
+    data: list[Array],
+    combine: str,
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    def read() -> None:
+        start, address = _start(block, offset)
+        data.append(read_shared(block.smem, start, address, n, tm.swizzle))
+
+    def write() -> None:
+        tm.scatter(buf, at, data[0], combine, _unmoved(tm))
+        g.count.progress += 1
+
+    return read, write
+
+
+def _issue_store(
+    g: Group, lane: int, info: OpInfo, nbytes: int, read: Callable[[], None], write: Callable[[], None]
+) -> None:
+    t = Transfer(read, write, info, g, lane, nbytes)
+    _issue(g, t)
+    groups_of(g, lane).open.append(t)
+
+
+def _tensor_store(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 5)
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.map, k.shared = slots[:2]
+    k.coordinates = slots[2 : 2 + sizes[2]]
+    if len(sizes) > 4 and sizes[4]:
+        k.predicate = slots[-1]
+    k.columns = _columns(op)
+    emit_tensor_store(op, k, "")
+
+
+def _columns(op: Operation) -> bool:
+    """Return True if a store has mode im2col."""
+    mode = enum_word(attr_of(op, "mode")) or "tile"
+    if mode not in ("tile", "im2col"):
+        raise InterpError("unsupported", f"TMA store mode {mode} is not supported; use tile or im2col")
+    return mode == "im2col"
+
+
+def _tensor_reduce(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 4)
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.map, k.shared = slots[:2]
+    k.coordinates = slots[2 : 2 + sizes[2]]
+    k.columns = _columns(op)
+    kind = enum_word(attr_of(op, "redKind"))
+    emit_tensor_store(op, k, {"_and": "and", "_or": "or", "_xor": "xor"}.get(kind, kind))
+
+
+def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = "") -> None:
+    """Emit cp.async.bulk from shared to global memory. `combine` and `element` describe a cp.reduce.async.bulk."""
+    c = k.c
+    space = k.space(k.shared)
+    info = c.info(op)
+    owner = c.pieces.allocation(k.shared)
+    site = through(op, k, True, "bulk reduction" if combine else "bulk copy", reduces=bool(combine))
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in active(g, R, k.predicate):
+            n = _bulk_size(operand(R, k.size, lane), lane)
+            if n == 0:
+                continue
+            block, offset = shared_at(g, operand(R, k.shared, lane), space, lane, n, "bulk copy from", 16, owner)
+            buf, start = _global_range(g, operand(R, k.source, lane), n, lane, True)
+            check_promises(g, lane, site, buf, partial(np.arange, start, start + n, 16), 16)
+            monitor = g.machine.monitor
+            if monitor is not None:
+                monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
+                monitor.async_global_write(g, lane, buf, np.arange(start, start + n, 16), 16, info, combine)
+            g.check_read(block.smem, block.smem_start + offset, n, "bulk copy", lane, id(info))
+            if combine:
+                g.check_read(buf, start, n, "bulk reduction", lane, id(info))
+            _issue_store(g, lane, info, n, *_bulk_steps(g, block, offset, buf, start, n, combine, element))
+
+    c.emit(op, step, pure=False)
+
+
+def _bulk_steps(
+    g: Group, block: Block, offset: int, buf: Buffer, start: int, n: int, combine: str, element: str
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    data: list[Array] = []
+
+    def read() -> None:
+        first, _ = _start(block, offset)
+        data.append(block.smem.data[first : first + n].copy())
+
+    def write() -> None:
+        new = data[0]
+        if combine:
+            bits = f"u{int(element.lstrip('bfsu')) // 8}"
+            new = combined(element, buf.data[start : start + n].view(bits), new.view(bits), combine).view(np.uint8)
+        buf.data[start : start + n] = new
+        buf.note_range(start, n, "bulk copy")
+        g.count.progress += 1
+
+    return read, write
+
+
+def _bulk_to_global(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 5)
+    if sizes[4]:
+        raise InterpError("unsupported", "a bulk copy with a byte mask is not supported")
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.source, k.shared, k.size = slots[:3]
+    emit_bulk_store(op, k)
+
+
+def emit_commit(c: FnCompiler, op: Operation) -> None:
+    """Emit cp.async.bulk.commit_group."""
+    c.fn.needs_warp.append("a bulk group")
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in g.mask.idx.tolist():
+            groups = groups_of(g, lane)
+            groups.groups.append(groups.open)
+            groups.open = []
+
+    c.emit(op, step, pure=False)
+
+
+def emit_wait(c: FnCompiler, op: Operation, keep: int, only_read: bool) -> None:
+    """Emit cp.async.bulk.wait_group[.read]."""
+    c.fn.needs_warp.append("a bulk group")
+    info = c.info(op)
+
+    def gen(R: Regs, g: Group) -> Gen:
+        lanes = g.mask.idx.tolist()
+        mine = [g.bulk[lane] for lane in lanes if lane in g.bulk]
+
+        def ready() -> bool:
+            return all(b.ready(keep, only_read) for b in mine)
+
+        if not ready():
+            yield Wait(ready, info, f"waits for bulk copies (all but {keep} groups)")
+        for lane in lanes:
+            if lane not in g.bulk:
+                continue
+            groups = g.bulk[lane]
+            done = max(0, len(groups.groups) - keep)
+            groups.read = max(groups.read, done)
+            if not only_read:
+                groups.waited = max(groups.waited, done)
+            if g.machine.monitor is not None:
+                g.machine.monitor.bulk_waited(g, lane, done, only_read)
+
+    c.emit_blocking(op, gen, info)
+
+
+def _commit(c: FnCompiler, op: Operation) -> None:
+    emit_commit(c, op)
+
+
+def _wait(c: FnCompiler, op: Operation) -> None:
+    n = getattr(getattr(attr_of(op, "group"), "value", None), "data", 0)
+    emit_wait(c, op, n, attr_of(op, "read") is not None)
+
+
+def _prefetch(c: FnCompiler, op: Operation) -> None:
+    """Compile a prefetch, which has no observable effect."""
+    for v in op.operands:
+        c.uses(v)
+    c.emit(op, lambda R, g: None, pure=False)
+
+
+OPS: dict[str, Builder] = {
+    "nvvm.cp.async.bulk.tensor.shared.cluster.global": _tensor_load,
+    "nvvm.cp.async.bulk.tensor.global.shared.cta": _tensor_store,
+    "nvvm.cp.async.bulk.tensor.reduce": _tensor_reduce,
+    "nvvm.cp.async.bulk.shared.cluster.global": _bulk_from_global,
+    "nvvm.cp.async.bulk.shared.cluster.shared.cta": _bulk_between,
+    "nvvm.cp.async.bulk.global.shared.cta": _bulk_to_global,
+    "nvvm.cp.async.bulk.commit.group": _commit,
+    "nvvm.cp.async.bulk.wait_group": _wait,
+    "nvvm.cp.async.bulk.prefetch": _prefetch,
+    "nvvm.cp.async.bulk.tensor.prefetch": _prefetch,
+}
+
+__all__ = [
+    "OPS",
+    "emit_bulk_load",
+    "emit_bulk_store",
+    "emit_commit",
+    "emit_tensor_load",
+    "emit_tensor_store",
+    "emit_wait",
+]

@@ -1,0 +1,482 @@
+"""Float arithmetic of arith, llvm, math and the NVVM math intrinsics.
+
+Addition, multiplication, division, square root, `fma` and conversions round once to nearest even. f16, f32 and f64 use
+numpy. bf16 and fp8 use `ml_dtypes`, which computes in f32, unless that could round twice; then they use `rounding`. All
+other functions of `math` are computed in f64 and rounded, so comparisons with a GPU need a tolerance of a few units in
+the last place. With `nnan` and `ninf`, a NaN or an infinity is reported (LLVM LangRef, "Fast-Math Flags").
+"""
+
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownLambdaType=false, reportCallIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import InterpError, attr_of, op_name
+from cute_dialect.interp.exec.compiler import Builder, FnCompiler
+from cute_dialect.interp.exec.group import Group
+from cute_dialect.interp.exec.poison_flags import promise
+from cute_dialect.interp.instructions.data import not_negative
+from cute_dialect.interp.rounding import fma_f64, half_away, narrow, sticky_fma, wide_int
+from cute_dialect.interp.types import Leaf
+from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+
+def as_leaf(v: object, leaf: Leaf) -> Value:
+    """Convert a float value to the leaf's format, rounded once.
+
+    The result is a numpy scalar if uniform, else an array.
+    """
+    if isinstance(v, np.ndarray):
+        if v.dtype != leaf.dtype:
+            # ml_dtypes converts f64 through f32. All other conversions round once.
+            twice = v.dtype == np.float64 and leaf.name in _THROUGH_F32
+            v = narrow(v, _THROUGH_F32[leaf.name]) if twice else v.astype(leaf.dtype)
+        return v if v.ndim else v[()]
+    return as_leaf(np.asarray(v), leaf) if isinstance(v, np.float64) else leaf.dtype.type(v)
+
+
+_THROUGH_F32 = {"bf16": "bf16", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
+
+
+def _binary(f: Callable[[Value, Value], object]) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d = c.define(op.results[0])
+
+        def step(R: Regs, g: Group) -> None:
+            R[d] = f(R[a], R[b])  # type: ignore[assignment]
+
+        c.emit(op, step)
+
+    return build
+
+
+def _binary_wide(f: Callable[[Array, Array], Array]) -> Builder:
+    """Return the builder of a binary op that is computed in f64 and rounded."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+
+        def step(R: Regs, g: Group) -> None:
+            x, y = _widen(R[a]), _widen(R[b])
+            R[d] = as_leaf(f(x, y), leaf)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _widen(v: Value) -> Array:
+    """Return a value as f64."""
+    return np.asarray(v + 0 if not isinstance(v, (np.ndarray, float, np.generic)) else v).astype(np.float64)
+
+
+def unary(f: Callable[[Array], Array]) -> Builder:
+    """Return the builder of a function that is computed in f64 and rounded."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a = c.use(op.operands[0])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+
+        def step(R: Regs, g: Group) -> None:
+            R[d] = as_leaf(f(_widen(R[a])), leaf)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _neg(c: FnCompiler, op: Operation) -> None:
+    a = c.use(op.operands[0])
+    d = c.define(op.results[0])
+
+    def step(R: Regs, g: Group) -> None:
+        R[d] = -R[a]  # type: ignore[operator]
+
+    c.emit(op, step)
+
+
+def _ordered(largest: bool, nan_wins: bool) -> Callable[[Value, Value], object]:
+    """Return maximum or minimum, where NaN wins, or maxnum or minnum, where the other operand does.
+
+    All of them order -0 below +0, as PTX does.
+    """
+
+    def f(a: Value, b: Value) -> object:
+        r = minmax(np.asarray(a), np.asarray(b), largest, nan_wins)
+        return r if r.ndim else r[()]
+
+    return f
+
+
+def minmax(x: Array, y: Array, largest: bool, nan_wins: bool) -> Array:
+    """Return the larger or smaller of two floats, with -0 below +0 (PTX ISA 9.7.3.11 and 9.7.3.12: "+0.0 > -0.0")."""
+    if nan_wins:
+        r = np.maximum(x, y) if largest else np.minimum(x, y)
+    else:
+        r = np.fmax(x, y) if largest else np.fmin(x, y)
+    tie = (x == 0) & (y == 0)
+    if np.any(tie):
+        r = np.where(tie, (x + y) if largest else -((-x) + (-y)), r)
+    return np.asarray(r).astype(x.dtype)
+
+
+def fma(a: Value, b: Value, c: Value, leaf: Leaf) -> Value:
+    """Return a·b + c, rounded once."""
+    x, y, z = (np.asarray(v).astype(np.float64) for v in (a, b, c))
+    if leaf.dtype == np.float64:
+        return as_leaf(fma_f64(x, y, z), leaf)
+    return as_leaf(sticky_fma(x, y, z), leaf)
+
+
+def _fma(c: FnCompiler, op: Operation) -> None:
+    x, y, z = (c.use(v) for v in op.operands)
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(d)
+
+    def step(R: Regs, g: Group) -> None:
+        a, b, e = R[x], R[y], R[z]
+        _ = a * b + e  # type: ignore[operator]  # raises for poison
+        R[d] = fma(a, b, e, leaf)
+
+    c.emit(op, step)
+
+
+_ORDERED = ("_false", "eq", "gt", "ge", "lt", "le", "ne", "ord")
+
+
+def _compare(llvm: bool) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d = c.define(op.results[0])
+        number = getattr(getattr(attr_of(op, "predicate"), "value", None), "data", None)
+        if not isinstance(number, int) or not 0 <= number < 16:
+            raise InterpError("unsupported", f"float predicate {attr_of(op, 'predicate')} is not in [0, 16)")
+        # 0 false, 1..6 ordered eq gt ge lt le ne, 7 ord, 8..13 unordered, 14 uno, 15 true; equal in both dialects.
+        unordered = number >= 8
+        kind = number if number < 8 else number - 7
+
+        def step(R: Regs, g: Group) -> None:
+            x, y = R[a], R[b]
+            if number in (0, 15):
+                _ = x == y
+                R[d] = number == 15
+                return
+            nan = (x != x) | (y != y)
+            if number in (7, 14):
+                r = nan if number == 14 else ~np.asarray(nan)
+            else:
+                r = (x == y, x > y, x >= y, x < y, x <= y, x != y)[kind - 1]  # type: ignore[operator]
+                r = (r | nan) if unordered else (np.asarray(r) & ~np.asarray(nan))
+            r = np.asarray(r)
+            R[d] = r if r.ndim else bool(r)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _bf16(f: Callable[[Array, Array], Array], g: Callable[[Value, Value], object]) -> Builder:
+    """Return the builder of a product or quotient. Small bf16 results would be rounded twice if computed in f32."""
+    plain, wide = _binary(g), _binary_wide(f)
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        narrow_type = c.type_of(op.operands[0]).leaf.name == "bf16"
+        (wide if narrow_type else plain)(c, op)
+
+    return build
+
+
+def _convert(c: FnCompiler, op: Operation) -> None:
+    """Compile extf, truncf, fpext and fptrunc, which round to nearest even. NVPTX ignores any other mode."""
+    mode = getattr(getattr(attr_of(op, "roundingmode"), "value", None), "data", 0)
+    if mode:
+        names = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
+        name = names[mode] if mode < len(names) else str(mode)
+        raise InterpError(
+            "unsupported", f"rounding mode {name} is not supported, because NVPTX ignores it; use to_nearest_even"
+        )
+    a = c.use(op.operands[0])
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(d)
+
+    def step(R: Regs, g: Group) -> None:
+        R[d] = as_leaf(np.asarray(_real(R[a])), leaf)
+
+    c.emit(op, step)
+
+
+def _real(v: Value) -> Value:
+    _ = v == v  # Raises for poison.
+    return v
+
+
+def _from_int(is_signed: bool) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        a = c.use(op.operands[0])
+        d = c.define(op.results[0])
+        leaf, src = c.leaf_of(d), c.leaf_of(a)
+
+        def step(R: Regs, g: Group) -> None:
+            v = R[a] if is_signed and src.width != 1 else unsigned(R[a], src)
+            if is_signed and src.width == 1:
+                v = -np.asarray(v).astype(np.int8)
+            x = np.asarray(v)
+            if leaf.dtype.itemsize < 4:
+                x = wide_int(x)
+            with np.errstate(over="ignore"):
+                R[d] = as_leaf(x if x.dtype == np.float64 else x.astype(leaf.dtype), leaf)
+
+        c.emit(op, step)
+        if not is_signed:
+            not_negative(c, op)
+
+    return build
+
+
+def to_int(x: Array, source: int, target: Leaf, is_signed: bool) -> Array:
+    """Convert whole f64 numbers to the integer type `target`, by the rules of PTX `cvt` (PTX ISA 9.7.9.21).
+
+    Out-of-range numbers saturate. NaN gives 0, or only the highest bit, `1 << (BitWidth(dst) - 1)`, if the source or
+    the target has 64 bits.
+    """
+    width = target.width
+    lo = -(1 << (width - 1)) if is_signed else 0
+    hi = (1 << (width - 1)) - 1 if is_signed else (1 << width) - 1
+    wide = np.dtype(np.int64 if is_signed else np.uint64)
+    nan, top, bottom = np.isnan(x), x >= float(hi), x <= float(lo)
+    r = np.where(nan | top | bottom, 0.0, x).astype(wide)
+    r = np.where(top, np.asarray(hi, wide), np.where(bottom, np.asarray(lo, wide), r))
+    if source == 64 or width == 64:
+        r = np.where(nan, np.asarray(lo if is_signed else 1 << (width - 1), wide), r)
+    if width == 1:
+        return r.astype(np.bool_)
+    return r.astype(target.dtype if is_signed else target.unsigned).view(target.dtype)
+
+
+def _to_int(is_signed: bool) -> Builder:
+    """Return the builder of a conversion to an integer, rounding towards zero.
+
+    An out-of-range number or NaN is poison (LLVM LangRef, fptosi). It is reported, or gives the result of PTX
+    `cvt.rzi`.
+    """
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a = c.use(op.operands[0])
+        d = c.define(op.results[0])
+        leaf, source = c.leaf_of(d), c.leaf_of(a)
+        name = op_name(op)
+        report = promise(c, op)
+        half = math.ldexp(1.0, leaf.width - is_signed)
+        lowest = -half if is_signed else 0.0
+
+        def step(R: Regs, g: Group) -> None:
+            v = R[a]
+            x = np.asarray(np.trunc(_widen(v)))
+            if c.overflow_errors:
+                out = ~((x >= lowest) & (x < half))
+                report(R, g, out, lambda at: f"{name}: {at(v)} is outside {leaf!r}, so the result is poison")
+            r = np.asarray(to_int(x, source.width, leaf, is_signed))
+            R[d] = normalise(r, leaf) if r.ndim else wrap_int(int(r), leaf.width)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _copysign(x: Array, y: Array) -> Array:
+    return np.copysign(x, y)
+
+
+def _erf(x: Array) -> Array:
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
+
+
+def _rsqrt(x: Array) -> Array:
+    return 1.0 / np.sqrt(x)
+
+
+def _absf(c: FnCompiler, op: Operation) -> None:
+    a = c.use(op.operands[0])
+    d = c.define(op.results[0])
+
+    def step(R: Regs, g: Group) -> None:
+        v = R[a]
+        R[d] = abs(_real(v))  # type: ignore[arg-type]
+
+    c.emit(op, step)
+
+
+def _powi(c: FnCompiler, op: Operation) -> None:
+    a, n = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(d)
+
+    def step(R: Regs, g: Group) -> None:
+        R[d] = as_leaf(np.power(_widen(R[a]), np.asarray(R[n]).astype(np.float64)), leaf)
+
+    c.emit(op, step)
+
+
+UNARY: dict[str, Callable[[Array], Array]] = {
+    "sqrt": np.sqrt,
+    "rsqrt": _rsqrt,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "exp10": lambda x: np.power(10.0, x),
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "erf": _erf,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "nearbyint": np.rint,
+    "roundeven": np.rint,
+    "round": half_away,
+}
+
+
+def _float_binary(name: str) -> Builder:
+    table: dict[str, Builder] = {
+        "add": _binary(lambda a, b: a + b),  # type: ignore[operator]
+        "sub": _binary(lambda a, b: a - b),  # type: ignore[operator]
+        "mul": _bf16(np.multiply, lambda a, b: a * b),  # type: ignore[operator]
+        "div": _bf16(np.divide, lambda a, b: a / b),  # type: ignore[operator]
+    }
+    return table[name]
+
+
+def _flagged(builder: Builder) -> Builder:
+    """Wrap a builder to report NaN or infinity in operands and results of an op with `nnan` or `ninf`."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        builder(c, op)
+        attr = attr_of(op, "fastmath") or attr_of(op, "fastmathFlags")
+        if attr is None or not c.overflow_errors:
+            return
+        # A set of flags, or their names; printing the attribute would be slow.
+        data: object = getattr(attr, "data", None)
+        flags = {f.value for f in data} if isinstance(data, frozenset) else set(re.findall(r"\w+", str(data or attr)))
+        nnan, ninf = ("fast" in flags or flag in flags for flag in ("nnan", "ninf"))
+        if not (nnan or ninf):
+            return
+        slots = [s for v in (*op.operands, *op.results) for s in c.slots_of(v) if c.leaf_of(s).kind == "f"]
+        report = promise(c, op)
+        name = op_name(op)
+        promised = " and ".join(flag for flag, given in (("nnan", nnan), ("ninf", ninf)) if given)
+
+        def check(R: Regs, g: Group) -> None:
+            bad: Array = np.zeros((), np.bool_)
+            found: list[Value] = []
+            for s in slots:
+                x = _widen(R[s])
+                now = np.asarray((np.isnan(x) & nnan) | (np.isinf(x) & ninf))
+                if now.any():
+                    found.append(R[s])
+                bad = bad | now
+
+            def said(at: Callable[[Value], str]) -> str:
+                values = ", ".join(at(v) for v in found)
+                return f"{name}: {values}, forbidden by {promised}"
+
+            report(R, g, bad, said)
+
+        c.emit(op, check)
+
+    return build
+
+
+_PLAIN: dict[str, Builder] = {
+    "arith.addf": _float_binary("add"),
+    "arith.subf": _float_binary("sub"),
+    "arith.mulf": _float_binary("mul"),
+    "arith.divf": _float_binary("div"),
+    "llvm.fadd": _float_binary("add"),
+    "llvm.fsub": _float_binary("sub"),
+    "llvm.fmul": _float_binary("mul"),
+    "llvm.fdiv": _float_binary("div"),
+    "arith.remf": _binary_wide(np.fmod),
+    "llvm.frem": _binary_wide(np.fmod),
+    "arith.negf": _neg,
+    "llvm.fneg": _neg,
+    "arith.maximumf": _binary(_ordered(True, True)),
+    "arith.minimumf": _binary(_ordered(False, True)),
+    "arith.maxnumf": _binary(_ordered(True, False)),
+    "arith.minnumf": _binary(_ordered(False, False)),
+    "llvm.intr.maximum": _binary(_ordered(True, True)),
+    "llvm.intr.minimum": _binary(_ordered(False, True)),
+    "llvm.intr.maxnum": _binary(_ordered(True, False)),
+    "llvm.intr.minnum": _binary(_ordered(False, False)),
+    "arith.cmpf": _compare(False),
+    "llvm.fcmp": _compare(True),
+    "arith.extf": _convert,
+    "arith.truncf": _convert,
+    "llvm.fpext": _convert,
+    "llvm.fptrunc": _convert,
+    "arith.sitofp": _from_int(True),
+    "arith.uitofp": _from_int(False),
+    "llvm.sitofp": _from_int(True),
+    "llvm.uitofp": _from_int(False),
+    "arith.fptosi": _to_int(True),
+    "arith.fptoui": _to_int(False),
+    "llvm.fptosi": _to_int(True),
+    "llvm.fptoui": _to_int(False),
+    "math.fma": _fma,
+    "llvm.intr.fma": _fma,
+    "llvm.intr.fmuladd": _fma,
+    "vector.fma": _fma,
+    "math.absf": _absf,
+    "llvm.intr.fabs": _absf,
+    "math.copysign": _binary_wide(_copysign),
+    "llvm.intr.copysign": _binary_wide(_copysign),
+    "math.powf": _binary_wide(np.power),
+    "llvm.intr.pow": _binary_wide(np.power),
+    "math.atan2": _binary_wide(np.arctan2),
+    "math.fpowi": _powi,
+    "llvm.intr.powi": _powi,
+    **{f"math.{k}": unary(f) for k, f in UNARY.items()},
+    **{f"llvm.intr.{k}": unary(f) for k, f in UNARY.items()},
+}
+
+ROUNDED_ONCE: frozenset[str] = frozenset(
+    name
+    for name in _PLAIN
+    if not name.startswith(("math.", "llvm.intr."))
+    or name.split(".")[-1]
+    in ("fma", "fmuladd", "absf", "fabs", "copysign", "sqrt", "maximum", "minimum", "maxnum", "minnum")
+    or name.split(".")[-1] in ("ceil", "floor", "trunc", "rint", "nearbyint", "roundeven", "round")
+)
+"""Ops whose result is the exact one, rounded once."""
+
+OPS: dict[str, Builder] = {name: _flagged(build) for name, build in _PLAIN.items()}

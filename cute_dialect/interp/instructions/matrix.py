@@ -1,0 +1,337 @@
+"""ldmatrix, stmatrix and mma.sync with their fragment layouts.
+
+Fragments (PTX ISA "Matrix fragments for mma.m16n8k…"): with g = lane / 4, t = lane mod 4 and E elements per 32-bit
+register, element e of register r is at
+
+- A: row g + 8·(r mod 2), column t·E + e + 4E·(r div 2)
+- B: k t·E + e + 4E·r, column n = g
+- C, D: element i at row g + 8·(i div 2), column 2t + i mod 2
+
+This covers all `row.col` shapes m16n8k* and m8n8k*, except the Volta shape (m8n8k4 on f16, see `quad_pairs`). Products
+and their sum over k are formed in f64 (exact for f16, bf16, tf32 and fp8), C is added, and the result is rounded once.
+The device's summation order and truncation inside one instruction are undocumented, so f32 results may differ in the
+last bits. Integers are exact.
+"""
+
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownLambdaType=false, reportCallIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, InterpError, attr_of
+from cute_dialect.interp.exec.cfg import segments
+from cute_dialect.interp.exec.compiler import Builder, FnCompiler
+from cute_dialect.interp.exec.group import Group
+from cute_dialect.interp.exec.undefined import origin_of, some, whole
+from cute_dialect.interp.instructions import quad_pairs
+from cute_dialect.interp.instructions.data import bits_of, enum_word
+from cute_dialect.interp.memory.accesses import Site, load, store
+from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
+from cute_dialect.interp.values import Array, Mask, Regs, Undefined, Value, to_lanes
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+LANE = np.arange(32)
+GID, TIG = LANE // 4, LANE % 4
+
+_ELEMENTS: dict[str, str] = {
+    "f16": "f16",
+    "bf16": "bf16",
+    "tf32": "f32",
+    "f32": "f32",
+    "f64": "f64",
+    "e4m3": "f8E4M3FN",
+    "e5m2": "f8E5M2",
+}
+
+
+def shape_of(op: Operation, name: str = "shape") -> dict[str, int]:
+    """Return `#nvvm.shape<m = 16, n = 8, k = 16>` as a dict, in any representation of the attribute."""
+    return {k: int(v) for k, v in re.findall(r"(\w+)\s*=\s*(\d+)", str(attr_of(op, name)))}
+
+
+def whole_warps(g: Group, name: str) -> None:
+    """Raise Fault if only some lanes of a warp execute `name`, a warp-wide instruction."""
+    active = g.mask.array.reshape(-1, 32)
+    some, all_ = active.any(axis=1), active.all(axis=1)
+    if (some & ~all_).any():
+        w = int(np.flatnonzero(some & ~all_)[0])
+        raise Fault(
+            "sync",
+            f"{name}: all 32 threads of the warp must be active, got {int(active[w].sum())}",
+            w * 32 + int(active[w].argmax()),
+        )
+
+
+def _ldmatrix(c: FnCompiler, op: Operation) -> None:
+    p = c.use(op.operands[0])
+    outs = c.defines(op.results[0])
+    num = int(attr_of(op, "num").value.data)  # type: ignore[union-attr]
+    trans = enum_word(attr_of(op, "layout")) == "col"
+    shape = shape_of(op)
+    if (shape.get("m", 8), shape.get("n", 8)) != (8, 8):
+        raise InterpError("unsupported", f"ldmatrix is only supported for 8x8 matrices, got {shape}")
+    row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
+    site = Site(row, 16, c.leaf_of(p).space, False, "ldmatrix", op)
+    c.pieces.bound(site, p)
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        m = g.mask
+        if m.n == 0:
+            for d in outs:
+                R[d] = np.zeros(g.lanes, np.int32)
+            return
+        whole_warps(g, "nvvm.ldmatrix")
+        g.mask = Mask.of(m.array & (np.tile(LANE, g.lanes // 32) < 8 * num))
+        got = to_lanes(load(site, g, R[p]), row, g.lanes).reshape(-1, 32, 8)
+        g.mask = m
+        for i, d in enumerate(outs):
+            mat = got[:, 8 * i : 8 * i + 8]  # (warps, row, column)
+            if trans:
+                mat = mat.transpose(0, 2, 1)
+            pair = np.stack([mat[:, GID, 2 * TIG], mat[:, GID, 2 * TIG + 1]], axis=-1)
+            R[d] = np.ascontiguousarray(pair).view(np.int32).reshape(g.lanes)
+
+    c.emit(op, step, pure=False)
+
+
+def _stmatrix(c: FnCompiler, op: Operation) -> None:
+    p = c.use(op.operands[0])
+    vals = [c.use(v) for v in op.operands[1:]]
+    num = len(vals)
+    trans = enum_word(attr_of(op, "layout")) == "col"
+    row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
+    site = Site(row, 16, c.leaf_of(p).space, True, "stmatrix", op)
+    c.pieces.bound(site, p)
+    i32 = int_leaf(32)
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        m = g.mask
+        if m.n == 0:
+            return
+        whole_warps(g, "nvvm.stmatrix")
+        warps = g.lanes // 32
+        data = np.zeros((warps, 32, 8), np.int16)
+        for i, s in enumerate(vals):
+            pair = np.ascontiguousarray(to_lanes(R[s], i32, g.lanes)).view(np.int16).reshape(warps, 32, 2)
+            mat = np.zeros((warps, 8, 8), np.int16)
+            mat[:, GID, 2 * TIG] = pair[:, :, 0]
+            mat[:, GID, 2 * TIG + 1] = pair[:, :, 1]
+            data[:, 8 * i : 8 * i + 8] = mat.transpose(0, 2, 1) if trans else mat
+        g.mask = Mask.of(m.array & (np.tile(LANE, warps) < 8 * num))
+        store(site, g, R[p], data.reshape(g.lanes, 8))
+        g.mask = m
+        g.count.progress += 1
+
+    c.emit(op, step, pure=False)
+
+
+class Mma:
+    """One mma.sync shape with element types by PTX name."""
+
+    def __init__(self, m: int, n: int, k: int, a: str, b: str, integer_saturate: bool, bit_op: str = "") -> None:
+        self.m, self.n, self.k = m, n, k
+        self.a, self.b = a, b
+        self.saturate = integer_saturate
+        self.bit_op = bit_op
+
+    def gather(self, regs: list[Array], kind: str, is_a: bool) -> Array:
+        """Gather register fragments `(warps, 32, E)` into a matrix `(warps, m, k)` or `(warps, k, n)`.
+
+        Elements are f64 or int64.
+        """
+        warps = regs[0].shape[0]
+        per = regs[0].shape[2]
+        exact = np.float64 if kind in _ELEMENTS else np.int64
+        out = np.zeros((warps, self.m, self.k) if is_a else (warps, self.k, self.n), exact)
+        e = np.arange(per)
+        for r, reg in enumerate(regs):
+            if is_a:
+                rows = GID[:, None] + 8 * (r % 2) if self.m == 16 else GID[:, None]
+                cols = TIG[:, None] * per + e + 4 * per * (r // 2 if self.m == 16 else r)
+                out[:, np.broadcast_to(rows, cols.shape), cols] = reg
+            else:
+                ks = TIG[:, None] * per + e + 4 * per * r
+                out[:, ks, np.broadcast_to(GID[:, None], ks.shape)] = reg
+        return out
+
+
+def decode(v: Value, leaf: Leaf, kind: str, g: Group) -> Array:
+    """Split a register into its elements, `(warps, 32, E)`."""
+    raw = bits_of(to_lanes(v, leaf, g.lanes), leaf, g.lanes)
+    if kind in ("s8", "u8"):
+        got = raw.view(np.int8 if kind == "s8" else np.uint8)
+    elif kind in ("s4", "u4"):
+        low, high = raw & 15, raw >> 4
+        got = np.stack([low, high], axis=-1).reshape(len(raw), -1).astype(np.int8)
+        if kind == "s4":
+            got = np.where(got > 7, got - 16, got)
+    elif kind == "b1":
+        got = np.unpackbits(np.ascontiguousarray(raw).view(np.uint8), axis=-1, bitorder="little").astype(np.int64)
+    elif kind == "tf32":
+        got = (raw.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    elif kind in _ELEMENTS:
+        got = raw.view(float_leaf(_ELEMENTS[kind]).dtype)
+    else:
+        raise Fault("unsupported", f"mma element type {kind} is not supported")
+    return got.reshape(g.lanes // 32, 32, -1)
+
+
+def run_mma(
+    mma: Mma,
+    g: Group,
+    a: list[Value],
+    b: list[Value],
+    c: list[Value],
+    leaves: tuple[list[Leaf], list[Leaf], list[Leaf]],
+    out: list[Leaf],
+) -> list[Value]:
+    """Compute D = A·B + C on the fragments of each warp, and return the result registers."""
+    if any(isinstance(v, Undefined) for v in (*a, *b, *c)):
+        return _undefined_mma(mma, g, (a, b, c), leaves, out)
+    la, lb, lc = leaves
+    A = mma.gather([decode(v, leaf, mma.a, g) for v, leaf in zip(a, la)], mma.a, True)
+    B = mma.gather([decode(v, leaf, mma.b, g) for v, leaf in zip(b, lb)], mma.b, False)
+    warps = g.lanes // 32
+    acc = [to_lanes(v, leaf, g.lanes).reshape(warps, 32, -1) for v, leaf in zip(c, lc)]
+    flat = np.concatenate(acc, axis=2)  # (warps, 32, elements)
+    n = flat.shape[2]
+    rows, cols = _places(n)
+    exact = A @ B
+    if mma.bit_op == "xor_popc":
+        exact = A.sum(2)[:, :, None] + B.sum(1)[:, None, :] - 2 * exact
+    total = exact[:, rows, cols] + flat.astype(exact.dtype)
+    if exact.dtype == np.int64:
+        if mma.saturate:
+            total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+        result = total.astype(np.int32)
+    else:
+        result = total.astype(out[0].dtype)
+    per = n // len(out)
+    return [
+        np.ascontiguousarray(result[:, :, k * per : (k + 1) * per]).reshape(g.lanes, *leaf.shape)
+        for k, leaf in enumerate(out)
+    ]
+
+
+def _places(n: int) -> tuple[Array, Array]:
+    """Return the row and column, each `(32, n)`, of the `n` elements of D that each thread holds."""
+    i = np.arange(n)
+    return GID[:, None] + 8 * (i // 2), TIG[:, None] * 2 + i % 2
+
+
+def _undefined_mma(
+    mma: Mma,
+    g: Group,
+    values: tuple[list[Value], list[Value], list[Value]],
+    leaves: tuple[list[Leaf], list[Leaf], list[Leaf]],
+    out: list[Leaf],
+) -> list[Value]:
+    """Compute an MMA with undefined registers.
+
+    D is undefined in rows of undefined A, columns of undefined B, and undefined elements of C.
+    """
+    first = origin_of(v for part in values for v in part if isinstance(v, Undefined))
+    plain = [[v.value if isinstance(v, Undefined) else v for v in part] for part in values]
+    got = run_mma(mma, g, plain[0], plain[1], plain[2], leaves, out)
+    bits = [
+        [
+            some(v, leaf, g.lanes) if isinstance(v, Undefined) else np.zeros((g.lanes, *leaf.shape), np.bool_)
+            for v, leaf in zip(part, held)
+        ]
+        for part, held in zip(values, leaves)
+    ]
+    warps = g.lanes // 32
+    sides: list[Array] = []
+    for k, kind in ((0, mma.a), (1, mma.b)):
+        full = [np.where(v, leaf.dtype.type(-1), leaf.dtype.type(0)) for v, leaf in zip(bits[k], leaves[k])]
+        regs = [decode(v, leaf, kind, g) for v, leaf in zip(full, leaves[k])]
+        # A register of several elements is undefined as a whole if one of them is.
+        regs = [np.broadcast_to((r != 0).any(axis=2, keepdims=True), r.shape).astype(np.float64) for r in regs]
+        sides.append(mma.gather(regs, kind, k == 0).any(axis=2 if k == 0 else 1))
+    acc = np.concatenate([v.reshape(warps, 32, -1) for v in bits[2]], axis=2)
+    rows, cols = _places(acc.shape[2])
+    bad = acc | (sides[0][:, :, None] | sides[1][:, None, :])[:, rows, cols]
+    per = acc.shape[2] // len(out)
+    return [
+        whole(v, bad[:, :, k * per : (k + 1) * per].reshape(g.lanes, *leaf.shape), leaf, g, first)
+        for k, (v, leaf) in enumerate(zip(got, out))
+    ]
+
+
+def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int]) -> None:
+    """Compile an MMA whose operands are the registers of A, B and C, in this order."""
+    values = [c.use(v) for v in op.operands]
+    na, nb, _ = counts
+    a, b, acc = values[:na], values[na : na + nb], values[na + nb :]
+    outs = c.defines(op.results[0])
+    leaves = ([c.leaf_of(s) for s in a], [c.leaf_of(s) for s in b], [c.leaf_of(s) for s in acc])
+    out_leaves = [c.leaf_of(s) for s in outs]
+    if mma.m not in (8, 16) or mma.n != 8:
+        raise InterpError("unsupported", f"mma m{mma.m}n{mma.n}k{mma.k} is not supported; use m8n8 or m16n8")
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        if g.mask.n:
+            whole_warps(g, "mma.sync")
+        got = run_mma(mma, g, [R[s] for s in a], [R[s] for s in b], [R[s] for s in acc], leaves, out_leaves)
+        for d, v in zip(outs, got):
+            R[d] = v
+
+    c.emit(op, step, keep=True, track=False)
+
+
+def _mma_sync(c: FnCompiler, op: Operation) -> None:
+    shape = shape_of(op)
+    sizes = segments(op, 3)
+    first = c.leaf_of(c.use(op.operands[0]))
+    inferred = first.name if first.kind == "f" else ""
+    a = enum_word(attr_of(op, "multiplicandAPtxType")) or inferred
+    b = enum_word(attr_of(op, "multiplicandBPtxType")) or a
+    wrapped = enum_word(attr_of(op, "intOverflowBehavior")) == "wrapped"
+    bit_op = enum_word(attr_of(op, "b1Op"))
+    counts = (sizes[0], sizes[1], sizes[2])
+    if (shape["m"], a) == (8, "f16"):
+        majors = (
+            "k" if enum_word(attr_of(op, "layoutA")) == "row" else "mn",
+            "k" if enum_word(attr_of(op, "layoutB")) == "col" else "mn",
+        )
+        quad_pairs.emit(c, op, majors, counts)
+        return
+    emit_mma(c, op, Mma(shape["m"], shape["n"], shape["k"], a, b, not wrapped, bit_op), counts)
+
+
+def mma_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    """Compile an intrinsic such as `llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32`.
+
+    The name lists the types of D, A, B and C, or one type for all.
+    """
+    names = [n for n in m[4].split(".") if n not in ("satfinite",)]
+    a, b = (names[1], names[2]) if len(names) == 4 else (names[0], names[-1])
+    mma = Mma(int(m[1]), int(m[2]), int(m[3]), a, b, "satfinite" in m[4])
+    bits = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8}.get(
+        a, 0
+    )
+    if not bits:
+        raise InterpError("unsupported", f"mma element type {a} is not supported")
+    per = 1 if bits == 64 else 32 // bits
+    na, nb = mma.m * mma.k // (32 * per), mma.n * mma.k // (32 * per)
+    emit_mma(c, op, mma, (na, nb, len(op.operands) - na - nb))
+
+
+OPS: dict[str, Builder] = {
+    "nvvm.ldmatrix": _ldmatrix,
+    "nvvm.stmatrix": _stmatrix,
+    "nvvm.mma.sync": _mma_sync,
+}
+
+__all__ = ["OPS", "Mma", "decode", "mma_by_name", "run_mma", "shape_of"]

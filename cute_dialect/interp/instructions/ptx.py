@@ -1,0 +1,155 @@
+"""Inline PTX: `nvvm.inline_ptx` and `llvm.inline_asm`, statement by statement.
+
+A text is split into statements. Each must be an instruction in `_TABLE`, with operands `$i`, registers declared in the
+text, immediates and special registers. Anything else is an error that names it; nothing is skipped. An instruction
+shares its implementation with the nvvm op of the same name, if there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from cute_dialect.interp.errors import InterpError, attr_of
+from cute_dialect.interp.exec.cfg import segments
+from cute_dialect.interp.exec.compiler import Builder, FnCompiler
+from cute_dialect.interp.exec.control import compile_nothing
+from cute_dialect.interp.exec.group import Group
+from cute_dialect.interp.exec.undefined import emit_hidden
+from cute_dialect.interp.instructions import (
+    ptx_async,
+    ptx_convert,
+    ptx_floats,
+    ptx_integers,
+    ptx_matrix,
+    ptx_memory,
+    ptx_plain,
+    ptx_sparse,
+    ptx_warp,
+)
+from cute_dialect.interp.instructions.ptx_rows import Row, table
+from cute_dialect.interp.instructions.ptx_text import Statement, Text, parse
+from cute_dialect.interp.values import Regs
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+Handler = Callable[[Text, Statement], None]
+SCALAR_ROWS: tuple[Row, ...] = (*ptx_integers.ROWS, *ptx_floats.ROWS, *ptx_convert.ROWS)
+_TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
+    (re.compile(pattern), handler)
+    for pattern, handler in (
+        *ptx_sparse.TABLE,
+        *ptx_async.TABLE,
+        *ptx_matrix.TABLE,
+        *ptx_memory.TABLE,
+        *ptx_warp.TABLE,
+        *ptx_plain.TABLE,
+        *table(SCALAR_ROWS),
+    )
+)
+
+
+_PLAIN = re.compile(  # instructions that only compute
+    "|".join(f"(?:{pattern})" for pattern, _ in (*ptx_plain.TABLE, *table(SCALAR_ROWS)))
+)
+
+
+def compile_text(text: Text) -> None:
+    """Compile all statements of a text."""
+    if _wait_loop(text):
+        return
+    if text.c.program.tracks and all(_PLAIN.fullmatch(s.opcode) and not s.guard for s in text.statements):
+        ins, outs = text.operands[text.outputs :], text.operands[: text.outputs]
+        emit_hidden(text.c, text.op, ins, outs, lambda: _compile_statements(text))
+        return
+    _compile_statements(text)
+
+
+def _compile_statements(text: Text) -> None:
+    for s in text.statements:
+        handler = _handler(s.opcode)
+        if handler is None:
+            raise InterpError("unsupported", f"PTX instruction {s.opcode} is not supported")
+        handler(text, s)
+
+
+@lru_cache(maxsize=1024)
+def _handler(opcode: str) -> Handler | None:
+    return next((handler for pattern, handler in _TABLE if pattern.fullmatch(opcode)), None)
+
+
+def _wait_loop(text: Text) -> bool:
+    """Compile a loop around one mbarrier.try_wait or test_wait. Returns False for any other text.
+
+    If a failure branches back to the try, it waits until the phase completes; otherwise it may continue without.
+    """
+    names = [s.opcode for s in text.statements]
+    tries = [s for s in text.statements if s.opcode.startswith(("mbarrier.try_wait", "mbarrier.test_wait"))]
+    others = [n for n in names if not n.startswith(("mbarrier.try_wait", "mbarrier.test_wait", "bra"))]
+    if len(tries) != 1 or others or not any(n.startswith("bra") for n in names):
+        return False
+    repeats = _repeats(text, tries[0])
+    ptx_async.wait(text, tries[0], loops=repeats, used=repeats)  # Only branches read the result.
+    return True
+
+
+def _repeats(text: Text, wait: Statement) -> bool:
+    """Return True if the branches after a wait lead back to it when it fails."""
+    flag = wait.operands[0]
+    seen: set[int] = set()
+    at = text.statements.index(wait) + 1
+    while at < len(text.statements) and at not in seen:
+        seen.add(at)
+        s = text.statements[at]
+        if s is wait:
+            return True
+        taken = not s.guard or s.guard == f"@!{flag}"
+        if taken and s.operands[-1] not in text.labels:
+            raise InterpError("unsupported", f"{s.opcode}: label {s.operands[-1]} is not in this text")
+        at = text.labels[s.operands[-1]] if taken else at + 1
+    return False
+
+
+def _inline_ptx(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 3)
+    slots = [c.use(v) for v in op.operands]
+    if sizes[1]:
+        raise InterpError("unsupported", "read-write operands of nvvm.inline_ptx are not supported")
+    predicate = slots[-1] if sizes[2] else -1
+    outs = [c.define(r) for r in op.results]
+    code = getattr(attr_of(op, "ptxCode"), "data", "")
+    compile_text(parse(c, op, code, [*outs, *slots[: sizes[0]]], len(outs), predicate))
+
+
+def _inline_asm(c: FnCompiler, op: Operation) -> None:
+    code = getattr(attr_of(op, "asm_string"), "data", "")
+    constraints = [p for p in getattr(attr_of(op, "constraints"), "data", "").split(",") if p]
+    outs = list(c.flat_defines(op.results))
+    kinds = [p for p in constraints if not p.startswith("~")]
+    written = [p for p in kinds if p.startswith("=")]
+    if len(written) != len(outs):
+        raise InterpError("unsupported", f"the asm has {len(outs)} results but {len(written)} output constraints")
+    inputs = [c.use(v) for v in op.operands]
+    read = kinds[len(written) :]
+    if len(read) != len(inputs):
+        raise InterpError("unsupported", f"the asm has {len(inputs)} operands but {len(read)} input constraints")
+    tied = [(int(p), slot) for p, slot in zip(read, inputs) if p.isdigit()]
+    if tied:
+
+        def moves(R: Regs, g: Group) -> None:
+            for d, s in tied:
+                R[outs[d]] = R[s]
+
+        c.emit(op, moves, pure=False, track=False)
+    if not code.strip():
+        compile_nothing(c, op)
+        return
+    compile_text(parse(c, op, code, [*outs, *inputs], len(outs), -1, {outs[d]: s for d, s in tied}))
+
+
+OPS: dict[str, Builder] = {"nvvm.inline_ptx": _inline_ptx, "llvm.inline_asm": _inline_asm}
+
+__all__ = ["OPS"]

@@ -1,0 +1,147 @@
+"""The wgmma ops of the nvvm dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from cute_dialect.interp.errors import InterpError, attr_of
+from cute_dialect.interp.exec import wgmma
+from cute_dialect.interp.exec.compiler import Builder, FnCompiler
+from cute_dialect.interp.exec.group import Group, Wait
+from cute_dialect.interp.instructions.data import enum_word
+from cute_dialect.interp.instructions.matrix import shape_of
+from cute_dialect.interp.values import Regs, active_uniform
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+Gen = Generator[Wait, None, None]
+
+
+def _mma_async(c: FnCompiler, op: Operation) -> None:
+    acc = list(c.uses(op.operands[0]))
+    a, b = c.use(op.operands[1]), c.use(op.operands[2])
+    dims = shape_of(op)
+    d = enum_word(attr_of(op, "typeD"))
+    if dims["m"] != 64 or d not in ("f32", "f16", "s32"):
+        raise InterpError("unsupported", f"wgmma m{dims['m']} {d} is not supported; use m64 with f32, f16 or s32")
+    shape = wgmma.Shape(
+        dims["n"],
+        dims["k"],
+        d,
+        enum_word(attr_of(op, "typeA")),
+        enum_word(attr_of(op, "typeB")),
+        "k" if enum_word(attr_of(op, "layoutA")) == "row" else "mn",
+        "k" if enum_word(attr_of(op, "layoutB")) == "col" else "mn",
+        -1 if enum_word(attr_of(op, "scaleA")) == "neg" else 1,
+        -1 if enum_word(attr_of(op, "scaleB")) == "neg" else 1,
+        enum_word(attr_of(op, "satfinite")) == "satfinite",
+    )
+    scale_d = enum_word(attr_of(op, "scaleD")) != "zero"
+    outs = list(c.defines(op.results[0]))
+    emit_mma(c, op, shape, a, b, acc, outs, scale_d)
+
+
+def emit_mma(
+    c: FnCompiler,
+    op: Operation,
+    shape: wgmma.Shape,
+    a: int | list[int],
+    b: int,
+    acc: list[int],
+    outs: list[int],
+    scale_d: bool | int,
+    nonzero: bool = True,
+    metadata: int = -1,
+) -> None:
+    """Emit one wgmma over slots.
+
+    Args:
+        scale_d: A constant, or the slot of a flag that enables the accumulator if it is `nonzero`.
+        metadata: Slot of the metadata of a sparse A, -1 for a dense one.
+    """
+    c.fn.needs_warp.append("a wgmma")
+    info = c.info(op)
+    leaf = c.leaf_of(outs[0])
+    if len(acc) != shape.registers or len(outs) != shape.registers:
+        raise InterpError("unsupported", f"wgmma needs {shape.registers} accumulator registers, got {len(acc)}")
+
+    def step(R: Regs, g: Group) -> None:
+        if g.mask.n == 0:
+            return
+        flag = scale_d
+        if not isinstance(flag, bool):
+            flag = bool(active_uniform(R[flag], g.mask, "scale-d")) is nonzero
+        second = active_uniform(R[b], g.mask, "the descriptor of B")
+        first = [R[s] for s in a] if isinstance(a, list) else active_uniform(R[a], g.mask, "the descriptor of A")
+        e = R[metadata] if metadata >= 0 else 0
+        got = wgmma.issue(g, shape, first, second, [R[s] for s in acc], flag, leaf, info, e)
+        for s, v in zip(outs, got):
+            R[s] = v
+
+    c.emit(op, step, pure=False, track=False)
+
+
+def emit_fence(c: FnCompiler, op: Operation) -> None:
+    """Emit `wgmma.fence.sync.aligned` (PTX ISA, "wgmma.fence")."""
+    c.fn.needs_warp.append("a wgmma")
+
+    def step(R: Regs, g: Group) -> None:
+        if g.mask.n:
+            wgmma.fence(g)
+
+    c.emit(op, step, pure=False)
+
+
+def emit_commit(c: FnCompiler, op: Operation) -> None:
+    """Emit `wgmma.commit_group.sync.aligned` (PTX ISA, "wgmma.commit_group")."""
+    c.fn.needs_warp.append("a wgmma")
+
+    def step(R: Regs, g: Group) -> None:
+        if g.mask.n:
+            wgmma.commit(g)
+
+    c.emit(op, step, pure=False)
+
+
+def emit_wait(c: FnCompiler, op: Operation, keep: int) -> None:
+    """Emit wgmma.wait_group, which waits until all but the latest `keep` commit groups are complete."""
+    c.fn.needs_warp.append("a wgmma")
+    info = c.info(op)
+
+    def gen(R: Regs, g: Group) -> Gen:
+        if g.mask.n == 0:
+            return
+        group, target = wgmma.wait_target(g, keep)
+
+        def ready() -> bool:
+            return all(group.instructions[n].ready for n in range(group.computed, target))
+
+        if not ready():
+            yield Wait(ready, info, f"waits for a wgmma that other warps of warpgroup {group.number} did not issue")
+        wgmma.finish_wait(g, group, target)
+
+    c.emit_blocking(op, gen, info)
+
+
+def _fence(c: FnCompiler, op: Operation) -> None:
+    emit_fence(c, op)
+
+
+def _commit(c: FnCompiler, op: Operation) -> None:
+    emit_commit(c, op)
+
+
+def _wait(c: FnCompiler, op: Operation) -> None:
+    emit_wait(c, op, getattr(getattr(attr_of(op, "group"), "value", None), "data", 0))
+
+
+OPS: dict[str, Builder] = {
+    "nvvm.wgmma.mma_async": _mma_async,
+    "nvvm.wgmma.fence.aligned": _fence,
+    "nvvm.wgmma.commit.group.sync.aligned": _commit,
+    "nvvm.wgmma.wait.group.sync.aligned": _wait,
+}
+
+__all__ = ["OPS", "emit_commit", "emit_fence", "emit_mma", "emit_wait"]

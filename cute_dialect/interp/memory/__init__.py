@@ -1,0 +1,1 @@
+"""Memory with real addresses, and the checks of every access."""

@@ -1,0 +1,1 @@
+"""Race detection: clocks of threads and copies, the history of accesses, and reports."""

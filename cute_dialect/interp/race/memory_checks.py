@@ -1,0 +1,498 @@
+"""Race detection: recorded accesses, and the earlier accesses that must be ordered before a new one.
+
+A data race is a pair of accesses to the same byte, at least one of them a write, that causality order does not relate
+and that are not morally strong (PTX ISA 9.0, 8.7.2). A weak access is therefore compared with the last weak write and
+the strong accesses since, and a write also with the weak reads since. A strong access is compared with the same, except
+strong accesses that it may race with. A weak write that passes is ordered after all of these, so they are dropped:
+order after the write implies order after them. `access_history` stores the accesses; `strong_accesses` decides which
+may race.
+"""
+
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportOperatorIssue=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault
+from cute_dialect.interp.race.clocks import MEMORY
+from cute_dialect.interp.race.history import BITS, READ, REDUCED, WRITTEN, Shadow
+from cute_dialect.interp.race.lifetime import Lifetimes
+from cute_dialect.interp.race.pdl import PrecedingGrids
+from cute_dialect.interp.race.reporter import Reporter
+from cute_dialect.interp.race.strong_accesses import By, Sort, Strong
+from cute_dialect.interp.values import Array, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cute_dialect.interp.exec.group import Group
+    from cute_dialect.interp.exec.machine import Machine
+    from cute_dialect.interp.memory.accesses import Part, Site
+    from cute_dialect.interp.memory.buffers import Buffer
+
+ASYNC, REDUCTION = 1, 2  # values of Shadow.w_kind for writes by the asynchronous proxy
+_LANES = np.arange(32)
+
+
+class Accesses(Reporter):
+    """Records and checks the accesses of a launch."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.shadows: dict[int, Shadow] = {}
+        self.kept: list[object] = []
+        self.lifetimes = Lifetimes(self)
+        self.preceding: PrecedingGrids | None = None
+
+    def _shadow(self, buf: Buffer) -> Shadow:
+        s = self.shadows.get(id(buf))
+        if s is None:
+            self.kept.append(buf)
+            shared = buf.name == "shared memory"
+            s = self.shadows[id(buf)] = Shadow(buf, 8) if shared else Shadow.of_global(buf)
+        return s
+
+    # -- accesses by threads ------------------------------------------------------------------------------------------
+
+    def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
+        """Check and record an access of the active lanes. `value` is the stored value."""
+        for buf, off, sel in parts:
+            if buf is g.local:
+                continue
+            lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            if buf is not g.smem:
+                self.lifetimes.touches(g, buf, lanes)
+            if isinstance(off, int):
+                off = np.full(len(lanes), off)
+            if self.preceding is not None:
+                self.preceding.access(g, buf, int(off[0]), lanes, site.verb)
+            if site.store and not site.atomic and len(lanes) > 1:
+                self._same(g, site, buf, lanes, off, value)
+            shadow = self._shadow(buf)
+            idx = shadow.granules(off, site.nbytes, site.align)
+            self._check_alias(shadow, idx, lanes, site)
+            if site.constant:
+                self._read_constant(g, shadow, idx, lanes, site)
+                continue
+            if site.copies:
+                self._copy_sources(g, shadow, idx, lanes, self._number(site))
+                continue
+            self._access(g, shadow, idx, lanes, site.store, self._number(site), off=off, strong=site)
+            self.flags.access(g, site, buf, off, lanes)
+
+    def _copy_sources(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int) -> None:
+        """Record the reads of a cp.async, which happen at any time until its group has been waited for."""
+        times = g.copy_times(lanes, g.copy_seq[lanes] + 1)
+        for time in np.unique(times).tolist():
+            now = times == time
+            self._access(g, s, idx[now], lanes[now], False, number, time=time)
+
+    def _same(self, g: Group, site: Site, buf: Buffer, lanes: Array, off: Array, value: Value | None) -> None:
+        """Check that lanes of one store do not write different values to the same address."""
+        if (off[1:] > off[:-1]).all() or len(np.unique(off)) == len(off):
+            return
+        if not isinstance(value, np.ndarray) or value.ndim == len(site.leaf.shape):
+            return
+        first: dict[int, int] = {}
+        for lane, at in zip(lanes.tolist(), off.tolist()):
+            other = first.setdefault(at, lane)
+            if other != lane and np.asarray(value[other]).tobytes() != np.asarray(value[lane]).tobytes():
+                x, y, z = g.thread_coord(other)
+                raise Fault(
+                    "race",
+                    f"threads of one warp {site.verb} different values to the same address: {buf.place(at)}",
+                    lane,
+                    notes=(f"the other is thread ({x}, {y}, {z})",),
+                )
+
+    def _access(
+        self,
+        g: Group,
+        s: Shadow,
+        idx: Array,
+        lanes: Array,
+        store: bool,
+        number: int,
+        *,
+        off: Array | None = None,
+        strong: Site | None = None,
+        time: int = 0,
+    ) -> None:
+        """Check and record an access through the generic proxy to granules of shape (lanes, n).
+
+        Args:
+            off: Byte offset of each lane.
+            strong: The site of a strong access, which has its order and scope.
+            time: Logical time of a cp.async, 0 for other accesses.
+        """
+        clocks = g.clocks
+        sorts = self._sorts(s, strong, off, idx, store) if strong is not None and strong.order else None
+        actor = s.w_actor[idx]
+        if actor.max() >= 0:
+            self._check_write(g, s, idx, lanes, store, actor)
+        if (s.past.used if store else s.past.written) and s.more[idx].any():
+            self._check_past(g, s, idx, lanes, store)
+        if store:
+            self._check_reads(g, s, idx, lanes)
+            self._check_constant(g, s, idx, lanes)
+        if s.strong and s.has_strong[idx].any():
+            self._check_strong(g, s, idx, lanes, store, sorts)
+        if sorts is not None:
+            self._remember_strong(g, s, idx, lanes, sorts, number)
+        elif store:
+            own = (clocks.first + lanes).astype(np.int32)[:, None]
+            self._remember_write(g, s, idx, own + (clocks.cluster.threads if time else 0), time or clocks.clock, number)
+        else:
+            self._remember_read(g, s, idx, lanes, number, time)
+
+    # -- order --------------------------------------------------------------------------------------------------------
+
+    def _known(
+        self, g: Group, lanes: Array, cluster: Array, base: Array, of: Array, clock: Array, row: int = MEMORY
+    ) -> Array:
+        """Return True for each access that is ordered before lanes.
+
+        Access i was made by those of the 32 actors from `base[i]` on whose bit is set in `of[i]`; the others give True.
+        """
+        clocks = g.clocks
+        mine = clocks.cluster
+        actors = np.minimum(base[:, None] + _LANES, mine.columns - 1)
+        when = np.broadcast_to(clock[:, None], actors.shape)
+        own = (clocks.first + lanes)[:, None]
+        near = when <= clocks.known(row, actors, lanes)
+        if row == MEMORY:
+            near |= actors == own
+            near |= (actors == own + mine.threads) & (when <= mine.copied[own])
+        foreign = cluster != mine.number
+        if foreign.any():
+            others = np.broadcast_to(cluster[:, None], actors.shape)
+            near = np.where(foreign[:, None], self.flags.ordered(g, lanes, others, actors, when, row), near)
+        return near | ((of[:, None] & BITS) == 0)
+
+    def _knows(self, g: Group, lane: int, cluster: int, actor: int, time: int, row: int = MEMORY) -> bool:
+        """Return True if an actor's access at a time is ordered before a lane, by a row of its table."""
+        lanes, *access = (np.array([x]) for x in (lane, cluster, actor, 1, time))
+        return bool(self._known(g, lanes, *access, row=row).all())
+
+    def _require(
+        self, g: Group, s: Shadow, at: Array, lanes: Array, rows: tuple[Array, ...], word: str, row: int = MEMORY
+    ) -> None:
+        """Raise a race unless accesses to granules, as (cluster, base, lanes, time, site), are ordered before lanes."""
+        cluster, base, of, clock, site = rows
+        ok = self._known(g, lanes, cluster, base, of, clock, row)
+        if ok.all():
+            return
+        i, j = (int(x[0]) for x in np.nonzero(~ok))
+        where = -1 if s.w_cluster is None else int(cluster[i])
+        self._raise(g, s, int(at[i]), int(lanes[i]), word, where, int(base[i]) + j, int(clock[i]), int(site[i]))
+
+    def _check_write(self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, actor: Array) -> None:
+        """Check that the last weak writes are ordered before an access of lanes."""
+        clocks = g.clocks
+        cluster = clocks.cluster
+        own = (clocks.first + lanes).astype(np.int32)[:, None]
+        clock = s.w_clock[idx]
+        ok = (clock <= clocks.known(MEMORY, actor, lanes)) | (actor == own)
+        if not ok.all():
+            ok |= (actor == own + cluster.threads) & (clock <= cluster.copied[own])
+        if s.w_cluster is not None:
+            other = s.w_cluster[idx]
+            foreign = (other >= 0) & (other != cluster.number)
+            if foreign.any():
+                ok = np.where(foreign, self.flags.ordered(g, lanes, other, actor, clock, MEMORY), ok)
+        if not ok.all():
+            self._report(g, s, idx, ok, lanes, "write" if store else "read", s.w_actor, s.w_clock, s.w_site)
+
+    def _check_reads(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
+        """Check that the recorded weak reads are ordered before a write of lanes."""
+        clocks = g.clocks
+        threads = clocks.cluster.threads
+        own = BITS[lanes][:, None]
+        for row in range(1 if s.r_cluster is not None else len(s.rows)):
+            of, base = s.r_lanes[row][idx], s.r_actor[row][idx]
+            cluster = np.full(idx.shape, clocks.cluster.number) if s.r_cluster is None else s.r_cluster[idx]
+            near = cluster == clocks.cluster.number
+            left = (of != 0) & ~(near & (base == clocks.first) & (of == own))
+            if not left.any():
+                continue
+            clock = s.r_clock[row][idx]
+            if s.r_cluster is None:
+                b = int(base[left][0])
+                left &= clock > clocks.table[MEMORY, b : b + (32 if b < threads else 1)].min()
+                if not left.any():
+                    continue
+            i = np.nonzero(left)[0]
+            found = (cluster[left], base[left], of[left], clock[left], s.r_site[row][idx][left])
+            self._require(g, s, idx[left], lanes[i], found, "overwrite")
+
+    def _check_past(
+        self,
+        g: Group,
+        s: Shadow,
+        idx: Array,
+        lanes: Array,
+        store: bool,
+        *,
+        reduces: bool = False,
+        proxy: Callable[[int], int] | None = None,
+    ) -> None:
+        """Check that the accesses in `Shadow.past` are ordered before an access of lanes.
+
+        Args:
+            reduces: True for a reduction, which may race with other reductions.
+            proxy: For an access by the asynchronous proxy, the table row in which a write of an actor must be visible.
+        """
+        flat = idx.ravel()
+        which, rows = s.past.of(flat, s.more)
+        kind = rows[:, 7]
+        needed = (kind != READ) if not store else (kind != REDUCED) if reduces else np.ones(len(kind), np.bool_)
+        lane_of = np.repeat(lanes, idx.shape[1])
+        for wanted, word in ((kind == READ, "overwrite"), (kind != READ, "write" if store else "read")):
+            pick = needed & wanted
+            if pick.any():
+                r = rows[pick]
+                found = (r[:, 2], r[:, 3], r[:, 4].astype(np.uint32), r[:, 5], r[:, 6])
+                self._require(g, s, r[:, 0], lane_of[which[pick]], found, word)
+        if proxy is None:
+            return
+        plain = np.flatnonzero(needed & (kind == WRITTEN))
+        seen_by = np.array([proxy(actor) for actor in rows[plain, 3].tolist()])
+        for row in set(seen_by.tolist()):
+            pick = plain[seen_by == row]
+            r = rows[pick]
+            found = (r[:, 2], r[:, 3], r[:, 4].astype(np.uint32), r[:, 5], r[:, 6])
+            self._require(g, s, r[:, 0], lane_of[which[pick]], found, "write" if store else "read", row)
+
+    # -- strong accesses ----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _sorts(s: Shadow, site: Site, off: Array | None, idx: Array, store: bool) -> list[list[Sort]]:
+        """Return the sort of a strong access at each granule. Each element of a vector is a separate access."""
+        assert off is not None
+        size = site.nbytes // site.leaf.count
+        start = np.broadcast_to(off[:, None], idx.shape)
+        start = start + np.maximum((idx << s.shift) - start, 0) // size * size
+        return [[Sort(store, site.scope, at, size) for at in row] for row in start.tolist()]
+
+    def _check_strong(
+        self,
+        g: Group,
+        s: Shadow,
+        idx: Array,
+        lanes: Array,
+        store: bool,
+        sorts: list[list[Sort]] | None = None,
+        proxy: Callable[[int], int] | None = None,
+    ) -> None:
+        """Check that strong accesses that may not race with those of lanes are ordered before them.
+
+        `proxy`: for an access by the asynchronous proxy, the table row in which a write of an actor must be visible.
+        """
+        cluster = g.clocks.cluster.number
+        for i, j in np.argwhere(s.has_strong[idx]).tolist():
+            at, lane = int(idx[i, j]), int(lanes[i])
+            sort = sorts[i][j] if sorts is not None else None
+            for other, by in s.strong[at].against(sort, cluster, g.block_of(lane), store):
+                every = np.array(by)
+                n = len(every)
+                known = self._known(
+                    g, np.full(n, lane), every[:, 0], every[:, 2], np.ones(n, np.uint32), every[:, 3]
+                ).all(axis=1)
+                if known.all():
+                    if proxy is not None and other.store:
+                        self._check_seen(g, s, at, lane, store, by, proxy)
+                    continue
+                one = by[int(np.flatnonzero(~known)[0])]
+                word = "overwrite" if not other.store else "write" if store else "read"
+                where = -1 if s.w_cluster is None else one.cluster
+                why = _apart(sort, other) if sort is not None else ""
+                self._raise(g, s, at, lane, word, where, one.actor, one.time, one.site, why)
+
+    def _check_seen(
+        self, g: Group, s: Shadow, at: int, lane: int, store: bool, by: Iterable[By], proxy: Callable[[int], int]
+    ) -> None:
+        """Check that strong writes are visible to an access by the asynchronous proxy."""
+        for one in by:
+            if not self._knows(g, lane, one.cluster, one.actor, one.time, proxy(one.actor)):
+                self._unfenced(g, s, at, lane, store, one.actor, one.site, one.cluster)
+
+    def _unfenced(
+        self, g: Group, s: Shadow, at: int, lane: int, store: bool, actor: int, site: int, cluster: int
+    ) -> None:
+        """Raise the race of a copy with an earlier write that may not be visible to it."""
+        other = -1 if s.w_cluster is None or cluster == g.clocks.cluster.number else cluster
+        raise Fault(
+            "race",
+            f"missing fence.proxy.async: {s.buf.place(at << s.shift)} was written through the generic proxy and is "
+            f"now {'overwritten' if store else 'read'} through the asynchronous proxy",
+            lane,
+            notes=(self._note(g, actor, site, other),),
+        )
+
+    def _remember_strong(
+        self, g: Group, s: Shadow, idx: Array, lanes: Array, sorts: list[list[Sort]], number: int
+    ) -> None:
+        clocks = g.clocks
+        s.has_strong[idx] = True
+        for lane, row, kinds in zip(lanes.tolist(), idx.tolist(), sorts):
+            by = By(clocks.cluster.number, g.block_of(lane), clocks.first + lane, clocks.clock, number)
+            for at, sort in zip(row, kinds):
+                kept = s.strong.get(at)
+                if kept is None:
+                    kept = s.strong[at] = Strong()
+                kept.add(sort, by)
+
+    # -- recording ----------------------------------------------------------------------------------------------------
+
+    def _remember_write(
+        self, g: Group, s: Shadow, idx: Array, actor: Array | int, time: Array | int, number: int, kind: int = 0
+    ) -> None:
+        """Record a weak write. All earlier accesses are ordered before it and are dropped."""
+        s.w_actor[idx] = actor
+        s.w_clock[idx] = time
+        s.w_site[idx] = number
+        s.w_kind[idx] = kind
+        s.r_lanes[:, idx] = 0
+        if s.past.used:
+            s.more[idx] = 0
+        if s.w_cluster is not None:
+            s.w_cluster[idx] = g.clocks.cluster.number
+        if s.strong:
+            held = idx[s.has_strong[idx]]
+            s.has_strong[held] = False
+            for at in held.tolist():
+                s.strong.pop(at, None)
+
+    def _remember_read(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int, time: int = 0) -> None:
+        """Record a weak read by threads of a warp, or by their cp.async at `time`."""
+        clocks = g.clocks
+        bits = np.broadcast_to(BITS[lanes][:, None], idx.shape)
+        row = 0 if s.r_cluster is not None else s.row(clocks.slot)
+        base = clocks.first + (clocks.cluster.threads if time else 0)
+        self._mark_read(g, s, row, idx, base, bits, time or clocks.clock, number)
+
+    def _mark_read(
+        self, g: Group, s: Shadow, row: int, idx: Array, base: int, bits: Array, time: int, number: int
+    ) -> None:
+        """Record a weak read of granules by actors from `base` on.
+
+        Reads in the row that it does not imply move to `past`.
+        """
+        held, cluster = s.r_lanes[row], g.clocks.cluster.number
+        before = held[idx]
+        old = before.any()
+        actor, clock = s.r_actor[row][idx], s.r_clock[row][idx]
+        mine = actor == base
+        if old:
+            if s.r_cluster is not None:
+                mine &= s.r_cluster[idx] == cluster
+            held[idx] = np.where(mine & (clock == time), before, 0) | bits
+        else:
+            held[idx] = bits
+        if (held[idx] & bits != bits).any():  # Several lanes may read one granule.
+            np.bitwise_or.at(held, idx.ravel(), bits.ravel())
+        if old:
+            lost = (before != 0) & ~(mine & ((clock == time) | (before & ~held[idx] == 0)))
+            if lost.any():
+                at, first = np.unique(idx[lost], return_index=True)
+                where = cluster if s.r_cluster is None else s.r_cluster[at]
+                s.more[at] = np.where(s.more[at] == 0, s.past.sequence, s.more[at])
+                was = (actor[lost][first], before[lost][first], clock[lost][first], s.r_site[row][at])
+                s.past.add(at, where, *was, READ)
+        s.r_actor[row][idx] = base
+        s.r_clock[row][idx] = time
+        s.r_site[row][idx] = number
+        if s.r_cluster is not None:
+            s.r_cluster[idx] = cluster
+
+    # -- aliasing of arguments ----------------------------------------------------------------------------------------
+
+    def _check_alias(self, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+        """Check that modified memory accessed through a noalias argument is accessed through no other pointer."""
+        parameter = site.parameter
+        if parameter is None or not parameter.in_kernel:
+            return
+        if s.through is None or s.changed is None:
+            s.through, s.changed = np.zeros(len(s.w_actor), np.int16), np.zeros(len(s.w_actor), np.bool_)
+        mine = parameter.number + 2 if "llvm.noalias" in parameter.promises else 1
+        before = s.through[idx]
+        other = (before != 0) & (before != mine)
+        if site.store:
+            s.changed[idx] = True
+        s.through[idx] = np.where(other, -1, mine)
+        bad = other & s.changed[idx]
+        if bad.any():
+            i, j = (int(x[0]) for x in np.nonzero(bad))
+            at, was = int(idx[i, j]), int(before[i, j])
+            raise Fault(
+                "promise",
+                f"{site.verb} of {s.buf.place(at << s.shift)} through {parameter.name} aliases an access through "
+                f"{f'argument {was - 2}' if was > 1 else 'another pointer'}, and the kernel modifies this memory; an "
+                "llvm.noalias argument must not overlap other memory that the kernel accesses",
+                int(lanes[i]),
+            )
+
+    # -- invariant loads ----------------------------------------------------------------------------------------------
+
+    def _read_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+        """Record an invariant load, and check that nothing writes the memory that it reads."""
+        if s.constant is None:
+            s.constant = np.full(len(s.w_actor), -1, np.int32)
+        s.constant[idx] = self._number(site)
+        for at, lane in zip(idx.ravel().tolist(), np.repeat(lanes, idx.shape[1]).tolist()):
+            note = self._written(g, s, at)
+            if note:
+                raise Fault(
+                    "race",
+                    f"invariant {site.verb} of {s.buf.place(at << s.shift)}, which the kernel writes; invariant loads "
+                    "(ld.global.nc, llvm.load invariant) need memory that stays constant while the kernel runs",
+                    lane,
+                    notes=(note,),
+                )
+
+    def _written(self, g: Group, s: Shadow, at: int) -> str:
+        """Describe the last write to a granule, empty if there is none."""
+        by = s.strong[at].written() if s.has_strong[at] else None
+        if by is not None:
+            return self._note(g, by.actor, by.site, by.cluster if by.cluster != g.clocks.cluster.number else -1)
+        if s.w_actor[at] < 0:
+            return ""
+        cluster = -1 if s.w_cluster is None else int(s.w_cluster[at])
+        other = cluster if cluster != g.clocks.cluster.number else -1
+        return self._note(g, int(s.w_actor[at]), int(s.w_site[at]), other)
+
+    def _check_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
+        """Check that no invariant load has read the memory of a write."""
+        if s.constant is None or (s.constant[idx] < 0).all():
+            return
+        i, j = (int(x[0]) for x in np.nonzero(s.constant[idx] >= 0))
+        at = int(idx[i, j])
+        raise Fault(
+            "race",
+            f"write to {s.buf.place(at << s.shift)}, which an invariant load has read; invariant loads (ld.global.nc, "
+            "llvm.load invariant) need memory that stays constant while the kernel runs",
+            int(lanes[i]),
+            notes=(f"the load is{self._place(int(s.constant[at]))}",),
+        )
+
+
+def _apart(sort: Sort, other: Sort) -> str:
+    """Explain why two unordered strong accesses race."""
+    if (sort.start, sort.size) != (other.start, other.size):
+        return (
+            f"both accesses are strong but cover different bytes ({other.size} bytes at offset {other.start}, "
+            f"{sort.size} bytes at offset {sort.start}); access the same bytes, or order the accesses"
+        )
+    scopes = ("cta", "cluster", "gpu")
+    return (
+        f"both accesses are strong, but their scopes .{scopes[other.scope]} and .{scopes[sort.scope]} do not include "
+        "both threads; use a wider scope, or order the accesses"
+    )
+
+
+__all__ = ["ASYNC", "REDUCTION", "Accesses"]
