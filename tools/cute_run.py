@@ -453,8 +453,7 @@ def _print_profile(report: Report, run: RunReport, path: str | None) -> None:
     if run.profile.lines:
         report.table(run.profile.table(), Console(width=None if sys.stdout.isatty() else 120))
     if "occupancy" in run.profile.reports:
-        o = run.profile.occupancy
-        report.line(f"  occupancy {o.blocks} blocks, {o.warps} of 64 warps an SM ({o.percent} %), limited by {o.limit}")
+        report.line(f"  occupancy {run.profile.occupancy}")
 
 
 def _run_gpu(call: Call, wanted: Wanted, repeat: int) -> Result:

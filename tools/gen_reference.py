@@ -44,6 +44,7 @@ MODULES: Mapping[str, str] = {
     "cute_dialect.lang.testing": "cute.testing",
     "cute_dialect.lang.cuda": "cute.cuda",
     "cute_dialect.lang.torch": "cute.torch",
+    "cute_dialect.interp": "interp",
     "cute_dialect.op": "op",
     "cute_dialect.op.emit": "op.emit",
     "cute_dialect.op.compiler": "op.compiler",
@@ -191,6 +192,15 @@ PAGES: Mapping[str, Page] = {
             _lang("Timing, tuning and checking", "testing"),
             _lang("CUDA streams", "cuda"),
             _lang("Torch", "torch", "torch_ops"),
+        ),
+    ),
+    "interpreter": Page(
+        "Interpreter",
+        "`from cute_dialect import interp`. The guide is [interpreter.md](../interpreter.md).",
+        (
+            _front("Reports", "cute_dialect.interp.report"),
+            _front("Runs of lowered modules", "cute_dialect.interp.launch", "cute_dialect.interp.options",
+                   "cute_dialect.interp.arguments", "cute_dialect.interp.tensor_map"),
         ),
     ),
     "errors": Page(

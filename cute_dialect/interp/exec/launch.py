@@ -26,6 +26,7 @@ from cute_dialect.interp.options import RunOptions
 from cute_dialect.interp.reports.run_report import Progress, RunReport
 from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.values import POISON, Regs, Value
+from cute_dialect.runtime.call_options import CHECKS
 from cute_dialect.runtime.launch_shape import LaunchShape
 from cute_dialect.runtime.progress import Task
 
@@ -150,6 +151,7 @@ def run_kernel(
     _place_locals(machine, fn)
     chosen = choose(blocks, grid3, machine.cluster)
     report = machine.report
+    report.checks = tuple(c for c in CHECKS if c in checks or c in ("oob", "sync"))
     report.blocks = sum(map(len, chosen))
     report.all_blocks = grid3[0] * grid3[1] * grid3[2]
     if blocks is not None:

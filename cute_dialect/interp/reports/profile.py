@@ -72,6 +72,9 @@ class Occupancy(NamedTuple):
     percent: float
     limit: str
 
+    def __str__(self) -> str:
+        return f"{self.blocks} blocks, {self.warps} of 64 warps an SM ({self.percent} %), limited by {self.limit}"
+
 
 class _Count:
     __slots__ = ("ideal", "requests", "site", "transactions")
@@ -158,6 +161,16 @@ class Profile:
         if "occupancy" in self.reports:
             out["occupancy"] = self.occupancy._asdict()
         return out
+
+    def text(self) -> str:
+        """Return the lines as a table of text."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        console = Console(file=StringIO(), width=120)
+        console.print(self.table())
+        return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # pyright: ignore
 
     def table(self) -> Table:
         """Return the lines as a table."""
