@@ -14,7 +14,8 @@ from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.gemm.epilogue import Hook
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bind import alone
-from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.epilogue.combination import combination, is_per_matrix
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.function_versions import current
 from cute_dialect.op.keywords import check_keywords
@@ -161,22 +162,18 @@ def bmm(
 
     Args:
         c: an array that broadcasts to (L, M, N).
-        alpha: without further epilogue arguments also (L,), one factor per matrix.
+        alpha, beta: also arrays of (L,), one factor per matrix, except with ``hook`` and ``epilogue``.
     """
     if run:
         check_keywords("bmm", bmm, run)
+    if is_per_matrix(alpha) or is_per_matrix(beta):
+        given = LinearCombination(alpha, beta, c, bias, spelled(activation), hook)
+        combined, factors = _with_factors(a, b, given, epilogue)
+        return bmm(
+            a, b, out, epilogue=combined, args=factors, dtype=dtype, math=math, accumulator=accumulator,
+            kernel=kernel, split_k=split_k, device=device, stream=stream, **run,
+        )  # fmt: skip
     if not isinstance(alpha, int | float):
-        if (
-            getattr(alpha, "shape", None)
-            and len(alpha.shape) == 1
-            and alpha.shape[0] > 1
-            and _is_alone(c, bias, activation, hook, epilogue)
-        ):
-            factors = {"alpha": alpha.reshape(alpha.shape[0], 1, 1)}
-            return bmm(
-                a, b, out, epilogue=_scaled, args=factors, dtype=dtype, math=math, accumulator=accumulator,
-                kernel=kernel, split_k=split_k, device=device, stream=stream, **run,
-            )  # fmt: skip
         alpha = _factor("bmm", "alpha", alpha)
     if not isinstance(beta, int | float):
         beta = _factor("bmm", "beta", beta)
@@ -208,16 +205,46 @@ def bmm(
     return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=KernelOverride(kernel, split_k))
 
 
-def _scaled(accum: Any, alpha: Any) -> Any:
-    """Return the accumulator times a factor per matrix."""
-    return accum * alpha
+def _with_factors(a: Any, b: Any, given: LinearCombination, epilogue: object) -> tuple[Traced, dict[str, Any]]:
+    """Return the epilogue of a batch with one ``alpha`` or ``beta`` per matrix, and its arguments."""
+    for name, value in (("hook", given.hook), ("epilogue", epilogue)):
+        if value is not None:
+            raise UnsupportedError(
+                f"bmm: one alpha or beta per matrix cannot be combined with {name}; multiply in an epilogue, with the "
+                "factors as args of shape (L, 1, 1)"
+            )
+    _check_arrays(a, b)
+    shape = (max(a.shape[0], b.shape[0] if len(b.shape) == 3 else 1), a.shape[-2], b.shape[-1])
+    args: dict[str, Any] = {}
+    operands: dict[str, Any] = {"alpha": given.alpha, "C": given.c, "beta": given.beta, "bias": given.bias}
+    for name, x in operands.items():
+        if x is None or (name == "beta" and given.c is None):
+            continue
+        if is_per_matrix(x) and name in ("alpha", "beta"):
+            if x.shape[0] != shape[0]:
+                raise ShapeError(
+                    f"bmm: {name} has shape {tuple(x.shape)}; pass a number or {shape[0]} factors, one per matrix"
+                )
+            args[name] = x.reshape(x.shape[0], 1, 1)
+        elif name in ("alpha", "beta"):
+            number = float(x) if isinstance(x, int | float) else _factor("bmm", name, x)
+            args |= {} if number == 1.0 else {name: number}
+        else:
+            args[name] = x
+    kinds = [(n, x if isinstance(x, float) else FakeTensor(_element(n, x), tuple(x.shape))) for n, x in args.items()]
+    return combination(tuple(kinds), shape, given.activation), args
 
 
-def _is_alone(
-    c: object, bias: object, activation: object, hook: object, epilogue: object
-) -> bool:  # fmt: skip
-    """Return True if a call has no epilogue besides ``alpha``."""
-    return c is None and bias is None and not activation and hook is None and epilogue is None
+def _check_arrays(*arrays: Any) -> None:
+    for name, x in zip("ab", arrays):
+        if len(getattr(x, "shape", ())) not in (2, 3):
+            raise ShapeError(f"bmm: {name} has shape {getattr(x, 'shape', None)}; pass a batch of matrices")
+
+
+def _element(name: str, x: Any) -> str:
+    if not hasattr(x, "dtype"):
+        raise DtypeError(f"bmm: {name} is of type {type(x).__name__}; pass an array")
+    return element_name(x.dtype)
 
 
 def _factor(call: str, name: str, value: Any) -> float:
@@ -229,9 +256,7 @@ def _factor(call: str, name: str, value: Any) -> float:
         raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number")
     shape = getattr(value, "shape", None)
     if shape is not None and prod(shape) != 1:
-        more = ""
-        if call == "bmm" and name == "alpha":
-            more = "; one for each matrix, (L,), is allowed without c, bias, activation, hook and epilogue"
+        more = ", or one factor per matrix, (L,)" if call == "bmm" else ""
         raise ShapeError(
             f"{call}: {name} has shape {tuple(shape)}; pass a number or an array of one element{more}; an epilogue "
             "takes factors of any shape as args"

@@ -154,7 +154,7 @@ class Missing:
 _ARRAY_ATTRIBUTES = frozenset(["__array__", "__array_interface__", "__cuda_array_interface__", "__dlpack__"])
 
 
-def report_missing(name: str, value: object) -> object:
+def report_missing(name: str, value: Any) -> Any:
     """Let a public function or class report missing arguments, at no cost for calls that have all of them.
 
     The required parameters of a function get :class:`Missing` defaults; its signature stays as written.  The
@@ -162,9 +162,11 @@ def report_missing(name: str, value: object) -> object:
     Python's error names the class.
     """
     if isinstance(value, type):
-        if issubclass(value, tuple) and isinstance(value.__new__, FunctionType):
-            value.__new__.__qualname__ = name
-        for base in value.__mro__:
+        kind = cast("type[object]", value)
+        new: object = kind.__new__
+        if issubclass(kind, tuple) and isinstance(new, FunctionType):
+            new.__qualname__ = name
+        for base in kind.__mro__:
             init = vars(base).get("__init__")
             if isinstance(init, FunctionType) and not hasattr(init, "__wrapped__") and _is_ours(init):
                 setattr(base, "__init__", checks_keywords(init))  # noqa: B010 (pyright refuses the assignment)

@@ -10,14 +10,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from inspect import Parameter, Signature
+from math import prod
 from typing import Any
 
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 
-__all__ = ["combination", "is_rounded"]
+__all__ = ["combination", "combined", "is_per_matrix", "is_rounded"]
 
 
 @lru_cache(maxsize=256)
@@ -30,9 +32,15 @@ def combination(kinds: tuple[tuple[str, Any], ...], sums: tuple[int, ...], activ
         sums: shape of the accumulator.
         activation: activation as text, such as ``"relu"``, or "".
     """
+    function = combined(activation, *[name for name, _ in kinds])
+    return trace(function, {"accum": FakeTensor("f32", sums), **dict(kinds)}, runtime=["alpha", "beta"])
+
+
+def combined(activation: str, *names: str) -> Callable[..., Any]:
+    """Return the function of ``accum`` and the named operands (see :func:`combination`) that combines them."""
     function: Any = activated(activation) if activation else None
 
-    def combined(**x: Any) -> Any:
+    def combine(**x: Any) -> Any:
         value = x["accum"]
         for name in ("scale_a", "scale_b"):
             value = value * x[name] if name in x else value
@@ -44,9 +52,17 @@ def combination(kinds: tuple[tuple[str, Any], ...], sums: tuple[int, ...], activ
             value = value + x["bias"]
         return value if function is None else function(value)
 
-    names = ["accum", *(name for name, _ in kinds)]
-    combined.__signature__ = Signature([Parameter(n, Parameter.KEYWORD_ONLY) for n in names])  # type: ignore[attr-defined]
-    return trace(combined, {"accum": FakeTensor("f32", sums), **dict(kinds)}, runtime=["alpha", "beta"])
+    parameters = [Parameter(n, Parameter.KEYWORD_ONLY) for n in ("accum", *names)]
+    combine.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return combine
+
+
+def is_per_matrix(factor: Any) -> bool:
+    """Return True for an array with one factor per matrix of a batch: (L,) or (L, 1, 1)."""
+    if isinstance(factor, int | float):
+        return False
+    shape: tuple[int, ...] = tuple(getattr(factor, "shape", ()))
+    return len(shape) in (1, 3) and shape[0] > 1 and prod(shape[1:]) == 1
 
 
 def is_rounded(source: str, result: str) -> bool:

@@ -134,10 +134,11 @@ def _checked(activation: object) -> str:
 
 
 def number(name: str, value: object) -> float:
-    """Return a factor as a float.  Raises EpilogueError."""
+    """Return a number, or an array of one element, as a float.  Raises EpilogueError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
+        item: Any = getattr(value, "item", None)
         try:
-            return float(value)  # type: ignore[arg-type]
+            return float(value if item is None else item())  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise EpilogueError(f"{name} must be a number, got {value!r}") from None
     return float(value)

@@ -12,9 +12,12 @@ the error names a remedy.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.epilogue.combination import combined, is_per_matrix
+from cute_dialect.op.errors import EpilogueError, ShapeError
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.arrays_of import is_several, matrices_of
 from cute_dialect.op.plans.describe import MathOperation, OpcodeClass
@@ -24,7 +27,7 @@ from cute_dialect.op.plans.launch_sequence import Split
 from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
 from cute_dialect.op.plans.operands import check, folded
 from cute_dialect.op.plans.operation import GemmOperationUniversal
-from cute_dialect.op.plans.reference import reference, visited_reference
+from cute_dialect.op.plans.reference import as_f64, reference, visited_reference
 from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.together import Matrices
 from cute_dialect.op.plans.visitor_args import Visited, arguments_for, is_of_sums, visited
@@ -35,6 +38,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.gemm.epilogue import Hook
     from cute_dialect.op.select.report import Explanation
     from cute_dialect.op.select.tuning import Tuned
+    from cute_dialect.op.signature_types import Factor
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["Gemm"]
@@ -66,7 +70,7 @@ class Gemm(MatrixPlan):
         return self._served(call, lambda plan: plan._arguments(call, *given))
 
     def _arguments(
-        self, call: str, A: object, B: object, C: object, D: object, alpha: float | None, beta: float | None,
+        self, call: str, A: object, B: object, C: object, D: object, alpha: Factor | None, beta: Factor | None,
         bias: object, stream: object, options: CallOptions, split_k: object = None,
         visitor_args: Mapping[str, object] | None = None,
     ) -> Arguments:  # fmt: skip
@@ -88,8 +92,11 @@ class Gemm(MatrixPlan):
             raise EpilogueError(
                 f"{call}: visitor_args ({', '.join(visitor_args)}) needs an epilogue_visitor with a parameter accum"
             )
-        alpha = self._alpha if alpha is None else number("alpha", alpha)
-        beta = self._beta if beta is None else number("beta", beta)
+        alpha = self._alpha if alpha is None else alpha
+        beta = self._beta if beta is None else beta
+        if is_per_matrix(alpha) or is_per_matrix(beta):
+            return self._with_factors(call, a, b, c, d, alpha, beta, bias, stream, options, split_k)
+        alpha, beta = number("alpha", alpha), number("beta", beta)
         if is_several(a):
             return matrices_of(self, call, a, b, c, d, alpha, beta, bias, stream, options, split)
         x, d = check(
@@ -97,6 +104,43 @@ class Gemm(MatrixPlan):
         )  # fmt: skip
         x = folded(x, by_row=self._visitor is not None)
         return Arguments(self.operation_for(x, split), x, d, stream, options, split, call)
+
+    def _with_factors(
+        self, call: str, a: Any, b: Any, c: object, d: object, alpha: Any, beta: Any, bias: object, stream: object,
+        options: CallOptions, split_k: object,
+    ) -> Arguments:  # fmt: skip
+        """Return the arguments of a batch with one ``alpha`` or ``beta`` per matrix, which an epilogue multiplies."""
+        count = max(x.shape[0] if len(getattr(x, "shape", ())) == 3 else 1 for x in (a, b))
+        factors: dict[str, Any] = {}
+        for name, x in (("alpha", alpha), ("beta", beta)):
+            if not is_per_matrix(x):
+                factors[name] = number(name, x)
+            elif is_several(a):
+                raise ShapeError(
+                    f"{call}: {name} has shape {tuple(x.shape)}, but A is a list; pass a number, or use op.GroupedGemm"
+                )
+            elif x.shape[0] != count:
+                more = f", or {count} factors, one per matrix" if count > 1 else ""
+                raise ShapeError(f"{call}: {name} has shape {tuple(x.shape)}; pass a number{more}")
+            else:
+                factors[name] = x.reshape(count, 1, 1)
+        if self._visitor is not None or self._clamp:
+            raise EpilogueError(
+                f"{call}: one alpha or beta per matrix cannot be combined with this epilogue; multiply in an "
+                "epilogue_visitor, with the factors as visitor_args of shape (L, 1, 1)"
+            )
+        reads = c is not None and not (isinstance(factors["beta"], float) and factors["beta"] == 0.0)
+        given = {n: x for n, x in (("C", c if reads else None), ("bias", bias)) if x is not None}
+        key = (self._activation, *given)
+        plan = self._scaled.get(key)
+        if plan is None:
+            plan = self._scaled[key] = copy(self)
+            plan._operations, plan._known, plan._activation = {}, KnownCalls(), ""
+            plan._visitor = combined(self._activation, "alpha", *["beta"] * reads, *given)
+        return plan._arguments(
+            call, a, b, None, d, None, None, None, stream, options, split_k,
+            {n: x for n, x in (*factors.items(), *given.items()) if n != "beta" or reads},
+        )  # fmt: skip
 
     def _visit(
         self, call: str, a: object, b: object, d: object, others: dict[str, object],
@@ -109,8 +153,8 @@ class Gemm(MatrixPlan):
         return found
 
     def arguments(
-        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
-        beta: float | None = None, *, bias: object = None, visitor_args: Mapping[str, object] | None = None,
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: Factor | None = None,
+        beta: Factor | None = None, *, bias: object = None, visitor_args: Mapping[str, object] | None = None,
         stream: object = None, split_k: object = None, **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
         """Return the checked arguments of :meth:`run`, and the operation that computes them, without compiling
@@ -119,8 +163,8 @@ class Gemm(MatrixPlan):
         return self._call("Gemm.arguments", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
 
     def run(
-        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
-        beta: float | None = None, *, sync: bool = True, print_module: bool = False, bias: object = None,
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: Factor | None = None,
+        beta: Factor | None = None, *, sync: bool = True, print_module: bool = False, bias: object = None,
         visitor_args: Mapping[str, object] | None = None, stream: object = None, split_k: object = None,
         **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
@@ -131,7 +175,7 @@ class Gemm(MatrixPlan):
 
         Args:
             A, B, C, D: arrays or lists of arrays; C is read if ``beta`` is not 0.
-            alpha, beta: factors of A B and C.
+            alpha, beta: factors of A B and C: numbers, or arrays with one factor per matrix of a batch.
             sync: True to wait for the result.
             print_module: True to print the source text of the kernel.
             bias: per column (N,), or per row (M, 1).
@@ -148,6 +192,7 @@ class Gemm(MatrixPlan):
         a, b, c, d = self._arrays(A, B, C, D)
         usual = not (options or print_module or self._visitor or visitor_args) and stream is None and split_k is None
         factors = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
+        usual = usual and isinstance(factors[0], int | float) and isinstance(factors[1], int | float)
         found = again(self, self._known, a, b, c, d, *factors, bias) if usual else None
         if found is None:
             found = self._call("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
@@ -188,8 +233,8 @@ class Gemm(MatrixPlan):
         return plan
 
     def bind(
-        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
-        beta: float | None = None, *, bias: object = None, split_k: object = None,
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: Factor | None = None,
+        beta: Factor | None = None, *, bias: object = None, split_k: object = None,
         visitor_args: Mapping[str, object] | None = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return a checked and prepared function: ``call()`` or ``call(stream)`` only calls the driver's launch.
@@ -199,8 +244,8 @@ class Gemm(MatrixPlan):
         return self._call("Gemm.bind", A, B, C, D, alpha, beta, bias, None, {}, split_k, visitor_args).bind()
 
     def reference(
-        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
-        beta: float | None = None, *, bias: object = None, visitor_args: Mapping[str, object] | None = None,
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: Factor | None = None,
+        beta: Factor | None = None, *, bias: object = None, visitor_args: Mapping[str, object] | None = None,
     ) -> Any:  # fmt: skip
         """Return the result of :meth:`run` computed by NumPy in f64, not rounded to D, which is not needed.
 
@@ -213,14 +258,15 @@ class Gemm(MatrixPlan):
             others = {"C": c, "alpha": alpha, "beta": beta, "bias": bias}
             return visited_reference(a, b, self._visitor, arguments_for("Gemm.reference", self._visitor, args, others))
         alpha, beta = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
+        alpha, beta = (as_f64(x).reshape(-1, 1, 1) if is_per_matrix(x) else number("alpha", x) for x in (alpha, beta))
         hook = cast("Hook | None", self._visitor)
         return reference(a, b, c, alpha, beta, bias, self._activation, hook)
 
     # ------------------------------------------------------------------------------------------------------- reading
 
     def tune(
-        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
-        beta: float | None = None, *, bias: object = None, budget: float = 30.0, save: bool = True,
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: Factor | None = None,
+        beta: Factor | None = None, *, bias: object = None, budget: float = 30.0, save: bool = True,
         say: Callable[[str], None] | None = None,
     ) -> Tuned:  # fmt: skip
         """Measure kernels on torch tensors on a GPU; plans and calls like this one use the fastest from now on.

@@ -30,7 +30,7 @@ def as_f64(array: Any) -> NDArray[float64]:
 
 
 def reference(
-    a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0, bias: Any = None, activation: str = "",
+    a: Any, b: Any, c: Any = None, alpha: Any = 1.0, beta: Any = 0.0, bias: Any = None, activation: str = "",
     visitor: Callable[..., Any] | None = None,
 ) -> NDArray[float64]:  # fmt: skip
     """Return ``activation(alpha * a @ b + beta * c + bias)`` of matrices or batches.
@@ -39,9 +39,9 @@ def reference(
     """
     import numpy as np
 
-    sums = as_f64(a) @ as_f64(b) if alpha != 0.0 else np.zeros(())
+    sums = as_f64(a) @ as_f64(b) if np.any(alpha != 0.0) else np.zeros(())
     found = np.zeros(np.broadcast_shapes((*_batch(a, b), a.shape[-2], b.shape[-1]), sums.shape)) + alpha * sums
-    if beta != 0.0:
+    if np.any(beta != 0.0):
         found = found + beta * as_f64(c).reshape(found.shape)
     if bias is not None:
         found = found + as_f64(bias)

@@ -102,6 +102,7 @@ class Settings(Tiled):
             _SUMS.get(kinds.a.element, "f32") if element_accumulator is None else element_name(element_accumulator)
         )
         self._operations: dict[object, Any] = {}
+        self._scaled: dict[object, Any] = {}  # plans of calls with one factor per matrix
         self._known = KnownCalls()  # cached calls of a plan of matrices
         self._last: Arguments | None = None
         self._check()
@@ -143,6 +144,7 @@ class Settings(Tiled):
 
     def _reset(self) -> None:
         self._operations.clear()
+        self._scaled.clear()
         self._known.clear()
         self._forget()
 

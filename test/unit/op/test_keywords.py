@@ -121,9 +121,10 @@ def test_a_missing_argument_is_only_a_default() -> None:
     """Its use raises the error; reading attributes that tools look for does not."""
     missing = Missing("f", "x", ["x"])
     assert not hasattr(missing, "__torch_function__") and not callable(missing)
-    for use in (bool, list, len, float, lambda x: x + 1, lambda x: 2 * x, lambda x: x[0], np.asarray):
+    uses: list[Any] = [bool, list, len, float, lambda x: x + 1, lambda x: 2 * x, lambda x: x[0], np.asarray]  # pyright: ignore
+    for use in uses:
         with pytest.raises(op.ArgumentError, match=r"^f\(\) needs an argument 'x'; required arguments: x$"):
-            use(missing)  # type: ignore[operator]  # pyright: ignore
+            use(missing)
     assert required_arguments(op.mm) == ["a", "b"]  # as written
 
 
