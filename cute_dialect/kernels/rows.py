@@ -413,7 +413,7 @@ class LogSumBackward(Softmax):
 
 
 class MaxBackward(Sums):
-    """``g / count`` at the maxima of a row and 0 elsewhere, from the gradient ``g`` of the maximum.
+    """``g / count`` at the maxima of a row and 0 at other elements, from the gradient ``g`` of the maximum.
 
     A partial result is a maximum and the number of elements that are equal to it. A row with NaN has NaN gradients.
     """

@@ -16,6 +16,7 @@ from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from cute_dialect.kernels.packed_rows import is_packed_length
 from cute_dialect.kernels.row_config import BITS
 from cute_dialect.op.arrays import chosen_device, gpu_here, read_all
 from cute_dialect.op.compiled import Libraries, by_name
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.product import Interpreted
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
-__all__ = ["RowCall", "RowKernel", "library"]
+__all__ = ["RowCall", "RowKernel", "is_contiguous", "library"]
 
 
 class RowKernel(NamedTuple):
@@ -160,12 +161,22 @@ class RowCall:
         view = view_of(array)
         return view._replace(shape=(prod(view.shape),), strides=(1,))
 
+    def packed_rows(self, *arrays: ArrayView | None) -> list[ArrayView | None] | None:
+        """Return matrices as vectors of all their elements, for kernels of :mod:`cute_dialect.op.rows.packed`.
+
+        Returns None if those kernels do not support the row length, or if a matrix is not contiguous or not aligned.
+        """
+        if not is_packed_length(self.element, self.x.shape[-1]) or prod(self.x.shape) >= 1 << 30:
+            return None
+        for view in arrays:
+            if view is not None and (view.pointer % 16 or not is_contiguous(view)):
+                return None
+        return [None if view is None else view._replace(shape=(prod(view.shape),), strides=(1,)) for view in arrays]
+
     def flat(self, key: str) -> ArrayView:
         """Return an array of any shape as a vector, copied if necessary."""
         view = self.views[key]
-        steps = [step for size, step in zip(view.shape, view.strides) if size != 1]
-        plain = [step for size, step in zip(view.shape, _packed(view.shape)) if size != 1]
-        return self.numbers(view if steps == plain else self._copied(view))
+        return self.numbers(view if is_contiguous(view) else self._copied(view))
 
     def indices(self, count: int, shape: Sequence[int]) -> ArrayView:
         """Return the integers below ``count`` as a new i32 array of a shape."""
@@ -299,6 +310,12 @@ def _as_matrix(view: ArrayView) -> ArrayView | None:
         else:
             last = stride * size
     return view._replace(shape=(rows, n), strides=(step, 1))
+
+
+def is_contiguous(view: ArrayView) -> bool:
+    """Return True if the elements of an array are consecutive in memory."""
+    steps = [step for size, step in zip(view.shape, view.strides) if size != 1]
+    return steps == [step for size, step in zip(view.shape, _packed(view.shape)) if size != 1]
 
 
 def _packed(shape: Sequence[int]) -> tuple[int, ...]:

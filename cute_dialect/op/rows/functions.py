@@ -27,6 +27,7 @@ from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.arguments import as_rows, norm_arguments, one_dimension
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.label_smoothing import check_classes, of_classes
+from cute_dialect.op.rows.packed import entropy_kernel, packed_kernel
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:
@@ -166,7 +167,11 @@ def mapped(call: str, x: Array, dim: int = -1, out: Array = None, device: object
     n = one.length(dim)
     y = one.result(one.x.shape, out="out")
     if 0 not in one.x.shape:
-        one.launch(row_kernel(call, one.element, n), one.matrix("x"), one.matrix_of(y))
+        packed = one.packed_rows(one.x, view_of(y))
+        if packed is not None:
+            one.launch(packed_kernel(call, one.element, n), *packed)
+        else:
+            one.launch(row_kernel(call, one.element, n), one.matrix("x"), one.matrix_of(y))
         if plain:
             one.remember(_KNOWN[call], dim, (x,), y)
     return y
@@ -346,12 +351,17 @@ def normed(
     y = one.result(one.x.shape, out="out")
     results = [y] if residual is None else [y, one.result(one.x.shape)]
     if 0 not in one.x.shape:
-        added = (None, None) if residual is None else (one.matrix("residual"), one.matrix_of(results[1]))
+        more = (None, None) if residual is None else (one.views["residual"], view_of(results[1]))
+        packed = one.packed_rows(one.x, more[0], view_of(y), more[1])
+        if packed is not None:
+            kernel, (of_x, of_residual, of_y, of_sum) = packed_kernel(call, one.element, n, takes), packed
+        else:
+            kernel, of_x, of_y = row_kernel(call, one.element, n, takes), one.matrix("x"), one.matrix_of(y)
+            of_residual, of_sum = (
+                (None, None) if residual is None else (one.matrix("residual"), one.matrix_of(results[1]))
+            )
         by = _EPS if eps is None else float(eps)
-        one.launch(
-            row_kernel(call, one.element, n, takes),
-            one.matrix("x"), added[0], one.vector("weight"), one.vector("bias"), one.matrix_of(y), added[1], by,
-        )  # fmt: skip
+        one.launch(kernel, of_x, of_residual, one.vector("weight"), one.vector("bias"), of_y, of_sum, by)
         if plain:
             one.remember(_KNOWN[call], (eps, takes), read, y if residual is None else (y, results[1]))
     return y if residual is None else (y, results[1])
@@ -472,7 +482,11 @@ def summed(call: str, x: Array, dim: int = -1, keepdim: bool = False, device: ob
     if n == 0:
         y[...] = _OF_NOTHING[call]
     if 0 not in one.x.shape:
-        one.launch(sum_kernel(call, one.element, n), one.matrix("x"), one.numbers(y))
+        packed = one.packed_rows(one.x)
+        if packed is not None:
+            one.launch(packed_kernel(call, one.element, n), *packed, one.numbers(y))
+        else:
+            one.launch(sum_kernel(call, one.element, n), one.matrix("x"), one.numbers(y))
         if device is None:
             one.remember(_KNOWN[call], (dim, keepdim), (x,), y)
     return y
@@ -544,8 +558,10 @@ def cross_entropy_with_lse(
     losses, lse = (one.result(one.x.shape[:-1], "f32") for _ in range(2))
     targets = one.flat("target")
     if 0 not in one.x.shape:
-        kernel = sum_kernel(call, one.element, n)
-        one.launch(kernel, one.matrix("x"), targets, one.numbers(losses), one.numbers(lse), ignore_index)
+        packed = one.packed_rows(one.x)
+        kernel = sum_kernel(call, one.element, n) if packed is None else entropy_kernel(one.element, n)
+        logits = one.matrix("x") if packed is None else packed[0]
+        one.launch(kernel, logits, targets, one.numbers(losses), one.numbers(lse), ignore_index)
     if reduction == "none":
         if device is None:
             one.remember(known, (ignore_index, reduction), (x, target), (losses, lse))

@@ -27,6 +27,8 @@ from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.functions import row_kernel
+from cute_dialect.op.rows.packed import entropy_kernel as packed_entropy_kernel
+from cute_dialect.op.rows.packed import packed_kernel
 from cute_dialect.op.select.gemm_dispatch import gpu_of
 
 __all__ = [
@@ -99,8 +101,12 @@ def _mapped(call: str, dy: Any, y: Any, device: object) -> Any:
     one.expect("dy", one.x.shape)
     dx = one.result(one.x.shape)
     if 0 not in one.x.shape:
-        kernel = row_kernel(one.name, one.element, n, "d")
-        one.launch(kernel, one.matrix("y"), one.matrix("dy"), one.matrix_of(dx))
+        packed = one.packed_rows(one.x, one.views["dy"], one.view_of(dx))
+        if packed is not None:
+            one.launch(packed_kernel(one.name, one.element, n, "d"), *packed)
+        else:
+            kernel = row_kernel(one.name, one.element, n, "d")
+            one.launch(kernel, one.matrix("y"), one.matrix("dy"), one.matrix_of(dx))
         if device is None:
             one.remember(_KNOWN[call], (), (y, dy), dx)
     return dx
@@ -121,13 +127,16 @@ def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any
         one.expect("dy", one.x.shape[:-1])
     dx = one.result(one.x.shape)
     if 0 not in one.x.shape:
-        kernel = row_kernel(one.name, one.element, n, "g")
         each = one.views["dy"]
         if each.strides and not any(each.strides):  # one number, expanded to all rows
             each = each._replace(shape=(one.count,), strides=(0,))
         else:
             each = one.flat("dy")
-        one.launch(kernel, one.matrix("x"), each, one.matrix_of(dx))
+        packed = one.packed_rows(one.x, one.view_of(dx))
+        if packed is not None:
+            one.launch(packed_kernel(one.name, one.element, n, "g"), packed[0], each, packed[1])
+        else:
+            one.launch(row_kernel(one.name, one.element, n, "g"), one.matrix("x"), each, one.matrix_of(dx))
         if device is None:
             one.remember(_KNOWN[call], (), (x, dy), dx)
     return dx
@@ -258,9 +267,13 @@ def cross_entropy_backward(
             one.flat("g") if one.views["g"].shape == of_rows else one.numbers(g)._replace(shape=(rows,), strides=(0,))
         )
         total = None if count is None else one.numbers(count)
-        kernel = entropy_kernel(one.element, n, of_loss, count is not None)
-        given = (one.matrix("x"), one.flat("target"), one.flat("lse"), each, total)
-        one.launch(kernel, *given, one.matrix_of(dx), ignore_index)
+        packed = one.packed_rows(one.x, one.view_of(dx))
+        if packed is not None:
+            kernel, (of_x, of_dx) = packed_entropy_kernel(one.element, n, of_loss, count is not None), packed
+        else:
+            kernel = entropy_kernel(one.element, n, of_loss, count is not None)
+            of_x, of_dx = one.matrix("x"), one.matrix_of(dx)
+        one.launch(kernel, of_x, one.flat("target"), one.flat("lse"), each, total, of_dx, ignore_index)
         if device is None:
             one.remember(known, ignore_index, read, dx)
     return dx

@@ -22,8 +22,8 @@ from cute_dialect.op.torch_operator import TorchOperator
 
 __all__ = [
     "cross_entropy", "cross_entropy_backward", "layer_norm", "layer_norm_backward", "layer_norm_residual",
-    "log_softmax", "log_softmax_backward", "logsumexp_backward", "max_backward", "rms_norm", "rms_norm_backward", "rms_norm_residual", "row_number",
-    "softmax", "softmax_backward",
+    "log_softmax", "log_softmax_backward", "logsumexp_backward", "max_backward", "rms_norm", "rms_norm_backward",
+    "rms_norm_residual", "row_number", "softmax", "softmax_backward",
 ]  # fmt: skip
 
 

@@ -16,14 +16,17 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
+from cute_dialect.kernels.packed_rows import is_packed_length
+from cute_dialect.kernels.packed_tile import rows_per_thread
 from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class, width
 from cute_dialect.kernels.row_grads import entropy_class, gradient_class
 from cute_dialect.kernels.row_sums import SUMS, loss_parts, sum_class
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.rows import functions as rows
-from cute_dialect.op.rows import gradients
-from cute_dialect.op.rows.call import RowKernel
+from cute_dialect.op.rows import gradients, packed
+from cute_dialect.op.rows.call import RowKernel, is_contiguous
+from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["RowExplanation", "explained", "is_of_rows"]
 
@@ -61,7 +64,14 @@ class RowExplanation(NamedTuple):
         else:
             vectors = f"up to {c.chunks} vectors of 16 bytes per thread, {where}"
         begins = "at multiples of 16 bytes"
-        if not self.whole:
+        if self.kernels[0].name.startswith("rows-packed"):
+            each = rows_per_thread(width(self.element), self.n)
+            who, vectors = (
+                "1 thread",
+                f"which has {each} rows, {each * self.n // width(self.element)} vectors of 16 bytes",
+            )
+            begins = "anywhere: a warp loads consecutive vectors and exchanges them"
+        elif not self.whole:
             begins = "anywhere: vectors from its first 16-byte boundary on, the elements around them one by one"
         return "\n".join([
             f"{self.operation} of {self.rows} rows of {self.n} {self.element}",
@@ -119,6 +129,9 @@ def explained(
         kernels = (rows.row_kernel(call, element, n, takes),)
         config = row_class(call.replace("_norm", "norm"), element, n, takes)
         lengths, matrices = capacity(element, config), 4 if residual is not None else 2
+    if is_packed_length(element, n) and _is_flat(x) and not (function in _GRADIENTS and "norm" in call):
+        kernels = (_packed_kernel(call, element, n, "d" if "softmax_backward" in call else takes), *kernels[1:])
+        config, lengths = RowConfig(1, -(-n // width(element)), 128), range(n, n + 1)
     moved = matrices * count * n * BITS[element] // 8
     whole = n % width(element) == 0 and _aligned(x, width(element))
     return RowExplanation(call, element, count, n, kernels, config, lengths, whole, moved, moved / _DRAM / 1e6)
@@ -142,6 +155,22 @@ def _of_gradient(
         kernels += (gradients.column_kernel(element, takes, blocks),)
     config = gradient_class(element, n, takes)
     return kernels, config, capacity(element, config), 3
+
+
+def _packed_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
+    """Return the kernel for short contiguous rows."""
+    if "entropy" in call:
+        backward = "backward" in call
+        return packed.entropy_kernel(element, n, element if backward else "", backward)
+    return packed.packed_kernel(call, element, n, takes)
+
+
+def _is_flat(x: Any) -> bool:
+    """Return True if an array is contiguous and aligned to 16 bytes."""
+    if isinstance(x, tuple | list):
+        return True
+    view = view_of(x)
+    return view.pointer % 16 == 0 and is_contiguous(view)
 
 
 def _aligned(x: Any, unit: int) -> bool:
