@@ -19,9 +19,11 @@ import numpy as np
 
 import cute_dialect.lang as cute
 
+Vector = cute.Tensor["f32", "n"]  # element type and extent: cute-check traces `add` without arguments
+
 
 @cute.kernel
-def add_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+def add_kernel(a: Vector, b: Vector, c: Vector):
     block, _, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     i = block * 128 + thread
@@ -30,7 +32,7 @@ def add_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
 
 
 @cute.jit
-def add(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+def add(a: Vector, b: Vector, c: Vector):
     add_kernel(a, b, c).launch(grid=cute.ceil_div(cute.size(c), 128), block=128)
 
 

@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not (options.json or options.sarif):
         what = f"{errors} error{'s' * (errors != 1)}" if errors else "no errors"
         files = f"{len(options.files)} file{'s' * (len(options.files) != 1)}"
-        print(f"{what} in {files}, {checked} functions and modules checked", file=sys.stderr)
+        print(f"{what} in {files}; functions and modules checked: {checked}", file=sys.stderr)
     return 1 if errors else 0
 
 

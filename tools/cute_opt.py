@@ -463,6 +463,7 @@ def _write_file(path: str, outputs: Sequence[str | bytes]) -> None:
             with open(path, "wb") as f:
                 f.write(data)
             return
+        os.makedirs(os.path.dirname(target), exist_ok=True)
         name = os.path.join(os.path.dirname(target), f".cute-opt-{os.urandom(8).hex()}")
         with open(name, "xb") as f:
             temporary = name

@@ -442,9 +442,13 @@ def _print_profile(report: Report, run: RunReport, path: str | None) -> None:
         text = json.dumps(found, indent=2)
         if path == "-":
             print(text)
-        else:
+            return
+        try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text + "\n")
+        except OSError as e:
+            raise RunError(f"--report-json: cannot write {path}: {e.strerror}") from e
         return
     if run.profile is None:
         return
@@ -495,6 +499,7 @@ def _save(path: str, array: NDArray[np.generic]) -> None:
     import numpy as np
 
     try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         np.save(path, np.ascontiguousarray(array))
     except OSError as e:
         raise RunError(f"cannot write {path}: {e.strerror}") from e

@@ -197,7 +197,9 @@ def _evaluated(name: str, text: str, function: Any, names: Mapping[str, object])
             continue
     space.update(names)
     try:
-        return eval(text, space)
+        found = eval(text, space)
+        # With `from __future__ import annotations` a quoted annotation is a string in a string.
+        return eval(found, space) if isinstance(found, str) else found
     except KernelTypeError:
         raise
     except Exception as e:  # The annotation uses names of the user that do not evaluate here; it is ignored.

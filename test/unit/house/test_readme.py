@@ -97,7 +97,7 @@ def run_python(block: str, folder: Path) -> tuple[dict[str, Any], str]:
 
 
 def test_the_pages_have_blocks() -> None:
-    assert len(SH) == 7 and len(PYTHON) == 8
+    assert len(SH) == 8 and len(PYTHON) == 8
     assert "make demo" in PAGES["README.md"] and "make test" in PAGES["README.md"]
 
 
@@ -116,6 +116,17 @@ def test_commands(block: str, folder: Path) -> None:
         assert out or " -o " in command or "--build" in command or command.startswith("cute-check"), command
         if "mlir-runner" in command:
             assert out == run("cute-run test/examples/layouts.mlir --host", folder)
+
+
+def test_check_prints_what_the_page_shows(folder: Path) -> None:
+    command = "cute-check examples/hello.py test/examples/gemm_sm90.mlir"
+    said = run(f"{command} 2>&1", folder)
+    assert f"{command}\n```\n\n```\n{said}```" in PAGES["README.md"]
+
+
+def test_commands_write_into_out_only() -> None:
+    files = re.findall(r"(?:-o |--out \w=|tree-dir=|file=\"|export\(\")([\w./]+)", PAGES["README.md"])
+    assert len(files) == 8 and all(Path(file).parts[0] == "out" for file in files), files
 
 
 @needs_mlir
@@ -142,7 +153,7 @@ def test_prompt() -> None:
 
 def test_a_drawing(folder: Path) -> None:
     run_python(python_block("viz.draw("), folder)
-    page = (folder / "copy.html").read_text()
+    page = (folder / "out" / "copy.html").read_text()
     assert "CopyUniversalOp: 16 x 64" in page and page.count(">T127 V0–7</text>") == 2
 
 
@@ -171,7 +182,8 @@ def test_operations(folder: Path) -> None:
     sums = np.eye(80, 96) @ np.ones((96, 72)) + np.arange(72)
     np.testing.assert_array_equal(names["y"], sums)
     np.testing.assert_allclose(names["z"], sums / (1 + np.exp(-sums)) * sums, rtol=1e-3)
-    assert "predicted" in printed
+    (shown,) = re.findall(r"^```\n(mm on .*)  \.\.\.\n```", PAGES["README.md"], re.M | re.S)
+    assert shown in printed
 
 
 @needs_mlir

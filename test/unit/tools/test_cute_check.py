@@ -105,7 +105,7 @@ def test_functions_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert f"{file}:{at['x[0, 0, 0]']}:5: error F241: " in out and "    x[0, 0, 0] = by\n" in out
     assert "right: checked" in err and "right_kernel: checked" in err and "scale, example 2: wrong" in err
     assert "scale_kernel: not checked; it has no example and incomplete annotations" in err
-    assert "4 errors in 1 file, 7 functions and modules checked" in err
+    assert "4 errors in 1 file; functions and modules checked: 7" in err
 
 
 def test_a_file_without_examples_is_told_how_to_give_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,13 +119,13 @@ def test_a_file_without_examples_is_told_how_to_give_some(tmp_path: Path, capsys
     assert "fill_kernel, fill not checked: no example" in said and f"{file}:8:" in said
     line = "@cute.example(lambda: (x, by))"
     assert (
-        f"    {line}\n    @cute.jit\n    def fill(x, by): ...\n" in said and "0 functions and modules checked" in said
+        f"    {line}\n    @cute.jit\n    def fill(x, by): ...\n" in said and "functions and modules checked: 0" in said
     )
     line = line.replace("(x, by)", "(np.zeros(4, np.float32), 2.0)")
     file.write_text(file.read_text().replace("@cute.jit", f"{line}\n@cute.jit"))
     assert main([str(file)]) == 0
     said = capsys.readouterr().err
-    assert "not checked" not in said and "1 functions and modules checked" in said
+    assert "not checked" not in said and "functions and modules checked: 1" in said
 
 
 def test_generic_functions_need_an_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,7 +228,7 @@ def test_the_command(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-m", "cute_dialect.tools.cute_check"]
     done = subprocess.run([*command, "kernels.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1) and "1 functions and modules checked" in done.stderr, done.stderr
+    assert done.returncode in (0, 1) and "functions and modules checked: 1" in done.stderr, done.stderr
     wrong = subprocess.run([*command, "kernels.txt"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert wrong.returncode == 2 and "expected files that end in .py or .mlir, got 'kernels.txt'" in wrong.stderr
 
