@@ -198,9 +198,9 @@ PAGES: Mapping[str, Page] = {
         "Interpreter",
         "`from cute_dialect import interp`. The guide is [interpreter.md](../interpreter.md).",
         (
-            _front("Reports", "cute_dialect.interp.report"),
-            _front("Runs of lowered modules", "cute_dialect.interp.launch", "cute_dialect.interp.options",
-                   "cute_dialect.interp.arguments", "cute_dialect.interp.tensor_map"),
+            _front("Reports", "cute_dialect.interp.reports.run_report"),
+            _front("Runs of lowered modules", "cute_dialect.interp.exec.launch", "cute_dialect.interp.options",
+                   "cute_dialect.interp.exec.arguments", "cute_dialect.interp.memory.tensor_map"),
         ),
     ),
     "errors": Page(
