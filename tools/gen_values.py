@@ -18,7 +18,6 @@ from cute_dialect.interp.instructions import (
     dot,
     floats,
     integer,
-    ptx_convert,
     ptx_floats,
     ptx_integers,
 )
@@ -137,7 +136,7 @@ def document() -> str:
     for title, rows in (
         ("Integers, logic, shifts", ptx_integers.ROWS),
         ("Floats, comparison, selection", ptx_floats.ROWS),
-        ("Conversions", ptx_convert.ROWS),
+        ("Conversions", conversions.ROWS),
     ):
         lines += _ptx_table(title, rows)
     lines += ["Not supported, for example:", ""]

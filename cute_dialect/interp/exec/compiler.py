@@ -1,9 +1,9 @@
 """Compilation of ops to Python closures: one flat list of closures per block.
 
 Each scalar or vector SSA value has a slot in a list of registers; an aggregate has one slot per leaf. A builder (see
-`ops`) inspects an op once, reads its attributes, allocates slots, and emits a closure `step(R, g)` over registers and
-group. Constants are in the initial registers and cost nothing at run time. Builders are selected by op name, so any
-class works, and so do ops that the context does not know.
+`instructions`) inspects an op once, reads its attributes, allocates slots, and emits a closure `step(R, g)` over
+registers and group. Constants are in the initial registers and cost nothing at run time. Builders are selected by op
+name, so any class works, and so do ops that the context does not know.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Function:
 
 
 class FnCompiler:
-    """Compiles one function. The builders of `ops` receive it."""
+    """Compiles one function. The builders of `instructions` receive it."""
 
     def __init__(self, program: Program, op: Operation, name: str) -> None:
         self.program = program

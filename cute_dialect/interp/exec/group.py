@@ -11,8 +11,7 @@ from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.exec.machine import Counter, Dim3, Machine
 from cute_dialect.interp.memory.accesses import Site
 from cute_dialect.interp.memory.addresses import LOCAL_WINDOW, place
-from cute_dialect.interp.memory.buffers import Buffer, GlobalMemory
-from cute_dialect.interp.memory.byte_states import WRITTEN
+from cute_dialect.interp.memory.buffers import WRITTEN, Buffer, GlobalMemory
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Mask, Value
 

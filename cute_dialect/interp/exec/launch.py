@@ -16,14 +16,17 @@ from cute_dialect.interp.exec.blocks import choose
 from cute_dialect.interp.exec.compiler import Function
 from cute_dialect.interp.exec.group import Group
 from cute_dialect.interp.exec.machine import Counter, Dim3, Machine
-from cute_dialect.interp.exec.program import Program, symbol_name
+from cute_dialect.interp.exec.program import Program, lay_out_shared, place_globals, symbol_name
 from cute_dialect.interp.exec.schedule import run_warps, run_wide, shared_buffer
-from cute_dialect.interp.exec.symbols import lay_out_shared, place_globals
 from cute_dialect.interp.exec.uniform import barriers_uniform
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.tensor_map import TensorMap
 from cute_dialect.interp.options import RunOptions
+from cute_dialect.interp.race.pdl import PrecedingGrids
+from cute_dialect.interp.reports.flops import FlopCount
+from cute_dialect.interp.reports.profile import Profile
 from cute_dialect.interp.reports.run_report import Progress, RunReport
+from cute_dialect.interp.reports.timeline import Recorder
 from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.values import POISON, Regs, Value
 from cute_dialect.runtime.call_options import CHECKS
@@ -137,8 +140,6 @@ def run_kernel(
         machine.report.unchecked = grid3[0] * grid3[1] * grid3[2]
     program.tracks = machine.tracks = "uninit" in checks
     if "flops" in options.reports:
-        from cute_dialect.interp.reports.flops import FlopCount
-
         machine.report.flops = program.flops = FlopCount()
     others = lay_out_shared(program, machine, func, shape.smem)
     fn = program.function(func)
@@ -160,16 +161,13 @@ def run_kernel(
     plain = machine.cluster == (1, 1, 1) and options.schedule == "round-robin" and options.width == "auto"
     counted = [r for r in options.reports if r not in ("timeline", "flops")]
     if "timeline" in options.reports:
-        from cute_dialect.interp.reports.timeline import Recorder
-
         machine.timeline = Recorder(machine)
         report.timeline = machine.timeline.timeline
         plain = False
     wide = widest = plain and not _needs_warp(fn) and _lockstep(fn, func)
     if "race" in checks:
-        from cute_dialect.interp.race.lockstep import WideMonitor
-        from cute_dialect.interp.race.monitor import Monitor
-        from cute_dialect.interp.race.pdl import PrecedingGrids
+        from cute_dialect.interp.race.lockstep import WideMonitor  # late: start-up
+        from cute_dialect.interp.race.monitor import Monitor  # late: start-up
 
         wide = wide and not _needs_clocks(fn) and not shape.pdl
         machine.monitor = WideMonitor(machine) if wide else Monitor(machine)
@@ -177,8 +175,6 @@ def run_kernel(
         machine.observe = machine.monitor.observe
     unchecked_observe: Observer | None = None
     if counted:
-        from cute_dialect.interp.reports.profile import Profile
-
         machine.report.profile = Profile(counted, machine.threads, machine.smem_size)
         unchecked_observe = machine.report.profile.observe
         machine.observe = _both(machine.observe, unchecked_observe)

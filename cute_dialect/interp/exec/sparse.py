@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=64)
 def positions(layout: Layout) -> Array:
     """Return the offset of each `(thread, value)` of a layout."""
-    from cute_dialect.algebra.evaluation import evaluate
-    from cute_dialect.algebra.trees import product
-    from cute_dialect.algebra.values import layout_modes
+    from cute_dialect.algebra.evaluation import evaluate  # late: start-up
+    from cute_dialect.algebra.trees import product  # late: start-up
+    from cute_dialect.algebra.values import layout_modes  # late: start-up
 
     threads, values = layout_modes(layout)
     first, second = (
@@ -101,8 +101,8 @@ def expand_warpgroup(a: Array, registers: list[Array], kind: str, selector: int)
         registers: The metadata registers of the lanes of each warp.
         kind: The PTX type of A.
     """
-    from cute_dialect.arch.elements import by_ptx
-    from cute_dialect.arch.mma_sp import metadata
+    from cute_dialect.arch.elements import by_ptx  # late: start-up
+    from cute_dialect.arch.mma_sp import metadata  # late: start-up
 
     held = metadata(64, 2 * a.shape[1], by_ptx(kind))
     e = np.concatenate(registers).view(np.uint32)[None]

@@ -8,7 +8,8 @@ a function is compiled for this check.
 - Ops that only move bits (bit casts, vector elements, select, shifts, shuffles) run a second time on the masks.
 - In the result of a computation an element is undefined if the element of an operand is.
 - The purely computing instructions of inline PTX form one such step; others raise `PoisonUse` when they act on one.
-- `mma.sync` (in `ops/matrix`): an element is undefined if the row of A, the column of B or the element of C is.
+- `mma.sync` (in `instructions/matrix`): an element is undefined if the row of A, the column of B or the element of C
+  is.
 - Every other op acts on its operands.
 """
 

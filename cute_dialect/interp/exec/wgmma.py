@@ -290,7 +290,7 @@ def _lane(g: Group) -> Lane:
     return g.machine.blocks[g.block_of(0)].warpgroup(warp // WARPS).lanes[warp % WARPS]
 
 
-# -- computing ------------------------------------------------------------------------------------------------------
+# -- computing ----------------------------------------------------------------------------------------------------
 
 
 def execute(i: Instruction, block: Block) -> None:

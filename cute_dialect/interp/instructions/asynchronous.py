@@ -1,4 +1,4 @@
-"""cp.async and mbarrier.
+"""cp.async, st.async, red.async, and the mbarriers that they signal.
 
 A cp.async reads and writes memory only when its group is waited for, so a use before the wait sees the old bytes. The
 state of an mbarrier is kept per block and offset; its 8 bytes in memory are opaque (PTX ISA "mbarrier"). A `try_wait`
@@ -14,18 +14,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
-from cute_dialect.interp.exec.barriers import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at
+from cute_dialect.interp.exec.barriers import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at, shared_at
 from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import AsyncCopy, Group, Wait
 from cute_dialect.interp.exec.steps import Step
-from cute_dialect.interp.instructions.memory import spin_point
-from cute_dialect.interp.instructions.order import sync_of_op
+from cute_dialect.interp.instructions.memory import apply_atomic, spin_point
+from cute_dialect.interp.instructions.order import sync_of_op, sync_of_ptx
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
 from cute_dialect.interp.race.flags import Sync
 from cute_dialect.interp.types import Leaf, int_leaf
-from cute_dialect.interp.values import Array, Mask, Regs, to_lanes
+from cute_dialect.interp.values import Array, Mask, Regs, Value, to_lanes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xdsl.ir import Operation
 
     from cute_dialect.interp.memory.allocations import Allocation
@@ -172,7 +175,7 @@ def _wait_all(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
 
 
-# -- mbarrier ---------------------------------------------------------------------------------------------------------
+# -- mbarrier -------------------------------------------------------------------------------------------------------
 
 
 def _lanes_of(g: Group, R: Regs, p: int, predicate: int) -> list[tuple[int, int]]:
@@ -450,5 +453,158 @@ OPS: dict[str, Builder] = {
     "nvvm.mbarrier.try_wait.parity": _wait("try"),
     "nvvm.mbarrier.test.wait": _wait("test"),
 }
+
+
+# -- inline PTX -------------------------------------------------------------------------------------------------------
+
+
+def _ptx_mbarrier(text: Text, s: Statement) -> None:
+    """Compile mbarrier.arrive[.expect_tx], mbarrier.expect_tx, mbarrier.init, mbarrier.inval."""
+    where = next(i for i, o in enumerate(s.operands) if o.startswith("["))
+    slot, add = text.address(s.operands[where])
+    result = text.slot(s.operands[0]) if where and s.operands[0] != "_" else -1
+    count = text.slot(s.operands[where + 1]) if len(s.operands) > where + 1 else -1
+    space = text.shared_space(s, slot)
+    kind = "expect_tx" if "expect_tx" in s.opcode else "arrive"
+    if s.opcode.startswith("mbarrier.init"):
+        kind = "init"
+    elif s.opcode.startswith("mbarrier.inval"):
+        kind = "inval"
+    sync = sync_of_ptx(s.opcode) if "arrive" in s.opcode else None
+    step = mbarrier_step(text.c, slot, add, space, kind, count, result, sync=sync, drop="arrive_drop" in s.opcode)
+    text.emit(s, step)
+
+
+def wait(text: Text, s: Statement, loops: bool, used: bool) -> None:
+    """Compile mbarrier.try_wait or test_wait, with parity or state.
+
+    Args:
+        loops: The text repeats it until it succeeds.
+        used: Its result is read.
+    """
+    if text.guard(s)[0] >= 0:
+        raise InterpError("unsupported", f"{s.opcode} under a predicate is not supported; branch around the wait")
+    slot, add = text.address(s.operands[1])
+    result = text.slot(s.operands[0])
+    token = text.slot(s.operands[2])
+    emit_wait(
+        text.c,
+        text.op,
+        slot,
+        token,
+        "parity" not in s.opcode,
+        text.shared_space(s, slot),
+        result,
+        "loop" if loops else "try" if "try_wait" in s.opcode else "test",
+        sync_of_ptx(s.opcode),
+        add,
+        used=used,
+    )
+
+
+def _ptx_wait(text: Text, s: Statement) -> None:
+    wait(text, s, loops=False, used=text.reads(s, s.operands[0]))
+
+
+_REDUCTIONS = {
+    **{
+        f"{op}.u32": kind for op, kind in (("inc", "uinc_wrap"), ("dec", "udec_wrap"), ("min", "umin"), ("max", "umax"))
+    },
+    **{f"{op}.s32": op for op in ("min", "max", "add")},
+    **{f"{op}.b32": f"_{op}" for op in ("and", "or", "xor")},
+    **{f"add.{t}": "add" for t in ("u32", "u64")},
+}
+"""Operations and types of red.async (PTX ISA 9.0, "red.async"), with the atomic that each corresponds to."""
+
+
+def _red_async(text: Text, s: Statement) -> None:
+    """Compile red.async: a reduction in shared memory of the cluster that signals its bytes at an mbarrier there."""
+    operation = ".".join(s.opcode.split(".")[-2:])
+    want = "red.async.relaxed.cluster{}.mbarrier::complete_tx::bytes." + operation
+    if operation not in _REDUCTIONS or s.opcode not in (want.format(""), want.format(".shared::cluster")):
+        known = ", ".join(_REDUCTIONS)
+        raise InterpError(
+            "unsupported",
+            f"{s.opcode} is not supported; use red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes "
+            f"with one of {known}",
+        )
+    _st_async(text, s, _REDUCTIONS[operation])
+
+
+def _bytes(values: Sequence[Value]) -> Array:
+    """Return the concatenated bytes of values."""
+    return np.concatenate([np.atleast_1d(np.ascontiguousarray(v)).view(np.uint8) for v in values])
+
+
+def _st_async(text: Text, s: Statement, combine: str = "") -> None:
+    """Compile st.async: a write to shared memory of the cluster that signals its bytes at an mbarrier there.
+
+    `combine` is the atomic operation that combines the stored value with the old one, for red.async.
+    """
+    slot, add = text.address(s.operands[0])
+    values = [text.slot(p) for p in s.parts(1)]
+    bar, bar_add = text.address(s.operands[2])
+    leaves = [text.leaf(v) for v in values]
+    text.c.fn.needs_warp.append("an st.async")
+    spaces = text.shared_space(s, slot), text.shared_space(s, bar)
+    owner = text.c.pieces.allocation(slot)
+    name = "red.async" if combine else "st.async"
+
+    def step(R: Regs, g: Group) -> None:
+        addresses, bars = to_lanes(R[slot], int_leaf(64), g.lanes), to_lanes(R[bar], int_leaf(64), g.lanes)
+        cols = [to_lanes(R[v], leaf, g.lanes) for v, leaf in zip(values, leaves)]
+        for lane in g.mask.idx.tolist():
+            raw = _bytes([c[lane] for c in cols])
+            block, offset = shared_at(
+                g, int(addresses[lane]) + add, spaces[0], lane, len(raw), f"{name} to", len(raw), owner
+            )
+            _, target = find_mbarrier(g, int(bars[lane]) + bar_add, spaces[1], lane)
+            if g.machine.monitor is not None:
+                info = text.c.info(text.op)
+                g.machine.monitor.async_write(g, lane, block, offset, len(raw), target, info, reduces=bool(combine))
+            first = block.smem_start + offset
+            if combine:
+                g.check_read(block.smem, first, len(raw), name, lane, id(s))
+                old = block.smem.data[first : first + len(raw)].view(leaves[0].dtype)[0]
+                raw = _bytes([apply_atomic(combine, old, cols[0][lane], leaves[0])])
+            block.smem.note_range(first, len(raw), name)
+            block.smem.data[first : first + len(raw)] = raw
+            target.complete(len(raw))
+            g.count.progress += 1
+
+    text.emit(s, step)
+
+
+def _ptx_cp_async(text: Text, s: Statement) -> None:
+    """Compile cp.async.{ca,cg}.shared.global [dst], [src], size[, source size]."""
+    dst, add0 = text.address(s.operands[0])
+    src, add1 = text.address(s.operands[1])
+    size = int(number(s.operands[2]) or 0)
+    hinted = "cache_hint" in s.opcode
+    extra = list(s.operands[3:-1] if hinted else s.operands[3:])
+    count = text.slot(extra[0]) if extra else -1
+    step = cp_async_step(text.c, dst, src, count, size, add0, add1)
+    text.emit(s, step)
+
+
+def _cp_commit(text: Text, s: Statement) -> None:
+    text.emit(s, commit_step)
+
+
+def _cp_wait(text: Text, s: Statement) -> None:
+    keep = int(number(s.operands[0]) or 0) if s.operands else None
+    text.emit(s, lambda R, g: finish_copies(g, keep))
+
+
+TABLE: Sequence[tuple[str, Handler]] = (
+    (r"mbarrier\.(try_wait|test_wait).*", _ptx_wait),
+    (r"mbarrier\..*", _ptx_mbarrier),
+    (r"st\.async.*", _st_async),
+    (r"red\.async.*", _red_async),
+    (r"cp\.async\.(ca|cg)\.shared.*", _ptx_cp_async),
+    (r"cp\.async\.commit_group", _cp_commit),
+    (r"cp\.async\.wait_(group|all)", _cp_wait),
+)
+
 
 __all__ = ["OPS", "finish_copies"]

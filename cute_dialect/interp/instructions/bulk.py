@@ -7,8 +7,9 @@ cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.wait_group.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,23 +20,103 @@ from cute_dialect.interp.exec.cfg import segments
 from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group, Wait
 from cute_dialect.interp.exec.transfers import BulkGroups, Transfer
-from cute_dialect.interp.instructions.copy_operands import Copies, active, check_promises, operand, tensor_map, through
 from cute_dialect.interp.instructions.data import enum_word
-from cute_dialect.interp.memory.buffers import Buffer
-from cute_dialect.interp.memory.byte_states import WRITTEN
-from cute_dialect.interp.memory.tensor_map import TensorMap, combined, read_shared, units_of, write_shared
-from cute_dialect.interp.values import Array, Regs
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
+from cute_dialect.interp.memory.accesses import Site
+from cute_dialect.interp.memory.addresses import SMEM_ORIGIN, WINDOW_BITS
+from cute_dialect.interp.memory.buffers import WRITTEN, Buffer
+from cute_dialect.interp.memory.provenance import MAPPED
+from cute_dialect.interp.memory.tensor_map import MAP_BYTES, TensorMap, combined, read_shared, units_of, write_shared
+from cute_dialect.interp.types import int_leaf
+from cute_dialect.interp.values import Array, Regs, to_lanes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xdsl.ir import Operation
 
 Gen = Generator[Wait, None, None]
 
 
+_I1 = int_leaf(1)
+
+
+class Copies:
+    """The operand slots of a copy, -1 for absent ones."""
+
+    def __init__(self, c: FnCompiler) -> None:
+        self.c = c
+        self.map = self.shared = self.bar = self.mask = self.predicate = self.size = self.source = -1
+        self.coordinates: list[int] = []
+        self.offsets: list[int] = []
+        self.columns = False  # True for im2col, whose boxes are columns of pixels
+        c.fn.needs_warp.append("an asynchronous copy")
+
+    def space(self, slot: int) -> int:
+        """Return the address space of the pointer in a slot."""
+        return self.c.leaf_of(slot).space
+
+
+def active(g: Group, R: Regs, predicate: int) -> list[int]:
+    """Return the active lanes whose predicate holds."""
+    lanes = g.mask.idx
+    if predicate >= 0:
+        lanes = lanes[to_lanes(R[predicate], _I1, g.lanes)[lanes]]
+    return lanes.tolist()
+
+
+def operand(R: Regs, slot: int, lane: int) -> int:
+    """Return an integer operand of one lane."""
+    v = R[slot]
+    if isinstance(v, np.ndarray):
+        return int(v[lane])
+    return int(v)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=256)
+def _decoded(raw: bytes) -> TensorMap:
+    return TensorMap.decode(raw)
+
+
+def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
+    """Return the tensor map at a generic address, and the buffer of its tensor."""
+    holder = g.memory.find(address)
+    if holder is None or address + MAP_BYTES > holder.base + holder.size:
+        raise Fault("tma", "no tensor map of 128 bytes is at this address", lane, address)
+    if address % 64:
+        raise Fault("misaligned", "a tensor map must be aligned to 64 bytes", lane, address)
+    off = address - holder.base
+    try:
+        tm = _decoded(holder.data[off : off + MAP_BYTES].tobytes())
+    except ValueError as e:
+        raise Fault("tma", f"{e}, got other bytes in {holder.name}", lane, address) from None
+    if g.machine.monitor is not None:
+        g.machine.monitor.uses_map(g, lane, holder, off)
+    return tm, tm.buffer(g.memory)
+
+
+def through(op: Operation, k: Copies, store: bool, verb: str, *, reduces: bool = False) -> Site:
+    """Return the site of the global side of a copy, with the attributes of its pointer parameter."""
+    site = Site(int_leaf(8), 1, 1, store, verb, op)
+    site.atomic = reduces
+    if k.map >= 0:
+        site.parameter = MAPPED if k.c.pieces.promised else None
+    else:
+        k.c.pieces.bound(site, k.source)
+    return site
+
+
+def check_promises(g: Group, lane: int, site: Site, buf: Buffer, offsets: Callable[[], Array], size: int) -> None:
+    """Check that a copy of `size`-byte elements of global memory respects the attributes of parameters."""
+    if site.parameter is None:
+        return
+    site.parameter.check(site)
+    if g.machine.monitor is not None:
+        g.machine.monitor.copies_through(g, lane, site, buf, offsets(), size)
+
+
 def _start(block: Block, offset: int) -> tuple[int, int]:
     """Return the buffer index and shared address of a byte offset that a copy accesses."""
-    from cute_dialect.interp.memory.addresses import SMEM_ORIGIN
-
     block.check_runs()
     return block.smem_start + offset, SMEM_ORIGIN + offset
 
@@ -54,7 +135,7 @@ def _receivers(g: Group, block: Block, mask: int, lane: int) -> list[Block]:
     return out
 
 
-# -- loads ------------------------------------------------------------------------------------------------------------
+# -- loads ----------------------------------------------------------------------------------------------------------
 
 
 def emit_tensor_load(op: Operation, k: Copies) -> None:
@@ -95,8 +176,6 @@ def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) 
 
 def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
     """Return the mbarrier at the same offset in another block of the cluster."""
-    from cute_dialect.interp.memory.addresses import SMEM_ORIGIN, WINDOW_BITS
-
     offset = (operand(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
     bar = block.mbarriers.get(offset)
     if bar is None:
@@ -291,7 +370,7 @@ def _bulk_between(c: FnCompiler, op: Operation) -> None:
     emit_bulk_load(op, k)
 
 
-# -- stores -----------------------------------------------------------------------------------------------------------
+# -- stores ---------------------------------------------------------------------------------------------------------
 
 
 def groups_of(g: Group, lane: int) -> BulkGroups:
@@ -566,12 +645,82 @@ OPS: dict[str, Builder] = {
     "nvvm.cp.async.bulk.tensor.prefetch": _prefetch,
 }
 
+
+# -- inline PTX -------------------------------------------------------------------------------------------------------
+
+
+def _bulk_tensor(text: Text, s: Statement) -> None:
+    """Compile cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd."""
+    k = Copies(text.c)
+    k.predicate = text.plain_guard(s)
+    combine = re.search(r"\.(add|min|max|inc|dec|and|or|xor)\b", s.opcode) if "reduce" in s.opcode else None
+    load = ".global.shared::cta" not in s.opcode
+    boxed = s.operands[0 if not load else 1]
+    parts = [p.strip() for p in boxed.strip("[]").split(",", 1)]
+    k.map = text.slot(parts[0])
+    k.coordinates = [text.slot(p) for p in parts[1].strip().strip("{}").split(",")]
+    if not load:
+        k.columns = "im2col" in s.opcode
+        k.shared = text.plain_address(s.operands[1])
+        emit_tensor_store(text.op, k, combine[1] if combine else "")
+        return
+    k.shared = text.plain_address(s.operands[0])
+    k.bar = text.plain_address(s.operands[2])
+    rest = list(s.operands[3:])
+    if "im2col" in s.opcode:
+        k.offsets = [text.slot(p) for p in rest.pop(0).strip("{}").split(",")]
+    if "multicast" in s.opcode:
+        k.mask = text.slot(rest.pop(0))
+    emit_tensor_load(text.op, k)
+
+
+def _bulk(text: Text, s: Statement) -> None:
+    """Compile cp.async.bulk between global and shared memory."""
+    k = Copies(text.c)
+    k.predicate = text.plain_guard(s)
+    first, second = text.plain_address(s.operands[0]), text.plain_address(s.operands[1])
+    k.size = text.slot(s.operands[2])
+    if ".global.shared::cta" in s.opcode:
+        k.source, k.shared = first, second
+        reduction = re.search(r"\.(add|min|max|inc|dec|and|or|xor)(?:\.noftz)?\.(\w+)$", s.opcode)
+        emit_bulk_store(text.op, k, *(reduction.groups() if reduction and "reduce" in s.opcode else ()))
+        return
+    k.shared, k.source = first, second
+    k.bar = text.plain_address(s.operands[3])
+    if "multicast" in s.opcode:
+        k.mask = text.slot(s.operands[4])
+    emit_bulk_load(text.op, k)
+
+
+def _bulk_commit(text: Text, s: Statement) -> None:
+    emit_commit(text.c, text.op)
+
+
+def _bulk_wait(text: Text, s: Statement) -> None:
+    emit_wait(text.c, text.op, int(number(s.operands[0]) or 0), ".read" in s.opcode)
+
+
+TABLE: Sequence[tuple[str, Handler]] = (
+    (r"cp\.(reduce\.)?async\.bulk\.tensor.*", _bulk_tensor),
+    (r"cp\.async\.bulk\.commit_group", _bulk_commit),
+    (r"cp\.async\.bulk\.wait_group.*", _bulk_wait),
+    (r"cp\.async\.bulk\.prefetch.*", no_effect),
+    (r"cp\.(reduce\.)?async\.bulk\..*", _bulk),
+)
+
+
 __all__ = [
     "OPS",
+    "Copies",
+    "active",
+    "check_promises",
     "emit_bulk_load",
     "emit_bulk_store",
     "emit_commit",
     "emit_tensor_load",
     "emit_tensor_store",
     "emit_wait",
+    "operand",
+    "tensor_map",
+    "through",
 ]

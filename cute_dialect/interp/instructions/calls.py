@@ -6,91 +6,23 @@ import re
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
+from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group, Wait
-from cute_dialect.interp.instructions import floats, gpu
+from cute_dialect.interp.instructions import floats, gpu, printf
 from cute_dialect.interp.instructions.conversions import emit_cvt
 from cute_dialect.interp.instructions.matrix import mma_by_name
 from cute_dialect.interp.instructions.ptx import compile_text
 from cute_dialect.interp.instructions.ptx_rows import KINDS
 from cute_dialect.interp.instructions.ptx_text import Statement, Text
 from cute_dialect.interp.instructions.sparse import mma_sp_by_name
-from cute_dialect.interp.memory.accesses import Site, load
-from cute_dialect.interp.reports.printf import format_c, specs
-from cute_dialect.interp.types import float_leaf, int_leaf, round_up
-from cute_dialect.interp.values import Regs, to_lanes
+from cute_dialect.interp.values import Regs
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-MAX_STRING = 4096
-
-
-def read_string(g: Group, address: int) -> str:
-    """Return the NUL-terminated string at a generic address."""
-    buf = g.memory.find(address)
-    if buf is None:
-        raise Fault("oob", "string outside any buffer", -1, address)
-    raw = bytes(buf.data[address - buf.base : address - buf.base + MAX_STRING])
-    return raw.split(b"\0", 1)[0].decode("latin-1")
-
-
-def _vprintf(c: FnCompiler, op: Operation) -> None:
-    """Compile vprintf(format, buffer). The buffer holds the arguments after C's promotions, each naturally aligned."""
-    fmt, buf = c.use(op.operands[0]), c.use(op.operands[1])
-    d = c.define(op.results[0]) if op.results else -1
-
-    def step(R: Regs, g: Group) -> None:
-        if g.mask.n:
-            addresses = to_lanes(R[fmt], c_leaf, g.lanes)
-            text = read_string(g, int(addresses[g.mask.idx[0]]))
-            columns: list[np.ndarray] = []
-            at = 0
-            for length, conv in specs(text):
-                wide = conv in "eEfFgGaAps" or length in ("l", "ll", "z", "j", "t")
-                leaf = float_leaf("f64") if conv in "eEfFgGaA" else int_leaf(64 if wide else 32)
-                at = round_up(at, leaf.size)
-                value = load(Site(leaf, leaf.size, 0, False, "printf read"), g, R[buf] + at)  # type: ignore[operator]
-                columns.append(to_lanes(value, leaf, g.lanes))
-                at += leaf.size
-            kinds = specs(text)
-            for lane in g.mask.idx.tolist():
-                vals: list[object] = []
-                for (_, conv), col in zip(kinds, columns):
-                    v = col[lane].item()
-                    vals.append(read_string(g, v) if conv == "s" else v)
-                g.machine.print(format_c(text, vals))
-        if d >= 0:
-            R[d] = 0
-
-    c_leaf = c.leaf_of(fmt)
-    c.emit(op, step, pure=False)
-
-
-def _assertfail(c: FnCompiler, op: Operation) -> None:
-    message, file, line = (c.use(v) for v in op.operands[:3])
-
-    def step(R: Regs, g: Group) -> None:
-        if not g.mask.n:
-            return
-        lane = int(g.mask.idx[0])
-
-        def at(slot: int) -> int:
-            v = R[slot]
-            return int(v[lane] if isinstance(v, np.ndarray) else v)  # type: ignore[arg-type]
-
-        text, name = read_string(g, at(message)), read_string(g, at(file))
-        raise Fault("assert", f"assertion failed: {text} ({name}:{at(line)})", lane)
-
-    c.emit(op, step, pure=False)
-
-
 EXTERNALS: dict[str, Builder] = {
-    "vprintf": _vprintf,
-    "__assertfail": _assertfail,
+    **printf.EXTERNALS,
     **{f"__nv_{k}{s}": floats.unary(f) for k, f in floats.UNARY.items() for s in ("", "f")},
     **{f"__nv_fast_{k}f": floats.unary(f) for k, f in floats.UNARY.items()},
     "__nv_fmaf": floats.OPS["math.fma"],
@@ -253,4 +185,4 @@ OPS: dict[str, Builder] = {
     "nvvm.rcp.approx.ftz.f": _nvvm_op,
 }
 
-__all__ = ["EXTERNALS", "OPS", "read_string"]
+__all__ = ["EXTERNALS", "OPS"]

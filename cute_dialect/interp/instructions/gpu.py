@@ -1,9 +1,10 @@
-"""Thread and block ids, barriers, fences, clusters, exit, printf and assert."""
+"""Thread and block ids, barriers, fences, clusters, exit and assert."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
@@ -15,13 +16,16 @@ from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group, Wait
 from cute_dialect.interp.exec.steps import Step
 from cute_dialect.interp.instructions.data import enum_word
-from cute_dialect.interp.instructions.order import fence_of_op
+from cute_dialect.interp.instructions.order import fence_of_op, fence_of_ptx
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
 from cute_dialect.interp.memory.addresses import WINDOW_BITS
 from cute_dialect.interp.race.flags import Fence
 from cute_dialect.interp.race.pdl import WAIT
-from cute_dialect.interp.reports.printf import format_c
 from cute_dialect.interp.types import int_leaf
 from cute_dialect.interp.values import Regs, active_uniform, to_lanes, truth
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Gen = Generator[Wait, None, None]
 _SREG = "nvvm.read.ptx.sreg."
@@ -72,7 +76,7 @@ def _global_id(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step)
 
 
-# -- barriers ---------------------------------------------------------------------------------------------------------
+# -- barriers -------------------------------------------------------------------------------------------------------
 
 
 def _check_whole(g: Group, name: str) -> None:
@@ -211,7 +215,7 @@ def _barrier_arrive(c: FnCompiler, op: Operation) -> None:
     emit_barrier(c, op, "nvvm.barrier.arrive", ident, values[-1] if values else None, arrive_only=True)
 
 
-# -- clusters ---------------------------------------------------------------------------------------------------------
+# -- clusters -------------------------------------------------------------------------------------------------------
 
 
 def _cluster_arrive(c: FnCompiler, op: Operation) -> None:
@@ -282,7 +286,7 @@ def mapa_step(p: int, rank: int, d: int) -> Step:
     return step
 
 
-# -- fences, exit -----------------------------------------------------------------------------------------------------
+# -- fences, exit ---------------------------------------------------------------------------------------------------
 
 
 def fence_step(c: FnCompiler, fence: Fence, address: int = -1, add: int = 0) -> Step:
@@ -400,19 +404,6 @@ def _assert(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
 
 
-def _printf(c: FnCompiler, op: Operation) -> None:
-    fmt = getattr(attr_of(op, "format"), "data", "")
-    args = [c.use(v) for v in op.operands]
-    leaves = [c.leaf_of(a) for a in args]
-
-    def step(R: Regs, g: Group) -> None:
-        cols = [to_lanes(R[a], leaf, g.lanes) for a, leaf in zip(args, leaves)]
-        for lane in g.mask.idx.tolist():
-            g.machine.print(format_c(fmt, [col[lane].item() for col in cols]))
-
-    c.emit(op, step, pure=False)
-
-
 def _nanosleep(c: FnCompiler, op: Operation) -> None:
     if not c.loops:
         c.emit(op, lambda R, g: None, pure=False)
@@ -483,7 +474,6 @@ OPS: dict[str, Builder] = {
     "gpu.subgroup_size": _gpu_plain("warpsize"),
     "gpu.num_subgroups": _gpu_plain("nwarpid"),
     "gpu.barrier": _gpu_barrier,
-    "gpu.printf": _printf,
     "cf.assert": _assert,
     "nvvm.barrier0": _barrier0,
     "nvvm.barrier": _barrier,
@@ -506,5 +496,65 @@ OPS: dict[str, Builder] = {
 }
 
 PREFIXES: tuple[tuple[str, Builder], ...] = ((_SREG, _read_sreg), ("nvvm.fence.", _fence))
+
+
+# -- inline PTX -------------------------------------------------------------------------------------------------------
+
+
+def _ptx_mapa(text: Text, s: Statement) -> None:
+    """Compile mapa.shared::cluster.u32: the address of the same offset in another block of the cluster."""
+    d, p, rank = (text.slot(o) for o in s.operands)
+    if text.leaf(d).width != 32:
+        raise InterpError("unsupported", f"{s.opcode} needs a 32-bit register for the address")
+    step = mapa_step(p, rank, d)
+
+    def narrow(R: Regs, g: Group) -> None:
+        step(R, g)
+        R[d] = R[d].astype(np.int32) if isinstance(R[d], np.ndarray) else int(R[d])  # type: ignore[union-attr, arg-type]
+
+    text.emit(s, narrow)
+
+
+def _ptx_barrier(text: Text, s: Statement) -> None:
+    slots = [text.slot(o) for o in s.operands]
+    ident: int | None = slots[0] if slots else None
+    count = slots[1] if len(slots) > 1 else None
+    if ident is not None and count is None and is_zero(text.c, ident):
+        ident = None
+    emit_barrier(text.c, text.op, s.opcode, ident, count, arrive_only="arrive" in s.opcode)
+
+
+def _ptx_fence(text: Text, s: Statement) -> None:
+    address = text.address(s.operands[0]) if s.operands else (-1, 0)
+    text.emit(s, fence_step(text.c, fence_of_ptx(s.opcode), *address))
+
+
+def _ptx_grid_control(text: Text, s: Statement) -> None:
+    emit_grid_control(text.c, text.op, s.opcode.endswith(".wait"))
+
+
+def _setmaxnreg(text: Text, s: Statement) -> None:
+    emit_setmaxnreg(text.c, text.op, int(number(s.operands[0]) or 0), ".inc" in s.opcode)
+
+
+def _cluster(text: Text, s: Statement) -> None:
+    build = OPS["nvvm.cluster.wait" if ".wait" in s.opcode else _arrive_name(s.opcode)]
+    build(text.c, text.op)
+
+
+def _arrive_name(opcode: str) -> str:
+    return "nvvm.cluster.arrive.relaxed" if "relaxed" in opcode else "nvvm.cluster.arrive"
+
+
+TABLE: Sequence[tuple[str, Handler]] = (
+    (r"mapa\.shared::cluster\.u32", _ptx_mapa),
+    (r"(bar|barrier)(\.cta)?\.(sync|arrive).*", _ptx_barrier),
+    (r"barrier\.cluster.*", _cluster),
+    (r"griddepcontrol\.(wait|launch_dependents)", _ptx_grid_control),
+    (r"(fence|membar).*", _ptx_fence),
+    (r"setmaxnreg.*", _setmaxnreg),
+    (r"prefetch.*|applypriority.*|discard.*|nanosleep.*", no_effect),
+)
+
 
 __all__ = ["OPS", "PREFIXES", "emit_barrier", "emit_grid_control", "emit_sreg"]

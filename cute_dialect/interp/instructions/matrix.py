@@ -1,4 +1,4 @@
-"""ldmatrix, stmatrix and mma.sync with their fragment layouts.
+"""ldmatrix, stmatrix, movmatrix and mma.sync with their fragment layouts.
 
 Fragments (PTX ISA "Matrix fragments for mma.m16n8k…"): with g = lane / 4, t = lane mod 4 and E elements per 32-bit
 register, element e of register r is at
@@ -7,10 +7,10 @@ register, element e of register r is at
 - B: k t·E + e + 4E·r, column n = g
 - C, D: element i at row g + 8·(i div 2), column 2t + i mod 2
 
-This covers all `row.col` shapes m16n8k* and m8n8k*, except the Volta shape (m8n8k4 on f16, see `quad_pairs`). Products
-and their sum over k are formed in f64 (exact for f16, bf16, tf32 and fp8), C is added, and the result is rounded once.
-The device's summation order and truncation inside one instruction are undocumented, so f32 results may differ in the
-last bits. Integers are exact.
+This covers all `row.col` shapes m16n8k* and m8n8k*, except the Volta shape (m8n8k4 on f16, see `emit_quad_pairs`).
+Products and their sum over k are formed in f64 (exact for f16, bf16, tf32 and fp8), C is added, and the result is
+rounded once. The device's summation order and truncation inside one instruction are undocumented, so f32 results may
+differ in the last bits. Integers are exact.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -20,6 +20,7 @@ last bits. Integers are exact.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,14 +30,18 @@ from cute_dialect.interp.exec.cfg import segments
 from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group
 from cute_dialect.interp.exec.undefined import origin_of, some, whole
-from cute_dialect.interp.instructions import quad_pairs
 from cute_dialect.interp.instructions.data import bits_of, enum_word
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text
 from cute_dialect.interp.memory.accesses import Site, load, store
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.values import Array, Mask, Regs, Undefined, Value, to_lanes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xdsl.ir import Operation
+
+    from cute_dialect.algebra.values import Layout
 
 LANE = np.arange(32)
 GID, TIG = LANE // 4, LANE % 4
@@ -305,7 +310,7 @@ def _mma_sync(c: FnCompiler, op: Operation) -> None:
             "k" if enum_word(attr_of(op, "layoutA")) == "row" else "mn",
             "k" if enum_word(attr_of(op, "layoutB")) == "col" else "mn",
         )
-        quad_pairs.emit(c, op, majors, counts)
+        emit_quad_pairs(c, op, majors, counts)
         return
     emit_mma(c, op, Mma(shape["m"], shape["n"], shape["k"], a, b, not wrapped, bit_op), counts)
 
@@ -328,10 +333,128 @@ def mma_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
     emit_mma(c, op, mma, (na, nb, len(op.operands) - na - nb))
 
 
+# -- mma.sync.m8n8k4 --------------------------------------------------------------------------------------------------
+
+QUAD_PAIR_LANES = np.array([[t + 4 * g if t < 4 else t + 12 + 4 * g for t in range(8)] for g in range(4)])
+"""Maps quad-pair g and logical thread t to a lane."""
+
+
+def _positions(layout: Layout) -> Array:
+    from cute_dialect.algebra.evaluation import evaluate  # late: start-up
+    from cute_dialect.algebra.values import layout_modes  # late: start-up
+
+    threads, values = layout_modes(layout)
+    first = np.array([evaluate(t, threads) for t in range(8)])
+    n = int(np.prod(values.shape))  # pyright: ignore[reportCallIssue, reportArgumentType]
+    return first[:, None] + np.array([evaluate(v, values) for v in range(n)])[None, :]
+
+
+def emit_quad_pairs(c: FnCompiler, op: Operation, majors: tuple[str, str], counts: tuple[int, int, int]) -> None:
+    """Compile one MMA. `majors` are those of A and B, `counts` the register counts of A, B and C."""
+    from cute_dialect.arch.table import find_mma_sync  # late: start-up
+
+    slots = [c.use(v) for v in op.operands]
+    outs = c.defines(op.results[0])
+    leaves = [c.leaf_of(s) for s in slots]
+    out_leaves = [c.leaf_of(s) for s in outs]
+    accumulator = "f32" if leaves[-1].name == "f32" else "f16"
+    row = find_mma_sync((8, 8, 4), (accumulator, "f16", "f16", accumulator), majors)
+    a_at, b_at, c_at = (_positions(row.layout(x)) for x in "ABC")
+    c.fn.collective = True
+
+    def values(R: Regs, g: Group, first: int, count: int) -> Array:
+        parts = [to_lanes(R[s], x, g.lanes).reshape(g.lanes // 32, 32, -1) for s, x in zip(slots, leaves)]
+        held = np.concatenate(parts[first : first + count], axis=2).astype(np.float64)
+        return held[:, QUAD_PAIR_LANES]  # (warps, quad-pair, thread, value)
+
+    def step(R: Regs, g: Group) -> None:
+        warps = g.lanes // 32
+        tiles: list[Array] = []
+        start = 0
+        for at, count, shape in ((a_at, counts[0], (4, 8)), (b_at, counts[1], (4, 8)), (c_at, counts[2], (8, 8))):
+            flat = np.zeros((warps, 4, shape[0] * shape[1]))
+            flat[:, :, at] = values(R, g, start, count)
+            tiles.append(flat.reshape(warps, 4, *shape))  # column-major: (second, first)
+            start += count
+        product = np.einsum("wqkm,wqkn->wqnm", tiles[0], tiles[1]) + tiles[2]
+        found = product.reshape(warps, 4, 64)[:, :, c_at]
+        lanes = np.zeros((warps, 32, found.shape[-1]))
+        lanes[:, QUAD_PAIR_LANES] = found
+        per = found.shape[-1] // len(outs)
+        for i, (s, leaf) in enumerate(zip(outs, out_leaves)):
+            part = np.ascontiguousarray(lanes[:, :, i * per : (i + 1) * per]).astype(leaf.dtype)
+            R[s] = part.reshape(g.lanes, *leaf.shape)
+
+    c.emit(op, step, keep=True)
+
+
 OPS: dict[str, Builder] = {
     "nvvm.ldmatrix": _ldmatrix,
     "nvvm.stmatrix": _stmatrix,
     "nvvm.mma.sync": _mma_sync,
 }
 
-__all__ = ["OPS", "Mma", "decode", "mma_by_name", "run_mma", "shape_of"]
+
+# -- inline PTX -------------------------------------------------------------------------------------------------------
+
+_ELEMENT_BITS = {
+    "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8,
+}  # fmt: skip
+
+
+def _mma(text: Text, s: Statement) -> None:
+    m = re.fullmatch(
+        r"mma\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col(\.kind::\w+)?(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)\.(\w+)",
+        s.opcode,
+    )
+    if m is None or m[7] not in _ELEMENT_BITS:
+        raise InterpError("unsupported", f"{s.opcode} is not supported")
+    mma = Mma(int(m[1]), int(m[2]), int(m[3]), m[7], m[8], m[5] is not None)
+    d, a, b, acc = ([text.slot(p) for p in s.parts(i)] for i in range(4))
+    leaves = tuple([[text.leaf(x) for x in part] for part in (a, b, acc)])
+    outs = [text.leaf(x) for x in d]
+    text.c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        whole_warps(g, "mma.sync")
+        got = run_mma(mma, g, [R[x] for x in a], [R[x] for x in b], [R[x] for x in acc], leaves, outs)  # type: ignore[arg-type]
+        for slot, v in zip(d, got):
+            R[slot] = v
+
+    text.emit(s, step)
+
+
+def _movmatrix(text: Text, s: Statement) -> None:
+    """Transpose a matrix.
+
+    Lane ``t`` holds elements ``2(t mod 4)`` and the next of row ``t div 4``, before and after the transposition.
+    """
+    if text.guard(s)[0] >= 0:
+        raise InterpError("unsupported", "movmatrix cannot have a predicate, because the whole warp executes it")
+    d, a = (text.slot(o) for o in s.operands)
+    leaf = int_leaf(32)
+    text.c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        if g.mask.n == 0:
+            R[d] = np.zeros(g.lanes, np.int32)
+            return
+        whole_warps(g, "movmatrix")
+        warps = g.lanes // 32
+        pair = np.ascontiguousarray(to_lanes(R[a], leaf, g.lanes)).view(np.int16).reshape(warps, 32, 2)
+        matrix = np.zeros((warps, 8, 8), np.int16)
+        matrix[:, GID, 2 * TIG] = pair[:, :, 0]
+        matrix[:, GID, 2 * TIG + 1] = pair[:, :, 1]
+        out = np.stack([matrix[:, 2 * TIG, GID], matrix[:, 2 * TIG + 1, GID]], axis=-1)
+        R[d] = np.ascontiguousarray(out).view(np.int32).reshape(g.lanes)
+
+    text.emit(s, step)
+
+
+TABLE: Sequence[tuple[str, Handler]] = (
+    (r"mma\.sync.*", _mma),
+    (r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16", _movmatrix),
+)
+
+
+__all__ = ["OPS", "Mma", "decode", "emit_quad_pairs", "mma_by_name", "run_mma", "shape_of"]

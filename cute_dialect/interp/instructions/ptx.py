@@ -5,12 +5,16 @@ text, immediates and special registers. Anything else is an error that names it;
 shares its implementation with the nvvm op of the same name, if there is one.
 """
 
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.exec.cfg import segments
@@ -19,49 +23,34 @@ from cute_dialect.interp.exec.control import compile_nothing
 from cute_dialect.interp.exec.group import Group
 from cute_dialect.interp.exec.undefined import emit_hidden
 from cute_dialect.interp.instructions import (
-    ptx_async,
-    ptx_convert,
+    asynchronous,
+    bulk,
+    conversions,
+    gpu,
+    matrix,
+    memory,
     ptx_floats,
     ptx_integers,
-    ptx_matrix,
-    ptx_memory,
-    ptx_plain,
-    ptx_sparse,
-    ptx_warp,
+    sparse,
+    warp,
+    wgmma,
 )
-from cute_dialect.interp.instructions.ptx_rows import Row, table
-from cute_dialect.interp.instructions.ptx_text import Statement, Text, parse
-from cute_dialect.interp.values import Regs
+from cute_dialect.interp.instructions.ptx_rows import Row, bits, put, table, typed
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, parse
+from cute_dialect.interp.types import Leaf
+from cute_dialect.interp.values import Array, Regs, to_lanes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xdsl.ir import Operation
-
-Handler = Callable[[Text, Statement], None]
-SCALAR_ROWS: tuple[Row, ...] = (*ptx_integers.ROWS, *ptx_floats.ROWS, *ptx_convert.ROWS)
-_TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
-    (re.compile(pattern), handler)
-    for pattern, handler in (
-        *ptx_sparse.TABLE,
-        *ptx_async.TABLE,
-        *ptx_matrix.TABLE,
-        *ptx_memory.TABLE,
-        *ptx_warp.TABLE,
-        *ptx_plain.TABLE,
-        *table(SCALAR_ROWS),
-    )
-)
-
-
-_PLAIN = re.compile(  # instructions that only compute
-    "|".join(f"(?:{pattern})" for pattern, _ in (*ptx_plain.TABLE, *table(SCALAR_ROWS)))
-)
 
 
 def compile_text(text: Text) -> None:
     """Compile all statements of a text."""
     if _wait_loop(text):
         return
-    if text.c.program.tracks and all(_PLAIN.fullmatch(s.opcode) and not s.guard for s in text.statements):
+    if text.c.program.tracks and all(_COMPUTES.fullmatch(s.opcode) and not s.guard for s in text.statements):
         ins, outs = text.operands[text.outputs :], text.operands[: text.outputs]
         emit_hidden(text.c, text.op, ins, outs, lambda: _compile_statements(text))
         return
@@ -92,7 +81,7 @@ def _wait_loop(text: Text) -> bool:
     if len(tries) != 1 or others or not any(n.startswith("bra") for n in names):
         return False
     repeats = _repeats(text, tries[0])
-    ptx_async.wait(text, tries[0], loops=repeats, used=repeats)  # Only branches read the result.
+    asynchronous.wait(text, tries[0], loops=repeats, used=repeats)  # Only branches read the result.
     return True
 
 
@@ -150,6 +139,91 @@ def _inline_asm(c: FnCompiler, op: Operation) -> None:
     compile_text(parse(c, op, code, [*outs, *inputs], len(outs), -1, {outs[d]: s for d, s in tied}))
 
 
+# -- instructions without an op of their own --------------------------------------------------------------------------
+
+
+def _mov(text: Text, s: Statement) -> None:
+    m = re.search(r"\.[busf](\d+)$|\.pred$", s.opcode)
+    width = int(m[1]) if m is not None and m[1] else 32
+    if s.operands[1].startswith("%") and not text.declares(s.operands[1]):
+        d = text.slot(s.operands[0])
+        leaf = text.leaf(d)
+        name = s.operands[1][1:].removeprefix("cluster_").strip()
+        name = {"ctarank": "cluster.ctarank", "nctarank": "cluster.nctarank"}.get(name, name)
+        if name in ("laneid", "warpid") or name.startswith("lanemask"):
+            text.c.fn.collective = True
+        put(text, s, d, lambda R, g: to_lanes(np.asarray(g.sreg(name)).astype(leaf.dtype)[()], leaf, g.lanes))
+        return
+    source, target = s.parts(1), s.parts(0)
+    if len(source) == len(target) == 1:
+        d, a = text.slot(target[0]), text.slot(source[0])
+        leaf = text.leaf(d)
+        put(text, s, d, lambda R, g: typed(bits(text, R, g, a, width), leaf))
+        return
+    if len(source) == 1:  # Unpack, low part first.
+        a = text.slot(source[0])
+        part = width // len(target)
+        for i, name in enumerate(target):
+            if name == "_":
+                continue
+            d = text.slot(name)
+            leaf = text.leaf(d)
+
+            def cut(R: Regs, g: Group, i: int = i, leaf: Leaf = leaf) -> Array:
+                raw = np.ascontiguousarray(bits(text, R, g, a, width))
+                return typed(raw.view(np.dtype(f"u{part // 8}")).reshape(g.lanes, -1)[:, i], leaf)
+
+            put(text, s, d, cut)
+        return
+    d = text.slot(target[0])
+    parts = [text.slot(p) for p in source]
+    leaf = text.leaf(d)
+    part = width // len(parts)
+
+    def pack(R: Regs, g: Group) -> Array:
+        cols = [bits(text, R, g, p, part) for p in parts]
+        raw = np.ascontiguousarray(np.stack(cols, axis=-1)).view(np.dtype(f"u{width // 8}"))
+        return typed(raw.reshape(g.lanes), leaf)
+
+    put(text, s, d, pack)
+
+
+def _policy(text: Text, s: Statement) -> None:
+    d = text.slot(s.operands[0])
+    put(text, s, d, lambda R, g: np.zeros(g.lanes, np.int64))
+
+
+def _trap(text: Text, s: Statement) -> None:
+    gpu.OPS["llvm.intr.trap"](text.c, text.op)
+
+
+_MOVES: Sequence[tuple[str, Handler]] = (
+    (r"mov\..*", _mov),
+    (r"createpolicy.*", _policy),
+    (r"trap", _trap),
+)
+
+
+SCALAR_ROWS: tuple[Row, ...] = (*ptx_integers.ROWS, *ptx_floats.ROWS, *conversions.ROWS)
+_TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
+    (re.compile(pattern), handler)
+    for pattern, handler in (
+        *sparse.TABLE,
+        *asynchronous.TABLE,
+        *wgmma.TABLE,
+        *bulk.TABLE,
+        *gpu.TABLE,
+        *memory.TABLE,
+        *warp.TABLE,
+        *matrix.TABLE,
+        *_MOVES,
+        *table(SCALAR_ROWS),
+    )
+)
+_COMPUTES = re.compile(  # instructions that only compute
+    "|".join(f"(?:{pattern})" for pattern in (*dict(_MOVES), r"mma\.sync.*", *dict(table(SCALAR_ROWS))))
+)
 OPS: dict[str, Builder] = {"nvvm.inline_ptx": _inline_ptx, "llvm.inline_asm": _inline_asm}
+
 
 __all__ = ["OPS"]

@@ -28,14 +28,12 @@ import numpy as np
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.exec.group import Group
 from cute_dialect.interp.exec.poison_flags import fail
-from cute_dialect.interp.instructions.ptx_text import Statement, Text, number
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, merge, to_lanes
 
 if TYPE_CHECKING:
     from cute_dialect.interp.values import Value
-
-Handler: TypeAlias = "Callable[[Text, Statement], None]"
 
 
 class Kind(NamedTuple):

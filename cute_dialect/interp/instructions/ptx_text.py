@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from cute_dialect.interp.errors import InterpError, OpInfo, PoisonUse
 from cute_dialect.interp.exec.compiler import FnCompiler
@@ -111,6 +112,27 @@ class Text:
             raise InterpError("unsupported", f"{text} is not an address; write [register] or [register + offset]")
         return self.slot(m[1]), int(number(m[2] or "0") or 0)
 
+    def plain_address(self, text: str) -> int:
+        """Return the slot of `[a]`. Raises InterpError for an address with an offset."""
+        slot, offset = self.address(text)
+        if offset:
+            raise InterpError("unsupported", "an address with an offset is not supported here")
+        return slot
+
+    def shared_space(self, s: Statement, slot: int) -> int:
+        """Return the address space of a shared address: that of a pointer, else the one in the opcode."""
+        leaf = self.leaf(slot)
+        if leaf.kind == "p" and leaf.space in (3, 7):
+            return leaf.space
+        return 7 if "shared::cluster" in s.opcode else 3
+
+    def plain_guard(self, s: Statement) -> int:
+        """Return the slot of a statement's predicate, -1 for none. Raises InterpError for a negated one."""
+        slot, negated = self.guard(s)
+        if negated:
+            raise InterpError("unsupported", "a negated guard is not supported here")
+        return slot
+
     def leaf(self, slot: int) -> Leaf:
         """Return the leaf of a slot."""
         return self.c.leaf_of(slot)
@@ -142,6 +164,15 @@ class Text:
 
         info = self.c.info(self.op)
         self.c.emit(self.op, guarded, pure=False)
+
+
+Handler: TypeAlias = "Callable[[Text, Statement], None]"
+"""Compiles one statement of a text."""
+
+
+def no_effect(text: Text, s: Statement) -> None:
+    """Compile an instruction without effect on values, such as a prefetch."""
+    text.emit(s, lambda R, g: None)
 
 
 def _settled(step: Step, info: OpInfo, R: Regs, g: Group) -> None:
@@ -255,4 +286,4 @@ def _operands(text: str) -> list[str]:
     return out
 
 
-__all__ = ["Statement", "Text", "number", "parse"]
+__all__ = ["Handler", "Statement", "Text", "no_effect", "number", "parse"]

@@ -1,4 +1,4 @@
-"""`mma.sp::ordered_metadata`: warp-level MMA with a sparse A.
+"""MMA with a sparse A: `mma.sp::ordered_metadata`, and `wgmma.mma_async.sp` in inline PTX.
 
 Fragment layouts come from the table of atoms (PTX ISA 9.0, 9.7.14.6). A is expanded to its full K using the metadata of
 the threads that the selector picks; invalid metadata bits are a fault. The arithmetic is that of `matrix`: products and
@@ -11,6 +11,7 @@ their sum in f64 (integers exactly), plus C, rounded once.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,8 +22,11 @@ from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group
 from cute_dialect.interp.exec.sparse import expand, positions, words_of
 from cute_dialect.interp.exec.steps import Step
+from cute_dialect.interp.exec.wgmma import Shape
+from cute_dialect.interp.instructions import wgmma
 from cute_dialect.interp.instructions.data import enum_word
 from cute_dialect.interp.instructions.matrix import decode, shape_of, whole_warps
+from cute_dialect.interp.instructions.ptx_text import Statement, Text, number
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Regs, active_uniform, to_lanes
 
@@ -95,9 +99,9 @@ def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
 
 def row_of(shape: tuple[int, int, int], a: str, b: str, saturate: bool, d: str) -> MmaAtom:
     """Return the table row for PTX types of A, B and D.  Raises InterpError if there is none."""
-    from cute_dialect.arch.elements import by_ptx
-    from cute_dialect.arch.errors import AtomError
-    from cute_dialect.arch.table import find_mma_sp
+    from cute_dialect.arch.elements import by_ptx  # late: start-up
+    from cute_dialect.arch.errors import AtomError  # late: start-up
+    from cute_dialect.arch.table import find_mma_sp  # late: start-up
 
     try:
         return find_mma_sp(shape, (by_ptx(d), by_ptx(a), by_ptx(b), by_ptx(d)), saturate)
@@ -142,4 +146,72 @@ def mma_sp_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
 
 OPS: dict[str, Builder] = {"nvvm.mma.sp.sync": _mma_sp_sync}
 
-__all__ = ["OPS", "Registers", "compile_mma", "mma_sp_by_name", "row_of"]
+
+# -- inline PTX -------------------------------------------------------------------------------------------------------
+
+_MMA_SP = re.compile(
+    r"mma\.sp::ordered_metadata\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)\.(\w+)"
+)
+_WGMMA_SP = re.compile(r"wgmma\.mma_async\.sp\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)")
+
+
+def _mma_sp(text: Text, s: Statement) -> None:
+    m = _MMA_SP.fullmatch(s.opcode)
+    if m is None or len(s.operands) != 6:
+        raise InterpError("unsupported", f"{s.opcode} is not supported")
+    d, a, b, c = ([text.slot(p) for p in s.parts(i)] for i in range(4))
+    shape = (int(m[1]), int(m[2]), int(m[3]))
+    row = row_of(shape, m[6], m[7], m[4] is not None, m[5])
+    used = Registers(a, b, c, text.slot(s.operands[4]), text.slot(s.operands[5]), d)
+    text.emit(s, compile_mma(text.c, row, used))
+
+
+def _wgmma_sp(text: Text, s: Statement) -> None:
+    m = _WGMMA_SP.fullmatch(s.opcode)
+    if m is None or len(s.operands) < 6:
+        raise InterpError("unsupported", f"{s.opcode} is not supported")
+    outs = [text.slot(p) for p in s.parts(0)]
+    in_registers = s.operands[1].startswith("{")
+    a: int | list[int] = [text.slot(p) for p in s.parts(1)] if in_registers else text.slot(s.operands[1])
+    selector, flag = number(s.operands[4]), s.operands[5]
+    if not isinstance(selector, int):
+        raise InterpError("unsupported", f"the sparsity selector must be a constant, got {s.operands[4]}")
+    rest = [int(number(o) or 0) for o in s.operands[6:]]
+    scales = [1, 1] if m[4] == "s32" else rest[:2]
+    majors = [*([0] if in_registers else []), *(rest[2:] if m[4] != "s32" else []), 0, 0]
+    shape = Shape(
+        int(m[1]),
+        int(m[2]),
+        m[4],
+        m[5],
+        m[6],
+        "mn" if majors[0] else "k",
+        "mn" if majors[1] else "k",
+        scales[0],
+        scales[1],
+        m[3] is not None,
+        selector,
+    )
+    literal = number(flag)
+    scale: bool | int = bool(literal) if literal is not None else text.slot(flag.lstrip("!"))
+    wgmma.emit_mma(
+        text.c,
+        text.op,
+        shape,
+        a,
+        text.slot(s.operands[2]),
+        outs,
+        outs,
+        scale,
+        not flag.startswith("!"),
+        text.slot(s.operands[3]),
+    )
+
+
+TABLE: Sequence[tuple[str, Callable[[Text, Statement], None]]] = (
+    (r"mma\.sp.*", _mma_sp),
+    (r"wgmma\.mma_async\.sp.*", _wgmma_sp),
+)
+
+
+__all__ = ["OPS", "TABLE", "Registers", "compile_mma", "mma_sp_by_name", "row_of"]

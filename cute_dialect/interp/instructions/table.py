@@ -24,6 +24,7 @@ from cute_dialect.interp.instructions import (
     integer,
     matrix,
     memory,
+    printf,
     ptx,
     sparse,
     vectors,
@@ -55,6 +56,7 @@ OPS: dict[str, Builder] = {
     **asynchronous.OPS,
     **bulk.OPS,
     **wgmma.OPS,
+    **printf.OPS,
     **ptx.OPS,
     **calls.OPS,
 }

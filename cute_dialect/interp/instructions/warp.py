@@ -10,6 +10,8 @@ Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sy
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +20,8 @@ from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group
 from cute_dialect.interp.instructions.data import enum_word
-from cute_dialect.interp.types import Leaf
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text
+from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Regs, Value, to_lanes
 
 if TYPE_CHECKING:
@@ -283,4 +286,49 @@ OPS: dict[str, Builder] = {
     "nvvm.bar.warp.sync": _warp_sync,
 }
 
-__all__ = ["OPS", "members", "rows", "shuffle", "vote"]
+
+# -- inline PTX -------------------------------------------------------------------------------------------------------
+
+BIT = int_leaf(1)
+
+
+def _ptx_vote(text: Text, s: Statement) -> None:
+    kind = s.opcode.split(".")[2]
+    d, mask = text.slot(s.operands[0]), text.slot(s.operands[2])
+    negated, name = s.operands[1].startswith("!"), s.operands[1].removeprefix("!")
+    pred = text.slot(name)
+    leaf = text.leaf(d)
+    text.c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        p = to_lanes(R[pred], BIT, g.lanes).astype(np.bool_)
+        found = vote(g, R[mask], ~p if negated else p, BIT, kind, s.opcode)
+        R[d] = found.astype(leaf.dtype)
+
+    text.emit(s, step)
+
+
+def _shuffle(text: Text, s: Statement) -> None:
+    kind = s.opcode.split(".")[2]
+    written, _, flag = (part.strip() for part in s.operands[0].partition("|"))
+    d, in_range = text.slot(written), text.slot(flag) if flag else -1
+    value, offset, clamp, mask = map(text.slot, s.operands[1:])
+    leaf, to = text.leaf(value), text.leaf(d)
+    text.c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        found, inside = shuffle(g, R[mask], R[value], R[offset], R[clamp], kind, leaf, s.opcode)
+        R[d] = found.view(to.dtype)
+        if in_range >= 0:
+            R[in_range] = inside
+
+    text.emit(s, step)
+
+
+TABLE: Sequence[tuple[str, Handler]] = (
+    (re.escape("vote.sync.") + r"(?:(?:all|any|uni)\.pred|ballot\.b32)", _ptx_vote),
+    (re.escape("shfl.sync.") + r"(?:up|down|bfly|idx)\.b32", _shuffle),
+)
+
+
+__all__ = ["OPS", "TABLE", "members", "rows", "shuffle", "vote"]

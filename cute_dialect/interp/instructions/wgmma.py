@@ -1,7 +1,8 @@
-"""The wgmma ops of the nvvm dialect."""
+"""wgmma instructions: nvvm ops and inline PTX. `exec.wgmma` computes them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,15 @@ from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.exec import wgmma
 from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group, Wait
+from cute_dialect.interp.exec.wgmma import Shape
 from cute_dialect.interp.instructions.data import enum_word
 from cute_dialect.interp.instructions.matrix import shape_of
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.values import Regs, active_uniform
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xdsl.ir import Operation
 
 Gen = Generator[Wait, None, None]
@@ -143,5 +148,63 @@ OPS: dict[str, Builder] = {
     "nvvm.wgmma.commit.group.sync.aligned": _commit,
     "nvvm.wgmma.wait.group.sync.aligned": _wait,
 }
+
+
+# -- inline PTX -------------------------------------------------------------------------------------------------------
+
+_WGMMA = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)")
+
+
+def _ptx_mma_async(text: Text, s: Statement) -> None:
+    m = _WGMMA.fullmatch(s.opcode)
+    if m is None:
+        raise InterpError("unsupported", f"{s.opcode} is not supported")
+    outs = [text.slot(p) for p in s.parts(0)]
+    a: int | list[int] = (
+        [text.slot(p) for p in s.parts(1)] if s.operands[1].startswith("{") else text.slot(s.operands[1])
+    )
+    b = text.slot(s.operands[2])
+    flag = s.operands[3]
+    rest = [int(number(o) or 0) for o in s.operands[4:]]
+    scales = [*rest[:2], 1, 1] if m[4] != "s32" else [1, 1]
+    majors = rest[2:] if m[4] != "s32" else []
+    if isinstance(a, list):
+        majors = [0, *majors]
+    literal = number(flag)
+    shape = Shape(
+        int(m[1]),
+        int(m[2]),
+        m[4],
+        m[5],
+        m[6],
+        "mn" if majors[:1] == [1] else "k",
+        "mn" if majors[1:2] == [1] else "k",
+        scale_a=scales[0],
+        scale_b=scales[1],
+        saturate=bool(m[3]),
+    )
+    scale: bool | int = bool(literal) if literal is not None else text.slot(flag.lstrip("!"))
+    emit_mma(text.c, text.op, shape, a, b, outs, outs, scale, not flag.startswith("!"))
+
+
+def _wgmma_fence(text: Text, s: Statement) -> None:
+    emit_fence(text.c, text.op)
+
+
+def _wgmma_commit(text: Text, s: Statement) -> None:
+    emit_commit(text.c, text.op)
+
+
+def _wgmma_wait(text: Text, s: Statement) -> None:
+    emit_wait(text.c, text.op, int(number(s.operands[0]) or 0))
+
+
+TABLE: Sequence[tuple[str, Handler]] = (
+    (r"wgmma\.mma_async.*", _ptx_mma_async),
+    (r"wgmma\.fence.*", _wgmma_fence),
+    (r"wgmma\.commit_group.*", _wgmma_commit),
+    (r"wgmma\.wait_group.*", _wgmma_wait),
+)
+
 
 __all__ = ["OPS", "emit_commit", "emit_fence", "emit_mma", "emit_wait"]

@@ -23,8 +23,7 @@ from cute_dialect.interp.memory.addresses import (
     padding,
     readonly,
 )
-from cute_dialect.interp.memory.buffers import Buffer
-from cute_dialect.interp.memory.byte_states import UNWRITTEN, WRITTEN
+from cute_dialect.interp.memory.buffers import UNWRITTEN, WRITTEN, Buffer
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import POISON, Array, Origin, Poison, Undefined, Value, to_lanes
 

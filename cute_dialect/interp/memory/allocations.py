@@ -43,10 +43,10 @@ class Allocation(NamedTuple):
         bits = re.fullmatch(r"[a-z]+(\d+)\w*", found[1]) if found is not None else None
         if found is None or bits is None:
             return ""
-        from cute_dialect.algebra import text
-        from cute_dialect.algebra.leaf import AlgebraError
-        from cute_dialect.algebra.swizzle import apply_swizzle
-        from cute_dialect.algebra.values import ComposedLayout, Swizzle
+        from cute_dialect.algebra import text  # late: start-up
+        from cute_dialect.algebra.leaf import AlgebraError  # late: start-up
+        from cute_dialect.algebra.swizzle import apply_swizzle  # late: start-up
+        from cute_dialect.algebra.values import ComposedLayout, Swizzle  # late: start-up
 
         try:
             layout = text.parse_composed_layout(found[3])

@@ -20,11 +20,10 @@ import numpy as np
 
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.race.clocks import MEMORY
-from cute_dialect.interp.race.history import BITS, READ, REDUCED, WRITTEN, Shadow
+from cute_dialect.interp.race.history import BITS, READ, REDUCED, WRITTEN, By, Shadow, Sort, Strong
 from cute_dialect.interp.race.lifetime import Lifetimes
 from cute_dialect.interp.race.pdl import PrecedingGrids
 from cute_dialect.interp.race.reporter import Reporter
-from cute_dialect.interp.race.strong_accesses import By, Sort, Strong
 from cute_dialect.interp.values import Array, Value
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, OpInfo
+from cute_dialect.interp.exec.wgmma import operand_units
 from cute_dialect.interp.memory.tensor_map import MAP_BYTES
 from cute_dialect.interp.race.clocks import (
     EXECUTION,
@@ -500,8 +501,6 @@ class Monitor(Accesses):
 
     def wgmma_issued(self, g: Group, group: Warpgroup, i: Instruction, warp: int) -> None:
         """Record the part of a wgmma that one warp issues: it reads its own rows of A and all of B."""
-        from cute_dialect.interp.exec.wgmma import operand_units
-
         block = group.block
         s = self._shadow(block.smem)
         actor = g.clocks.cluster.actor(

@@ -1,1 +1,1 @@
-"""Reports of a launch: counts, profile, floating-point operations, timeline and printf."""
+"""Reports of a launch: counts, profile, floating-point operations, and timeline."""

@@ -7,8 +7,7 @@ import pytest
 from interp_support import DSMEM, kernel, run_kernel
 
 from cute_dialect.interp import InterpError, Pointer
-from cute_dialect.interp.memory.buffers import Buffer
-from cute_dialect.interp.memory.byte_states import Contents
+from cute_dialect.interp.memory.buffers import Buffer, Contents
 from cute_dialect.runtime.call_options import SCHEDULES
 
 PARAMS = "%a: !llvm.ptr<1>"
