@@ -8,6 +8,8 @@ all rows, and accumulates the gradients of their weights and biases in registers
     norm = norm_backward_program("layernorm", "bf16", 4096, "wb")
     norm(x, w, dy, dx, parts, 1e-5)                 # parts: f32, (blocks, 2 * columns)
 
+With a residual, ``x`` is the sum that is normalized, and its own gradient is added to ``dx``.
+
 Cross entropy: ``dx = (e^(x - lse) - [column is the target]) g``, without a reduction.
 """
 
@@ -52,8 +54,8 @@ def gradient_class(element: str, n: int, takes: str = "wb") -> RowConfig:
     Args:
         element: The element type.
         n: The row length.
-        takes: The parameters that need gradients, ``w`` and ``b``. Without biases a thread has registers left, so fewer
-            and larger blocks share a long row of 16-bit elements.
+        takes: The parameters that need gradients, ``w`` and ``b``, and ``r`` if the gradient of the sum is added.
+            Without biases a thread has registers left, so fewer and larger blocks share a long row of 16-bit elements.
 
     Raises:
         ValueError: if rows are too long.
@@ -71,7 +73,7 @@ def gradient_class(element: str, n: int, takes: str = "wb") -> RowConfig:
         threads = max(
             short_threads(element, n), 2 if n % w else 1
         )  # a single thread would lack registers for the edges
-        return staged(RowConfig(threads, -(-vectors // threads), 128 // threads))
+        return staged(RowConfig(threads, -(-vectors // threads), 128 // threads), takes)
     if most > 2 and vectors <= LIGHT:  # Half of the registers allow twice the threads, which hides more latency.
         most = 2
     cluster, threads = 1, ALONE if w == 8 else MOST
@@ -81,18 +83,18 @@ def gradient_class(element: str, n: int, takes: str = "wb") -> RowConfig:
         # Two small blocks of a multiprocessor hide each other's exchanges. A single large block needs fewer exchanges.
         cluster = 2 if w == 8 and "b" not in takes else 8
     threads = 32 * -(-vectors // (32 * most * cluster))
-    return staged(RowConfig(threads, -(-vectors // (threads * cluster)), 1, cluster))
+    return staged(RowConfig(threads, -(-vectors // (threads * cluster)), 1, cluster), takes)
 
 
-def staged(config: RowConfig, stages: int = STAGES) -> RowConfig:
+def staged(config: RowConfig, takes: str = "", stages: int = STAGES) -> RowConfig:
     """Return a configuration with up to ``stages`` rows in flight, as shared memory allows."""
-    fit = RING // (resident(config) * slot_bytes(config))
+    fit = RING // (resident(config) * slot_bytes(config, takes))
     return config._replace(stages=max(1, min(stages, fit)))
 
 
-def slot_bytes(config: RowConfig) -> int:
-    """Return the bytes of shared memory per block for a row and its gradient: 16 per vector of a thread."""
-    return 2 * 16 * config.chunks * config.block
+def slot_bytes(config: RowConfig, takes: str = "") -> int:
+    """Return the bytes of shared memory per block for a row and its gradients: 16 per vector of a thread."""
+    return (3 if "r" in takes else 2) * 16 * config.chunks * config.block
 
 
 def longest_gradient(element: str) -> int:
@@ -106,7 +108,8 @@ def part_columns(n: int) -> int:
 
 
 class Ring(RowMemory):
-    """Ring of rows of ``x`` and ``dy``: shared-memory slots for ``stages`` rows each.
+    """Ring of rows of ``x`` and ``dy``, and of the gradient of the sum if there is one: shared-memory slots for
+    ``stages`` rows each.
 
     A thread copies the vectors that it will itself read, so no barrier guards a slot. Accumulation over rows needs the
     same columns of every row in a thread. Rows of whole vectors provide this.
@@ -117,9 +120,10 @@ class Ring(RowMemory):
     Columns are then counted from the start of the row.
     """
 
-    def __init__(self, plan: Plan, sharing: Sharing, x: cute.Tensor, d: cute.Tensor, y: cute.Tensor):
+    def __init__(self, plan: Plan, sharing: Sharing, x: cute.Tensor, d: cute.Tensor, r: Any, y: cute.Tensor):
         super().__init__(plan, sharing, x, [], y)
-        c, self.d, self.rows = plan.config, d, x.shape[0]
+        c, self.rows = plan.config, x.shape[0]
+        self.sources = [x, d] if r is None else [x, d, r]
         self.base = sharing.row if c.rows == 1 else cute.arch.block_idx().x * c.rows
         self.sub = 0 if c.rows == 1 else cute.arch.thread_idx().x // c.threads
         self.step = cute.arch.grid_dim().x // c.cluster * c.rows
@@ -127,19 +131,20 @@ class Ring(RowMemory):
         if not plan.whole:
             row, w = cute.min(sharing.row, self.rows - 1), plan.width
             begin, self.steady = self.skew(x, row, w), self.rows > 0
-            for t in (x, d, y):
+            for t in (*self.sources, y):
                 fixed = (self.step >= self.rows) | (t.stride[0] % w * (self.step % w) % w == 0)
                 self.steady = self.steady & fixed & (self.skew(t, row, w) == begin)
-        # A slot has the chunks of x, then those of dy. A chunk has one vector per thread of the block.
+        # A slot has the chunks of x, dy and the gradient of the sum, in this order. A chunk has one vector per thread
+        # of the block.
         self.apart = c.block * plan.width
-        self.slot = 2 * plan.chunks * self.apart
+        self.slot = len(self.sources) * plan.chunks * self.apart
         self.own = cute.smem_tensor(self.dtype, cute.make_layout(c.stages * self.slot)).iterator
         self.own = self.own + cute.arch.thread_idx().x * plan.width
         self.columns = self.place(sharing.row)
         if not self.has_last(self.columns):  # a thread without the last vector of one row lacks it in every row
             nothing = self.registers(1)
             nothing.fill(0.0)
-            for i in cute.range_constexpr(2 * c.stages):
+            for i in cute.range_constexpr(len(self.sources) * c.stages):
                 cute.autovec_copy(self.in_registers(nothing, 0, 1), self.held(0, (i + 1) * plan.chunks - 1))
 
     def head(self, row: Any) -> Any:
@@ -153,7 +158,7 @@ class Ring(RowMemory):
     def fetch_row(self, row: Any, slot: Any) -> None:
         """Issue the copies of the vectors of a row to a slot."""
         place, chunks = self.place(row), self.plan.chunks
-        for number, tensor in enumerate((self.x, self.d)):
+        for number, tensor in enumerate(self.sources):
             for i in range(chunks):
                 mine = True if i < chunks - 1 else self.has_last(place)
                 if mine:
@@ -167,18 +172,18 @@ class Ring(RowMemory):
                         cute.autovec_copy(self.in_registers(values, 0, 1), to)
 
     def vectors(self, slot: Any, chunk: int) -> list[cute.Tensor]:
-        """Return this thread's elements of ``x`` and ``dy`` in a chunk."""
-        found = [self.registers(1) for _ in range(2)]
+        """Return this thread's elements of each matrix in a chunk."""
+        found = [self.registers(1) for _ in self.sources]
         for number, values in enumerate(found):
             cute.autovec_copy(self.held(slot, number * self.plan.chunks + chunk), self.in_registers(values, 0, 1))
         return found
 
     def edges_of(self, row: Any) -> list[Any]:
-        """Load the edges of ``x`` and ``dy`` and the first element of a row. Rows past the end read the last row."""
+        """Load the edges and the first element of a row. Rows past the end read the last row."""
         place = self.place(cute.min(row, self.rows - 1))
         first = cute.make_rmem_tensor(1, self.dtype)
         first[0] = self.first_element(place)
-        return [*[self.load_edges(t, place) for t in (self.x, self.d)], first]
+        return [*[self.load_edges(t, place) for t in self.sources], first]
 
     def write_vector(self, place: Place, chunk: int, values: cute.Tensor) -> None:
         """Store this thread's vector of a chunk of a row of the result."""
@@ -296,12 +301,13 @@ GRADIENTS = {"rmsnorm": RmsGradient, "layernorm": LayerGradient}
 
 
 def norm_backward(
-    x: cute.Tensor, w: Any, d: cute.Tensor, y: cute.Tensor, parts: Any, eps: cute.Float32, plan: cute.Constexpr[Plan]
+    x: cute.Tensor, w: Any, d: cute.Tensor, r: Any, y: cute.Tensor, parts: Any, eps: cute.Float32,
+    plan: cute.Constexpr[Plan],
 ):  # fmt: skip
     """Compute the gradients of this block's rows, and the sums of the gradients of the weights."""
     c, width, chunks = plan.config, plan.width, plan.chunks
     sharing = Sharing(c, messages=True, in_turn=True)
-    ring = Ring(plan, sharing, x, d, y)
+    ring = Ring(plan, sharing, x, d, r, y)
     share = 1.0 / wide(ring.n)
     weights = edge_weights = None
     if w is not None:
@@ -323,31 +329,34 @@ def norm_backward(
         place = ring.place(base + ring.sub)
         coming = ring.edges_of(base + ring.sub + ring.step)
         cute.arch.cp_async_wait_group(c.stages - 1)
-        gradient = GRADIENTS[plan.op](ring, eps, pivot_of(edges[2][0]))
+        gradient = GRADIENTS[plan.op](ring, eps, pivot_of(edges[-1][0]))
 
-        def piece(i: int, fresh: bool, slot: Any = slot, gradient: Any = gradient) -> tuple[Any, Any, Any]:
-            """Return elements, gradients, and weighted gradients of a chunk or, after the last chunk, of an edge."""
+        def piece(i: int, fresh: bool, slot: Any = slot, gradient: Any = gradient) -> tuple[Any, Any, Any, Any]:
+            """Return elements, gradients, weighted gradients, and gradients of the sum of a chunk or, after the last
+            chunk, of an edge.
+            """
             j = i - chunks
-            of = ring.vectors(slot, i) if j < 0 else [part(t, j, 1) for t in edges[:2]]
+            of = ring.vectors(slot, i) if j < 0 else [part(t, j, 1) for t in edges[:-1]]
             factors = None
             if weights is not None:
                 factors = part(weights, i * width, width) if j < 0 else part(edge_weights, j, 1)
-            e, g, f = (None if t is None else widened(t, fresh) for t in (*of, factors))
+            e, g, f = (None if t is None else widened(t, fresh) for t in (*of[:2], factors))
             e = gradient.placed(e)
-            return e, g, g if f is None else g * f
+            return e, g, g if f is None else g * f, widened(of[2], fresh) if fresh and len(of) > 2 else None
 
         mine = [True] * (chunks - 1) + [ring.has_last(place)] + [has for _, has in place.edges]
         pieces = [piece(i, False) for i in range(len(mine))]
-        numbers = gradient.of_warp([(e, scaled, has) for (e, _, scaled), has in zip(pieces, mine)])
+        numbers = gradient.of_warp([(e, scaled, has) for (e, _, scaled, _), has in zip(pieces, mine)])
         gradient.of_row(sharing.exchange(gradient, numbers, Turn(turn & 1, turn >> 1 & 1)), share)
         if place.exists:
             for i in cute.range_constexpr(len(mine)):
-                e, g, scaled = piece(i, True)  # read again, because the registers hold the accumulators
+                e, g, scaled, of_sum = piece(i, True)  # read again, because the registers hold the accumulators
                 has = mine[i]
                 if has:
                     for total, term in zip(sums, [gradient.normed(e) * g, g] if "w" in plan.takes else [g]):
                         total.see(i, term)
                     found = gradient.element(e, scaled)
+                    found = found if of_sum is None else found + of_sum
                     made = cute.make_rmem_tensor(found.size, ring.dtype)
                     made.store(found.to(ring.dtype))
                     if i < chunks:
@@ -427,8 +436,8 @@ class Added:
 
 @cute.jit
 def launch(
-    x: cute.Tensor, w: Any, d: cute.Tensor, y: cute.Tensor, parts: Any, groups: cute.Int32 | None, eps: cute.Float32,
-    plan: cute.Constexpr[Plan],
+    x: cute.Tensor, w: Any, d: cute.Tensor, r: Any, y: cute.Tensor, parts: Any, groups: cute.Int32 | None,
+    eps: cute.Float32, plan: cute.Constexpr[Plan],
 ):  # fmt: skip
     """Launch as many blocks or clusters as ``parts`` has rows; without ``parts``, their number is ``groups``."""
     c, held = plan.config, capacity(plan.element, plan.config)
@@ -439,9 +448,9 @@ def launch(
     count = groups if parts is None else parts.shape[0]
     sizes = {"grid": count * c.cluster, "block": c.block, "cluster": c.cluster}
     anywhere = Plan(plan.op, plan.element, c, plan.takes, whole=False)
-    vx, vd, vy = (cute.promise_vectors(m, plan.width) for m in (x, d, y))
-    kernel_of(plan)(vx, w, vd, vy, parts, eps, plan).launch(
-        **sizes, fallback=kernel_of(anywhere)(x, w, d, y, parts, eps, anywhere)
+    vx, vd, vr, vy = (None if m is None else cute.promise_vectors(m, plan.width) for m in (x, d, r, y))
+    kernel_of(plan)(vx, w, vd, vr, vy, parts, eps, plan).launch(
+        **sizes, fallback=kernel_of(anywhere)(x, w, d, r, y, parts, eps, anywhere)
     )
 
 
@@ -462,18 +471,19 @@ def norm_backward_text(
 ) -> cute.Compiled:  # fmt: skip
     """Trace the kernel of ``rmsnorm`` or ``layernorm`` backward for the class of ``n``.
 
-    The launch takes ``(x, w, dy, dx, parts, eps)``, without ``w`` if ``takes`` has none. Without weights and biases it
-    takes ``(x, dy, dx, blocks, eps)``. ``parts`` is f32, with a row per block or cluster and :func:`part_columns`
-    columns each for weights and biases.
+    The launch takes ``(x, w, dy, ds, dx, parts, eps)``, without ``w`` or ``ds``, the gradient of the sum, if ``takes``
+    has no ``w`` or ``r``. Without weights and biases it takes the number of blocks in place of ``parts``. ``parts`` is
+    f32, with a row per block or cluster and :func:`part_columns` columns each for weights and biases.
     """
     config = config or gradient_class(element, n, takes)
     dtype = type_of_mlir(element)
     matrix, vector = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[dtype, "(?):(1)", "align<16>"]
-    parts = cute.Tensor[cute.Float32, "(?,?{div=4}):(?{div=4},1)", "align<16>"] if takes else None
-    groups = None if takes else cute.Int32
-    w = vector if "w" in takes else None
+    vectors = takes.strip("r")
+    parts = cute.Tensor[cute.Float32, "(?,?{div=4}):(?{div=4},1)", "align<16>"] if vectors else None
+    groups = None if vectors else cute.Int32
+    w, r = vector if "w" in takes else None, matrix if "r" in takes else None
     plan = Plan(op, element, config, takes)
-    return cute.trace(launch, matrix, w, matrix, matrix, parts, groups, cute.Float32, plan)
+    return cute.trace(launch, matrix, w, matrix, r, matrix, parts, groups, cute.Float32, plan)
 
 
 # ------------------------------------------------------------------------------------------------------ cross entropy

@@ -143,47 +143,54 @@ def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any
 
 
 def rms_norm_backward(
-    dy: Any, x: Any, weight: Any = None, eps: float = 2.0**-23, *, device: object = None
+    dy: Any, x: Any, weight: Any = None, eps: float = 2.0**-23, *, ds: Any = None, device: object = None
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Return the gradients of ``x`` and ``weight`` (None without one) from that of ``rms_norm(x, weight, eps)``."""
-    dx, dw, _ = _normed("rms_norm", dy, x, weight, False, eps, device)
+    """Return the gradients of ``x`` and ``weight`` (None without one) from that of ``rms_norm(x, weight, eps)``.
+
+    With a residual, ``x`` is the sum that is normalized, and ``ds`` its own gradient, which is added.
+    """
+    dx, dw, _ = _normed("rms_norm", dy, x, weight, False, eps, ds, device)
     return dx, dw
 
 
 def layer_norm_backward(
-    dy: Any, x: Any, weight: Any = None, bias: bool = False, eps: float = 1e-5, *, device: object = None
+    dy: Any, x: Any, weight: Any = None, bias: bool = False, eps: float = 1e-5, *, ds: Any = None,
+    device: object = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Return the gradients of ``x``, ``weight`` and ``bias`` from that of ``layer_norm(x, weight, bias, eps)``.
 
-    The gradient of a weight or bias that the norm does not have is None.
+    The gradient of a weight or bias that the norm does not have is None. For ``ds`` see :func:`rms_norm_backward`.
     """
-    return _normed("layer_norm", dy, x, weight, bias, eps, device)
+    return _normed("layer_norm", dy, x, weight, bias, eps, ds, device)
 
 
 def _normed(
-    call: str, dy: Any, x: Any, weight: Any, bias: bool, eps: float, device: object
+    call: str, dy: Any, x: Any, weight: Any, bias: bool, eps: float, ds: Any, device: object
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Compute the gradients of a norm."""
     takes = ("w" if weight is not None else "") + ("b" if bias else "")
-    read = tuple([t for t in (x, weight, dy) if t is not None])
+    operands = takes + ("r" if ds is not None else "")
+    read = tuple([t for t in (x, weight, dy, ds) if t is not None])
     if device is None:
-        done = _KNOWN[call].again((eps, takes), *read)
+        done = _KNOWN[call].again((eps, operands), *read)
         if done is not None:
             return _named(takes, done)
-    one = RowCall(f"{call}_backward", {"x": x, "weight": weight, "dy": dy}, device)
+    one = RowCall(f"{call}_backward", {"x": x, "weight": weight, "dy": dy, "ds": ds}, device)
     n = one.length()
     one.expect("dy", one.x.shape)
+    one.expect("ds", one.x.shape)
     one.expect("weight", (n,))
     dx, vectors = one.result(one.x.shape), [one.result((n,)) for _ in takes]
     if 0 in one.x.shape:
         for vector in vectors:  # Empty sums are 0.
             vector[...] = 0
         return _named(takes, (dx, *vectors))
-    kernel = norm_kernel(call, one.element, n, takes)
-    blocks = norm_blocks(one.element, n, takes, one.count, None if one.cpu else gpu_of(one.gpu)[1])
+    kernel = norm_kernel(call, one.element, n, operands)
+    blocks = norm_blocks(one.element, n, operands, one.count, None if one.cpu else gpu_of(one.gpu)[1])
     columns = part_columns(n)
     parts = one.result((blocks, len(takes) * columns), "f32") if takes else None
-    given = [one.matrix("x"), one.vector("weight"), one.matrix("dy"), one.matrix_of(dx)]
+    of_sum = None if ds is None else one.matrix("ds")
+    given = [one.matrix("x"), one.vector("weight"), one.matrix("dy"), of_sum, one.matrix_of(dx)]
     one.launch(kernel, *given, blocks if parts is None else one.matrix_of(parts), float(eps))
     if parts is not None:
         of = one.matrix_of(parts)
@@ -192,7 +199,7 @@ def _normed(
         one.launch(column_kernel(one.element, takes, blocks), of, *to)
     results = [dx, *vectors]
     if device is None:
-        one.remember(_KNOWN[call], (eps, takes), read, tuple(results))
+        one.remember(_KNOWN[call], (eps, operands), read, tuple(results))
     return _named(takes, tuple(results))
 
 
@@ -201,7 +208,7 @@ def norm_blocks(element: str, n: int, takes: str, rows: int, processors: int | N
 
     Args:
         element, n: type and length of the rows.
-        takes: the parameters that need gradients, as in :func:`norm_kernel`.
+        takes: the parameters that need gradients, and r, as in :func:`norm_kernel`.
         rows: the number of rows.
         processors: multiprocessors of the GPU; None for the interpreter.
     """

@@ -83,9 +83,11 @@ def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     return rows.normed("rms_norm", x, weight, None, eps, device=_device(x))
 
 
-def _rms_norm_backward(dy: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+def _rms_norm_backward(
+    dy: Tensor, x: Tensor, weight: Tensor | None, eps: float, ds: Tensor | None
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the gradients of the row and the weight.  An operator cannot return None, so absent ones are empty."""
-    dx, dw = row_grads.rms_norm_backward(dy, x, weight, eps, device=_device(x))
+    dx, dw = row_grads.rms_norm_backward(dy, x, weight, eps, ds=ds, device=_device(x))
     return dx, x.new_empty(0) if dw is None else dw
 
 
@@ -94,10 +96,10 @@ def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: floa
 
 
 def _layer_norm_backward(
-    dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float
+    dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float, ds: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return the gradients of the row, the weight and the bias; absent ones are empty."""
-    dx, dw, db = row_grads.layer_norm_backward(dy, x, weight, bias, eps, device=_device(x))
+    dx, dw, db = row_grads.layer_norm_backward(dy, x, weight, bias, eps, ds=ds, device=_device(x))
     return dx, x.new_empty(0) if dw is None else dw, x.new_empty(0) if db is None else db
 
 
@@ -135,12 +137,14 @@ def _layer_norm_residual_shapes(
     return _contiguous(x), _contiguous(x)
 
 
-def _rms_norm_backward_shapes(dy: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+def _rms_norm_backward_shapes(
+    dy: Tensor, x: Tensor, weight: Tensor | None, eps: float, ds: Tensor | None
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     return _contiguous(x), _vector(x, weight is not None)
 
 
 def _layer_norm_backward_shapes(
-    dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float
+    dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float, ds: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     return _contiguous(x), _vector(x, weight is not None), _vector(x, bias)
 
@@ -149,19 +153,23 @@ def _keep_norm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     *tensors, ctx.eps = inputs
     if isinstance(output, tuple):  # With a residual, the sum is normalized.
         weights, row = tensors[2:], output[1]
+        ctx.set_materialize_grads(False)
     else:
         row, *weights = tensors
     ctx.kinds = [w is not None for w in weights]
     ctx.save_for_backward(row, *weights[:1])
 
 
-def _norm_gradients(ctx: Any, dy: Tensor) -> tuple[Tensor, list[Tensor | None]]:
-    """Return the gradients of the normalized row, and of the weight and the bias if the norm has any."""
+def _norm_gradients(ctx: Any, dy: Tensor, ds: Tensor | None = None) -> tuple[Tensor, list[Tensor | None]]:
+    """Return the gradients of the normalized row, and of the weight and the bias if the norm has any.
+
+    ``ds`` is added to the first one.
+    """
     row, weight = ctx.saved_tensors
     if len(ctx.kinds) == 1:
-        dx, *vectors = rms_norm_backward(dy, row, weight, ctx.eps)
+        dx, *vectors = rms_norm_backward(dy, row, weight, ctx.eps, ds)
     else:
-        dx, *vectors = layer_norm_backward(dy, row, weight, ctx.kinds[1], ctx.eps)
+        dx, *vectors = layer_norm_backward(dy, row, weight, ctx.kinds[1], ctx.eps, ds)
     return dx, [v if there else None for v, there in zip(vectors, ctx.kinds)]
 
 
@@ -170,10 +178,11 @@ def _norm_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     return dx, *vectors, None
 
 
-def _residual_backward(ctx: Any, dy: Tensor, ds: Tensor) -> tuple[Any, ...]:
-    dx, vectors = _norm_gradients(ctx, dy)
-    total = dx + ds
-    return total, total, *vectors, None
+def _residual_backward(ctx: Any, dy: Tensor | None, ds: Tensor | None) -> tuple[Any, ...]:
+    if dy is None:  # Only the sum is used.
+        return ds, ds, *[None] * len(ctx.kinds), None
+    dx, vectors = _norm_gradients(ctx, dy, ds)
+    return dx, dx, *vectors, None
 
 
 rms_norm_backward = TorchOperator("rms_norm_backward", _rms_norm_backward, _rms_norm_backward_shapes)

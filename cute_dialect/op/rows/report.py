@@ -105,7 +105,7 @@ def explained(
         function: the row function, or a gradient.
         x: an array, or a shape of contiguous rows of type ``element``; for a gradient, the array to differentiate by.
         weight, bias: operands of a norm; for a gradient, their presence means that they need gradients, too.
-        residual: operand of a norm.
+        residual: operand of a norm; for a gradient, its presence means that the gradient of the sum is added.
         element: type of the rows if ``x`` is a shape.
     """
     call = getattr(function, "__name__", "")
@@ -118,7 +118,7 @@ def explained(
     n, count = shape[-1], prod(shape[:-1])
     takes = "".join([k for k, t in (("w", weight), ("b", bias), ("r", residual)) if t is not None])
     if function in _GRADIENTS:
-        kernels, config, lengths, matrices = _of_gradient(call, element, count, n, takes.strip("r"))
+        kernels, config, lengths, matrices = _of_gradient(call, element, count, n, takes)
     elif call in SUMS:
         kernels, config, lengths = (rows.sum_kernel(call, element, n),), sum_class(element, n, call), None
         if call == "cross_entropy":
@@ -150,11 +150,11 @@ def _of_gradient(
         config = row_class(call, element, n, "d")
         return (rows.row_kernel(call, element, n, "d"),), config, capacity(element, config), 3
     kernels = (gradients.norm_kernel(call.removesuffix("_backward"), element, n, takes),)
-    if takes:
+    if takes.strip("r"):
         blocks = gradients.norm_blocks(element, n, takes, rows_there)
-        kernels += (gradients.column_kernel(element, takes, blocks),)
+        kernels += (gradients.column_kernel(element, takes.strip("r"), blocks),)
     config = gradient_class(element, n, takes)
-    return kernels, config, capacity(element, config), 3
+    return kernels, config, capacity(element, config), 4 if "r" in takes else 3
 
 
 def _packed_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:

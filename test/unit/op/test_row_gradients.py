@@ -100,6 +100,28 @@ def test_more_rows_than_groups_of_threads() -> None:
     check(lambda x, w: op.rms_norm(x, w, 1e-5, device="cpu"), lambda x, w: F.rms_norm(x, (8200,), w, 1e-5), [x, w])
 
 
+@pytest.mark.sample("5-70")
+@pytest.mark.parametrize("n", [264, 70])
+@pytest.mark.parametrize("rows", [37, 5])
+def test_gradients_of_the_sum_with_a_residual(rows: int, n: int) -> None:
+    """The gradient of the sum is added in the kernel; either result may be unused."""
+    x, r, w, b = data(rows, n), data(rows, n, seed=2), data(n), data(n, seed=1)
+
+    def ours(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> Any:
+        return op.layer_norm(x, w, b, residual=r, device="cpu")
+
+    def peer(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> Any:
+        return F.layer_norm(x + r, (n,), w, b), x + r
+
+    check(ours, peer, [x, r, w, b])
+    check(lambda *t: ours(*t)[0], lambda *t: peer(*t)[0], [x, r, w, b])
+    check(lambda x, r: ours(x, r, w.detach(), b.detach())[1], lambda x, r: x + r, [x, r])
+    check(
+        lambda x, r: op.rms_norm(x, eps=1e-5, residual=r, device="cpu"),
+        lambda x, r: (F.rms_norm(x + r, (n,), None, 1e-5), x + r), [x, r],
+    )  # fmt: skip
+
+
 def test_numpy_and_no_rows() -> None:
     x, dy = data(5, 40).detach(), data(5, 40, seed=3).detach()
     found = row_grads.softmax_backward(dy.numpy(), torch.softmax(x, -1).numpy(), device="cpu")
