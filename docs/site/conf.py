@@ -8,7 +8,7 @@ from cute_dialect.tools.gen_site_names import literal_blocks
 project = "cute"
 html_title = "cute"
 version = release = cute_dialect.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["pictures/**", "atoms/**"]
 
 html_theme = "furo"
@@ -33,6 +33,8 @@ nb_mime_priority_overrides = [("html", "image/svg+xml", 0)]  # a file: its colou
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
 python_use_unqualified_type_names = True
 add_module_names = False
 default_role = "code"
