@@ -23,14 +23,15 @@ class InterpError(CuteError):
     """A kernel did something wrong, or uses something that this interpreter does not support.
 
     Attributes:
-    - kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock",
-      "limit", "argument", "unsupported", "trap", "assert", "arithmetic", "race", "uninit", "wgmma", "promise" or
-      "internal"
-    - message: the message alone, without location
-    - op, location: name of the op and `FILE:LINE:COL` (empty if the IR carries no locations)
-    - frames: the location of the op and of the calls that it was inlined through, innermost first
-    - thread, block: coordinates (x, y, z) of the first offending thread, None if unknown
-    - address: the offending address, None if there is none
+        kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock",
+            "limit", "argument", "unsupported", "trap", "assert", "arithmetic", "race", "uninit", "wgmma", "promise"
+            or "internal".
+        message: the message alone, without location.
+        op: name of the op.
+        location: `FILE:LINE:COL`, empty if the IR carries no locations.
+        frames: the location of the op and of the calls that it was inlined through, innermost first.
+        thread, block: coordinates (x, y, z) of the first offending thread, None if unknown.
+        address: the offending address, None if there is none.
     """
 
     def __init__(

@@ -81,7 +81,7 @@ def shared_bytes(value: object) -> int | None:
 
 
 def device_number(device: object) -> int | Literal["cpu"] | None:
-    """Return the number of a GPU, ``"cpu"``, or ``None`` for the GPU of the arrays.
+    """Return the number of a GPU, ``"cpu"``, or ``None`` for the GPU of the arrays, which is the default.
 
     Raises :class:`OptionError`.
     """
@@ -94,6 +94,8 @@ def device_number(device: object) -> int | Literal["cpu"] | None:
         number = text.removeprefix("cuda:")
         if number != text and number.isascii() and number.isdigit():
             return int(number)
+    elif text is None:
+        return None
     else:
         found = index_of(text)
         if found is not None and found >= 0:

@@ -241,6 +241,8 @@ class Elementwise:
             if lying[worst] <= len(_modes(written)) and len(_modes(written)) > 2:
                 raise LayoutError(f"{self.name}: the rows of out must have a constant stride; pass a contiguous array")
             wide[worst] = _bytes(one.contiguous(wide[worst]))
+        if len(modes) == 1 and any(stride != 1 for stride in modes[0][1][len(wide) :]):
+            modes.append((1, []))  # a result with gaps: rows of one element
         rows, columns = ([(1, []), *modes] if modes else [(1, []), (1, [])])[-2:]
         m, n = rows[0], columns[0]
         steps = [
