@@ -22,12 +22,14 @@ from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.arrays_of import as_batch, explained_products, products_of, with_epilogue
+from cute_dialect.op.plans.calling_convention import Operands
 from cute_dialect.op.plans.functors import number
 from cute_dialect.op.plans.launch_sequence import Split
 from cute_dialect.op.plans.operands import found_type, read
 from cute_dialect.op.plans.plan import Gemm
-from cute_dialect.op.plans.together import Matrices, apart
+from cute_dialect.op.plans.together import Matrices, apart, check_results
 from cute_dialect.op.product import Interpreted
+from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array, Epilogue
@@ -84,8 +86,8 @@ def mm_array(
 ) -> Array:
     """Return ``activation(alpha * A @ B + beta * C + bias)`` for each A of ``As`` and its B of ``Bs``.
 
-    The GEMMs have one shape, and run in one launch with arrays of pointers (:func:`cute_dialect.op.explain` reports
-    when there are several launches).  Matrices are not copied, except numpy arrays for a GPU.  Torch gradients are
+    The GEMMs have one shape, and run in one launch with arrays of pointers.  Matrices of different strides, layouts or
+    alignments are grouped, with a launch for each group (see :func:`cute_dialect.op.explain`).  Matrices are not copied, except numpy arrays for a GPU.  Torch gradients are
     pointer-array GEMMs, too; with an epilogue the GEMMs are computed one by one.
 
     >>> import numpy as np
@@ -122,16 +124,16 @@ def mm_array(
     if epilogue is not None:
         alone("mm_array", LinearCombination(alpha, beta, Cs, bias, applied, hook))
         traced = traced_of("mm_array", epilogue, args or {}, _sums(given, shape))
+    how = {
+        "dtype": dtype,
+        "math": math,
+        "accumulator": accumulator,
+        "device": device,
+        "stream": stream,
+        **run,
+        "report": tell,
+    }
     if _learns(*given, bias, *(args or {}).values()):
-        how = {
-            "dtype": dtype,
-            "math": math,
-            "accumulator": accumulator,
-            "device": device,
-            "stream": stream,
-            **run,
-            "report": tell,
-        }
         if outs is not None:
             raise UnsupportedError("mm_array: outs has no gradient; omit outs, or call under torch.no_grad()")
         if traced is not None:
@@ -139,43 +141,91 @@ def mm_array(
         from cute_dialect.op.matrix_gradients import learned
 
         return learned(given, {"alpha": alpha, "beta": beta}, bias, applied, hook, how)
-    plan, problem = _plan(given, shape, element, layouts, applied, traced or hook, dtype, math, accumulator)
-    found, results = products_of(
-        "mm_array", plan.kinds, *given, alpha=number("alpha", alpha), beta=0.0 if Cs is None else number("beta", beta),
-        bias=bias, problem=problem, on_cpu=on_the_cpu(options), traced=traced,
-    )  # fmt: skip
-    made = None
-    if traced is not None:
-        found, made = with_epilogue("mm_array", found, results, traced, args or {}, plan.kinds)
-    operation = plan.operation_for(as_batch(found), array=True)
     split = Split.of(split_k)
-    why = "" if made is None else f"{split.parts} split-K slices" if split.parts > 1 else apart(operation, found)
-    if made is not None and why:
-        if isinstance(given[0][0], int) or split.parts > 1:
+
+    def checked(given: Sequence[Any]) -> tuple[Gemm, list[Operands], list[Any]]:
+        """Return the plan, the checked operands and the results of matrices of one class."""
+        plan, problem = _plan(given, shape, element, layouts, applied, traced or hook, dtype, math, accumulator)
+        factors = number("alpha", alpha), 0.0 if Cs is None else number("beta", beta)
+        found, results = products_of(
+            "mm_array", plan.kinds, *given, alpha=factors[0], beta=factors[1], bias=bias, problem=problem,
+            on_cpu=on_the_cpu(options), traced=traced,
+        )  # fmt: skip
+        return plan, found, results
+
+    classes = _classes(given, by_address=traced is None)
+    if traced is not None:
+        if len({strides for strides, _ in classes}) > 1 and not isinstance(given[0][0], int) and split.parts == 1:
+            return _one_by_one(given, traced, args or {}, how)
+        plan, found, results = checked(given)
+        found, made = with_epilogue("mm_array", found, results, traced, args or {}, plan.kinds)
+        operation = plan.operation_for(as_batch(found), array=True)
+        why = f"{split.parts} split-K slices" if split.parts > 1 else apart(operation, found)
+        if why and (isinstance(given[0][0], int) or split.parts > 1):
             raise UnsupportedError(
                 f"mm_array: an epilogue needs a single launch, which this call does not allow: {why}; "
                 "use bmm, or omit epilogue"
             )
-        how = {
-            "dtype": dtype,
-            "math": math,
-            "accumulator": accumulator,
-            "device": device,
-            "stream": stream,
-            **run,
-            "report": tell,
-        }
-        return _one_by_one((given[0], given[1], None, results), made.traced, made.results | dict(args or {}), how)
-    done = Matrices(
-        operation, found, results, stream, options, split, "mm_array", None if made is None else made.results
-    )
-    report = done.launch()
-    if tell is not None and report is not None:
-        tell(report)
-    if found[0].d.device < 0:
-        done.sync()
-    listed = list(done.D) if outs is None else outs
-    return listed if made is None else made.traced.formed({**made.results, "D": listed})
+        if why:
+            return _one_by_one((given[0], given[1], None, results), made.traced, made.results | dict(args or {}), how)
+        done = Matrices(operation, found, results, stream, options, split, "mm_array", made.results)
+        _launch([done], tell)
+        return made.traced.formed({**made.results, "D": list(done.D) if outs is None else outs})
+    calls: list[Matrices] = []
+    everything: list[Operands] = []
+    ds: dict[int, Any] = {}
+    for which in classes.values():
+        plan, found, own = checked([None if x is None else [x[i] for i in which] for x in given])
+        operation = plan.operation_for(as_batch(found), array=True)
+        calls.append(Matrices(operation, found, own, stream, options, split, "mm_array"))
+        everything += found
+        ds |= dict(zip(which, own))
+    if len(classes) > 1:
+        check_results("mm_array", everything)
+    _launch(calls, tell)
+    return [ds[i] for i in range(len(ds))] if outs is None else outs
+
+
+def _launch(calls: Sequence[Matrices], tell: Any) -> None:
+    """Launch calls, report those of the interpreter, and wait for those of host arrays."""
+    for call in calls:
+        report = call.launch()
+        if tell is not None and report is not None:
+            tell(report)
+    for call in calls:
+        if call.operands.d.device < 0:
+            call.sync()
+
+
+def _classes(given: Sequence[Any], *, by_address: bool = True) -> dict[tuple[object, object], list[int]]:
+    """Return the indices of the matrices by class: equal strides, and addresses that are multiples of 16 bytes or not.
+
+    One launch can compute the matrices of a class.  Addresses are of one class.  So are matrices of different shapes
+    or types, which are refused.
+    """
+    arrays = [x for x in given if x is not None]
+    if any([not hasattr(m, "shape") or len(m.shape) != 2 for x in arrays for m in x]):
+        return {((), ()): list(range(len(given[0])))}
+    if any([(m.shape, m.dtype) != (x[0].shape, x[0].dtype) for x in arrays for m in x]):
+        return {((), ()): list(range(len(given[0])))}
+    found: dict[tuple[object, object], list[int]] = {}
+    for i in range(len(given[0])):
+        where = [_place(x[i]) for x in arrays]
+        strides, aligned = (tuple(x) for x in zip(*where))
+        found.setdefault((strides, aligned if by_address else ()), []).append(i)
+    return found
+
+
+def _place(x: Any) -> tuple[tuple[int, ...], bool]:
+    """Return the strides of an array along modes of several elements, and True for a multiple of 16 bytes."""
+    if hasattr(x, "data_ptr"):
+        strides, address = x.stride(), x.data_ptr()
+    elif hasattr(x, "__array_interface__"):
+        strides, address = x.strides, x.__array_interface__["data"][0]
+    else:
+        view = view_of(x)
+        strides, address = view.strides, view.pointer
+    return tuple([step for step, n in zip(strides, x.shape) if n > 1]), address % 16 == 0
 
 
 def _sums(given: Sequence[Any], shape: Sequence[int] | None) -> tuple[int, int, int]:
@@ -229,9 +279,41 @@ def _stacked(arrays: Sequence[Any]) -> Any:
     return np.stack(list(arrays))  # dispatches to cupy for its arrays
 
 
-def explained_array(As: Array, Bs: Array, others: int = 4, **call: Any) -> Explanation:
-    """Return the kernel and the number of launches of an :func:`mm_array` call; ``call``: its arguments by name."""
+class ArrayExplanation(NamedTuple):
+    """An explanation of :func:`mm_array` for matrices of several classes of strides and alignment."""
+
+    parts: tuple[tuple[tuple[int, ...], Explanation], ...]  # indices of the matrices of a class, and their explanation
+
+    @property
+    def launches(self) -> tuple[int, str]:
+        """Number of launches, and the reason for several."""
+        return sum([x.launches[0] for _, x in self.parts]), "the matrices have different strides or alignments"
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of all GEMMs."""
+        return sum([x.flops for _, x in self.parts])
+
+    def __str__(self) -> str:
+        count, why = self.launches
+        lines = [f"mm_array: {count} launches, because {why}"]
+        for which, explanation in self.parts:
+            names = f"matrices {', '.join(map(str, which))}" if len(which) > 1 else f"matrix {which[0]}"
+            lines.append(f"{names}: {explanation}")
+        return "\n".join(lines)
+
+
+def explained_array(As: Array, Bs: Array, others: int = 4, **call: Any) -> Explanation | ArrayExplanation:
+    """Return the kernels and the number of launches of an :func:`mm_array` call; ``call``: its arguments by name."""
     given = _listed(As, Bs, call.get("outs"), call.get("Cs"))
+    classes = {} if call.get("epilogue") is not None else _classes(given)
+    if len(classes) > 1:
+        found: list[tuple[tuple[int, ...], Explanation]] = []
+        for which in classes.values():
+            lists = [None if x is None else [x[i] for i in which] for x in given]
+            by_name = {**call, "outs": lists[3], "Cs": lists[2]}
+            found.append((tuple(which), cast("Explanation", explained_array(lists[0], lists[1], others, **by_name))))
+        return ArrayExplanation(tuple(found))
     sums = None if call.get("epilogue") is None else _sums(given, call.get("shape"))
     traced = None if sums is None else traced_of("mm_array", call["epilogue"], call.get("args") or {}, sums)
     plan, problem = _plan(

@@ -123,12 +123,17 @@ def as_batch(found: Sequence[Operands]) -> Operands:
         pointer, (m, n), (row, column) = 0, views[0].shape, views[0].strides
         for v in views:
             pointer |= v.pointer  # The result is aligned like the least aligned matrix.
-            row, column = (a if a == b or a % 16 else b for a, b in zip((row, column), v.strides))
+            row, column = (_least_aligned(a, b) for a, b in zip((row, column), v.strides))
         step = -(-max(m * row, n * column, 1) // 16) * 16
         made[name] = views[0]._replace(
             pointer=pointer, shape=(len(found), m, n), strides=(step, row, column), keep=None
         )  # fmt: skip
     return found[0]._replace(**made)
+
+
+def _least_aligned(a: int, b: int) -> int:
+    """Return the stride that is divisible by the smaller power of two."""
+    return a if (a & -a or 1 << 62) <= (b & -b or 1 << 62) else b
 
 
 def matrices_of(

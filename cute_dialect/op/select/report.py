@@ -203,6 +203,7 @@ def explain(
     if function is grouped_mm:
         operands = {n: _view(name, n, x, element) for n, x in (("a", a), ("b", b), ("out", out)) if x is not None}
         return explained_grouped(operands, more, dtype, math, gpu, others, _of_torch(a))
+    of_lists = {n: more.pop(n) for n in ("outs", "Cs", "shape", "layouts") if name == "mm_array" and n in more}
     if more:
         raise ArgumentError(f"explain: {name or repr(function)} has no argument {next(iter(more))}; omit it")
     if is_of_rows(function):
@@ -211,7 +212,8 @@ def explain(
         from cute_dialect.op.matrix_lists import explained_array
 
         given = {"outs": out, "Cs": c, "hook": hook, "activation": applied, "dtype": dtype, "math": math}
-        return explained_array(a, b, others, **given, accumulator=accumulator)
+        given |= {"element": element, "epilogue": epilogue, "args": args, "accumulator": accumulator, **of_lists}
+        return explained_array(a, b, others, **given)
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "

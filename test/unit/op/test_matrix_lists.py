@@ -79,16 +79,78 @@ def test_addresses_and_plans_with_lists() -> None:
         np.testing.assert_array_equal(z, x.astype(float) @ y.astype(float) + 1)
 
 
+def padded(x: np.ndarray, width: int) -> np.ndarray:
+    """Return the same integers, with a larger row stride."""
+    made = integers("f16", x.shape[0], width).astype(x.dtype)[:, : x.shape[1]]
+    made[...] = x
+    return made
+
+
+MIXED: dict[str, Callable[[list[Any], list[Any], list[Any]], object]] = {
+    "address": lambda a, b, d: a.__setitem__(1, integers("f16", 24, 40, offset=1)),
+    "stride": lambda a, b, d: a.__setitem__(1, padded(a[1], 48)),
+    "odd stride": lambda a, b, d: a.__setitem__(1, padded(a[1], 43)),
+    "odd stride first": lambda a, b, d: a.__setitem__(0, padded(a[0], 43)),
+    "columns of A": lambda a, b, d: a.__setitem__(1, columns(a[1])),
+    "columns of B": lambda a, b, d: b.__setitem__(2, columns(b[2])),
+    "columns of D": lambda a, b, d: d.__setitem__(1, columns(d[1])),
+    "odd D": lambda a, b, d: d.__setitem__(1, integers("f16", 24, 16, offset=1)),
+}
+
+
+@pytest.mark.sample("odd stride", "columns of A")
+@pytest.mark.parametrize("name", MIXED)
+def test_matrices_of_several_classes(name: str) -> None:
+    """Matrices of equal strides and alignment share a launch."""
+    a, b, outs = several("f16", 24, 40), several("f16", 40, 16), several("f16", 24, 16)
+    MIXED[name](a, b, outs)
+    reports: list[Any] = []
+    run: dict[str, Any] = {"bias": np.ones(16, np.float16), "activation": "relu", "report": reports.append}
+    found = op.mm_array(a, b, outs, Cs=[x.copy() for x in outs], beta=0.0, **run, **CHECKED)
+    for x, y, z, out in zip(a, b, found, outs, strict=True):
+        assert z is out
+        np.testing.assert_array_equal(z.astype(float), (x.astype(float) @ y.astype(float) + 1).clip(min=0))
+    assert len(reports) == 2
+    assert op.explain(op.mm_array, a, b, outs=outs).launches[0] == 2
+    if "D" not in name:
+        for x, y, z in zip(a, b, op.mm_array(a, b, device="cpu")):
+            np.testing.assert_array_equal(z.astype(float), x.astype(float) @ y.astype(float))
+        explanation = op.explain(op.mm_array, a, b)
+        assert explanation.launches == (2, "the matrices have different strides or alignments")
+        odd = {"odd stride first": 0, "columns of B": 2}.get(name, 1)
+        others = [i for i in range(3) if i != odd]
+        assert {which for which, _ in explanation.parts} == {tuple(others), (odd,)}
+        assert str(explanation).startswith("mm_array: 2 launches, because the matrices have different strides or align")
+        assert f"\nmatrices {others[0]}, {others[1]}: mm_array on " in str(explanation)
+        assert f"\nmatrix {odd}: mm_array on " in str(explanation) and explanation.flops == 3 * 2 * 24 * 16 * 40
+
+
+def test_results_of_several_classes_must_not_share_memory() -> None:
+    a, b = several("f16", 24, 40), several("f16", 40, 16)
+    a[1] = padded(a[1], 43)
+    out = integers("f16", 24, 16)
+    with pytest.raises(op.LayoutError, match=r"mm_array: D of matrix .* shares memory with D of matrix"):
+        op.mm_array(a, b, [out, out, integers("f16", 24, 16)], device="cpu")
+    assert not (out != out).any()
+
+
+def test_plans_with_lists_of_several_strides() -> None:
+    a, b = several("f16", 24, 40), several("f16", 40, 16)
+    a[1] = padded(a[1], 43)
+    plan = op.Gemm(element="f16", layout="row")
+    done = plan.run(a, b, device="cpu")
+    assert done.launches == 3 and done.apart == "the matrices of A have different strides"
+    for x, y, z in zip(a, b, done.D):
+        np.testing.assert_array_equal(z.astype(float), x.astype(float) @ y.astype(float))
+
+
 def test_several_launches_are_told_of() -> None:
+    plan = op.Gemm(element="f16", layout="row")
     a, b = several("f16", 24, 40), several("f16", 40, 16)
     a[1] = integers("f16", 24, 48)[:, :40]
-    found = op.explain(op.mm_array, a, b)
-    assert found.launches == (3, "the matrices of A have different strides") and "launches  3, one per matrix" in str(
-        found
-    )
-    for x, y, z in zip(a, b, op.mm_array(a, b, device="cpu")):
-        np.testing.assert_array_equal(np.asarray(z, float), x.astype(float) @ y.astype(float))
-    plan = op.Gemm(element="f16", layout="row")
+    found = plan.explain(a, b)
+    assert found.launches == (3, "the matrices of A have different strides")
+    assert "launches  3, one per matrix" in str(found)
     done = plan.run(several("f16", 24, 0), several("f16", 0, 16), device="cpu")
     assert done.apart == "K or alpha is 0" and not any(x.any() for x in done.D)
 
