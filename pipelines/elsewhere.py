@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cute_dialect.pipelines.lowered_again import lowered_again, lowered_when_asked, reading
+from cute_dialect.pipelines.lowered_again import cloning, lowered_again, lowered_when_asked, reading, remarks_again
 from cute_dialect.pipelines.recall import key_parts, text_key, with_source
 from cute_dialect.pipelines.stages import compile_module
 from cute_dialect.runtime.launch import CompiledModule
@@ -44,7 +44,7 @@ def compile_elsewhere(
             with borrowed("serve_compilations") as worker:
                 files = worker.compiled({"source": source, **given})
             artifact = read_artifact("-", files.__getitem__)
-            return CompiledModule(artifact, lowered=lowered_when_asked(lambda: module))
+            return CompiledModule(artifact, lowered_when_asked(lambda: module), remarks_again(cloning(module), "nvptx"))
         except UpstreamError:
             pass  # Compiling here reports the error in the usual way.
     return compile_module(
@@ -65,7 +65,9 @@ def compile_text_elsewhere(source: str, filename: str, emit: Emit = "auto") -> C
             with borrowed("serve_compilations") as worker:
                 files = worker.compiled({"source": source, "filename": filename, "emit": emit})
             artifact = read_artifact("-", files.__getitem__)
-            return CompiledModule(artifact, lowered=lowered_again(reading(*given), "nvptx"))
+            return CompiledModule(
+                artifact, lowered_again(reading(*given), "nvptx"), remarks_again(reading(*given), "nvptx")
+            )
         except UpstreamError:
             pass  # Compiling here reports the error in the usual way.
     return compile_module(source, filename=filename, emit=emit)

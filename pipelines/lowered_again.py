@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.runtime.launch import Lowered
 
-__all__ = ["cloning", "is_kernel", "lowered_again", "lowered_when_asked", "reading"]
+__all__ = ["cloning", "is_kernel", "lowered_again", "lowered_when_asked", "reading", "remarks_again"]
 
 
 def lowered_when_asked(module: Callable[[], ModuleOp], pipeline: str = "nvptx") -> Lowered:
@@ -40,6 +40,18 @@ def lowered_again(read: Callable[[Compilation], ModuleOp], pipeline: str) -> Low
         return kept[kernel]
 
     return lowered
+
+
+def remarks_again(read: Callable[[Compilation], ModuleOp], pipeline: str) -> Callable[[], list[str]]:
+    """Return a function that lowers a module, which may be changed in place, for the remarks of the passes."""
+
+    def remarks() -> list[str]:
+        with collector_paused():
+            work = Compilation(pipeline, {}, None)
+            work.run_cute(read(work), None)
+        return work.remarks()
+
+    return remarks
 
 
 def reading(text: str | Callable[[], str], name: str) -> Callable[[Compilation], ModuleOp]:

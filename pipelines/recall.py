@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from cute_dialect.pipelines.compilation import Emit, Timing, is_text
-from cute_dialect.pipelines.lowered_again import lowered_again, reading
+from cute_dialect.pipelines.lowered_again import cloning, lowered_again, reading, remarks_again
 from cute_dialect.runtime.launch import CompiledModule
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -52,9 +52,10 @@ def key_parts(pipeline: str, options: dict[str, str], emit: Emit, ptxas: Sequenc
 
 
 def with_source(parts: Sequence[str], given: tuple[str, str]) -> list[str]:
-    """Append the source text to the parts of a key, and its name if line info records it."""
+    """Append the source text to the parts of a key, and its name if line info or an assertion records it."""
     text, name = given
-    return [*parts, text, name] if any("lineinfo" in part for part in parts) else [*parts, text]
+    is_named = "cf.assert" in text or any("lineinfo" in part for part in parts)
+    return [*parts, text, name] if is_named else [*parts, text]
 
 
 _MEMORY: dict[tuple[str, str], CompiledModule] = {}
@@ -88,10 +89,15 @@ def cached(
             if found is None:
                 found = fresh(timings)
                 disk.put(key, found.artifact)
-        _remember((key, given[1]), found)
+                _remember((key, given[1]), found)
+                return found
     elif timings is not None:
         timings.append(Timing("cache", perf_counter() - start))
-    return found
+    if isinstance(source, (str, os.PathLike)) or "remarks" not in found.manifest:
+        return found
+    # The text of a traced module has no locations, so the entry may be that of another file.
+    again = cloning(source)
+    return CompiledModule(found.artifact, lowered_again(again, options[0]), remarks_again(again, options[0]))
 
 
 def _found(disk: Cache, key: str, given: tuple[str, str], pipeline: str) -> CompiledModule | None:
@@ -100,7 +106,8 @@ def _found(disk: Cache, key: str, given: tuple[str, str], pipeline: str) -> Comp
         artifact = disk.get(key)
         if artifact is None:
             return None
-        found = CompiledModule(artifact, lowered=lowered_again(reading(*given), pipeline))
+        again = reading(*given)
+        found = CompiledModule(artifact, lowered_again(again, pipeline), remarks_again(again, pipeline))
     _remember((key, given[1]), found)
     return found
 

@@ -17,6 +17,7 @@ from cute_dialect.front.printing import HostTexts
 from cute_dialect.front.source_location import user_frames
 from cute_dialect.front.target import default_checks, default_device
 from cute_dialect.front.trace import finishes_errors
+from cute_dialect.front.trace_dependencies import recorded
 from cute_dialect.front.watched import Watched
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
 
@@ -113,8 +114,8 @@ class Compiled:
         if found is not None:
             from cute_dialect.runtime.launch import CompiledModule
 
-            module = CompiledModule(found.artifact, lowered=self._lowered)
-            self.notes = found.remarks
+            module = CompiledModule(found.artifact, self._lowered, self._pass_remarks)
+            self.notes = list(found.remarks)
             self._kernels[False] = module.kernel(found.name)
 
     @property
@@ -146,6 +147,11 @@ class Compiled:
         from cute_dialect.pipelines.lowered_again import lowered_when_asked
 
         return lowered_when_asked(lambda: self.program.module)(kernel)
+
+    def _pass_remarks(self) -> list[str]:
+        from cute_dialect.pipelines.lowered_again import cloning, remarks_again
+
+        return remarks_again(cloning(self.program.module), "nvptx")()
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{n}: {s!r}" for n, s in self.specs.items())
@@ -350,6 +356,12 @@ class Compiled:
     def remarks(self) -> list[str]:
         """Remarks of the front-end and the passes."""
         module = (next(iter(list(self._kernels.values())), None) or self.kernel(cpu=True)).module
+        if self._found is not None and self._found.remarks:
+            # The entry of the cache names lines of the program that was traced, which may have moved.
+            with recorded() as recorder:
+                self._trace()
+            self.notes[: len(self._found.remarks)] = recorder.remarks
+            self._found.remarks.clear()
         return [*self.notes, *module.remarks]
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.front.atoms import MmaAtom, MmaOp, check_target, make_mma_atom, refuse
 from cute_dialect.front.errors import KernelTypeError, LayoutError
 from cute_dialect.front.tiled_copies import Tiled, static_payload, tensor_operand, thread_coord
@@ -219,7 +220,6 @@ class TiledMma(Tiled):
         return self._shape("C", shape_mn)
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
-        from cute_dialect.algebra.trees import is_static
         from cute_dialect.front.indexing import coord_text
         from cute_dialect.front.machine import in_kernel
         from cute_dialect.front.pointers import element_class

@@ -120,9 +120,16 @@ class CompiledModule:
     Created by :func:`cute_dialect.pipelines.compile` or :func:`cute_dialect.runtime.load`.
     """
 
-    def __init__(self, artifact: Artifact, lowered: Lowered | None = None):
+    def __init__(
+        self, artifact: Artifact, lowered: Lowered | None = None, remarks: Callable[[], list[str]] | None = None
+    ):
+        """Create a module. ``remarks`` computes the remarks again, for an artifact from the compile cache.
+
+        Equal kernels of two files share an entry of the cache, which names the file that was compiled first.
+        """
         self.artifact = artifact
         self._lowered = lowered
+        self._remarks = remarks
         self._functions: dict[tuple[int, str], cuda.Handle] = {}
         self._modules: dict[tuple[int, str], cuda.Handle] = {}
         self._smem: dict[tuple[int, str], int] = {}
@@ -151,6 +158,9 @@ class CompiledModule:
     @property
     def remarks(self) -> list[str]:
         """Remarks of the passes as ``FILE:LINE:COL: …``, e.g. a register tensor that was moved to local memory."""
+        if self._remarks is not None and "remarks" in self.manifest:
+            self.artifact = self.artifact._replace(manifest={**self.manifest, "remarks": self._remarks()})
+            self._remarks = None
         return self.manifest.get("remarks", [])
 
     def kernel(self, name: str) -> Kernel:
@@ -164,6 +174,7 @@ class CompiledModule:
 
     def save(self, folder: str | os.PathLike[str]) -> str:
         """Write the module to a folder for :func:`cute_dialect.runtime.load` and return its path."""
+        _ = self.remarks  # Names the files of this module.
         return save_artifact(self.artifact, folder)
 
     def lowered(self, kernel: str | None = None) -> object:

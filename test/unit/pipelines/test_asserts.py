@@ -167,3 +167,15 @@ def test_what_a_launcher_says() -> None:
         "cuCtxSynchronize failed with CUDA_ERROR_ASSERT (710): an assertion in a kernel failed; standard error shows "
         "its file and line"
     )
+
+
+def test_equal_files_print_their_own_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compile cache has an entry for each file, because the PTX holds its name."""
+    monkeypatch.setenv("CUTE_CACHE", "1")
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("first.mlir", "second.mlir"):
+        file = tmp_path / name
+        file.write_text(KERNEL)
+        strings = re.findall(r"\.b8 \S+ = \{([^}]*)\}", compile(file, emit="ptx").ptx)
+        found = [bytes(int(n) for n in string.split(",")).decode().rstrip("\0") for string in strings]
+        assert str(file) in found
