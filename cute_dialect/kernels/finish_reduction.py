@@ -39,11 +39,14 @@ class CombineConfig(NamedTuple):
     # results of many partial results.
     across: int = 32
     apart: bool = False  # of two matrices, write the results of the second to S
+    dependent: bool = (
+        False  # programmatic dependent launch: starts while the kernel that writes P ends, and waits for it
+    )
 
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        return f"combine-{self.operation}-{self.output}-{self.across}{'-2' * self.apart}"
+        return f"combine-{self.operation}-{self.output}-{self.across}{'-2' * self.apart}{'-pdl' * self.dependent}"
 
 
 DEFAULT = CombineConfig()
@@ -59,12 +62,14 @@ def launch(P: cute.Tensor, R: cute.Tensor, S: cute.Tensor | None = None, config:
     else:
         assert P.shape[2] == R.shape[1], "P must have partial results for each matrix of R"
     blocks = cute.ceil_div(R.shape[0], config.across)
-    combine(P, R, S, config).launch(grid=(blocks, P.shape[2], 1), block=_THREADS)
+    combine(P, R, S, config).launch(grid=(blocks, P.shape[2], 1), block=_THREADS, pdl=config.dependent)
 
 
 @cute.kernel(name="combine")
 def combine(P: Any, R: Any, S: Any, config: cute.Constexpr[Any]):
     """Combine the partial results of this block."""
+    if config.dependent:
+        cute.arch.griddepcontrol_wait()
     block, matrix, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     f = {"sum": _add, "max": cute.max, "min": cute.min}[config.operation]

@@ -278,6 +278,7 @@ def packed_entropy(
     x: cute.Tensor, t: cute.Tensor, y: cute.Tensor, z: cute.Tensor, ignored: Any, plan: cute.Constexpr[PackedPlan]
 ):  # fmt: skip
     """Compute the losses and the logsumexp of this thread's rows."""
+    cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the losses may start, and waits.
     n = plan.n
     tile = PackedTile(type_of_mlir(plan.element), n, plan.rows, THREADS)
     rows, first = t.shape[0], tile.thread * plan.rows

@@ -306,6 +306,8 @@ def norm_backward(
 ):  # fmt: skip
     """Compute the gradients of this block's rows, and the sums of the gradients of the weights."""
     c, width, chunks = plan.config, plan.width, plan.chunks
+    if parts is not None:
+        cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the parts may start, and waits.
     sharing = Sharing(c, messages=True, in_turn=True)
     ring = Ring(plan, sharing, x, d, r, y)
     share = 1.0 / wide(ring.n)

@@ -264,6 +264,8 @@ def operation_of(plan: Plan) -> Any:
 
 def sums_kernel(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: Any, plan: cute.Constexpr[Plan]):
     """Reduce each row of this block."""
+    if t is not None:
+        cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the losses may start, and waits.
     sharing = Sharing(plan.config)
     memory = RowMemory(plan, sharing, x, [], None)
     memory.neutral = -inf if plan.op in ("max", "logsumexp", "cross_entropy") else 0.0
@@ -397,8 +399,11 @@ def reduce_losses(
 ):  # fmt: skip
     """Sum losses and count their targets ``t`` that are not ``ignored``, in a fixed order.
 
-    Each block writes a sum or a ``mean``, and a count. If ``ignored`` is None, ``t`` holds counts already.
+    Each block writes a sum or a ``mean``, and a count. If ``ignored`` is None, ``t`` holds counts already. The kernel
+    uses programmatic dependent launch: it starts while the kernel that computes the losses ends, and waits for it.
     """
+    cute.arch.griddepcontrol_wait()
+    cute.arch.griddepcontrol_launch_dependents()
     tid, block, warps = cute.arch.thread_idx().x, cute.arch.block_idx().x, THREADS // 32
     total, targets = cute.Float32(0), cute.Float32(0)
     step, end = cute.arch.grid_dim().x * THREADS, losses.shape[0]
@@ -434,7 +439,7 @@ def launch_losses(
     mean: cute.Constexpr[bool],
 ):  # fmt: skip
     """Launch one block per result."""
-    reduce_losses(losses, t, y, count, ignored, mean).launch(grid=y.shape[0], block=THREADS)
+    reduce_losses(losses, t, y, count, ignored, mean).launch(grid=y.shape[0], block=THREADS, pdl=True)
 
 
 @printed

@@ -67,7 +67,7 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
 def column_kernel(element: str, takes: str, blocks: int) -> RowKernel:
     """Return the kernel that adds up the partial gradients of weights and biases, one per block."""
     across = 8 if blocks > MANY_BLOCKS else CombineConfig().across
-    config = CombineConfig(output=element, across=across, apart=len(takes) == 2)
+    config = CombineConfig(output=element, across=across, apart=len(takes) == 2, dependent=True)
     return RowKernel(config.name, combine_parts_text, (config,))
 
 
