@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["depthwise", "depthwise_config"]
 
 _TYPES = ("f16", "bf16", "f32")
-_ROWS, _COLUMNS = (32, 16, 8), 2
+_ROWS, _COLUMNS = (32, 16, 8, 4, 2), 2
 _AHEAD = (4, 3, 2)
 _MULTIPLICATIONS = 2800
 """Maximum number of multiplications in a loop body, or in the code for all rows of a tile."""
@@ -43,7 +43,7 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
 
     >>> from cute_dialect.op.conv.geometry import geometry
     >>> depthwise_config(geometry("conv2d", "fprop", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96), "f16", "f16").name
-    'depthwise-f16-f16-3x3-p1x1-8x2ra4'
+    'depthwise-f16-f16-3x3-p1x1-4x2ra4'
     """
     w, element = g.window, "f32" if element == "tf32" else element
     multiplier = g.filter[0] // g.groups
@@ -66,7 +66,9 @@ def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int,
     w, units = g.window, g.window.strides if g.kind == DGRAD else (1, 1)
     columns = -(-columns // units[1]) * units[1]
     at_once = prod(g.output) // (columns * channels)  # threads, if each had one row
-    most = next((rows for rows in _ROWS if at_once // rows >= _THREADS), _ROWS[-1])
+    least = min(8, max(2, w.dilations[0] * (w.taps[0] - 1) // 2))  # fewer rows would mostly load the halo
+    heights = [rows for rows in _ROWS if rows >= least]
+    most = next((rows for rows in heights if at_once // rows >= _THREADS), heights[-1])
     tile = -(-most // units[0]) * units[0], columns
     config = DepthwiseConfig(
         element, output, w._replace(left=()), gradient=g.kind == DGRAD, tile=tile, rolled=True, channels=channels,

@@ -9,24 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.direct import DirectConfig, padded
+from cute_dialect.op.arrays import Library
 from cute_dialect.op.conv.compiled import kernel_of
-from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.layouts import aligned_vector, dense, merged, padded_view, strides_of
+from cute_dialect.op.conv.geometry import Geometry, of_pixels
+from cute_dialect.op.conv.layouts import aligned_vector, as_rows, dense, merged, padded_view, strides_of
 from cute_dialect.op.recording import launched
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.conv.arguments import Call, Prepared
 
-__all__ = ["MEMORY", "direct", "direct_config", "direct_configs", "direct_tiles", "is_narrow", "vector_of"]
+__all__ = [
+    "CLOCK", "MEMORY", "direct", "direct_config", "direct_configs", "direct_tiles", "is_narrow", "microseconds",
+    "pixels_of", "vector_of",
+]  # fmt: skip
 
 MEMORY = 227 * 1024
 """Bytes of shared memory per multiprocessor that its blocks can use."""
 
 
 _TYPES = ("f16", "bf16")
-_GROUPED, _ALONE = 64, 32
-"""Maximum number of channels and filters per group for tiles of the image, with groups and without."""
+_MOST = 64
+"""Maximum number of channels or filters per group for tiles of the image."""
+_LONG = 128
+"""Number of columns above which tiles of one row have more columns than others."""
 _HELD = 100
 """Maximum number of registers in which a warp keeps filters."""
 _STEPS = 400
@@ -43,7 +49,7 @@ def is_narrow(g: Geometry, element: str) -> bool:
     c, k = g.filter[-1], g.filter[0] // g.groups
     if element not in _TYPES or len(g.window.taps) != 2 or 0 in g.result or 0 in g.image:
         return False
-    return min(c, k) <= (_GROUPED if g.groups > 1 else _ALONE) and (g.groups > 1 or g.taps > 1)
+    return min(c, k) <= _MOST
 
 
 def vector_of(channels: int) -> int:
@@ -83,6 +89,10 @@ def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectCon
 
 def direct_tiles(extents: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield tiles of rows and columns, the preferred one first."""
+    if extents[0] == 1 and extents[1] > _LONG:  # pixels of a convolution of one tap
+        for columns in (256, 512, 128, 1024):
+            yield 1, columns
+        return
     for columns in dict.fromkeys(_even(extents[1], n) for n in (28, 16)):
         for rows in dict.fromkeys(_even(extents[0], n) for n in (8, 4, 16, 2)):
             yield rows, columns
@@ -98,31 +108,66 @@ def direct_config(g: Geometry, element: str, output: str, sms: int = 132) -> Dir
     return min(direct_configs(g, element, output), key=lambda c: _cost(g, c, sms), default=None)
 
 
+def pixels_of(library: Library, ready: Prepared) -> Prepared:
+    """Return a convolution of one tap as one of a single row of pixels, with views or copies of its arrays."""
+    g = of_pixels(ready.geometry)
+    if g is ready.geometry:
+        return ready
+    image, other = ready.image, ready.other
+    rows = as_rows(image) or as_rows(dense(library, image))
+    assert rows is not None
+    image = rows._replace(shape=g.image if g.kind != DGRAD else g.result, strides=(0, 0, *rows.strides))
+    if g.kind == WGRAD:
+        rows = as_rows(other) or as_rows(dense(library, other))
+        assert rows is not None
+        other = rows._replace(shape=g.result, strides=(0, 0, *rows.strides))
+    else:
+        other = other._replace(shape=g.filter, strides=(other.strides[0], 0, 0, other.strides[-1]))
+    return ready._replace(geometry=g, image=padded_view(image), other=padded_view(other))
+
+
 _COPIED, _STORED, _SHARED, _MMA, _START = 16, 16, 6, 2.4, 500
 """Bytes per cycle that a block loads and stores; cycles of an ``ldmatrix`` and of an MMA; cycles before a block's data
 arrive. Fitted to times of 11 problems and 9 kernels each on an H200.
 """
 
 
+_NARROW = 0.6
+"""Exponent of the cost of vectors of fewer than 8 elements."""
+
+
 def _cost(g: Geometry, c: DirectConfig, sms: int) -> float:
     """Return the cycles that a convolution takes, up to a factor."""
     (h, w), (rows, columns), taps = c.tile, c.halo, prod(c.window.taps)
-    loaded = rows * columns * c.groups * c.deep * (8 / c.vectors[0]) ** 0.5 + taps * c.groups * prod(c.lines)
+    extents = [-(-n // u) for n, u in zip(g.output[1:-1], c.remainders)]
+    tiles = g.image[0] * -(-extents[0] // h) * -(-extents[1] // w)
+    blocks = tiles * -(-g.groups // c.groups) * c.parts * len(c.classes)
+    share = max(1, min(16, blocks // (4 * sms * c.blocks)))  # tiles for which a block loads filters once
+    of_filters = taps * c.channels * -(-c.filters // c.parts) * (8 / c.vectors[1]) ** _NARROW / share
+    loaded = c.groups * (rows * columns * c.depth * (8 / c.vectors[0]) ** _NARROW + of_filters)
     atoms = -(-h * w // (16 * c.atoms * c.warps[1])) * c.warps[1] * c.atoms * c.units
     steps, results = max(len(x.taps) for x in c.classes) * c.deep / 16, c.narrow // 8
     shared = _SHARED * (1 if c.held else 1 + results / 2 / c.atoms)
     cycles = 2 * loaded / _COPIED + 2 * h * w * c.groups * c.wide / _STORED + _START
     cycles += atoms * steps * max(shared, _MMA * results)
-    extents = [-(-n // u) for n, u in zip(g.output[1:-1], c.remainders)]
-    tiles = g.image[0] * -(-extents[0] // h) * -(-extents[1] // w)
-    blocks = tiles * -(-g.groups // c.groups) * c.parts * len(c.classes)
     return max(1.0, blocks / (sms * c.blocks)) * cycles * c.blocks**0.85 * (1.35 if c.blocks == 1 else 1.0)
+
+
+def microseconds(g: Geometry, c: DirectConfig, sms: int) -> float:
+    """Return the predicted time of a kernel. Fitted to the times of 40 random convolutions on an H200."""
+    found = _cost(g, c, sms) / CLOCK
+    return 3.5 + found * (0.75 + 0.5 / (1 + found / 30))  # blocks of large problems overlap better
+
+
+CLOCK = 1755
+"""Cycles per microsecond."""
 
 
 def direct(
     call: Call, ready: Prepared, rows: ArrayView, config: DirectConfig, operands: Sequence[Any] = ()
 ) -> None:  # fmt: skip
     """Compute a convolution to a matrix of rows; ``operands``: the arguments of its epilogue."""
+    ready = pixels_of(call.where.library, ready)
     g, library = ready.geometry, call.where.library
     image, filters, out = (aligned_vector(x) for x in (ready.image, ready.other, rows))
     of_image, of_filters, of_rows = config.vectors

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
-from cute_dialect.op.conv.direct import MEMORY, direct_tiles, is_narrow, vector_of
+from cute_dialect.op.conv.direct import CLOCK, MEMORY, direct_tiles, is_narrow, vector_of
 from cute_dialect.op.conv.geometry import Geometry
 
-__all__ = ["DirectWeights", "direct_weights_of", "direct_weights_of_all", "launch_of"]
+__all__ = ["DirectWeights", "direct_weights_of", "direct_weights_of_all", "launch_of", "microseconds"]
 
 _REGISTERS = 100
 """Maximum number of accumulators and offsets per thread."""
@@ -72,7 +72,8 @@ def _cost(g: Geometry, found: DirectWeights, sms: int) -> float:
     c = found.config
     (h, w), (rows, columns) = c.tile, c.halo
     loaded = 2 * c.groups * (
-        rows * columns * c.deep * (8 / c.vectors[0]) ** 0.5 + h * w * c.wide * (8 / c.vectors[1]) ** 0.5
+        rows * columns * min(c.deep, c.channels) * (8 / c.vectors[0]) ** 0.6
+        + h * w * min(c.wide, c.filters) * (8 / c.vectors[1]) ** 0.6
     )  # fmt: skip
     atoms = -(-h * w // (16 * c.warps[2])) * c.warps[2]
     cycles = 2 * atoms * c.groups * c.warps[1] * (c.pairs * max(6, 2.4 * c.wide // 8) + 4 * c.warps[1]) / 2
@@ -86,6 +87,12 @@ def _cost(g: Geometry, found: DirectWeights, sms: int) -> float:
     sums = found.rows * prod(g.filter) * 8 / 2000  # cycles to write partial sums and add them up
     cycles *= resident**0.85 * (1.35 if resident == 1 else 1.0) * max(1, blocks / (sms * c.blocks))
     return rounds * cycles + sums
+
+
+def microseconds(g: Geometry, found: DirectWeights, sms: int) -> float:
+    """Return the predicted time of both kernels. Fitted to the times of 20 random convolutions on an H200."""
+    cost = _cost(g, found, sms) / CLOCK
+    return 7.5 + cost * (0.72 + 0.4 / (1 + cost / 30))
 
 
 def launch_of(g: Geometry, config: DirectWeightsConfig, sms: int = 132) -> DirectWeights:

@@ -8,21 +8,24 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import TypeAlias
 
-from cute_dialect.kernels.conv.config import DGRAD, WGRAD
+from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
+from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
+from cute_dialect.op.conv import direct, direct_weights
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, served
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.direct import direct_config
+from cute_dialect.op.conv.gemm_time import gemm_microseconds
+from cute_dialect.op.conv.geometry import of_pixels
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights_of
 
-__all__ = ["FewChannels", "few_channels"]
+__all__ = ["FewChannels", "few_channels", "microseconds_of"]
 
 FewChannels: TypeAlias = DepthwiseConfig | DirectConfig | PartialWeights
 
@@ -30,14 +33,18 @@ _ALONE = 256
 """Maximum product of channels and filters of a convolution without groups: 16 by 16, or 8 by 32."""
 _WIDE = 32
 """Channels per group above which an im2col GEMM is faster, if it supports the problem."""
-_FEW = 16
-"""Maximum number of filters of a dgrad without groups, for which an im2col GEMM would pad K to 64."""
-_TAPS = 9
-"""Minimum number of taps of such a dgrad; with fewer taps the padded K is short."""
-_MANY = 128
-"""Minimum number of channels of such a dgrad.
+_FASTER = 0.8
+"""Ratio of predicted times below which image tiles are preferred to a GEMM, without groups."""
+_FOLDED = 0.6
+"""The same ratio for a GEMM of folded filter columns.
 
-On an H200 224->8 5x5 takes 24 us and 528->16 takes 31 us; an im2col GEMM takes 83 and 57 us.
+At n32 224^2, 7x7 filters of 3->64 with stride 2 take 82 us (fprop) and 120 us (wgrad) on an H200; 95 and 140 us are
+predicted.
+"""
+_SKINNY = 8
+"""Maximum channels or filters of a convolution of one tap that is preferred without a margin.
+
+The GEMM of 40 by 8 channels at n24 220^2 takes 83 us on an H200 and is predicted to take 50 us.
 """
 
 
@@ -53,22 +60,37 @@ def few_channels(asked: ConvRequest, sms: int = 132) -> FewChannels | None:
     found: FewChannels | None = (
         partial_weights_of(g, asked.element, sms)
         if g.kind == WGRAD
-        else depthwise_config(g, asked.element, asked.output) or direct_config(g, asked.element, asked.output, sms)
+        else depthwise_config(g, asked.element, asked.output)
+        or direct_config(of_pixels(g), asked.element, asked.output, sms)
     )
-    alone = isinstance(found, DepthwiseConfig) or (
-        isinstance(found, PartialWeights) and isinstance(found.config, DepthwiseWeightsConfig)
-    )
-    if found is None or alone:
+    alone = isinstance(found, PartialWeights) and isinstance(found.config, DepthwiseWeightsConfig)
+    if found is None or alone or isinstance(found, DepthwiseConfig):
         return found
-    widest = max(g.filter[-1], g.filter[0] // g.groups)
-    c, k = g.filter[-1], g.filter[0]
-    if g.groups == 1 and g.kind == WGRAD and not served(asked) and narrow(asked, sms=sms) is None:
-        return found  # an im2col GEMM would have to write columns
     if g.groups == 1:
-        few = c * k <= _ALONE and c % 8 == 0 and k % 8 == 0
-        # A window of one column may be what narrow() left, for an im2col GEMM.
-        wide = max(c, k) > 16 and (g.window.taps[-1] == 1 or narrow(asked, sms=sms) is not None)
-        padded = g.kind == DGRAD and k <= _FEW and c % 8 == 0 and k % 8 == 0 and math.prod(g.window.taps) >= _TAPS
-        return found if (few and not wide) or (padded and c >= _MANY) else None
+        return found if _is_faster(asked, found, sms) else None
+    widest = max(g.filter[-1], g.filter[0] // g.groups)
     narrowest = min(g.filter[-1], g.filter[0] // g.groups)
     return None if widest > _WIDE and narrowest > 8 and served(asked) and not g.is_product else found
+
+
+def _is_faster(asked: ConvRequest, found: DirectConfig | PartialWeights, sms: int) -> bool:
+    """Return True if image tiles are faster than a GEMM for a convolution without groups."""
+    g = asked.geometry
+    if g.window.taps[-1] == 1 and g.taps > 1:  # may be a window that narrow() has folded, for an im2col GEMM
+        return False
+    c, k = g.filter[-1], g.filter[0]
+    if g.taps > 1 and c * k <= _ALONE and c % 8 == 0 and k % 8 == 0 and max(c, k) <= 16:
+        return True
+    margin = 1.0 if g.taps == 1 and min(c, k) <= _SKINNY else _FASTER
+    if not g.is_product and narrow(asked, sms=sms) is not None:
+        margin = _FOLDED
+    return microseconds_of(asked, found, sms) < margin * gemm_microseconds(asked, sms=sms)
+
+
+def microseconds_of(asked: ConvRequest, found: DirectConfig | PartialWeights, sms: int = 132) -> float:
+    """Return the predicted time of image tiles."""
+    g = of_pixels(asked.geometry)
+    if isinstance(found, DirectConfig):
+        return direct.microseconds(g, found, sms)
+    assert isinstance(found.config, DirectWeightsConfig)
+    return direct_weights.microseconds(g, direct_weights.DirectWeights(found.config, found.rows), sms)

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, Window
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 
-__all__ = ["Geometry", "geometry", "window_of"]
+__all__ = ["Geometry", "geometry", "of_pixels", "window_of"]
 
 MODES = ("cross_correlation", "convolution")
 
@@ -60,6 +60,23 @@ class Geometry(NamedTuple):
     def flops(self) -> int:
         """Number of multiplications and additions."""
         return 2 * prod(self.result) * self.taps * self.filter[-1]
+
+
+_MOST_ELEMENTS = 1 << 31
+"""Number of elements from which on the pixels of all images are not addressed as one row."""
+
+
+def of_pixels(g: Geometry) -> Geometry:
+    """Return a convolution of one tap as one of a single row with the pixels of all images; others are unchanged.
+
+    >>> of_pixels(geometry("conv2d", "fprop", (8, 56, 56, 16), (32, 1, 1, 16), 1, 0, 1, 1)).result
+    (1, 1, 25088, 32)
+    """
+    pixels, c, k = prod(g.result[:-1]), g.image[-1], g.result[-1]
+    if not g.is_product or pixels * max(c, k) >= _MOST_ELEMENTS:
+        return g
+    shapes = (1, 1, pixels, c), (g.filter[0], 1, 1, g.filter[-1]), (1, 1, pixels, k)
+    return Geometry(g.kind, *shapes, Window((1, 1), (0, 0), (0, 0)), g.groups)
 
 
 def _numbers(call: str, name: str, value: object, rank: int, least: int) -> tuple[int, ...]:

@@ -11,8 +11,9 @@ from cute_dialect.kernels.finish_reduction import CombineConfig
 from cute_dialect.op.compiled import combiner
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.depthwise_weights import depthwise_weights_of
+from cute_dialect.op.conv.direct import pixels_of
 from cute_dialect.op.conv.direct_weights import direct_weights_of
-from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.geometry import Geometry, of_pixels
 from cute_dialect.op.conv.layouts import aligned_vector, dense, padded_view
 from cute_dialect.op.recording import launched
 from cute_dialect.runtime.arrays import ArrayView
@@ -41,12 +42,14 @@ def partial_weights_of(g: Geometry, element: str, sms: int = 132) -> PartialWeig
     alone = depthwise_weights_of(g, element, sms)
     if alone is not None:
         return PartialWeights(alone.config, alone.blocks, (alone.rows,))
-    few = direct_weights_of(g, element, sms)
+    few = direct_weights_of(of_pixels(g), element, sms)
     return None if few is None else PartialWeights(few.config, few.rows)
 
 
 def partial_weights(call: Call, ready: Prepared, rows: ArrayView, found: PartialWeights) -> None:
     """Compute the gradient of filters to a matrix with a row per filter."""
+    if isinstance(found.config, DirectWeightsConfig):
+        ready = pixels_of(call.where.library, ready)
     g, library = ready.geometry, call.where.library
     image, grads, config = padded_view(ready.image), padded_view(ready.other), found.config
     of_image, of_grads = aligned_vector(ready.image), aligned_vector(ready.other)

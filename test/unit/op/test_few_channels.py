@@ -290,3 +290,23 @@ def test_odd_groups_of_many_channels(taps: tuple[int, int], stride: int, kernels
     bias = np.arange(134, dtype=np.float32) - 60
     assert (op.conv2d(x, f, bias, **h.arguments, activation="relu", **CHECKS) == np.maximum(want + bias, 0)).all()
     assert not kernels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("c", "k", "stride"), [(8, 8, 1), (13, 4, 1), (13, 4, 2), (24, 6, 1)])
+def test_one_tap(c: int, k: int, stride: int, kernels: list[str]) -> None:
+    """Pixels of all images form one row, also with gaps between images; a stride keeps the images."""
+    rng, h = np.random.default_rng(40 + c), how(0, stride)
+    x, f = small(rng, 2, 23, 31, c + 3)[:, :, :, 2 : 2 + c][:, : 22 + stride], small(rng, k, 1, 1, c)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape)
+    dx, df = gradients(x, f, y, h)
+    out = np.full(want.shape, np.nan, np.float16)
+    assert (op.conv2d(x, f, **h.arguments, **CHECKS, out=out) == want).all()
+    out = np.full(dx.shape, np.nan, np.float16)
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS, out=out) == dx).all()
+    out = np.full(df.shape, np.nan, np.float16)
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS, out=out) == df).all()
+    bias = np.arange(k, dtype=np.float32) - 3
+    assert (op.conv2d(x, f, bias, **h.arguments, activation="relu", **CHECKS) == np.maximum(want + bias, 0)).all()
+    assert kernels and all(name.startswith("direct") for name in kernels)

@@ -1,0 +1,105 @@
+"""Predicted time of a convolution that a GEMM computes, with the copies that its operands need.
+
+>>> from cute_dialect.op.conv.geometry import geometry
+>>> aligned = geometry("conv2d", "fprop", (16, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
+>>> odd = geometry("conv2d", "fprop", (16, 56, 56, 63), (64, 3, 3, 63), 1, 1, 1, 1)
+>>> gemm_microseconds(ConvRequest(aligned, "f16", "f16")) < gemm_microseconds(ConvRequest(odd, "f16", "f16"))
+True
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.conv.channel_padding import narrow
+from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time
+from cute_dialect.op.select.cost_model import costs_of, predict
+from cute_dialect.op.select.gemm_dispatch import choose
+from cute_dialect.op.select.kernel_choice import Problem
+
+__all__ = ["gemm_microseconds"]
+
+_COPY, _LAUNCH = 1.7e6, 3.0
+"""Bytes per microsecond that a copy reads and writes, and microseconds per launch."""
+_FOLDED = 3.4e6
+"""Bytes per microsecond of the kernel that folds filter columns."""
+_UNALIGNED = 0.037
+"""Microseconds per element of K that a block of 128 x 128 takes if TMA cannot read the operands.
+
+All are fitted to times of random convolutions on an H200.
+"""
+
+
+def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> float:
+    """Return the predicted time without a kernel for few channels; arrays are contiguous."""
+    g = asked.geometry
+    asked = asked._replace(epilogue=Epilogue(), parts=0)
+    if g.is_product:
+        return _product(asked, gpu, sms)
+    left = narrow(asked, gpu, sms)
+    if left is not None:
+        found = chosen_with_time(asked._replace(geometry=left), gpu, sms)
+        assert found is not None
+        launches = 3 if g.kind == WGRAD else 2
+        moved = (prod(g.image) + prod(left.image)) * BITS[asked.element] / 8
+        return found[0] + launches * _LAUNCH + moved / _FOLDED
+    found = chosen_with_time(asked, gpu, sms)
+    if found is None:
+        return _columns(asked, gpu, sms)
+    return found[0] + _pads(asked, g.image) + _pads(asked, g.result) + _filter(asked, found[1].flat)
+
+
+def _copied(asked: ConvRequest, elements: int) -> float:
+    """Return the time to read or write elements in a copy."""
+    return elements * BITS[asked.element] / 8 / _COPY
+
+
+def _pads(asked: ConvRequest, shape: tuple[int, ...]) -> float:
+    """Return the time of a padded copy of an array, 0 if its lines are multiples of 16 bytes."""
+    aligned = shape[-1] * BITS[asked.element] % 128 == 0
+    return 0.0 if aligned else _LAUNCH + _copied(asked, 2 * prod(shape))
+
+
+def _filter(asked: ConvRequest, flat: bool) -> float:
+    """Return the time of padded copies of a filter, or of its gradient."""
+    g = asked.geometry
+    unit = asked.channels if flat else 128 // BITS[asked.element]
+    padded = g.filter[-1] % unit != 0
+    return padded * (_LAUNCH * (2 if flat and g.kind == FPROP else 1) + _copied(asked, 2 * prod(g.filter)))
+
+
+def _product(asked: ConvRequest, gpu: str, sms: int) -> float:
+    """Return the time of a convolution of one tap, a GEMM."""
+    g = asked.geometry
+    pixels, c, k = prod(g.result[:-1]), g.filter[-1], g.filter[0] // g.groups
+    m, n, depth, a, b = {
+        FPROP: (pixels, k, c, "k", "k"), DGRAD: (pixels, c, k, "k", "n"), WGRAD: (k, c, pixels, "m", "n"),
+    }[g.kind]  # fmt: skip
+    problem = Problem(m, n, depth, asked.element, asked.output, a, b, g.groups)
+    choice = choose(problem, sms, gpu)
+    time = predict(choice, problem, costs_of(gpu, sms))
+    read = {FPROP: (c, c), DGRAD: (k, c), WGRAD: (c, k)}[g.kind]
+    if all(x * BITS[asked.element] % 128 == 0 for x in read):
+        return time
+    blocks = g.groups * -(-m // 128) * -(-n // 128)
+    moved = _copied(asked, g.groups * (m * n + m * depth + n * depth))
+    if 4 * blocks <= sms and depth >= 8192:  # operands are copied for split-K
+        return time + _LAUNCH + 2 * moved
+    return max(moved, -(-blocks // sms) * depth * _UNALIGNED) + 5
+
+
+def _columns(asked: ConvRequest, gpu: str, sms: int) -> float:
+    """Return the time of a convolution whose columns are written to memory."""
+    g = asked.geometry
+    c, k = g.filter[-1], g.filter[0] // g.groups
+    gradient = g.kind == DGRAD
+    rows = prod(g.image[:-1]) if gradient else prod(g.result[:-1])
+    depth = g.taps * (k if gradient else c)
+    m, n, inner = (k, depth, rows) if g.kind == WGRAD else (rows, c if gradient else k, depth)
+    major = ("m", "n") if g.kind == WGRAD else ("k", "n" if gradient else "k")
+    problem = Problem(m, n, inner, asked.element, asked.output, *major, g.groups)
+    time = predict(choose(problem, sms, gpu), problem, costs_of(gpu, sms))
+    return time + 2 * _LAUNCH + _copied(asked, 2 * g.groups * rows * depth)
