@@ -28,7 +28,7 @@ import torch
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import cpasync, warp, warpgroup
 
-TILE = 64  # rows and columns of a block's tile, and its K; one warp group computes it
+TILE = 64  # rows and columns of a block's tile, and its K; one warpgroup computes it
 THREADS = 128
 
 
@@ -83,7 +83,7 @@ class Tma:
 
 
 class Wgmma:
-    """MMA of a warp group, which reads both operands from shared memory asynchronously."""
+    """MMA of a warpgroup, which reads both operands from shared memory asynchronously."""
 
     @staticmethod
     def plan():

@@ -1,4 +1,4 @@
-"""C = A * B^T on Hopper: one warp loads tiles by TMA, warp groups multiply them, and TMA stores the result.
+"""C = A * B^T on Hopper: one warp loads tiles by TMA, warpgroups multiply them, and TMA stores the result.
 
 A is (M, K), B (N, K) and C (M, N), 16-bit or 8-bit floats, each of any major mode that the instruction supports.
 
@@ -30,14 +30,14 @@ from cute_dialect.lang import hopper, pipeline
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 from cute_dialect.lang.utils import LayoutEnum, SmemAllocator
 
-GROUP = 128  # threads of a warp group
+GROUP = 128  # threads of a warpgroup
 
 
 class HopperGemm:
     """A GEMM with tiles of ``tile`` (M, N). The blocks of a cluster (along M, along N) share operands."""
 
     def __init__(self, tile=(128, 128), cluster=(1, 1), stages=4):
-        self.groups = tile[0] // 64  # warp groups that multiply, each 64 rows
+        self.groups = tile[0] // 64  # warpgroups that multiply, each 64 rows
         self.tile = tile
         self.cluster = cluster
         self.stages = stages
@@ -96,7 +96,7 @@ class HopperGemm:
         gB = cute.local_tile(mB, (self.tile[1], depth), (block.y, None))
         steps = cute.size(gA, mode=[2])
 
-        if warp == warps:  # the first warp after the warp groups that multiply
+        if warp == warps:  # the first warp after the warpgroups that multiply
             mask_a = self.others(blocks, place, 2)
             mask_b = self.others(blocks, place, 1)
             to_a, of_a = self.parts(tma_a, place[2], self.cluster[1], sA, gA)

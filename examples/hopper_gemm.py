@@ -1,8 +1,8 @@
 """Persistent, warp-specialized Hopper GEMM: ``C[M,N] = A[M,K] * B[N,K]^T`` with TMA, mbarriers and wgmma.
 
-Warp group 0 is the producer: one of its threads fills a ring of stages in shared memory by TMA. In a cluster, each
+Warpgroup 0 is the producer: one of its threads fills a ring of stages in shared memory by TMA. In a cluster, each
 block loads its own tile of A. It also loads a slice of the shared tile of B, which is multicast to all blocks. The
-other warp groups are consumers. Each one multiplies 64 rows of A by the tile of B and keeps the accumulator in
+other warpgroups are consumers. Each one multiplies 64 rows of A by the tile of B and keeps the accumulator in
 registers. It converts the result and stores it through shared memory by TMA, 16 rows per warp, while the next tile is
 multiplied.
 
@@ -192,12 +192,12 @@ def _products(mma: Any, acc: Any, rA: Any, rB: Any, consumer: Any, slot: Any, st
 
 
 class _Store:
-    """Store of 64 rows of a warp group: 128 bytes of columns at a time, through two buffers."""
+    """Store of 64 rows of a warpgroup: 128 bytes of columns at a time, through two buffers."""
 
     def __init__(self, atom: Any, C: Any, sC: Any, mine: Any, warp: Any):
         chunk = 1024 // atom.value_type.width
         self.atom, self.chunk, self.warp, self.lane = atom, chunk, warp, cute.arch.lane_idx()
-        # sC is (16, chunk, 4 warps * 2 buffers * warp groups)
+        # sC is (16, chunk, 4 warps * 2 buffers * warpgroups)
         self.sC, self.first = sC, mine * 8
         thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
         stmatrix = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(False, 4), atom.value_type)

@@ -212,7 +212,7 @@ class MmaAtom:
     layout_b: Layout
     layout_c: Layout
     registers_d: Registers
-    """Registers of one thread's part of D; likewise the other operands."""
+    """Registers of one thread's fragment of D; likewise the other operands."""
 
     registers_a: Registers
     registers_b: Registers
@@ -310,7 +310,7 @@ class MmaAtom:
         return {"A": self.a, "B": self.b, "C": self.c, "D": self.d}[operand]
 
     def registers(self, operand: str) -> Registers:
-        """Return the registers of one thread's part of operand A, B, C or D, or E of a sparse MMA."""
+        """Return the registers of one thread's fragment of operand A, B, C or D, or E of a sparse MMA."""
         if operand == "E":
             return self._held().registers
         return {"A": self.registers_a, "B": self.registers_b, "C": self.registers_c, "D": self.registers_d}[operand]

@@ -182,7 +182,7 @@ def local_tile(input: LayoutLike, tiler: Tiler, coord: Coord, proj: Coord = None
 
 
 def local_partition(target: LayoutLike, tiler: LayoutLike, index: Int, proj: Coord = None) -> LayoutLike:
-    """Return a thread's part of a tensor that is distributed in tiles of a thread layout."""
+    """Return a thread's partition of a tensor that is distributed in tiles of a thread layout."""
     if proj is not None:
         from cute_dialect.front.tuple_functions import dice
 

@@ -34,7 +34,7 @@ class TiledMma(Tiled):
     """An MMA of tiles by many threads: an atom, its repetitions along M, N and K, and a permutation of each.
 
     ``accumulate`` selects whether a ``wgmma`` adds to its accumulators; ``set(Field.ACCUMULATE, x)`` sets it, and None
-    means not set.  ``get_slice(tid)`` returns one thread's part.
+    means not set.  ``get_slice(tid)`` returns one thread's slice.
     """
 
     __slots__ = ("accumulate",)
@@ -187,7 +187,7 @@ class TiledMma(Tiled):
     # ------------------------------------------------------------------------------------------------- partitioning
 
     def get_slice(self, thr_idx: Int) -> ThrMma:
-        """Return one thread's part of the tiled MMA."""
+        """Return one thread's slice of the tiled MMA."""
         return ThrMma(self.type, self.atom, self.accumulate, thr_idx)
 
     def _shape(self, operand: str, shape: Any) -> Any:
@@ -208,15 +208,15 @@ class TiledMma(Tiled):
         return from_value(current().value(name, [self.ssa, given.ssa], [made]))
 
     def partition_shape_A(self, shape_mk: Shape) -> Shape:
-        """Return the shape ``(V, RestM, RestK)`` of a thread's part of A, for a shape (M, K)."""
+        """Return the shape ``(V, RestM, RestK)`` of a thread's partition of A, for a shape (M, K)."""
         return self._shape("A", shape_mk)
 
     def partition_shape_B(self, shape_nk: Shape) -> Shape:
-        """Return the shape ``(V, RestN, RestK)`` of a thread's part of B, for a shape (N, K)."""
+        """Return the shape ``(V, RestN, RestK)`` of a thread's partition of B, for a shape (N, K)."""
         return self._shape("B", shape_nk)
 
     def partition_shape_C(self, shape_mn: Shape) -> Shape:
-        """Return the shape ``(V, RestM, RestN)`` of a thread's part of C, for a shape (M, N)."""
+        """Return the shape ``(V, RestM, RestN)`` of a thread's partition of C, for a shape (M, N)."""
         return self._shape("C", shape_mn)
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
@@ -294,7 +294,7 @@ def _tile_value(p: Any) -> Any:
 
 
 class ThrMma(TiledMma):
-    """One thread's part of a tiled MMA."""
+    """One thread's slice of a tiled MMA."""
 
     __slots__ = ("thr_idx",)
 
@@ -320,21 +320,21 @@ class ThrMma(TiledMma):
         return Tensor.of(made, t.element_type)
 
     def partition_A(self, tensor: Tensor) -> Tensor:
-        """Return the thread's part ``(V, RestM, RestK, …)`` of A, a tensor (M, K, …)."""
+        """Return the thread's partition ``(V, RestM, RestK, …)`` of A, a tensor (M, K, …)."""
         return self._partition("A", tensor)
 
     def partition_B(self, tensor: Tensor) -> Tensor:
-        """Return the thread's part ``(V, RestN, RestK, …)`` of B, a tensor (N, K, …)."""
+        """Return the thread's partition ``(V, RestN, RestK, …)`` of B, a tensor (N, K, …)."""
         return self._partition("B", tensor)
 
     def partition_C(self, tensor: Tensor) -> Tensor:
-        """Return the thread's part ``(V, RestM, RestN, …)`` of C, a tensor (M, N, …) of any element type or of
+        """Return the thread's partition ``(V, RestM, RestN, …)`` of C, a tensor (M, N, …) of any element type or of
         coordinates.
         """
         return self._partition("C", tensor)
 
     def partition_E(self, tensor: Tensor) -> Tensor:
-        """Return the thread's part of the sparse metadata E, a tensor of words (M, K / columns, …)."""
+        """Return the thread's partition of the sparse metadata E, a tensor of words (M, K / columns, …)."""
         return self._partition("E", tensor)
 
 

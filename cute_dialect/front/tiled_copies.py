@@ -1,4 +1,4 @@
-"""Tiled copies: a copy atom distributed over threads and values, and one thread's part of it."""
+"""Tiled copies: a copy atom distributed over threads and values, and one thread's partition of it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Tiled(Record):
 class TiledCopy(Tiled):
     """A copy of tiles by many threads: an atom, the assignment of values to threads, and the tile that they cover.
 
-    ``get_slice(tid)`` returns one thread's part.
+    ``get_slice(tid)`` returns one thread's slice.
     """
 
     __slots__ = ()
@@ -141,7 +141,7 @@ class TiledCopy(Tiled):
         self.atom.set(field, value)
 
     def get_slice(self, thr_idx: Int) -> ThrCopy:
-        """Return one thread's part of the copy."""
+        """Return one thread's slice of the copy."""
         return ThrCopy(self.type, self.atom, thr_idx)
 
     def retile(self, src: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ class TiledCopy(Tiled):
 
 
 class ThrCopy(TiledCopy):
-    """One thread's part of a tiled copy."""
+    """One thread's slice of a tiled copy."""
 
     __slots__ = ("thr_idx",)
 
@@ -174,11 +174,11 @@ class ThrCopy(TiledCopy):
         return (self.atom, self.thr_idx)
 
     def partition_S(self, src: Tensor) -> Tensor:
-        """Return the thread's part ``((v,rest_v), RestM, RestN, …)`` of a source; ``v`` are the values of one atom."""
+        """Return the thread's partition ``((v,rest_v), RestM, …)`` of a source; ``v`` are the values of one atom."""
         return self._partition("S", src)
 
     def partition_D(self, dst: Tensor) -> Tensor:
-        """Return the thread's part of a destination; see :meth:`partition_S`."""
+        """Return the thread's partition of a destination; see :meth:`partition_S`."""
         return self._partition("D", dst)
 
     def _partition(self, side: str, tensor: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Storage of rows: a thread's part of a row in shared memory, in registers, or some of it in each.
+"""Storage of rows: a thread's elements of a row in shared memory, in registers, or some of it in each.
 
 A row is read in vectors of 16 bytes. If it is not aligned, its vectors begin at the first 16-byte boundary. The up to
 seven elements before them, and those after the last vector, are its edges, with one element per thread.

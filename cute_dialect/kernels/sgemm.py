@@ -155,7 +155,7 @@ class Loader:
         self.ids = cute.make_identity_tensor(matrix.shape)
 
     def source(self, k: Any) -> tuple[cute.Tensor, cute.Tensor]:
-        """Return this thread's part of tile ``k`` of the matrix, and the predicates of its vectors."""
+        """Return this thread's partition of tile ``k`` of the matrix, and the predicates of its vectors."""
         where = (self.block, k)
         part = self.copy.partition_S(cute.local_tile(self.matrix, self.tile, where))
         ids = self.copy.partition_S(cute.local_tile(self.ids, self.tile, where))
@@ -167,7 +167,7 @@ class Loader:
         return part, flags
 
     def destination(self, smem: cute.Tensor) -> cute.Tensor:
-        """Return this thread's part of the tile in shared memory."""
+        """Return this thread's partition of the tile in shared memory."""
         return self.copy.partition_D(smem)
 
 

@@ -46,7 +46,7 @@ class Agent(Enum):
     """Kinds of participants in a pipeline."""
 
     Thread = "thread"
-    WarpGroup = "warp group"
+    WarpGroup = "warpgroup"
     """Four warps that count as one participant. (CuTe DSL counts the warps of a TMA pipeline's consumers instead.)"""
     ThreadBlock = "block"
     ThreadBlockCluster = "cluster"

@@ -115,7 +115,7 @@ class LocalTileOp(PlacedOp):
 
 @cute_op
 class LocalPartitionOp(PlacedOp):
-    """Returns one thread's part of a tensor whose elements are distributed over a thread layout.
+    """Returns one thread's partition of a tensor whose elements are distributed over a thread layout.
 
     Syntax: ``%p = cute.local_partition(%t, %threads, %tid) : (T, !cute.layout<"…">, !cute.coord<"?">) -> T'``
 

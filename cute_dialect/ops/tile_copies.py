@@ -162,13 +162,13 @@ class RetileOp(MemoryOp):
 
 @cute_op
 class TiledCopyOp(MemoryOp):
-    """Copies a tile with all threads of a tiled copy. Each thread copies its part of the source to its part of the
+    """Copies a tile with all threads of a tiled copy. Each thread copies its partition of the source to that of the
     destination.
 
     Syntax: ``cute.tiled_copy(%tc, %src, %dst, %tid [, pred = %p]) : (TC, S, D, !cute.coord<"?"> [, P]) -> ()``
 
-    The op is equivalent to ``partition_S``, ``partition_D`` and ``cute.copy``. A side in registers is already the
-    thread's part and is not partitioned. ``%p`` must have the shape that ``cute.copy`` requires. If the tile does not
+    The op is equivalent to ``partition_S``, ``partition_D`` and ``cute.copy``. A side in registers already belongs to
+    the thread and is not partitioned. ``%p`` must have the shape that ``cute.copy`` requires. If the tile does not
     divide a side, ``%p`` or the attribute ``partial`` is required. With an atom that a single thread issues (TMA,
     bulk), each thread of the tiled copy issues its own copy. Fields set with ``cute.atom.set_value`` on the atom or on
     the tiled copy apply.

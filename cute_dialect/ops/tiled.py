@@ -1,8 +1,8 @@
 """Atoms, tiled copies and copies of tensors.
 
 A tiled copy maps each thread to the values of a tile that it moves. ``partition_S`` and ``partition_D`` return a
-thread's part of a source or destination tile. ``copy`` moves one such part to another, optionally predicated, with the
-widest access that the types of both sides allow.
+thread's partition of a source or destination tile. ``copy`` moves one partition to another, optionally predicated, with
+the widest access that the types of both sides allow.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def partition_side(op: Operation) -> str:
 def partition(
     tc: TiledCopyType, tensor: TensorType, layout: Payload, tid: Payload, side: str
 ) -> tuple[AnyLayout, IntTuple]:
-    """Return one thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
+    """Return one thread's partition of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
 
     The value mode comes first, followed by one mode for each mode of the tensor. Modes of static extent 1 have stride
     0. Raises AlgebraError.
@@ -162,7 +162,7 @@ def partition(
 
 @cute_op
 class PartitionSOp(_PartitionOp):
-    """Returns a thread's part of the source tensor of a tiled copy.
+    """Returns a thread's partition of the source tensor of a tiled copy.
 
     Syntax: ``%t = cute.tiled.copy.partition_S(%tc, %tensor, %tid) : (TC, T, !cute.coord<"?">) -> T'``
 
@@ -185,7 +185,7 @@ class PartitionSOp(_PartitionOp):
 
 @cute_op
 class PartitionDOp(_PartitionOp):
-    """Returns a thread's part of the destination tensor of a tiled copy; see ``partition_S``."""
+    """Returns a thread's partition of the destination tensor of a tiled copy; see ``partition_S``."""
 
     name = "cute.tiled.copy.partition_D"
     SIDE: ClassVar[str] = "dst"

@@ -164,7 +164,7 @@ module attributes {gpu.container_module} {
       %44 = cute.composition(%37, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
       %45 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_,_)">
       %46 = cute.slice(%44, %45) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
-      // A slot is released per warp group, or per warp if each warp reads A to registers itself.
+      // A slot is released per warpgroup, or per warp if each warp reads A to registers itself.
       %47 = cute.memref.alloc_smem() : !memref_6
       %48 = cute.get_iter(%47) : !memref_6
       %barrier_storage = cute.recast_iter(%48) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>

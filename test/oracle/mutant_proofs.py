@@ -226,7 +226,7 @@ def _regrouped(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _producer(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """The arrival of a warp group that only issues loads, at the barrier of the cluster."""
+    """The arrival of a warpgroup that only issues loads, at the barrier of the cluster."""
     if op.name != "nvvm.cluster.arrive" or mutation.kind == "drop":
         return ""
     role = crossed(op, earlier=True)
@@ -235,7 +235,7 @@ def _producer(subject: Subject, mutation: Mutation, op: Operation) -> str:
     if not names or not names <= loads:
         return ""
     return (
-        "this warp group has only issued loads, each of which the consumers of its block wait for"
+        "this warpgroup has only issued loads, each of which the consumers of its block wait for"
         " before they arrive at"
         " the same barrier of the cluster with release (barrier.cluster)"
     )

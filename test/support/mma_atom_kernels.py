@@ -1,4 +1,4 @@
-"""Kernels of one warp or warp group that run each MMA atom once, to compare what it computes with its table.
+"""Kernels of one warp or warpgroup that run each MMA atom once, to compare what it computes with its table.
 
 :func:`register_cases` are the atoms with operands in registers.  Their kernels take ``(A, B, C, D)`` and compute
 ``D = A * B + C``: A is ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``, row-major; the tile is that of 32 threads.  Elements

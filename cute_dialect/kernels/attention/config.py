@@ -38,7 +38,7 @@ class AttentionConfig(NamedTuple):
     # Split-KV: several blocks share the keys of a tile. Each returns a partial f32 result and log-sum-exps, which
     # ``combine.py`` reduces.
     split: bool = False
-    tile_m: int = 128  # queries of a block, 64 per consumer warp group
+    tile_m: int = 128  # queries of a block, 64 per consumer warpgroup
     tile_n: int = 176  # keys of a step
     stages: int = 2  # stages of K, and of V
     q_stages: int = 1  # tiles of Q in shared memory
@@ -51,12 +51,12 @@ class AttentionConfig(NamedTuple):
 
     @property
     def consumers(self) -> int:
-        """Number of consumer warp groups, 64 queries each."""
+        """Number of consumer warpgroups, 64 queries each."""
         return self.tile_m // 64
 
     @property
     def threads(self) -> int:
-        """Threads of a block: a producer warp group and the consumers."""
+        """Threads of a block: a producer warpgroup and the consumers."""
         return 128 * (1 + self.consumers)
 
     @property

@@ -1,7 +1,7 @@
 """Attention on Hopper: ``softmax(scale Q K^T) V`` with TMA, mbarriers and wgmma, without storing the scores.
 
-The kernel is persistent and warp-specialized, as FlashAttention-3 (Shah et al., 2024). Warp group 0 is the producer:
-one of its warps fills rings of tiles of Q, K and V by TMA. The other warp groups are consumers with 64 queries each.
+The kernel is persistent and warp-specialized, as FlashAttention-3 (Shah et al., 2024). Warpgroup 0 is the producer:
+one of its warps fills rings of tiles of Q, K and V by TMA. The other warpgroups are consumers with 64 queries each.
 They multiply Q by K and apply softmax in registers. The probabilities become the A operand of the MMAs with V.
 
 Two kinds of overlap hide the softmax:
@@ -12,7 +12,7 @@ Two kinds of overlap hide the softmax:
 Steps go from the last keys to the first. Only steps that the mask or the end of the keys cuts apply a mask.
 
     full, empty: of each ring, as in a GEMM; a slot is free when all consumers have arrived
-    turn[w]:     named barriers with 256 threads; complete when the previous warp group has issued its MMAs
+    turn[w]:     named barriers with 256 threads; complete when the previous warpgroup has issued its MMAs
 
     launch(q, k, v, out, …)                   # (S, D, H, B) views of arrays: queries, elements, heads, sequences
 """
@@ -156,7 +156,7 @@ def registers_of(c: AttentionConfig) -> tuple[int, int]:
 
 
 class Consumer:
-    """A consumer warp group: 64 queries of each tile."""
+    """A consumer warpgroup: 64 queries of each tile."""
 
     def __init__(
         self, c: AttentionConfig, tiles: Tiles, group: Any, mma_s: Any, mma_o: Any, smem: Any, rings: Any, rows: Rows,
@@ -224,7 +224,7 @@ class Consumer:
         self.rows.store(place, self.row, self.sums, logs)
 
     def _whole_steps(self, place: Place) -> tuple[Any, Any]:
-        """Return the range of steps, before the last one, whose keys all queries of this warp group see.
+        """Return the range of steps, before the last one, whose keys all queries of this warpgroup see.
 
         An end is None if the mask does not bound the keys on that side.
         """

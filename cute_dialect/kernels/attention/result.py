@@ -24,7 +24,7 @@ class Rows:
         self.c, self.out, self.lse = c, out, lse
 
     def store(self, place: Place, row: Any, sums: Any, logs: list[Any]) -> None:
-        """Store a warp group's rows. ``row`` is this thread's first row in the tile; its other row is 8 below."""
+        """Store a warpgroup's rows. ``row`` is this thread's first row in the tile; its other row is 8 below."""
         c, lane = self.c, cute.arch.lane_idx() % 4
         if c.split:
             self._store_parts(place, row, sums, logs, lane)

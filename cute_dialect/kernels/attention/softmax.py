@@ -1,4 +1,4 @@
-"""Online softmax over steps of keys, in the registers of a warp group.
+"""Online softmax over steps of keys, in the registers of a warpgroup.
 
 A thread has two of the 64 rows, eight apart, and two of every eight columns; four lanes share a row. For each row it
 keeps the running maximum and the sum of exponentials relative to it. If the maximum grows, the accumulator is rescaled.
@@ -25,7 +25,7 @@ _CHAINS = 2
 
 
 class Softmax:
-    """Softmax of a warp group's rows.
+    """Softmax of a warpgroup's rows.
 
     ``scores`` is the accumulator of Q K^T, ``weights`` the A operand of the MMAs with V, and ``sums`` their
     accumulator. Scores times ``factor`` are the arguments of ``exp2``.

@@ -68,11 +68,11 @@ class _OfSteps:
 
 
 class Factors(_OfSteps):
-    """Scales of a warp group's rows, multiplied by those of 128 columns of B. A tile can span several column blocks.
+    """Scales of a warpgroup's rows, multiplied by those of 128 columns of B. A tile can span several column blocks.
 
     Args:
         registers: The result of :meth:`registers`.
-        thread: The first thread of the warp group in the MMA, 0 or a multiple of 128.
+        thread: The first thread of the warpgroup in the MMA, 0 or a multiple of 128.
         row, column: The first row and column of the tile.
         k: The first K step.
     """
@@ -130,7 +130,7 @@ class Factors(_OfSteps):
 
 
 class ColumnFactors(_OfSteps):
-    """Scales of a warp group's rows and of single columns. Each lane of a warp holds the scales of every 32nd column.
+    """Scales of a warpgroup's rows and of single columns. Each lane of a warp holds the scales of every 32nd column.
 
     The arguments are those of :class:`Factors`.
     """

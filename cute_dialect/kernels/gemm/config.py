@@ -151,29 +151,29 @@ class GemmConfig(NamedTuple):
 
     @property
     def lanes(self) -> Lanes:
-        """The mapping of lanes of a warp group to rows of the tile."""
+        """The mapping of lanes of a warpgroup to rows of the tile."""
         return lanes_of(self.bits if self.through_registers else 0)
 
     @property
     def consumers(self) -> int:
-        """Number of consumer warp groups: one per 64 rows (128 for a tile of 256), or two with a tile each for
+        """Number of consumer warpgroups: one per 64 rows (128 for a tile of 256), or two with a tile each for
         pingpong.
         """
         return 2 if self.schedule == "pingpong" or self.tile[0] == 256 else self.tile[0] // 64
 
     @property
     def sharers(self) -> int:
-        """Number of consumer warp groups that share a tile."""
+        """Number of consumer warpgroups that share a tile."""
         return 1 if self.schedule == "pingpong" else self.consumers
 
     @property
     def atoms(self) -> int:
-        """Number of ``wgmma`` instructions that cover a warp group's rows."""
+        """Number of ``wgmma`` instructions that cover a warpgroup's rows."""
         return self.tile[0] // 64 // self.sharers
 
     @property
     def accumulators(self) -> int:
-        """Number of tensor-core accumulators of a warp group.
+        """Number of tensor-core accumulators of a warpgroup.
 
         With two-level accumulation there are two if registers allow. The MMAs of one stage then overlap with adding the
         accumulator of the previous stage to the f32 accumulator.
@@ -197,7 +197,7 @@ class GemmConfig(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Threads of a block: a producer warp group and the consumers."""
+        """Threads of a block: a producer warpgroup and the consumers."""
         return 128 * (1 + self.consumers)
 
     @property

@@ -2,7 +2,7 @@
 
 The accumulator has the ``wgmma`` layout, in which each warp owns 16 rows. It is stored in *chunks* of columns through
 staging buffers of 8 KiB. For a row-major C each warp stores its own 16 rows (:class:`RowStore`). For a column-major C
-the warp group stores 64 elements of each column (:class:`ColumnStore`).
+the warpgroup stores 64 elements of each column (:class:`ColumnStore`).
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -161,7 +161,7 @@ class RowStore(ChunkStore):
     def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int, leave: Any = None) -> None:
         """Store the registers of a chunk, once at most ``under_way`` stores still read their buffers.
 
-        ``at`` is the coordinate in C of the warp group's first element. For ``leave`` see :meth:`store`.
+        ``at`` is the coordinate in C of the warpgroup's first element. For ``leave`` see :meth:`store`.
         """
         self.wait(under_way)
         cute.arch.sync_warp()
@@ -174,9 +174,9 @@ class RowStore(ChunkStore):
 
 
 class ColumnStore(ChunkStore):
-    """Store for a column-major C: the warp group stores 64 elements of each column.
+    """Store for a column-major C: the warpgroup stores 64 elements of each column.
 
-    ``group`` is the index of the warp group. The other arguments are those of :class:`RowStore`.
+    ``group`` is the index of the warpgroup. The other arguments are those of :class:`RowStore`.
     """
 
     def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any, lanes: Lanes):
@@ -268,14 +268,14 @@ class DirectStore:
 
 
 class Result:
-    """Epilogue and store of a warp group's rows.
+    """Epilogue and store of a warpgroup's rows.
 
     Args:
         c: The configuration.
         tmas: TMA atom and coordinate tensor per chunk width.
-        memory: The staging buffers of all warp groups.
+        memory: The staging buffers of all warpgroups.
         sums: The accumulator.
-        group: Index of the warp group.
+        group: Index of the warpgroup.
         fused: The epilogue.
         target: C, for stores without TMA.
         ``beside``: TMA atom and coordinate tensor of extra outputs stored like C, by output index. Each chunk is stored
@@ -391,7 +391,7 @@ class Result:
         return None
 
     def _pieces(self) -> list[tuple[int, int, int]]:
-        """List the chunks of a warp group: MMA, first column, number of columns."""
+        """List the chunks of a warpgroup: MMA, first column, number of columns."""
         widths = self.c.widths
         return [(atom, sum(widths[:i]), w) for atom in range(self.c.atoms) for i, w in enumerate(widths)]
 

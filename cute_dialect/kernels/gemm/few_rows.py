@@ -136,7 +136,7 @@ def few_rows(
     if c.cluster > 1:
         pipeline.pipeline_init_wait(blocks)
 
-    # Two warps are producers, the warp groups are consumers.
+    # Two warps are producers, the warpgroups are consumers.
     if group == c.consumers:
         if cute.arch.warp_idx() % 4 == 0:
             if cute.arch.elect_one():
@@ -241,7 +241,7 @@ class _Stages(pipeline.PipelineAsync):
 
 
 def _multiply(c: SkinnyConfig, mma: Any, a: _Stages, b: _Stages, tile: _Tile, group: Any) -> Any:
-    """Run the main loop and return the accumulator of a warp group: its rows of A times the tile of B."""
+    """Run the main loop and return the accumulator of a warpgroup: its rows of A times the tile of B."""
     part = mma.get_slice(group * 128)
     rA, rB = mma.make_fragment_A(part.partition_A(a.smem)), mma.make_fragment_B(part.partition_B(b.smem))
     sums = mma.make_fragment_C(mma.partition_shape_C((c.rows, c.columns)))
@@ -339,7 +339,7 @@ class _Exchange:
 
 
 class _Store:
-    """Epilogue of a warp group, for a range of columns at a time.
+    """Epilogue of a warpgroup, for a range of columns at a time.
 
     ``memory`` is the stages of A, which are free by now. A stage begins with the rows of the first consumer, 64 lines
     of 128 bytes, followed by those of the next one. Each consumer stages its results in its own rows, which only it has

@@ -70,7 +70,7 @@ class SkinnyConfig(NamedTuple):
 
     @property
     def consumers(self) -> int:
-        """Number of consumer warp groups."""
+        """Number of consumer warpgroups."""
         return self.rows // 64
 
     @property
@@ -179,7 +179,7 @@ class SkinnyConfig(NamedTuple):
         units = self.consumers * self.pieces
         if self.parts < 1 or units % self.parts or self.columns % (8 * self.pieces):
             raise ValueError(
-                f"parts is {self.parts}; it must divide the {self.consumers} warp groups of a tile or be a multiple of "
+                f"parts is {self.parts}; it must divide the {self.consumers} warpgroups of a tile or be a multiple of "
                 f"them, with pieces of a multiple of 8 of {self.columns} columns"
             )
         piece = self.columns // self.pieces

@@ -1,4 +1,4 @@
-"""Mapping of the lanes of a warp group to rows of a tile: the native ``wgmma`` order, or pairs of adjacent rows.
+"""Mapping of the lanes of a warpgroup to rows of a tile: the native ``wgmma`` order, or pairs of adjacent rows.
 
 Each ``wgmma`` has 64 rows. Lane ``l`` of warp ``w`` owns ``16 w + l / 4`` and ``16 w + l / 4 + 8`` (two "halves"). A
 kernel that loads A from shared memory to registers itself can permute the rows of a tile. It only has to store the
@@ -20,7 +20,7 @@ __all__ = ["Lanes", "lanes_of"]
 
 
 class Lanes(NamedTuple):
-    """Row mapping of a warp group. Shapes and strides are those of layouts."""
+    """Row mapping of a warpgroup. Shapes and strides are those of layouts."""
 
     shape: Any = 8  # of the eight row groups of a warp, l / 4
     rows: Any = 1  # their strides in the tile

@@ -47,7 +47,7 @@ DEFAULT = GroupedConfig()
 
 
 class GroupResult(Result):
-    """Epilogue of a warp group that stores only the rows of the group. ``C`` is the result in global memory."""
+    """Epilogue of a warpgroup that stores only the rows of the group. ``C`` is the result in global memory."""
 
     def __init__(self, config: GroupedConfig, C: Any, *given: Any):
         super().__init__(config.base, *given)
@@ -84,7 +84,7 @@ class GroupResult(Result):
         """
         by_rows, cut = self.c.major_c == "n", 1 if self.config.form == "n" else 0
         row, column, *matrix = at
-        if by_rows:  # a warp stores its 16 rows; a warp group stores 64 elements of each column
+        if by_rows:  # a warp stores its 16 rows; a warpgroup stores 64 elements of each column
             row = row + cute.arch.warp_idx() % 4 * 16
         end = place.end if cut == 0 or self.twice == 1 else place.end // self.twice
         (height, width), first = (16 if by_rows else 64, store.chunk), (row, column)
@@ -129,7 +129,7 @@ class GroupResult(Result):
 
 
 class GroupProducts(Products):
-    """MMA main loop of a warp group in which each group has its own number of K steps."""
+    """MMA main loop of a warpgroup in which each group has its own number of K steps."""
 
     def __init__(self, c: GemmConfig, mma: Any, sA: Any, sB: Any, thread: Any, group: Any, scales: Scales):
         super().__init__(c, mma, sA, sB, thread, scales)
@@ -241,7 +241,7 @@ class Turns(Pingpong):
         """Multiply and store every other tile of this block from ``first`` on."""
         tiles, group = self.tiles, self.result.group
         mine, other = group + TURN, (group ^ 1) + TURN
-        if group == 1:  # warp group 0 may start at once
+        if group == 1:  # warpgroup 0 may start at once
             cute.arch.barrier_arrive(other, 256)
             self._skip(first)
         for tile in range(first + group * tiles.step, tiles.count(), tiles.step * 2):
@@ -256,12 +256,12 @@ class Turns(Pingpong):
         self.result.finish()
 
     def _pass_on(self, following: Any, other: Any) -> None:
-        """Pass the tensor cores to the other warp group, if it has a tile."""
+        """Pass the tensor cores to the other warpgroup, if it has a tile."""
         if following < self.tiles.count():
             cute.arch.barrier_arrive(other, 256)
 
     def _skip(self, tile: Any) -> None:
-        """Skip the stages of the other warp group's tile."""
+        """Skip the stages of the other warpgroup's tile."""
         if tile < self.tiles.count():
             self.consumer.state.skip(self.tiles.steps(self.tiles.place(tile)))
 

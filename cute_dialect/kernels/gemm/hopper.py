@@ -1,8 +1,8 @@
 """Persistent, warp-specialized Hopper GEMM: ``C[M,N] = A[M,K] * B[N,K]^T`` with TMA, mbarriers and wgmma.
 
-Warp group 0 is the producer: one of its threads fills a ring of stages in shared memory by TMA. In a cluster along M,
+Warpgroup 0 is the producer: one of its threads fills a ring of stages in shared memory by TMA. In a cluster along M,
 each block loads its own tile of A. It also loads a slice of the shared tile of B, which is multicast to all blocks. In
-a cluster along N, A is shared instead. The other warp groups are consumers. Each one multiplies 64 rows of A by the
+a cluster along N, A is shared instead. The other warpgroups are consumers. Each one multiplies 64 rows of A by the
 whole tile of B and keeps the accumulator in registers. The epilogue converts it and stores it through shared memory by
 TMA, 16 rows per warp.
 
@@ -10,7 +10,7 @@ The rasterization takes tiles in groups of ``group`` cluster rows. Odd groups go
 traverses K in reverse, so that the data read last is read again first, from the L2.
 
     full[s]:  one arrival, the producer's, which sets the expected bytes; then the bytes, from all loading blocks
-    empty[s]: one arrival per consumer warp group of each block that shares the stage
+    empty[s]: one arrival per consumer warpgroup of each block that shares the stage
 
 The grid is the smallest number of blocks that needs no more waves than a full GPU. Variants have modules of their own:
 pingpong consumers (:mod:`~cute_dialect.kernels.gemm.pingpong`), stream-K (:mod:`~cute_dialect.kernels.gemm.stream_k`)
@@ -198,7 +198,7 @@ def gemm(
 
 def ring_between(c: GemmConfig) -> tuple[Any, Any]:
     """Initialize the barriers of the stage ring and return its producer and consumer ends."""
-    # A slot is released per warp group, or per warp if each warp reads A to registers itself.
+    # A slot is released per warpgroup, or per warp if each warp reads A to registers itself.
     agent = pipeline.Agent.Thread if c.through_registers else pipeline.Agent.WarpGroup
     consumers = c.sharing * c.sharers * (4 if c.through_registers else 1)
     pipe = pipeline.PipelineTmaAsync.create(
@@ -210,7 +210,7 @@ def ring_between(c: GemmConfig) -> tuple[Any, Any]:
 
 
 def take_roles(c: GemmConfig, produce: Callable[[], None], consume: Callable[[Any], None]) -> None:
-    """Run ``produce`` in one thread of warp group 0 and ``consume(index)`` in the others, then wait for the cluster."""
+    """Run ``produce`` in one thread of warpgroup 0 and ``consume(index)`` in the others, then wait for the cluster."""
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     if warp_group == 0:
         if c.consumers in REGISTERS:

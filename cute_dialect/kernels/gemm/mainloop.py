@@ -135,7 +135,7 @@ class Operand:
 
 
 class Products:
-    """MMA main loop of a warp group: its rows of A times the tile of B, which ``wgmma`` reads from shared memory."""
+    """MMA main loop of a warpgroup: its rows of A times the tile of B, which ``wgmma`` reads from shared memory."""
 
     def __init__(self, c: GemmConfig, mma: cute.TiledMma, sA: Any, sB: Any, thread: Any, scales: Scales):
         self.c, self.promote, self.mma, self.scales, self.thread = c, c.promote, mma, scales, thread

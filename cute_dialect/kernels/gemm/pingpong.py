@@ -1,15 +1,15 @@
 """Pingpong schedule of the Hopper GEMM: one consumer runs the main loop while the other runs its epilogue.
 
-The two consumer warp groups alternate between a block's tiles, and each computes all rows of its tile. One of them owns
-the tensor cores for a whole main loop. Before its first K step, a warp group waits at its named barrier. The other one
+The two consumer warpgroups alternate between a block's tiles, and each computes all rows of its tile. One of them owns
+the tensor cores for a whole main loop. Before its first K step, a warpgroup waits at its named barrier. The other one
 arrives there after it has issued its last step.
 
-This order is also needed for correctness. An mbarrier distinguishes only two phases. A warp group that waits while the
+This order is also needed for correctness. An mbarrier distinguishes only two phases. A warpgroup that waits while the
 ring wraps around twice could mistake the current phase of a slot for an earlier one.
 
     full[s]:  as in :mod:`cute_dialect.kernels.gemm.hopper`
-    empty[s]: one arrival per block that shares the stage, because only one warp group uses a slot
-    turn[w]:  named barriers 2 and 3 with 256 threads; complete when the other warp group has issued its last step
+    empty[s]: one arrival per block that shares the stage, because only one warpgroup uses a slot
+    turn[w]:  named barriers 2 and 3 with 256 threads; complete when the other warpgroup has issued its last step
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -25,11 +25,11 @@ from cute_dialect.kernels.gemm.mainloop import Products, Tiles
 __all__ = ["TURN", "Pingpong"]
 
 TURN = 2
-"""The first of two named barriers that pass the tensor cores between the warp groups."""
+"""The first of two named barriers that pass the tensor cores between the warpgroups."""
 
 
 class Pingpong:
-    """Consumers that alternate between tiles, one tile per warp group."""
+    """Consumers that alternate between tiles, one tile per warpgroup."""
 
     def __init__(self, c: GemmConfig, consumer: Any, products: Products, result: Result, tiles: Tiles, k_tiles: Any):
         self.consumer, self.products, self.result, self.tiles, self.k_tiles = consumer, products, result, tiles, k_tiles
@@ -39,7 +39,7 @@ class Pingpong:
         consumer, products, result, tiles = self.consumer, self.products, self.result, self.tiles
         group = result.group
         mine, other = group + TURN, (group ^ 1) + TURN
-        if group == 1:  # warp group 0 may start at once
+        if group == 1:  # warpgroup 0 may start at once
             cute.arch.barrier_arrive(other, 256)
         consumer.state.skip(group * self.k_tiles)
         for tile in range(first + group * tiles.step, tiles.count(), tiles.step * 2):

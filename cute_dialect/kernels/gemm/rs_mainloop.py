@@ -24,7 +24,7 @@ _GROUPS = 2
 
 
 class FromRegisters(Products):
-    """MMA main loop of a warp group whose A goes through registers."""
+    """MMA main loop of a warpgroup whose A goes through registers."""
 
     def __init__(self, c: GemmConfig, mma: cute.TiledMma, sA: Any, sB: Any, thread: Any, scales: Scales):
         super().__init__(c, mma, sA, sB, thread, scales)
@@ -99,7 +99,7 @@ class Words:
         self.stage, self.atom, self.step = rows * k, c.sharers * 64 * k, 8 * 32
 
     def read(self, stage: Any, atom: int, step: int, registers: Any) -> None:
-        """Load this lane's part of A for one MMA."""
+        """Load this lane's fragment of A for one MMA."""
         for half in cute.range_constexpr(2):
             at = self.places[half] + stage * self.stage
             at = (at + (atom * self.atom + step * self.step)).align(8)
@@ -143,7 +143,7 @@ class Bytes:
         return lines + self.second if atom % 2 else lines
 
     def read(self, stage: Any, atom: int, step: int, registers: Any) -> None:
-        """Load this lane's part of A for one MMA."""
+        """Load this lane's fragment of A for one MMA."""
         words = cute.recast_tensor(registers, cute.Uint32)
         for half in cute.range_constexpr(2):
             held = []

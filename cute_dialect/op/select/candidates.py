@@ -36,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 WHOLE, TURNS, STREAM, SPLIT, FEW = range(5)
-"""Schedules of blocks: data-parallel, ping-pong (a tile per warp group), stream-K, split-K, few-rows kernel."""
+"""Schedules of blocks: data-parallel, ping-pong (a tile per warpgroup), stream-K, split-K, few-rows kernel."""
 
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 44, 66, 132)
 _FEW_COLUMNS = (32, *range(64, 257, 32))
@@ -63,7 +63,7 @@ class Kernel(NamedTuple):
     buffers: int = 2  # see GemmConfig
     direct: bool = False  # see SkinnyConfig
     finishers: int = 1  # blocks that finish columns of a tile
-    accumulators: int = 1  # per warp group
+    accumulators: int = 1  # per warpgroup
 
 
 _COLUMN = {name: i for i, name in enumerate(Kernel._fields)}

@@ -106,7 +106,7 @@ class Costs(NamedTuple):
     odd_store: float = 1.184  # factor for stores of such lines
     together: float = 0.4605  # fraction of concurrent reads of a line that L2 serves once
     through: float = 60.0  # extra cycles of a step that loads A to registers (an upper estimate, not measured)
-    promote: float = 113.0  # two-level accumulation: cycles between two steps of a warp group, without additions
+    promote: float = 113.0  # two-level accumulation: cycles between two steps of a warpgroup, without additions
     promote_two: float = 47.0  # the same with two accumulators
     promote_add: float = 1.62  # cycles of an addition
     promote_scaled: float = 23.0  # extra cycles of a step with block scales
@@ -212,7 +212,7 @@ class _Fixed:
         self.at_once = self.slots * self.cluster
         self.mma, self.step_cycles = k.rows * k.columns / 32 * x.mma * cycle, x.step_cycles * cycle
         if k.base.promote:
-            # A warp group adds after its MMAs, or, with two accumulators, during the next MMAs; meanwhile another warp
+            # A warpgroup adds after its MMAs, or, with two accumulators, during the next MMAs; meanwhile another warp
             # group may issue MMAs.
             groups = np.where(k.rows == 256, 2, k.rows / 64)
             added = k.rows / 64 / groups * k.columns / 2 * x.promote_add

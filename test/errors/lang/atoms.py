@@ -29,7 +29,7 @@ def ATOM():
 
 
 def WGMMA(source, major):
-    """Return a product of a warp group."""
+    """Return a product of a warpgroup."""
     return nvgpu.warpgroup.MmaF16BF16Op(cute.Float16, Float32, (64, 64, 16), source, major, nvgpu.OperandMajorMode.K)
 
 

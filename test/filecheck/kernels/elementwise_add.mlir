@@ -15,7 +15,7 @@
 // EXPAND-SAME:      -> !cute.ptr<f32, gmem, align<16>>
 // EXPAND:         %bA = cute.make_view(%[[P]], %[[S]]) : !cute.memref<f32, gmem, align<16>, "(16,128):(?{div=4},1)">
 
-// The thread's part keeps 16-byte alignment, so 128 bits move at a time; only the edge has flags.
+// The thread's partition keeps 16-byte alignment, so 128 bits move at a time; only the edge has flags.
 // ARCH-LABEL: gpu.func @add_v
 // ARCH:         arith.divsi
 // ARCH:         arith.remsi

@@ -209,7 +209,7 @@ def test_quad_pair_lanes() -> None:
     assert [evaluate(i, thr_id) for i in range(8)] == [0, 1, 2, 3, 16, 17, 18, 19]
 
 
-# PTX ISA 9.7.15.5.1, %warpid of the warp group = thread / 32.
+# PTX ISA 9.7.15.5.1, %warpid of the warpgroup = thread / 32.
 WGMMA_A: dict[int, Formula] = {
     16: lambda x, i: (
         16 * (x // 32) + (x % 32) // 4 + (8 if i in (2, 3, 6, 7) else 0),

@@ -134,7 +134,7 @@ def test_c_and_d_may_differ() -> None:
 
 
 def wgmma_loop(stages: int, loop: bool, branch: bool = False) -> Any:
-    """Two warp groups, each 128 x 64 of D in two atoms; k-tiles of 64 in swizzled stages of shared memory."""
+    """Two warpgroups, each 128 x 64 of D in two atoms; k-tiles of 64 in swizzled stages of shared memory."""
 
     def multiply(A: Any, B: Any, D: Any, more: Any):
         tid = cute.arch.thread_idx().x

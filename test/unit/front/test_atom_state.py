@@ -95,7 +95,7 @@ def test_forms() -> None:
 
 
 def test_one_of_two_threads_parts() -> None:
-    """A thread's part chosen by a branch: the thread's number is what differs."""
+    """A thread's partition chosen by a branch: the thread's number is what differs."""
 
     def body() -> None:
         mma = wgmma()

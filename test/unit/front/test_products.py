@@ -107,7 +107,7 @@ def test_cp_async_ldmatrix_and_four_warps() -> None:
 
 
 def wgmma_body(n: int, accumulate: Any, rmem: bool = False, majors: tuple[str, str] = ("k", "k")) -> Any:
-    """C = A B^T, or 3 C + A B^T: a product of a warp group from shared memory."""
+    """C = A B^T, or 3 C + A B^T: a product of a warpgroup from shared memory."""
     source = warpgroup.OperandSource.RMEM if rmem else warpgroup.OperandSource.SMEM
 
     def body(A: Tensor, B: Tensor, C: Tensor) -> None:

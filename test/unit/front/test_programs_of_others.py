@@ -81,9 +81,7 @@ def test_const_expr_checks() -> None:
 
 @pytest.mark.parametrize("swizzle", [(2, 3, 3), (3, 3, 3), (1, 2, 4)])
 def test_accumulators_through_a_swizzled_layout(swizzle: tuple[int, int, int]) -> None:
-    """A thread's part of C in shared memory whose layout has the swizzle: written by the MMA's partition, read by a
-    plain index, which goes through the same layout.
-    """
+    """A thread's partition of C in swizzled shared memory, written by the MMA's partition and read by an index."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, out: cute.Tensor):

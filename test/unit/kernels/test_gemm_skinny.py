@@ -31,7 +31,7 @@ CASES = {
     "two parts": (BASE._replace(columns=128, parts=2), (100, 264, 344)),
     "four parts": (BASE._replace(columns=128, parts=4), (100, 136, 344)),
     "parts, A shared": (BASE._replace(columns=128, parts=2, share=2), (100, 264, 344)),
-    "parts, one warp group": (BASE._replace(rows=64, columns=128, parts=2), (60, 136, 344)),
+    "parts, one warpgroup": (BASE._replace(rows=64, columns=128, parts=2), (60, 136, 344)),
     "64 rows, 16 of them there": (BASE._replace(rows=64, live=16), (11, 136, 344)),
     "chunks of 64 bytes": (BASE._replace(columns=96), (100, 104, 200)),
     "bf16 to f32": (BASE._replace(element="bf16", output="f32", direct=True), (100, 72, 200)),

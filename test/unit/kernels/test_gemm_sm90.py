@@ -36,7 +36,7 @@ CASES = {
         (200, 264, 272),
     ),
     "fp8, two accumulators": (FP8._replace(tile=(64, 64, 128), promote=True, sms=2), (200, 136, 400)),
-    "fp8, two accumulators, two warp groups": (
+    "fp8, two accumulators, two warpgroups": (
         FP8._replace(tile=(128, 64, 128), deferred=False, promote=True, sms=2),
         (264, 136, 656),
     ),
@@ -324,7 +324,7 @@ ARRAYS = {
     "columns": (COLUMNS, (104, 136, 136)),
     "columns, 16 of them": (COLUMNS._replace(tile=(64, 16, 64)), (104, 3, 136)),
     "columns, 256 rows": (COLUMNS._replace(tile=(256, 80, 64), deferred=True), (304, 136, 72)),
-    "columns of 3 warp groups, both other majors": (
+    "columns of 3 warpgroups, both other majors": (
         COLUMNS._replace(tile=(192, 96, 64), major_a="m", major_b="n", deferred=True),
         (208, 136, 136),
     ),

@@ -84,7 +84,7 @@ def test_copies_are_as_the_table_says(name: str) -> None:
 
 
 def partitioned(make: Any, threads: int, shape: tuple[int, int]) -> list[list[int]]:
-    """Return the elements of a tile that each thread's part has, in its order, as a kernel on the CPU sees them."""
+    """Return the elements of each thread's partition of a tile, in order, as a kernel on the CPU sees them."""
     values = shape[0] * shape[1]
     out = np.full((threads, values), -1, np.int32)
 
