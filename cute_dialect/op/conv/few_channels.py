@@ -32,9 +32,13 @@ FewChannels: TypeAlias = DepthwiseConfig | DirectConfig | PartialWeights
 _ALONE = 256
 """Maximum product of channels and filters of a convolution without groups: 16 by 16, or 8 by 32."""
 _WIDE = 32
-"""Channels per group above which an im2col GEMM is faster, if it supports the problem."""
+"""Channels per group above which an im2col GEMM may be faster, if it supports the problem."""
 _FASTER = 0.8
-"""Ratio of predicted times below which image tiles are preferred to a GEMM, without groups."""
+"""Ratio of predicted times below which image tiles are preferred to a GEMM."""
+_FEW = 1.8
+"""The same ratio for groups of at most 8 channels or filters, whose GEMMs take longer than predicted."""
+_WRITTEN = 1.5
+"""The same ratio for a GEMM whose columns are written to memory."""
 _FOLDED = 0.6
 """The same ratio for a GEMM of folded filter columns.
 
@@ -68,9 +72,11 @@ def few_channels(asked: ConvRequest, sms: int = 132) -> FewChannels | None:
         return found
     if g.groups == 1:
         return found if _is_faster(asked, found, sms) else None
-    widest = max(g.filter[-1], g.filter[0] // g.groups)
-    narrowest = min(g.filter[-1], g.filter[0] // g.groups)
-    return None if widest > _WIDE and narrowest > 8 and served(asked) and not g.is_product else found
+    c, k = g.filter[-1], g.filter[0] // g.groups
+    if max(c, k) <= _WIDE or g.is_product or not served(asked):
+        return found
+    margin = _FASTER if min(c, k) > 8 else _FEW
+    return found if microseconds_of(asked, found, sms) < margin * gemm_microseconds(asked, sms=sms) else None
 
 
 def _is_faster(asked: ConvRequest, found: DirectConfig | PartialWeights, sms: int) -> bool:
@@ -84,6 +90,8 @@ def _is_faster(asked: ConvRequest, found: DirectConfig | PartialWeights, sms: in
     margin = 1.0 if g.taps == 1 and min(c, k) <= _SKINNY else _FASTER
     if not g.is_product and narrow(asked, sms=sms) is not None:
         margin = _FOLDED
+    elif not served(asked) and not g.is_product:
+        margin = _WRITTEN
     return microseconds_of(asked, found, sms) < margin * gemm_microseconds(asked, sms=sms)
 
 
