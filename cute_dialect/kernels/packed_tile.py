@@ -53,6 +53,8 @@ class PackedTile:
         each = self.slot(LANES * self.vectors - 1) + 1
         memory = cute.smem_tensor(dtype, cute.make_layout(warps * each * self.width), byte_alignment=16)
         self.memory = memory.iterator + warp * (each * self.width)
+        self.reads = ""
+        """The slots that lanes read last: their ``own`` consecutive ones, or those of ``all`` lanes."""
 
     def slot(self, vector: Any) -> Any:
         """Return the slot in shared memory of a vector of the tile."""
@@ -86,7 +88,8 @@ class PackedTile:
     def exchanged(self, x: cute.Tensor, values: cute.Tensor, to_the_end: bool) -> cute.Tensor:
         """Exchange vectors, so that each lane has consecutive ones."""
         w = self.width
-        cute.arch.sync_warp()
+        if self.reads:
+            cute.arch.sync_warp()
         for i in cute.range_constexpr(self.vectors):
             to = self.vector(self.memory, self.slot(i * LANES + self.lane))
             cute.autovec_copy(part(values, i * w, w), to)
@@ -100,16 +103,19 @@ class PackedTile:
         for i in cute.range_constexpr(self.vectors):
             at = self.vector(self.memory, self.slot(self.lane * self.vectors + i))
             cute.autovec_copy(at, part(found, i * w, w))
+        self.reads = "own"
         return found
 
     def store(self, y: cute.Tensor, values: cute.Tensor, whole: Any) -> None:
         """Store this lane's elements to a contiguous matrix; the arguments are those of :meth:`load`."""
         w = self.width
-        cute.arch.sync_warp()
+        if self.reads == "all":
+            cute.arch.sync_warp()
         for i in cute.range_constexpr(self.vectors):
             at = self.vector(self.memory, self.slot(self.lane * self.vectors + i))
             cute.autovec_copy(part(values, i * w, w), at)
         cute.arch.sync_warp()
+        self.reads = "all"
         limit = cute.size(y) // w if whole is None else whole
         out = cute.make_rmem_tensor(self.elements, self.dtype)
         for i in cute.range_constexpr(self.vectors):

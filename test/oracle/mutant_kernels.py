@@ -17,11 +17,13 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.few_rows_config import SkinnyConfig
+from cute_dialect.kernels.packed_rows import packed_text
 from cute_dialect.kernels.row_config import RowConfig
 from cute_dialect.kernels.row_sums import sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
+from cute_dialect.kernels.transpose_narrow import narrow_text
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DTYPES = {
@@ -153,6 +155,35 @@ def _transpose(element: str, *shapes: tuple[int, int]) -> Subject:
     )
 
 
+def _narrow(n: int, rows: int, unit: int, tall: bool) -> Subject:
+    """Transpose of (rows, n), or to it: the narrow matrix is a vector."""
+
+    def make() -> list[np.ndarray]:
+        a = _integers(np.random.default_rng(n), (rows, n) if tall else (n, rows), "f16")
+        out = np.full(a.size, np.nan, np.float16)
+        return [a.reshape(-1), out.reshape(n, rows)] if tall else [out, a]
+
+    return Subject(
+        f"transpose {'from' if tall else 'to'} {n} columns", lambda: narrow_text("f16", n, unit, tall), "launch", [make],
+        lambda x: bool((x[0].reshape(rows, n).T == x[1]).all()),
+    )  # fmt: skip
+
+
+def _packed(op: str, rows: int, n: int) -> Subject:
+    def make() -> list[np.ndarray]:
+        x = np.random.default_rng(n).standard_normal(rows * n).astype(np.float16)
+        return [x, np.full(rows if op == "sum" else rows * n, np.nan, np.float16)]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        x, y = (a.astype(np.float64) for a in arrays)
+        x = x.reshape(rows, n)
+        e = np.exp(x - x.max(1, keepdims=True))
+        exact = x.sum(1) if op == "sum" else (e / e.sum(1, keepdims=True)).reshape(-1)
+        return bool(np.abs(y - exact).max() <= 2e-3 * np.abs(exact).max())
+
+    return Subject(f"packed {op} of {n} columns", lambda: packed_text(op, "f16", n), "launch", [make], right)
+
+
 def _tma_copy() -> Subject:
     def make() -> list[np.ndarray]:
         a = _integers(np.random.default_rng(0), (72, 136), "f16")
@@ -182,6 +213,10 @@ def subjects() -> list[Subject]:
         _add(),
         _transpose("f32", (61, 75), (64, 64), (128, 97), (65, 96), (68, 100), (132, 96)),
         _transpose("f16", (72, 136), (128, 128), (136, 104)),
+        _narrow(3, 1003, 1, True),
+        _narrow(4, 520, 8, False),
+        _packed("softmax", 1001, 3),
+        _packed("sum", 301, 6),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),
