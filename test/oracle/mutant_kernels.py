@@ -164,24 +164,30 @@ def _narrow(n: int, rows: int, unit: int, tall: bool) -> Subject:
         return [a.reshape(-1), out.reshape(n, rows)] if tall else [out, a]
 
     return Subject(
-        f"transpose {'from' if tall else 'to'} {n} columns", lambda: narrow_text("f16", n, unit, tall), "launch", [make],
-        lambda x: bool((x[0].reshape(rows, n).T == x[1]).all()),
+        f"transpose {'from' if tall else 'to'} {n} columns", lambda: narrow_text("f16", n, unit, tall), "launch",
+        [make], lambda x: bool((x[1] == x[0].reshape(rows, n).T).all()),
     )  # fmt: skip
 
 
-def _packed(op: str, rows: int, n: int) -> Subject:
-    def make() -> list[np.ndarray]:
+def _packed(op: str, n: int, *shapes: int) -> Subject:
+    def make(rows: int) -> list[np.ndarray]:
         x = np.random.default_rng(n).standard_normal(rows * n).astype(np.float16)
         return [x, np.full(rows if op == "sum" else rows * n, np.nan, np.float16)]
 
     def right(arrays: Sequence[np.ndarray]) -> bool:
         x, y = (a.astype(np.float64) for a in arrays)
-        x = x.reshape(rows, n)
+        x = x.reshape(-1, n)
         e = np.exp(x - x.max(1, keepdims=True))
         exact = x.sum(1) if op == "sum" else (e / e.sum(1, keepdims=True)).reshape(-1)
         return bool(np.abs(y - exact).max() <= 2e-3 * np.abs(exact).max())
 
-    return Subject(f"packed {op} of {n} columns", lambda: packed_text(op, "f16", n), "launch", [make], right)
+    return Subject(
+        f"packed {op} of {n} columns",
+        lambda: packed_text(op, "f16", n),
+        "launch",
+        [partial(make, s) for s in shapes],
+        right,
+    )
 
 
 def _tma_copy() -> Subject:
@@ -215,8 +221,8 @@ def subjects() -> list[Subject]:
         _transpose("f16", (72, 136), (128, 128), (136, 104)),
         _narrow(3, 1003, 1, True),
         _narrow(4, 520, 8, False),
-        _packed("softmax", 1001, 3),
-        _packed("sum", 301, 6),
+        _packed("softmax", 3, 1001),
+        _packed("sum", 6, 301, 101),
         _tma_copy(),
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),
