@@ -249,12 +249,12 @@ def _compose_basis(a: Layout, s: IntTuple, d: Stride) -> tuple[IntTuple, Stride]
         # Strides that are not basis elements are static zeros here.
         return s, 0
     if isinstance(s, Dyn):
-        raise AlgebraError(f"expected a static extent for the basis stride {d}, got {s}")
+        raise AlgebraError(f"the extent of a mode with the basis stride {d} must be static, got {s}")
     shape, stride = a.shape, a.stride
     for at, i in enumerate(d.path):
         if type(shape) is not tuple or i >= len(shape):
             # unreachable: callers in this package have checked it
-            raise AlgebraError(f"expected the path of {d} to lead to a mode of {shown(a)}, but depth {at} has none")
+            raise AlgebraError(f"the basis stride {d} selects no mode of {shown(a)}: depth {at} has none")
         shape, stride = shape[i], stride[i]  # type: ignore[index]
     extents, strides = flat_modes(raw_layout(shape, stride))  # type: ignore
     return _compose_flat(extents, strides, s, d.value)

@@ -9,7 +9,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
 from cute_dialect.arch.atom import Atom, CopyAtom, MmaAtom
@@ -167,13 +167,18 @@ def find_mma_sync(
     if found is None:
         shapes = sorted({k[0] for k in _mma_sync_index() if k[1] == types})
         raise AtomError(
-            f"expected a shape, majors and modifiers that mma.sync supports for D, A, B, C = {', '.join(types)}"
-            + (f" (shapes {', '.join('x'.join(map(str, s)) for s in shapes)})" if shapes else " (there are none)")
-            + f", got {'x'.join(map(str, shape_mnk))}, majors {majors[0]} and {majors[1]}"
+            f"mma.sync has no shape {'x'.join(map(str, shape_mnk))} with majors {majors[0]} and {majors[1]}"
             + (", saturating" if saturate else "")
             + (f", {bit_op}" if bit_op else "")
+            + f" for D, A, B, C = {', '.join(types)}; {_available(shapes)}"
         )
     return mma_atom(found)
+
+
+def _available(shapes: Sequence[tuple[int, int, int]]) -> str:
+    if not shapes:
+        return "no shape has these types"
+    return f"shapes of these types: {', '.join('x'.join(map(str, s)) for s in shapes)}"
 
 
 @cache
@@ -204,10 +209,9 @@ def find_mma_sp(shape_mnk: tuple[int, int, int], types: tuple[str, str, str, str
     if found is None:
         shapes = sorted({k[0] for k in _mma_sp_index() if k[1:] == (types, saturate)})
         raise AtomError(
-            f"expected a shape and modifiers that mma.sp supports for D, A, B, C = {', '.join(types)}"
-            + (f" (shapes {', '.join('x'.join(map(str, s)) for s in shapes)})" if shapes else " (there are none)")
-            + f", got {'x'.join(map(str, shape_mnk))}"
+            f"mma.sp has no shape {'x'.join(map(str, shape_mnk))}"
             + (", saturating" if saturate else "")
+            + f" for D, A, B, C = {', '.join(types)}; {_available(shapes)}"
         )
     return mma_atom(found)
 

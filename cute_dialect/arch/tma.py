@@ -144,10 +144,10 @@ Run = tuple[int, int, Path, int]
 def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]:
     """Return the tile as nested loops, ordered by stride in shared memory."""
     if type(gmem.shape) is not tuple:
-        raise TmaError(f"expected a global layout with a tuple of modes, got {gmem}", "gmem")
+        raise TmaError(f"the shape of the global layout must be a tuple of modes, got {gmem}", "gmem")
     tiles = tile if type(tile) is tuple else (tile,)
     if len(tiles) > len(gmem.shape):
-        raise TmaError(f"expected a tile of rank at most {len(gmem.shape)}, that of the tensor, got {tile}", "tile")
+        raise TmaError(f"the tile {tile} has rank {len(tiles)}, but the tensor has rank {len(gmem.shape)}", "tile")
     identity = basis_like(gmem.shape)
     blocks: list[Layout] = []
     for i, t in enumerate(tiles):
@@ -156,7 +156,7 @@ def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]
             t = raw_layout(t, 1)
         if not isinstance(t, Layout) or not is_static(t):
             # unreachable: callers in this package have checked it
-            raise TmaError(f"expected a static extent or layout, got {t}", f"tile[{i}]")
+            raise TmaError(f"the extent of the tile must be static, got {t}", f"tile[{i}]")
         try:
             blocks.append(compose(mode, t))
         except AlgebraError as e:
@@ -164,23 +164,23 @@ def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]
             raise TmaError(str(e), f"tile[{i}]") from None
     modes = layout_modes(smem)
     if len(modes) != len(blocks):
-        raise TmaError(f"expected a layout of {len(blocks)} modes, as the tile has, got {smem}", "smem")
+        raise TmaError(f"{smem} has {len(modes)} modes, but the tile has {len(blocks)}", "smem")
     runs: list[Run] = []
     for i, (block, mode) in enumerate(zip(blocks, modes)):
         runs += match_modes(block, mode, f"mode {i}")
     runs.sort(key=lambda r: r[1])
     for (extent, stride, _, _), (_, above, _, _) in pairwise(runs):
         if above < extent * stride:
-            raise TmaError(f"expected a layout without overlapping elements, got {smem}", "smem")
+            raise TmaError(f"the elements of {smem} overlap", "smem")
     return runs
 
 
 def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
     """Split one mode of the tile into runs that have a single stride on both sides."""
     if not is_static(block.shape):
-        raise TmaError(f"expected a tile that divides the modes of the tensor at compile time, got {block}", where)
+        raise TmaError(f"the extents of the tile in the tensor must be static, got {block}", where)
     if product(block.shape) != product(smem.shape):
-        raise TmaError(f"expected extent {product(block.shape)} in shared memory, that of the tile, got {smem}", where)
+        raise TmaError(f"{smem} has extent {product(smem.shape)}, but the tile has {product(block.shape)}", where)
     ours = list(zip(int_leaves(block.shape), tree_leaves(block.stride)))
     theirs = list(zip(int_leaves(smem.shape), int_leaves(smem.stride)))
     runs: list[Run] = []
@@ -190,14 +190,14 @@ def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
         if s % n or t % n:
             # unreachable: callers in this package have checked it
             raise TmaError(
-                f"expected {block} and {smem} to split into modes of equal extents, got extents {s} and {t}", where
+                f"{block} and {smem} do not split into modes of equal extents: {s} and {t} do not divide", where
             )
         if n != 1:
             if not isinstance(basis, Basis) or type(basis.value) is not int:
                 # unreachable: callers in this package have checked it
-                raise TmaError(f"expected basis strides along modes of the tensor, got {block}", where)
+                raise TmaError(f"the strides of the tile must be basis strides of the tensor, got {block}", where)
             if stride <= 0:
-                raise TmaError(f"expected positive strides in shared memory, got {smem}", where)
+                raise TmaError(f"strides in shared memory must be positive, got {smem}", where)
             runs.append((n, stride, basis.path, basis.value))
         ours[0] = (s // n, Basis(basis.value * n, basis.path) if isinstance(basis, Basis) else basis)  # type: ignore
         theirs[0] = (t // n, stride * n)

@@ -60,7 +60,7 @@ def _runs(coords: Layout, smem: Layout, rank: int) -> list[Run]:
         assert extent > 1
     for (extent, stride, _, _), (_, above, _, _) in pairwise(runs):
         if above < extent * stride:
-            raise TmaError(f"expected a layout without overlapping elements, got {smem}", "smem")
+            raise TmaError(f"the elements of {smem} overlap", "smem")
     return runs
 
 

@@ -347,8 +347,8 @@ class RecastIterOp(MemoryOp):
         a, b = source.data, target.data
         if a.space != b.space or a.swizzle != b.swizzle or a.alignment % b.alignment:
             raise VerifyException(
-                f"'{self.name}' op expected the same space and swizzle and at most the operand's alignment of "
-                f"{a.alignment} bytes, got {source} to {target}"
+                f"'{self.name}' op cannot change the memory space or the swizzle of a pointer, or raise its alignment "
+                f"of {a.alignment} bytes: {source} to {target}"
             )
 
     @classmethod

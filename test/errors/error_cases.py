@@ -405,7 +405,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     ),
     (
         'compose.compose(L("(4,8):(8,1)"), L("(?,2):(1@0,1@1)"))',
-        "expected a static extent for the basis stride 1@0, got ?",
+        "the extent of a mode with the basis stride 1@0 must be static, got ?",
     ),
     (
         'compose.compose(L("(4,8):(8,1)"), L("2:1@5"))',

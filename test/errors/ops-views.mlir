@@ -29,7 +29,7 @@ func.func @f(%p: !cute.ptr<f32, gmem>, %o: i32) {
 // -----
 
 func.func @f(%p: !cute.ptr<f32, gmem>) {
-  // expected-error @below {{'cute.recast_iter' op expected the same space and swizzle and at most the operand's alignment of 4 bytes, got !cute.ptr<f32, gmem> to !cute.ptr<f32, smem>}}
+  // expected-error @below {{'cute.recast_iter' op cannot change the memory space or the swizzle of a pointer, or raise its alignment of 4 bytes: !cute.ptr<f32, gmem> to !cute.ptr<f32, smem>}}
   %r = cute.recast_iter(%p) : !cute.ptr<f32, gmem> to !cute.ptr<f32, smem>
 //     ^
   return
@@ -38,7 +38,7 @@ func.func @f(%p: !cute.ptr<f32, gmem>) {
 // -----
 
 func.func @f(%p: !cute.ptr<f32, gmem, align<4>>) {
-  // expected-error @below {{'cute.recast_iter' op expected the same space and swizzle and at most the operand's alignment of 4 bytes, got !cute.ptr<f32, gmem> to !cute.ptr<f16, gmem, align<16>>}}
+  // expected-error @below {{'cute.recast_iter' op cannot change the memory space or the swizzle of a pointer, or raise its alignment of 4 bytes: !cute.ptr<f32, gmem> to !cute.ptr<f16, gmem, align<16>>}}
   %r = cute.recast_iter(%p) : !cute.ptr<f32, gmem, align<4>> to !cute.ptr<f16, gmem, align<16>>
 //     ^
   return

@@ -229,7 +229,7 @@ func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16)>)
 
 // -----
 
-// expected-error @below {{expected a shape, majors and modifiers that mma.sync supports for D, A, B, C = f32, f16, f16, f32 (shapes 8x8x4, 16x8x8, 16x8x16), got 16x8x17, majors k and k}}
+// expected-error @below {{mma.sync has no shape 16x8x17 with majors k and k for D, A, B, C = f32, f16, f16, f32; shapes of these types: 8x8x4, 16x8x8, 16x8x16}}
 func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x17, (f32,f16,f16,f32)>)
 //                                             ^
 

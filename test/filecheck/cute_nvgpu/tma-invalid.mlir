@@ -287,7 +287,7 @@ func.func @f(%a: !load, %c: !xy, %s: !s) {
 !xy = !cute.coord_tensor<"(?,?)", "(8,32):(1@1,1@0)">
 !s = !cute.memref<f16, smem, align<128>, "(8,64):(64,1)">
 func.func @f(%a: !load, %c: !xy, %s: !s) {
-  // expected-error @below {{mode 1: expected extent 32 in shared memory, that of the tile, got 64:1}}
+  // expected-error @below {{mode 1: 64:1 has extent 64, but the tile has 32}}
   cute.copy(%a, %c, %s) : (!load, !xy, !s) -> ()
   return
 }

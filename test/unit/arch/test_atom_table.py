@@ -188,9 +188,10 @@ def test_finding() -> None:
     [
         (
             lambda: find_mma_sync((16, 8, 32), ("f32", "f16", "f16", "f32")),
-            "(shapes 8x8x4, 16x8x8, 16x8x16), got 16x8x32",
+            "mma.sync has no shape 16x8x32 with majors k and k for D, A, B, C = f32, f16, f16, f32; "
+            "shapes of these types: 8x8x4, 16x8x8, 16x8x16",
         ),
-        (lambda: find_mma_sync((16, 8, 16), ("f16", "bf16", "bf16", "f16")), "(there are none), got 16x8x16"),
+        (lambda: find_mma_sync((16, 8, 16), ("f16", "bf16", "bf16", "f16")), "no shape has these types"),
         (lambda: find_mma_sync((16, 8, 16), ("f32", "f16", "f16", "f32"), saturate=True), "majors k and k, saturating"),
         (lambda: find_wgmma(12, ("f32", "f16", "f16")), "N: expected N among 8, 16, 24"),
         (lambda: find_wgmma(40, ("i32", "i8", "i8")), "N: expected N among 8, 16, 24, 32, 48"),

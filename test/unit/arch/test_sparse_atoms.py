@@ -267,10 +267,10 @@ def test_a_is_half() -> None:
     [
         (
             lambda: find_mma_sp((16, 8, 8), ("f32", "f16", "f16", "f32")),
-            "that mma.sp supports for D, A, B, C = f32, f16, f16, f32 (shapes 16x8x16, 16x8x32), got 16x8x8",
+            "mma.sp has no shape 16x8x8 for D, A, B, C = f32, f16, f16, f32; shapes of these types: 16x8x16, 16x8x32",
         ),
-        (lambda: find_mma_sp((16, 8, 16), ("f16", "bf16", "bf16", "f16")), "(there are none), got 16x8x16"),
-        (lambda: find_mma_sp((16, 8, 16), ("f32", "f16", "f16", "f32"), True), "(there are none), got 16x8x16, satur"),
+        (lambda: find_mma_sp((16, 8, 16), ("f16", "bf16", "bf16", "f16")), "no shape has these types"),
+        (lambda: find_mma_sp((16, 8, 16), ("f32", "f16", "f16", "f32"), True), "16x8x16, saturating for D"),
     ],
 )
 def test_finding_nothing(search: Callable[[], object], message: str) -> None:

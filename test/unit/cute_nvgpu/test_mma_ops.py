@@ -65,9 +65,9 @@ def test_defaults_of_wgmma() -> None:
         ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16)>", "element types of D, A, B and C, got 3"),
         (
             "!cute_nvgpu.atom.mma_sync<16x8x4, (f32,f16,f16,f32)>",
-            "expected a shape, majors and modifiers that mma.sync supports .* got 16x8x4",
+            "mma.sync has no shape 16x8x4 with majors .*; shapes of these types: ",
         ),
-        ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f32,f32,f32)>", "there are none"),
+        ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f32,f32,f32)>", "no shape has these types"),
         ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), major = (mn, k)>", "majors mn and k"),
         (
             "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), A = rmem>",

@@ -100,8 +100,8 @@ def test_element_strides() -> None:
     [
         ("(8,64,2):(1@1,1@0,1@2)", "(8,128):(128,1)", (64, 8), "expected the same number of modes on both sides"),
         ("(8,64):(1@2,1@0)", "(8,64):(64,1)", (64, 8), "expected coordinates in the 2 dimensions of the tensor map"),
-        ("(8,64):(1@1,1@0)", "(8,64):(1,1)", (64, 8), "expected a layout without overlapping elements"),
-        ("(8,64):(1@1,1@0)", "(8,64):(64,-1)", (64, 8), "expected positive strides in shared memory"),
+        ("(8,64):(1@1,1@0)", "(8,64):(1,1)", (64, 8), "the elements of (8,64):(1,1) overlap"),
+        ("(8,64):(1@1,1@0)", "(8,64):(64,-1)", (64, 8), "strides in shared memory must be positive"),
         ("(8,96):(1@1,1@0)", "(8,96):(96,1)", (64, 8), "expected 64 elements at stride 1 in shared memory"),
         ("(8,48):(1@1,1@0)", "(8,48):(48,1)", (64, 8), "got 48"),
     ],

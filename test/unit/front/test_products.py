@@ -288,8 +288,8 @@ ERRORS = {
     "F250: warp.MmaF16BF16Op: ab_dtype must be one of Float16, BFloat16, got Float32": (
         lambda: cute.make_tiled_mma(warp.MmaF16BF16Op(cute.Float32, cute.Float32))
     ),
-    "F250: MmaF16BF16Op: expected a shape, majors and modifiers that mma.sync supports for D, A, B, C = f32, f16, f16, "
-    "f32 (shapes 8x8x4, 16x8x8, 16x8x16), got 16x16x16, majors k and k": (
+    "F250: MmaF16BF16Op: mma.sync has no shape 16x16x16 with majors k and k for D, A, B, C = f32, f16, f16, "
+    "f32; shapes of these types: 8x8x4, 16x8x8, 16x8x16": (
         lambda: cute.make_mma_atom(warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 16, 16)))
     ),
     "F250: MmaF16BF16Op: N: expected N among 8, 16,"
