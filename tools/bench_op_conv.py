@@ -73,7 +73,7 @@ class Conv(NamedTuple):
         asked = ConvRequest(g, "f16", "f16")
         few = few_channels(asked)
         if isinstance(few, PartialWeights):
-            return {few.name: partial(kernel_text, few.config)}
+            return {few.name: partial(kernel_text, few.kernel("f16"))}
         if few is not None and self.fused:
             added: Any = True  # A residual is added.
             made = epilogue_of(

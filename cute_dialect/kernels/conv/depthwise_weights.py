@@ -51,6 +51,8 @@ class DepthwiseWeightsConfig(NamedTuple):
     """Filters per channel of the image."""
     shift: bool = False
     """Process one output row per loop iteration and shift the previous ones to the next registers, for smaller code."""
+    output: str = "f32"
+    """Type of the partial results; another type than f32 if there is a single row, the gradient itself."""
 
     @property
     def given(self) -> int:
@@ -99,7 +101,7 @@ class DepthwiseWeightsConfig(NamedTuple):
     def name(self) -> str:
         """Name of the kernel."""
         shape = f"c{self.channels}q{self.columns}r{self.taps}a{self.ahead}" + "w" * self.whole + "s" * self.shift
-        shape += f"m{self.multiplier}" * (self.multiplier > 1)
+        shape += f"m{self.multiplier}" * (self.multiplier > 1) + f"-{self.output}" * (self.output != "f32")
         return (
             f"depthwise-wgrad-{self.element}-{self.window.name}-{shape}-l{self.lanes}t{self.threads}x{self.blocks}"
         )  # fmt: skip
@@ -148,6 +150,7 @@ def depthwise_weights(
     image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]
 ):  # fmt: skip
     """Accumulate a thread's channels and taps over some tiles, then reduce over the block."""
+    cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the rows may start, and waits.
     lanes, at_once, strips, bands, tiles, rows = sizes
     thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
     rest, lane = divmod(thread, lanes)
@@ -357,7 +360,7 @@ def _store_sums(config: Any, held: Any, parts: Any, sizes: Any) -> None:
             for g in range(groups):
                 found = found + held[lane + lanes * slice_ + apart * g, j, k]
             at = total - 1 - tap if config.window.flip else tap
-            parts[block, c * total + at] = found
+            parts[block, c * total + at] = found.to(parts.element_type)
 
 
 @printed
@@ -369,5 +372,5 @@ def depthwise_weights_text(config: DepthwiseWeightsConfig) -> cute.Compiled:
         for n in (config.given, config.channels)
         for step in [f"?{{div={n}}}" if n > 1 else "?"]
     ]
-    parts = cute.Tensor[cute.Float32, "(?,?):(?,1)"]
+    parts = cute.Tensor[number(config.output), "(?,?):(?,1)"]
     return cute.trace(launch, *tensors, parts, cute.Int32(0), config=config)

@@ -45,6 +45,8 @@ class DirectWeightsConfig(NamedTuple):
     """Warps along the groups of a block, along the taps, and along the pixels."""
     blocks: int = 2
     """Minimum number of resident blocks per multiprocessor."""
+    output: str = "f32"
+    """Type of the partial results; another type than f32 if there is a single row, the gradient itself."""
 
     @property
     def groups(self) -> int:
@@ -104,6 +106,7 @@ class DirectWeightsConfig(NamedTuple):
         """Name of the kernel."""
         shape = "_".join(map(str, (*self.parts, *self.vectors)))
         shape += f"-{self.tile[0]}x{self.tile[1]}-w{'x'.join(map(str, self.warps))}x{self.blocks}"
+        shape += f"-{self.output}" * (self.output != "f32")
         return f"direct-wgrad-{self.element}-{self.window.name}-c{self.channels}k{self.filters}-{shape}"
 
     def check(self) -> None:
@@ -145,6 +148,7 @@ def launch(image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, config: c
 @cute.kernel
 def direct_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]):
     """Accumulate the filter gradient of some groups over some tiles."""
+    cute.arch.griddepcontrol_launch_dependents()  # The kernel that adds up the rows may start, and waits.
     strips, bands, tiles = sizes
     block, slab, _ = cute.arch.block_idx()
     slab, part = divmod(slab, config.parts[0] * config.parts[1])
@@ -274,7 +278,7 @@ class _Warp:
 
 def _store_one(parts: Any, row: Any, at: Any, there: Any, value: Any) -> None:
     if there:
-        parts[row, at] = value
+        parts[row, at] = value.to(parts.element_type)
 
 
 def _add(walk: _Warp, rows: Any, columns: Any) -> None:
@@ -307,5 +311,5 @@ def _add(walk: _Warp, rows: Any, columns: Any) -> None:
 def direct_weights_text(config: DirectWeightsConfig) -> cute.Compiled:
     """Trace the kernel ``@direct_weights`` and its host function ``@launch``."""
     tensors = [image_type(number(config.element), size) for size in config.vectors]
-    parts = cute.Tensor[cute.Float32, "(?,?):(?,1)"]
+    parts = cute.Tensor[number(config.output), "(?,?):(?,1)"]
     return cute.trace(launch, *tensors, parts, config=config)

@@ -1,4 +1,7 @@
-"""Gradients of filters as partial sums: a kernel writes a row per block, and a second kernel adds the rows."""
+"""Gradients of filters as partial sums: a kernel writes a row per block, and a second kernel adds the rows.
+
+If one block per group computes a small gradient, that block stores it, and there is no second kernel.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,10 @@ class PartialWeights(NamedTuple):
         """Name of the kernel."""
         return self.config.name
 
+    def kernel(self, output: str) -> DepthwiseWeightsConfig | DirectWeightsConfig:
+        """Return the kernel of a gradient of a type; a single row is the gradient itself."""
+        return self.config._replace(output=output) if self.rows == 1 else self.config
+
 
 def partial_weights_of(g: Geometry, element: str, sms: int = 132) -> PartialWeights | None:
     """Return the kernel of a gradient of filters that are depthwise or of few channels; None for others."""
@@ -64,14 +71,19 @@ def partial_weights(call: Call, ready: Prepared, rows: ArrayView, found: Partial
     if of_grads < least_of_grads:
         grads = dense(library, ready.other)
     total = prod(g.filter)
-    parts = library.strided((found.rows, total), (total, 1), "f32", rows)
-    taken = [x._replace(shape=x.shape[::-1], strides=(1, *x.strides[-2::-1])) for x in (image, grads)]
-    call.told(launched(kernel_of(config, call.where.cpu), *taken, parts, *found.numbers, **call.options))
-    sums = parts._replace(shape=(found.rows, total, 1), strides=(total, 1, total))
     contiguous = rows.strides[0] == rows.shape[1] or rows.shape[0] == 1
     result = rows if contiguous else library.strided((total,), (1,), rows.dtype, rows)
-    flat = result._replace(shape=(total, 1), strides=(1, total))
-    combine = combiner(CombineConfig("sum", rows.dtype, 32), call.where.cpu)
-    call.told(launched(combine, sums, flat, **call.options))
+    taken = [x._replace(shape=x.shape[::-1], strides=(1, *x.strides[-2::-1])) for x in (image, grads)]
+    kernel = found._replace(config=config).kernel(rows.dtype)
+    if found.rows == 1:
+        parts = result._replace(shape=(1, total), strides=(total, 1))
+    else:
+        parts = library.strided((found.rows, total), (total, 1), "f32", rows)
+    call.told(launched(kernel_of(kernel, call.where.cpu), *taken, parts, *found.numbers, **call.options))
+    if found.rows > 1:
+        sums = parts._replace(shape=(found.rows, total, 1), strides=(total, 1, total))
+        flat = result._replace(shape=(total, 1), strides=(1, total))
+        combine = combiner(CombineConfig("sum", rows.dtype, 32, dependent=True), call.where.cpu)
+        call.told(launched(combine, sums, flat, **call.options))
     if not contiguous:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)

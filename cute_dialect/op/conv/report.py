@@ -148,13 +148,14 @@ def explained(
     if few is not None:
         in_kernel = of_elements(made) and not isinstance(few, PartialWeights)
         apart = made.active and not in_kernel
-        other = few.config if isinstance(few, PartialWeights) else few
+        of_result = "f32" if apart else ready.output
+        other = few.kernel(of_result) if isinstance(few, PartialWeights) else few
         if not isinstance(other, DepthwiseWeightsConfig | DirectWeightsConfig):
             other = other._replace(epilogue=Epilogue() if apart else made)
         depthwise = isinstance(other, DepthwiseConfig | DepthwiseWeightsConfig)
         time, config, kernel = 0.0, None, other.name
         why = "each channel has its own filter" if depthwise else "a group has few channels"
-        if isinstance(few, PartialWeights):
+        if isinstance(few, PartialWeights) and few.rows > 1:
             why += f"; a second kernel adds {few.rows} rows of partial sums"
         least = getattr(other, "given", 1) if depthwise else 1
         copied = [n for n in NAMES[kind][: 1 if kind != WGRAD else 2] if not _is_read(views, n, turn, least)]
