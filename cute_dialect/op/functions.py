@@ -17,6 +17,7 @@ from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.gemm import bmm, mm
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.known import KnownCalls, number
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array, Factor
@@ -108,6 +109,11 @@ def linear(x: Array, weight: Array, bias: Array = None, activation: Spelled = ""
 
     Raises ShapeError, UnsupportedError.
     """
+    if not more and not _LINEAR.is_traced():
+        how = activation if isinstance(activation, str) else spelled(activation), bias is None
+        done = _LINEAR.again(how, x, weight) if bias is None else _LINEAR.again(how, x, weight, bias)
+        if done is not None:
+            return done
     for name in ("out", "c"):
         if name in more:
             raise UnsupportedError(f"linear: {name} is not supported; use mm or addmm")
@@ -119,20 +125,21 @@ def linear(x: Array, weight: Array, bias: Array = None, activation: Spelled = ""
             f"linear: x has shape {tuple(x.shape)} and weight has shape {tuple(weight.shape)}; "
             "pass x of (…, K) and weight of (N, K)"
         )
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.is_grad_enabled() and isinstance(x, torch.Tensor) and not _tracing(torch):
-        others = [t for t in (weight, bias) if t is not None]
-        learns = all([isinstance(t, torch.Tensor) for t in others]) and any([t.requires_grad for t in (x, *others)])
-        device = more.get("device")
-        if learns and device in (None, "cpu") and len(more) <= ("device" in more):
-            from cute_dialect.op import operators
+    given = [x, weight] if bias is None else [x, weight, bias]
+    learns, device = _learns(given), more.get("device")
 
-            done = operators.linear(x, weight, bias, spelled(activation), device)
+    def compute() -> Any:
+        if learns and device in (None, "cpu") and len(more) <= ("device" in more):
+            done = _layer(x, weight, bias, spelled(activation), device)
             if done is not None:
                 return done
-    rows = x if len(x.shape) == 2 else _rows(x)
-    found = mm(rows, weight.T, bias=bias, activation=activation, **more)
-    return found if len(x.shape) == 2 else found.reshape(*x.shape[:-1], weight.shape[0])
+        rows = x if len(x.shape) == 2 else _rows(x)
+        found = mm(rows, weight.T, bias=bias, activation=activation, **more)
+        return found if len(x.shape) == 2 else found.reshape(*x.shape[:-1], weight.shape[0])
+
+    if more or _LINEAR.is_traced():
+        return compute()
+    return (_LINEAR.differentiable if learns else _LINEAR.recorded)((spelled(activation), bias is None), given, compute)
 
 
 def matmul(
@@ -157,6 +164,12 @@ def matmul(
     """
     if run:
         check_keywords("matmul", matmul, run)
+    usual = device is None and stream is None and not run and type(alpha) in (int, float)
+    how = number(alpha) if usual else None, dtype
+    if usual and not _MATMUL.is_traced():
+        done = _MATMUL.again(how, a, b)
+        if done is not None:
+            return done
     _check_arrays("matmul", a=a, b=b)
     if 0 in (len(a.shape), len(b.shape)):
         raise ShapeError(
@@ -170,16 +183,42 @@ def matmul(
             "(…, K, N), with batches that broadcast"
         )  # fmt: skip
     m, n = x.shape[-2], y.shape[-1]
-    if len(y.shape) == 2:  # One GEMM over all rows.
-        found = mm(_rows(x), y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
-    else:
-        x, y = _flat(x, batch), _flat(y, batch)
-        found = bmm(x, y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
-    return found.reshape((*batch, *((m,) if len(a.shape) > 1 else ()), *((n,) if len(b.shape) > 1 else ())))
+    learns = _learns([a, b])
+
+    def compute() -> Any:
+        if learns and usual and alpha == 1 and dtype is None and len(a.shape) > 2 and len(b.shape) == 2:
+            done = _layer(a, b, None, "", None, transposed=True)
+            if done is not None:
+                return done
+        if len(y.shape) == 2:  # One GEMM over all rows.
+            found = mm(_rows(x), y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
+        else:
+            of = _flat(x, batch), _flat(y, batch)
+            found = bmm(*of, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
+        return found.reshape((*batch, *((m,) if len(a.shape) > 1 else ()), *((n,) if len(b.shape) > 1 else ())))
+
+    if not usual or _MATMUL.is_traced():
+        return compute()
+    return (_MATMUL.differentiable if learns else _MATMUL.recorded)(how, (a, b), compute)
 
 
-def _tracing(torch: Any) -> bool:
-    return torch.compiler.is_compiling()
+_LINEAR, _MATMUL = KnownCalls(), KnownCalls()
+"""Cached calls of ``linear`` and ``matmul``."""
+
+
+def _layer(*given: Any, **more: Any) -> Any:
+    """Return a layer with gradients, one autograd node, or None if it must be composed."""
+    from cute_dialect.op import operators
+
+    return operators.linear(*given, **more)
+
+
+def _learns(arrays: list[Any]) -> bool:
+    """Return True if all arrays are torch tensors and the result needs gradients."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return False
+    return all([isinstance(t, torch.Tensor) for t in arrays]) and any([t.requires_grad for t in arrays])
 
 
 def _check_arrays(call: str, **arrays: Any) -> None:

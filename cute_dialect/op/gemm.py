@@ -334,26 +334,30 @@ def _computed(
         key: cache key of a call with an epilogue; None if the call is not to be cached.
     """
     global _tracing
+    cached: tuple[KnownCalls, object, Sequence[Any]] | None = None
+    if device is None and stream is None and not run and wanted == ANY:
+        if graph is not None:
+            cached = None if key is None else (GRAPHS[rank], *key)
+        elif extras.usual:
+            cached = PLAIN[rank], (dtype, out is None), (a, b) if out is None else (a, b, out)
+        else:
+            cached = FUSED[rank], (dtype, out is None, extras.key), given_of(a, b, out, extras)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(a, torch.Tensor):
         given: list[Any] = [
             t for t in (a, b, out, extras.c, extras.bias, *(args or {}).values()) if isinstance(t, torch.Tensor)
         ]
         plain = (torch.Tensor, torch.nn.Parameter)
-        usual = device is None and stream is None and not run and wanted == ANY and extras.usual
-        factors = usual and out is None and graph is None and isinstance(b, torch.Tensor)
-        if factors and torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
-            from cute_dialect.op.operators import plain_product
+        factors = cached is not None and extras.usual and out is None and graph is None and isinstance(b, torch.Tensor)
+        learns = torch.is_grad_enabled() and any([t.requires_grad for t in given])
 
-            done = plain_product(call, a, b, dtype)
-            if done is not None:
-                return done
-        if (
-            _tracing()
-            or (torch.is_grad_enabled() and any([t.requires_grad for t in given]))
-            or any([type(t) not in plain for t in given])
-            or _is_mapped(torch, given)
-        ):
+        def by_torch() -> Any:
+            if factors and learns:
+                from cute_dialect.op.operators import plain_product
+
+                done = plain_product(call, a, b, dtype)
+                if done is not None:
+                    return done
             mapped = _tracing() or _is_mapped(torch, given)
             if graph is not None and not mapped and all([type(t) in plain for t in given]):
                 from cute_dialect.op.epilogue.autograd import product_with_gradients
@@ -367,15 +371,14 @@ def _computed(
 
             others = {"kernel": wanted.kernel, "split_k": wanted.split_k, "epilogue": graph, **run}
             return by_operator(call, a, b, out, dtype, extras, device, stream, others)
+
+        if learns or _tracing() or any([type(t) not in plain for t in given]) or _is_mapped(torch, given):
+            if not learns or cached is None or _tracing():
+                return by_torch()
+            return cached[0].differentiable(*cached[1:], by_torch)
         _tracing = torch.compiler.is_dynamo_compiling
 
     def compute() -> Any:
         return product(call, rank, a, b, out, dtype, extras, device, stream, run, graph, args or {}, wanted)
 
-    if device is not None or stream is not None or run or wanted != ANY:
-        return compute()
-    if graph is not None:
-        return compute() if key is None else GRAPHS[rank].recorded(*key, compute)
-    if extras.usual:
-        return PLAIN[rank].recorded((dtype, out is None), (a, b) if out is None else (a, b, out), compute)
-    return FUSED[rank].recorded((dtype, out is None, extras.key), given_of(a, b, out, extras), compute)
+    return compute() if cached is None else cached[0].recorded(*cached[1:], compute)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.dtypes import tf32_allowed
-from cute_dialect.op.recording import CURRENT, Recording, recorded
+from cute_dialect.op.recording import CURRENT, Recording, is_eager, recorded
 from cute_dialect.runtime.fast_call import guard_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -92,11 +92,13 @@ class CachedCall(NamedTuple):
     how: object
     """All arguments but the tensors."""
     guard: Callable[..., bool]
-    """Returns True if tensors have the recorded types, shapes, strides and device, and none needs a gradient."""
+    """Returns True if tensors have the recorded types, shapes, strides and device, and need gradients as recorded."""
     runs: tuple[Callable[..., Any], ...]
-    """Replay the call; one for each pattern of address bits and shared memory."""
+    """Replay the call; one for each pattern of address bits and shared memory.  Empty if it cannot be replayed."""
     allowed: bool | None
     """Whether torch allowed TF32 when the call was recorded, if its first tensor is f32."""
+    gradients: bool | None = None
+    """Whether gradients were enabled, if a tensor requires them.  Not all releases of torch guard this."""
 
 
 def _never(*tensors: object) -> bool:
@@ -134,19 +136,26 @@ class KnownCalls:
         self._last = _NONE
 
     def again(self, how: object, *tensors: Any) -> Any:
-        """Replay a recorded call.
+        """Replay a recorded call; its result has gradients if an argument requires them.
 
-        Return None, and do nothing, if there is none, or if the result needs gradients.
+        Return None, and do nothing, if there is none.
         """
         known = self._last
-        if how != known.how or not known.guard(*tensors):
+        if (
+            how != known.how
+            or not known.guard(*tensors)
+            or (known.gradients is not None and known.gradients is not self._grad())
+        ):
             if not self._found:
                 return None
             try:
-                if self._learns(tensors):
+                learns = self._learns(tensors)
+                if learns and not is_eager(tensors):
                     return None
-                found = self._found.get((how, key_of(tensors)))
-                if found is None:
+                found = self._found.get((how, key_of(tensors), learns))
+                if found is None and not learns:
+                    found = self._without_gradients(how, tensors)
+                if found is None or not found.runs:
                     return None
                 _ = [t.data_ptr() for t in tensors]  # raises for the tensors of torch.vmap, which have no address
             except (AttributeError, TypeError, RuntimeError):  # not strided tensors: computing the call reports it
@@ -163,47 +172,93 @@ class KnownCalls:
                     break
         return done
 
+    def _without_gradients(self, how: object, tensors: Sequence[Any]) -> CachedCall | None:
+        """Return a call of tensors that require no gradients, for tensors that do while gradients are off."""
+        if not any([t.requires_grad for t in tensors]):
+            return None
+        found = self._found.get((how, key_of(tensors, False), False))
+        if found is not None:
+            found = found._replace(guard=guard_of(tensors) or _never, gradients=False)
+            self._found[how, key_of(tensors), False] = found
+        return found
+
     def _learns(self, tensors: Sequence[Any]) -> bool:
         """Return True if the result needs gradients."""
         return self._grad() and any([t.requires_grad for t in tensors])
 
-    def recorded(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
-        """Compute a call and cache how it was done, if all its tensors are plain torch tensors."""
+    def recorded(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any], views: bool = False) -> Any:
+        """Compute a call and cache how it was done, if all its tensors are plain torch tensors.
+
+        Args:
+            views: results may be views of arguments, or None.
+        """
         if CURRENT.recording is not None or not self._can_remember(how, tensors):
             return compute()
         with recorded(tensors) as recording:
             result = compute()
         if recording is not None:
-            self.remember(how, tensors, recording, result)
+            self.remember(how, tensors, recording, result, views)
         return result
 
-    def remember(self, how: object, tensors: Sequence[Any], recording: Recording, result: Any) -> None:
+    def remember(
+        self, how: object, tensors: Sequence[Any], recording: Recording, result: Any, views: bool = False
+    ) -> None:  # fmt: skip
         """Cache a call that ``recording`` describes and that returned ``result``, if it can be replayed."""
         if not self._can_remember(how, tensors):
             return
-        run = recording.again(result)
-        if run is None:
-            return
+        run = recording.again(result, views)
+        if run is not None:
+            self._add((how, key_of(tensors), False), how, tensors, run)
+
+    def differentiable(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        """Compute a call whose result needs gradients, and cache it with its backward pass.
+
+        A call is cached if it adds one node to the autograd graph, which was made by
+        :func:`cute_dialect.op.autograd_node.node_of` and takes the tensors themselves.
+        """
+        if CURRENT.recording is not None or not self._is_plain(how, tensors):
+            return compute()
+        key = (how, key_of(tensors), True)
+        old = self._found.get(key)
+        if not is_eager(tensors) or (old is not None and len(old.runs) in (0, _RUNS)):
+            return compute()
+        with recorded(tensors) as recording:
+            result = compute()
+        run = None
+        if recording is not None and len(recording.nodes) == 1 and not recording.failed:
+            run = recording.nodes[0].replayed(recording, tensors, result)
+        self._add(key, how, tensors, run)
+        return result
+
+    def _add(self, key: object, how: object, tensors: Sequence[Any], run: Callable[..., Any] | None) -> None:
+        """Cache a recording, or that the call cannot be replayed (``run`` is None)."""
         import torch
 
-        key = (how, key_of(tensors))
         if len(self._found) >= _LIMIT:
             self._found.clear()
         allowed = tf32_allowed() if tensors[0].dtype == torch.float32 else None
         old = self._found.get(key)
-        runs = (run,) if old is None or old.allowed is not allowed else (run, *old.runs[: _RUNS - 1])
-        guard = guard_of([_without_gradient(t) for t in tensors])
-        self._found[key] = CachedCall(how, guard or _never, runs, allowed)
+        runs = () if run is None else (run,)
+        if old is not None and old.allowed is allowed:
+            runs += old.runs[: _RUNS - 1]
+        gradients = self._grad() if any([t.requires_grad for t in tensors]) else None
+        self._found[key] = CachedCall(how, guard_of(tensors) or _never, runs, allowed, gradients)
         self._last = _NONE
 
     def _can_remember(self, how: object, tensors: Sequence[Any]) -> bool:
         """Return True if the tensors are plain, none needs a gradient now, and the other arguments cannot change."""
+        return self._is_plain(how, tensors) and not self._learns(tensors)
+
+    def _is_plain(self, how: object, tensors: Sequence[Any]) -> bool:
+        """Return True if the tensors are plain and the other arguments cannot change."""
         torch = sys.modules.get("torch")
         if torch is None:
             return False
         self._grad, self.is_traced = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
         plain = (torch.Tensor, torch.nn.Parameter)
-        if any([type(t) not in plain or t.layout is not torch.strided for t in tensors]) or self._learns(tensors):
+        if any([type(t) not in plain or t.layout is not torch.strided for t in tensors]):
+            return False
+        if torch._C._functorch.peek_interpreter_stack() is not None:  # tensors of torch.vmap have no address
             return False
         try:
             hash(how)
@@ -212,25 +267,19 @@ class KnownCalls:
         return True
 
 
-def _without_gradient(t: torch.Tensor) -> torch.Tensor:
-    """Return a tensor of the same type and layout that needs no gradient.
-
-    A guard made from it accepts parameters where gradients are off, and rejects them where they are on.
-    """
-    import torch
-
-    if not t.requires_grad:
-        return t
-    plain = t.detach()
-    return torch.nn.Parameter(plain, requires_grad=False) if type(t) is torch.nn.Parameter else plain
-
-
 def _ask_torch() -> bool:
     """Return True while ``torch.compile`` traces this call."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
-def key_of(tensors: Sequence[Any]) -> tuple[object, ...]:
-    """Return the cache key of tensors, without their addresses."""
-    return tuple([(type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device()) for t in tensors])
+def key_of(tensors: Sequence[Any], gradients: bool = True) -> tuple[object, ...]:
+    """Return the cache key of tensors, without their addresses.
+
+    Args:
+        gradients: the key contains whether the tensors require gradients.
+    """
+    return tuple([
+        (type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device(), gradients and t.requires_grad)
+        for t in tensors
+    ])  # fmt: skip

@@ -28,11 +28,12 @@ from typing import Any, NamedTuple
 import torch
 
 from cute_dialect.op import functions, gemm
+from cute_dialect.op.autograd_node import Context, apply_of, node_of
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.known import LinearCombination
 from cute_dialect.op.operands import check_addends
-from cute_dialect.op.torch_operator import apply_of, is_eager
+from cute_dialect.op.recording import is_eager
 from cute_dialect.op.torch_vmap import differentiates, maps_of, slopes_mapped
 from cute_dialect.runtime.arrays import view_of
 
@@ -359,56 +360,45 @@ def _backward_of(call: str, products: Any = torch.ops.cute) -> Any:
     return backward
 
 
-class _Product(torch.autograd.Function):
-    """Autograd function of a GEMM of plain tensors, which does not use torch's dispatcher.
-
-    It returns the result, and the operand of an activation.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, bias: torch.Tensor | None, call: str,
-        more: dict[str, Any],
-    ) -> tuple[torch.Tensor, ...]:  # fmt: skip
-        if more["activation"] in ("", "relu"):
-            how = more | {n: more[n] or None for n in _HOW}
-            found = getattr(gemm, call)(a, b, c=c, bias=bias, **how)
-        else:
-            found = _KEPT[call](a, b, c, bias, **more)
-        _keep_of(call)(ctx, (a, b, c, bias), more, found)
-        ctx.call = call
-        return found if isinstance(found, tuple) else (found,)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute the gradient of each input."""
-        return (*_backward_of(ctx.call, gemm)(ctx, *grads), None, None)
+def _product(
+    ctx: Context, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, bias: torch.Tensor | None, call: str,
+    more: dict[str, Any],
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    """Compute a GEMM of plain tensors; return the result, and the operand of an activation."""
+    if more["activation"] in ("", "relu"):
+        how = more | {n: more[n] or None for n in _HOW}
+        found = getattr(gemm, call)(a, b, c=c, bias=bias, **how)
+    else:
+        found = _KEPT[call](a, b, c, bias, **more)
+    _keep_of(call)(ctx, (a, b, c, bias), more, found)
+    ctx.call = call
+    return found if isinstance(found, tuple) else (found,)
 
 
-_APPLY = apply_of(_Product)
+def _product_backward(ctx: Context, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    return (*_backward_of(ctx.call, gemm)(ctx, *grads), None, None)
 
 
-class _Plain(torch.autograd.Function):
-    """Autograd function of a GEMM without an epilogue."""
-
-    @staticmethod
-    def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor, call: str, dtype: object) -> torch.Tensor:
-        found = getattr(gemm, call)(a, b, dtype=dtype)
-        ctx.call = call
-        ctx.save_for_backward(a, b)
-        ctx.set_materialize_grads(False)
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute the gradients of the factors."""
-        if grad is None:
-            return None, None, None, None
-        a, b = ctx.saved_tensors
-        return *factor_gradients(ctx.call, a, b, grad, ctx.needs_input_grad, 1.0, {}, gemm), None, None
+_APPLY = apply_of(node_of(_product, _product_backward))
 
 
-_APPLY_PLAIN = apply_of(_Plain)
+def _plain(ctx: Context, a: torch.Tensor, b: torch.Tensor, call: str, dtype: object) -> torch.Tensor:
+    """Compute a GEMM without an epilogue."""
+    found = getattr(gemm, call)(a, b, dtype=dtype)
+    ctx.call = call
+    ctx.save_for_backward(a, b)
+    ctx.set_materialize_grads(False)
+    return found
+
+
+def _plain_backward(ctx: Context, grad: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    if grad is None:
+        return None, None, None, None
+    a, b = ctx.saved_tensors
+    return *factor_gradients(ctx.call, a, b, grad, ctx.needs_input_grad, 1.0, {}, gemm), None, None
+
+
+_APPLY_PLAIN = apply_of(node_of(_plain, _plain_backward))
 
 
 def plain_product(call: str, a: torch.Tensor, b: torch.Tensor, dtype: object) -> torch.Tensor | None:
@@ -418,75 +408,85 @@ def plain_product(call: str, a: torch.Tensor, b: torch.Tensor, dtype: object) ->
     return _APPLY_PLAIN(a, b, call, dtype)
 
 
-class _Linear(torch.autograd.Function):
-    """A layer ``activation(x @ weight.T + bias)`` as one autograd node, without nodes for views of its inputs."""
+def _linear(
+    ctx: Context, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str,
+    device: str | None, transposed: bool,
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    """Compute a layer ``activation(x @ weight.T + bias)`` and the operand of its activation.
 
-    @staticmethod
-    def forward(
-        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, device: str | None
-    ) -> tuple[torch.Tensor, ...]:  # fmt: skip
-        """Compute the layer and the operand of its activation.
+    It is one autograd node, without nodes for views of the arguments.  The operand is an output of the node, so that
+    the backward pass notices if its gradient is used.
 
-        The operand is an output of the node, so that the backward pass notices if its gradient is used.
-        """
-        rows, kept = _as_rows(x), None
-        if activation in ("", "relu"):
-            found = gemm.mm(rows, weight.t(), bias=bias, activation=activation, device=device)
-        else:
-            found, kept = _KEPT["mm"](rows, weight.t(), None, bias, activation=activation, device=device or "")
-        if x.dim() != 2:  # not a view, which could not be modified in place
-            found = torch.ops.aten._unsafe_view.default(found, (*x.shape[:-1], weight.shape[0]))
-        ctx.activation, ctx.device = activation, device
-        ctx.bias = None if bias is None else (bias.shape, bias.dtype)
-        ctx.save_for_backward(x, weight, found if activation == "relu" else kept)
-        ctx.set_materialize_grads(False)
-        return (found,) if kept is None else (found, kept)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute the gradient of each input, as GEMMs that are differentiable themselves."""
-        x, weight, kept = ctx.saved_tensors
-        activation, device, needs = ctx.activation, ctx.device, ctx.needs_input_grad
-        if grad is None or of_sums is not None:
-            if grad is None and of_sums is None:
-                return None, None, None, None, None
-            raise UnsupportedError(
-                "linear: an activation has no second derivative; apply the activation with torch instead"
-            )
-        g, columns = _as_rows(grad), None
-        if activation == "relu":
-            g = torch.where(_as_rows(kept) > 0, g, 0)
-        elif activation and torch.is_grad_enabled():
-            g, columns = torch.ops.cute.mm_slope(g, kept, activation, device or "")
-        elif activation:
-            found = _slope_call(activation, tuple(g.shape), element_name(g.dtype))({"grad": g, "sums": kept}, device)
-            g, columns = found["D"], found["columns"]
-        factor = g if g.dtype == x.dtype else g.to(x.dtype)
-        factor = factor if 1 in factor.stride() else factor.contiguous()
-        of_x = of_weight = of_bias = None
-        if needs[0]:
-            of_x = gemm.mm(factor, weight, device=device)
-            of_x = of_x if x.dim() == 2 else of_x.view(x.shape)
-        if needs[1]:
-            of_weight = gemm.mm(factor.t(), _as_rows(x), device=device)
-        if needs[2]:
-            shape, dtype = ctx.bias
-            of_bias = summed(g if columns is None or not by_column(shape) else columns, shape, dtype)
-        return of_x, of_weight, of_bias, None, None
+    Args:
+        transposed: the layer is ``activation(x @ weight + bias)``.
+    """
+    rows, kept = _as_rows(x), None
+    matrix = weight if transposed else weight.t()
+    if activation in ("", "relu"):
+        found = gemm.mm(rows, matrix, bias=bias, activation=activation, device=device)
+    else:
+        found, kept = _KEPT["mm"](rows, matrix, None, bias, activation=activation, device=device or "")
+    if x.dim() != 2:  # not a view, which could not be modified in place
+        found = torch.ops.aten._unsafe_view.default(found, (*x.shape[:-1], matrix.shape[1]))
+    ctx.activation, ctx.device, ctx.transposed = activation, device, transposed
+    ctx.bias = None if bias is None else (bias.shape, bias.dtype)
+    ctx.save_for_backward(x, weight, found if activation == "relu" else kept)
+    ctx.set_materialize_grads(False)
+    return (found,) if kept is None else (found, kept)
 
 
-_APPLY_LINEAR = apply_of(_Linear)
+def _linear_backward(
+    ctx: Context, grad: torch.Tensor | None, of_sums: Any = None
+) -> tuple[torch.Tensor | None, ...]:  # fmt: skip
+    """Compute the gradient of each input, as GEMMs that are differentiable themselves."""
+    x, weight, kept = ctx.saved_tensors
+    activation, device, needs = ctx.activation, ctx.device, ctx.needs_input_grad
+    if grad is None or of_sums is not None:
+        if grad is None and of_sums is None:
+            return (None,) * 6
+        raise UnsupportedError(
+            "linear: an activation has no second derivative; apply the activation with torch instead"
+        )
+    g, columns = _as_rows(grad), None
+    if activation == "relu":
+        g = torch.where(_as_rows(kept) > 0, g, 0)
+    elif activation and torch.is_grad_enabled():
+        g, columns = torch.ops.cute.mm_slope(g, kept, activation, device or "")
+    elif activation:
+        found = _slope_call(activation, tuple(g.shape), element_name(g.dtype))({"grad": g, "sums": kept}, device)
+        g, columns = found["D"], found["columns"]
+    factor = g if g.dtype == x.dtype else g.to(x.dtype)
+    factor = factor if 1 in factor.stride() else factor.contiguous()
+    of_x = of_weight = of_bias = None
+    if needs[0]:
+        of_x = gemm.mm(factor, weight.t() if ctx.transposed else weight, device=device)
+        of_x = of_x if x.dim() == 2 else of_x.view(x.shape)
+    if needs[1]:
+        factors = (_as_rows(x).t(), factor) if ctx.transposed else (factor.t(), _as_rows(x))
+        of_weight = gemm.mm(*factors, device=device)
+    if needs[2]:
+        shape, dtype = ctx.bias
+        of_bias = summed(g if columns is None or not by_column(shape) else columns, shape, dtype)
+    return of_x, of_weight, of_bias, None, None, None
+
+
+_APPLY_LINEAR = apply_of(node_of(_linear, _linear_backward))
 
 
 def linear(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, device: str | None
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, device: str | None,
+    transposed: bool = False,
 ) -> torch.Tensor | None:  # fmt: skip
-    """Return a layer with gradients; None if it must be composed of a GEMM and views that torch sees."""
+    """Return a layer with gradients; None if it must be composed of a GEMM and views that torch sees.
+
+    Args:
+        transposed: ``weight`` is (K, N).
+    """
     if x.dtype.itemsize == 1 or x.dtype != weight.dtype or x.dtype == torch.float64 or not is_eager((x, weight, bias)):
         return None
     if bias is not None and bias.dtype.itemsize == 1:
         return None
-    return _APPLY_LINEAR(x, weight, bias, activation, device)[0]
+    return _APPLY_LINEAR(x, weight, bias, activation, device, transposed)[0]
 
 
 def _as_rows(x: torch.Tensor) -> torch.Tensor:

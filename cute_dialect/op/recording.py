@@ -1,8 +1,9 @@
 """Recordings of calls, which are replayed without checking arguments again.
 
-A call on torch tensors is a sequence of launches (:func:`launched`), torch copies and fills, and allocations.  Any
-other torch operation (seen by :class:`torch.utils._python_dispatch.TorchDispatchMode`) ends the recording, because it
-cannot be replayed.  Tensors are identified by address, so the allocations of a call live until its recording ends.
+A call on torch tensors is a sequence of launches (:func:`launched`), torch copies and fills, allocations, and some
+torch operators without side effects (:data:`PURE`).  Any other torch operation (seen by
+:class:`torch.utils._python_dispatch.TorchDispatchMode`) ends the recording, because it cannot be replayed.  Tensors are
+identified by address, so the allocations of a call live until its recording ends.
 """
 
 # torch is not installed where types are checked.
@@ -11,6 +12,7 @@ cannot be replayed.  Tensors are identified by address, so the allocations of a 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -18,10 +20,20 @@ from importlib import import_module
 from threading import local
 from typing import Any, NamedTuple
 
-from cute_dialect.op.repeated import AddressGuard, Allocation, Copied, Filled, Repeated, Slice, repeating
+from cute_dialect.op.repeated import (
+    AddressGuard,
+    Allocation,
+    Called,
+    Copied,
+    Filled,
+    Repeated,
+    Slice,
+    Step,
+    repeating,
+)
 from cute_dialect.runtime.arrays import current_stream_of_torch, view_of
 
-__all__ = ["CURRENT", "Launch", "Recording", "launched", "reach_of", "recorded", "unrecorded"]
+__all__ = ["CURRENT", "Launch", "Recording", "is_eager", "launched", "reach_of", "recorded", "unrecorded"]
 
 _MOST = 1 << 30
 """Maximum number of bytes that a recorded call allocates; its replay holds all of them at once."""
@@ -75,6 +87,19 @@ def recorded(tensors: Sequence[Any]) -> Generator[Recording | None]:
         CURRENT.recording = None
 
 
+def is_eager(tensors: Sequence[Any]) -> bool:
+    """Return True if only recordings observe torch operators.
+
+    The tensors must be plain, and there must be no compilation, no dispatch mode, and no transform of ``torch.func``.
+    """
+    torch: Any = sys.modules["torch"]
+    modes = torch._C._len_torch_dispatch_stack() - (CURRENT.recording is not None)
+    if modes or torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+        return False
+    plain = (torch.Tensor, torch.nn.Parameter, type(None))
+    return all([type(t) in plain for t in tensors])
+
+
 def unrecorded() -> AbstractContextManager[object]:
     """Suspend recording, for work that is done once for many calls."""
     if CURRENT.recording is None:
@@ -99,7 +124,7 @@ def _watching() -> Any:
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:  # fmt: skip
             result = func(*args, **(kwargs or {}))
-            self.recording.saw(func, args, result)
+            self.recording.saw(func, args, kwargs or {}, result)
             return result
 
     return Watching
@@ -107,6 +132,14 @@ def _watching() -> Any:
 
 _MAKING = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided"}
 _COPYING = {"aten::_to_copy", "aten::clone"}
+PURE = {
+    "aten::add", "aten::div", "aten::eq", "aten::exp", "aten::full_like", "aten::gt", "aten::isinf", "aten::mul",
+    "aten::neg", "aten::scalar_tensor", "aten::sub", "aten::sum", "aten::where", "aten::zeros_like",
+}  # fmt: skip
+"""Torch operators that a recording may contain.
+
+Their results are new tensors, whose shapes depend on nothing but the arguments' shapes and numbers.
+"""
 
 
 class Recording:
@@ -118,7 +151,10 @@ class Recording:
         self._sizes = [reach_of(t) for t in tensors]
         self._made: list[Any] = []
         self._held: list[Any] = []
+        self._called: list[Any] = []  # results of torch operators
         self._steps: list[tuple[str, Any, Any]] = []
+        self.nodes: list[Any] = []
+        """Autograd nodes that the call added to the graph; see :mod:`cute_dialect.op.autograd_node`."""
         self.failed = False
 
     # --------------------------------------------------------------------------------------------------------- writing
@@ -130,7 +166,7 @@ class Recording:
         if not self.failed:
             self._steps.append(("launch", kernel, given))
 
-    def saw(self, operator: Any, args: tuple[Any, ...], result: Any) -> None:
+    def saw(self, operator: Any, args: tuple[Any, ...], named: Mapping[str, Any], result: Any) -> None:
         """Record a torch operation."""
         name = operator._schema.name
         if self.failed:
@@ -146,6 +182,9 @@ class Recording:
             self._steps.append(("copy", args[0], args[1]))
         elif name == "aten::zero_" or (name == "aten::fill_" and isinstance(args[1], int | float)):
             self._steps.append(("fill", args[0], args[1] if len(args) > 1 else 0))
+        elif name in PURE and not operator._schema.is_mutable:
+            self._called.append(result)
+            self._steps.append(("call", result, (operator, args, named)))
         elif operator._schema.is_mutable or not self._hold(result):
             self._fail()
 
@@ -175,33 +214,39 @@ class Recording:
 
     def _fail(self) -> None:
         self.failed = True
-        self._made, self._held, self._steps = [], [], []
+        self._made, self._held, self._called, self._steps = [], [], [], []
 
     # --------------------------------------------------------------------------------------------------------- reading
 
-    def again(self, result: Any) -> Callable[..., Any] | None:
+    def again(self, result: Any, views: bool = False) -> Callable[..., Any] | None:
         """Return a function ``run(*tensors)`` that replays the call at other addresses and returns its results.
 
         Return None if the call cannot be replayed.
+
+        Args:
+            views: results may be views, and the call may launch nothing.
         """
-        if self.failed or not any([kind == "launch" for kind, _, _ in self._steps]):
+        if self.failed or not (views or any([kind == "launch" for kind, _, _ in self._steps])):
             return None
         try:
-            return self._again(result)
+            return self._again(result, views)
         except _Unknown:
             return None
 
-    def _again(self, result: Any) -> Callable[..., Any]:
+    def _again(self, result: Any, views: bool) -> Callable[..., Any]:
         written: set[int] = set()
-        self._returned(result, written)  # adds results that are views of allocations
-        self._keep_used(result)
-        returned = self._returned(result, written)
-        mask, steps = 15, list[Repeated | Copied | Filled]()
+        self._returned(result, written, views)  # adds results that are views of allocations
+        self._keep_used(result, views)
+        returned = self._returned(result, written, views)
+        written -= set(range(len(self._tensors))) if views else set()
+        mask, steps = 15, list[Step]()
         for kind, to, of in self._steps:
             if kind == "launch":
                 launch = _launch_of(to, of)
                 steps.append(self._repeated(launch))
                 mask |= launch.mask
+            elif kind == "call":
+                steps.append(self._operator(to, *of))
             else:
                 part = self._part(to)
                 if part.given:
@@ -214,7 +259,7 @@ class Recording:
         stayed = AddressGuard(tuple([x & mask for x in self._begins]), *self._shared(written))
         return repeating(len(self._tensors), steps, made, device, mask, stream, returned, stayed)
 
-    def _keep_used(self, result: Any) -> None:
+    def _keep_used(self, result: Any, views: bool) -> None:
         """Drop allocations that no step uses.
 
         An allocation used by exactly one step must be a result, and a result must be used by a step.  Otherwise an
@@ -222,13 +267,13 @@ class Recording:
         """
         steps: dict[int, int] = {}
         for kind, to, of in self._steps:
-            taken = of if kind == "launch" else (to, of)
+            taken = of if kind == "launch" else _tensors_of(of) if kind == "call" else (to, of)
             arrays = [x for x in taken if not isinstance(x, int | float)]
             for place in {self._place(_address(x))[0] for x in arrays}:
                 steps[place] = steps.get(place, 0) + 1
         kept: list[Any] = []
         for i, t in enumerate(self._made, len(self._tensors)):
-            count, returned = steps.get(i, 0), _is_in(t, result)
+            count, returned = steps.get(i, 0), _is_in(t, result, views)
             if (count == 1 and not returned) or (count == 0 and returned):
                 raise _Unknown
             kept += [t] * (count > 0)
@@ -260,6 +305,11 @@ class Recording:
             begin = t.data_ptr()
             if begin <= address < begin + t.untyped_storage().nbytes():
                 return count + i, address - begin
+        count += len(self._made)
+        for i, t in enumerate(self._called):
+            begin = t.data_ptr()
+            if begin <= address < begin + t.untyped_storage().nbytes():
+                return count + i, address - begin
         raise _Unknown
 
     def _repeated(self, launch: Launch) -> Repeated:
@@ -272,21 +322,38 @@ class Recording:
             offsets.append(offset)
         return Repeated(launch.launch, tuple(order), launch.more, launch.behind, tuple(offsets))
 
+    def _operator(self, result: Any, operator: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Called:
+        """Return a call of a torch operator with parts of indexed tensors in place of tensors."""
+        if any([_tensors_of(x) for x in (*args, *named.values()) if isinstance(x, list | tuple)]):
+            raise _Unknown
+        given = tuple([self._part(x) if hasattr(x, "data_ptr") else x for x in args])
+        by_name = tuple([(n, self._part(x) if hasattr(x, "data_ptr") else x) for n, x in named.items()])
+        return Called(operator, given, by_name, len(result) if isinstance(result, tuple) else 0)
+
     def _part(self, t: Any) -> Slice:
         """Return the description of a tensor as a part of an indexed one."""
+        if not t.numel():
+            raise _Unknown
         place, offset = self._place(t.data_ptr())
-        of = (*self._tensors, *self._made)[place]
+        of = (*self._tensors, *self._made, *self._called)[place]
         if of.dtype != t.dtype or offset % t.element_size():
             raise _Unknown
         given = place < len(self._tensors)
-        return Slice(place, tuple(t.shape), t.stride(), offset // t.element_size(), given)
+        whole = t is of or (offset == 0 and of.shape == t.shape and of.stride() == t.stride())
+        return Slice(place, tuple(t.shape), t.stride(), offset // t.element_size(), given, whole)
 
-    def _returned(self, result: Any, written: set[int]) -> Any:
-        """Return the results with each tensor replaced by its index. Arguments among them are added to ``written``."""
+    def _returned(self, result: Any, written: set[int], views: bool) -> Any:
+        """Return the results with each tensor replaced by its index. Arguments among them are added to ``written``.
+
+        With ``views``, another tensor becomes the :class:`~cute_dialect.op.repeated.Slice` of an indexed one, and None
+        stays None.
+        """
         if type(result) is tuple:
-            return tuple([self._returned(x, written) for x in result])
+            return tuple([self._returned(x, written, views) for x in result])
         if type(result) is dict:
-            return {key: self._returned(x, written) for key, x in result.items()}
+            return {key: self._returned(x, written, views) for key, x in result.items()}
+        if views and result is None:
+            return None
         for i, t in enumerate(self._tensors):
             if t is result:
                 written.add(i)
@@ -295,6 +362,8 @@ class Recording:
             if t is result or self._is_all(t, result):
                 self._made[i] = result
                 return len(self._tensors) + i
+        if views and hasattr(result, "data_ptr"):
+            return self._part(result)
         raise _Unknown
 
     def _is_all(self, t: Any, result: Any) -> bool:
@@ -311,10 +380,22 @@ def _address(x: Any) -> int:
     return x.data_ptr() if hasattr(x, "data_ptr") else view_of(x).pointer
 
 
-def _is_in(t: Any, result: Any) -> bool:
-    """Return True if a tensor is among the results."""
-    some = result.values() if type(result) is dict else result if type(result) is tuple else (result,)
-    return any([_is_in(t, x) if type(x) in (tuple, dict) else x is t for x in some])
+def _is_in(t: Any, result: Any, views: bool) -> bool:
+    """Return True if a tensor, or with ``views`` a part of it, is among the results."""
+    if type(result) in (tuple, dict):
+        return any([_is_in(t, x, views) for x in (result.values() if type(result) is dict else result)])
+    if result is t or result is None:
+        return result is t
+    return views and t.untyped_storage().data_ptr() == result.untyped_storage().data_ptr()
+
+
+def _tensors_of(x: Any) -> list[Any]:
+    """Return the tensors in nested sequences and dictionaries of arguments."""
+    if isinstance(x, list | tuple):
+        return [t for part in x for t in _tensors_of(part)]
+    if isinstance(x, Mapping):
+        return _tensors_of(list(x.values()))
+    return [x] if hasattr(x, "data_ptr") else []
 
 
 class _Unknown(Exception):

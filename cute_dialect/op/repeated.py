@@ -33,7 +33,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["AddressGuard", "Allocation", "Copied", "Filled", "Repeated", "Slice", "maker_of", "repeating"]
+__all__ = [
+    "AddressGuard", "Allocation", "Called", "Copied", "Filled", "Repeated", "Slice", "Step", "maker_of", "repeating",
+]  # fmt: skip
 
 Allocation: TypeAlias = "tuple[Sequence[int], Sequence[int], torch.dtype]"
 """A tensor that each call allocates: shape, strides, type."""
@@ -57,6 +59,7 @@ class Slice(NamedTuple):
     strides: tuple[int, ...]
     offset: int  # in elements
     given: bool  # the tensor is an argument, not an allocation
+    whole: bool = False  # the part is the tensor itself
 
 
 class Copied(NamedTuple):
@@ -73,6 +76,18 @@ class Filled(NamedTuple):
     value: float
 
 
+class Called(NamedTuple):
+    """A call of a torch operator whose results are new tensors."""
+
+    operator: Callable[..., Any]
+    given: tuple[Any, ...]  # arguments: a Slice for each tensor, and constants
+    named: tuple[tuple[str, Any], ...]  # arguments by name
+    results: int  # number of results in a tuple; 0 for a single tensor
+
+
+Step: TypeAlias = "Repeated | Copied | Filled | Called"
+
+
 class AddressGuard(NamedTuple):
     """Properties of addresses that must be as in the recorded call."""
 
@@ -85,7 +100,7 @@ _NOTHING = AddressGuard()
 
 
 def repeating(
-    tensors: int, steps: Sequence[Repeated | Copied | Filled], made: Sequence[Allocation], device: torch.device,
+    tensors: int, steps: Sequence[Step], made: Sequence[Allocation], device: torch.device,
     mask: int,
     stream_of: Callable[[int], int], returned: object, stayed: AddressGuard = _NOTHING,
 ) -> Callable[..., Any]:  # fmt: skip
@@ -95,13 +110,18 @@ def repeating(
     other tensors share memory.
 
     Args:
-        returned: index of a tensor or allocation, or a tuple or dictionary of indices.
+        returned: index of a tensor, of an allocation, or of a result of :class:`Called`; a :class:`Slice`; None; or a
+            tuple or dictionary of these.
     """
     values = [x for one in made for x in one]
+    forms = tuple([_form_of(x, values) for x in steps])
+    names = _names(tensors, len(made), forms)
+    views: list[Slice] = []
+    text = _text_of(returned, names, views)
+    values += [x for view in views for x in view[1:4]]
     form = _Form(
-        tensors, len(made), tuple([_form_of(x, values) for x in steps]), _text_of(returned, tensors),
-        stayed.lows if any(stayed.lows) else (), tuple([x[:2] for x in stayed.tied]),
-        tuple([x[:2] for x in stayed.apart]),
+        tensors, len(made), forms, text, len(views), stayed.lows if any(stayed.lows) else (),
+        tuple([x[:2] for x in stayed.tied]), tuple([x[:2] for x in stayed.apart]),
     )  # fmt: skip
     values += [n for x in (*stayed.tied, *stayed.apart) for n in x[2:]]
     return _maker(form)(maker_of(device), stream_of, device.index or 0, mask, *values)
@@ -114,12 +134,13 @@ class _Form(NamedTuple):
     made: int
     steps: tuple[tuple[Any, ...], ...]
     returned: str
+    views: int  # number of slices in `returned`
     lows: tuple[int, ...]
     tied: tuple[tuple[int, int], ...]
     apart: tuple[tuple[int, int], ...]
 
 
-def _form_of(step: Repeated | Copied | Filled, values: list[Any]) -> tuple[Any, ...]:
+def _form_of(step: Step, values: list[Any]) -> tuple[Any, ...]:
     """Return the cache key of a step's code, and append the values that it closes over to ``values``."""
     match step:
         case Repeated():
@@ -132,46 +153,95 @@ def _form_of(step: Repeated | Copied | Filled, values: list[Any]) -> tuple[Any, 
         case Filled():
             values += (*step.to[1:4], step.value)
             return ("fill", *_begin_of(step.to))
+        case Called():
+            values.append(step.operator)
+            taken = [*step.given, *[x for _, x in step.named]]
+            for x in taken:
+                values += x[1:4] if isinstance(x, Slice) else (x,)
+            kinds = tuple([_begin_of(x) if isinstance(x, Slice) else None for x in taken])
+            return ("call", kinds, tuple([name for name, _ in step.named]), step.results)
 
 
 def _begin_of(x: Slice) -> tuple[int, str]:
     """Return the tensor of a part, and the kind of its offset: none, relative to an argument, or absolute."""
-    return x.place, "" if x.offset == 0 else "more" if x.given else "own"
+    return x.place, "whole" if x.whole else "" if x.offset == 0 else "more" if x.given else "own"
 
 
-def _text_of(returned: object, tensors: int) -> str:
-    """Return results as Python code."""
+def _view(name: str, kind: str, shape: str, strides: str, offset: str) -> str:
+    """Return the code of a part of a tensor.
+
+    Args:
+        name: the tensor.
+        kind: kind of the offset, as returned by :func:`_begin_of`.
+        shape, strides, offset: names of these values.
+    """
+    if kind == "whole":
+        return name
+    begin = {"": "", "own": f", {offset}", "more": f", {name}.storage_offset() + {offset}"}[kind]
+    return f"{name}.as_strided({shape}, {strides}{begin})"
+
+
+def _names(tensors: int, made: int, steps: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Return the names of arguments, allocations, and results of torch operators."""
+    results = sum([max(1, x[3]) for x in steps if x[0] == "call"])
+    return [f"{x}{i}" for x, n in (("a", tensors), ("r", made), ("c", results)) for i in range(n)]
+
+
+def _text_of(returned: object, names: Sequence[str], views: list[Slice]) -> str:
+    """Return results as Python code, and append the slices among them to ``views``."""
+    if returned is None:
+        return "None"
     if isinstance(returned, int):
-        return f"a{returned}" if returned < tensors else f"r{returned - tensors}"
+        return names[returned]
+    if isinstance(returned, Slice):
+        n = len(views)
+        views.append(returned)
+        return _view(names[returned.place], _begin_of(returned)[1], f"vs{n}", f"ve{n}", f"vo{n}")
     if isinstance(returned, dict):
         items = cast("dict[object, object]", returned).items()
-        return "{" + "".join(f"{key!r}: {_text_of(x, tensors)}, " for key, x in items) + "}"
-    return "(" + "".join(f"{_text_of(x, tensors)}, " for x in cast("Sequence[object]", returned)) + ")"
+        return "{" + "".join(f"{key!r}: {_text_of(x, names, views)}, " for key, x in items) + "}"
+    return "(" + "".join(f"{_text_of(x, names, views)}, " for x in cast("Sequence[object]", returned)) + ")"
 
 
 @lru_cache(maxsize=256)
 def _maker(form: _Form) -> Callable[..., Callable[..., Any]]:
     """Return the factory of a replay function, whose arguments are the values that the function closes over."""
-    names = [f"a{i}" for i in range(form.tensors)] + [f"r{i}" for i in range(form.made)]
+    names = _names(form.tensors, form.made, form.steps)
+    known = form.tensors + form.made
     used = {i for x in form.steps if x[0] == "launch" for i in x[1] if i >= 0}
     compared = {i for pair in (*form.tied, *form.apart) for i in pair}
     given = [f"{x}{i}" for i in range(form.made) for x in "sek"]
     done: list[str] = []
+    result = known
     for i, step in enumerate(form.steps):
         if step[0] == "launch":
             given += (f"l{i}", f"m{i}")
             done.append(f"l{i}({', '.join(_arguments(i, *step[1:]))})")
             continue
-        parts = list(zip("xy", step[1::2], step[2::2]))
-        for x, place, kind in parts:
+        if step[0] == "call":
+            _, kinds, named, results = step
+            results = names[result : result + max(1, results)]
+            result += len(results)
+            given.append(f"f{i}")
+            taken: list[str] = []
+            for n, kind in enumerate(kinds):
+                values = [f"g{i}_{n}"] if kind is None else [f"g{i}_{n}{x}" for x in "seo"]
+                given += values
+                taken.append(values[0] if kind is None else _view(names[kind[0]], kind[1], *values))
+            by_name = zip(named, taken[len(kinds) - len(named) :])
+            taken = [*taken[: len(kinds) - len(named)], *[f"{name}={x}" for name, x in by_name]]
+            done.append(f"{', '.join(results)}{',' * (step[3] == 1)} = f{i}({', '.join(taken)})")
+            done += [f"p{n} = {names[n]}.data_ptr()" for n in range(result - len(results), result) if n in used]
+            continue
+        for x, place, kind in zip("xy", step[1::2], step[2::2]):
             given += (f"{x}s{i}", f"{x}e{i}", f"{x}o{i}")
-            begin = {"": "", "own": f", {x}o{i}", "more": f", {names[place]}.storage_offset() + {x}o{i}"}[kind]
-            done.append(f"{x} = {names[place]}.as_strided({x}s{i}, {x}e{i}{begin})")
+            done.append(f"{x} = {_view(names[place], kind, f'{x}s{i}', f'{x}e{i}', f'{x}o{i}')}")
         if step[0] == "fill":
             given.append(f"v{i}")
         done.append("x.copy_(y)" if step[0] == "copy" else f"x.fill_(v{i})")
+    given += [f"{x}{i}" for i in range(form.views) for x in ("vs", "ve", "vo")]
     ours = sorted(
-        {i for i in (*used, *[n for x in form.steps if x[0] != "launch" for n in x[1::2]]) if i < form.tensors}
+        {i for i in (*used, *[n for x in form.steps if x[0] in ("copy", "fill") for n in x[1::2]]) if i < form.tensors}
     )
     lines = [f"p{i} = {names[i]}.data_ptr()" for i in sorted({*ours, *compared})]
     for n, (i, j) in enumerate(form.tied):
@@ -187,8 +257,9 @@ def _maker(form: _Form) -> Callable[..., Callable[..., Any]]:
     for i in range(form.made):
         lines.append(f"r{i} = empty(s{i}, e{i}, k{i})")
         lines += [f"p{form.tensors + i} = r{i}.data_ptr()"] * (form.tensors + i in used)
-    lines += _aligned(sorted(i for i in used if i >= form.tensors))
-    lines += ["raw = stream_of(number)", *done, f"return {form.returned}"]
+    lines += _aligned(sorted(i for i in used if form.tensors <= i < known))
+    lines += ["raw = stream_of(number)"] * any(x[0] == "launch" for x in form.steps)
+    lines += [*done, f"return {form.returned}"]
     text = [
         f"def make(empty, stream_of, number, mask, {', '.join(given)}):",
         f"    def run({''.join(f'{x}, ' for x in names[: form.tensors])}/):",

@@ -15,33 +15,15 @@ subclasses::
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-__all__ = ["TorchOperator", "apply_of", "is_eager"]
+from cute_dialect.op.autograd_node import Context, apply_of, node_of
+from cute_dialect.op.recording import is_eager
 
-_TYPES = frozenset((torch.Tensor, torch.nn.Parameter, type(None)))
-_CORE: Any = sys.modules["torch._C"]
-_MODES: Callable[[], int] = _CORE._len_torch_dispatch_stack
-_TRANSFORM: Callable[[], object] = _CORE._functorch.peek_interpreter_stack
-
-
-def is_eager(tensors: Sequence[torch.Tensor | None]) -> bool:
-    """Return True if nothing observes operators: plain tensors, no compilation, no dispatch mode, no transform."""
-    if torch.compiler.is_compiling() or _MODES() or _TRANSFORM() is not None:
-        return False
-    return all([type(t) in _TYPES for t in tensors])
-
-
-def apply_of(function: type[torch.autograd.Function]) -> Callable[..., Any]:
-    """Return the ``apply`` of an autograd function for calls that :func:`is_eager` has looked at.
-
-    It leaves out what ``torch.autograd.Function.apply`` does for ``torch.func``: 5 to 10 us of Python.
-    """
-    return super(torch.autograd.Function, function).apply  # pyright: ignore[reportAttributeAccessIssue]
+__all__ = ["TorchOperator"]
 
 
 class TorchOperator:
@@ -93,16 +75,13 @@ def _apply_of(
 ) -> Callable[..., Any]:  # fmt: skip
     """Return a callable that computes the operation and records it for autograd."""
 
-    class Function(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, *inputs: Any) -> Any:
-            output = compute(*inputs)
-            if keep is not None:
-                keep(ctx, inputs, output)
-            return output
+    def forward(context: Context, *inputs: Any) -> Any:
+        output = compute(*inputs)
+        if keep is not None:
+            keep(context, inputs, output)
+        return output
 
-    Function.backward = staticmethod(backward)
-    return apply_of(Function)
+    return apply_of(node_of(forward, backward))
 
 
 def _with_keywords(
@@ -116,20 +95,17 @@ def _with_keywords(
         named: those of the keyword arguments.
     """
 
-    class Function(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, *given: Any) -> Any:
-            *inputs, more = given
-            output = compute(*inputs, **more)
-            if keep is not None:
-                keep(ctx, tuple(inputs), more, output)
-            return output
+    def forward(context: Context, *given: Any) -> Any:
+        *inputs, more = given
+        output = compute(*inputs, **more)
+        if keep is not None:
+            keep(context, tuple(inputs), more, output)
+        return output
 
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-            return (*backward(ctx, *grads), None)
+    def of_inputs(context: Context, *grads: Any) -> Any:
+        return (*backward(context, *grads), None)
 
-    call = apply_of(Function)
+    call = apply_of(node_of(forward, of_inputs))
 
     def apply(*inputs: Any, **more: Any) -> Any:
         return call(*inputs, *places[len(inputs) :], {**named, **more})

@@ -12,6 +12,7 @@ from unittest.mock import patch
 import torch
 
 from cute_dialect.op import arrays, compiled, gemm, recording, scaled, tma_copies
+from cute_dialect.op import functions as layers
 from cute_dialect.op import product as products
 from cute_dialect.op.conv import channel_padding, compute, depthwise, functions, im2col_gemm
 from cute_dialect.op.known import KnownCalls
@@ -120,4 +121,6 @@ def here(seen: Seen) -> Iterator[Seen]:
         stack.enter_context(patch.object(gemm, "_BMM", gemm.PLAIN[3]))
         stack.enter_context(patch.object(scaled, "KNOWN", KnownCalls()))
         stack.enter_context(patch.object(functions, "KNOWN", KnownCalls()))
+        for name in ("_LINEAR", "_MATMUL"):
+            stack.enter_context(patch.object(layers, name, KnownCalls()))
         yield seen

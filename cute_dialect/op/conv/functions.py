@@ -305,7 +305,11 @@ def computed(
             from cute_dialect.op.conv.operators import by_operator
 
             others = {"epilogue": epilogue, "kernel": given.kernel, **run}
-            return by_operator(name_of(rank, kind), rank, kind, arrays, given, extras, device, stream, others)
+
+            def by_torch() -> Any:
+                return by_operator(name_of(rank, kind), rank, kind, arrays, given, extras, device, stream, others)
+
+            return by_torch() if key is None or KNOWN.is_traced() else KNOWN.differentiable(*key, by_torch)
     name, more = name_of(rank, kind), args or {}
 
     def compute() -> Any:

@@ -77,7 +77,8 @@ def by_operator(
     with nullcontext() if stream is None else torch.cuda.stream(stream):
         if kind == FPROP:
             more = {"alpha": extras.alpha, "beta": extras.beta, "activation": extras.activation}
-            bias = None if extras.bias is None else extras.bias.reshape(-1)
+            bias = extras.bias
+            bias = bias if bias is None or bias.dim() == 1 else bias.reshape(-1)
             operands = image, other, bias, torchs(extras.c)
             learning = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in operands])
             if learning and extras.activation not in ("", "relu"):

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 
 from cute_dialect.op import gemm
+from cute_dialect.op.autograd_node import Context, apply_of, node_of
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bind import traced_of
 from cute_dialect.op.epilogue.derivative import given_name, gradient_of, structure_of
@@ -31,6 +32,7 @@ from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.operands import check_product
 from cute_dialect.op.operators import factor_gradients, summed
+from cute_dialect.op.recording import is_eager
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["product_with_gradients"]
@@ -50,56 +52,57 @@ class _Call(NamedTuple):
     narrow: bool  # True if D has 8 bits, so that the saved value has the type of the factors
 
 
-class _Product(torch.autograd.Function):
-    """The GEMM as an autograd function.  Its results are in the order of the epilogue's."""
+def _forward(ctx: Context, of: _Call, a: torch.Tensor, b: torch.Tensor, *tensors: torch.Tensor) -> Any:
+    """Compute the GEMM, and save its operands and the value that its gradients need."""
+    args = of.numbers | dict(zip(of.names, tensors))
+    if of.kept is not None and of.kept.name not in ("", *of.traced.results) and of.narrow:
+        args[of.kept.name] = torch.empty(of.sums, dtype=a.dtype, device=a.device)
+    traced = of.traced if of.kept is None else of.kept.forward
+    found = getattr(gemm, of.call)(a, b, epilogue=traced, args=args, **of.more)
+    ctx.of = of
+    given = found if isinstance(found, dict | tuple) else (found,)
+    by_name = given if isinstance(given, dict) else dict(zip(traced.returned, given))
+    kept = () if of.kept is None or not of.kept.name else (by_name[of.kept.name],)
+    ctx.save_for_backward(a, b, *tensors, *kept)
+    ctx.set_materialize_grads(False)
+    return tuple([by_name[n] for n in of.traced.results])
 
-    @staticmethod
-    def forward(ctx: Any, of: _Call, a: torch.Tensor, b: torch.Tensor, *tensors: torch.Tensor) -> Any:
-        """Compute the GEMM, and save its operands and the value that its gradients need."""
-        args = of.numbers | dict(zip(of.names, tensors))
-        if of.kept is not None and of.kept.name not in ("", *of.traced.results) and of.narrow:
-            args[of.kept.name] = torch.empty(of.sums, dtype=a.dtype, device=a.device)
-        traced = of.traced if of.kept is None else of.kept.forward
-        found = getattr(gemm, of.call)(a, b, epilogue=traced, args=args, **of.more)
-        ctx.of = of
-        given = found if isinstance(found, dict | tuple) else (found,)
-        by_name = given if isinstance(given, dict) else dict(zip(traced.returned, given))
-        kept = () if of.kept is None or not of.kept.name else (by_name[of.kept.name],)
-        ctx.save_for_backward(a, b, *tensors, *kept)
-        ctx.set_materialize_grads(False)
-        return tuple([by_name[n] for n in of.traced.results])
 
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute the gradients of the accumulator, the factors and the arguments."""
-        of: _Call = ctx.of
-        a, b, *tensors = ctx.saved_tensors
-        tensors, kept = tensors[: len(of.names)], tensors[len(of.names) :]
-        given = {n: g for n, g in zip(of.traced.results, grads) if g is not None}
-        learning = tuple([n for n, needed in zip(of.names, ctx.needs_input_grad[3:]) if needed])
-        if not given or not any(ctx.needs_input_grad):
-            return (None, *[None for _ in range(2 + len(tensors))])
-        args = of.numbers | dict(zip(of.names, tensors))
-        factors = any(ctx.needs_input_grad[1:3])
-        read = {x.name for x in of.traced.arguments}
-        wanted = tuple([n for n in learning if n in read])
-        # With create_graph=True the gradient is itself a differentiable GEMM, because it needs gradients of its own.
-        call = None
-        if of.kept is not None and not torch.is_grad_enabled():
-            kinds = tuple([(n, element_name(args[n].dtype)) for n in wanted])
-            call = _slope_call(of.traced, of.sums, kinds, tuple(given), factors, of.kept.node, element_name(a.dtype))
-        inputs = args | {given_name(of.traced, n): g for n, g in given.items()}
-        inputs |= {kept_name(of.traced): t for t in kept}
-        found = _by_product(of, a, b, inputs, wanted, given) if call is None else call(inputs, of.how.get("device"))
-        of_a = of_b = None
-        if factors:
-            of_a, of_b = factor_gradients(of.call, a, b, found["D"], ctx.needs_input_grad[1:3], 1.0, of.how, gemm)
-        named = dict(zip(of.names, tensors))
-        of_args = [
-            None if n not in wanted else _as_given(of.traced, n, found[f"d_{n}"], t, of.sums) if f"d_{n}" in found
-            else torch.zeros_like(t) for n, t in named.items()
-        ]  # fmt: skip
-        return (None, of_a, of_b, *of_args)
+def _backward(ctx: Context, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    """Compute the gradients of the accumulator, the factors and the arguments."""
+    of: _Call = ctx.of
+    a, b, *tensors = ctx.saved_tensors
+    tensors, kept = tensors[: len(of.names)], tensors[len(of.names) :]
+    given = {n: g for n, g in zip(of.traced.results, grads) if g is not None}
+    learning = tuple([n for n, needed in zip(of.names, ctx.needs_input_grad[3:]) if needed])
+    if not given or not any(ctx.needs_input_grad):
+        return (None, *[None for _ in range(2 + len(tensors))])
+    args = of.numbers | dict(zip(of.names, tensors))
+    factors = any(ctx.needs_input_grad[1:3])
+    read = {x.name for x in of.traced.arguments}
+    wanted = tuple([n for n in learning if n in read])
+    # With create_graph=True the gradient is itself a differentiable GEMM, because it needs gradients of its own.
+    call = None
+    if of.kept is not None and not torch.is_grad_enabled():
+        kinds = tuple([(n, element_name(args[n].dtype)) for n in wanted])
+        call = _slope_call(of.traced, of.sums, kinds, tuple(given), factors, of.kept.node, element_name(a.dtype))
+    inputs = args | {given_name(of.traced, n): g for n, g in given.items()}
+    inputs |= {kept_name(of.traced): t for t in kept}
+    found = _by_product(of, a, b, inputs, wanted, given) if call is None else call(inputs, of.how.get("device"))
+    of_a = of_b = None
+    if factors:
+        of_a, of_b = factor_gradients(of.call, a, b, found["D"], ctx.needs_input_grad[1:3], 1.0, of.how, gemm)
+    named = dict(zip(of.names, tensors))
+    of_args = [
+        None if n not in wanted else _as_given(of.traced, n, found[f"d_{n}"], t, of.sums) if f"d_{n}" in found
+        else torch.zeros_like(t) for n, t in named.items()
+    ]  # fmt: skip
+    return (None, of_a, of_b, *of_args)
+
+
+_NODE = node_of(_forward, _backward)
+"""A GEMM whose results are in the order of the epilogue's."""
+_APPLY = apply_of(_NODE)
 
 
 @lru_cache(maxsize=256)
@@ -194,7 +197,8 @@ def product_with_gradients(
     numbers = {n: v for n, v in args.items() if n not in names}
     of = _Call(call, traced, shape, names, numbers, {"dtype": dtype, **kept, **others}, kept, keeps, narrow)
     with nullcontext() if stream is None else torch.cuda.stream(stream):
-        found = _Product.apply(of, a, b, *[args[n] for n in names])
+        apply = _APPLY if is_eager([a, b, *[args[n] for n in names]]) else _NODE.apply
+        found = apply(of, a, b, *[args[n] for n in names])
     return traced.formed(dict(zip(traced.results, found)))
 
 

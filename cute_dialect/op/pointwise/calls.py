@@ -107,6 +107,7 @@ class Elementwise:
         self.function = function
         self.name = name or f"elementwise {name_of(function)}"
         self._known = KnownCalls()
+        self._is_random = False  # each seed would be another cached call
         self.slopes: dict[object, Any] = {}  # derivatives by the kind of arguments
 
     def __repr__(self) -> str:
@@ -134,6 +135,8 @@ class Elementwise:
                 )
             from cute_dialect.op.pointwise.gradients import learned
 
+            if plain and not self._is_random and not self._known.is_traced():
+                return self._known.differentiable(numbers, tensors, lambda: learned(self, arrays, dtype, device))
             return learned(self, arrays, dtype, device)
         return self.computed(arrays, out, dtype, device, (tensors, numbers) if plain else None)
 
@@ -215,7 +218,8 @@ class Elementwise:
                 seen.append(kernel)
                 return None
             one.launch(kernel, *args)
-            if key is not None and not found.places:  # With random numbers, each seed would be another cached call.
+            self._is_random = self._is_random or bool(found.places)
+            if key is not None and not found.places:
                 one.remember(self._known, key[1], key[0], tuple(made) if found.several else made[0])
         return tuple(made) if found.several else made[0]
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from cute_dialect.kernels.epilogue_graph import Graph, constant_of
+from cute_dialect.op.autograd_node import Context, apply_of, node_of
 from cute_dialect.op.dtypes import element_name, torch_name
 from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.derivative import WITHOUT, rule_of
@@ -23,7 +24,7 @@ from cute_dialect.op.epilogue.tracer_values import Proxy, call
 from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.operators import summed
 from cute_dialect.op.pointwise.types import compute_type, result_element
-from cute_dialect.op.torch_operator import apply_of, is_eager
+from cute_dialect.op.recording import is_eager
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -40,7 +41,7 @@ def learned(of: Elementwise, arrays: Sequence[Any], dtype: object, device: objec
         elements = [element_name(x.dtype) for x in arrays if isinstance(x, torch.Tensor)]
         made = [x.to(wanted or getattr(torch, torch_name(result_element(_kind(x), elements)))) for x in found]
         return tuple(made) if len(made) > 1 else made[0]
-    apply = _APPLY if is_eager([x for x in arrays if isinstance(x, torch.Tensor)]) else _Learned.apply
+    apply = _APPLY if is_eager([x for x in arrays if isinstance(x, torch.Tensor)]) else _NODE.apply
     return apply(of, dtype, device, *arrays)
 
 
@@ -192,51 +193,48 @@ def _function(
     return slope
 
 
-class _Learned(torch.autograd.Function):
-    """The autograd function: the kernel forward, the kernel of the derivative backward."""
-
-    @staticmethod
-    def forward(ctx: Any, of: Any, dtype: Any, device: Any, *arrays: Any) -> Any:
-        """Run the kernel, as a cached call if possible."""
-        ctx.of, ctx.device, ctx.numbers = of, device, [None if isinstance(x, torch.Tensor) else x for x in arrays]
-        ctx.save_for_backward(*[x for x in arrays if isinstance(x, torch.Tensor)])
-        ctx.set_materialize_grads(False)
-        return of(*arrays, dtype=dtype, device=device)  # Gradients are disabled inside forward().
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute the gradients of the arrays that need them."""
-        saved = iter(ctx.saved_tensors)
-        arrays = [next(saved) if x is None else x for x in ctx.numbers]
-        needs = ctx.needs_input_grad[3:]
-        given = [i for i, g in enumerate(gradients) if g is not None]
-        slope = None
-        if not torch.is_grad_enabled() and given:
-            slope = _slope_of(ctx.of, arrays, needs, given)
-        if slope is None:
-            return None, None, None, *_gradients_by_torch(ctx.of, arrays, needs, gradients)
-        grads = [gradients[i] for i in given]
-        found: Sequence[Any] = ()
-        if slope.kernel is not None:
-            wanted = [x for x, need in zip(arrays, needs) if need]
-            computed = [x for x, place in zip(wanted, slope.places) if place >= 0]
-            kinds = {x.dtype for x in computed}
-            # Gradients that are reduced later stay in f32, so that they are rounded once.
-            exact = len(kinds) == 1 and all([x.shape == grads[0].shape for x in computed])
-            dtype = kinds.pop() if exact else torch.float32
-            found = slope.kernel(*grads, *arrays, dtype=dtype, device=ctx.device)
-        places = iter(slope.places)
-        made: list[Any] = []
-        for x, need in zip(arrays, needs):
-            if not need:
-                made.append(None)
-                continue
-            place = next(places)
-            made.append(summed(found[place] if place >= 0 else grads[-1 - place], x.shape, x.dtype))
-        return None, None, None, *made
+def _forward(ctx: Context, of: Any, dtype: Any, device: Any, *arrays: Any) -> Any:
+    """Run the kernel."""
+    ctx.of, ctx.device, ctx.numbers = of, device, [None if isinstance(x, torch.Tensor) else x for x in arrays]
+    ctx.save_for_backward(*[x for x in arrays if isinstance(x, torch.Tensor)])
+    ctx.set_materialize_grads(False)
+    return of(*arrays, dtype=dtype, device=device)  # Gradients are disabled here.
 
 
-_APPLY = apply_of(_Learned)
+def _backward(ctx: Context, *gradients: Any) -> Any:
+    """Compute the gradients of the arrays that need them."""
+    saved = iter(ctx.saved_tensors)
+    arrays = [next(saved) if x is None else x for x in ctx.numbers]
+    needs = ctx.needs_input_grad[3:]
+    given = [i for i, g in enumerate(gradients) if g is not None]
+    slope = None
+    if not torch.is_grad_enabled() and given:
+        slope = _slope_of(ctx.of, arrays, needs, given)
+    if slope is None:
+        return None, None, None, *_gradients_by_torch(ctx.of, arrays, needs, gradients)
+    grads = [gradients[i] for i in given]
+    found: Sequence[Any] = ()
+    if slope.kernel is not None:
+        wanted = [x for x, need in zip(arrays, needs) if need]
+        computed = [x for x, place in zip(wanted, slope.places) if place >= 0]
+        kinds = {x.dtype for x in computed}
+        # Gradients that are reduced later stay in f32, so that they are rounded once.
+        exact = len(kinds) == 1 and all([x.shape == grads[0].shape for x in computed])
+        dtype = kinds.pop() if exact else torch.float32
+        found = slope.kernel(*grads, *arrays, dtype=dtype, device=ctx.device)
+    places = iter(slope.places)
+    made: list[Any] = []
+    for x, need in zip(arrays, needs):
+        if not need:
+            made.append(None)
+            continue
+        place = next(places)
+        made.append(summed(found[place] if place >= 0 else grads[-1 - place], x.shape, x.dtype))
+    return None, None, None, *made
+
+
+_NODE = node_of(_forward, _backward)
+_APPLY = apply_of(_NODE)
 
 
 def _gradients_by_torch(

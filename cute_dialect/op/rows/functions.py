@@ -12,7 +12,7 @@ A kernel is compiled for a range of lengths, not for each length.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd, inf, nan
 from typing import TYPE_CHECKING, Any, overload
 
@@ -59,6 +59,8 @@ _KNOWN = {
     )
 }  # fmt: skip
 """Cached calls by function."""
+_LOSSES = KnownCalls()
+"""Cached calls of ``cross_entropy`` whose losses need gradients."""
 
 
 def row_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
@@ -112,6 +114,13 @@ def _is_last(x: Any, dim: int) -> bool:
     return dim in (-1, x.dim() - 1)
 
 
+def _differentiable(
+    known: KnownCalls, how: object, tensors: Sequence[Any], device: object, compute: Callable[[], Any]
+) -> Any:  # fmt: skip
+    """Compute a call whose result needs gradients, and cache it if it runs on the default device."""
+    return compute() if device is not None or known.is_traced() else known.differentiable(how, tensors, compute)
+
+
 # ------------------------------------------------------------------------------------------------------- row to row
 
 
@@ -152,7 +161,7 @@ def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
             return done
     operators = _operators(call, out, x)
     if operators is not None and _is_last(x, dim):
-        return getattr(operators, call)(x)
+        return _differentiable(known, dim, (x,), device, lambda: getattr(operators, call)(x))
     return mapped(call, x, dim, out, device)
 
 
@@ -226,9 +235,13 @@ def rms_norm(
     operators = _operators("rms_norm", out, x, weight, residual)
     if operators is not None:
         by = _EPS if eps is None else eps
-        if residual is None:
-            return operators.rms_norm(x, weight, by)
-        return operators.rms_norm_residual(x, residual, weight, by)
+
+        def compute() -> Any:
+            if residual is None:
+                return operators.rms_norm(x, weight, by)
+            return operators.rms_norm_residual(x, residual, weight, by)
+
+        return _differentiable(_KNOWN["rms_norm"], *_norm_key(x, weight, None, eps, residual), device, compute)
     return normed("rms_norm", x, weight, None, eps, residual, out, device)
 
 
@@ -295,9 +308,13 @@ def layer_norm(
             return done
     operators = _operators("layer_norm", out, x, weight, bias, residual)
     if operators is not None:
-        if residual is None:
-            return operators.layer_norm(x, weight, bias, eps)
-        return operators.layer_norm_residual(x, residual, weight, bias, eps)
+
+        def compute() -> Any:
+            if residual is None:
+                return operators.layer_norm(x, weight, bias, eps)
+            return operators.layer_norm_residual(x, residual, weight, bias, eps)
+
+        return _differentiable(_KNOWN["layer_norm"], *_norm_key(x, weight, bias, eps, residual), device, compute)
     return normed("layer_norm", x, weight, bias, eps, residual, out, device)
 
 
@@ -327,8 +344,15 @@ def _normed_again(call: str, x: Any, weight: Any, bias: Any, eps: float | None, 
     known = _KNOWN[call]
     if known.is_traced():
         return None
-    read = tuple([t for t in (x, residual, weight, bias) if t is not None])
-    return known.again((eps, _taken(weight, bias, residual)), *read)
+    how, tensors = _norm_key(x, weight, bias, eps, residual)
+    return known.again(how, *tensors)
+
+
+def _norm_key(
+    x: Any, weight: Any, bias: Any, eps: float | None, residual: Any
+) -> tuple[tuple[float | None, str], tuple[Any, ...]]:  # fmt: skip
+    """Return the cache key of a norm and its tensors."""
+    return (eps, _taken(weight, bias, residual)), tuple([t for t in (x, residual, weight, bias) if t is not None])
 
 
 def normed(
@@ -463,7 +487,8 @@ def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
             return done
     operators = _operators(call, None, x)
     if operators is not None and _is_last(x, dim):
-        return operators.row_number(call, x, keepdim)
+        how = (dim, keepdim)
+        return _differentiable(known, how, (x,), device, lambda: operators.row_number(call, x, keepdim))
     return summed(call, x, dim, keepdim, device)
 
 
@@ -528,9 +553,16 @@ def cross_entropy(
         else:
             losses, lse, _ = cross_entropy_with_lse(x, target, ignore_index, "none", device)
         return of_classes(losses, lse, x, target, weight, label_smoothing, ignore_index, reduction)
+    if device is None and getattr(x, "requires_grad", False) and not _LOSSES.is_traced():
+        done = _LOSSES.again((ignore_index, reduction), x, target)
+        if done is not None:
+            return done
     operators = _operators("cross_entropy", None, x)
     if operators is not None:
-        return operators.cross_entropy(x, target, ignore_index, reduction)[0]
+        how = (ignore_index, reduction)
+        return _differentiable(
+            _LOSSES, how, (x, target), device, lambda: operators.cross_entropy(x, target, ignore_index, reduction)[0]
+        )
     return cross_entropy_with_lse(x, target, ignore_index, reduction, device)[0]
 
 

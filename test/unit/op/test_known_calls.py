@@ -165,7 +165,7 @@ def test_gradients_are_not_forgotten(kernel: Noted, monkeypatch: pytest.MonkeyPa
 
 
 UNKNOWN: dict[str, Callable[[Noted], Any]] = {
-    "a value is computed": lambda kernel: multiplied(kernel, A + 1, B),
+    "a value is computed": lambda kernel: multiplied(kernel, A.cumsum(0), B),
     "a value is changed": lambda kernel: multiplied(kernel, A, B).add_(1),
     "a value is read": lambda kernel: (float(A[0, 0]), multiplied(kernel, A, B))[1],
     "nothing is launched": lambda kernel: torch.empty(3),

@@ -1,0 +1,194 @@
+"""Cached calls with gradients: from the second step on, forward and backward pass replay their launches."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as F  # noqa: E402
+from launched_here import Seen, here  # noqa: E402
+from repeated_calls import image, normal  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op import arrays  # noqa: E402
+from cute_dialect.op.known import KnownCalls  # noqa: E402
+from cute_dialect.op.rows import functions as rows  # noqa: E402
+from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
+from cute_dialect.op.rows import operators as row_operators  # noqa: E402
+
+GPU = ("NVIDIA H200", 132)
+
+
+@pytest.fixture
+def seen() -> Iterator[Seen]:
+    """Launches, which run on the interpreter."""
+    caches = {name: KnownCalls() for name in rows._KNOWN}
+    of_gradients = {name: KnownCalls() for name in row_gradients._KNOWN}
+    with (
+        here(Seen()) as found,
+        patch.object(row_operators, "_device", lambda x: None),
+        patch.object(row_gradients, "gpu_of", lambda _: GPU),
+        patch.object(arrays, "gpu_here", lambda name: None),
+        patch.dict(rows._KNOWN, caches),
+        patch.dict(row_gradients._KNOWN, of_gradients),
+        patch.object(rows, "_LOSSES", KnownCalls()),
+    ):
+        for function in (op.add, op.mul):
+            function._known.clear()
+            function.slopes.clear()
+        yield found
+        for function in (op.add, op.mul):
+            function._known.clear()
+            function.slopes.clear()
+
+
+CALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {
+    "mm": (op.mm, torch.mm, lambda: (normal(16, 24), normal(24, 32))),
+    "addmm": (op.addmm, torch.addmm, lambda: (normal(16, 32), normal(16, 24), normal(24, 32))),
+    "matmul": (op.matmul, torch.matmul, lambda: (normal(2, 8, 24), normal(24, 32))),
+    "linear": (op.linear, F.linear, lambda: (normal(2, 8, 24), normal(32, 24), normal(32))),
+    "linear with gelu": (
+        lambda x, w, b: op.linear(x, w, b, "gelu"), lambda x, w, b: F.gelu(F.linear(x, w, b)),
+        lambda: (normal(16, 24), normal(32, 24), normal(32)),
+    ),
+    "linear with relu": (
+        lambda x, w, b: op.linear(x, w, b, "relu"), lambda x, w, b: F.linear(x, w, b).relu(),
+        lambda: (normal(16, 24), normal(32, 24), normal(32)),
+    ),
+    "softmax": (op.softmax, lambda x: x.softmax(-1), lambda: (normal(4, 40),)),
+    "rms_norm": (op.rms_norm, lambda x, w: F.rms_norm(x, (40,), w, 2.0**-23), lambda: (normal(4, 40), normal(40))),
+    "layer_norm": (
+        op.layer_norm, lambda x, w, b: F.layer_norm(x, (40,), w, b), lambda: (normal(4, 40), normal(40), normal(40)),
+    ),
+    "cross_entropy": (op.cross_entropy, F.cross_entropy, lambda: (normal(4, 40), torch.tensor([3, 0, 39, 7]))),
+    "sum": (op.sum, lambda x: x.sum(-1), lambda: (normal(4, 40),)),
+    "mean": (op.mean, lambda x: x.mean(-1), lambda: (normal(4, 40),)),
+    "max": (op.max, lambda x: x.amax(-1), lambda: (normal(4, 40),)),
+    "add": (op.add, torch.add, lambda: (normal(4, 40), normal(4, 40))),
+    "mul": (op.mul, torch.mul, lambda: (normal(4, 40), normal(40))),
+    "conv2d": (
+        lambda x, f, b: op.conv2d(x, f, b, 1, 1), lambda x, f, b: F.conv2d(x, f, b, 1, 1),
+        lambda: (image(2, 64, 8, 8), image(32, 64, 3, 3), normal(32)),
+    ),
+}  # fmt: skip
+
+
+def leaves(tensors: tuple[Any, ...]) -> list[Any]:
+    return [t.detach().requires_grad_() if t.is_floating_point() else t for t in tensors]
+
+
+def learning(tensors: list[Any]) -> list[Any]:
+    return [t for t in tensors if t.requires_grad]
+
+
+def step(call: Callable[..., Any], tensors: list[Any]) -> list[Any]:
+    """Return the result and the gradients of a call."""
+    y = call(*tensors)
+    generator = torch.Generator().manual_seed(1)
+    grad = torch.randn(y.shape, generator=generator).to(y.dtype)
+    return [y.detach(), *torch.autograd.grad(y, learning(tensors), grad)]
+
+
+def near(found: list[Any], exact: list[Any]) -> None:
+    for x, y in zip(found, exact, strict=True):
+        assert x.shape == y.shape
+        torch.testing.assert_close(x.double(), y, rtol=2e-2, atol=2e-2 * max(1.0, float(y.abs().max())))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_steps(seen: Seen, name: str) -> None:
+    call, exact, make = CALLS[name]
+    for number in range(3):
+        tensors = leaves(make())
+        wide = [t.detach().double().requires_grad_() if t.requires_grad else t for t in tensors]
+        before = seen.first
+        near(step(call, tensors), step(exact, wide))
+        assert (seen.first == before) == (number > 0)
+    with torch.no_grad():
+        assert not call(*tensors).requires_grad
+
+
+def test_gradients_of_some_arguments(seen: Seen) -> None:
+    a, b = leaves((normal(16, 24), normal(24, 32)))
+    for x, y in ((a, b), (a.detach(), b), (a, b.detach()), (a, b)) * 2:
+        d = op.mm(x, y)
+        d.sum().backward()
+        assert d.shape == (16, 32)
+    near([a.grad, b.grad], [6 * (torch.ones(16, 32).double() @ b.detach().double().t()),
+                            6 * (a.detach().double().t() @ torch.ones(16, 32).double())])  # fmt: skip
+
+
+def test_the_graph_of_a_replayed_call(seen: Seen) -> None:
+    """Gradients of gradients, several backward passes, hooks, and tensors that are changed before the backward pass."""
+    a, b = leaves((normal(16, 24), normal(24, 32)))
+    grad = normal(16, 32)
+    for _ in range(3):
+        step(op.mm, [a, b])
+    d = op.mm(a, b)
+    found = [torch.autograd.grad(d, (a, b), grad, retain_graph=True) for _ in range(2)]
+    assert all(torch.equal(x, y) for x, y in zip(*found))
+    hooked: list[Any] = []
+    d.grad_fn.register_hook(lambda inputs, outputs: hooked.append((len(inputs), len(outputs))))
+    torch.autograd.grad(d, (a, b), grad)
+    assert hooked == [(2, 1)]
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(d, (a, b), grad)
+    d = op.mm(a, b)
+    with torch.no_grad():
+        b += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(d, a, grad)
+
+    def penalty(mm: Any, x: Any, y: Any, g: Any) -> Any:
+        of_x, of_y = torch.autograd.grad(mm(x, y), (x, y), g, create_graph=True)
+        return torch.autograd.grad((of_x**2).sum() + (of_y**2).sum(), (x, y))
+
+    g = grad.clone().requires_grad_()
+    wide = [t.detach().double().requires_grad_() for t in (a, b, g)]
+    near(penalty(op.mm, a, b, g), penalty(torch.mm, *wide))
+
+
+def test_missing_and_strided_gradients(seen: Seen) -> None:
+    x, w = leaves((normal(4, 40), normal(40)))
+    for _ in range(3):
+        y, s = op.rms_norm(x, w, residual=x.detach())
+        y.sum().backward(retain_graph=True)
+        s.t()[:3].sum().backward()
+    d = op.mm(*leaves((normal(16, 24), normal(24, 32))))
+    for grad in (torch.ones(1, 1, dtype=d.dtype).expand(16, 32), normal(32, 16).t(), normal(16, 32)):
+        d.backward(grad, retain_graph=True)
+
+
+def test_addresses_that_differ(seen: Seen) -> None:
+    """A tensor at another alignment is computed as a new call."""
+    memory = normal(24 * 16 + 8)
+    b = normal(24, 32)
+    for offset in (0, 8, 1, 0, 1, 8):
+        a = memory[offset : offset + 16 * 24].view(16, 24).detach().requires_grad_()
+        d = op.mm(a, b)
+        (found,) = torch.autograd.grad(d, a, torch.ones_like(d))
+        near([d.detach(), found], [a.detach().double() @ b.double(), torch.ones(16, 32).double() @ b.double().t()])
+
+
+def test_calls_that_something_observes(seen: Seen) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counting(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    names: list[str] = []
+    a, b = leaves((normal(16, 24), normal(24, 32)))
+    for _ in range(3):
+        step(op.mm, [a, b])
+    with Counting():
+        op.mm(a, b)
+    assert any("cute.mm" in name for name in names)
