@@ -11,7 +11,7 @@ from cute_dialect.runtime import abi, host_program
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.binding import DeviceError, LaunchError
 from cute_dialect.runtime.call_options import OptionError, read_checks
-from cute_dialect.runtime.device_memory import host_bytes, is_writable, regions, span
+from cute_dialect.runtime.device_memory import end_of_memory, host_bytes, is_writable, regions, span
 from cute_dialect.runtime.launch_plan import Plan, Target, read_arguments
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -206,14 +206,18 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: 
 
     out: list[_Memory | None] = [None] * len(views)
     for region in regions(views):
-        data = host_bytes(region.address, region.size)
         members = [(i, view) for i in region.members if (view := views[i]) is not None]
+        # TMA stores write whole units of 16 bytes, so the last row of a padded array may reach into its padding.
+        last, size = region.address + region.size, region.size
+        if size and any(is_writable(view) and end_of_memory(view) >= -(-last // 16) * 16 for _, view in members):
+            size += -last % 16
+        data = host_bytes(region.address, size)
         data.flags.writeable = any(is_writable(view) for _, view in members)
         for i, view in members:
             start, item = view.pointer - region.address, numpy_dtype(view.dtype).itemsize
             elements = Elements(start, tuple(view.shape), tuple([s * item for s in view.strides]), item)
             window = _window(view)
-            if len(members) > 1:  # restrict each array to its own bytes
+            if len(members) > 1 or size > region.size:  # restrict each array to its own bytes
                 first, size = span(view)
                 low = first - region.address
                 window = [(low, size)] if window is None else [(low + at, length) for at, length in window]

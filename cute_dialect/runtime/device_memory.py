@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.binding import ReadOnlyError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.runtime.driver import Driver
 
-__all__ = ["Region", "Staged", "element_mask", "host_bytes", "is_writable", "regions", "span"]
+__all__ = ["Region", "Staged", "element_mask", "end_of_memory", "host_bytes", "is_writable", "regions", "span"]
 
 _KEEP_ALIGNMENT = 16
 _KEEP_ALIGNMENTS = 256
@@ -71,6 +71,19 @@ def host_bytes(address: int, size: int) -> NDArray[np.uint8]:
 def is_writable(view: ArrayView) -> bool:
     """Return True if the array may be written.  Only numpy arrays can be read-only."""
     return view.library != "numpy" or cast("NDArray[np.generic]", view.keep).flags.writeable
+
+
+def end_of_memory(view: ArrayView) -> int:
+    """Return the address past the end of the CPU memory that a numpy array or torch tensor belongs to, or 0."""
+    keep = cast("Any", view.keep)
+    if view.library == "torch":
+        storage = keep.untyped_storage()
+        return int(storage.data_ptr()) + int(storage.nbytes())
+    if view.library != "numpy":
+        return 0
+    while isinstance(keep.base, type(keep)):
+        keep = keep.base
+    return int(keep.ctypes.data) + int(keep.nbytes) if keep.flags.c_contiguous else 0
 
 
 def element_mask(view: ArrayView, region: Region) -> NDArray[np.bool_]:
