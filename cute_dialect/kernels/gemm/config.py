@@ -251,7 +251,8 @@ class GemmConfig(NamedTuple):
     def beside(self) -> tuple[int, ...]:
         """Indices of the epilogue's extra outputs that are stored like C, through shared memory and TMA."""
         graph = self.epilogue.graph
-        alike = self.major_c == "n" and not self.direct and len(set(self.widths)) == 1 and BITS[self.output] == 16
+        alike = self.major_c == "n" and not self.direct and not self.stream_k and not self.array
+        alike = alike and BITS[self.output] == 16
         if graph is None or not alike or graph.paired or graph.block or graph.zero_factor is not None:
             return ()
         one = [

@@ -45,13 +45,17 @@ def is_exact(graph: Graph) -> bool:
 
 
 class Leaving(NamedTuple):
-    """The store of an extra output, in chunks of ``width`` columns.
+    """The store of an extra output in chunks of columns.
 
-    ``take(values, chunk)`` stores a warp's registers of a chunk, f32 in the ``wgmma`` layout.
+    The first output is staged 16 columns at a time, so that only their registers are live in addition to the
+    accumulator. Others are held until the store of the first output is issued, because buffers may be few.
     """
 
-    width: int
-    take: Any
+    widths: tuple[int, ...]  # columns of each chunk
+    begin: Any  # begin(chunk) waits for the staging buffer of a chunk, and returns it
+    stage: Any  # stage(buffer, values, i): the f32 registers of the i-th 16 columns, in the ``wgmma`` layout
+    end: Any  # end(buffer, chunk) issues the store
+    put: Any  # put(values, chunk): all steps, for the f32 registers of a chunk
 
 
 class Fused:
@@ -212,43 +216,56 @@ class Evaluation:
         first = column + cute.arch.lane_idx() % 4 * 2
         totals = [_Totals(x, t, self.extents, rows, matrix) for x, t in self.reduced]
         wholes = self._whole_rows(values, columns, rows, held, of_columns, first, matrix)
-        width = self.graph.block or min([x.width for x in leaving.values()], default=columns)
-        for block in cute.range_constexpr(columns // width):
-            known = wholes
-            held_back = {n: cute.make_rmem_tensor(width // 2, cute.Float32) for n in leaving}
+        widths = next(iter(leaving.values())).widths if leaving else (self.graph.block or columns,)
+        if self.graph.block:
+            widths *= columns // self.graph.block
+        step = 2 if leaving else 1  # groups of 8 columns in an iteration
+        for block in cute.range_constexpr(len(widths)):
+            known, start, width = wholes, sum(widths[:block]), widths[block]
+            staged, *together = leaving or (None,)
+            buffer = leaving[staged].begin(block) if leaving else None
+            held_back = {n: cute.make_rmem_tensor(width // 2, cute.Float32) for n in together}
             if self.graph.block:
-                known = self._blocks(values, block * width, width, rows, held, of_columns, first, matrix, wholes)
-                self._store_scales(known, to_rows, (column + block * width) // width, matrix)
+                known = self._blocks(values, start, width, rows, held, of_columns, first, matrix, wholes)
+                self._store_scales(known, to_rows, (column + start) // width, matrix)
             # held in registers, so the passes unroll this loop
-            for j in range(block * width // 8, (block + 1) * width // 8):
-                at = first + j * 8
-                at = at if self.places is None else self.places.column(at, of_matrix)
-                both: list[Any] = []
-                two_columns = of_columns.pair(offset // 8 + j)
-                drawn_here = self._drawn(rows, at, matrix)
-                for half in cute.range_constexpr(2):
-                    elements = self._elements(held[half], two_columns, at)
-                    found: list[Any] = []
-                    for i in cute.range_constexpr(2):
-                        place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
-                        place |= {which: words[2 * half + i] for which, words in drawn_here.items()}
-                        n = j * 4 + (2 * half + i)
-                        place |= {} if self.kept is None else {self.kept: values[n]}
-                        found.append(evaluated(self.graph, values[n], elements[i], place))
-                        values[n] = self.compute(found[i][self.graph.outputs[0].node])
-                    for which, (x, t) in zip(self.numbers, self.stored):
-                        if which in leaving:
-                            for i in cute.range_constexpr(2):
-                                n = (j - block * width // 8) * 4 + (2 * half + i)
-                                held_back[which][n] = cute.Float32(found[i][x.node])
-                            continue
-                        to = t[None, None, matrix] if x.batch else t
-                        store_two([f[x.node] for f in found], to, x, to_rows[half], at)
-                    both.append(found)
-                for total in totals:
-                    total.take([[f[total.x.node] for f in found] for found in both], at)
-            for which, way in leaving.items():
-                way.take(held_back[which], block)
+            for k in range(start // (8 * step), (start + width) // (8 * step)):
+                sixteen = cute.make_rmem_tensor(8, cute.Float32) if leaving else None
+                for part in cute.range_constexpr(step):
+                    j = k * step + part
+                    at = first + j * 8
+                    at = at if self.places is None else self.places.column(at, of_matrix)
+                    both: list[Any] = []
+                    two_columns = of_columns.pair(offset // 8 + j)
+                    drawn_here = self._drawn(rows, at, matrix)
+                    for half in cute.range_constexpr(2):
+                        elements = self._elements(held[half], two_columns, at)
+                        found: list[Any] = []
+                        for i in cute.range_constexpr(2):
+                            place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
+                            place |= {which: words[2 * half + i] for which, words in drawn_here.items()}
+                            n = j * 4 + (2 * half + i)
+                            place |= {} if self.kept is None else {self.kept: values[n]}
+                            found.append(evaluated(self.graph, values[n], elements[i], place))
+                            values[n] = self.compute(found[i][self.graph.outputs[0].node])
+                        for which, (x, t) in zip(self.numbers, self.stored):
+                            if which in leaving:
+                                to = sixteen if which == staged else held_back[which]
+                                start_of = part * 4 if which == staged else (j - start // 8) * 4
+                                for i in cute.range_constexpr(2):
+                                    to[start_of + (2 * half + i)] = cute.Float32(found[i][x.node])
+                                continue
+                            to = t[None, None, matrix] if x.batch else t
+                            store_two([f[x.node] for f in found], to, x, to_rows[half], at)
+                        both.append(found)
+                    for total in totals:
+                        total.take([[f[total.x.node] for f in found] for found in both], at)
+                if leaving:
+                    leaving[staged].stage(buffer, sixteen, k - start // 16)
+            if leaving:
+                leaving[staged].end(buffer, block)
+            for which in together:
+                leaving[which].put(held_back[which], block)
         for total in totals:
             total.store(column // columns)
 

@@ -84,11 +84,16 @@ class ChunkStore:
         else:  # two adjacent elements at once, for bytes and words
             pair = 2 * kind.width if kind.width == 8 else None
             store = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=pair)
-        # A warp's part of an accumulator: 16 rows of a chunk.
+        # A warp's part of an accumulator: 16 rows of a chunk, or of 16 columns.
         strides = ((32, lanes.staged), (16, lanes.staged_half, 128))
-        thread_values = cute.make_layout(((4, lanes.shape), (2, 2, chunk // 8)), stride=strides)
-        self.copy = cute.make_tiled_copy(store, thread_values, (16, chunk)).get_slice(self.lane)
-        self.values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
+
+        def tiled(columns: int) -> tuple[Any, Any]:
+            thread_values = cute.make_layout(((4, lanes.shape), (2, 2, columns // 8)), stride=strides)
+            values = cute.make_layout(((2, 2, columns // 8), 1, 1), stride=((1, 2, 4), 0, 0))
+            return cute.make_tiled_copy(store, thread_values, (16, columns)).get_slice(self.lane), values
+
+        self.copy, self.values = tiled(chunk)
+        self.sixteen, self.sixteen_values = tiled(16) if kind.width == 16 else (None, None)
 
     def registers(self, values: Any, first: int) -> Any:
         """Return the registers of a chunk, from register ``first`` on."""
@@ -163,14 +168,32 @@ class RowStore(ChunkStore):
 
         ``at`` is the coordinate in C of the warpgroup's first element. For ``leave`` see :meth:`store`.
         """
+        here = self.begin(buffer, at, under_way)
+        row, *others = at
+        self.store(values, here, lambda: (row + self.lanes.of_warp(self.warp), *others), leave)
+
+    def begin(self, buffer: Any, at: tuple[Any, ...], under_way: int) -> Any:
+        """Wait until at most ``under_way`` stores still read their buffers, and return the warp's part of a buffer."""
         self.wait(under_way)
         cute.arch.sync_warp()
-        row, *others = at
         # 0 for every tile, since rows are below 2^31, but ptxas does not know it and cannot hoist the addresses
         if self.anew:
-            buffer = buffer + (row >> 31)
-        here = self.staged[None, None, self.warp, buffer]
-        self.store(values, here, lambda: (row + self.lanes.of_warp(self.warp), *others), leave)
+            buffer = buffer + (at[0] >> 31)
+        return self.staged[None, None, self.warp, buffer]
+
+    def stage(self, values: Any, here: Any, i: Any) -> None:
+        """Write the registers of the ``i``-th 16 columns to a staging buffer."""
+        values = cute.make_tensor(values.iterator, self.sixteen_values)
+        part = cute.flat_divide(here, (16, 16))[None, None, 0, i]
+        cute.copy(self.sixteen, self.sixteen.retile(values), self.sixteen.partition_D(part))
+
+    def end(self, here: Any, at: tuple[Any, ...]) -> None:
+        """Issue the TMA store of a staging buffer that :meth:`stage` filled."""
+        row, *others = at
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_warp()
+        if self.lane == 0:
+            self.by_tma(here, (row + self.lanes.of_warp(self.warp), *others))
 
 
 class ColumnStore(ChunkStore):
@@ -278,24 +301,27 @@ class Result:
         group: Index of the warpgroup.
         fused: The epilogue.
         target: C, for stores without TMA.
-        ``beside``: TMA atom and coordinate tensor of extra outputs stored like C, by output index. Each chunk is stored
-            while the epilogue is applied, and the outputs alternate between the same buffers.
+        ``beside``: TMA atom and coordinate tensor of extra outputs stored like C, by output index and chunk width. Each
+            chunk is stored while the epilogue is applied, and the outputs alternate between the same buffers.
     """
 
     def __init__(
         self, c: GemmConfig, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Fused,
-        target: Any = None, beside: Mapping[int, Any] = MappingProxyType({}),
+        target: Any = None, beside: Mapping[int, Mapping[int, Any]] = MappingProxyType({}),
     ):  # fmt: skip
         self.c, self.sums, self.fused, self.group = c, sums, fused, group
         staged = c.buffers * c.consumers
-        self.beside = {n: RowStore(tma, c.widths[0], memory, staged, group, c.lanes) for n, tma in beside.items()}
+        self.beside = {
+            n: {w: RowStore(tma, w, memory, staged, group, c.lanes) for w, tma in tmas.items()}
+            for n, tmas in beside.items()
+        }
         kind = RowStore if c.major_c == "n" else ColumnStore
         self.stores = {
             w: DirectStore(target, w, c.lanes) if c.direct else
             kind(tma, w, memory, c.buffers * c.consumers, group, c.lanes) for w, tma in tmas.items()
         }  # fmt: skip
         if c.epilogue.whole_rows or self.beside:
-            for store in (*self.stores.values(), *self.beside.values()):
+            for store in (x for of in (self.stores, *self.beside.values()) for x in of.values()):
                 if isinstance(store, RowStore):
                     store.anew = True
         if c.epilogue.split:
@@ -351,35 +377,55 @@ class Result:
             values = self.fused.taken(values)
             row, first = self.of_sums(place, atom, column)
             row = row + c.lanes.of_warp(cute.arch.warp_idx() % 4)
-            leaving = {n: self._leaving(n, place, atom, column) for n in self.beside}
+            leaving = {n: self._leaving(n, place, atom, column, columns) for n in self.beside}
             at = 0 if ahead is None else column * self.twice
             self.fused.apply(
                 values, columns, row, first * self.twice, place.of[3], self.end(place), leaving, ahead, atom, at
             )
         return values
 
-    def _leaving(self, number: int, place: Place, atom: int, column: Any) -> Leaving:
-        """Return the store of an extra output, for the rows of an MMA and the columns from ``column`` on."""
-        width, order, several = self.c.widths[0], list(self.beside).index(number), len(self.beside)
+    def _leaving(self, number: int, place: Place, atom: int, column: Any, columns: int) -> Leaving:
+        """Return the store of an extra output, for the rows of an MMA and ``columns`` columns from ``column`` on."""
+        widths, order, several = self.c.widths, list(self.beside).index(number), len(self.beside)
+        starts = [sum(widths[:i]) for i in range(len(widths))]
+        first = starts.index(column)  # of the chunks
+        here = [i for i in range(first, len(widths)) if starts[i] < column + columns]
 
-        def take(values: Any, chunk: int) -> None:
-            made = cute.make_rmem_tensor_like(values, self.kind)
-            made.store(rounded(values, self.kind))
-            if self.by_chunks:  # each chunk of C follows the same chunk of the extra outputs
-                chunk += column // width
-                turn = (atom * self.chunks + chunk) * (several + 1) + order
-            else:
-                turn = (atom * self.chunks + chunk) * several + order
-            self._put(self.beside[number], made, turn, self.at(place, atom, chunk * width))
+        def way(chunk: int) -> tuple[RowStore, tuple[Any, ...]]:
+            return self.beside[number][widths[here[chunk]]], self.at(place, atom, starts[here[chunk]])
 
-        return Leaving(width, take)
+        def buffer_of(chunk: int) -> tuple[Any, int]:
+            """Return the buffer of a chunk, and the number of stores that may still read theirs."""
+            turn = atom * self.chunks + here[chunk]
+            # If chunks are stored one by one, each chunk of C follows the same chunk of the extra outputs.
+            turn = turn * (several + 1) + order if self.by_chunks else turn * several + order
+            buffers = self.c.buffers
+            # The previous tile may have used the first chunk's buffer last.
+            under_way = buffers - 1 if turn or len(self._pieces()) * (1 + several) % buffers == 0 else 0
+            return self.group * buffers + turn % buffers, under_way
 
-    def _put(self, store: Any, values: Any, turn: int, at: tuple[Any, ...]) -> None:
-        """Store the registers of a chunk, the ``turn``-th of a tile, through the next buffer."""
-        buffers = self.c.buffers
-        # The previous tile may have used the first chunk's buffer last.
-        under_way = buffers - 1 if turn or len(self._pieces()) * (1 + len(self.beside)) % buffers == 0 else 0
-        store.put(store.registers(values, 0), self.group * buffers + turn % buffers, at, under_way)
+        def begin(chunk: int) -> Any:
+            (store, at), (buffer, under_way) = way(chunk), buffer_of(chunk)
+            return store.begin(buffer, at, under_way)
+
+        def stage(buffer: Any, values: Any, i: Any) -> None:
+            next(iter(self.beside[number].values())).stage(self._rounded(values), buffer, i)
+
+        def end(buffer: Any, chunk: int) -> None:
+            store, at = way(chunk)
+            store.end(buffer, at)
+
+        def put(values: Any, chunk: int) -> None:
+            (store, at), (buffer, under_way) = way(chunk), buffer_of(chunk)
+            store.put(store.registers(self._rounded(values), 0), buffer, at, under_way)
+
+        return Leaving(tuple(widths[i] for i in here), begin, stage, end, put)
+
+    def _rounded(self, values: Any) -> Any:
+        """Return registers of f32 values converted to the type of C."""
+        made = cute.make_rmem_tensor_like(values, self.kind)
+        made.store(rounded(values, self.kind))
+        return made
 
     def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
         """Return the row and column of an element that are passed to the epilogue."""

@@ -137,7 +137,8 @@ def launch(
 
 @cute.kernel(min_blocks=1)
 def gemm(
-    tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], tmas_beside: dict[int, Any], mma: cute.TiledMma, rings: Any,
+    tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], tmas_beside: dict[int, dict[int, Any]], mma: cute.TiledMma,
+    rings: Any,
     raster: utils.GroupedRaster, k_tiles: cute.Int32, shared: Shared, addends: Addends, scales: Scales, places: Any,
     target: Any, config: cute.Constexpr[Any],
 ):  # fmt: skip
@@ -184,8 +185,9 @@ def gemm(
 
     def consume(group: Any) -> None:
         if not c.direct and cute.arch.thread_idx().x == 128:
-            for atom, _ in (*tmas_c.values(), *tmas_beside.values()):
-                cpasync.prefetch_descriptor(atom)
+            for tmas in (tmas_c, *tmas_beside.values()):
+                for atom, _ in tmas.values():
+                    cpasync.prefetch_descriptor(atom)
         kind = FromRegisters if c.through_registers else Products
         products = kind(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, scales)
         whole = number(c.output).is_integer

@@ -180,12 +180,13 @@ def store_map(c: GemmConfig, C: Any, width: int) -> Any:
     return _atom(c, cpasync.S2G(), C, layout, swizzle, box)
 
 
-def beside_maps(config: GemmConfig | SplitConfig, addends: Any) -> dict[int, Any]:
-    """Return the TMA atoms that store chunks of the epilogue's extra outputs, by output index."""
-    if isinstance(config, SplitConfig) or config.stream_k or config.array:
+def beside_maps(config: GemmConfig | SplitConfig, addends: Any) -> dict[int, dict[int, Any]]:
+    """Return the TMA atoms that store chunks of the epilogue's extra outputs, by output index and chunk width."""
+    if isinstance(config, SplitConfig):
         return {}
     graph, given = config.epilogue.graph, addends.in_order()
-    return {i: store_map(config, given[len(graph.inputs) + i - 1], config.widths[0]) for i in config.beside}
+    outputs = {i: given[len(graph.inputs) + i - 1] for i in config.beside}
+    return {i: {width: store_map(config, x, width) for width in store_widths(config)} for i, x in outputs.items()}
 
 
 def _map(c: GemmConfig, op: Any, matrix: Any, stages: Any, tile: tuple[int, int]) -> Any:

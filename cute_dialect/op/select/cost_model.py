@@ -275,7 +275,7 @@ def _epilogue(found: Menu, f: _Fixed, x: Costs, p: CostQuery, work: Work) -> tup
     pipes = (work.instructions**4 + (work.specials * x.epilogue_special) ** 4) ** 0.25
     registers = np.where(found.rows == 256, 2, 1) * found.columns / 2  # accumulator registers per thread
     moved = work.read / 16 * x.epilogue_read * np.where(registers >= 176, x.epilogue_read_full, 1.0)
-    staged = (found.columns % (1024 / p.out_bits) == 0) & ~f.swapped & ~f.few
+    staged = ~(f.swapped | f.few | f.split | f.stream)
     moved = moved + work.written / 16 * np.where(staged, x.epilogue_written, x.epilogue_scattered)
     return (pipes * tile + moved) * f.tile, (work.instructions * tile + moved) * f.tile * x.epilogue_turns
 
