@@ -12,14 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cute_dialect.interp.instructions import (
-    bits,
     conversions,
     data,
-    dot,
-    floats,
-    integer,
-    ptx_floats,
-    ptx_integers,
+    float_ops,
+    integer_ops,
+    ptx_scalars,
 )
 from cute_dialect.interp.instructions.ptx_rows import Row, expand
 
@@ -108,13 +105,13 @@ FLAGS: tuple[tuple[str, str], ...] = (
 """(flag or operation, treatment)."""
 
 KINDS_OF_OPS: tuple[tuple[str, Iterable[str]], ...] = (
-    ("exact integers", (*integer.OPS, *bits.OPS, *dot.OPS)),
+    ("exact integers", integer_ops.OPS),
     (
         "none, bits are moved or reinterpreted",
         (n for n in data.OPS if not n.endswith("constant") and ".mlir." not in n),
     ),
-    ("rounded once", sorted(floats.ROUNDED_ONCE)),
-    ("computed in f64, then rounded", sorted(set(floats.OPS) - floats.ROUNDED_ONCE)),
+    ("rounded once", sorted(float_ops.ROUNDED_ONCE)),
+    ("computed in f64, then rounded", sorted(set(float_ops.OPS) - float_ops.ROUNDED_ONCE)),
     ("conversions, rounded once", conversions.OPS),
 )  # fmt: skip
 
@@ -134,8 +131,8 @@ def document() -> str:
     """Return the page."""
     lines = [INTRO]
     for title, rows in (
-        ("Integers, logic, shifts", ptx_integers.ROWS),
-        ("Floats, comparison, selection", ptx_floats.ROWS),
+        ("Integers, logic, shifts", ptx_scalars.INTEGER_ROWS),
+        ("Floats, comparison, selection", ptx_scalars.FLOAT_ROWS),
         ("Conversions", conversions.ROWS),
     ):
         lines += _ptx_table(title, rows)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group, Wait
-from cute_dialect.interp.instructions import floats, gpu, printf
+from cute_dialect.interp.instructions import float_ops, gpu, printf
 from cute_dialect.interp.instructions.conversions import emit_cvt
+from cute_dialect.interp.instructions.float_math import FUNCTIONS
 from cute_dialect.interp.instructions.matrix import mma_by_name
 from cute_dialect.interp.instructions.ptx import compile_text
 from cute_dialect.interp.instructions.ptx_rows import KINDS
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
 
 EXTERNALS: dict[str, Builder] = {
     **printf.EXTERNALS,
-    **{f"__nv_{k}{s}": floats.unary(f) for k, f in floats.UNARY.items() for s in ("", "f")},
-    **{f"__nv_fast_{k}f": floats.unary(f) for k, f in floats.UNARY.items()},
-    "__nv_fmaf": floats.OPS["math.fma"],
-    "__nv_fma": floats.OPS["math.fma"],
-    "__nv_powf": floats.OPS["math.powf"],
-    "__nv_pow": floats.OPS["math.powf"],
-    "__nv_fabsf": floats.OPS["math.absf"],
-    "__nv_fabs": floats.OPS["math.absf"],
-    "__nv_fmaxf": floats.OPS["arith.maxnumf"],
-    "__nv_fminf": floats.OPS["arith.minnumf"],
+    **{f"__nv_{k}{s}": float_ops.unary(f) for k, f in FUNCTIONS.items() for s in ("", "f")},
+    **{f"__nv_fast_{k}f": float_ops.unary(f) for k, f in FUNCTIONS.items()},
+    "__nv_fmaf": float_ops.OPS["math.fma"],
+    "__nv_fma": float_ops.OPS["math.fma"],
+    "__nv_powf": float_ops.OPS["math.powf"],
+    "__nv_pow": float_ops.OPS["math.powf"],
+    "__nv_fabsf": float_ops.OPS["math.absf"],
+    "__nv_fabs": float_ops.OPS["math.absf"],
+    "__nv_fmaxf": float_ops.OPS["arith.maxnumf"],
+    "__nv_fminf": float_ops.OPS["arith.minnumf"],
 }
 
 

@@ -29,8 +29,7 @@ from cute_dialect.interp.instructions import (
     gpu,
     matrix,
     memory,
-    ptx_floats,
-    ptx_integers,
+    ptx_scalars,
     sparse,
     warp,
     wgmma,
@@ -204,7 +203,7 @@ _MOVES: Sequence[tuple[str, Handler]] = (
 )
 
 
-SCALAR_ROWS: tuple[Row, ...] = (*ptx_integers.ROWS, *ptx_floats.ROWS, *conversions.ROWS)
+SCALAR_ROWS: tuple[Row, ...] = (*ptx_scalars.INTEGER_ROWS, *ptx_scalars.FLOAT_ROWS, *conversions.ROWS)
 _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
     (re.compile(pattern), handler)
     for pattern, handler in (

@@ -24,7 +24,8 @@ from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group
 from cute_dialect.interp.exec.poison_flags import promise
 from cute_dialect.interp.instructions.data import not_negative
-from cute_dialect.interp.rounding import fma_f64, half_away, narrow, sticky_fma, wide_int
+from cute_dialect.interp.instructions.float_math import FUNCTIONS, compare, minmax, rounded_once, to_int
+from cute_dialect.interp.rounding import narrow, wide_int
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int
 
@@ -40,13 +41,14 @@ def as_leaf(v: object, leaf: Leaf) -> Value:
     if isinstance(v, np.ndarray):
         if v.dtype != leaf.dtype:
             # ml_dtypes converts f64 through f32. All other conversions round once.
-            twice = v.dtype == np.float64 and leaf.name in _THROUGH_F32
-            v = narrow(v, _THROUGH_F32[leaf.name]) if twice else v.astype(leaf.dtype)
+            twice = v.dtype == np.float64 and leaf.name in ("bf16", "f8E4M3FN", "f8E5M2")
+            v = narrow(v, _FORMATS[leaf.name]) if twice else v.astype(leaf.dtype)
         return v if v.ndim else v[()]
     return as_leaf(np.asarray(v), leaf) if isinstance(v, np.float64) else leaf.dtype.type(v)
 
 
-_THROUGH_F32 = {"bf16": "bf16", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
+_FORMATS = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2", **{name: name for name in ("f16", "bf16", "f32", "f64")}}
+"""Formats of `rounding` by the MLIR name of a type."""
 
 
 def _binary(f: Callable[[Value, Value], object]) -> Builder:
@@ -123,71 +125,44 @@ def _ordered(largest: bool, nan_wins: bool) -> Callable[[Value, Value], object]:
     return f
 
 
-def minmax(x: Array, y: Array, largest: bool, nan_wins: bool) -> Array:
-    """Return the larger or smaller of two floats, with -0 below +0 (PTX ISA 9.7.3.11 and 9.7.3.12: "+0.0 > -0.0")."""
-    if nan_wins:
-        r = np.maximum(x, y) if largest else np.minimum(x, y)
-    else:
-        r = np.fmax(x, y) if largest else np.fmin(x, y)
-    tie = (x == 0) & (y == 0)
-    if np.any(tie):
-        r = np.where(tie, (x + y) if largest else -((-x) + (-y)), r)
-    return np.asarray(r).astype(x.dtype)
-
-
-def fma(a: Value, b: Value, c: Value, leaf: Leaf) -> Value:
-    """Return a·b + c, rounded once."""
-    x, y, z = (np.asarray(v).astype(np.float64) for v in (a, b, c))
-    if leaf.dtype == np.float64:
-        return as_leaf(fma_f64(x, y, z), leaf)
-    return as_leaf(sticky_fma(x, y, z), leaf)
-
-
 def _fma(c: FnCompiler, op: Operation) -> None:
     x, y, z = (c.use(v) for v in op.operands)
     d = c.define(op.results[0])
     leaf = c.leaf_of(d)
+    name = _FORMATS.get(leaf.name, "f32")
 
     def step(R: Regs, g: Group) -> None:
         a, b, e = R[x], R[y], R[z]
         _ = a * b + e  # type: ignore[operator]  # raises for poison
-        R[d] = fma(a, b, e, leaf)
+        R[d] = as_leaf(rounded_once("fma", name, "rn", *(np.asarray(v).astype(np.float64) for v in (a, b, e))), leaf)
 
     c.emit(op, step)
 
 
-_ORDERED = ("_false", "eq", "gt", "ge", "lt", "le", "ne", "ord")
+_PREDICATES = (
+    "false", "eq", "gt", "ge", "lt", "le", "ne", "num", "equ", "gtu", "geu", "ltu", "leu", "neu", "nan", "true",
+)  # fmt: skip
+"""The predicates of arith and llvm by number, in the words of PTX."""
 
 
-def _compare(llvm: bool) -> Builder:
-    def build(c: FnCompiler, op: Operation) -> None:
-        a, b = c.use(op.operands[0]), c.use(op.operands[1])
-        d = c.define(op.results[0])
-        number = getattr(getattr(attr_of(op, "predicate"), "value", None), "data", None)
-        if not isinstance(number, int) or not 0 <= number < 16:
-            raise InterpError("unsupported", f"float predicate {attr_of(op, 'predicate')} is not in [0, 16)")
-        # 0 false, 1..6 ordered eq gt ge lt le ne, 7 ord, 8..13 unordered, 14 uno, 15 true; equal in both dialects.
-        unordered = number >= 8
-        kind = number if number < 8 else number - 7
+def _compare(c: FnCompiler, op: Operation) -> None:
+    a, b = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0])
+    number = getattr(getattr(attr_of(op, "predicate"), "value", None), "data", None)
+    if not isinstance(number, int) or not 0 <= number < len(_PREDICATES):
+        raise InterpError("unsupported", f"float predicate {attr_of(op, 'predicate')} is not in [0, 16)")
+    word = _PREDICATES[number]
 
-        def step(R: Regs, g: Group) -> None:
-            x, y = R[a], R[b]
-            if number in (0, 15):
-                _ = x == y
-                R[d] = number == 15
-                return
-            nan = (x != x) | (y != y)
-            if number in (7, 14):
-                r = nan if number == 14 else ~np.asarray(nan)
-            else:
-                r = (x == y, x > y, x >= y, x < y, x <= y, x != y)[kind - 1]  # type: ignore[operator]
-                r = (r | nan) if unordered else (np.asarray(r) & ~np.asarray(nan))
-            r = np.asarray(r)
-            R[d] = r if r.ndim else bool(r)
+    def step(R: Regs, g: Group) -> None:
+        x, y = R[a], R[b]
+        if word in ("false", "true"):
+            _ = x == y  # Raises for poison.
+            R[d] = word == "true"
+            return
+        r = compare(word, x, y)
+        R[d] = r if r.ndim else bool(r)
 
-        c.emit(op, step)
-
-    return build
+    c.emit(op, step)
 
 
 def _bf16(f: Callable[[Array, Array], Array], g: Callable[[Value, Value], object]) -> Builder:
@@ -248,26 +223,6 @@ def _from_int(is_signed: bool) -> Builder:
     return build
 
 
-def to_int(x: Array, source: int, target: Leaf, is_signed: bool) -> Array:
-    """Convert whole f64 numbers to the integer type `target`, by the rules of PTX `cvt` (PTX ISA 9.7.9.21).
-
-    Out-of-range numbers saturate. NaN gives 0, or only the highest bit, `1 << (BitWidth(dst) - 1)`, if the source or
-    the target has 64 bits.
-    """
-    width = target.width
-    lo = -(1 << (width - 1)) if is_signed else 0
-    hi = (1 << (width - 1)) - 1 if is_signed else (1 << width) - 1
-    wide = np.dtype(np.int64 if is_signed else np.uint64)
-    nan, top, bottom = np.isnan(x), x >= float(hi), x <= float(lo)
-    r = np.where(nan | top | bottom, 0.0, x).astype(wide)
-    r = np.where(top, np.asarray(hi, wide), np.where(bottom, np.asarray(lo, wide), r))
-    if source == 64 or width == 64:
-        r = np.where(nan, np.asarray(lo if is_signed else 1 << (width - 1), wide), r)
-    if width == 1:
-        return r.astype(np.bool_)
-    return r.astype(target.dtype if is_signed else target.unsigned).view(target.dtype)
-
-
 def _to_int(is_signed: bool) -> Builder:
     """Return the builder of a conversion to an integer, rounding towards zero.
 
@@ -298,18 +253,6 @@ def _to_int(is_signed: bool) -> Builder:
     return build
 
 
-def _copysign(x: Array, y: Array) -> Array:
-    return np.copysign(x, y)
-
-
-def _erf(x: Array) -> Array:
-    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
-
-
-def _rsqrt(x: Array) -> Array:
-    return 1.0 / np.sqrt(x)
-
-
 def _absf(c: FnCompiler, op: Operation) -> None:
     a = c.use(op.operands[0])
     d = c.define(op.results[0])
@@ -330,41 +273,6 @@ def _powi(c: FnCompiler, op: Operation) -> None:
         R[d] = as_leaf(np.power(_widen(R[a]), np.asarray(R[n]).astype(np.float64)), leaf)
 
     c.emit(op, step)
-
-
-UNARY: dict[str, Callable[[Array], Array]] = {
-    "sqrt": np.sqrt,
-    "rsqrt": _rsqrt,
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "exp10": lambda x: np.power(10.0, x),
-    "log": np.log,
-    "log2": np.log2,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "cbrt": np.cbrt,
-    "erf": _erf,
-    "ceil": np.ceil,
-    "floor": np.floor,
-    "trunc": np.trunc,
-    "rint": np.rint,
-    "nearbyint": np.rint,
-    "roundeven": np.rint,
-    "round": half_away,
-}
 
 
 def _float_binary(name: str) -> Builder:
@@ -438,8 +346,8 @@ _PLAIN: dict[str, Builder] = {
     "llvm.intr.minimum": _binary(_ordered(False, True)),
     "llvm.intr.maxnum": _binary(_ordered(True, False)),
     "llvm.intr.minnum": _binary(_ordered(False, False)),
-    "arith.cmpf": _compare(False),
-    "llvm.fcmp": _compare(True),
+    "arith.cmpf": _compare,
+    "llvm.fcmp": _compare,
     "arith.extf": _convert,
     "arith.truncf": _convert,
     "llvm.fpext": _convert,
@@ -458,15 +366,15 @@ _PLAIN: dict[str, Builder] = {
     "vector.fma": _fma,
     "math.absf": _absf,
     "llvm.intr.fabs": _absf,
-    "math.copysign": _binary_wide(_copysign),
-    "llvm.intr.copysign": _binary_wide(_copysign),
+    "math.copysign": _binary_wide(np.copysign),
+    "llvm.intr.copysign": _binary_wide(np.copysign),
     "math.powf": _binary_wide(np.power),
     "llvm.intr.pow": _binary_wide(np.power),
     "math.atan2": _binary_wide(np.arctan2),
     "math.fpowi": _powi,
     "llvm.intr.powi": _powi,
-    **{f"math.{k}": unary(f) for k, f in UNARY.items()},
-    **{f"llvm.intr.{k}": unary(f) for k, f in UNARY.items()},
+    **{f"math.{k}": unary(f) for k, f in FUNCTIONS.items()},
+    **{f"llvm.intr.{k}": unary(f) for k, f in FUNCTIONS.items()},
 }
 
 ROUNDED_ONCE: frozenset[str] = frozenset(

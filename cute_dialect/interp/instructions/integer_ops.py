@@ -1,4 +1,4 @@
-"""Integer arithmetic of arith and llvm.
+"""Integer ops of arith, llvm, math and nvvm.
 
 Results wrap to the width of the type. With overflow="error" (the default) a broken `nsw` or `nuw` is an error; with
 "wrap" the flags are ignored. Division by zero and INT_MIN / -1 are errors in an active thread, since the IR leaves them
@@ -21,9 +21,22 @@ from cute_dialect.interp.exec.compiler import Builder, FnCompiler
 from cute_dialect.interp.exec.group import Group
 from cute_dialect.interp.exec.poison_flags import Report, Text, promise
 from cute_dialect.interp.exec.steps import Step
-from cute_dialect.interp.instructions.data import overflow_flags
+from cute_dialect.interp.instructions.data import enum_word, overflow_flags
+from cute_dialect.interp.instructions.integer_math import (
+    Integer,
+    count_ones,
+    divide,
+    dot,
+    each,
+    funnel_shift,
+    high_product,
+    leading_zeros,
+    minmax,
+    reverse_bits,
+    trailing_zeros,
+)
 from cute_dialect.interp.types import Leaf
-from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int
+from cute_dialect.interp.values import Array, Regs, Value, normalise, to_lanes, unsigned, wrap_int
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -225,7 +238,7 @@ def _division(kind: str, is_signed: bool) -> Builder:
                     return
                 if is_signed and xi == lowest and yi == -1 and g.mask.n:
                     raise Fault("overflow", f"{name}: {xi} by -1 overflows {leaf!r}")
-                R[d] = wrap_int(_exact(kind, xi, yi), leaf.width)
+                R[d] = wrap_int(int(divide(kind, xi, yi)), leaf.width)
                 return
             if isinstance(y, np.ndarray):
                 zero = y == 0
@@ -241,7 +254,8 @@ def _division(kind: str, is_signed: bool) -> Builder:
                 bad = np.asarray((x == lowest) & (y == -1))
                 if bad.any() and g.mask.any(bad, rank):
                     raise Fault("overflow", f"{name}: {lowest} by -1 overflows {leaf!r}", g.mask.first(bad, rank))
-            R[d] = normalise(_divide(kind, x, y), leaf) if is_signed else signed(_divide(kind, x, y), leaf)
+            q = divide(kind, x, y)  # type: ignore[arg-type]
+            R[d] = normalise(q, leaf) if is_signed else signed(q, leaf)
 
         c.emit(op, step)
         if c.overflow_errors and attr_of(op, "isExact") is not None:
@@ -264,32 +278,6 @@ def signed(v: Value, leaf: Leaf) -> Value:
             return v.astype(np.bool_)
         return normalise(v.astype(leaf.unsigned).view(leaf.dtype), leaf)
     return wrap_int(int(v), leaf.width)  # type: ignore[arg-type]
-
-
-def _exact(kind: str, x: int, y: int) -> int:
-    if kind == "floor":
-        return x // y
-    if kind == "ceil":
-        return -(-x // y)
-    q = abs(x) // abs(y)
-    if (x < 0) != (y < 0):
-        q = -q
-    return q if kind == "div" else x - q * y
-
-
-def _divide(kind: str, x: Value, y: Value) -> Value:
-    """Divide arrays. numpy rounds towards minus infinity, the IR towards zero."""
-    if kind == "rem":
-        return np.fmod(x, y)  # type: ignore[call-overload]
-    q = x // y  # type: ignore[operator]
-    if kind == "floor":
-        return q
-    r = x - q * y  # type: ignore[operator]
-    if kind == "ceil":
-        return q + (r != 0)
-    if (isinstance(x, np.ndarray) and x.dtype.kind == "u") or (isinstance(y, np.ndarray) and y.dtype.kind == "u"):
-        return q
-    return q + ((r != 0) & ((x < 0) != (y < 0)))  # type: ignore[operator]
 
 
 def _shift(kind: str) -> Builder:
@@ -410,12 +398,10 @@ def _compare(c: FnCompiler, op: Operation) -> None:
 
 def _minmax(largest: bool, is_signed: bool) -> Builder:
     def f(a: Value, b: Value, leaf: Leaf) -> Value:
-        x, y = (a, b) if is_signed and leaf.width != 1 else (unsigned(a, leaf), unsigned(b, leaf))
-        if not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray):
-            r = max(x, y) if largest else min(x, y)  # type: ignore[type-var]
-            return wrap_int(int(r), leaf.width)  # type: ignore[arg-type]
-        r = np.maximum(x, y) if largest else np.minimum(x, y)  # type: ignore[call-overload]
-        return r if is_signed and leaf.width != 1 else signed(r, leaf)
+        if is_signed and leaf.width != 1:
+            r = minmax(a, b, largest)  # type: ignore[arg-type]
+            return r if isinstance(r, np.ndarray) else wrap_int(int(r), leaf.width)
+        return signed(minmax(unsigned(a, leaf), unsigned(b, leaf), largest), leaf)  # type: ignore[arg-type]
 
     return _binary(f)
 
@@ -430,6 +416,149 @@ def sub(a: Value, b: Value) -> Value:
 
 def mul(a: Value, b: Value) -> Value:
     return a * b  # type: ignore[operator]
+
+
+def _unary(
+    f: Callable[[Value, Leaf], Value], flag: str = "", poison: Callable[[Leaf], int] = lambda leaf: 0
+) -> Builder:
+    """Return the builder of a unary op. With the attribute `flag`, the operand `poison` gives poison."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a = c.use(op.operands[0])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+
+        def step(R: Regs, g: Group) -> None:
+            R[d] = f(R[a], leaf)
+
+        c.emit(op, step)
+        if flag and c.overflow_errors and "true" in str(attr_of(op, flag)):
+            report = promise(c, op)
+            worst = poison(leaf)
+
+            def check(R: Regs, g: Group) -> None:
+                report(R, g, R[a] == worst, lambda at: f"{op_name(op)}: {worst} gives poison ({flag})")
+
+            c.emit(op, check)
+
+    return build
+
+
+def _lowest(leaf: Leaf) -> int:
+    return -(1 << (leaf.width - 1))
+
+
+def _abs(v: Value, leaf: Leaf) -> Value:
+    return normalise(abs(v), leaf)  # type: ignore[arg-type]
+
+
+def _bit_function(f: Callable[[Integer, int], Integer]) -> Callable[[Value, Leaf], Value]:
+    """Return a function of unsigned bits and their width as a function of a value."""
+    return lambda v, leaf: signed(f(unsigned(v, leaf), leaf.width), leaf)  # type: ignore[arg-type]
+
+
+def _high(x: Value, y: Value, leaf: Leaf, is_signed: bool) -> Value:
+    """Return the upper half of the double-width product."""
+    if not is_signed:
+        x, y = unsigned(x, leaf), unsigned(y, leaf)
+    return signed(high_product(x, y, leaf.width), leaf)  # type: ignore[arg-type]
+
+
+def _mul_extended(is_signed: bool) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        lo, hi = c.define(op.results[0]), c.define(op.results[1])
+        leaf = c.leaf_of(lo)
+
+        def step(R: Regs, g: Group) -> None:
+            x, y = R[a], R[b]
+            R[lo] = normalise(x * y, leaf)  # type: ignore[operator]
+            R[hi] = _high(x, y, leaf, is_signed)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _add_extended(c: FnCompiler, op: Operation) -> None:
+    a, b = c.use(op.operands[0]), c.use(op.operands[1])
+    d, carry = c.define(op.results[0]), c.define(op.results[1])
+    leaf = c.leaf_of(d)
+
+    def step(R: Regs, g: Group) -> None:
+        r = normalise(R[a] + R[b], leaf)  # type: ignore[operator]
+        R[d] = r
+        R[carry] = unsigned(r, leaf) < unsigned(R[a], leaf)  # type: ignore[operator]
+
+    c.emit(op, step)
+
+
+def _with_overflow(sign: str, f: Callable[[Value, Value], Value], is_signed: bool) -> Builder:
+    """Return the builder of llvm.intr.{s,u}{add,sub,mul}.with.overflow, a struct of result and flag."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d, flag = c.defines(op.results[0])
+        leaf = c.leaf_of(d)
+
+        def step(R: Regs, g: Group) -> None:
+            x, y = R[a], R[b]
+            r = R[d] = normalise(f(x, y), leaf)
+            if not is_signed:
+                x, y, r = unsigned(x, leaf), unsigned(y, leaf), unsigned(r, leaf)
+            exact = f(np.asarray(x).astype(object), np.asarray(y).astype(object))
+            bad = np.asarray(exact != np.asarray(r).astype(object)).astype(np.bool_)
+            R[flag] = bad if bad.ndim else bool(bad)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _funnel(left: bool) -> Builder:
+    """Return the builder of llvm.intr.fshl or fshr."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b, n = (c.use(v) for v in op.operands)
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+        w = leaf.width
+
+        def shift(x: int, y: int, k: int) -> int:
+            return funnel_shift(x, y, k % w, w, left)
+
+        def step(R: Regs, g: Group) -> None:
+            x, y, k = unsigned(R[a], leaf), unsigned(R[b], leaf), R[n]
+            if any(isinstance(v, np.ndarray) for v in (x, y, k)):
+                given = np.broadcast_arrays(np.asarray(x), np.asarray(y), np.asarray(k))
+                R[d] = signed(each(shift, *given), leaf)
+            else:
+                R[d] = wrap_int(shift(int(x), int(y), int(k)), w)  # type: ignore[arg-type]
+
+        c.emit(op, step)
+
+    return build
+
+
+def _dot(c: FnCompiler, op: Operation) -> None:
+    """Compile nvvm.dot.accumulate: dp4a and dp2a (PTX ISA 9.0, 9.7.1.24 and 9.7.1.25)."""
+    a, b, acc = (c.use(v) for v in op.operands)
+    d = c.define(op.results[0])
+    leaves = [c.leaf_of(s) for s in (a, b, acc)]
+    signed = [enum_word(attr_of(op, x)) == "signed" for x in ("a_type", "b_type")]
+    n = leaves[0].count
+    high = getattr(getattr(attr_of(op, "b_hi"), "value", None), "data", 0) if n == 2 else 0
+
+    def step(R: Regs, g: Group) -> None:
+        parts: list[Array] = []
+        for slot, leaf, sign in zip((a, b), leaves, signed):
+            v = np.ascontiguousarray(to_lanes(R[slot], leaf, g.lanes))
+            parts.append(v if sign else v.view(leaf.unsigned))
+        x, y = parts
+        total = dot(x, y[:, 2:] if high else y[:, :n], to_lanes(R[acc], leaves[2], g.lanes))
+        R[d] = total.astype(np.uint64).astype(np.uint32).view(np.int32)
+
+    c.emit(op, step)
 
 
 _and = _bits(lambda a, b: a & b, lambda a, b: a and b)  # type: ignore[operator]
@@ -476,4 +605,26 @@ OPS: dict[str, Builder] = {
     "llvm.intr.smax": _minmax(True, True),
     "llvm.intr.umin": _minmax(False, False),
     "llvm.intr.umax": _minmax(True, False),
+    "llvm.intr.abs": _unary(_abs, "is_int_min_poison", _lowest),
+    "math.absi": _unary(_abs),
+    "llvm.intr.ctpop": _unary(_bit_function(count_ones)),
+    "math.ctpop": _unary(_bit_function(count_ones)),
+    "llvm.intr.ctlz": _unary(_bit_function(leading_zeros), "is_zero_poison"),
+    "math.ctlz": _unary(_bit_function(leading_zeros)),
+    "llvm.intr.cttz": _unary(_bit_function(trailing_zeros), "is_zero_poison"),
+    "math.cttz": _unary(_bit_function(trailing_zeros)),
+    "llvm.intr.bitreverse": _unary(_bit_function(reverse_bits)),
+    "arith.mulsi_extended": _mul_extended(True),
+    "arith.mului_extended": _mul_extended(False),
+    "arith.addui_extended": _add_extended,
+    "llvm.intr.sadd.with.overflow": _with_overflow("+", add, True),
+    "llvm.intr.uadd.with.overflow": _with_overflow("+", add, False),
+    "llvm.intr.ssub.with.overflow": _with_overflow("-", sub, True),
+    "llvm.intr.usub.with.overflow": _with_overflow("-", sub, False),
+    "llvm.intr.smul.with.overflow": _with_overflow("*", mul, True),
+    "llvm.intr.umul.with.overflow": _with_overflow("*", mul, False),
+    "llvm.intr.fshl": _funnel(True),
+    "llvm.intr.fshr": _funnel(False),
+    "nvvm.dot.accumulate.4way": _dot,
+    "nvvm.dot.accumulate.2way": _dot,
 }
