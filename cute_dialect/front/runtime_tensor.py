@@ -17,6 +17,7 @@ from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 if TYPE_CHECKING:
     from cute_dialect.front.pointers import AddressSpace
+    from cute_dialect.front.signature_types import Array
 
 __all__ = [
     "FakeStream", "RuntimePointer", "RuntimeTensor", "SymInt", "from_dlpack", "make_fake_compact_tensor",
@@ -321,7 +322,7 @@ def number_type(dtype: object, *, what: str = "dtype") -> NumericType:
 
 
 def from_dlpack(
-    array: Any, assumed_align: int | None = None, *, dtype: object = None, enable_tvm_ffi: bool = False, **_: object
+    array: Array, assumed_align: int | None = None, *, dtype: object = None, enable_tvm_ffi: bool = False, **_: object
 ) -> RuntimeTensor:
     """Return a tensor over an array (of torch, numpy, cupy, jax, …). It is fully static until it is marked otherwise.
 

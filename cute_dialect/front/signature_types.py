@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-__all__ = ["Condition", "Coord", "Int", "IntTuple", "LayoutLike", "Number", "Shape", "Stride", "Tiler", "Value"]
+__all__ = ["Array", "Condition", "Coord", "Int", "IntTuple", "LayoutLike", "Number", "Shape", "Stride", "Tiler", "Value"]
 
+Array: TypeAlias = Any
+"""An array of torch, numpy, cupy, or a library with DLPack or the CUDA array interface."""
 Int: TypeAlias = Any
 """A Python integer or an integer of the language, such as an ``Int32``."""
 Number: TypeAlias = Any

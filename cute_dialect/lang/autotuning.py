@@ -86,7 +86,7 @@ class TuneOptions(NamedTuple):
     """
 
     key: Sequence[str] | None
-    prune: Callable[[list[Candidate], dict[str, Any]], Sequence[Candidate]] | None
+    prune: Callable[[list[Candidate], dict[str, object]], Sequence[Candidate]] | None
     reference: Callable[..., object] | None
     rounds: int
     share: int
@@ -115,7 +115,7 @@ class Autotuned:
     def __repr__(self) -> str:
         return f"<@cute.autotune {self.function!r}, {len(self.candidates)} candidates>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function with the fastest constants. The first call of a key on a GPU measures them.
 
         In a trace, where shapes may be unknown, the first candidate is used.  Use ``chosen`` outside the trace for
@@ -126,21 +126,21 @@ class Autotuned:
             return self.function(*args, **kwargs, **{n: v for n, v in self.candidates[0].items() if n not in named})
         return self.function(*args, **kwargs, **self._find(args, kwargs, measure=True))
 
-    def best(self, *args: Any, **kwargs: Any) -> Candidate:
+    def best(self, *args: object, **kwargs: object) -> Candidate:
         """Return the constants for a call without measuring: a previous result, an entry of the table, or the first
         candidate.
         """
         return self._find(args, kwargs, measure=False)
 
-    def chosen(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    def chosen(self, *args: object, **kwargs: object) -> Callable[..., Any]:
         """Return the function with the constants for a call bound, for similar calls without a lookup."""
         return functools.partial(self.function, **self.best(*args, **kwargs))
 
-    def table(self, gpu: str | None = None) -> dict[str, Any]:
+    def table(self, gpu: str | None = None) -> dict[str, object]:
         """Return the function's entries in the table of a GPU (by default the current one), by key."""
         return dict(tuned_tables.read(gpu or _gpu_name()).get(self._name, {}))
 
-    def compile(self, *args: Any, **kwargs: Any) -> list[tuple[Candidate, str]]:
+    def compile(self, *args: object, **kwargs: object) -> list[tuple[Candidate, str]]:
         """Compile all candidates for these arguments in parallel. Return those that fail, with the reason.
 
         If ``CUTE_CACHE_DIR`` is copied to a machine with a GPU, tuning there needs no compiler.
@@ -150,8 +150,8 @@ class Autotuned:
             return self._compiled(self._open(named), args, kwargs, None, say)[1]
 
     def tune(
-        self, *args: Any, measure: Measure[Callable[[], object]] | None = None, save: bool = True,
-        told: Told | None = None, **kwargs: Any,
+        self, *args: object, measure: Measure[Callable[[], object]] | None = None, save: bool = True,
+        told: Told | None = None, **kwargs: object,
     ) -> Tuned:  # fmt: skip
         """Measure the candidates on these arguments, and use the fastest for similar calls.
 
@@ -178,9 +178,11 @@ class Autotuned:
             if not runs:
                 why = "; ".join([f"{shown(c)}: {w}" for c, w in left_out])
                 raise TuneError(f"{self._name}: no candidate is left: {why}")
-            clock: AbstractContextManager[Any] = nullcontext(measure)
+            clock: AbstractContextManager[Measure[Callable[[], object]]]
             if measure is None:
                 clock = GpuClock(max([0, *[v.device for v in views]]), stream_of(options.get("stream"), tuple(views)))
+            else:
+                clock = nullcontext(measure)
             say("measured", 0, self._how.rounds)
             with clock as timer:
                 times = contest(
@@ -199,13 +201,15 @@ class Autotuned:
         measured = tuple([(runs[i][0], medians[i], len(times[i])) for i in order])
         return Tuned(key, chosen, medians[first], measured, tuple(left_out), path)
 
-    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _named(
+        self, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[dict[str, object], dict[str, object]]:
         """Return the arguments by name, and the options of the call."""
         own = {n: v for n, v in kwargs.items() if n in self._signature.parameters}
         named = self._signature.bind_partial(*args, **own).arguments
         return dict(named), {n: v for n, v in kwargs.items() if n not in own}
 
-    def _open(self, named: Mapping[str, Any]) -> list[Candidate]:
+    def _open(self, named: Mapping[str, object]) -> list[Candidate]:
         """Return the candidates without duplicates and without the constants that the call itself gives."""
         whole: list[Candidate] = []
         for candidate in self.candidates:
@@ -218,13 +222,13 @@ class Autotuned:
                 raise TuneError(f"{self._name}: prune removed all candidates for {self._text(named)}")
         return [{n: v for n, v in c.items() if n not in named} for c in whole]
 
-    def _text(self, named: Mapping[str, Any]) -> str:
+    def _text(self, named: Mapping[str, object]) -> str:
         """Return the key of a call."""
         keys = self._how.key
         names = keys if keys is not None else [n for n in named if n not in self.candidates[0]]
         return " ".join([f"{n}={_described(named.get(n))}" for n in names]) or "any"
 
-    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, measure: bool) -> Candidate:
+    def _find(self, args: tuple[object, ...], kwargs: dict[str, object], *, measure: bool) -> Candidate:
         named, options = self._named(args, kwargs)
         left = tuple([n for n in self.candidates[0] if n not in named])
         key = self._text(named)
@@ -249,7 +253,7 @@ class Autotuned:
         return self.tune(*args, **kwargs).chosen
 
     def _compiled(
-        self, candidates: Sequence[Candidate], args: tuple[Any, ...], kwargs: dict[str, Any], until: float | None,
+        self, candidates: Sequence[Candidate], args: tuple[object, ...], kwargs: dict[str, object], until: float | None,
         say: Told,
     ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:  # fmt: skip
         """Compile candidates in parallel. Return those that are ready, and the reasons why others are not."""
@@ -271,12 +275,12 @@ class Autotuned:
         return ready, left_out
 
     def _right(
-        self, candidates: Sequence[Candidate], args: tuple[Any, ...], kwargs: dict[str, Any], kept: _Kept
+        self, candidates: Sequence[Candidate], args: tuple[object, ...], kwargs: dict[str, object], kept: _Kept
     ) -> tuple[list[tuple[Candidate, Callable[[], object]]], list[tuple[Candidate, str]]]:
         """Run each candidate once. Return calls of those with correct results, and the reasons why others fail."""
         runs: list[tuple[Candidate, Callable[[], object]]] = []
         wrong: list[tuple[Candidate, str]] = []
-        wanted: dict[str, Any] | None = None
+        wanted: dict[str, object] | None = None
         if self._how.reference is not None:
             self._how.reference(*args, **{n: v for n, v in kwargs.items() if n in self._signature.parameters})
             wanted = kept.now()
@@ -305,7 +309,7 @@ class Autotuned:
 class _Kept:
     """The arrays of a call by name, and their original contents. The context manager restores them."""
 
-    def __init__(self, named: Mapping[str, Any]):
+    def __init__(self, named: Mapping[str, object]):
         self.arrays: dict[str, Any] = {}
         for name, value in named.items():
             array = getattr(value, "array", value)
@@ -332,7 +336,7 @@ class _Kept:
         self.restore()
 
 
-def _views(named: Mapping[str, Any]) -> list[ArrayView]:
+def _views(named: Mapping[str, object]) -> list[ArrayView]:
     """Return the arrays among the arguments."""
     found: list[ArrayView] = []
     for value in named.values():
@@ -345,7 +349,7 @@ def _views(named: Mapping[str, Any]) -> list[ArrayView]:
     return found
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     """Return an argument's part of the key: for an array, its element type and shape."""
     found = _views({"": value})
     if not found:
@@ -353,7 +357,7 @@ def _described(value: Any) -> str:
     return f"{found[0].dtype}[{'x'.join(map(str, found[0].shape))}]"
 
 
-def _on_cpu(options: Mapping[str, Any]) -> bool:
+def _on_cpu(options: Mapping[str, object]) -> bool:
     return (options.get("device") or default_device()) == "cpu"
 
 
@@ -394,9 +398,9 @@ def _progress(told: Told | None) -> Generator[Told]:
 
 
 def autotune(
-    space: Mapping[str, Sequence[Any]] | None = None, *, configs: Sequence[Candidate] | None = None,
+    space: Mapping[str, Sequence[object]] | None = None, *, configs: Sequence[Candidate] | None = None,
     key: Sequence[str] | None = None,
-    prune: Callable[[list[Candidate], dict[str, Any]], Sequence[Candidate]] | None = None,
+    prune: Callable[[list[Candidate], dict[str, object]], Sequence[Candidate]] | None = None,
     reference: Callable[..., object] | None = None, rounds: int = 10, share: int = 10, budget: float | None = 60.0,
 ) -> Callable[[JitFunction], Autotuned]:  # fmt: skip
     """Decorate a function under ``@cute.jit`` so that its constants are chosen by measurement.
@@ -425,7 +429,7 @@ def autotune(
     return lambda function: make(function, candidates, how)
 
 
-def make(function: Any, candidates: Sequence[Candidate], how: TuneOptions) -> Autotuned:
+def make(function: object, candidates: Sequence[Candidate], how: TuneOptions) -> Autotuned:
     """Return an autotuned function, for the decorators.  Raises TuneError."""
     if not isinstance(function, JitFunction):
         raise TuneError(

@@ -6,7 +6,6 @@ Without a GPU, calls on the interpreter need no context, and streams have no eff
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
 
 from cute_dialect.front.annotations import Stream
 from cute_dialect.front.target import default_device
@@ -38,7 +37,7 @@ def default_stream() -> Stream:
     return Stream(0)
 
 
-def stream_sync(stream: Any) -> None:
+def stream_sync(stream: Stream | int) -> None:
     """Wait until all work on a stream is complete."""
     if default_device() == "cpu":
         return

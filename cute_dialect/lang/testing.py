@@ -14,7 +14,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cute_dialect.lang as cute
 from cute_dialect.errors import CuteError
@@ -22,6 +22,9 @@ from cute_dialect.front.annotations import Stream
 from cute_dialect.front.printing import assert_ as assert_
 from cute_dialect.front.target import default_device, without_checks
 from cute_dialect.lang import autotuning
+
+if TYPE_CHECKING:
+    from cute_dialect.front.signature_types import Array
 
 __all__ = [
     "CantImplementError", "JitArguments", "assert_", "assert_close", "autotune_jit", "benchmark", "check", "convert",
@@ -41,7 +44,7 @@ class CantImplementError(CuteError):
 class JitArguments:
     """The arguments of one call."""
 
-    def __init__(self, *args: Any, **kwargs: Any):
+    def __init__(self, *args: object, **kwargs: object):
         self.args = args
         self.kwargs = kwargs
 
@@ -63,7 +66,7 @@ def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterat
 
 
 def benchmark(
-    callable: Callable[..., Any],
+    callable: Callable[..., object],
     *,
     warmup_iterations: int = 10,
     iterations: int = 100,
@@ -117,7 +120,7 @@ def _host_times(call: Callable[[], None], iterations: int) -> Iterator[float]:
         yield 1e6 * (time.perf_counter() - start)
 
 
-def _gpu_times(call: Callable[[], None], iterations: int, stream: Any) -> Iterator[float]:
+def _gpu_times(call: Callable[[], None], iterations: int, stream: Stream | int | None) -> Iterator[float]:
     from cute_dialect.runtime.driver import driver
 
     gpu = driver()
@@ -132,10 +135,10 @@ def _gpu_times(call: Callable[[], None], iterations: int, stream: Any) -> Iterat
 
 
 def tune(
-    func: Callable[..., Callable[[], Any]], params_dict: Mapping[str, Sequence[Any]],
+    func: Callable[..., Callable[[], object]], params_dict: Mapping[str, Sequence[object]],
     kernel_arguments: JitArguments | None = None, warmup_iterations: int = 10, iterations: int = 100,
     stream: Stream | int | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, object]:  # fmt: skip
     """Time each combination of ``params_dict`` and return the parameters of the fastest kernel.
 
     ``func`` takes the arguments and the parameters, and returns a function without arguments to time.  Combinations for
@@ -143,7 +146,7 @@ def tune(
     CantImplementError if no combination is left.
     """
     given = kernel_arguments or JitArguments()
-    best: tuple[float, dict[str, Any]] | None = None
+    best: tuple[float, dict[str, object]] | None = None
     for values in itertools.product(*params_dict.values()):
         params = dict(zip(params_dict, values))
         try:
@@ -164,9 +167,9 @@ def tune(
 
 
 def autotune_jit(
-    params_dict: Mapping[str, Sequence[Any]], update_on_change: Sequence[str] = (), warmup_iterations: int = 10,
+    params_dict: Mapping[str, Sequence[object]], update_on_change: Sequence[str] = (), warmup_iterations: int = 10,
     iterations: int = 100,
-) -> Callable[[Callable[..., Any]], autotuning.Autotuned]:  # fmt: skip
+) -> Callable[[Callable[..., object]], autotuning.Autotuned]:  # fmt: skip
     """Decorate a host function so that its constants in ``params_dict`` are chosen by timing.
 
     This is ``cute.autotune`` with CuTe DSL's interface.  The first call times every combination with its own arguments,
@@ -186,7 +189,7 @@ def autotune_jit(
         on_cpu=True, warmup=warmup_iterations,
     )  # fmt: skip
 
-    def decorate(f: Callable[..., Any]) -> autotuning.Autotuned:
+    def decorate(f: Callable[..., object]) -> autotuning.Autotuned:
         return autotuning.make(f, candidates, how)
 
     return decorate
@@ -214,7 +217,7 @@ def convert(src: cute.Tensor, dst: cute.Tensor) -> None:
     _convert_kernel(src, dst).launch(grid=cute.ceil_div(cute.size(dst), _THREADS), block=_THREADS)
 
 
-def assert_close(actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-8) -> None:
+def assert_close(actual: Array, expected: Array, rtol: float = 1e-5, atol: float = 1e-8) -> None:
     """Raise AssertionError unless two arrays agree: ``|actual - expected| <= atol + rtol * |expected|``."""
     import numpy as np
 
@@ -237,8 +240,8 @@ _SCHEDULES = ("round-robin", "random")
 
 
 def check(
-    f: Callable[..., Any], args: Sequence[Any],
-    reference: Mapping[str, Any] | Sequence[Any] | Callable[..., Any] = (), *,
+    f: Callable[..., object], args: Sequence[object],
+    reference: Mapping[str, object] | Sequence[object] | Callable[..., object] = (), *,
     schedules: Sequence[str] = _SCHEDULES, checks: Sequence[str] | str = "all",
     rtol: float = 1e-5, atol: float = 1e-8,
 ) -> None:  # fmt: skip

@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.front.runtime_tensor import RuntimeTensor, from_dlpack
 from cute_dialect.lang.torch_ops import custom_op
+
+if TYPE_CHECKING:
+    import torch
+
+    from cute_dialect.front.dtypes import Numeric
 
 __all__ = [
     "GaussianInitConfig", "RandomInitConfig", "ScalarInitConfig", "TensorInitType", "convert_cute_tensor",
@@ -56,7 +61,10 @@ class GaussianInitConfig:
     scale: float = 1.0
 
 
-def dtype(kind: Any) -> Any:
+InitConfig: TypeAlias = ScalarInitConfig | RandomInitConfig | GaussianInitConfig
+
+
+def dtype(kind: type[Numeric]) -> torch.dtype:  # pyright: ignore[reportGeneralTypeIssues]
     """Return the torch dtype of an element type. Raises TypeError if torch has none."""
     import torch
 
@@ -67,12 +75,12 @@ def dtype(kind: Any) -> Any:
     return found
 
 
-def is_fp8_dtype(kind: Any) -> bool:
+def is_fp8_dtype(kind: type[Numeric]) -> bool:
     """Return True for an 8-bit float type."""
     return kind in (cute.Float8E4M3FN, cute.Float8E5M2, cute.Float8E8M0FNU)
 
 
-def get_leading_dim(tensor: Any) -> int:
+def get_leading_dim(tensor: torch.Tensor) -> int:
     """Return the dimension of stride 1, the last one of extent greater than 1. Raises ValueError if there is none."""
     ones = [i for i, stride in enumerate(tensor.stride()) if stride == 1]
     several = [i for i in ones if tensor.shape[i] > 1]
@@ -82,9 +90,12 @@ def get_leading_dim(tensor: Any) -> int:
 
 
 def create_and_permute_torch_tensor(
-    shape: Sequence[int], dtype: Any, permute_order: Sequence[int] | None = None,
-    init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
-) -> Any:  # fmt: skip
+    shape: Sequence[int],
+    dtype: torch.dtype,  # pyright: ignore[reportGeneralTypeIssues]
+    permute_order: Sequence[int] | None = None,
+    init_type: TensorInitType = TensorInitType.RANDOM,
+    init_config: InitConfig | None = None, device: torch.device | str | None = None,
+) -> torch.Tensor:  # fmt: skip
     """Return a new tensor, by default on the CPU.
 
     Args:
@@ -104,7 +115,7 @@ def create_and_permute_torch_tensor(
     return made if permute_order is None else made.permute(*permute_order)
 
 
-def _filled(wide: Any, init_type: TensorInitType, config: Any, *, unsigned: bool) -> None:
+def _filled(wide: torch.Tensor, init_type: TensorInitType, config: InitConfig | None, *, unsigned: bool) -> None:
     kind = {
         TensorInitType.SCALAR: ScalarInitConfig, TensorInitType.RANDOM: RandomInitConfig,
         TensorInitType.GAUSSIAN: GaussianInitConfig,
@@ -125,9 +136,10 @@ def _filled(wide: Any, init_type: TensorInitType, config: Any, *, unsigned: bool
 
 
 def matrix(
-    l: int, mode0: int, mode1: int, is_mode0_major: bool, cutlass_dtype: Any,  # noqa: E741  (CuTe DSL's name)
-    init_type: TensorInitType = TensorInitType.RANDOM, init_config: Any = None, device: Any = None,
-) -> Any:  # fmt: skip
+    l: int, mode0: int, mode1: int, is_mode0_major: bool, cutlass_dtype: type[Numeric],  # noqa: E741  (CuTe DSL's name)
+    init_type: TensorInitType = TensorInitType.RANDOM,
+    init_config: InitConfig | None = None, device: torch.device | str | None = None,
+) -> torch.Tensor:  # fmt: skip
     """Return ``l`` matrices as a float32 tensor of shape (mode0, mode1, l).
 
     Args:
@@ -144,7 +156,7 @@ def matrix(
     return made.to(_stored(cutlass_dtype)).to(torch.float32) if cutlass_dtype.is_float else made
 
 
-def _stored(kind: Any) -> Any:
+def _stored(kind: type[Numeric]) -> torch.dtype:  # pyright: ignore[reportGeneralTypeIssues]
     """Return the torch dtype that stores elements of a type."""
     import torch
 
@@ -161,8 +173,8 @@ def _device() -> str:
 
 
 def cute_tensor_like(
-    data_ref: Any, cutlass_dtype: Any, is_dynamic_layout: bool, assumed_align: int | None = None
-) -> tuple[RuntimeTensor, Any]:
+    data_ref: torch.Tensor, cutlass_dtype: type[Numeric], is_dynamic_layout: bool, assumed_align: int | None = None
+) -> tuple[RuntimeTensor, torch.Tensor]:
     """Return the numbers of ``data_ref`` in another element type, as a kernel argument and as a torch tensor.
 
     The tensor is on the GPU if there is one. Its layout is that of ``data_ref``.
@@ -178,7 +190,7 @@ def cute_tensor_like(
 
 
 def convert_cute_tensor(
-    f32_torch_tensor: Any, cute_tensor: RuntimeTensor, dtype: Any, is_dynamic_layout: bool = True
+    f32_torch_tensor: torch.Tensor, cute_tensor: RuntimeTensor, dtype: type[Numeric], is_dynamic_layout: bool = True
 ) -> RuntimeTensor:
     """Write numbers into the memory of a tensor, rounded to its element type, and return the tensor.
 
@@ -203,7 +215,10 @@ def convert_cute_tensor(
 
 
 def create_cute_tensor_for_fp8(
-    storage_tensor: Any, dtype: Any, leading_dim: int, source_f32_tensor: Any = None
+    storage_tensor: torch.Tensor,
+    dtype: type[Numeric],
+    leading_dim: int,
+    source_f32_tensor: torch.Tensor | None = None,
 ) -> RuntimeTensor:
     """Return a kernel argument over a torch tensor, with dynamic extents. 8-bit floats may be stored as bytes.
 
@@ -217,7 +232,7 @@ def create_cute_tensor_for_fp8(
     return tensor
 
 
-def current_stream() -> Any:
+def current_stream() -> cute.Stream:
     """Return torch's current stream for launches; a null stream without a GPU."""
     import torch
 
@@ -225,7 +240,7 @@ def current_stream() -> Any:
     return cute.Stream(handle)
 
 
-def default_stream() -> Any:
+def default_stream() -> cute.Stream:
     """Return torch's default stream for launches; a null stream without a GPU."""
     import torch
 

@@ -6,19 +6,22 @@ import inspect
 import typing
 from collections.abc import Callable, Iterable
 from types import NoneType, UnionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.annotations import Stream, TensorAnnotation, annotations_of
 from cute_dialect.front.dtypes import Boolean, NumericType
 from cute_dialect.front.jit import JitFunction
 from cute_dialect.front.tensors import Tensor
 
+if TYPE_CHECKING:
+    import torch
+
 __all__ = ["custom_op"]
 
 _PLAIN = {int: "int", float: "float", bool: "bool", str: "str"}
 
 
-def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[Any], Any]:
+def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[JitFunction], torch.library.CustomOpDef]:
     """Return a decorator that registers a host function as the torch operator ``name``.
 
     A parameter without an annotation or default is a tensor. Numbers, ``Constexpr[int]`` and the like become ``int``,
@@ -37,7 +40,7 @@ def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[Any], A
     """
     written = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
 
-    def register(f: Any) -> Any:
+    def register(f: JitFunction) -> torch.library.CustomOpDef:
         import torch
 
         if not isinstance(f, JitFunction):

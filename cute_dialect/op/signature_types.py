@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-__all__ = ["Array", "Epilogue", "Factor", "Operand", "Sizes"]
+from cute_dialect.front.signature_types import Array
 
-Array: TypeAlias = Any
-"""An array of torch, numpy, cupy, or a library with DLPack or the CUDA array interface."""
+__all__ = ["Array", "Arrays", "Epilogue", "Factor", "Operand", "Sizes"]
+
+Arrays: TypeAlias = Any
+"""An array, or a sequence of arrays, one per GEMM or group."""
 Factor: TypeAlias = Any
 """A number, or where the operation allows it an array of numbers."""
 Epilogue: TypeAlias = Any

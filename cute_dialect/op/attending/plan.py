@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
 
     from cute_dialect.op.product import Interpreted
+    from cute_dialect.op.signature_types import Array
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Attention", "AttentionArguments"]
@@ -46,7 +47,7 @@ _CALL = "Attention"
 class AttentionArguments:
     """Results of a run: ``out``, and ``lse`` if the plan has it, otherwise None."""
 
-    def __init__(self, out: Any, lse: Any, wait: Callable[[], None] | None):
+    def __init__(self, out: Array, lse: Array, wait: Callable[[], None] | None):
         self.out, self.lse, self._wait = out, lse, wait
 
     def sync(self) -> None:
@@ -136,9 +137,9 @@ class Attention(Recorded):
         return form, self._served(one.name, lambda plan: way_of(form, plan.kernel, plan.split_keys))
 
     def run(
-        self, q: Any, k: Any, v: Any, out: Any = None, *, cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
-        max_seqlen_q: int | None = None, sync: bool = True, device: object = None, stream: object = None,
-        **run: Unpack[Interpreted],
+        self, q: Array, k: Array, v: Array, out: Array = None, *, cu_seqlens_q: Array = None,
+        cu_seqlens_k: Array = None, max_seqlen_q: int | None = None, sync: bool = True, device: object = None,
+        stream: object = None, **run: Unpack[Interpreted],
     ) -> AttentionArguments:  # fmt: skip
         """Compute the result and return it: ``.out``, ``.lse``, ``.sync()``.
 
@@ -168,8 +169,8 @@ class Attention(Recorded):
         return done
 
     def bind(
-        self, q: Any, k: Any, v: Any, out: Any, lse: Any = None, *, cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
-        max_seqlen_q: int | None = None,
+        self, q: Array, k: Array, v: Array, out: Array, lse: Array = None, *, cu_seqlens_q: Array = None,
+        cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return a checked and prepared call: ``call()`` or ``call(stream)`` only makes the driver's launches.
 
@@ -202,7 +203,7 @@ class Attention(Recorded):
 
         return call
 
-    def reference(self, q: Any, k: Any, v: Any) -> Any:
+    def reference(self, q: Array, k: Array, v: Array) -> Any:
         """Return the result of :meth:`run`, computed with numpy in f64 and not rounded, and ``lse`` if the plan has
         it.
 
@@ -236,7 +237,7 @@ class Attention(Recorded):
         with np.errstate(divide="ignore"):
             return (out, (np.log(total) + most)[..., 0]) if self.lse else out
 
-    def explain(self, q: Any, k: Any, v: Any = None, **packed: Any) -> AttentionExplanation:
+    def explain(self, q: Array, k: Array, v: Array = None, **packed: Any) -> AttentionExplanation:
         """Return the kernels for arrays or shapes; :func:`cute_dialect.op.prefetch` compiles them.
 
         Args:
@@ -247,7 +248,7 @@ class Attention(Recorded):
             kernel=self.kernel, split_keys=self.split_keys, element=self.element, **packed,
         )  # fmt: skip
 
-    def compile(self, q: Any, k: Any, v: Any = None, **packed: Any) -> tuple[CompiledModule, ...]:
+    def compile(self, q: Array, k: Array, v: Array = None, **packed: Any) -> tuple[CompiledModule, ...]:
         """Return the compiled kernels of :meth:`explain`; :meth:`ir` and similar methods then describe them."""
         found = self.explain(q, k, v, **packed)
         self._last = found.way

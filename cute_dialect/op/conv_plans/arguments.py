@@ -90,7 +90,7 @@ class Conv2dArguments(ConvArguments):
     """
 
     def __init__(
-        self, operation: Conv2dOperation, problem_size: Conv2dProblemSize | Sequence[Any], A: object, B: object,
+        self, operation: Conv2dOperation, problem_size: Conv2dProblemSize | Sequence[object], A: object, B: object,
         C: object = None, D: object = None, output_op: OutputOp | VisitorOutputOp | None = None,
         split_k_mode: str = SplitKMode.Serial, split_k_slices: int | None = None, *, bias: object = None,
         stream: object = None, **options: Unpack[CallOptions],

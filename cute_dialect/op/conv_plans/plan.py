@@ -451,21 +451,21 @@ class Conv2d(Settings):
 class Conv2dFprop(Conv2d):
     """A plan of convolutions: A (N, H, W, C), B (K, R, S, C / group), D (N, P, Q, K)."""
 
-    def __init__(self, *arrays: object, **more: Any):
+    def __init__(self, *arrays: object, **more: object):
         super().__init__("fprop", *arrays, **more)
 
 
 class Conv2dDgrad(Conv2d):
     """A plan of gradients of images: A (N, P, Q, K), B (K, R, S, C / group), D (N, H, W, C)."""
 
-    def __init__(self, *arrays: object, **more: Any):
+    def __init__(self, *arrays: object, **more: object):
         super().__init__("dgrad", *arrays, **more)
 
 
 class Conv2dWgrad(Conv2d):
     """A plan of gradients of filters: A (N, P, Q, K), B (N, H, W, C), D (K, R, S, C / group)."""
 
-    def __init__(self, *arrays: object, **more: Any):
+    def __init__(self, *arrays: object, **more: object):
         super().__init__("wgrad", *arrays, **more)
 
 

@@ -23,11 +23,12 @@ from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.conv_plans.plan import Conv2d
+    from cute_dialect.op.signature_types import Array
 
 __all__ = ["explained"]
 
 
-def explained(plan: Conv2d, A: Any, B: Any, D: Any, how: ConvOptions, split: Split) -> ConvExplanation:
+def explained(plan: Conv2d, A: Array, B: Array, D: Array, how: ConvOptions, split: Split) -> ConvExplanation:
     """Return the kernel of a plan for arrays or shapes, with its predicted time."""
     turn = channels_first("Conv2d.explain", how.data_format, 2, "")
     x, y = (_view(n, t, kind.element, turn) for n, t, kind in zip("AB", (A, B), (plan.kinds.a, plan.kinds.b)))

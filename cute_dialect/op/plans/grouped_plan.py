@@ -52,6 +52,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.op.plans.grouped_report import ListExplanation
+    from cute_dialect.op.select.report import Explanation
+    from cute_dialect.op.signature_types import Array, Arrays, Factor
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["GroupedGemm"]
@@ -67,8 +70,8 @@ class GroupedGemm(Tiled):
     call: ClassVar[str] = "GroupedGemm"
 
     def __init__(
-        self, A: Any = None, B: Any = None, C: Any = None, D: Any = None, *, chip: int | None = None,
-        kernel_cc: int | None = None, precompute_mode: str = SchedulerMode.Device, **types: Any,
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, D: Arrays = None, *, chip: int | None = None,
+        kernel_cc: int | None = None, precompute_mode: str = SchedulerMode.Device, **types: object,
     ):  # fmt: skip
         super().__init__()
         self.A, self.B, self.C, self.D = A, B, C, D
@@ -280,9 +283,10 @@ class GroupedGemm(Tiled):
     # ------------------------------------------------------------------------------------------------------- calls
 
     def arguments(
-        self, A: Any = None, B: Any = None, C: Any = None, D: Any = None, alpha: Any = None, beta: float | None = None,
-        *, offs: Any = None, lengths: Any = None, row_groups: Any = None, rest: str = "keep", bias: Any = None,
-        visitor_args: Mapping[str, object] | None = None, stream: object = None, **options: Unpack[CallOptions],
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, D: Arrays = None, alpha: Factor = None,
+        beta: float | None = None, *, offs: Array = None, lengths: Array = None, row_groups: Array = None,
+        rest: str = "keep", bias: Arrays = None, visitor_args: Mapping[str, object] | None = None,
+        stream: object = None, **options: Unpack[CallOptions],
     ) -> GroupArguments | CutArguments:  # fmt: skip
         """Return the checked arguments of :meth:`run` without launching anything."""
         groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
@@ -295,8 +299,8 @@ class GroupedGemm(Tiled):
         return self._served(call, lambda plan: plan._arguments(call, *given))
 
     def _arguments(
-        self, call: str, given: Sequence[Any], alpha: Any, beta: float | None, groups: Mapping[str, Any], rest: str,
-        bias: Any, visitor_args: Mapping[str, object] | None, stream: object, options: CallOptions,
+        self, call: str, given: Sequence[Any], alpha: Factor, beta: float | None, groups: Mapping[str, Any], rest: str,
+        bias: Arrays, visitor_args: Mapping[str, object] | None, stream: object, options: CallOptions,
     ) -> GroupArguments | CutArguments:  # fmt: skip
         a, b, c, d = self._given(call, given)
         alpha, beta = self.alpha if alpha is None else alpha, self.beta if beta is None else float(beta)
@@ -323,10 +327,10 @@ class GroupedGemm(Tiled):
         return found
 
     def run(
-        self, A: Any = None, B: Any = None, C: Any = None, D: Any = None, alpha: Any = None, beta: float | None = None,
-        *, offs: Any = None, lengths: Any = None, row_groups: Any = None, rest: str = "keep", sync: bool = True,
-        print_module: bool = False, bias: Any = None, visitor_args: Mapping[str, object] | None = None,
-        stream: object = None, **options: Unpack[CallOptions],
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, D: Arrays = None, alpha: Factor = None,
+        beta: float | None = None, *, offs: Array = None, lengths: Array = None, row_groups: Array = None,
+        rest: str = "keep", sync: bool = True, print_module: bool = False, bias: Arrays = None,
+        visitor_args: Mapping[str, object] | None = None, stream: object = None, **options: Unpack[CallOptions],
     ) -> GroupArguments | CutArguments:  # fmt: skip
         """Compute ``D``, which is allocated if absent, and return the arguments with ``.D`` and ``.sync()``.
 
@@ -360,9 +364,9 @@ class GroupedGemm(Tiled):
         return found
 
     def bind(
-        self, A: Any = None, B: Any = None, C: Any = None, D: Any = None, alpha: Any = None, beta: float | None = None,
-        *, offs: Any = None, lengths: Any = None, row_groups: Any = None, rest: str = "keep", bias: Any = None,
-        visitor_args: Mapping[str, object] | None = None,
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, D: Arrays = None, alpha: Factor = None,
+        beta: float | None = None, *, offs: Array = None, lengths: Array = None, row_groups: Array = None,
+        rest: str = "keep", bias: Arrays = None, visitor_args: Mapping[str, object] | None = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return a checked and prepared function: ``call()`` or ``call(stream)`` only launches.
 
@@ -402,8 +406,8 @@ class GroupedGemm(Tiled):
             self._last.sync()
 
     def reference(
-        self, A: Any = None, B: Any = None, C: Any = None, alpha: Any = None, beta: float | None = None, *,
-        offs: Any = None, lengths: Any = None, row_groups: Any = None, bias: Any = None,
+        self, A: Arrays = None, B: Arrays = None, C: Arrays = None, alpha: Factor = None, beta: float | None = None, *,
+        offs: Array = None, lengths: Array = None, row_groups: Array = None, bias: Arrays = None,
     ) -> list[NDArray[float64]]:  # fmt: skip
         """Return the results of :meth:`run` computed by NumPy in f64, not rounded to D, one per GEMM or group.
 
@@ -430,9 +434,9 @@ class GroupedGemm(Tiled):
     # ----------------------------------------------------------------------------------------------------- reading
 
     def explain(
-        self, A: Any = None, B: Any = None, *, offs: Any = None, lengths: Any = None, row_groups: Any = None,
-        others: int = 4,
-    ) -> Any:  # fmt: skip
+        self, A: Arrays = None, B: Arrays = None, *, offs: Array = None, lengths: Array = None,
+        row_groups: Array = None, others: int = 4,
+    ) -> ListExplanation | Explanation:  # fmt: skip
         """Explain which kernel computes these lists or groups.
 
         Returns a :class:`~cute_dialect.op.plans.grouped_report.ListExplanation` for lists, else that of

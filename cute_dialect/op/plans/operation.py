@@ -8,7 +8,7 @@ operation.epilogue_type(1.0, 0.5)) operation.run(arguments) arguments.sync()
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.mma_sync_gemm import WarpConfig
 from cute_dialect.kernels.simt_gemm import ExactConfig
@@ -311,7 +311,7 @@ class GemmOperationUniversal(DescribedOperation):
 
     # ------------------------------------------------------------------------------------------------------- calls
 
-    def epilogue_type(self, *numbers: float, **arguments: Any) -> OutputOp | VisitorOutputOp:
+    def epilogue_type(self, *numbers: float, **arguments: object) -> OutputOp | VisitorOutputOp:
         """Return the numbers of a call: ``alpha``, ``beta`` and the parameters of the activation.
 
         For a traced epilogue, pass its arguments and results by name, and ``problem_size``, (M, N), for flat arrays.

@@ -22,12 +22,13 @@ from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.matrix_plan import MatrixPlan
+    from cute_dialect.op.signature_types import Array
 
 __all__ = ["explained"]
 
 
 def explained(
-    plan: MatrixPlan, A: Any, B: Any, others: int = 4, split: Split = ALONE, *, array: bool = False
+    plan: MatrixPlan, A: Array, B: Array, others: int = 4, split: Split = ALONE, *, array: bool = False
 ) -> Explanation:  # fmt: skip
     """Explain which kernel a plan uses for matrices or shapes, and its predicted time.
 

@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.gemm.epilogue import Hook
     from cute_dialect.op.plans.operation import GemmOperationUniversal
     from cute_dialect.op.select.report import Explanation
+    from cute_dialect.op.signature_types import Array, Factor
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["ScaledGemm"]
@@ -198,8 +199,8 @@ class ScaledGemm(MatrixPlan):
         return self._served(call, lambda plan: plan._arguments(call, *given))
 
     def _arguments(
-        self, call: str, given: Sequence[Any], scale_a: Any, scale_b: Any, alpha: float | None, beta: float | None,
-        bias: Any, scale_out: Any, stream: object, options: CallOptions,
+        self, call: str, given: Sequence[Any], scale_a: Array, scale_b: Array, alpha: float | None, beta: float | None,
+        bias: Array, scale_out: Factor, stream: object, options: CallOptions,
     ) -> Arguments:  # fmt: skip
         a, b, c, d = (cast("Any", x) for x in self._given(call, *given))
         alpha = self._alpha if alpha is None else number("alpha", alpha)
@@ -235,9 +236,10 @@ class ScaledGemm(MatrixPlan):
         return Arguments(self.operation_for(x), x, d, stream, options, ALONE, call)
 
     def run(
-        self, A: Any = None, B: Any = None, scale_a: Any = None, scale_b: Any = None, C: Any = None, D: Any = None,
-        alpha: float | None = None, beta: float | None = None, *, bias: Any = None, scale_out: Any = None,
-        sync: bool = True, print_module: bool = False, stream: object = None, **options: Unpack[CallOptions],
+        self, A: Array = None, B: Array = None, scale_a: Array = None, scale_b: Array = None, C: Array = None,
+        D: Array = None, alpha: float | None = None, beta: float | None = None, *, bias: Array = None,
+        scale_out: Factor = None, sync: bool = True, print_module: bool = False, stream: object = None,
+        **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
         """Compute ``D``, which is allocated if absent, and return the arguments with ``.D`` and ``.sync()``.
 
@@ -262,8 +264,9 @@ class ScaledGemm(MatrixPlan):
         return found
 
     def bind(
-        self, A: Any = None, B: Any = None, scale_a: Any = None, scale_b: Any = None, C: Any = None, D: Any = None,
-        alpha: float | None = None, beta: float | None = None, *, bias: Any = None, scale_out: Any = None,
+        self, A: Array = None, B: Array = None, scale_a: Array = None, scale_b: Array = None, C: Array = None,
+        D: Array = None, alpha: float | None = None, beta: float | None = None, *, bias: Array = None,
+        scale_out: Factor = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return a checked and prepared function: ``call()`` or ``call(stream)`` only calls the driver's launch.
 
@@ -273,8 +276,8 @@ class ScaledGemm(MatrixPlan):
         return self._call(call, (A, B, C, D), scale_a, scale_b, alpha, beta, bias, scale_out, None, {}).bind()
 
     def reference(
-        self, A: Any = None, B: Any = None, scale_a: Any = None, scale_b: Any = None, C: Any = None,
-        alpha: float | None = None, beta: float | None = None, *, bias: Any = None, scale_out: Any = None,
+        self, A: Array = None, B: Array = None, scale_a: Array = None, scale_b: Array = None, C: Array = None,
+        alpha: float | None = None, beta: float | None = None, *, bias: Array = None, scale_out: Factor = None,
     ) -> NDArray[float64]:  # fmt: skip
         """Return the result of :meth:`run` computed by NumPy in f64, not rounded to D."""
         call = f"{self.call}.reference"

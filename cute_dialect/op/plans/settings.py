@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.epilogue.tracing import Traced
@@ -30,6 +30,15 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Settings", "Tiled"]
 
 _SUMS = {"i8": "i32", "ui8": "i32", "f64": "f64"}
+
+
+class Machine(TypedDict):
+    """The GPU for which kernels are chosen, and the class of their instructions."""
+
+    gpu: str
+    sms: int
+    opclass: str
+    chip: int
 
 
 class Tiled(Recorded):
@@ -130,7 +139,7 @@ class Settings(Tiled):
             x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch, math=self._math_operation
         )
 
-    def where(self) -> dict[str, Any]:
+    def where(self) -> Machine:
         """Return the GPU and the instruction class for which kernels are chosen."""
         from cute_dialect.op.select.gemm_dispatch import here
 
