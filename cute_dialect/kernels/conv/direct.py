@@ -319,25 +319,27 @@ def direct(
         rest, strip = divmod(tile, strips)
         n, band = divmod(rest, bands)
         place = band * config.tile[0], strip * config.tile[1], n, slab
+        # Zero, unknown to the optimizer, which would keep the offsets of all taps in registers across tiles.
+        zero = cute.arch.opaque(tile) - tile
         _load_pixels(config, image, pixels, place)
         cute.arch.cp_async_commit_group()
         cute.arch.cp_async_wait_group(0)
         cute.arch.sync_threads()
         if len(config.classes) == 1:
-            _Warp(config, pixels, filters, staged, result, place, config.classes[0]).compute(fused)
+            _Warp(config, pixels, filters, staged, result, place, config.classes[0], zero).compute(fused)
         else:
             for i, one in enumerate(config.classes):
-                _compute_class(config, (pixels, filters, staged, result, place), number_of_class, i, one, fused)
+                given = pixels, filters, staged, result, place, one, zero
+                _compute_class(config, given, number_of_class, i, fused)
         cute.arch.sync_threads()
         _, v = config.remainders
         first = number_of_class // v, number_of_class % v
         _store(config, staged, result, place, first)
 
 
-def _compute_class(config: Any, given: Any, wanted: Any, i: int, one: Class, fused: Any) -> None:
+def _compute_class(config: Any, given: Any, wanted: Any, i: int, fused: Any) -> None:
     if wanted == i:
-        pixels, filters, staged, result, place = given
-        _Warp(config, pixels, filters, staged, result, place, one).compute(fused)
+        _Warp(config, *given).compute(fused)
 
 
 def clear_vectors(memory: Any, threads: int) -> None:
@@ -456,13 +458,14 @@ class _Warp:
     """A warp's share of the tile: tiles of 16 pixels, and some groups in sequence."""
 
     def __init__(
-        self, config: Any, pixels: Any, filters: Any, staged: Any, result: Any, place: Any, pixels_class: Class
-    ):
+        self, config: Any, pixels: Any, filters: Any, staged: Any, result: Any, place: Any, pixels_class: Class,
+        zero: Any,
+    ):  # fmt: skip
         self.config, self.pixels, self.filters, self.staged, self.result = config, pixels, filters, staged, result
         self.row, self.column, self.n, self.slab = place
         self.of = pixels_class
         self.kind = pixels.element_type
-        thread = cute.arch.thread_idx().x
+        thread = cute.arch.thread_idx().x + zero
         self.lane = thread % 32
         self.group, self.first = thread // 32 % config.warps[0], thread // 32 // config.warps[0]
         vectors = config.deep // VECTOR
