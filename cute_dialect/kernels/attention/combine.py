@@ -53,13 +53,15 @@ def launch(
     assert L.shape[0] == O.shape[1], "L must have as many rows as O"
     assert L.shape[1] == O.shape[2], "L must have as many slices as O"
     blocks = O.shape[1] if config.together else cute.ceil_div(O.shape[1], _WARPS)
-    combine(O, L, out, lse, config).launch(grid=blocks, block=32 * _WARPS)
+    combine(O, L, out, lse, config).launch(grid=blocks, block=32 * _WARPS, pdl=True)
 
 
 @cute.kernel(name="combine")
 def combine(O: Any, L: Any, out: Any, lse: Any, config: cute.Constexpr[Any]):  # noqa: E741
     """Combine the slices of this warp's row, or of the block's."""
     c = config
+    cute.arch.griddepcontrol_wait()
+    cute.arch.griddepcontrol_launch_dependents()
     warp, lane = cute.arch.warp_idx(), cute.arch.lane_idx()
     block = cute.arch.block_idx().x
     row = block if c.together else block * _WARPS + warp

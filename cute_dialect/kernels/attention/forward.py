@@ -98,7 +98,7 @@ def launch(
         left, right, rows, Problem.units_of(c, rows, Q.shape[2], batch, parts), parts,
     )  # fmt: skip
     attention(tmas, rings, mma_s, mma_o, out, lse, problem, scale, config).launch(
-        grid=Tiles(c, problem).grid(), block=c.threads
+        grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
     )
 
 
@@ -136,6 +136,9 @@ def attention(
             cute.arch.mbarrier_init(own, 1)
             cute.arch.mbarrier_init_fence()
     cute.arch.sync_threads()
+    # The kernel may start while the previous one runs. All threads wait for that kernel before they touch memory.
+    cute.arch.griddepcontrol_wait()
+    cute.arch.griddepcontrol_launch_dependents()
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(registers_of(c)[0])
         producers = [pipe.make_producer() for pipe in pipes]

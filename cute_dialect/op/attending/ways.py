@@ -23,6 +23,9 @@ __all__ = ["AttentionDispatch", "way_of"]
 _MOST = 64
 """Maximum number of key slices."""
 
+_MOST_WAVES = 8
+"""Waves of tiles from which keys are not divided: the last wave then takes little of the time."""
+
 _OF_128 = 1.15
 """Time per row in tiles of 128 queries, relative to tiles of 192, which load the keys for more rows.
 
@@ -156,11 +159,13 @@ def _steps(form: Form, config: AttentionConfig) -> int:
 def _parts(form: Form, config: AttentionConfig) -> int:
     """Return the number of key slices.
 
-    There are several if there are fewer tiles than multiprocessors; the model selects the fastest number.  It counts
-    the steps of the multiprocessor that has most of them, and is not fitted to measurements.
+    The model selects the fastest number: it counts the steps of the multiprocessor that has most of them, and is not
+    fitted to measurements.  There is one slice if a mask shortens the tiles and there is one for each multiprocessor,
+    or if there are so many tiles that the last wave does not matter.
     """
     tiles = -(-form.rows // config.tile_m) * form.heads * form.batch
-    if form.packed or not 0 < tiles < config.sms:
+    most = _MOST_WAVES * config.sms if form.mask == "full" else config.sms
+    if form.packed or not 0 < tiles < most:
         return 1
     steps, part = _steps(form, config), form.rows * form.heads * form.batch * form.size * 8
 

@@ -160,6 +160,9 @@ def test_few_queries_take_parts() -> None:
     for batch, heads in ((4, 32), (1, 8)):  # as many tiles as multiprocessors; parts that cost more than they give
         whole = op.explain(op.attention, (batch, heads, 1024, 128), (batch, heads, 1024, 128))
         assert len(whole.kernels) == 1 and "slices" not in str(whole)
+    # 154 tiles are 1.2 waves of 132 multiprocessors; 6 slices each are 7 whole waves.
+    uneven = op.explain(op.attention, (11, 28, 1, 128), (11, 14, 40490, 128), element="f16")
+    assert uneven.way.parts == 6
     named = found.kernels[0].name
     assert op.explain(op.attention, (1, 8, 9, 128), (1, 8, 999, 128), element="bf16", kernel=named).way.parts == 8
 
