@@ -266,7 +266,7 @@ def _call_cudnn(
     """
     q, k = arrays[:2]
     size = q.shape[-1]
-    if size > 128 or size % 8 or 1 in most or not torch.backends.cuda.cudnn_sdp_enabled():
+    if size > 256 or size % 8 or 1 in most or not torch.backends.cuda.cudnn_sdp_enabled():
         return None
     # The flash-attention kernel has a deterministic variant.
     kind = (q.dtype, size, q.shape[2], k.shape[2], causal)
