@@ -326,7 +326,7 @@ def _combine(call: _Call, found: Bound, parts: Mapping[int, ArrayView], out: Arr
     library = call.where.library
     for x in found.reduced:
         for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", out)):
-            kernel = combiner(step.config, call.where.cpu)
+            kernel = combiner(step.config._replace(dependent=True), call.where.cpu)
             _tell(call, launched(kernel, step.parts, step.results, **_options(call)))
 
 
