@@ -13,6 +13,7 @@ from math import gcd
 from typing import Any
 
 from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
+from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length, packed_norm_blocks
 from cute_dialect.kernels.row_config import width
 from cute_dialect.kernels.row_grads import (  # fmt: skip
     entropy_backward_text,
@@ -28,7 +29,7 @@ from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.functions import row_kernel
 from cute_dialect.op.rows.packed import entropy_kernel as packed_entropy_kernel
-from cute_dialect.op.rows.packed import packed_kernel
+from cute_dialect.op.rows.packed import norm_gradient_kernel, packed_kernel
 from cute_dialect.op.select.gemm_dispatch import gpu_of
 
 __all__ = [
@@ -185,13 +186,22 @@ def _normed(
         for vector in vectors:  # Empty sums are 0.
             vector[...] = 0
         return _named(takes, (dx, *vectors))
-    kernel = norm_kernel(call, one.element, n, operands)
-    blocks = norm_blocks(one.element, n, operands, one.count, None if one.cpu else gpu_of(one.gpu)[1])
+    of_sum = one.views.get("ds")
+    packed = None
+    if is_packed_norm_length(one.element, n):
+        packed = one.packed_rows(one.x, one.views["dy"], of_sum, one.view_of(dx))
+    processors = None if one.cpu else gpu_of(one.gpu)[1]
+    if packed is not None:
+        kernel, (of_x, of_dy, of_sum, of_dx) = norm_gradient_kernel(call, one.element, n, operands), packed
+        blocks = packed_norm_blocks(one.element, n, one.count, processors or 1)
+    else:
+        kernel, of_x, of_dy = norm_kernel(call, one.element, n, operands), one.matrix("x"), one.matrix("dy")
+        of_sum, of_dx = None if ds is None else one.matrix("ds"), one.matrix_of(dx)
+        blocks = norm_blocks(one.element, n, operands, one.count, processors)
     columns = part_columns(n)
     parts = one.result((blocks, len(takes) * columns), "f32") if takes else None
-    of_sum = None if ds is None else one.matrix("ds")
-    given = [one.matrix("x"), one.vector("weight"), one.matrix("dy"), of_sum, one.matrix_of(dx)]
-    one.launch(kernel, *given, blocks if parts is None else one.matrix_of(parts), float(eps))
+    groups = blocks if parts is None else one.matrix_of(parts)
+    one.launch(kernel, of_x, one.vector("weight"), of_dy, of_sum, of_dx, groups, float(eps))
     if parts is not None:
         of = one.matrix_of(parts)
         of = of._replace(shape=(blocks, n, len(takes)), strides=(of.strides[0], 1, columns))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from cute_dialect.kernels.packed_norm_grads import packed_norm_text
 from cute_dialect.kernels.packed_rows import is_packed_length, packed_entropy_text, packed_text
 from cute_dialect.op.rows.call import RowKernel
 
-__all__ = ["entropy_kernel", "is_packed_length", "packed_kernel"]
+__all__ = ["entropy_kernel", "is_packed_length", "norm_gradient_kernel", "packed_kernel"]
 
 
 def packed_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
@@ -17,6 +18,13 @@ def packed_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel
     op = call.replace("_norm", "norm")
     name = f"rows-packed-{op}{'-' + takes if takes else ''}-{element}-{n}"
     return RowKernel(name, packed_text, (op, element, n, takes))
+
+
+def norm_gradient_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
+    """Return the kernel of the gradients of ``rms_norm`` or ``layer_norm``."""
+    op = call.replace("_norm", "norm")
+    name = f"rows-packed-{op}_backward{'-' + takes if takes else ''}-{element}-{n}"
+    return RowKernel(name, packed_norm_text, (op, element, n, takes))
 
 
 def entropy_kernel(element: str, n: int, of_loss: str = "", mean: bool = False) -> RowKernel:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
+from cute_dialect.kernels.packed_norm_grads import is_packed_norm_length, packed_norm_blocks
 from cute_dialect.kernels.packed_rows import is_packed_length
 from cute_dialect.kernels.packed_tile import rows_per_thread
 from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class, width
@@ -129,8 +130,12 @@ def explained(
         kernels = (rows.row_kernel(call, element, n, takes),)
         config = row_class(call.replace("_norm", "norm"), element, n, takes)
         lengths, matrices = capacity(element, config), 4 if residual is not None else 2
-    if is_packed_length(element, n) and _is_flat(x) and not (function in _GRADIENTS and "norm" in call):
+    packs = is_packed_norm_length if function in _GRADIENTS and "norm" in call else is_packed_length
+    if packs(element, n) and _is_flat(x):
         kernels = (_packed_kernel(call, element, n, "d" if "softmax_backward" in call else takes), *kernels[1:])
+        if len(kernels) == 2 and "norm" in call:
+            blocks = packed_norm_blocks(element, n, count, gradients.PROCESSORS)
+            kernels = (kernels[0], gradients.column_kernel(element, takes.strip("r"), blocks))
         config, lengths = RowConfig(1, -(-n // width(element)), 128), range(n, n + 1)
     moved = matrices * count * n * BITS[element] // 8
     whole = n % width(element) == 0 and _aligned(x, width(element))
@@ -162,6 +167,8 @@ def _packed_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
     if "entropy" in call:
         backward = "backward" in call
         return packed.entropy_kernel(element, n, element if backward else "", backward)
+    if "norm" in call and "backward" in call:
+        return packed.norm_gradient_kernel(call.removesuffix("_backward"), element, n, takes)
     return packed.packed_kernel(call, element, n, takes)
 
 

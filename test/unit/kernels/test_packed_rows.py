@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cute_dialect.kernels.packed_norm_grads import packed_norm_text
 from cute_dialect.kernels.packed_rows import is_packed_length, packed_entropy_text, packed_text
 from cute_dialect.kernels.row_config import OPS
 from cute_dialect.pipelines import compile as compile_cute
@@ -113,12 +114,39 @@ def test_cross_entropy(element: str) -> None:
     assert np.allclose(dx.reshape(rows, n), wanted, rtol=2 * LIMITS[element], atol=LIMITS[element] / rows)
 
 
+@pytest.mark.parametrize("takes", ["wbr", "w", ""])
+@pytest.mark.parametrize("op", ["layernorm", "rmsnorm"])
+def test_gradients_of_norms(op: str, takes: str) -> None:
+    """One block has several tiles, and the last one is not full."""
+    n, rows = 6, 701
+    x, d, r = (aligned("f32", n * rows, seed) for seed in range(3))
+    w, dx = aligned("f32", n, 3), aligned("f32", n * rows, None)
+    parts = aligned("f32", 2 * len(takes.strip("r")) * 8, None).reshape(2, -1)[:1]
+    given = [x, *[w] * ("w" in takes), d, *[r] * ("r" in takes), dx, parts if takes else 1, EPS]
+    compile_cute(packed_norm_text(op, "f32", n, takes), emit="base").kernel("launch")(
+        *given, device="cpu", checks=CHECKS
+    )
+    x, d, r = (t.astype(np.float64).reshape(rows, n) for t in (x, d, r))
+    x = x - x.mean(-1, keepdims=True) * (op == "layernorm")
+    by = 1 / np.sqrt(np.square(x).mean(-1, keepdims=True) + EPS)
+    g = d * (w if "w" in takes else 1.0)
+    wanted = g - g.mean(-1, keepdims=True) * (op == "layernorm") - x * by * (g * x * by).mean(-1, keepdims=True)
+    wanted = wanted * by + (r if "r" in takes else 0.0)
+    assert np.abs(dx.reshape(rows, n) - wanted).max() <= 1e-5 * np.abs(wanted).max()
+    for i, sums in enumerate([(d * x * by).sum(0), d.sum(0)][: len(takes.strip("r"))]):
+        assert np.allclose(parts[0, 8 * i : 8 * i + n], sums, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("op", "element", "n"), [("layernorm", "f16", 15), ("layernorm", "f32", 15), ("softmax", "f16", 36)]
 )
 def test_registers_do_not_spill(op: str, element: str, n: int) -> None:
-    report = compile_cute(packed_text(op, element, n, OPS[op])).report
-    assert "0 bytes spilled, 0 bytes stack" in report, report
+    texts = [packed_text(op, element, n, OPS[op])]
+    if op == "layernorm":
+        texts.append(packed_norm_text(op, element, 7 if element == "f32" else 12, "wbr"))
+    for text in texts:
+        report = compile_cute(text).report
+        assert "0 bytes spilled, 0 bytes stack" in report, report
 
 
 @pytest.mark.parametrize(
