@@ -1,0 +1,95 @@
+"""Launches of :mod:`cute_dialect.kernels.streamed_rows`, for rows that are too long for the other kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
+from cute_dialect.kernels.row_config import longest, width
+from cute_dialect.kernels.row_grads import longest_gradient, part_columns
+from cute_dialect.kernels.streamed_rows import (
+    AT_ONCE,
+    MOST_SPLITS,
+    THREADS,
+    StreamedPlan,
+    elements_text,
+    statistics_text,
+)
+from cute_dialect.op.rows.call import RowCall, RowKernel
+from cute_dialect.op.select.gemm_dispatch import gpu_of
+
+__all__ = ["compute", "is_streamed", "streamed_kernels"]
+
+BLOCKS = 4
+"""Blocks per multiprocessor that a launch should have."""
+
+PROCESSORS_ON_CPU = 1
+"""Multiprocessors that the interpreter stands for."""
+
+
+def is_streamed(call: str, element: str, n: int, takes: str = "") -> bool:
+    """Return True if rows of ``n`` elements are too long for registers and shared memory.
+
+    >>> is_streamed("softmax", "f16", 1 << 19), is_streamed("layer_norm_backward", "bf16", 65552, "wb")
+    (False, True)
+    """
+    op = call.replace("_norm", "norm")
+    most = longest_gradient(element) if op.endswith("norm_backward") else longest(op, element, takes)
+    return n > most
+
+
+def streamed_kernels(call: str, element: str, takes: str = "") -> tuple[RowKernel, RowKernel]:
+    """Return the kernels of the statistics and of the elements.
+
+    >>> [kernel.name for kernel in streamed_kernels("rms_norm", "f16", "w")]
+    ['rows-streamed-statistics-rmsnorm-w-f16', 'rows-streamed-elements-rmsnorm-w-f16']
+    """
+    args = (call.replace("_norm", "norm"), element, takes)
+    name = "-".join([x for x in (args[0], takes, element) if x])
+    return (
+        RowKernel(f"rows-streamed-statistics-{name}", statistics_text, args, "launch_statistics"),
+        RowKernel(f"rows-streamed-elements-{name}", elements_text, args, "launch_elements"),
+    )
+
+
+def compute(
+    one: RowCall, call: str, takes: str, x: Any, y: Any, *, d: Any = None, w: Any = None, b: Any = None, r: Any = None,
+    s: Any = None, g: Any = None, eps: float | None = None, vectors: Sequence[Any] = (),
+) -> None:  # fmt: skip
+    """Launch the kernels of a call.
+
+    Args:
+        one: the call.
+        call, takes: name of the function, and its operands as in :class:`StreamedPlan`.
+        x, y: matrices to read and to write.
+        d: the gradient of the result.
+        w, b: weights and biases.
+        r: the residual, or the gradient of its sum.
+        s: the sum of ``x`` and the residual, to write.
+        g: one number per row.
+        eps: added to the mean square or variance.
+        vectors: gradients of weights and biases, to write.
+    """
+    rows, n = x.shape
+    plan = StreamedPlan(call.replace("_norm", "norm"), one.element, takes)
+    processors = PROCESSORS_ON_CPU if one.cpu else gpu_of(one.gpu)[1]
+    tile = THREADS * AT_ONCE * width(one.element)
+    tiles, wanted = -(-n // tile), BLOCKS * processors
+    splits = max(1, min(MOST_SPLITS, -(-wanted // rows), tiles))
+    parts = one.matrix_of(one.result((rows, plan.part_columns(splits)), "f32"))
+    first, second = streamed_kernels(call, one.element, takes)
+    is_forward = not plan.is_gradient
+    one.launch(first, x, d, None if is_forward else w, r if is_forward else None, s, parts)
+    groups, sums = min(rows, 1 << 20), None
+    if vectors:
+        groups = max(1, min(rows, wanted // tiles))
+        sums = one.matrix_of(one.result((groups, len(vectors) * part_columns(n)), "f32"))
+    x, of_sum = (x, r) if s is None else (s, None)
+    one.launch(second, x, d, w, b, None if is_forward else of_sum, g, y, parts, sums, groups, eps)
+    if sums is not None:
+        columns = part_columns(n)
+        of = sums._replace(shape=(groups, n, len(vectors)), strides=(sums.strides[0], 1, columns))
+        to = [one.numbers(v)._replace(shape=(n, 1), strides=(1, n)) for v in vectors]
+        config = CombineConfig(output=one.element, apart=len(vectors) == 2)
+        one.launch(RowKernel(config.name, combine_parts_text, (config,)), of, *to)
