@@ -30,7 +30,7 @@ from cute_dialect.kernels.traced_text import printed
 
 __all__ = ["OPERATIONS", "StreamedPlan", "elements_text", "statistics_text"]
 
-THREADS, AT_ONCE = 512, 4
+THREADS, AT_ONCE = 512, 2
 """Threads of a block, and vectors that each of them loads at once, or as many elements as these have."""
 
 MOST_SPLITS = 32
@@ -221,7 +221,7 @@ class StreamedRms(Streamed):
         self.products = cute.Float32(0)
 
     def see(self, x: Any, d: Any) -> None:
-        """Add terms of the sums."""
+        """Add the terms of elements."""
         self.total = self.total + (x * x).sum()
         if d is not None:
             self.products = self.products + (x * d).sum()
@@ -337,7 +337,7 @@ def statistics_kernel(
     """Reduce one slice of a row to a partial result, and write ``s = x + r`` with a residual ``r``."""
     sharing = Sharing(RowConfig(THREADS))
     made = OPERATIONS[plan.op]
-    splits = parts.shape[1] // made.numbers
+    splits = (parts.shape[1] - 1) // made.numbers
     row, split = sharing.row // splits, sharing.row % splits
     vectors = x.shape[1] // plan.width
     each = cute.ceil_div(vectors, splits)
@@ -380,7 +380,7 @@ def elements_kernel(
         cute.arch.thread_idx().x,
         cute.arch.block_idx().x,
     )
-    splits, n, share = parts.shape[1] // made.numbers, x.shape[1], 1.0 / wide(x.shape[1])
+    splits, n, share = (parts.shape[1] - 1) // made.numbers, x.shape[1], 1.0 / wide(x.shape[1])
     vectors = n // plan.width
     tiles = cute.ceil_div(n, plan.tile * plan.width)
     tile, group = block % tiles, block // tiles
@@ -433,7 +433,7 @@ def launch_statistics(
     x: cute.Tensor, d: Any, w: Any, r: Any, s: Any, parts: cute.Tensor, plan: cute.Constexpr[StreamedPlan]
 ):  # fmt: skip
     """Launch one block for each slice of a row."""
-    splits = parts.shape[1] // OPERATIONS[plan.op].numbers
+    splits = (parts.shape[1] - 1) // OPERATIONS[plan.op].numbers
     sizes = {"grid": x.shape[0] * splits, "block": THREADS}
     vx, vd, vr, vs = (None if t is None else cute.promise_vectors(t, plan.width) for t in (x, d, r, s))
     other = plan.other()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from math import gcd, inf, nan
 from typing import TYPE_CHECKING, Any, overload
 
-from cute_dialect.kernels.row_config import longest, row_class
+from cute_dialect.kernels.row_config import row_class
 from cute_dialect.kernels.row_sums import loss_parts, loss_text, sum_class, sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
@@ -28,6 +28,8 @@ from cute_dialect.op.rows.arguments import as_rows, norm_arguments, one_dimensio
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.label_smoothing import check_classes, of_classes
 from cute_dialect.op.rows.packed import entropy_kernel, packed_kernel
+from cute_dialect.op.rows.streamed import compute as streamed
+from cute_dialect.op.rows.streamed import is_streamed
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:
@@ -64,16 +66,12 @@ _LOSSES = KnownCalls()
 
 
 def row_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
-    """Return the kernel of softmax, log_softmax or a norm for rows of ``n`` elements.  Raises UnsupportedError.
+    """Return the kernel of softmax, log_softmax or a norm for rows of ``n`` elements.
 
     >>> row_kernel("rms_norm", "bf16", 5000, "w").name == row_kernel("rms_norm", "bf16", 5001, "w").name
     True
     """
     op = call.replace("_norm", "norm")
-    if n > longest(op, element, takes):
-        raise UnsupportedError(
-            f"{call}: rows have {n} elements; at most {longest(op, element, takes)} of {element} are supported"
-        )
     config = row_class(op, element, n, takes)
     name = f"rows-{op}{'-' + takes if takes else ''}-{element}-{config.name}"
     return RowKernel(name, _row_text, (op, element, n, takes))
@@ -179,6 +177,8 @@ def mapped(call: str, x: Array, dim: int = -1, out: Array = None, device: object
         packed = one.packed_rows(one.x, view_of(y))
         if packed is not None:
             one.launch(packed_kernel(call, one.element, n), *packed)
+        elif is_streamed(call, one.element, n):
+            streamed(one, call, "", one.matrix("x"), one.matrix_of(y))
         else:
             one.launch(row_kernel(call, one.element, n), one.matrix("x"), one.matrix_of(y))
         if plain:
@@ -375,17 +375,23 @@ def normed(
     y = one.result(one.x.shape, out="out")
     results = [y] if residual is None else [y, one.result(one.x.shape)]
     if 0 not in one.x.shape:
+        by = _EPS if eps is None else float(eps)
+        vectors = one.vector("weight"), one.vector("bias")
         more = (None, None) if residual is None else (one.views["residual"], view_of(results[1]))
         packed = one.packed_rows(one.x, more[0], view_of(y), more[1])
         if packed is not None:
-            kernel, (of_x, of_residual, of_y, of_sum) = packed_kernel(call, one.element, n, takes), packed
+            of_x, of_residual, of_y, of_sum = packed
         else:
-            kernel, of_x, of_y = row_kernel(call, one.element, n, takes), one.matrix("x"), one.matrix_of(y)
+            of_x, of_y = one.matrix("x"), one.matrix_of(y)
             of_residual, of_sum = (
                 (None, None) if residual is None else (one.matrix("residual"), one.matrix_of(results[1]))
             )
-        by = _EPS if eps is None else float(eps)
-        one.launch(kernel, of_x, of_residual, one.vector("weight"), one.vector("bias"), of_y, of_sum, by)
+        if packed is None and is_streamed(call, one.element, n, takes):
+            w, b = vectors
+            streamed(one, call, takes, of_x, of_y, w=w, b=b, r=of_residual, s=of_sum, eps=by)
+        else:
+            choose = row_kernel if packed is None else packed_kernel
+            one.launch(choose(call, one.element, n, takes), of_x, of_residual, *vectors, of_y, of_sum, by)
         if plain:
             one.remember(_KNOWN[call], (eps, takes), read, y if residual is None else (y, results[1]))
     return y if residual is None else (y, results[1])

@@ -19,17 +19,18 @@ from cute_dialect.kernels.row_grads import (  # fmt: skip
     entropy_backward_text,
     entropy_class,
     gradient_class,
-    longest_gradient,
     norm_backward_text,
     part_columns,
     resident,
 )
-from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.functions import row_kernel
 from cute_dialect.op.rows.packed import entropy_kernel as packed_entropy_kernel
 from cute_dialect.op.rows.packed import norm_gradient_kernel, packed_kernel
+from cute_dialect.op.rows.streamed import compute as streamed
+from cute_dialect.op.rows.streamed import is_streamed
 from cute_dialect.op.select.gemm_dispatch import gpu_of
 
 __all__ = [
@@ -54,12 +55,8 @@ BLOCKS_ON_CPU = 2
 
 
 def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
-    """Return the kernel of a norm's gradients for rows of ``n`` elements.  Raises UnsupportedError."""
+    """Return the kernel of a norm's gradients for rows of ``n`` elements."""
     op = call.replace("_norm", "norm")
-    if n > longest_gradient(element):
-        raise UnsupportedError(
-            f"{call}_backward: rows have {n} elements; at most {longest_gradient(element)} are supported"
-        )  # fmt: skip
     config = gradient_class(element, n, takes)
     name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{config.name}"
     return RowKernel(name, norm_backward_text, (op, element, n, takes, config))
@@ -105,6 +102,8 @@ def _mapped(call: str, dy: Any, y: Any, device: object) -> Any:
         packed = one.packed_rows(one.x, one.views["dy"], one.view_of(dx))
         if packed is not None:
             one.launch(packed_kernel(one.name, one.element, n, "d"), *packed)
+        elif is_streamed(one.name, one.element, n, "d"):
+            streamed(one, one.name, "d", one.matrix("y"), one.matrix_of(dx), d=one.matrix("dy"))
         else:
             kernel = row_kernel(one.name, one.element, n, "d")
             one.launch(kernel, one.matrix("y"), one.matrix("dy"), one.matrix_of(dx))
@@ -136,6 +135,8 @@ def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any
         packed = one.packed_rows(one.x, one.view_of(dx))
         if packed is not None:
             one.launch(packed_kernel(one.name, one.element, n, "g"), packed[0], each, packed[1])
+        elif is_streamed(one.name, one.element, n, "g"):
+            streamed(one, one.name, "g", one.matrix("x"), one.matrix_of(dx), g=each)
         else:
             one.launch(row_kernel(one.name, one.element, n, "g"), one.matrix("x"), each, one.matrix_of(dx))
         if device is None:
@@ -186,22 +187,30 @@ def _normed(
         for vector in vectors:  # Empty sums are 0.
             vector[...] = 0
         return _named(takes, (dx, *vectors))
-    of_sum = one.views.get("ds")
+    of_w, columns, of_sum = one.vector("weight"), part_columns(n), one.views.get("ds")
     packed = None
     if is_packed_norm_length(one.element, n):
         packed = one.packed_rows(one.x, one.views["dy"], of_sum, one.view_of(dx))
-    processors = None if one.cpu else gpu_of(one.gpu)[1]
     if packed is not None:
-        kernel, (of_x, of_dy, of_sum, of_dx) = norm_gradient_kernel(call, one.element, n, operands), packed
-        blocks = packed_norm_blocks(one.element, n, one.count, processors or 1)
+        of_x, of_dy, of_sum, of_dx = packed
     else:
-        kernel, of_x, of_dy = norm_kernel(call, one.element, n, operands), one.matrix("x"), one.matrix("dy")
-        of_sum, of_dx = None if ds is None else one.matrix("ds"), one.matrix_of(dx)
-        blocks = norm_blocks(one.element, n, operands, one.count, processors)
-    columns = part_columns(n)
-    parts = one.result((blocks, len(takes) * columns), "f32") if takes else None
-    groups = blocks if parts is None else one.matrix_of(parts)
-    one.launch(kernel, of_x, one.vector("weight"), of_dy, of_sum, of_dx, groups, float(eps))
+        of_x, of_dy, of_dx = one.matrix("x"), one.matrix("dy"), one.matrix_of(dx)
+        of_sum = None if ds is None else one.matrix("ds")
+    if packed is None and is_streamed(one.name, one.element, n, operands):
+        parts, blocks = streamed(
+            one, one.name, operands, of_x, of_dx, d=of_dy, w=of_w, r=of_sum, eps=float(eps), sums=len(takes)
+        )
+    else:
+        processors = None if one.cpu else gpu_of(one.gpu)[1]
+        if packed is not None:
+            kernel = norm_gradient_kernel(call, one.element, n, operands)
+            blocks = packed_norm_blocks(one.element, n, one.count, processors or 1)
+        else:
+            kernel = norm_kernel(call, one.element, n, operands)
+            blocks = norm_blocks(one.element, n, operands, one.count, processors)
+        parts = one.result((blocks, len(takes) * columns), "f32") if takes else None
+        groups = blocks if parts is None else one.matrix_of(parts)
+        one.launch(kernel, of_x, of_w, of_dy, of_sum, of_dx, groups, float(eps))
     if parts is not None:
         of = one.matrix_of(parts)
         of = of._replace(shape=(blocks, n, len(takes)), strides=(of.strides[0], 1, columns))

@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cute_dialect.kernels.row_config import longest
-from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.torch_operator import TorchOperator
@@ -293,7 +291,7 @@ _BACKWARD = {"max": max_backward, "logsumexp": logsumexp_backward}
 def _row_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     x, y = ctx.saved_tensors
     kernel = _BACKWARD.get(ctx.call)
-    if kernel is not None and not torch.is_grad_enabled() and _is_supported(ctx.call, x):
+    if kernel is not None and not torch.is_grad_enabled() and x.numel() > 0:
         return None, kernel(dy, x), None
     y, dy = (t if ctx.keepdim else t.unsqueeze(-1) for t in (y, dy))
     if ctx.call == "max":  # Equal maxima share the gradient, as in torch.amax.
@@ -302,11 +300,6 @@ def _row_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     if ctx.call == "logsumexp":
         return None, dy * torch.where(torch.isinf(y), torch.exp(x - y), softmax(x)), None
     return None, (dy / x.shape[-1] if ctx.call == "mean" else dy).expand(x.shape), None
-
-
-def _is_supported(call: str, x: Tensor) -> bool:
-    """Return True if a kernel computes the gradient of a row's number."""
-    return x.numel() > 0 and x.shape[-1] <= longest(f"{call}_backward", element_name(x.dtype), "g")
 
 
 row_number = TorchOperator("row_number", _row_number, _row_number_shapes, keep=_keep_row, backward=_row_backward)

@@ -22,11 +22,13 @@ from cute_dialect.kernels.packed_tile import rows_per_thread
 from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class, width
 from cute_dialect.kernels.row_grads import entropy_class, gradient_class
 from cute_dialect.kernels.row_sums import SUMS, loss_parts, sum_class
+from cute_dialect.kernels.streamed_rows import AT_ONCE, THREADS
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients, packed
 from cute_dialect.op.rows.call import RowKernel, is_contiguous
+from cute_dialect.op.rows.streamed import is_streamed, streamed_kernels
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["RowExplanation", "explained", "is_of_rows"]
@@ -118,7 +120,11 @@ def explained(
         raise UnsupportedError(f"{call}: x has dtype {element}; it must have one of {', '.join(BITS)}")
     n, count = shape[-1], prod(shape[:-1])
     takes = "".join([k for k, t in (("w", weight), ("b", bias), ("r", residual)) if t is not None])
-    if function in _GRADIENTS:
+    of_rows = "d" if "softmax_backward" in call else takes
+    if "entropy" not in call and call not in SUMS and is_streamed(call, element, n, of_rows):
+        kernels, matrices = _streamed(call, element, of_rows)
+        config, lengths = RowConfig(THREADS, AT_ONCE), None
+    elif function in _GRADIENTS:
         kernels, config, lengths, matrices = _of_gradient(call, element, count, n, takes)
     elif call in SUMS:
         kernels, config, lengths = (rows.sum_kernel(call, element, n),), sum_class(element, n, call), None
@@ -160,6 +166,15 @@ def _of_gradient(
         kernels += (gradients.column_kernel(element, takes.strip("r"), blocks),)
     config = gradient_class(element, n, takes)
     return kernels, config, capacity(element, config), 4 if "r" in takes else 3
+
+
+def _streamed(call: str, element: str, takes: str) -> tuple[tuple[RowKernel, ...], int]:
+    """Return the kernels for rows of any length, and the number of matrices that they move."""
+    kernels: tuple[RowKernel, ...] = streamed_kernels(call, element, takes)
+    of_weights = takes.strip("r") if call.endswith("norm_backward") else ""
+    if of_weights:
+        kernels += (gradients.column_kernel(element, of_weights, 1),)
+    return kernels, (3 if "backward" in call else 2) + (2 if "backward" not in call else 1) * ("r" in takes)
 
 
 def _packed_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:

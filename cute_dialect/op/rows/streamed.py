@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from cute_dialect.kernels.finish_reduction import CombineConfig, combine_parts_text
 from cute_dialect.kernels.row_config import longest, width
 from cute_dialect.kernels.row_grads import longest_gradient, part_columns
 from cute_dialect.kernels.streamed_rows import (
@@ -55,9 +53,9 @@ def streamed_kernels(call: str, element: str, takes: str = "") -> tuple[RowKerne
 
 def compute(
     one: RowCall, call: str, takes: str, x: Any, y: Any, *, d: Any = None, w: Any = None, b: Any = None, r: Any = None,
-    s: Any = None, g: Any = None, eps: float | None = None, vectors: Sequence[Any] = (),
-) -> None:  # fmt: skip
-    """Launch the kernels of a call.
+    s: Any = None, g: Any = None, eps: float | None = None, sums: int = 0,
+) -> tuple[Any, int]:  # fmt: skip
+    """Launch the kernels of a call, and return the partial gradients of weights and biases and their number.
 
     Args:
         one: the call.
@@ -69,7 +67,7 @@ def compute(
         s: the sum of ``x`` and the residual, to write.
         g: one number per row.
         eps: added to the mean square or variance.
-        vectors: gradients of weights and biases, to write.
+        sums: number of weights and biases that need gradients.
     """
     rows, n = x.shape
     plan = StreamedPlan(call.replace("_norm", "norm"), one.element, takes)
@@ -81,15 +79,11 @@ def compute(
     first, second = streamed_kernels(call, one.element, takes)
     is_forward = not plan.is_gradient
     one.launch(first, x, d, None if is_forward else w, r if is_forward else None, s, parts)
-    groups, sums = min(rows, 1 << 20), None
-    if vectors:
+    groups, added = min(rows, 1 << 20), None
+    if sums:
         groups = max(1, min(rows, wanted // tiles))
-        sums = one.matrix_of(one.result((groups, len(vectors) * part_columns(n)), "f32"))
+        added = one.result((groups, sums * part_columns(n)), "f32")
     x, of_sum = (x, r) if s is None else (s, None)
-    one.launch(second, x, d, w, b, None if is_forward else of_sum, g, y, parts, sums, groups, eps)
-    if sums is not None:
-        columns = part_columns(n)
-        of = sums._replace(shape=(groups, n, len(vectors)), strides=(sums.strides[0], 1, columns))
-        to = [one.numbers(v)._replace(shape=(n, 1), strides=(1, n)) for v in vectors]
-        config = CombineConfig(output=one.element, apart=len(vectors) == 2)
-        one.launch(RowKernel(config.name, combine_parts_text, (config,)), of, *to)
+    of_added = None if added is None else one.matrix_of(added)
+    one.launch(second, x, d, w, b, None if is_forward else of_sum, g, y, parts, of_added, groups, eps)
+    return added, groups

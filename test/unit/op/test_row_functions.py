@@ -140,8 +140,6 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda: op.layer_norm(X, X[0].numpy(), device="cpu"), op.DeviceError,
      "layer_norm: weight is an array of numpy, but x is one of torch; pass arrays of one library"),
     (lambda: op.max(torch.empty(3, 0), device="cpu"), op.ShapeError, "max: rows have no elements"),
-    (lambda: op.softmax(torch.empty(1, 140_000), device="cpu"), op.UnsupportedError,
-     "softmax: rows have 140000 elements; at most 131075 of f32 are supported"),
     (lambda: op.cross_entropy(X, torch.zeros(3), device="cpu"), op.DtypeError,
      "cross_entropy: target has dtype f32; it must have i64"),
     (lambda: op.cross_entropy(X, torch.zeros(2, dtype=torch.int64), device="cpu"), op.ShapeError,
@@ -196,8 +194,13 @@ def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) ->
     coming = op.prefetch([op.explain(op.cross_entropy, X), op.explain(op.cross_entropy, X[:2])])
     assert len(coming) == 2
     coming.wait(300)
-    with pytest.raises(op.UnsupportedError, match="softmax: rows have 140000 elements; at most 131075 of f32"):
-        op.explain(op.softmax, (1, 140_000), element="f32")
+    said = op.explain(op.softmax, (2, 140_000), element="f32")
+    assert [x.name for x in said.kernels] == [f"rows-streamed-{x}-softmax-f32" for x in ("statistics", "elements")]
+    assert said.bytes == 2 * 2 * 140_000 * 4 and "2 vectors of 16 bytes per thread at once, nothing is kept" in str(
+        said
+    )
+    said = op.explain(row_grads.layer_norm_backward, (2, 70_000), True, True)
+    assert len(said.kernels) == 3 and said.lengths is None
 
 
 @pytest.mark.slow
